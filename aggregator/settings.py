@@ -1,0 +1,172 @@
+"""All settings: one frozen value, parsed once; the only module that reads the environment.
+
+Each field carries its documentation and its check, so that README's table is generated from here
+and every problem of a configuration is reported at once, in one sentence each. Inner modules take
+plain numbers, never ``Settings``. A setting ``store_url`` is the variable ``AGGREGATOR_STORE_URL``
+(``REDIS_URL`` is honoured too) and the option ``--store-url``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from aggregator.errors import ConfigurationError
+
+PREFIX = "AGGREGATOR_"
+
+
+def _option(
+    default: Any,
+    doc: str,
+    check: Callable[[Any], bool] | None = None,
+    expects: str = "",
+    secret: bool = False,
+) -> Any:
+    return field(
+        default=default, metadata={"doc": doc, "check": check, "expects": expects, "secret": secret}
+    )
+
+
+def _between(low: float, high: float) -> dict[str, Any]:
+    return {"check": lambda v: low <= v <= high, "expects": f"a number from {low:g} to {high:g}"}
+
+
+def _one_of(*names: str) -> dict[str, Any]:
+    return {"check": lambda v: v in names, "expects": "one of " + ", ".join(names)}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything an operator may choose."""
+
+    host: str = _option("127.0.0.1", "Address to listen on.")
+    port: int = _option(8080, "Port to listen on (0: any free one).", **_between(0, 65535))
+    workers: int = _option(1, "Server processes sharing the port.", **_between(1, 64))
+    data_dir: str = _option("var", "Directory of the embedded store (its log, snapshot and lock).")
+    store_url: str = _option(
+        "", "redis:// or rediss:// URL of a Redis >= 7 or Valkey; empty: embedded store.", secret=True
+    )
+    appendfsync: str = _option(
+        "everysec",
+        "Durability of the embedded store: always loses nothing, everysec may lose up to 2 s on a power loss.",
+        **_one_of("always", "everysec"),
+    )
+    models_dir: str = _option("", "Directory of fitted models; empty: those that ship.")
+    policy: str = _option(
+        "verified", "Who decides: verified (fingerprint, then overlap) or hamming (the paper's rule alone).",
+        **_one_of("verified", "hamming"),
+    )
+    duplicate_bits: int = _option(3, "Largest Hamming distance of a duplicate.", **_between(0, 7))
+    related_bits: int = _option(7, "Largest Hamming distance of a related article.", **_between(0, 7))
+    keep_texts: bool = _option(False, "Keep each text, compressed, for explain, comparison and reindex.")
+    retention_days: float = _option(90.0, "Forget articles after this many days (0: never).", **_between(0, 36500))
+    max_body_bytes: int = _option(
+        2 * 1024 * 1024, "Largest request body or input line, decompressed.", **_between(1024, 2**30)
+    )
+    max_batch_lines: int = _option(10_000, "Most lines of one batch.", **_between(1, 10**6))
+    burst_items: int = _option(15, "An event fires above this many similar items ...", **_between(2, 10_000))
+    burst_window_hours: float = _option(4.0, "... within this many hours.", **_between(0.1, 168))
+    min_sources: int = _option(1, "Distinct sources an event needs.", **_between(1, 1000))
+    sensitivity: float = _option(
+        1.0, "How readily bursts above routine alert: 2 means twice as readily.", **_between(0.1, 10)
+    )
+    tick_seconds: float = _option(2.0, "Pause between two readings of the article stream.", **_between(0.1, 60))
+    log_level: str = _option("INFO", "Least severe log records shown.", **_one_of("DEBUG", "INFO", "WARNING", "ERROR"))
+    demo: bool = _option(False, "Replay the demonstration stream after start; keeps texts.")
+
+
+def load(
+    environment: Mapping[str, str] | None = None, overrides: Mapping[str, Any] | None = None
+) -> Settings:
+    """Settings from the environment, then ``overrides`` (command line; None means not given).
+
+    Raises ConfigurationError listing every wrong value and every unknown ``AGGREGATOR_*`` variable.
+    """
+    env = dict(os.environ if environment is None else environment)
+    given = {k: v for k, v in (overrides or {}).items() if v is not None}
+    fields = {f.name: f for f in dataclasses.fields(Settings)}
+    values: dict[str, Any] = {}
+    problems = _unknown_variables(env, fields)
+    for name, option in fields.items():
+        variable = PREFIX + name.upper()
+        if name in given:
+            raw, origin = given[name], "--" + name.replace("_", "-")
+        elif variable in env:
+            raw, origin = env[variable], variable
+        elif name == "store_url" and env.get("REDIS_URL"):
+            raw, origin = env["REDIS_URL"], "REDIS_URL"
+        else:
+            continue
+        try:
+            value = _cast(raw, type(option.default))
+        except ValueError:
+            shown = "the value" if option.metadata["secret"] else repr(raw)
+            problems.append(f"{origin}: {shown} is not {_kind(option)}.")
+            continue
+        check = option.metadata["check"]
+        if check is not None and not check(value):
+            problems.append(f"{origin}: {value!r} must be {option.metadata['expects']}.")
+        values[name] = value
+    if not problems:
+        settings = Settings(**values)
+        problems = _combinations(settings)
+    if problems:
+        raise ConfigurationError(problems)
+    return settings
+
+
+def _unknown_variables(env: Mapping[str, str], fields: Mapping[str, Any]) -> list[str]:
+    known = {PREFIX + name.upper() for name in fields} | {PREFIX + "DATA"}
+    return [
+        f"{name}: there is no such setting; `aggregator serve --help` lists them."
+        for name in sorted(env)
+        if name.startswith(PREFIX) and name not in known
+    ]
+
+
+def _combinations(settings: Settings) -> list[str]:
+    problems = []
+    if settings.related_bits < settings.duplicate_bits:
+        problems.append(
+            f"related_bits ({settings.related_bits}) must not be below duplicate_bits ({settings.duplicate_bits})."
+        )
+    url = settings.store_url
+    if url and not url.startswith(("redis://", "rediss://", "redis+cluster://", "unix://", "memory")):
+        problems.append("store_url: expected memory, redis://host:port/0, rediss://, redis+cluster:// or unix://.")
+    return problems
+
+
+def _cast(raw: Any, kind: type) -> Any:
+    if kind is bool:
+        if isinstance(raw, bool):
+            return raw
+        lowered = str(raw).strip().lower()
+        if lowered in {"1", "true", "yes", "on"}:
+            return True
+        if lowered in {"0", "false", "no", "off", ""}:
+            return False
+        raise ValueError(raw)
+    if kind is float:
+        value = float(raw)
+        if value != value or value in (float("inf"), float("-inf")):
+            raise ValueError(raw)
+        return value
+    return kind(raw)
+
+
+def _kind(option: Any) -> str:
+    names = {bool: "yes or no", int: "a whole number", float: "a number", str: "a text"}
+    return names[type(option.default)]
+
+
+def markdown_table() -> str:
+    """The configuration table of README.md; a test keeps the two equal."""
+    rows = ["| variable | default | meaning |", "| --- | --- | --- |"]
+    for option in dataclasses.fields(Settings):
+        default = "" if option.default == "" else f"`{option.default}`"
+        rows.append(f"| `{PREFIX}{option.name.upper()}` | {default} | {option.metadata['doc']} |")
+    return "\n".join(rows)

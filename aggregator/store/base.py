@@ -1,0 +1,139 @@
+"""The contract of a store: bytes under keys, read together, changed together or not at all.
+
+``memory.Store`` and ``redis.Store`` implement it; everything about articles, buckets and
+verdicts lives above it (``index.py``), once. What all implementations promise:
+
+* **Keys carry a tag**: ``{tag}rest``. Keys of one tag are read at one instant and changed
+  atomically (on a cluster: one slot). Keys without braces stand alone.
+* ``commit`` is compare-and-write: every check holds and all writes are applied, or nothing
+  changes and the caller learns which checks failed. A crash leaves all of it or none of it.
+* A write may have happened when ``StoreUnavailable`` is raised; every write of the layers above is
+  therefore idempotent, or guarded by a check that makes its repetition fail.
+* The only errors raised are ``StoreUnavailable`` (try again later) and ``ConfigurationError``
+  (at ``open``). Times to live are in ms; ``None`` means for ever.
+* Safe for any number of tasks of one event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """Holds while ``key`` is ``length`` bytes long (0: absent). Only for keys that grow by Append."""
+
+    key: bytes
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Equals:
+    """Holds while ``key`` has exactly this value (None: absent)."""
+
+    key: bytes
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Append ``value`` to ``key``; skipped when it would make it longer than ``limit`` (0: no limit)."""
+
+    key: bytes
+    value: bytes
+    limit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Set ``key``."""
+
+    key: bytes
+    value: bytes
+    ttl_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove ``key`` if it is there."""
+
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StreamAdd:
+    """Add one entry to the stream at ``key``."""
+
+    key: bytes
+    payload: bytes
+
+
+Check = Length | Equals
+Write = Append | Put | Delete | StreamAdd
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """All keys must carry the same tag."""
+
+    checks: tuple[Check, ...]
+    writes: tuple[Write, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreInfo:
+    """For doctor, readiness and metrics. ``problem`` is one sentence, or None when all is well."""
+
+    kind: str  # "memory" | "redis" | "redis-cluster"
+    version: str
+    memory_bytes: int
+    durability: str  # in plain words
+    ready: bool
+    problem: str | None = None
+
+
+class Store(Protocol):
+    async def read(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Values in the order of ``keys`` (any tags); one round trip where the server allows it."""
+
+    async def commit(self, transaction: Transaction) -> tuple[int, ...]:
+        """Apply it. Returns () when applied, else the indices of the checks that failed."""
+
+    async def commit_many(self, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
+        """Apply several in order, in one round trip if they share a server. Each stands alone."""
+
+    async def put(
+        self, items: Sequence[Put], *, only_if_absent: bool = False
+    ) -> list[bool]:
+        """Set keys of any tags, not atomically. True where the key was set."""
+
+    async def delete(self, keys: Sequence[bytes]) -> None:
+        """Remove keys of any tags, not atomically."""
+
+    async def stream_read(
+        self, keys: Sequence[bytes], after: Sequence[bytes], count: int
+    ) -> list[list[tuple[bytes, bytes]]]:
+        """Per stream, up to ``count`` entries (position, payload) behind position ``after`` (b"" = from the start)."""
+
+    async def stream_tail(self, key: bytes, count: int) -> list[tuple[bytes, bytes]]:
+        """The newest ``count`` entries, newest first."""
+
+    async def stream_trim(self, key: bytes, before: bytes) -> None:
+        """Forget entries older than position ``before``."""
+
+    async def acquire(self, key: bytes, token: bytes, ttl_ms: int) -> bool:
+        """Take or renew the lease at ``key``; False while another token holds it."""
+
+    async def release(self, key: bytes, token: bytes) -> None:
+        """Give the lease back if ``token`` still holds it."""
+
+    async def scan(self, prefix: bytes) -> list[bytes]:
+        """All keys that start with ``prefix``. Slow by nature: doctor and maintenance only."""
+
+    async def info(self) -> StoreInfo:
+        """State of the store; never raises, an unreachable store is ``ready=False`` with a ``problem``."""
+
+    async def close(self) -> None:
+        """Release connections. Idempotent."""

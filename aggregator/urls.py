@@ -1,0 +1,147 @@
+"""Which id stands for an article that brings none? Its address, freed of what does not identify it.
+
+Two addresses with one canonical form are the same page: scheme, user, fragment, default port,
+trailing slash, letter case of the host and tracking parameters do not count; every other
+parameter does, in any order. Nothing is fetched and nothing is looked up.
+
+    >>> canonical_url("HTTPS://Example.org:443/a/b/?utm_source=x&q=1#top")
+    'example.org/a/b?q=1'
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from urllib.parse import SplitResult, urlsplit
+
+import xxhash
+
+from aggregator.errors import BadInput
+
+MAX_ID_BYTES = 512
+MAX_URL_CHARS = 4096
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_TRACKING_PREFIXES = ("utm_", "mtm_", "pk_")
+_TRACKING_NAMES = frozenset(
+    {"fbclid", "gclid", "gclsrc", "dclid", "gbraid", "wbraid", "msclkid", "yclid", "twclid", "igshid"}
+    | {"mc_cid", "mc_eid", "_ga", "_gl"}
+)
+_HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?\.?|\[[0-9a-f:.]+\]")
+_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_KEPT = frozenset(b"!$&'()*+,;=:@/?%") | _UNRESERVED
+_INVISIBLE = ("Cc", "Cs", "Zl", "Zp")
+
+
+def canonical_url(url: str) -> str:
+    """The part of ``url`` that identifies its page, ASCII, without scheme. Idempotent under ``"http://" +``.
+
+    Raises BadInput(field="url") for anything but an absolute http or https address.
+    """
+    parts, port = _split(url)
+    host = _host(parts)
+    if port is not None and port != _DEFAULT_PORTS[parts.scheme]:
+        host = f"{host}:{port}"
+    path = _requoted(parts.path).rstrip("/")
+    query = _identifying(parts.query)
+    return host + path + ("?" + query if query else "")
+
+
+def derive_id(id: str | None, url: str, title: str, text: str) -> str:
+    """The id of an article: the given one, else its canonical address, else a hash of its content.
+
+    An address above ``MAX_ID_BYTES`` is hashed ("url:..."), content becomes "content:" + xxh3_128
+    of the normalised title and text. Raises BadInput(field="id" or "url").
+    """
+    if id is not None:
+        return checked_id(id)
+    if url:
+        address = canonical_url(url)
+        return address if len(address) <= MAX_ID_BYTES else "url:" + _hash(address)
+    return "content:" + _hash(_normalised(title) + "\n" + _normalised(text))
+
+
+def checked_id(id: str, field: str = "id") -> str:
+    """``id`` itself. Raises BadInput if it is empty, longer than 512 bytes or holds control characters."""
+    if not id.strip():
+        raise BadInput(f"{field}: an id needs at least one visible character.", field=field)
+    try:
+        size = len(id.encode())
+    except UnicodeEncodeError:
+        raise BadInput(
+            f"{field}: an id must be valid Unicode, not half of a surrogate pair.", field=field
+        ) from None
+    if size > MAX_ID_BYTES:
+        raise BadInput(f"{field}: {size} bytes are too long; an id has at most {MAX_ID_BYTES}.", field=field)
+    if any(unicodedata.category(char) in _INVISIBLE for char in id):
+        raise BadInput(f"{field}: control characters and line breaks are not allowed in an id.", field=field)
+    return id
+
+
+def _split(url: str) -> tuple[SplitResult, int | None]:
+    url = url.strip()
+    if len(url) > MAX_URL_CHARS:
+        raise _bad(f"an address has at most {MAX_URL_CHARS} characters")
+    if any(unicodedata.category(char) in _INVISIBLE for char in url):
+        raise _bad("control characters and line breaks are not allowed in an address")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise _bad(f"this is not an address ({error})") from None
+    if parts.scheme not in _DEFAULT_PORTS:
+        raise _bad("expected an absolute address that starts with http:// or https://")
+    return parts, port
+
+
+def _host(parts: SplitResult) -> str:
+    host = unicodedata.normalize("NFKC", parts.hostname or "").lower()
+    if ":" in host:
+        host = f"[{host}]"
+    elif not host.isascii():
+        try:
+            host = host.encode("idna").decode("ascii")
+        except UnicodeError:
+            raise _bad("its host name is not a valid international domain name") from None
+    # Browsers read a backslash as a slash: the host we see would not be the host they open.
+    if "\\" in parts.netloc or not _HOST.fullmatch(host):
+        raise _bad("it has no valid host name")
+    return host.rstrip(".")
+
+
+def _identifying(query: str) -> str:
+    """Parameters that do not track the reader, sorted by name; equal names keep their order."""
+    kept = [
+        part for part in _requoted(query).split("&") if part and not _tracks(part.partition("=")[0].lower())
+    ]
+    return "&".join(sorted(kept, key=lambda part: part.partition("=")[0]))
+
+
+def _tracks(name: str) -> bool:
+    return name in _TRACKING_NAMES or name.startswith(_TRACKING_PREFIXES)
+
+
+def _requoted(part: str) -> str:
+    """One spelling of every escape: unreserved bytes plain, all others as %XX in upper case."""
+    plain = _ESCAPE.sub(_unescaped, part)
+    data = plain.encode("utf-8", "surrogatepass")
+    quoted = "".join(chr(byte) if byte in _KEPT else f"%{byte:02X}" for byte in data)
+    return re.sub(r"%(?![0-9A-F]{2})", "%25", quoted)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    byte = int(match[1], 16)
+    return chr(byte) if byte in _UNRESERVED else match[0].upper()
+
+
+def _normalised(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def _hash(text: str) -> str:
+    return xxhash.xxh3_128_hexdigest(text.encode("utf-8", "surrogatepass"))
+
+
+def _bad(why: str) -> BadInput:
+    return BadInput(f"url: {why}.", field="url")

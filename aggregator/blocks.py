@@ -1,0 +1,133 @@
+"""Which bucket keys hold every stored fingerprint within a radius of a given one?
+
+A plan cuts the 64 bits into m blocks; a stored fingerprint is listed under (block number, value of
+that block) for each block. A query reads, for block i, all values within ``t_i`` bits of its own
+(``probes``), and compares what it finds.
+
+**Why none is missed** (general pigeonhole principle: Qin et al., ICDE 2018; with all ``t_i`` equal
+or one apart it is the multi-index hashing of Norouzi, Punjani & Fleet, CVPR 2012, proposition 2).
+Let ``t_0 .. t_{m-1}`` be integers >= -1 with ``sum(t_i) = r - m + 1``, where -1 means that the block
+is not read at all. Suppose a fingerprint at distance <= r were missed. Then it differs in at least
+``t_i + 1`` bits in *every* block i, so in at least ``sum(t_i + 1) = r + 1`` bits: a contradiction.
+The sum cannot be smaller: a fingerprint that differs in exactly ``t_i + 1`` bits of each block
+would lie within r and be missed.
+
+With ``r = m * q + a`` (0 <= a < m) we take ``t = q`` for blocks 0..a and ``q - 1`` for the others:
+``(a + 1) * q + (m - a - 1) * (q - 1) = r - m + 1``. Reads of all blocks at q would be correct too,
+but more. Keys read:
+
+    radius      0    1    2    3    4    5    6    7
+    4x16        1    2    3    4   20   36   52   68
+    5x13        1    2    3    4    5   18   31   44
+    8x8         1    2    3    4    5    6    7    8
+
+Few keys do not make a plan cheap: the narrower its blocks, the fuller each bucket
+(``expected_candidates``). Block 0 is the most significant bits, so in a hex fingerprint under 4x16
+it is the first four digits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import combinations
+from math import comb
+
+BITS = 64
+MAX_RADIUS = 7
+
+# Per block that is read: its number, shift, mask, and what to xor to its value, exact match first.
+_Recipe = tuple[tuple[int, int, int, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True)
+class BlockPlan:
+    """How a fingerprint is cut: ``widths`` in bits, most significant block first, together 64."""
+
+    widths: tuple[int, ...]
+    _cuts: tuple[tuple[int, int], ...] = field(init=False, repr=False, compare=False)
+    _recipes: tuple[_Recipe, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if sum(self.widths) != BITS or min(self.widths) < 1:
+            raise ValueError(f"Block widths must be at least 1 and add up to {BITS}, unlike {self.widths}.")
+        # Made once: probes() is called for every article that comes in.
+        object.__setattr__(self, "_cuts", self._cut())
+        object.__setattr__(self, "_recipes", tuple(self._recipe(r) for r in range(MAX_RADIUS + 1)))
+
+    @property
+    def name(self) -> str:
+        """Number of blocks and their (largest) width, e.g. ``4x16``; part of a space's identity."""
+        return f"{len(self.widths)}x{max(self.widths)}"
+
+    @property
+    def exact_radius(self) -> int:
+        """The largest radius served by reading each block's own value only: blocks - 1, at most 7."""
+        return min(len(self.widths) - 1, MAX_RADIUS)
+
+    def values(self, fingerprint: int) -> tuple[int, ...]:
+        """The value of each block, in block order: the buckets a fingerprint is stored under."""
+        return tuple(fingerprint >> shift & mask for shift, mask in self._cuts)
+
+    def probes(self, fingerprint: int, radius: int) -> list[tuple[int, int]]:
+        """The (block, value) keys that hold all fingerprints within ``radius`` bits, each key once.
+
+        ``radius`` is 0..7 (ValueError otherwise). Ordered by block, the block's own value first.
+        """
+        return [
+            (block, (fingerprint >> shift & mask) ^ flip)
+            for block, shift, mask, flips in self._recipes[_checked(radius)]
+            for flip in flips
+        ]
+
+    def radii(self, radius: int) -> tuple[int, ...]:
+        """How many bits each block is probed around its own value; -1: the block is not read."""
+        quotient, remainder = divmod(_checked(radius), len(self.widths))
+        return tuple(quotient - (block > remainder) for block in range(len(self.widths)))
+
+    def expected_candidates(self, stored: int, radius: int) -> float:
+        """Mean records read by one query among ``stored`` uniformly random fingerprints.
+
+        A record found under two keys counts twice. Real fingerprints cluster, so this is a floor.
+        """
+        keys = (
+            sum(comb(width, bits) for bits in range(reach + 1)) / 2.0**width
+            for width, reach in zip(self.widths, self.radii(radius), strict=True)
+        )
+        return stored * sum(keys)
+
+    def _cut(self) -> tuple[tuple[int, int], ...]:
+        shift, cuts = BITS, []
+        for width in self.widths:
+            shift -= width
+            cuts.append((shift, (1 << width) - 1))
+        return tuple(cuts)
+
+    def _recipe(self, radius: int) -> _Recipe:
+        return tuple(
+            (block, shift, mask, _flips(width, reach))
+            for block, ((shift, mask), width, reach) in enumerate(
+                zip(self._cuts, self.widths, self.radii(radius), strict=True)
+            )
+            if reach >= 0
+        )
+
+
+def _flips(width: int, reach: int) -> tuple[int, ...]:
+    """All ``width``-bit numbers with at most ``reach`` bits set, fewest bits first."""
+    return tuple(
+        sum(1 << bit for bit in chosen)
+        for count in range(reach + 1)
+        for chosen in combinations(range(width), count)
+    )
+
+
+def _checked(radius: int) -> int:
+    if not 0 <= radius <= MAX_RADIUS:
+        raise ValueError(f"A search radius is 0 to {MAX_RADIUS} bits, not {radius}.")
+    return radius
+
+
+PLANS = {
+    plan.name: plan for plan in (BlockPlan((16,) * 4), BlockPlan((13,) * 4 + (12,)), BlockPlan((8,) * 8))
+}
+DEFAULT_PLAN = PLANS["4x16"]

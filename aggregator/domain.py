@@ -54,13 +54,11 @@ class Sketch:
     """A sample of an article's shingle hashes (``overlap.py``).
 
     size    number of distinct shingles in the whole text
-    sample  (n,) uint32, ascending: the upper halves of its smallest n 64-bit shingle hashes
-    bands   the few smallest 64-bit hashes, ascending: candidate keys in the index
+    sample  (n,) uint32, ascending: the upper halves of its n smallest 64-bit shingle hashes
     """
 
     size: int
     sample: npt.NDArray[np.uint32]
-    bands: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +72,7 @@ class Analysis:
     short        too few words for 64 stable bits (titles only)
     terms        the heaviest terms and their weights, descending, L2 norm of the kept ones is 1
     figures      hashes (uint32) of the numbers in the text, in order, capped
-    text         main text (extracted when the article came as HTML), for keep_texts and explain
+    title, text  as given, or extracted when the article came as HTML
     """
 
     lang: str
@@ -85,6 +83,7 @@ class Analysis:
     sketch: Sketch
     terms: tuple[tuple[str, float], ...] = ()
     figures: tuple[int, ...] = ()
+    title: str = ""
     text: str = ""
 
 

@@ -1,0 +1,118 @@
+"""Everything that is computed from an article alone: language, words, fingerprint, sketch.
+
+Pure and picklable, so that it can run in another process. The order of the stages is the order of
+the lines of ``Analyser.analyse``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from aggregator import overlap
+from aggregator.domain import Analysis, Article, Sketch
+from aggregator.errors import AggregatorError, NoText
+from aggregator.fingerprint import bits_of
+from aggregator.text import tokens
+from aggregator.text.extract import extract
+from aggregator.text.language import detect, group_of
+
+SHORT_WORDS = 40
+MAX_TERMS = 24
+MAX_FIGURES = 48
+# Bump when anything below changes what is stored of the same article.
+RECIPE = "analyse-1"
+_LANGUAGE_SAMPLE = 600
+_UNSPACED = frozenset({"zh", "ja", "th", "lo", "km", "my"})
+
+
+class Model(Protocol):
+    """What this module needs of a feature model (``features.py``)."""
+
+    @property
+    def id(self) -> str: ...
+
+    def project(self, tokens: Sequence[str]) -> npt.NDArray[np.float64]: ...
+
+    def weights(self, tokens: Sequence[str]) -> dict[str, float]: ...
+
+
+class Analyser:
+    """The models in use, one per language group; group "xx" serves every language without its own."""
+
+    def __init__(self, models: Mapping[str, Model], plan_name: str = "4x16") -> None:
+        self._models = dict(models)
+        self._spaces = {group: space_name(group, model, plan_name) for group, model in models.items()}
+
+    @property
+    def spaces(self) -> tuple[str, ...]:
+        """The fingerprint spaces of these models."""
+        return tuple(self._spaces.values())
+
+    def analyse(self, article: Article) -> Analysis:
+        """Raises NoText when the article has no words at all."""
+        title, text = _title_and_text(article)
+        lang = detect(f"{title}\n{text[:_LANGUAGE_SAMPLE]}", article.lang)
+        group = group_of(lang)
+        if group not in self._models:
+            group = "xx"
+        model = self._models[group]
+        terms = tokens.tokenize(f"{title}\n{text}", lang)
+        words = tokens.words(text or title, lang)
+        if not words:
+            raise NoText("The article has no words: give it a `text`, `html` with a main text, or a `title`.")
+        return Analysis(
+            lang=lang,
+            space=self._spaces[group],
+            fingerprint=bits_of(model.project(terms)),
+            text_hash=xxhash.xxh3_128_digest(" ".join(words).encode("utf-8", "surrogatepass")),
+            short=len(words) < SHORT_WORDS,
+            sketch=sketch_of(words, lang),
+            terms=_heaviest(model.weights(terms)),
+            figures=_figures(text or title),
+            title=title,
+            text=text,
+        )
+
+    def analyse_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
+        """One result per article; an unusable one gives its error and costs the others nothing."""
+        results: list[Analysis | AggregatorError] = []
+        for article in articles:
+            try:
+                results.append(self.analyse(article))
+            except AggregatorError as error:
+                results.append(error)
+        return results
+
+
+def space_name(group: str, model: Model, plan_name: str) -> str:
+    """Language group and four hex digits of all that makes fingerprints and sketches comparable."""
+    parts = (model.id, tokens.RECIPE, RECIPE, plan_name)
+    return f"{group}.{xxhash.xxh3_64_intdigest('|'.join(parts).encode()) & 0xFFFF:04x}"
+
+
+def sketch_of(words: Sequence[str], lang: str) -> Sketch:
+    """Shingles of words, or of characters in languages that do not separate words."""
+    return overlap.sketch(words, overlap.SHINGLE_CHARACTERS if lang in _UNSPACED else overlap.SHINGLE_WORDS)
+
+
+def _title_and_text(article: Article) -> tuple[str, str]:
+    if article.text or not article.html:
+        return article.title, article.text
+    extracted = extract(article.html)
+    return article.title or extracted.title, extracted.text
+
+
+def _heaviest(weights: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
+    kept = sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:MAX_TERMS]
+    norm = sum(weight * weight for _, weight in kept) ** 0.5
+    return tuple((term, weight / norm) for term, weight in kept) if norm else ()
+
+
+def _figures(text: str) -> tuple[int, ...]:
+    found = dict.fromkeys(tokens.figures(text))
+    return tuple(xxhash.xxh32_intdigest(figure.encode()) for figure in list(found)[:MAX_FIGURES])

@@ -1,0 +1,147 @@
+"""The composition root: settings in, a wired service out. Nothing else constructs these parts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from aggregator.analyse import Analyser
+from aggregator.analysis_pool import AnalysisPool
+from aggregator.bursts import BurstRule
+from aggregator.domain import Analysis, Article
+from aggregator.errors import AggregatorError
+from aggregator.events import Events
+from aggregator.explain import Explain
+from aggregator.index import Index
+from aggregator.ingest import Ingest
+from aggregator.jobs import Jobs
+from aggregator.models import load_models
+from aggregator.related import Related
+from aggregator.settings import Settings
+from aggregator.store.base import Store
+from aggregator.store.embedded import EmbeddedServer
+from aggregator.store.memory import MemoryStore
+from aggregator.store.redis import open_store
+from aggregator.verdict import Policy
+
+DAY_MS = 86_400_000
+HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Everything an edge (HTTP, command line) may use."""
+
+    settings: Settings
+    store: Store
+    index: Index
+    analyser: Analyser
+    pool: AnalysisPool
+    ingest: Ingest
+    related: Related
+    explain: Explain
+    events: Events
+    jobs: Jobs
+    clock: Callable[[], int]
+
+    async def analyse_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
+        """Analyses in order, in this process or its pool."""
+        return await self.pool.analyse_many(articles)
+
+
+def wall_clock_ms() -> int:
+    """Milliseconds since 1970 UTC: the only clock that reaches the inside."""
+    return time.time_ns() // 1_000_000
+
+
+@asynccontextmanager
+async def open_service(
+    settings: Settings, *, clock: Callable[[], int] = wall_clock_ms, processes: int = 1
+) -> AsyncIterator[Service]:
+    """Open the store, load the models, wire the parts; everything is closed again on exit.
+
+    The detector's scheduler is not started: ``service.jobs.start()`` does that. ``processes`` > 1 lets
+    batches and HTML be analysed by so many other processes.
+    """
+    async with _opened_store(settings) as store:
+        models = load_models(Path(settings.models_dir) if settings.models_dir else None)
+        analyser = Analyser(models)
+        pool = AnalysisPool(analyser, processes)
+        try:
+            yield _wire(settings, store, analyser, pool, clock)
+        finally:
+            pool.close()
+
+
+def policy_of(settings: Settings) -> Policy:
+    """The verdict thresholds an operator chose."""
+    return Policy(
+        name=settings.policy,
+        duplicate_bits=settings.duplicate_bits,
+        related_bits=settings.related_bits,
+    )
+
+
+def burst_rule_of(settings: Settings) -> BurstRule:
+    """The burst rule an operator chose."""
+    return BurstRule(
+        items=settings.burst_items,
+        window_ms=int(settings.burst_window_hours * HOUR_MS),
+        min_sources=settings.min_sources,
+        sensitivity=settings.sensitivity,
+    )
+
+
+def _wire(
+    settings: Settings, store: Store, analyser: Analyser, pool: AnalysisPool, clock: Callable[[], int]
+) -> Service:
+    retention_ms = int(settings.retention_days * DAY_MS) or None
+    policy = policy_of(settings)
+    index = Index(store, analyser.spaces, retention_ms=retention_ms)
+    events = Events(store, burst_rule_of(settings))
+    ingest = Ingest(
+        index,
+        pool.analyse_many,
+        policy,
+        clock=clock,
+        keep_texts=settings.keep_texts or settings.demo,
+        event_of=events.event_of,
+    )
+    return Service(
+        settings=settings,
+        store=store,
+        index=index,
+        analyser=analyser,
+        pool=pool,
+        ingest=ingest,
+        related=Related(index, pool.analyse_many, clock=clock, related_bits=policy.related_bits),
+        explain=Explain(index, pool.analyse_many, policy),
+        events=events,
+        jobs=Jobs(events, index, clock, settings.tick_seconds),
+        clock=clock,
+    )
+
+
+@asynccontextmanager
+async def _opened_store(settings: Settings) -> AsyncIterator[Store]:
+    if settings.store_url.startswith("memory"):
+        yield MemoryStore()
+        return
+    server = None
+    url = settings.store_url
+    if not url:
+        server = EmbeddedServer(Path(settings.data_dir), appendfsync=settings.appendfsync)
+        server.start()
+        url = server.url
+    try:
+        store = await open_store(url)
+        try:
+            yield store
+        finally:
+            await store.close()
+    finally:
+        if server is not None:
+            server.stop()

@@ -1,0 +1,216 @@
+"""What one insert, update or delete changes in a segment: pure, as one transaction each.
+
+A transaction says what its author believes (checks) and what follows from it (writes); the store
+applies all of it or none. That alone makes "exactly one of several simultaneous near-copies is
+new": whoever commits second finds a bucket longer than it read, and decides again (optimistic
+commit; model-checked, ARCHITECTURE.md "The commit").
+
+Nothing is ever removed from a bucket: the length is its version. An article that left (deleted, or
+superseded by an update) is marked DEAD by number, and its record is gone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aggregator.blocks import BlockPlan
+from aggregator.domain import Match, Outcome, Record
+from aggregator.overlap import bands
+from aggregator.store import keys
+from aggregator.store.base import Append, Check, Delete, Equals, Length, Put, StreamAdd, Transaction, Write
+from aggregator.store.entries import pack
+from aggregator.store.records import Binding, encode_binding, encode_pointer, encode_stream_row
+
+# A band bucket longer than this holds a shingle that half the web prints: it proposes nothing useful
+# any more, and reading it would cost every article that carries the same boilerplate.
+BAND_BUCKET_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A binding as it was read, with its key and its bytes: what an ``Equals`` check needs."""
+
+    key: bytes
+    raw: bytes
+    binding: Binding
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The copies of one canonical article as they were read.
+
+    ``rows`` is the packed list of 16-byte id hashes, ``members`` the live bindings among them.
+    """
+
+    first: int
+    rows: bytes
+    members: tuple[Known, ...]
+
+
+class Segment:
+    """Builds the transactions of one segment of one space."""
+
+    def __init__(self, tag: bytes, plan: BlockPlan, ttl_ms: int | None) -> None:
+        self._tag = tag
+        self._plan = plan
+        self._ttl_ms = ttl_ms
+
+    def insert(self, record: Record, outcome: Outcome, seen: Sequence[Length]) -> Transaction:
+        """A new id: it must still be unknown, and no bucket that was looked at may have grown.
+
+        An exact copy adds no index entries: the text it repeats is already there.
+        """
+        binding = Binding(record.number, record.first, record.text_hash, record.id, outcome)
+        checks: list[Check] = [self._open(), Equals(self._binding_key(record.id), None), *seen]
+        writes: list[Write] = [self._bind(binding), self._announce("article", binding)]
+        if outcome.match is None or outcome.match.rule != "exact":
+            writes += self._entries(record)
+        if outcome.match is not None:
+            checks += self._match_lives(outcome.match)
+            row = keys.id_hash(record.id)
+            writes += [
+                self._point(binding),
+                Append(keys.copies(self._tag, outcome.match.canonical_first), row),
+            ]
+        return Transaction(tuple(checks), tuple(writes))
+
+    def update(
+        self, known: Known, record: Record, group: Group | None, carriers: Sequence[Record]
+    ) -> Transaction:
+        """New content under a known id: the new version takes the old one's place and keeps its verdict.
+
+        ``carriers``: stored exact copies of the old text, which must now stand in the index themselves.
+        """
+        old = known.binding
+        binding = Binding(record.number, old.first, record.text_hash, record.id, old.outcome)
+        writes: list[Write] = [
+            self._bind(binding),
+            self._put(keys.state(self._tag, old.number), keys.DEAD),
+            *self._entries(record),
+            *self._carry(carriers),
+            self._announce("article", binding),
+        ]
+        if binding.outcome.match is not None:
+            writes.append(self._point(binding))
+        checks: list[Check] = [self._open(), Equals(known.key, known.raw)]
+        checks += self._unchanged(group)
+        return Transaction(tuple(checks), tuple(writes))
+
+    def delete(
+        self, known: Known, group: Group | None, heir: Known | None, carriers: Sequence[Record]
+    ) -> Transaction:
+        """Take an article down; its copies are re-pointed to ``heir``, the earliest one left.
+
+        ``group`` is the group the article belongs to (None: it stands alone); ``heir`` is the
+        canonical article afterwards: the earliest copy when the canonical one goes, else the
+        canonical one itself. ``carriers``: see ``update``.
+        """
+        gone = known.binding
+        writes: list[Write] = [
+            Delete(known.key),
+            *self._carry(carriers),
+            self._put(keys.state(self._tag, gone.number), keys.DEAD),
+            self._announce("deleted", gone),
+        ]
+        if group is not None:
+            writes += self._regroup(gone, group, heir)
+        if gone.outcome.match is None:
+            writes.append(self._put(keys.tombstone(self._tag, gone.first), keys.DEAD))
+        checks: list[Check] = [self._open(), Equals(known.key, known.raw)]
+        checks += self._unchanged(group)
+        return Transaction(tuple(checks), tuple(writes))
+
+    def _regroup(self, gone: Binding, group: Group, heir: Known | None) -> list[Write]:
+        writes: list[Write] = []
+        rows = b""
+        for member in group.members:
+            binding = member.binding
+            if binding.id == gone.id:
+                continue
+            moved = _repointed(binding, gone, heir.binding if heir else None)
+            if moved.outcome.match is not None:
+                rows += keys.id_hash(binding.id)
+            if moved != binding:
+                writes += [self._bind(moved), self._point(moved)]
+        old_key = keys.copies(self._tag, group.first)
+        new_key = keys.copies(self._tag, heir.binding.first) if heir else old_key
+        if new_key != old_key or not rows:
+            writes.append(Delete(old_key))
+        if rows:
+            writes.append(self._put(new_key, rows))
+        return writes
+
+    def _open(self) -> Check:
+        return Equals(keys.closed(self._tag), None)
+
+    def _unchanged(self, group: Group | None) -> list[Check]:
+        if group is None:
+            return []
+        members: list[Check] = [Equals(m.key, m.raw) for m in group.members]
+        return [Length(keys.copies(self._tag, group.first), len(group.rows)), *members]
+
+    def _match_lives(self, match: Match) -> list[Check]:
+        """The matched version is neither dead nor re-pointed, its canonical article not deleted."""
+        own = match.id == match.canonical_id
+        expected = None if own else encode_pointer(match.canonical_id, match.canonical_first)
+        return [
+            Equals(keys.state(self._tag, match.number), expected),
+            Equals(keys.tombstone(self._tag, match.canonical_first), None),
+        ]
+
+    def _point(self, binding: Binding) -> Write:
+        """The state of a number: the group it is a copy in, or nothing when it is canonical."""
+        match, key = binding.outcome.match, keys.state(self._tag, binding.number)
+        if match is None:
+            return Delete(key)
+        return self._put(key, encode_pointer(match.canonical_id, match.canonical_first))
+
+    def _carry(self, carriers: Sequence[Record]) -> list[Write]:
+        return [write for record in carriers for write in self._entries(record)]
+
+    def _entries(self, record: Record) -> list[Write]:
+        blocks: list[Write] = [
+            Append(keys.bucket(self._tag, block, value), pack(record.fingerprint, record.number))
+            for block, value in enumerate(self._plan.values(record.fingerprint))
+        ]
+        return blocks + [
+            Append(keys.band(self._tag, band), pack(band, record.number), BAND_BUCKET_BYTES)
+            for band in bands(record.sketch)
+        ]
+
+    def _bind(self, binding: Binding) -> Write:
+        return self._put(self._binding_key(binding.id), encode_binding(binding))
+
+    def _announce(self, kind: str, binding: Binding) -> Write:
+        return StreamAdd(keys.stream(self._tag), encode_stream_row(kind, binding))
+
+    def _binding_key(self, id_: str) -> bytes:
+        return keys.binding(self._tag, keys.id_hash(id_))
+
+    def _put(self, key: bytes, value: bytes) -> Put:
+        return Put(key, value, self._ttl_ms)
+
+
+def _repointed(binding: Binding, gone: Binding, heir: Binding | None) -> Binding:
+    """A group member's binding after ``gone`` left: the heir becomes new, the rest point at it."""
+    match = binding.outcome.match
+    if heir is None or match is None:
+        return binding
+    if binding.first == heir.first:
+        return _with(binding, Outcome("new"))
+    moved = dataclasses.replace(match, canonical_id=heir.id, canonical_first=heir.first)
+    if match.id == gone.id:
+        moved = dataclasses.replace(moved, id=heir.id, number=heir.number)
+    return _with(binding, dataclasses.replace(binding.outcome, match=moved))
+
+
+def _with(binding: Binding, outcome: Outcome) -> Binding:
+    return Binding(binding.number, binding.first, binding.text_hash, binding.id, outcome)
+
+
+def heir_of(gone: Binding, group: Group) -> Known | None:
+    """Who is canonical once ``gone`` left its group: the earliest copy, by number of its first version."""
+    left = [m for m in group.members if m.binding.id != gone.id]
+    return min(left, key=lambda m: (m.binding.first, m.binding.id), default=None)

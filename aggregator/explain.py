@@ -1,0 +1,167 @@
+"""Why are two articles called copies, related, or neither?
+
+For two stored ids, or texts that are not stored. Bits and sample overlap are always there; the
+shared wording itself needs the texts: pasted ones, or kept ones (setting ``keep_texts``).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from aggregator.domain import Analysis, Article, Sketch
+from aggregator.errors import AggregatorError
+from aggregator.fingerprint import hamming_distance
+from aggregator.index import Index
+from aggregator.overlap import SHINGLE_WORDS, Overlap, compare
+from aggregator.text import tokens
+from aggregator.verdict import Policy, figures_changed, is_copy
+
+MAX_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two articles; ``words`` is None when its text is not kept."""
+
+    label: str
+    lang: str
+    space: str
+    fingerprint: int
+    sketch: Sketch
+    figures: tuple[int, ...]
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What the rules see of two articles.
+
+    ``distance`` and ``differing_bits`` are None when the spaces differ: such fingerprints cannot be
+    compared. ``shared_passages`` and the figures are None when a text is not kept.
+    """
+
+    labels: tuple[str, str]
+    spaces: tuple[str, str]
+    fingerprints: tuple[int, int]
+    distance: int | None
+    differing_bits: tuple[int, ...] | None
+    overlap: Overlap
+    is_copy: bool
+    updated_figures: bool
+    shared_passages: tuple[str, ...] | None
+    figures: tuple[tuple[str, ...], tuple[str, ...]] | None
+    summary: str
+
+
+class Explain:
+    """Compares two articles; ``policy`` gives the thresholds to judge by."""
+
+    def __init__(
+        self,
+        index: Index,
+        analyse_many: Callable[[Sequence[Article]], Awaitable[list[Analysis | AggregatorError]]],
+        policy: Policy,
+    ) -> None:
+        self._index = index
+        self._analyse_many = analyse_many
+        self._policy = policy
+
+    async def pair(self, a: str | Article, b: str | Article) -> Explanation:
+        """Two ids or articles. Raises NotFound, NoText."""
+        return explain(await self._side(a), await self._side(b), self._policy)
+
+    async def _side(self, which: str | Article) -> Side:
+        if isinstance(which, Article):
+            analysis = (await self._analyse_many([which]))[0]
+            if isinstance(analysis, AggregatorError):
+                raise analysis
+            return Side(
+                which.id or which.title[:80] or "(text)",
+                analysis.lang,
+                analysis.space,
+                analysis.fingerprint,
+                analysis.sketch,
+                analysis.figures,
+                analysis.text or which.title,
+            )
+        record = (await self._index.get(which)).record
+        kept = await self._index.text_of(record.number)
+        text = (
+            zlib.decompress(kept).decode("utf-8", "surrogatepass") or record.title
+            if kept is not None
+            else None
+        )
+        return Side(
+            record.id, record.lang, record.space, record.fingerprint, record.sketch, record.figures, text
+        )
+
+
+def explain(a: Side, b: Side, policy: Policy) -> Explanation:
+    """Pure comparison of two sides."""
+    comparable = a.space == b.space
+    distance = hamming_distance(a.fingerprint, b.fingerprint) if comparable else None
+    differing = a.fingerprint ^ b.fingerprint
+    texts = a.text is not None and b.text is not None
+    overlap = compare(a.sketch, b.sketch)
+    copy = is_copy(overlap, policy)
+    return Explanation(
+        labels=(a.label, b.label),
+        spaces=(a.space, b.space),
+        fingerprints=(a.fingerprint, b.fingerprint),
+        distance=distance,
+        differing_bits=tuple(k for k in range(64) if differing >> k & 1) if comparable else None,
+        overlap=overlap,
+        is_copy=copy,
+        updated_figures=copy and figures_changed(a.figures, b.figures),
+        shared_passages=_shared_passages(a, b) if texts else None,
+        figures=_differing_figures(a.text or "", b.text or "") if texts else None,
+        summary=_summary(distance, overlap, copy, policy, texts),
+    )
+
+
+def _shared_passages(a: Side, b: Side) -> tuple[str, ...]:
+    """Runs of words of ``a`` that stand in ``b`` too, longest first."""
+    first, second = tokens.words(a.text or "", a.lang), tokens.words(b.text or "", b.lang)
+    width = SHINGLE_WORDS
+    there = {tuple(second[i : i + width]) for i in range(len(second) - width + 1)}
+    covered = [False] * len(first)
+    for i in range(len(first) - width + 1):
+        if tuple(first[i : i + width]) in there:
+            covered[i : i + width] = [True] * width
+    runs: list[list[str]] = [[]]
+    for word, inside in zip(first, covered, strict=True):
+        if inside:
+            runs[-1].append(word)
+        elif runs[-1]:
+            runs.append([])
+    runs.sort(key=len, reverse=True)
+    return tuple(" ".join(run) for run in runs if run)[:MAX_SHOWN]
+
+
+def _differing_figures(a: str, b: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    first, second = dict.fromkeys(tokens.figures(a)), dict.fromkeys(tokens.figures(b))
+    return (
+        tuple(f for f in first if f not in second)[:MAX_SHOWN],
+        tuple(f for f in second if f not in first)[:MAX_SHOWN],
+    )
+
+
+def _summary(distance: int | None, overlap: Overlap, copy: bool, policy: Policy, texts: bool) -> str:
+    bits = (
+        "in different spaces, so their fingerprints cannot be compared"
+        if distance is None
+        else f"{distance} bits apart"
+    )
+    said = (
+        f"The articles are {bits}; {overlap.containment:.0%} of the shorter one's wording "
+        f"(about {overlap.shared:.0f} shingles) stands in the other, so they are "
+        f"{'copies' if copy else 'not copies'} (a copy shares {policy.min_containment:.0%} and "
+        f"{policy.min_shared:.0f} shingles, or {policy.sure_containment:.0%})."
+    )
+    return (
+        said
+        if texts
+        else said + " The shared wording is not shown, since keep_texts is off: paste the texts."
+    )

@@ -1,0 +1,347 @@
+"""The story of one article. Read this first.
+
+    analyse    its words become a fingerprint and a sketch           analyse.py, pure
+    look up    one read: its id, 68 buckets, its bands               index.snapshot
+    examine    one read: records of what was found                   index.fetch
+    decide     new, related or duplicate                             verdict.decide, pure
+    record     its record, then one atomic commit                    changes.py, store.commit
+
+The commit holds only if nothing that was looked at has changed; else the article is looked up and
+decided again. So of several near-copies that arrive at the same moment exactly one is new, whoever
+sent them and through whichever process, and a crash leaves all of an article or nothing of it.
+
+Many articles travel together: a batch costs the same few round trips as one article, and each of
+its articles is decided as if those before it were stored already.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from random import getrandbits
+
+from aggregator.changes import Known
+from aggregator.domain import (
+    NUMBER_RANDOM_BITS,
+    Analysis,
+    Answer,
+    Article,
+    Match,
+    Outcome,
+    Record,
+    number_of,
+)
+from aggregator.errors import AggregatorError, Contention, StoreUnavailable
+from aggregator.index import ATTEMPTS, Index, Probe, Snapshot, Stored
+from aggregator.similarity import rank
+from aggregator.store.base import Transaction
+from aggregator.verdict import Candidate, Policy, decide
+
+CHUNK = 64
+MAX_RELATED = 10
+
+AnalyseMany = Callable[[Sequence[Article]], Awaitable[list[Analysis | AggregatorError]]]
+EventOf = Callable[[Sequence[int]], Awaitable[dict[int, str]]]
+
+
+@dataclass(slots=True)
+class _Pending:
+    """An article on its way; its number and record stay the same however often it is decided again."""
+
+    position: int
+    article: Article
+    analysis: Analysis
+    number: int = 0
+    written: bool = False
+    answer: Answer | AggregatorError | None = None
+    failure: StoreUnavailable | None = None
+
+
+@dataclass(slots=True)
+class _Step:
+    """What was decided for one article, and what must be committed for it (None: nothing)."""
+
+    pending: _Pending
+    answer: Answer
+    transaction: Transaction | None = None
+    record: Record | None = None
+    retire: Known | None = None
+    superseded: int | None = None
+    groups: tuple[int, ...] = field(default=())
+
+
+class Ingest:
+    """Check and insert articles. ``clock`` gives ms since 1970 UTC; ``analyse_many`` may use other processes."""
+
+    def __init__(
+        self,
+        index: Index,
+        analyse_many: AnalyseMany,
+        policy: Policy,
+        *,
+        clock: Callable[[], int],
+        keep_texts: bool = False,
+        event_of: EventOf | None = None,
+    ) -> None:
+        self._index = index
+        self._analyse_many = analyse_many
+        self._policy = policy
+        self._clock = clock
+        self._keep_texts = keep_texts
+        self._event_of = event_of
+        self.decided_again = 0  # commits that lost a race, for metrics
+
+    async def submit(self, article: Article, *, dry_run: bool = False) -> Answer:
+        """One article. Raises NoText, StoreUnavailable."""
+        result = (await self.submit_many([article], dry_run=dry_run))[0]
+        if isinstance(result, AggregatorError):
+            raise result
+        return result
+
+    async def submit_many(
+        self, articles: Sequence[Article], *, dry_run: bool = False
+    ) -> list[Answer | AggregatorError]:
+        """Articles in order; the answers are those of submitting them one by one.
+
+        An article that cannot be used answers with its error and costs the others nothing.
+        """
+        started = time.perf_counter()
+        analysed = await self._analyse_many(articles)
+        analyse_ms = (time.perf_counter() - started) * 1000 / max(1, len(articles))
+        pending = [
+            _Pending(position, article, analysis)
+            for position, (article, analysis) in enumerate(zip(articles, analysed, strict=True))
+            if not isinstance(analysis, AggregatorError)
+        ]
+        for start in range(0, len(pending), CHUNK):
+            await self._settle(pending[start : start + CHUNK], dry_run)
+        results: list[Answer | AggregatorError] = list(analysed)  # type: ignore[arg-type]
+        for one in pending:
+            assert one.answer is not None
+            results[one.position] = one.answer
+            if isinstance(one.answer, Answer):
+                one.answer.timings_ms["analyse"] = analyse_ms
+        return results
+
+    async def delete(self, id_: str) -> None:
+        """Undo a reservation or take an article down. Raises NotFound."""
+        await self._index.delete(id_)
+
+    async def stored(self, id_: str) -> Stored:
+        """What is stored under an id. Raises NotFound."""
+        return await self._index.get(id_)
+
+    async def _settle(self, pending: list[_Pending], dry_run: bool) -> None:
+        """Decide and commit until every article has its answer."""
+        for _ in range(ATTEMPTS):
+            if not pending:
+                return
+            pending = await self._round(pending, dry_run)
+            self.decided_again += len(pending)
+        for one in pending:
+            one.answer = Contention(
+                "Too many near-copies of this article were committed at the same moment; send it again."
+            )
+
+    async def _round(self, pending: list[_Pending], dry_run: bool) -> list[_Pending]:
+        """Look up, examine, decide, record; returns those whose commit came too late."""
+        started = time.perf_counter()
+        now_ms = self._clock()
+        probes = [self._index.probe(p.analysis, p.article.id) for p in pending]
+        snapshot = await self._index.snapshot(probes)
+        await self._examine(snapshot, probes, now_ms)
+        steps = []
+        for one, probe in zip(pending, probes, strict=True):
+            step = await self._decide(one, probe, snapshot, now_ms)
+            if not dry_run and step.transaction is not None:
+                snapshot.apply(step.transaction.writes)
+                if step.record is not None:
+                    snapshot.records[step.record.number] = step.record
+            steps.append(step)
+        looked_up = time.perf_counter()
+        lost = [] if dry_run else await self._record(steps)
+        await self._answer([s for s in steps if s.pending not in lost])
+        recorded = time.perf_counter()
+        for step in steps:
+            step.answer.timings_ms["lookup"] = (looked_up - started) * 1000 / len(steps)
+            step.answer.timings_ms["record"] = (recorded - looked_up) * 1000 / len(steps)
+        return lost
+
+    async def _examine(self, snapshot: Snapshot, probes: Sequence[Probe], now_ms: int) -> None:
+        """Fetch the records of all candidates, and of ids that are known already."""
+        wanted: dict[int, str] = {}
+        for probe in probes:
+            for number in self._index.candidate_numbers(snapshot, probe, now_ms):
+                wanted[number] = probe.analysis.space
+            known = self._index.known(snapshot, probe.id)
+            if known is not None:
+                wanted.setdefault(known.binding.number, probe.analysis.space)
+        await self._index.fetch(snapshot, wanted)
+
+    async def _decide(self, one: _Pending, probe: Probe, snapshot: Snapshot, now_ms: int) -> _Step:
+        numbers = self._index.candidate_numbers(snapshot, probe, now_ms)
+        candidates = self._index.candidates(snapshot, probe, numbers)
+        known = self._index.known(snapshot, probe.id)
+        if known is None:
+            return self._insert(one, probe, snapshot, candidates, now_ms)
+        if known.binding.text_hash == one.analysis.text_hash:
+            return await self._repeat(one, known, snapshot, candidates)
+        return await self._update(one, known, probe, snapshot, candidates, now_ms)
+
+    def _insert(
+        self, one: _Pending, probe: Probe, snapshot: Snapshot, candidates: list[Candidate], now_ms: int
+    ) -> _Step:
+        outcome = decide(one.analysis, candidates, self._policy)
+        record = self._number(one, now_ms, first=None)
+        segment = self._index.segment(one.analysis.space)
+        transaction = segment.insert(record, outcome, self._index.seen(snapshot, probe))
+        return self._step(one, outcome, candidates, True, transaction, record)
+
+    async def _repeat(
+        self, one: _Pending, known: Known, snapshot: Snapshot, candidates: list[Candidate]
+    ) -> _Step:
+        """The same id with the same text: the stored answer, and newer metadata if it changed."""
+        record = snapshot.records.get(known.binding.number)
+        if record is not None:
+            fresh = _metadata(record, one.article)
+            if fresh != _metadata(record, None):
+                await self._index.rewrite_record(replace(record, **dict(zip(_METADATA, fresh, strict=True))))
+        if one.written and one.number != known.binding.number:
+            await self._index.forget_records([one.number])
+        return self._step(one, known.binding.outcome, candidates, False, None, record)
+
+    async def _update(
+        self,
+        one: _Pending,
+        known: Known,
+        probe: Probe,
+        snapshot: Snapshot,
+        candidates: list[Candidate],
+        now_ms: int,
+    ) -> _Step:
+        """New content under a known id: it keeps its verdict, the old version leaves the index."""
+        outcome = known.binding.outcome
+        record = self._number(one, now_ms, first=known.binding.first)
+        segment = self._index.segment(one.analysis.space)
+        retire = superseded = None
+        if known.key.startswith(b"{" + one.analysis.space.encode() + b"."):
+            transaction = await self._index.update_transaction(known, record)
+            superseded = known.binding.number
+        else:  # its language changed: enter the new space first, leave the old one after
+            transaction = segment.insert(record, outcome, self._index.seen(snapshot, probe))
+            retire = known
+        step = self._step(one, outcome, candidates, True, transaction, record)
+        return replace(step, retire=retire, superseded=superseded)
+
+    def _number(self, one: _Pending, now_ms: int, first: int | None) -> Record:
+        if not one.number:
+            one.number = number_of(now_ms, getrandbits(NUMBER_RANDOM_BITS))
+        return _record(one, first if first is not None else one.number)
+
+    def _step(
+        self,
+        one: _Pending,
+        outcome: Outcome,
+        candidates: list[Candidate],
+        stored: bool,
+        transaction: Transaction | None,
+        record: Record | None,
+    ) -> _Step:
+        own = _own_group(outcome.match, record)
+        related = rank(
+            one.analysis.terms,
+            candidates,
+            related_bits=self._policy.related_bits,
+            without_group=own,
+            limit=MAX_RELATED,
+        )
+        answer = Answer(
+            id=one.article.id,
+            outcome=outcome,
+            space=one.analysis.space,
+            fingerprint=one.analysis.fingerprint,
+            short=one.analysis.short,
+            related=related,
+            stored=stored,
+        )
+        near = tuple(c.canonical[1] for c in candidates if c.distance <= self._policy.related_bits)
+        groups = tuple(dict.fromkeys([own, *near] if own is not None else near))
+        return _Step(one, answer, transaction, record if stored else None, groups=groups)
+
+    async def _record(self, steps: Sequence[_Step]) -> list[_Pending]:
+        """Write the records, then commit in order; returns the articles that lost a race."""
+        changed = [s for s in steps if s.transaction is not None and s.record is not None]
+        fresh = [s for s in changed if not s.pending.written and s.record is not None]
+        if fresh:
+            texts = {s.pending.number: _compress(s.pending.analysis.text) for s in fresh if self._keep_texts}
+            taken = await self._index.put_records([s.record for s in fresh if s.record], texts)
+            for step in fresh:
+                step.pending.written = step.pending.number not in taken
+                if not step.pending.written:
+                    step.pending.number = 0  # somebody has this number: take another one next time
+        ready = [s for s in changed if s.pending.written and s.transaction is not None]
+        failed = await self._index.store.commit_many([s.transaction for s in ready if s.transaction])
+        lost = [s.pending for s, checks in zip(ready, failed, strict=True) if checks]
+        lost += [s.pending for s in changed if not s.pending.written]
+        for step, checks in zip(ready, failed, strict=True):
+            if not checks:
+                await self._after_commit(step)
+        return sorted(lost, key=lambda p: p.position)
+
+    async def _after_commit(self, step: _Step) -> None:
+        """The replaced version's record goes; a version in another language's space is retired."""
+        if step.retire is not None:
+            await self._index.retire(step.retire)
+        elif step.superseded is not None:
+            await self._index.forget_records([step.superseded])
+
+    async def _answer(self, steps: Sequence[_Step]) -> None:
+        wanted = list(dict.fromkeys(g for s in steps for g in s.groups))
+        events = await self._event_of(wanted) if self._event_of and wanted else {}
+        for step in steps:
+            event = next((events[g] for g in step.groups if g in events), None)
+            step.pending.answer = replace(step.answer, event_id=event, timings_ms=step.answer.timings_ms)
+
+
+_METADATA = ("title", "url", "source", "published_at_ms")
+
+
+def _metadata(record: Record, article: Article | None) -> tuple[object, ...]:
+    """Title, url, source and date; what the article does not say stays as it is stored."""
+    stored = [getattr(record, name) for name in _METADATA]
+    if article is None:
+        return tuple(stored)
+    return tuple(getattr(article, name) or old for name, old in zip(_METADATA, stored, strict=True))
+
+
+def _record(one: _Pending, first: int) -> Record:
+    article, analysis = one.article, one.analysis
+    return Record(
+        number=one.number,
+        first=first,
+        id=article.id,
+        space=analysis.space,
+        lang=analysis.lang,
+        fingerprint=analysis.fingerprint,
+        text_hash=analysis.text_hash,
+        short=analysis.short,
+        title=article.title or analysis.title,
+        url=article.url,
+        source=article.source,
+        published_at_ms=article.published_at_ms,
+        sketch=analysis.sketch,
+        terms=analysis.terms,
+        figures=analysis.figures,
+    )
+
+
+def _own_group(match: Match | None, record: Record | None) -> int | None:
+    if match is not None:
+        return match.canonical_first
+    return record.first if record is not None else None
+
+
+def _compress(text: str) -> bytes:
+    return zlib.compress(text.encode("utf-8", "surrogatepass"), 6)

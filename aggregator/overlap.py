@@ -1,0 +1,136 @@
+"""How much wording do two articles share?
+
+An article becomes the set of its word 3-shingles (5 characters where words are not separated by
+spaces), each hashed to 64 bits. Only the smallest hashes are kept, a *bottom-k sample* (Broder
+1997): whether a shingle is sampled depends on its hash alone, so two articles sample their common
+wording alike and the samples can be compared instead of the texts.
+
+One sample serves twice. Its first few hashes are the article's *bands*: stored articles with a
+band in common become candidates even when the fingerprint moved (truncation, boilerplate). The
+whole of it estimates *containment*, |A and B| / min(|A|, |B|).
+
+Long texts keep more of their hashes, but ever more sparingly, so that a short article quoted by a
+long one still has something to compare, while an average article stays small in the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from aggregator.domain import Sketch
+
+SHINGLE_WORDS = 3
+SHINGLE_CHARACTERS = 5
+BANDS = 8
+SAMPLE_FULL = 96  # up to here every shingle is kept ...
+SAMPLE_SHARE = 8  # ... beyond it one in so many ...
+SAMPLE_MAX = 512  # ... up to here
+_SEED = 0x5EED
+_ALL = 0xFFFFFFFF
+_ODD = np.array(
+    [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x27D4EB2F165667C5, 0xFF51AFD7ED558CCD],
+    dtype=np.uint64,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """What two samples say of their texts.
+
+    containment  estimate of |A and B| / min(|A|, |B|), 0..1
+    resemblance  estimate of |A and B| / |A or B|, 0..1
+    shared       estimate of |A and B|, in shingles
+    """
+
+    containment: float
+    resemblance: float
+    shared: float
+
+
+@lru_cache(maxsize=1 << 17)
+def _word_hash(word: str) -> int:
+    return xxhash.xxh3_64_intdigest(word.encode("utf-8", "surrogatepass"), _SEED)
+
+
+def shingle_hashes(words: Sequence[str], width: int = SHINGLE_WORDS) -> npt.NDArray[np.uint64]:
+    """Sorted distinct hashes, (n,) uint64, of every run of ``width`` words.
+
+    A text of fewer words is one shingle; no words give an empty array.
+    """
+    if not words:
+        return np.empty(0, np.uint64)
+    hashes = np.fromiter((_word_hash(w) for w in words), np.uint64, len(words))
+    width = min(width, len(words))
+    count = len(words) - width + 1
+    mixed = np.zeros(count, np.uint64)
+    for i in range(width):
+        mixed += hashes[i : i + count] * _ODD[i]
+    return np.unique(_finalise(mixed))
+
+
+def _finalise(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """splitmix64's finaliser: neighbouring sums must not give neighbouring hashes."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+def sample_size(shingles: int) -> int:
+    """How many hashes an article of so many distinct shingles keeps."""
+    if shingles <= SAMPLE_FULL:
+        return shingles
+    return min(SAMPLE_MAX, SAMPLE_FULL + (shingles - SAMPLE_FULL) // SAMPLE_SHARE)
+
+
+def sketch(words: Sequence[str], width: int = SHINGLE_WORDS) -> Sketch:
+    """The sample that is stored of a text's shingles; no words give an empty one."""
+    hashes = shingle_hashes(words, width)
+    kept = hashes[: sample_size(len(hashes))]
+    return Sketch(size=len(hashes), sample=(kept >> np.uint64(32)).astype(np.uint32))
+
+
+def bands(of: Sketch) -> tuple[int, ...]:
+    """The candidate keys of a sketch: its smallest hashes, uint32, at most ``BANDS``."""
+    return tuple(dict.fromkeys(of.sample[:BANDS].tolist()))
+
+
+def compare(a: Sketch, b: Sketch) -> Overlap:
+    """Estimate the overlap of two texts from their samples; exact when both are complete.
+
+    Below the smaller of the two samples' largest hashes both samples are complete, so the
+    counts below it are an unbiased sample of the sets.
+    """
+    if not a.size or not b.size:
+        return Overlap(0.0, 0.0, 0.0)
+    limit = min(_limit(a), _limit(b))
+    in_a = int(np.searchsorted(a.sample, limit, side="right"))
+    in_b = int(np.searchsorted(b.sample, limit, side="right"))
+    common = _common(a.sample[:in_a], b.sample[:in_b])
+    smaller = in_a if a.size <= b.size else in_b
+    # Sampling noise can leave the smaller text with more hashes below the limit; never above 1.
+    containment = min(1.0, common / smaller) if smaller else 0.0
+    union = in_a + in_b - common
+    return Overlap(
+        containment=containment,
+        resemblance=common / union if union else 0.0,
+        shared=containment * min(a.size, b.size),
+    )
+
+
+def _limit(of: Sketch) -> int:
+    return int(of.sample[-1]) if len(of.sample) < of.size else _ALL
+
+
+def _common(a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32]) -> int:
+    """How many values two ascending arrays share."""
+    if not len(a) or not len(b):
+        return 0
+    at = np.searchsorted(b, a)
+    at[at == len(b)] = len(b) - 1
+    return int(np.count_nonzero(b[at] == a))

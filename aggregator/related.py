@@ -1,0 +1,131 @@
+"""What else is about this? The recommendation team's question, for stored ids and for any text."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from aggregator.domain import Analysis, Article, Record, RelatedItem
+from aggregator.errors import AggregatorError
+from aggregator.index import Index, Stored
+from aggregator.similarity import rank
+from aggregator.verdict import Candidate
+
+MAX_IDS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which neighbours may be shown; ``since_ms`` compares with published_at, else with the arrival."""
+
+    since_ms: int | None = None
+    source: str | None = None
+    exclude_source: str | None = None
+
+    def admits(self, record: Record) -> bool:
+        when = record.published_at_ms if record.published_at_ms is not None else record.arrived_ms
+        if self.since_ms is not None and when < self.since_ms:
+            return False
+        if self.source is not None and record.source != self.source:
+            return False
+        return self.exclude_source is None or record.source != self.exclude_source
+
+
+class Related:
+    """Related articles of what is stored, or of a text that is not."""
+
+    def __init__(
+        self,
+        index: Index,
+        analyse_many: Callable[[Sequence[Article]], Awaitable[list[Analysis | AggregatorError]]],
+        *,
+        clock: Callable[[], int],
+        related_bits: int = 7,
+    ) -> None:
+        self._index = index
+        self._analyse_many = analyse_many
+        self._clock = clock
+        self._related_bits = related_bits
+
+    async def of_id(
+        self,
+        id_: str,
+        *,
+        limit: int = 10,
+        since_ms: int | None = None,
+        source: str | None = None,
+        exclude_source: str | None = None,
+    ) -> list[RelatedItem]:
+        """Neighbours of a stored article, its own copies left out. Raises NotFound."""
+        stored = await self._index.get(id_)
+        return await self._of(
+            _as_analysis(stored), id_, _group_of(stored), limit, Filter(since_ms, source, exclude_source)
+        )
+
+    async def of_ids(
+        self,
+        ids: Sequence[str],
+        *,
+        limit: int = 10,
+        since_ms: int | None = None,
+        source: str | None = None,
+        exclude_source: str | None = None,
+    ) -> list[RelatedItem]:
+        """Neighbours of several articles just read, none of them among the answers; best similarity first.
+
+        Raises NotFound for the first id that is not stored.
+        """
+        read = set(ids)
+        best: dict[str, RelatedItem] = {}
+        for id_ in dict.fromkeys(ids):
+            found = await self.of_id(
+                id_, limit=limit + len(read), since_ms=since_ms, source=source, exclude_source=exclude_source
+            )
+            for item in found:
+                if item.id not in read and item.similarity > getattr(best.get(item.id), "similarity", -1.0):
+                    best[item.id] = item
+        return sorted(best.values(), key=lambda i: -i.similarity)[:limit]
+
+    async def of_article(
+        self,
+        article: Article,
+        *,
+        limit: int = 10,
+        since_ms: int | None = None,
+        source: str | None = None,
+        exclude_source: str | None = None,
+    ) -> list[RelatedItem]:
+        """Neighbours of a text that is not stored. Raises NoText."""
+        analysis = (await self._analyse_many([article]))[0]
+        if isinstance(analysis, AggregatorError):
+            raise analysis
+        return await self._of(analysis, "", None, limit, Filter(since_ms, source, exclude_source))
+
+    async def _of(
+        self, analysis: Analysis, id_: str, group: int | None, limit: int, wanted: Filter
+    ) -> list[RelatedItem]:
+        candidates = await self._index.neighbours(analysis, id_, self._clock())
+        shown: list[Candidate] = [c for c in candidates if wanted.admits(c.record)]
+        ranked = rank(
+            analysis.terms, shown, related_bits=self._related_bits, without_group=group, limit=limit
+        )
+        return list(ranked)
+
+
+def _group_of(stored: Stored) -> int:
+    match = stored.outcome.match
+    return match.canonical_first if match else stored.record.first
+
+
+def _as_analysis(stored: Stored) -> Analysis:
+    record = stored.record
+    return Analysis(
+        lang=record.lang,
+        space=record.space,
+        fingerprint=record.fingerprint,
+        text_hash=record.text_hash,
+        short=record.short,
+        sketch=record.sketch,
+        terms=record.terms,
+        figures=record.figures,
+    )

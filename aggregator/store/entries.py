@@ -1,0 +1,58 @@
+"""Packed bucket entries: 16 bytes each, filtered without a Python loop.
+
+    bytes 0..7    little-endian uint64: the fingerprint (in a band bucket: the band)
+    bytes 8..15   little-endian uint64: the article number
+
+An article found in several buckets counts once. Entries are only ever appended, so a bucket's
+length is its version (``index.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+ENTRY_BYTES = 16
+
+Numbers = npt.NDArray[np.uint64]
+
+
+def pack(value: int, number: int) -> bytes:
+    """One entry of 16 bytes."""
+    return value.to_bytes(8, "little") + number.to_bytes(8, "little")
+
+
+def within(
+    buckets: Iterable[bytes | None], fingerprint: int, radius: int, floor: int
+) -> tuple[Numbers, npt.NDArray[np.int64]]:
+    """Article numbers at or above ``floor`` within ``radius`` bits, and their distances.
+
+    Both (n,), ascending by number, each number once (at its smallest distance).
+    """
+    table = _table(buckets)
+    distances = np.bitwise_count(table[:, 0] ^ np.uint64(fingerprint)).astype(np.int64)
+    keep = (distances <= radius) & (table[:, 1] >= np.uint64(floor))
+    numbers, distances = table[keep, 1], distances[keep]
+    order = np.lexsort((distances, numbers))
+    numbers, distances = numbers[order], distances[order]
+    first = np.ones(len(numbers), bool)
+    first[1:] = numbers[1:] != numbers[:-1]
+    return numbers[first], distances[first]
+
+
+def sharing(
+    buckets: Iterable[bytes | None], values: Iterable[int], floor: int
+) -> tuple[Numbers, npt.NDArray[np.int64]]:
+    """Article numbers with one of ``values`` among their bands, and how many they share. Both (n,)."""
+    table = _table(buckets)
+    keep = np.isin(table[:, 0], np.fromiter(values, np.uint64)) & (table[:, 1] >= np.uint64(floor))
+    pairs = np.unique(table[keep], axis=0)
+    numbers, counts = np.unique(pairs[:, 1], return_counts=True)
+    return numbers, counts
+
+
+def _table(buckets: Iterable[bytes | None]) -> npt.NDArray[np.uint64]:
+    joined = b"".join(b for b in buckets if b)
+    return np.frombuffer(joined, "<u8").reshape(-1, 2)

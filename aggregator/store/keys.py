@@ -1,0 +1,72 @@
+"""Every key the index keeps, in one place.
+
+All keys of one **segment** of a space share the tag ``{space.segment}`` and so, on a cluster, one
+slot: they are read at one instant and changed together. Records and texts are spread.
+
+    {en.3f2a.0}b0:1f2e   bucket: block 0 has value 0x1f2e      packed entries (``entries.py``)
+    {en.3f2a.0}s1f2e3    band bucket: low 18 bits of a band    packed entries
+    {en.3f2a.0}i<16 B>   id binding, by xxh3_128 of the id     ``records.Binding``
+    {en.3f2a.0}p<8 B>    state of an article number            canonical it is a copy of, or DEAD
+    {en.3f2a.0}g<8 B>    tombstone of a canonical article that was deleted, by first number
+    {en.3f2a.0}c<8 B>    copies of a canonical article         16-byte id hashes, packed
+    {en.3f2a.0}closed    present once the segment is sealed
+    {en.3f2a.0}stream    article stream in commit order
+    r:<16 hex>           record of an article number           ``records.encode_record``
+    x:<16 hex>           its text, compressed (keep_texts)
+"""
+
+from __future__ import annotations
+
+import xxhash
+
+BAND_BITS = 18
+DEAD = b"\x00"
+
+
+def tag(space: str, segment: int) -> bytes:
+    return b"{%s.%d}" % (space.encode(), segment)
+
+
+def bucket(tag_: bytes, block: int, value: int) -> bytes:
+    return b"%sb%x:%04x" % (tag_, block, value)
+
+
+def band(tag_: bytes, value: int) -> bytes:
+    return b"%ss%05x" % (tag_, value & ((1 << BAND_BITS) - 1))
+
+
+def id_hash(id_: str) -> bytes:
+    """16 bytes: ids are strangers' text and may be long, hold braces or newlines."""
+    return xxhash.xxh3_128_digest(id_.encode("utf-8", "surrogatepass"))
+
+
+def binding(tag_: bytes, hashed_id: bytes) -> bytes:
+    return tag_ + b"i" + hashed_id
+
+
+def state(tag_: bytes, number: int) -> bytes:
+    return tag_ + b"p" + number.to_bytes(8, "big")
+
+
+def tombstone(tag_: bytes, first: int) -> bytes:
+    return tag_ + b"g" + first.to_bytes(8, "big")
+
+
+def copies(tag_: bytes, first: int) -> bytes:
+    return tag_ + b"c" + first.to_bytes(8, "big")
+
+
+def closed(tag_: bytes) -> bytes:
+    return tag_ + b"closed"
+
+
+def stream(tag_: bytes) -> bytes:
+    return tag_ + b"stream"
+
+
+def record(number: int) -> bytes:
+    return b"r:%016x" % number
+
+
+def text(number: int) -> bytes:
+    return b"x:%016x" % number

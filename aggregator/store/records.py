@@ -1,0 +1,190 @@
+"""How records and id bindings are written down: a format byte, then MessagePack.
+
+A reader that meets another format byte refuses with a clear error instead of guessing.
+"""
+
+from __future__ import annotations
+
+
+import msgspec
+import numpy as np
+
+from aggregator.domain import NUMBER_RANDOM_BITS, Outcome, Record, Sketch, StreamItem, VerdictName
+from aggregator.errors import StoreUnavailable
+
+FORMAT = b"\x01"
+
+
+class Binding(msgspec.Struct, frozen=True, array_like=True):
+    """What an id is bound to: its current version, its first version, and the stored decision."""
+
+    number: int
+    first: int
+    text_hash: bytes
+    id: str
+    outcome: Outcome
+
+
+class _Row(msgspec.Struct, frozen=True, array_like=True):
+    number: int
+    first: int
+    id: str
+    space: str
+    lang: str
+    fingerprint: int
+    text_hash: bytes
+    short: bool
+    title: str
+    url: str
+    source: str
+    published_at_ms: int | None
+    size: int
+    sample: bytes
+    terms: str
+    weights: bytes
+    figures: bytes
+
+
+class Pointer(msgspec.Struct, frozen=True, array_like=True):
+    """State of a number that is a copy: the canonical article of its group."""
+
+    id: str
+    first: int
+
+
+class _StreamRow(msgspec.Struct, frozen=True, array_like=True):
+    kind: str
+    number: int
+    first: int
+    id: str
+    verdict: VerdictName
+    matched_number: int | None
+    canonical_first: int | None
+    exact: bool
+
+
+_row = msgspec.msgpack.Decoder(_Row)
+_binding = msgspec.msgpack.Decoder(Binding)
+_pointer = msgspec.msgpack.Decoder(Pointer)
+_stream_row = msgspec.msgpack.Decoder(_StreamRow)
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def encode_record(record: Record) -> bytes:
+    """Term weights keep 8 bits each: they rank neighbours, nothing is summed over them."""
+    weights = np.array([w for _, w in record.terms], np.float64)
+    row = _Row(
+        number=record.number,
+        first=record.first,
+        id=record.id,
+        space=record.space,
+        lang=record.lang,
+        fingerprint=record.fingerprint,
+        text_hash=record.text_hash,
+        short=record.short,
+        title=record.title,
+        url=record.url,
+        source=record.source,
+        published_at_ms=record.published_at_ms,
+        size=record.sketch.size,
+        sample=record.sketch.sample.astype("<u4").tobytes(),
+        terms="\n".join(t for t, _ in record.terms),
+        weights=np.rint(weights * 255).astype(np.uint8).tobytes(),
+        figures=np.array(record.figures, "<u4").tobytes(),
+    )
+    return FORMAT + _encode(row)
+
+
+def decode_record(data: bytes) -> Record:
+    row: _Row = _decode(_row, data)
+    weights = np.frombuffer(row.weights, np.uint8) / 255.0
+    return Record(
+        number=row.number,
+        first=row.first,
+        id=row.id,
+        space=row.space,
+        lang=row.lang,
+        fingerprint=row.fingerprint,
+        text_hash=row.text_hash,
+        short=row.short,
+        title=row.title,
+        url=row.url,
+        source=row.source,
+        published_at_ms=row.published_at_ms,
+        sketch=Sketch(row.size, np.frombuffer(row.sample, "<u4")),
+        terms=tuple(zip(row.terms.split("\n"), weights.tolist(), strict=True)) if row.terms else (),
+        figures=tuple(np.frombuffer(row.figures, "<u4").tolist()),
+    )
+
+
+def encode_binding(binding: Binding) -> bytes:
+    return FORMAT + _encode(binding)
+
+
+def decode_binding(data: bytes) -> Binding:
+    found: Binding = _decode(_binding, data)
+    return found
+
+
+def encode_pointer(id_: str, first: int) -> bytes:
+    return FORMAT + _encode(Pointer(id_, first))
+
+
+def decode_pointer(data: bytes) -> Pointer:
+    found: Pointer = _decode(_pointer, data)
+    return found
+
+
+def encode_stream_row(kind: str, binding: Binding) -> bytes:
+    match = binding.outcome.match
+    row = _StreamRow(
+        kind=kind,
+        number=binding.number,
+        first=binding.first,
+        id=binding.id,
+        verdict=binding.outcome.verdict,
+        matched_number=match.number if match else None,
+        canonical_first=match.canonical_first if match else None,
+        exact=match is not None and match.rule == "exact",
+    )
+    return FORMAT + _encode(row)
+
+
+def decode_stream_row(data: bytes, record: Record | None) -> StreamItem:
+    """A stream entry completed with its record; a record that is gone leaves its fields empty."""
+    row: _StreamRow = _decode(_stream_row, data)
+    known = {}
+    if record is not None:
+        names = ("title", "url", "source", "lang", "space", "published_at_ms", "fingerprint", "terms")
+        known = {name: getattr(record, name) for name in names}
+    return StreamItem(
+        number=row.number,
+        first=row.first,
+        id=row.id,
+        verdict=row.verdict,
+        arrived_ms=row.number >> NUMBER_RANDOM_BITS,
+        kind="deleted" if row.kind == "deleted" else "article",
+        matched_number=row.matched_number,
+        canonical_first=row.canonical_first,
+        exact=row.exact,
+        **known,
+    )
+
+
+def stream_number(data: bytes) -> int:
+    row: _StreamRow = _decode(_stream_row, data)
+    return row.number
+
+
+def _decode(decoder: msgspec.msgpack.Decoder, data: bytes) -> object:  # type: ignore[type-arg]
+    if data[:1] != FORMAT:
+        raise StoreUnavailable(
+            f"The store holds a record of format {data[:1].hex() or 'none'}, this version reads "
+            f"{FORMAT.hex()}: run the version that wrote it, or reindex."
+        )
+    try:
+        return decoder.decode(data[1:])
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise StoreUnavailable(
+            f"A record in the store is damaged ({error}): run `aggregator doctor`."
+        ) from error

@@ -1,0 +1,106 @@
+"""New, related or duplicate? The rules, pure.
+
+Two policies:
+
+* ``hamming``   the paper's rule alone (Hu & You 2017, section 2.2): a stored article within 3 bits
+  makes a duplicate, within 7 bits a related article.
+* ``verified``  (default) the fingerprint and the sketch only propose; the overlap of wording decides.
+  A candidate whose wording does overlap is a duplicate at any distance; without overlap even
+  3 bits are only "related".
+
+An article is linked to its single best earlier match, never to all of them: linking every match
+lets one boilerplate page join unrelated groups (ARCHITECTURE.md, "Grouping").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aggregator.domain import Analysis, Match, Outcome, Record, Rule
+from aggregator.overlap import Overlap
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The thresholds of a verdict; distances in bits, overlaps in 0..1, ``min_shared`` in shingles."""
+
+    name: str = "verified"
+    duplicate_bits: int = 3
+    related_bits: int = 7
+    min_containment: float = 0.2
+    min_shared: float = 60.0
+    sure_containment: float = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A stored article that fingerprint or sketch proposed, with what the rules need of it.
+
+    ``canonical`` is (id, first number) of the group the stored article belongs to.
+    """
+
+    record: Record
+    canonical: tuple[str, int]
+    distance: int
+    overlap: Overlap
+
+
+def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -> Outcome:
+    """The outcome for ``subject`` among ``candidates`` (any order; the result does not depend on it)."""
+    nearest = min((c.distance for c in candidates if c.distance <= policy.related_bits), default=None)
+    found = _best_match(subject, candidates, policy)
+    if found is None:
+        return Outcome("new" if nearest is None else "related", distance=nearest)
+    candidate, rule = found
+    return Outcome(
+        "duplicate",
+        distance=candidate.distance,
+        match=Match(
+            id=candidate.record.id,
+            number=candidate.record.number,
+            canonical_id=candidate.canonical[0],
+            canonical_first=candidate.canonical[1],
+            distance=candidate.distance,
+            overlap=round(candidate.overlap.containment, 3) if policy.name == "verified" else None,
+            rule=rule,
+        ),
+        updated_figures=figures_changed(subject.figures, candidate.record.figures),
+    )
+
+
+def _best_match(
+    subject: Analysis, candidates: Sequence[Candidate], policy: Policy
+) -> tuple[Candidate, Rule] | None:
+    exact = [c for c in candidates if c.record.text_hash == subject.text_hash]
+    if exact:
+        return min(exact, key=_age), "exact"
+    if policy.name == "hamming":
+        near = [c for c in candidates if c.distance <= policy.duplicate_bits]
+        return (min(near, key=lambda c: (c.distance, _age(c))), "hamming") if near else None
+    copies = [c for c in candidates if is_copy(c.overlap, policy)]
+    if not copies:
+        return None
+    best = min(copies, key=lambda c: (-c.overlap.containment, -c.overlap.resemblance, c.distance, _age(c)))
+    return best, "hamming" if best.distance <= policy.duplicate_bits else "overlap"
+
+
+def is_copy(overlap: Overlap, policy: Policy) -> bool:
+    """Does so much shared wording make a copy?
+
+    A fifth of a text is enough when that is a passage of some length; a short text must agree
+    nearly whole, since a frame with other names in it ("X sets dividend ...") shares a lot.
+    """
+    if overlap.containment >= policy.sure_containment:
+        return True
+    return overlap.containment >= policy.min_containment and overlap.shared >= policy.min_shared
+
+
+def figures_changed(a: Sequence[int], b: Sequence[int]) -> bool:
+    """True when each text has a figure the other lacks: a toll or price was replaced, not just cut off."""
+    first, second = set(a), set(b)
+    return bool(first - second) and bool(second - first)
+
+
+def _age(candidate: Candidate) -> tuple[int, str]:
+    return candidate.record.number, candidate.record.id

@@ -1,6 +1,6 @@
 """The contract of a store: bytes under keys, read together, changed together or not at all.
 
-``memory.Store`` and ``redis.Store`` implement it; everything about articles, buckets and
+``memory.MemoryStore`` and ``redis.RedisStore`` implement it; everything about articles, buckets and
 verdicts lives above it (``index.py``), once. What all implementations promise:
 
 * **Keys carry a tag**: ``{tag}rest``. Keys of one tag are read at one instant and changed
@@ -10,7 +10,7 @@ verdicts lives above it (``index.py``), once. What all implementations promise:
 * A write may have happened when ``StoreUnavailable`` is raised; every write of the layers above is
   therefore idempotent, or guarded by a check that makes its repetition fail.
 * The only errors raised are ``StoreUnavailable`` (try again later) and ``ConfigurationError``
-  (at ``open``). Times to live are in ms; ``None`` means for ever.
+  (at ``check``). Times to live are in ms; ``None`` means for ever, anything below 1 counts as 1.
 * Safe for any number of tasks of one event loop.
 """
 
@@ -94,7 +94,24 @@ class StoreInfo:
     problem: str | None = None
 
 
+def lease_steps(key: bytes, token: bytes, ttl_ms: int) -> tuple[Transaction, Transaction]:
+    """Taking or renewing a lease as two transactions; it is ours when either of them applied.
+
+    Repeating them is harmless: a lease that was already taken under ``token`` is renewed.
+    """
+    put = (Put(key, token, ttl_ms),)
+    return Transaction((Equals(key, None),), put), Transaction((Equals(key, token),), put)
+
+
+def lease_return(key: bytes, token: bytes) -> Transaction:
+    """Giving a lease back; fails its check, harmlessly, when another token holds it by now."""
+    return Transaction((Equals(key, token),), (Delete(key),))
+
+
 class Store(Protocol):
+    async def check(self) -> None:
+        """Once, at start: raises ConfigurationError when this store must not be relied upon."""
+
     async def read(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """Values in the order of ``keys`` (any tags); one round trip where the server allows it."""
 
@@ -104,9 +121,7 @@ class Store(Protocol):
     async def commit_many(self, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
         """Apply several in order, in one round trip if they share a server. Each stands alone."""
 
-    async def put(
-        self, items: Sequence[Put], *, only_if_absent: bool = False
-    ) -> list[bool]:
+    async def put(self, items: Sequence[Put], *, only_if_absent: bool = False) -> list[bool]:
         """Set keys of any tags, not atomically. True where the key was set."""
 
     async def delete(self, keys: Sequence[bytes]) -> None:

@@ -1,0 +1,66 @@
+"""The driver's errors in our words: what happened, where, what to do. Used by ``redis.py`` only."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from redis import exceptions as driver
+
+FAILURES: Final = (driver.RedisError, driver.RedisClusterException, OSError)
+"""All that the driver raises when a store cannot serve; anything else is a mistake of ours."""
+
+STALE_TOPOLOGY: Final = (
+    driver.ConnectionError,
+    driver.TimeoutError,
+    driver.ClusterDownError,
+    driver.MovedError,
+    driver.SlotNotCoveredError,
+)
+"""After these a cluster may have other primaries than we think."""
+
+# What each of the driver's errors means, most special first. ``{at}`` is the server's address.
+_SENTENCES: Final[tuple[tuple[tuple[type[Exception], ...], str], ...]] = (
+    ((driver.BusyLoadingError,), "The store at {at} is still loading its data; try again in a moment."),
+    (
+        (
+            driver.AuthenticationError,
+            driver.AuthorizationError,
+            driver.AuthenticationWrongNumberOfArgsError,
+            driver.NoPermissionError,
+        ),
+        "The store at {at} refuses this user name or password; correct store_url or the user's permissions.",
+    ),
+    ((driver.MaxConnectionsError,), "All connections to the store at {at} are busy; try again in a moment."),
+    (
+        (driver.TimeoutError, TimeoutError),
+        "The store at {at} did not answer in time; a write that was under way may have happened.",
+    ),
+    ((driver.ReadOnlyError,), "The store at {at} is read-only (a replica); point store_url to the primary."),
+    (
+        (driver.OutOfMemoryError,),
+        "The store at {at} is full; raise its maxmemory or shorten the retention.",
+    ),
+    (
+        (driver.ClusterDownError, driver.MasterDownError, driver.SlotNotCoveredError, driver.ClusterError),
+        "The cluster at {at} has no primary for a part of the keys; wait for its failover or repair it.",
+    ),
+    ((driver.NoScriptError,), "The store at {at} lost its scripts under way; try again."),
+    (
+        (driver.ConnectionError, OSError),
+        "The store at {at} cannot be reached or dropped the connection; see that it is running.",
+    ),
+)
+
+
+def sentence(error: BaseException, address: str) -> str:
+    """What happened and what to do about it; the driver's own words only for answers of the server."""
+    if isinstance(error, driver.ConnectionError) and isinstance(error.__cause__, TimeoutError):
+        return f"All connections to the store at {address} are busy; try again in a moment."
+    for kinds, sentence in _SENTENCES:
+        if isinstance(error, kinds):
+            return sentence.format(at=address)
+    return f"The store at {address} refused a command: {first_line(error)}."
+
+
+def first_line(error: BaseException | None) -> str:
+    return (str(error).splitlines() or [""])[0][:200].rstrip(".")

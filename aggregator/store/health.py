@@ -1,0 +1,97 @@
+"""What a server's own report (INFO and CONFIG GET) means for us. Pure: reports in, sentences out.
+
+A ``Node`` is one server; a cluster is judged by all its primaries, and is as good as the worst.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aggregator.store.base import StoreInfo
+
+OLDEST_MAJOR = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One server: where it is, its INFO, and its CONFIG ({} when it does not let us read that)."""
+
+    address: str
+    info: Mapping[str, Any]
+    config: Mapping[str, str]
+
+
+def version(node: Node) -> str:
+    """Name and version, as in ``Valkey 9.1.2`` or ``Redis 7.0.15``."""
+    if "valkey_version" in node.info:
+        return f"Valkey {node.info['valkey_version']}"
+    return f"Redis {node.info.get('redis_version', 'of unknown version')}"
+
+
+def durability(node: Node) -> str:
+    """What survives what, in plain words."""
+    if not int(node.info.get("aof_enabled", 0)):
+        if node.config.get("save") == "":
+            return "nothing is kept: a restart of the server forgets everything (appendonly no, save off)"
+        return "snapshots only: a crash of the server loses what came after the last one (appendonly no)"
+    sync = node.config.get("appendfsync")
+    if sync == "always":
+        return "every write is on disk before it is acknowledged (appendfsync always)"
+    if sync == "everysec":
+        return "survives a crash of the server; a power loss may lose up to 2 s (appendfsync everysec)"
+    if sync == "no":
+        return "survives a crash of the server; a power loss may lose 30 s or more (appendfsync no)"
+    return "survives a crash of the server; what a power loss takes is not known (CONFIG GET is forbidden)"
+
+
+def problem(node: Node) -> str | None:
+    """Why this server cannot take writes now, as one sentence; None when it can."""
+    info = node.info
+    if int(info.get("loading", 0)):
+        percent = info.get("loading_loaded_perc", "?")
+        return f"The store at {node.address} is still loading its data ({percent} %); wait."
+    if info.get("role") not in (None, "master"):
+        return f"The store at {node.address} is a read-only replica; point store_url to the primary."
+    if info.get("aof_last_write_status", "ok") != "ok":
+        return f"The store at {node.address} cannot write its log; look at its disk."
+    limit = int(info.get("maxmemory", 0))
+    if limit and int(info.get("used_memory", 0)) >= limit:
+        return f"The store at {node.address} is full; raise its maxmemory or shorten the retention."
+    return None
+
+
+def refusals(node: Node, *, cluster: bool) -> list[str]:
+    """Why this server must not be relied upon at all; empty when it may."""
+    found = []
+    major = str(node.info.get("redis_version", "0")).split(".")[0]
+    if not major.isdigit() or int(major) < OLDEST_MAJOR:
+        found.append(f"store_url: {node.address} runs {version(node)}; Redis >= 7 or Valkey is needed.")
+    policy = node.info.get("maxmemory_policy") or node.config.get("maxmemory-policy")
+    if policy != "noeviction":
+        found.append(
+            f"store_url: {node.address} has maxmemory-policy {policy or 'unknown'}, which silently forgets "
+            "articles; run CONFIG SET maxmemory-policy noeviction and put it into the server's configuration."
+        )
+    if node.info.get("role") not in (None, "master"):
+        found.append(f"store_url: {node.address} is a read-only replica; point store_url to the primary.")
+    if bool(int(node.info.get("cluster_enabled", 0))) != cluster:
+        other = "redis://" if cluster else "redis+cluster://"
+        found.append(
+            f"store_url: {node.address} is {'not ' if cluster else ''}a cluster node; write {other} instead."
+        )
+    return found
+
+
+def summary(nodes: Sequence[Node], *, cluster: bool) -> StoreInfo:
+    """One StoreInfo for all ``nodes`` (at least one)."""
+    problems = [sentence for node in nodes if (sentence := problem(node))]
+    return StoreInfo(
+        kind="redis-cluster" if cluster else "redis",
+        version=", ".join(sorted({version(node) for node in nodes})),
+        memory_bytes=sum(int(node.info.get("used_memory", 0)) for node in nodes),
+        durability="; ".join(sorted({durability(node) for node in nodes})),
+        ready=not problems,
+        problem=problems[0] if problems else None,
+    )

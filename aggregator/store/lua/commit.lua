@@ -1,0 +1,62 @@
+#!lua
+-- Compare and write, all or nothing. Called by store/redis.py only, which encodes the plan.
+--
+-- KEYS      one per check, then one per write, in the transaction's order (all of one slot)
+-- ARGV[1]   msgpack of {want, steps}
+--             want   one number per check: >= 0 the length the key must have (0: absent);
+--                    -1 the key must be absent; -2 the key must equal the next value of ARGV
+--             steps  two numbers per write: 1, limit = APPEND; 2, ttl in ms (0: none) = SET;
+--                    3, 0 = DEL; 4, 0 = XADD. All but DEL take the next value of ARGV
+-- ARGV[2..] those values
+-- returns   the numbers (from 1) of the checks that failed; empty: everything was applied
+--
+-- The first line lets the server refuse the whole script when it is out of memory, read-only or
+-- cannot write its log. Without it a script fails at the first such command, half done.
+local plan = cmsgpack.unpack(ARGV[1])
+local want, steps = plan[1], plan[2]
+local call = redis.call
+local failed = {}
+local value = 1
+
+for i = 1, #want do
+  local wanted, holds = want[i], nil
+  if wanted >= 0 then
+    holds = call('STRLEN', KEYS[i]) == wanted
+  elseif wanted == -1 then
+    holds = call('EXISTS', KEYS[i]) == 0
+  else
+    value = value + 1
+    holds = call('GET', KEYS[i]) == ARGV[value]
+  end
+  if not holds then
+    failed[#failed + 1] = i
+  end
+end
+if #failed > 0 then
+  return failed
+end
+
+local k = #want
+for i = 1, #steps, 2 do
+  local step, number = steps[i], steps[i + 1]
+  k = k + 1
+  if step == 3 then
+    call('DEL', KEYS[k])
+  else
+    value = value + 1
+    if step == 1 then
+      if number == 0 or call('STRLEN', KEYS[k]) + #ARGV[value] <= number then
+        call('APPEND', KEYS[k], ARGV[value])
+      end
+    elseif step == 2 then
+      if number == 0 then
+        call('SET', KEYS[k], ARGV[value])
+      else
+        call('SET', KEYS[k], ARGV[value], 'PX', number)
+      end
+    else
+      call('XADD', KEYS[k], '*', 'p', ARGV[value])
+    end
+  end
+end
+return failed

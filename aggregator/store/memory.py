@@ -1,0 +1,199 @@
+"""The store as dictionaries of this process: for tests, replay and ``--store memory``.
+
+Nothing is written anywhere; everything is gone with the process. It keeps the contract of
+``base.py`` to the letter, so that whatever holds here holds on a server. No method awaits
+anything, so on one event loop each call is one atomic step.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+
+from aggregator import __version__
+from aggregator.store.base import (
+    Append,
+    Check,
+    Delete,
+    Length,
+    Put,
+    StoreInfo,
+    Transaction,
+    Write,
+    lease_return,
+    lease_steps,
+)
+
+Entry = tuple[tuple[int, int], bytes]
+"""A stream entry: ((ms, sequence), payload)."""
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class MemoryStore:
+    """A store without a server; ``clock`` gives ms and drives times to live and stream positions."""
+
+    def __init__(self, clock: Callable[[], int] = _wall_ms) -> None:
+        self._clock = clock
+        self._values: dict[bytes, bytes] = {}
+        self._expires_ms: dict[bytes, int] = {}
+        self._due: list[tuple[int, bytes]] = []  # a heap; entries overtaken by a later Put are skipped
+        self._streams: dict[bytes, list[Entry]] = {}
+        self._last: dict[bytes, tuple[int, int]] = {}  # survives trimming, so positions never repeat
+        self._bytes = 0
+
+    async def check(self) -> None:
+        """Nothing can be wrong with it."""
+
+    async def read(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Values in the order of ``keys``; a stream reads as None."""
+        self._expire()
+        return [self._values.get(key) for key in keys]
+
+    async def commit(self, transaction: Transaction) -> tuple[int, ...]:
+        """() when applied, else the indices of the checks that failed."""
+        self._expire()
+        failed = tuple(i for i, check in enumerate(transaction.checks) if not self._holds(check))
+        if not failed:
+            for write in transaction.writes:
+                self._apply(write)
+        return failed
+
+    async def commit_many(self, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
+        """Each in turn."""
+        return [await self.commit(transaction) for transaction in transactions]
+
+    async def put(self, items: Sequence[Put], *, only_if_absent: bool = False) -> list[bool]:
+        """True where the key was set."""
+        self._expire()
+        done = []
+        for item in items:
+            free = not only_if_absent or not self._exists(item.key)
+            if free:
+                self._apply(item)
+            done.append(free)
+        return done
+
+    async def delete(self, keys: Sequence[bytes]) -> None:
+        """Remove values and streams."""
+        for key in keys:
+            self._drop(key)
+
+    async def stream_read(
+        self, keys: Sequence[bytes], after: Sequence[bytes], count: int
+    ) -> list[list[tuple[bytes, bytes]]]:
+        """Per stream, up to ``count`` entries behind its position."""
+        found = []
+        for key, position in zip(keys, after, strict=True):
+            entries = self._streams.get(key, [])
+            first = bisect_right(entries, _parse(position), key=_position) if position else 0
+            found.append([_shown(entry) for entry in entries[first : first + max(0, count)]])
+        return found
+
+    async def stream_tail(self, key: bytes, count: int) -> list[tuple[bytes, bytes]]:
+        """The newest ``count`` entries, newest first."""
+        entries = self._streams.get(key, [])
+        return [_shown(entry) for entry in reversed(entries[max(0, len(entries) - count) :])][: max(0, count)]
+
+    async def stream_trim(self, key: bytes, before: bytes) -> None:
+        """Forget entries older than position ``before``."""
+        entries = self._streams.get(key, [])
+        old = bisect_left(entries, _parse(before), key=_position)
+        self._bytes -= sum(len(payload) for _, payload in entries[:old])
+        del entries[:old]
+
+    async def acquire(self, key: bytes, token: bytes, ttl_ms: int) -> bool:
+        """Take or renew the lease; False while another token holds it."""
+        return () in await self.commit_many(lease_steps(key, token, ttl_ms))
+
+    async def release(self, key: bytes, token: bytes) -> None:
+        """Give the lease back if ``token`` still holds it."""
+        await self.commit(lease_return(key, token))
+
+    async def scan(self, prefix: bytes) -> list[bytes]:
+        """All keys that start with ``prefix``, sorted."""
+        self._expire()
+        return sorted(key for key in {**self._values, **self._streams} if key.startswith(prefix))
+
+    async def info(self) -> StoreInfo:
+        """Always ready; ``memory_bytes`` counts keys and values, not Python's overhead."""
+        self._expire()
+        return StoreInfo(
+            "memory", __version__, self._bytes, "nothing is kept: it ends with this process", True
+        )
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+    def _exists(self, key: bytes) -> bool:
+        return key in self._values or key in self._streams
+
+    def _holds(self, check: Check) -> bool:
+        if isinstance(check, Length):
+            return len(self._values.get(check.key, b"")) == check.length
+        if check.value is None:
+            return not self._exists(check.key)
+        return self._values.get(check.key) == check.value
+
+    def _apply(self, write: Write) -> None:
+        if isinstance(write, Append):
+            present = self._values.get(write.key, b"")
+            if not write.limit or len(present) + len(write.value) <= write.limit:
+                self._set(write.key, present + write.value)  # keeps a time to live, as APPEND does
+        elif isinstance(write, Put):
+            self._drop(write.key)
+            self._set(write.key, bytes(write.value))
+            if write.ttl_ms is not None:
+                due_ms = self._clock() + max(1, write.ttl_ms)
+                self._expires_ms[write.key] = due_ms
+                heapq.heappush(self._due, (due_ms, write.key))
+        elif isinstance(write, Delete):
+            self._drop(write.key)
+        else:
+            self._add(write.key, bytes(write.payload))
+
+    def _set(self, key: bytes, value: bytes) -> None:
+        old = self._values.get(key)
+        self._bytes += len(value) - len(old) if old is not None else len(key) + len(value)
+        self._values[key] = value
+
+    def _add(self, key: bytes, payload: bytes) -> None:
+        ms, sequence = self._last.get(key, (-1, 0))
+        now_ms = self._clock()
+        position = (now_ms, 0) if now_ms > ms else (ms, sequence + 1)  # also when the clock went back
+        self._last[key] = position
+        self._streams.setdefault(key, []).append((position, payload))
+        self._bytes += len(payload)
+
+    def _drop(self, key: bytes) -> None:
+        value = self._values.pop(key, None)
+        if value is not None:
+            self._bytes -= len(key) + len(value)
+        self._expires_ms.pop(key, None)
+        self._last.pop(key, None)
+        self._bytes -= sum(len(payload) for _, payload in self._streams.pop(key, ()))
+
+    def _expire(self) -> None:
+        now_ms = self._clock()
+        while self._due and self._due[0][0] <= now_ms:
+            due_ms, key = heapq.heappop(self._due)
+            if self._expires_ms.get(key) == due_ms:
+                self._drop(key)
+
+
+def _position(entry: Entry) -> tuple[int, int]:
+    return entry[0]
+
+
+def _shown(entry: Entry) -> tuple[bytes, bytes]:
+    (ms, sequence), payload = entry
+    return b"%d-%d" % (ms, sequence), payload
+
+
+def _parse(position: bytes) -> tuple[int, int]:
+    ms, _, sequence = position.partition(b"-")
+    return int(ms), int(sequence or 0)

@@ -1,0 +1,76 @@
+"""Transactions as arguments of ``lua/commit.lua``, and the server's answers as our values. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.resources import files
+from typing import Any, Final
+
+import msgspec
+
+from aggregator.store.base import Append, Delete, Length, Put, Transaction
+
+Command = tuple[Any, ...]
+
+COMMIT: Final = files("aggregator.store").joinpath("lua/commit.lua").read_bytes()
+COMMIT_SHA: Final = hashlib.sha1(COMMIT, usedforsecurity=False).hexdigest()
+
+_ABSENT, _VALUE = -1, -2  # of the script's ``want``
+_APPEND, _PUT, _DELETE, _ADD = 1, 2, 3, 4  # of its ``steps``
+_GLOB: Final = b"\\*?[]^-"
+
+
+def encode(transaction: Transaction) -> Command:
+    """(number of keys, keys..., plan, values...) for commit.lua; its head describes the plan."""
+    keys: list[bytes] = []
+    values: list[bytes] = []
+    want: list[int] = []
+    steps: list[int] = []
+    for check in transaction.checks:
+        keys.append(check.key)
+        if isinstance(check, Length):
+            want.append(check.length)
+        elif check.value is None:
+            want.append(_ABSENT)
+        else:
+            want.append(_VALUE)
+            values.append(check.value)
+    for write in transaction.writes:
+        keys.append(write.key)
+        if isinstance(write, Append):
+            steps += (_APPEND, write.limit)
+            values.append(write.value)
+        elif isinstance(write, Put):
+            steps += (_PUT, 0 if write.ttl_ms is None else max(1, write.ttl_ms))
+            values.append(write.value)
+        elif isinstance(write, Delete):
+            steps += (_DELETE, 0)
+        else:
+            steps += (_ADD, 0)
+            values.append(write.payload)
+    return (len(keys), *keys, msgspec.msgpack.encode((want, steps)), *values)
+
+
+def set_command(item: Put) -> Command:
+    if item.ttl_ms is None:
+        return ("SET", item.key, item.value)
+    return ("SET", item.key, item.value, "PX", max(1, item.ttl_ms))
+
+
+def entries(answer: Any) -> list[tuple[bytes, bytes]]:
+    return [(position, fields[b"p"]) for position, fields in answer or ()]
+
+
+def failed(numbers: list[int]) -> tuple[int, ...]:
+    """The script's answer as indices of checks: it counts from 1."""
+    return tuple(number - 1 for number in numbers)
+
+
+def starts_with(prefix: bytes) -> bytes:
+    """A glob pattern for SCAN that takes ``prefix`` literally."""
+    return b"".join(b"\\" + bytes([c]) if c in _GLOB else bytes([c]) for c in prefix) + b"*"
+
+
+def text(value: bytes | str) -> str:
+    """A server's answer that is a name or a number, not data."""
+    return value.decode() if isinstance(value, bytes) else value

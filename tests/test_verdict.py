@@ -1,0 +1,156 @@
+"""The verdict rules at their boundaries."""
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aggregator.domain import Analysis, Record, Sketch
+from aggregator.overlap import Overlap
+from aggregator.verdict import Candidate, Policy, decide, figures_changed, is_copy
+
+NO_SKETCH = Sketch(0, np.empty(0, np.uint32))
+VERIFIED, HAMMING = Policy(), Policy(name="hamming")
+
+
+def subject(text_hash: bytes = b"s" * 16, figures: tuple[int, ...] = ()) -> Analysis:
+    """The article to judge."""
+    return Analysis("en", "en.0000", 0, text_hash, False, NO_SKETCH, figures=figures)
+
+
+def candidate(
+    number: int,
+    distance: int = 30,
+    containment: float = 0.0,
+    shared: float = 0.0,
+    text_hash: bytes = b"c" * 16,
+    canonical: tuple[str, int] | None = None,
+    figures: tuple[int, ...] = (),
+) -> Candidate:
+    """A stored article named after its number."""
+    record = Record(
+        number,
+        number,
+        f"a{number}",
+        "en.0000",
+        "en",
+        0,
+        text_hash,
+        False,
+        "",
+        "",
+        "",
+        None,
+        NO_SKETCH,
+        (),
+        figures,
+    )
+    return Candidate(
+        record, canonical or (record.id, number), distance, Overlap(containment, containment / 2, shared)
+    )
+
+
+def test_nothing_near_is_new() -> None:
+    """Without candidates, or with far ones only, an article is new and has no distance."""
+    assert decide(subject(), [], VERIFIED).verdict == "new"
+    far = decide(subject(), [candidate(1, distance=8)], VERIFIED)
+    assert (far.verdict, far.distance, far.match) == ("new", None, None)
+
+
+@pytest.mark.parametrize(
+    ("distance", "verdict"), [(0, "duplicate"), (3, "duplicate"), (4, "related"), (7, "related"), (8, "new")]
+)
+def test_hamming_policy(distance: int, verdict: str) -> None:
+    """The paper's rule: up to 3 bits duplicate, 4 to 7 related."""
+    assert decide(subject(), [candidate(1, distance)], HAMMING).verdict == verdict
+
+
+@pytest.mark.parametrize("distance", [0, 3, 7])
+def test_verified_policy_wants_overlap(distance: int) -> None:
+    """However near the fingerprint, without shared wording it is only related."""
+    outcome = decide(subject(), [candidate(1, distance)], VERIFIED)
+
+    assert (outcome.verdict, outcome.distance) == ("related", distance)
+
+
+@pytest.mark.parametrize(("distance", "rule"), [(3, "hamming"), (4, "overlap"), (30, "overlap")])
+def test_verified_policy_finds_copies_at_any_distance(distance: int, rule: str) -> None:
+    """Enough wording makes a copy; the rule says who proposed it."""
+    match = decide(subject(), [candidate(1, distance, containment=0.9, shared=200)], VERIFIED).match
+
+    assert match is not None
+    assert (match.rule, match.distance, match.overlap) == (rule, distance, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("containment", "shared", "copy"),
+    [
+        (0.2, 60, True),
+        (0.199, 500, False),
+        (0.2, 59.9, False),
+        (0.75, 4, True),
+        (0.749, 59, False),
+        (0, 0, False),
+    ],
+)
+def test_is_copy(containment: float, shared: float, copy: bool) -> None:
+    """A fifth of a long passage, or three quarters of anything."""
+    assert is_copy(Overlap(containment, 0.1, shared), VERIFIED) is copy
+
+
+def test_equal_text_is_exact_under_both_policies() -> None:
+    """Equal text wins over nearer candidates, and names the earliest one."""
+    same = b"s" * 16
+    stored = [candidate(3, 0, 0.99, 300), candidate(2, 9, text_hash=same), candidate(1, 9, text_hash=same)]
+
+    for policy in (VERIFIED, HAMMING):
+        match = decide(subject(same), stored, policy).match
+        assert match is not None
+        assert (match.id, match.rule) == ("a1", "exact")
+
+
+def test_best_match_then_earliest() -> None:
+    """The best overlap is linked to, whatever is nearer; of equals the earliest."""
+    stored = [candidate(2, 20, 0.9, 200), candidate(1, 20, 0.9, 200), candidate(9, 1, 0.5, 100)]
+    match = decide(subject(), stored, VERIFIED).match
+
+    assert match is not None
+    assert match.id == "a1"
+
+
+def test_copy_of_a_copy_names_the_first() -> None:
+    """The match is the copy that was seen, the canonical article the original."""
+    match = decide(subject(), [candidate(2, 1, 0.9, 200, canonical=("a1", 1))], VERIFIED).match
+
+    assert match is not None
+    assert (match.id, match.canonical_id, match.canonical_first) == ("a2", "a1", 1)
+
+
+@given(st.randoms(use_true_random=False))
+def test_order_of_candidates_does_not_matter(rng: random.Random) -> None:
+    """The outcome is a function of the set."""
+    stored = [candidate(n, n % 9, (n % 5) / 5, 40.0 * (n % 4)) for n in range(1, 12)]
+    shuffled = stored.copy()
+    rng.shuffle(shuffled)
+
+    for policy in (VERIFIED, HAMMING):
+        assert decide(subject(), stored, policy) == decide(subject(), shuffled, policy)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "changed"),
+    [
+        ((), (), False),
+        ((1, 2), (1, 2), False),
+        ((1, 2), (1, 3), True),
+        ((1, 2), (1,), False),
+        ((1,), (2,), True),
+    ],
+)
+def test_figures_changed(a: tuple[int, ...], b: tuple[int, ...], changed: bool) -> None:
+    """A replaced figure counts, one that was cut off does not."""
+    assert figures_changed(a, b) is changed
+    near = decide(subject(figures=a), [candidate(1, 1, 0.9, 100, figures=b)], VERIFIED)
+    assert near.updated_figures is changed

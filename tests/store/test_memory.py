@@ -1,0 +1,87 @@
+"""The memory store's own part: its clock. Everything else is in test_contract.py."""
+
+from __future__ import annotations
+
+from aggregator.store.base import Append, Put, StreamAdd, Transaction
+from aggregator.store.memory import MemoryStore
+
+
+class Clock:
+    """A clock that goes where it is told."""
+
+    def __init__(self) -> None:
+        self.now_ms = 1_000
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+
+async def test_a_value_lives_exactly_its_time() -> None:
+    """Put at 1000 ms with 50 ms to live: there at 1049, gone at 1050."""
+    clock = Clock()
+    store = MemoryStore(clock)
+    await store.put([Put(b"a", b"x", 50)])
+
+    clock.now_ms = 1_049
+    assert await store.read([b"a"]) == [b"x"]
+    clock.now_ms = 1_050
+    assert await store.read([b"a"]) == [None]
+
+
+async def test_append_keeps_and_put_replaces_the_time_to_live() -> None:
+    """An appended value expires with the first; a value put again lives by the second Put."""
+    clock = Clock()
+    store = MemoryStore(clock)
+    await store.put([Put(b"grown", b"x", 50), Put(b"longer", b"x", 50), Put(b"shorter", b"x", 50)])
+    await store.commit(Transaction((), (Append(b"grown", b"y"),)))
+    await store.put([Put(b"longer", b"y", 500), Put(b"shorter", b"y", 5)])
+
+    clock.now_ms = 1_010
+    assert await store.read([b"grown", b"longer", b"shorter"]) == [b"xy", b"y", None]
+    clock.now_ms = 1_060
+    assert await store.read([b"grown", b"longer"]) == [None, b"y"]
+
+
+async def test_a_lease_ends_on_the_clock() -> None:
+    """Taken at 1000 for 100 ms and renewed at 1090: free for another at 1190."""
+    clock = Clock()
+    store = MemoryStore(clock)
+    assert await store.acquire(b"l", b"one", 100)
+    clock.now_ms = 1_090
+    assert await store.acquire(b"l", b"one", 100)
+
+    clock.now_ms = 1_189
+    assert not await store.acquire(b"l", b"two", 100)
+    clock.now_ms = 1_190
+    assert await store.acquire(b"l", b"two", 100)
+
+
+async def test_positions_rise_even_when_the_clock_goes_back() -> None:
+    """Positions are ms-sequence and never repeat."""
+    clock = Clock()
+    store = MemoryStore(clock)
+    add = Transaction((), (StreamAdd(b"s", b""),))
+    await store.commit(add)
+    await store.commit(add)
+    clock.now_ms = 900
+    await store.commit(add)
+    clock.now_ms = 2_000
+    await store.commit(add)
+
+    (entries,) = await store.stream_read([b"s"], [b""], 9)
+
+    assert [position for position, _ in entries] == [b"1000-0", b"1000-1", b"1000-2", b"2000-0"]
+
+
+async def test_memory_is_counted_and_given_back() -> None:
+    """Removing and expiring everything ends at zero bytes."""
+    clock = Clock()
+    store = MemoryStore(clock)
+    await store.put([Put(b"a", b"12345", 10), Put(b"b", b"1")])
+    await store.commit(Transaction((), (Append(b"b", b"23"), StreamAdd(b"s", b"1234"))))
+    assert (await store.info()).memory_bytes == 6 + 4 + 4
+
+    clock.now_ms = 5_000
+    await store.delete([b"b", b"s", b"none"])
+
+    assert (await store.info()).memory_bytes == 0

@@ -17,6 +17,7 @@ from typing import Any
 from aggregator.errors import ConfigurationError
 
 PREFIX = "AGGREGATOR_"
+STORE_SCHEMES = ("redis", "rediss", "redis+cluster", "rediss+cluster", "unix")
 
 
 def _option(
@@ -26,13 +27,15 @@ def _option(
     expects: str = "",
     secret: bool = False,
 ) -> Any:
-    return field(
-        default=default, metadata={"doc": doc, "check": check, "expects": expects, "secret": secret}
-    )
+    return field(default=default, metadata={"doc": doc, "check": check, "expects": expects, "secret": secret})
 
 
 def _between(low: float, high: float) -> dict[str, Any]:
     return {"check": lambda v: low <= v <= high, "expects": f"a number from {low:g} to {high:g}"}
+
+
+def _some_text() -> dict[str, Any]:
+    return {"check": lambda v: bool(v.strip()) and v.isprintable(), "expects": "a text that is not empty"}
 
 
 def _one_of(*names: str) -> dict[str, Any]:
@@ -43,12 +46,15 @@ def _one_of(*names: str) -> dict[str, Any]:
 class Settings:
     """Everything an operator may choose."""
 
-    host: str = _option("127.0.0.1", "Address to listen on.")
+    host: str = _option("127.0.0.1", "Address to listen on.", **_some_text())
     port: int = _option(8080, "Port to listen on (0: any free one).", **_between(0, 65535))
     workers: int = _option(1, "Server processes sharing the port.", **_between(1, 64))
-    data_dir: str = _option("var", "Directory of the embedded store (its log, snapshot and lock).")
+    data_dir: str = _option("var", "Directory of the embedded store (its log and lock).", **_some_text())
     store_url: str = _option(
-        "", "redis:// or rediss:// URL of a Redis >= 7 or Valkey; empty: embedded store.", secret=True
+        "",
+        "URL of a Redis >= 7 or Valkey (redis://, rediss://, redis+cluster://, unix://), or memory; "
+        "empty: embedded store. REDIS_URL is read too.",
+        secret=True,
     )
     appendfsync: str = _option(
         "everysec",
@@ -57,13 +63,16 @@ class Settings:
     )
     models_dir: str = _option("", "Directory of fitted models; empty: those that ship.")
     policy: str = _option(
-        "verified", "Who decides: verified (fingerprint, then overlap) or hamming (the paper's rule alone).",
+        "verified",
+        "Who decides: verified (fingerprint, then overlap) or hamming (the paper's rule alone).",
         **_one_of("verified", "hamming"),
     )
     duplicate_bits: int = _option(3, "Largest Hamming distance of a duplicate.", **_between(0, 7))
     related_bits: int = _option(7, "Largest Hamming distance of a related article.", **_between(0, 7))
     keep_texts: bool = _option(False, "Keep each text, compressed, for explain, comparison and reindex.")
-    retention_days: float = _option(90.0, "Forget articles after this many days (0: never).", **_between(0, 36500))
+    retention_days: float = _option(
+        90.0, "Forget articles after this many days (0: never).", **_between(0, 36500)
+    )
     max_body_bytes: int = _option(
         2 * 1024 * 1024, "Largest request body or input line, decompressed.", **_between(1024, 2**30)
     )
@@ -74,8 +83,12 @@ class Settings:
     sensitivity: float = _option(
         1.0, "How readily bursts above routine alert: 2 means twice as readily.", **_between(0.1, 10)
     )
-    tick_seconds: float = _option(2.0, "Pause between two readings of the article stream.", **_between(0.1, 60))
-    log_level: str = _option("INFO", "Least severe log records shown.", **_one_of("DEBUG", "INFO", "WARNING", "ERROR"))
+    tick_seconds: float = _option(
+        2.0, "Pause between two readings of the article stream.", **_between(0.1, 60)
+    )
+    log_level: str = _option(
+        "INFO", "Least severe log records shown.", **_one_of("DEBUG", "INFO", "WARNING", "ERROR")
+    )
     demo: bool = _option(False, "Replay the demonstration stream after start; keeps texts.")
 
 
@@ -135,8 +148,10 @@ def _combinations(settings: Settings) -> list[str]:
             f"related_bits ({settings.related_bits}) must not be below duplicate_bits ({settings.duplicate_bits})."
         )
     url = settings.store_url
-    if url and not url.startswith(("redis://", "rediss://", "redis+cluster://", "unix://", "memory")):
-        problems.append("store_url: expected memory, redis://host:port/0, rediss://, redis+cluster:// or unix://.")
+    scheme, separator, rest = url.partition("://")
+    if url not in ("", "memory") and not (separator and rest and scheme in STORE_SCHEMES):
+        expected = ", ".join(f"{scheme}://..." for scheme in STORE_SCHEMES)
+        problems.append(f"store_url: expected memory or one of {expected}.")
     return problems
 
 

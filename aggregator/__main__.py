@@ -1,0 +1,10 @@
+"""``aggregator`` and ``python -m aggregator``."""
+
+from __future__ import annotations
+
+import sys
+
+from aggregator.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

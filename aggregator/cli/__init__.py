@@ -1,0 +1,48 @@
+"""The command line: which command runs with which options, and what its exit code says.
+
+Nothing heavy is imported before a command is chosen, so ``--help`` and a mistyped option answer at once.
+
+Exit codes: 0 all well · 1 some input lines were bad, or nothing is stored under an id · 2 usage, settings,
+files or models that cannot work · 3 the store or the server is unavailable · 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import sys
+from collections.abc import Sequence
+
+from aggregator import errors, settings
+from aggregator.cli import options
+
+OK, SOME_BAD, UNUSABLE, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code and never shows a traceback for an error of ours."""
+    args = options.parser().parse_args(argv)
+    try:
+        chosen = settings.load(overrides=options.overrides(args))
+        logging.basicConfig(level=chosen.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+        module, _, function = args.command_path.partition(":")
+        return int(getattr(importlib.import_module(module), function)(args, chosen))
+    except errors.AggregatorError as error:
+        return _report(error)
+    except KeyboardInterrupt:
+        print("aggregator: interrupted.", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+
+
+def _report(error: errors.AggregatorError) -> int:
+    """One line per problem on standard error, and the exit code of the kind of problem."""
+    problems = error.problems if isinstance(error, errors.ConfigurationError) else [str(error)]
+    for problem in problems:
+        print(f"aggregator: {problem}", file=sys.stderr)
+    if isinstance(error, errors.StoreUnavailable):
+        return UNAVAILABLE
+    return SOME_BAD if isinstance(error, errors.NotFound) else UNUSABLE

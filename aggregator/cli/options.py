@@ -1,0 +1,167 @@
+"""Every command and option; those that set a setting are generated from ``settings.Settings``."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+from aggregator import __version__
+from aggregator.settings import Settings
+
+FIELDS = {option.name: option for option in dataclasses.fields(Settings)}
+RULES = ("policy", "duplicate_bits", "related_bits", "models_dir")
+STORE = ("data_dir", "appendfsync", "retention_days", "keep_texts")
+BURSTS = ("burst_items", "burst_window_hours", "min_sources", "sensitivity")
+STORE_META = "URL"
+
+EPILOG = """\
+exit codes: 0 all well; 1 some lines were bad or an id is unknown; 2 usage, settings, files or models that
+cannot work; 3 store or server unavailable; 130 interrupted.
+
+Every setting is also a variable: --data-dir is AGGREGATOR_DATA_DIR. `aggregator serve --help` lists all.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = argparse.ArgumentParser(
+        prog="aggregator",
+        description="Tells for each news article whether it is new, related or a duplicate, and what is breaking.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    top.add_argument("--version", action="version", version=f"aggregator {__version__}")
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _serve(commands)
+    _ingest(commands, "ingest", "check article files and store them, one verdict line per line")
+    _ingest(commands, "check", "the same as ingest, but nothing is stored")
+    _explain(commands)
+    _replay(commands)
+    _fit(commands)
+    _evaluate(commands)
+    _doctor(commands)
+    return top
+
+
+def overrides(args: argparse.Namespace) -> dict[str, Any]:
+    """The settings given as options; those not given are None."""
+    given = {name: getattr(args, name, None) for name in FIELDS}
+    store = getattr(args, "store", None)
+    if store is not None:
+        given["store_url"] = "" if store == "embedded" else store
+    return given
+
+
+def _command(commands: Any, name: str, help: str, target: str, **more: Any) -> argparse.ArgumentParser:
+    command: argparse.ArgumentParser = commands.add_parser(
+        name, help=help, description=f"{help[0].upper()}{help[1:]}.", allow_abbrev=False, **more
+    )
+    command.set_defaults(command=name, command_path=target)
+    return command
+
+
+def _settings(command: argparse.ArgumentParser, names: Iterable[str], title: str = "settings") -> None:
+    """One option per setting; values are checked by ``settings.load``, so all problems show together."""
+    group = command.add_argument_group(title)
+    for name in names:
+        option = FIELDS[name]
+        flag = "--" + name.replace("_", "-")
+        shown = "" if option.default in ("", False) else f" (default {option.default})"
+        help = (option.metadata["doc"].rstrip(".") + shown).replace("%", "%%")
+        if isinstance(option.default, bool):
+            group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=help)
+        else:
+            metavar = {int: "N", float: "X", str: "TEXT"}[type(option.default)]
+            group.add_argument(flag, metavar=metavar, help=help)
+
+
+def _serve(commands: Any) -> None:
+    command = _command(commands, "serve", "run the HTTP service", "aggregator.cli.serve:run")
+    _settings(command, FIELDS)
+
+
+def _where(command: argparse.ArgumentParser, *, server: bool = True) -> None:
+    """Which store or server a command works on."""
+    group = command.add_argument_group("where")
+    if server:
+        group.add_argument("--server", metavar=STORE_META, help="a running service (default: the local one)")
+    group.add_argument(
+        "--store", dest="store", metavar=STORE_META,
+        help="open the store in this process: memory, embedded (in --data-dir) or a redis:// URL",
+    )  # fmt: skip
+
+
+def _ingest(commands: Any, name: str, help: str) -> None:
+    command = _command(commands, name, help, "aggregator.cli.ingest:run")
+    command.add_argument("files", nargs="+", metavar="FILE", help=".jsonl, .jsonl.gz or - for standard input")
+    command.add_argument(
+        "--out", metavar="FILE", help="write the verdict lines here (default: standard output)"
+    )
+    command.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal")
+    _where(command)
+    _settings(command, (*RULES, *STORE, "max_body_bytes", "log_level"))
+
+
+def _explain(commands: Any) -> None:
+    command = _command(
+        commands, "explain", "show why two articles are or are not copies", "aggregator.cli.explain:run"
+    )
+    command.add_argument("first", metavar="A", help="id of a stored article, or a file with its text (or - )")
+    command.add_argument("second", metavar="B", help="the same for the other article")
+    _where(command)
+    _settings(command, (*RULES, *STORE, "log_level"))
+
+
+def _replay(commands: Any) -> None:
+    command = _command(
+        commands, "replay", "run dated articles through the burst rule under their own clock",
+        "aggregator.cli.offline:replay",
+    )  # fmt: skip
+    command.add_argument("files", nargs="+", metavar="FILE", help=".jsonl, .jsonl.gz or - for standard input")
+    command.add_argument(
+        "--out", metavar="FILE", help="write the event lines here (default: standard output)"
+    )
+    command.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal")
+    _settings(command, (*BURSTS, "models_dir", "log_level"))
+
+
+def _fit(commands: Any) -> None:
+    command = _command(
+        commands, "fit", "fit a feature model to your own articles", "aggregator.cli.offline:fit"
+    )
+    command.add_argument("files", nargs="+", metavar="FILE", help=".jsonl, .jsonl.gz or - for standard input")
+    command.add_argument("--group", required=True, metavar="NAME", help="language group: en, zh, ...")
+    command.add_argument(
+        "--out", required=True, metavar="FILE", help="the model file to write, e.g. en.model"
+    )
+    command.add_argument(
+        "--components", metavar="N", type=int, help="principal components (default: the shipped choice)"
+    )
+    command.add_argument(
+        "--vocabulary", metavar="N", type=int, help="largest vocabulary (default: the shipped choice)"
+    )
+    command.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal")
+    _settings(command, ("log_level",))
+
+
+def _evaluate(commands: Any) -> None:
+    command = _command(
+        commands, "evaluate", "score the service on labelled articles", "aggregator.cli.offline:evaluate"
+    )
+    command.add_argument("protocol", choices=("near-duplicates", "events"), help="which published protocol")
+    command.add_argument("files", nargs="+", metavar="FILE", help="labelled .jsonl or .jsonl.gz")
+    command.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    command.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal")
+    _settings(command, (*RULES, "log_level"))
+
+
+def _doctor(commands: Any) -> None:
+    command = _command(
+        commands, "doctor", "say what is configured, reachable and loaded, and what is wrong",
+        "aggregator.cli.doctor:run",
+    )  # fmt: skip
+    command.add_argument("--json", action="store_true", help="one JSON object instead of sentences")
+    _settings(command, FIELDS)

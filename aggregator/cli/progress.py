@@ -1,0 +1,38 @@
+"""A progress bar on standard error, on a terminal only."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+
+class Progress:
+    """Bytes of input read so far, of ``total_bytes`` (None: unknown), with counts beside it."""
+
+    def __init__(self, total_bytes: int | None, *, shown: bool = True) -> None:
+        self._bar: Any = None
+        if shown and sys.stderr.isatty():
+            from tqdm import tqdm
+
+            self._bar = tqdm(total=total_bytes, unit="B", unit_scale=True, dynamic_ncols=True, leave=False)
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def advance(self, read_bytes: int) -> None:
+        """So many bytes more were read."""
+        if self._bar is not None:
+            self._bar.update(read_bytes)
+
+    def show(self, counts: Mapping[str, int]) -> None:
+        """What has come of them so far."""
+        if self._bar is not None:
+            self._bar.set_postfix(counts)

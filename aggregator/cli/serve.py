@@ -1,0 +1,170 @@
+"""``aggregator serve`` with one worker: the service runs in this process until it is told to stop.
+
+SIGTERM and SIGINT end it within ``SHUTDOWN_S`` seconds: requests under way are answered, the embedded store
+writes its log to disk. With more workers see ``workers.py``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import dataclasses
+import errno
+import logging
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+from aggregator.errors import ConfigurationError
+from aggregator.settings import Settings
+
+SHUTDOWN_S = 10.0
+DEMO_PAUSE_S = 0.2
+
+log = logging.getLogger("aggregator.serve")
+
+
+def run(args: argparse.Namespace, settings: Settings) -> int:
+    """Serve until told to stop. Raises ConfigurationError, ModelError or StoreUnavailable at start."""
+    with _demo_directory(args, settings) as settings:
+        print(f"aggregator: {store_line(settings)}", flush=True)
+        if settings.workers > 1:
+            from aggregator.cli.workers import supervise
+
+            return supervise(settings)
+        return run_loop(serve_here(settings, then=then_announce(settings)))
+
+
+def run_loop(main: Coroutine[Any, Any, int]) -> int:
+    """Run on uvloop where it exists."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(main)
+    return int(uvloop.run(main))
+
+
+async def serve_here(
+    settings: Settings,
+    *,
+    then: Callable[[int], Coroutine[Any, Any, None]],
+    reuse_port: bool = False,
+    stop: asyncio.Event | None = None,
+) -> int:
+    """Open everything and serve; ``then(port)`` runs beside it as soon as requests are answered."""
+    from aggregator.app import open_service
+    from aggregator.http.server import serve
+
+    stop = stop or asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    beside: list[asyncio.Task[None]] = []
+
+    def ready(host: str, port: int) -> None:
+        beside.append(asyncio.ensure_future(then(port)))
+
+    async with open_service(settings) as service:
+        service.jobs.start()
+        try:
+            serving = serve(service, settings.host, settings.port, reuse_port=reuse_port, ready=ready)
+            await _until(stop, serving)
+        except OSError as error:
+            raise address_problem(settings, error) from error
+        finally:
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+            await service.jobs.stop()
+    return 0
+
+
+async def _until(stop: asyncio.Event, serving: Coroutine[Any, Any, None]) -> None:
+    """Run ``serving`` until it fails or ``stop`` is set; then it is cancelled and may finish."""
+    running = asyncio.ensure_future(serving)
+    stopped = asyncio.ensure_future(stop.wait())
+    await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    running.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await running
+
+
+def then_announce(settings: Settings) -> Callable[[int], Coroutine[Any, Any, None]]:
+    """What follows readiness: the line with the address, then the demonstration if it is wanted."""
+
+    async def then(port: int) -> None:
+        url = url_of(settings.host, port)
+        print(f"aggregator: ready on {url}", flush=True)
+        if settings.demo:
+            await show_demo(url)
+
+    return then
+
+
+async def show_demo(url: str) -> None:
+    """Replay the demonstration and print what came of it; its failure does not end the service."""
+    from aggregator import demo
+
+    try:
+        report = await demo.replay(url, pause_s=DEMO_PAUSE_S)
+    except Exception:
+        log.exception("the demonstration failed; the service goes on")
+        return
+    print(report.text(url), flush=True)
+
+
+def url_of(host: str, port: int) -> str:
+    """Where a person on this machine reaches the service."""
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}.get(host, host)
+    return f"http://{f'[{shown}]' if ':' in shown and not shown.startswith('[') else shown}:{port}"
+
+
+def store_line(settings: Settings) -> str:
+    """One line that says where the articles go; never shows a password."""
+    if settings.store_url.startswith("memory"):
+        return "store: memory; everything is forgotten at the end"
+    if settings.store_url:
+        return f"store: {without_password(settings.store_url)}"
+    place = Path(settings.data_dir).absolute()
+    return f"store: embedded Valkey in {place} (appendfsync {settings.appendfsync})"
+
+
+def without_password(url: str) -> str:
+    """``redis://user:secret@host`` -> ``redis://host``."""
+    scheme, separator, rest = url.partition("://")
+    return f"{scheme}{separator}{rest.rpartition('@')[2].partition('?')[0]}"
+
+
+def address_problem(settings: Settings, error: OSError) -> ConfigurationError:
+    """The port is taken, or the address is not ours."""
+    where = f"{settings.host}:{settings.port}"
+    if error.errno == errno.EADDRINUSE:
+        return ConfigurationError(
+            f"port: {where} is in use by another process; stop it or choose another --port."
+        )
+    return ConfigurationError(f"host: cannot listen on {where} ({error.strerror or error}).")
+
+
+@contextlib.contextmanager
+def _demo_directory(args: argparse.Namespace, settings: Settings) -> Iterator[Settings]:
+    """A demonstration gets a directory that is removed at the end, unless the user named a store."""
+    named = bool(settings.store_url or args.data_dir)
+    if not settings.demo or named:
+        yield settings
+        return
+    directory = tempfile.mkdtemp(prefix="aggregator-demo-")
+    try:
+        print(
+            "aggregator: demonstration data is removed at the end; give --data-dir to keep it.",
+            file=sys.stderr,
+            flush=True,
+        )
+        yield dataclasses.replace(settings, data_dir=directory)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)

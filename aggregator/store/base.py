@@ -110,7 +110,10 @@ def lease_return(key: bytes, token: bytes) -> Transaction:
 
 class Store(Protocol):
     async def check(self) -> None:
-        """Once, at start: raises ConfigurationError when this store must not be relied upon."""
+        """At start: raises ConfigurationError when this store must not be relied upon.
+
+        StoreUnavailable when that cannot be known yet (away, loading): ask again.
+        """
 
     async def read(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """Values in the order of ``keys`` (any tags); one round trip where the server allows it."""

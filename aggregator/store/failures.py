@@ -62,5 +62,12 @@ def sentence(error: BaseException, address: str) -> str:
     return f"The store at {address} refused a command: {first_line(error)}."
 
 
+def innermost(error: BaseException) -> BaseException:
+    """The error itself: over unix sockets the driver wraps what the server said into a ConnectionError."""
+    while isinstance(error, driver.ConnectionError) and isinstance(error.__cause__, driver.RedisError):
+        error = error.__cause__
+    return error
+
+
 def first_line(error: BaseException | None) -> str:
     return (str(error).splitlines() or [""])[0][:200].rstrip(".")

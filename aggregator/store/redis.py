@@ -34,7 +34,7 @@ from aggregator.store.base import (
     lease_return,
     lease_steps,
 )
-from aggregator.store.failures import FAILURES, STALE_TOPOLOGY, first_line, sentence
+from aggregator.store.failures import FAILURES, STALE_TOPOLOGY, first_line, innermost, sentence
 from aggregator.store.wire import (
     COMMIT,
     COMMIT_SHA,
@@ -106,11 +106,14 @@ class RedisStore:
         self._wait_s = wait_s
 
     async def check(self) -> None:
-        """Raises ConfigurationError listing all that makes this server unfit, StoreUnavailable when away."""
+        """Raises ConfigurationError listing all that makes this server unfit.
+
+        StoreUnavailable when it is away or still loading: then nothing is known yet, so check again.
+        """
         try:
             nodes = await self._nodes()
             problems = [p for node in nodes for p in health.refusals(node, cluster=self._is_cluster)]
-            if not problems and not any(int(node.info.get("loading", 0)) for node in nodes):
+            if not problems:
                 await self._probe_scripting()
         except StoreUnavailable as error:
             if isinstance(error.__cause__, (driver.AuthenticationError, driver.NoPermissionError)):
@@ -319,4 +322,5 @@ class RedisStore:
         try:
             yield
         except FAILURES as error:
-            raise StoreUnavailable(sentence(error, self._address)) from error
+            cause = innermost(error)
+            raise StoreUnavailable(sentence(cause, self._address)) from cause

@@ -1,0 +1,410 @@
+"""The Redis store when its server is away, stalled, full, read-only, loading or strange."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from redis import exceptions as driver
+
+from aggregator.errors import ConfigurationError, StoreUnavailable
+from aggregator.store.base import Append, Delete, Equals, Length, Put, StreamAdd, Transaction
+from aggregator.store.embedded import EmbeddedServer
+from aggregator.store.redis import RedisStore, open_store
+
+GROW = Transaction((Length(b"{t}a", 0),), (Append(b"{t}a", b"x"),))
+
+CALLS: dict[str, Callable[[RedisStore], Awaitable[Any]]] = {
+    "read": lambda store: store.read([b"a"]),
+    "commit": lambda store: store.commit(GROW),
+    "commit_many": lambda store: store.commit_many([GROW, GROW]),
+    "put": lambda store: store.put([Put(b"a", b"")]),
+    "delete": lambda store: store.delete([b"a"]),
+    "stream_read": lambda store: store.stream_read([b"s", b"t"], [b"", b""], 1),
+    "stream_tail": lambda store: store.stream_tail(b"s", 1),
+    "stream_trim": lambda store: store.stream_trim(b"s", b"1-0"),
+    "acquire": lambda store: store.acquire(b"l", b"t", 1000),
+    "release": lambda store: store.release(b"l", b"t"),
+    "scan": lambda store: store.scan(b""),
+}
+WRITES = ("commit", "commit_many", "put", "delete", "stream_trim", "acquire", "release")
+
+
+@asynccontextmanager
+async def opened(url: str, **options: Any) -> AsyncIterator[RedisStore]:
+    """A store that is closed in the end."""
+    store = open_store(url, **options)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@contextmanager
+def told(server: EmbeddedServer) -> Iterator[redis.Redis]:
+    """A plain client to reconfigure a server with."""
+    with redis.Redis.from_url(server.url) as client:
+        yield client
+
+
+async def assert_fails(call: Awaitable[Any], says: str, cause: type[Exception]) -> None:
+    """It raises StoreUnavailable: one sentence, with the driver's error inside."""
+    with pytest.raises(StoreUnavailable, match=says) as caught:
+        await call
+    assert isinstance(caught.value.__cause__, cause)
+    assert "\n" not in str(caught.value)
+
+
+async def until_ready(store: RedisStore) -> None:
+    """Ask until the server has loaded its data."""
+    async with asyncio.timeout(10):
+        while not (await store.info()).ready:  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+
+async def test_every_call_fails_clearly_and_recovers_by_itself(own_server: EmbeddedServer) -> None:
+    """Server stopped: each method says so. Server back: the same store goes on, data intact."""
+    async with opened(own_server.url) as store:
+        await store.put([Put(b"kept", b"x")])
+        own_server.stop()
+        for call in CALLS.values():
+            await assert_fails(call(store), "cannot be reached", driver.ConnectionError)
+        await assert_fails(store.check(), "cannot be reached", driver.ConnectionError)
+        info = await store.info()
+        assert not info.ready and info.problem is not None and "cannot be reached" in info.problem
+
+        own_server.start()
+
+        assert await store.read([b"kept"]) == [b"x"]
+        assert (await store.info()).ready
+        for call in CALLS.values():
+            await call(store)
+
+
+@pytest.mark.parametrize("name", CALLS)
+async def test_a_connection_cut_by_a_kill_is_replaced(own_server: EmbeddedServer, name: str) -> None:
+    """kill -9 and revival between two calls: no call meets the dead connection."""
+    async with opened(own_server.url) as store:
+        await store.read([b"a"])
+        assert own_server.pid is not None
+        os.kill(own_server.pid, signal.SIGKILL)
+        while not own_server.revive():  # noqa: ASYNC110  another process dies, no event tells
+            await asyncio.sleep(0)
+        await until_ready(store)
+
+        await CALLS[name](store)
+
+
+@pytest.mark.parametrize("name", CALLS)
+async def test_a_stalled_server_costs_one_timeout(own_server: EmbeddedServer, name: str) -> None:
+    """SIGSTOP: the call ends after its time, is not repeated, and the store works after SIGCONT."""
+    async with opened(own_server.url, socket_timeout_s=0.1) as store:
+        await store.commit(Transaction((), (Put(b"{t}x", b""),)))
+        assert own_server.pid is not None
+        os.kill(own_server.pid, signal.SIGSTOP)
+        try:
+            async with asyncio.timeout(0.9):
+                await assert_fails(CALLS[name](store), "did not answer in time", driver.TimeoutError)
+        finally:
+            os.kill(own_server.pid, signal.SIGCONT)
+
+        assert await store.read([b"{t}x"]) == [b""]
+
+
+async def test_a_full_server_refuses_a_commit_as_a_whole(own_server: EmbeddedServer) -> None:
+    """Out of memory: not even the Delete before the Append happens; reading goes on."""
+    async with opened(own_server.url) as store:
+        await store.put([Put(b"{t}old", b"x")])
+        with told(own_server) as client:
+            client.config_set("maxmemory", 1)
+            moved = Transaction((), (Delete(b"{t}old"), Append(b"{t}new", b"x"), StreamAdd(b"{t}s", b"")))
+            await assert_fails(store.commit(moved), "is full", driver.OutOfMemoryError)
+            await assert_fails(store.commit_many([moved, moved]), "is full", driver.OutOfMemoryError)
+            await assert_fails(store.put([Put(b"b", b"")]), "is full", driver.OutOfMemoryError)
+
+            assert await store.read([b"{t}old", b"{t}new"]) == [b"x", None]
+            info = await store.info()
+            assert not info.ready and info.problem is not None and "is full" in info.problem
+
+            client.config_set("maxmemory", 0)
+            assert await store.commit(moved) == ()
+            assert (await store.info()).ready
+
+
+async def test_a_read_only_server_is_told_apart(own_server: EmbeddedServer) -> None:
+    """A replica refuses writes, serves reads, is not ready, and is refused at start."""
+    async with opened(own_server.url) as store:
+        await store.put([Put(b"a", b"x")])
+        with told(own_server) as client:
+            client.replicaof("127.0.0.1", 1)
+            for name in WRITES:
+                await assert_fails(CALLS[name](store), "read-only", driver.ReadOnlyError)
+            assert await store.read([b"a"]) == [b"x"]
+            assert not (await store.info()).ready
+            with pytest.raises(ConfigurationError, match="read-only replica; point store_url to the primary"):
+                await store.check()
+
+            client.replicaof("NO", "ONE")
+            await store.check()
+            for name in WRITES:
+                await CALLS[name](store)
+
+
+async def test_a_loading_server_is_not_ready_yet(tmp_path: Path) -> None:
+    """While the data loads, calls say so, info and check are not ready."""
+    with EmbeddedServer(tmp_path) as server, told(server) as client:
+        client.mset({f"key{i}": "x" * 100 for i in range(3000)})
+        client.bgrewriteaof()
+        while (  # noqa: ASYNC110
+            client.info("persistence")["aof_rewrite_in_progress"] or not client.info()["aof_base_size"]
+        ):
+            await asyncio.sleep(0.005)
+    slow = {"key-load-delay": "1000", "loading-process-events-interval-bytes": "1024"}
+    server = EmbeddedServer(tmp_path, extra=slow)
+    server.start(wait_until_loaded=False)
+    try:
+        async with opened(server.url) as store:
+            await assert_fails(store.read([b"a"]), "still loading", driver.BusyLoadingError)
+            await assert_fails(store.commit(GROW), "still loading", driver.BusyLoadingError)
+            await assert_fails(store.commit_many([GROW, GROW]), "still loading", driver.BusyLoadingError)
+            info = await store.info()
+            assert not info.ready and info.problem is not None and "still loading" in info.problem
+            await assert_fails(store.check(), "still loading", driver.BusyLoadingError)
+            with told(server) as client:
+                client.config_set("key-load-delay", 0)
+            await until_ready(store)
+
+            assert await store.read([b"key2999"]) == [b"x" * 100]
+            assert await store.commit(GROW) == ()
+    finally:
+        server.stop()
+
+
+async def test_a_forgotten_script_is_brought_again(valkey_url: str) -> None:
+    """After SCRIPT FLUSH commits go on, one or many, in order."""
+    async with opened(valkey_url) as store:
+        with redis.Redis.from_url(valkey_url) as client:
+            client.script_flush()
+            assert await store.commit(GROW) == ()
+            client.script_flush()
+            more = [Transaction((Length(b"{t}a", i),), (Append(b"{t}a", b"x"),)) for i in range(1, 5)]
+            assert await store.commit_many(more) == [()] * 4
+
+
+async def test_a_commit_whose_answer_is_lost_is_not_sent_again(valkey_url: str) -> None:
+    """The write happened, the connection broke: the caller hears of it, and the write happened once."""
+    unchecked = Transaction((), (Append(b"{t}a", b"x"),))
+    async with proxied(valkey_url) as (url, proxy), opened(url) as store:
+        await store.commit(unchecked)
+        proxy.swallow_answers = True
+        await assert_fails(store.commit(unchecked), "cannot be reached or dropped", driver.ConnectionError)
+        await store.read([b"{t}a"])  # so that the next answer is not a new connection's greeting
+        proxy.swallow_answers = True
+        await assert_fails(
+            store.commit_many([unchecked] * 2), "cannot be reached or dropped", driver.ConnectionError
+        )
+
+        assert await store.read([b"{t}a"]) == [b"xxxx"]
+
+
+async def test_a_broken_read_is_repeated_once(valkey_url: str) -> None:
+    """A connection that breaks under a read goes unnoticed."""
+    async with proxied(valkey_url) as (url, proxy), opened(url) as store:
+        await store.put([Put(b"a", b"x")])
+        proxy.swallow_answers = True
+
+        assert await store.read([b"a"]) == [b"x"]
+
+
+async def test_cancelled_calls_never_mix_up_answers(valkey_url: str) -> None:
+    """Half of 400 calls are cancelled at random moments; the rest get their own answers, no connection leaks."""
+    generator = random.Random(7)
+    async with proxied(valkey_url) as (url, proxy), opened(url, max_connections=8) as store:
+        proxy.delay_s = 0.001
+        await store.put([Put(b"{t}%d" % i, b"%d" % i) for i in range(400)])
+
+        async def one(i: int) -> None:
+            key, value = b"{t}%d" % i, b"%d" % i
+            if i % 3:
+                assert await store.read([key]) == [value]
+            else:
+                check = Transaction((Equals(key, value), Equals(key, b"no")), ())
+                assert await store.commit(check) == (1,)
+
+        tasks = [asyncio.create_task(one(i)) for i in range(400)]
+        while not all(task.done() for task in tasks):
+            generator.choice(tasks[::2]).cancel()
+            await asyncio.sleep(0)
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+
+        assert {type(result) for result in results} <= {type(None), asyncio.CancelledError}
+        assert all(result is None for result in results[1::2])
+        assert any(isinstance(result, asyncio.CancelledError) for result in results)
+        assert store._client.connection_pool._in_use_connections == set()
+        assert await store.read([b"{t}1", b"{t}399"]) == [b"1", b"399"]
+
+
+async def test_more_callers_than_connections_take_turns(valkey_url: str) -> None:
+    """Sixty-four callers share two connections; when none gets free in time, that is said."""
+    async with opened(valkey_url, max_connections=2) as store:
+        await store.put([Put(b"a", b"x")])
+        assert await asyncio.gather(*(store.read([b"a"]) for _ in range(64))) == [[b"x"]] * 64
+    async with (
+        proxied(valkey_url) as (url, proxy),
+        opened(url, max_connections=1, socket_timeout_s=0.2) as store,
+    ):
+        await store.read([b"a"])
+        proxy.delay_s = 0.15
+        with pytest.raises(StoreUnavailable, match=r"connections to the store at .* are busy"):
+            await asyncio.gather(*(store.read([b"a"]) for _ in range(4)))
+
+
+@pytest.mark.services
+async def test_more_callers_than_cluster_connections_take_turns(cluster_url: str) -> None:
+    """The cluster's driver would refuse at once; the store waits."""
+    async with opened(cluster_url, max_connections=2) as store:
+        await store.put([Put(b"a", b"x")])
+        reads = [store.read([b"a", b"{%d}" % i]) for i in range(200)]
+
+        assert await asyncio.gather(*reads) == [[b"x", None]] * 200
+
+
+@pytest.mark.services
+async def test_a_plain_url_to_a_cluster_is_refused(cluster_ports: list[int]) -> None:
+    """The sentence says which scheme to write."""
+    async with opened(f"redis://127.0.0.1:{cluster_ports[0]}") as store:
+        with pytest.raises(ConfigurationError, match=r"write redis\+cluster:// instead"):
+            await store.check()
+
+
+@pytest.mark.services
+async def test_an_absent_cluster_is_unavailable() -> None:
+    """Nobody listens: every call says so, check included."""
+    async with opened("redis+cluster://127.0.0.1:1") as store:
+        for call in CALLS.values():
+            with pytest.raises(StoreUnavailable):
+                await call(store)
+        assert not (await store.info()).ready
+
+
+async def test_a_wrong_password_is_a_wrong_setting(own_server: EmbeddedServer) -> None:
+    """check refuses to start; calls are unavailable; no sentence shows the password."""
+    with told(own_server) as client:
+        client.config_set("requirepass", "right")
+        for secret in ("wrong-secret", ""):
+            url = own_server.url + (f"?password={secret}" if secret else "")
+            async with opened(url) as store:
+                with pytest.raises(ConfigurationError, match="refuses this user name or password") as caught:
+                    await store.check()
+                await assert_fails(store.read([b"a"]), "refuses this user", driver.RedisError)
+                assert "wrong-secret" not in str(caught.value)
+        async with opened(own_server.url + "?password=right") as store:
+            await store.check()
+
+
+async def test_a_user_without_config_is_enough_but_scripts_are_needed(own_server: EmbeddedServer) -> None:
+    """CONFIG may be forbidden, as hosting firms do; EVAL may not."""
+    with told(own_server) as client:
+        client.acl_setuser("plain", True, ["+pw"], keys=["*"], categories=["+@all"], commands=["-config"])
+        client.acl_setuser("mute", True, ["+pw"], keys=["*"], categories=["+@all", "-@scripting"])
+    async with opened(own_server.url + "?username=plain&password=pw") as store:
+        await store.check()
+        assert "not known" in (await store.info()).durability
+    async with opened(own_server.url + "?username=mute&password=pw") as store:
+        with pytest.raises(ConfigurationError, match=r"EVAL|permissions"):
+            await store.check()
+
+
+async def test_a_forgetful_server_is_refused(own_server: EmbeddedServer) -> None:
+    """Any maxmemory-policy but noeviction loses articles without a word."""
+    with told(own_server) as client:
+        client.config_set("maxmemory-policy", "allkeys-lru")
+    async with opened(own_server.url) as store:
+        with pytest.raises(ConfigurationError, match="CONFIG SET maxmemory-policy noeviction"):
+            await store.check()
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "localhost", "http://x", "redis://host:port/", "redis://h/0?socket_timeout=x", "mysql+cluster://x"],
+)
+def test_a_url_that_cannot_be_understood_is_one_sentence(url: str) -> None:
+    """The sentence shows the forms that work, and not the url, which may hold a password."""
+    with pytest.raises(ConfigurationError, match="expected redis://host:port/0"):
+        open_store(url)
+
+
+async def test_a_stranger_on_the_port_is_unavailable() -> None:
+    """Something else listens there: no call hangs or leaks its errors."""
+
+    async def babble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 mail ready\r\n")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(babble, "127.0.0.1", 0)
+    async with server, opened(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}") as store:
+        for call in CALLS.values():
+            with pytest.raises(StoreUnavailable):
+                await call(store)
+
+
+async def test_a_refused_command_shows_the_servers_words(valkey_url: str) -> None:
+    """A key of the wrong kind changes nothing and is named as the server names it."""
+    async with opened(valkey_url) as store:
+        await store.commit(Transaction((), (StreamAdd(b"{t}s", b""),)))
+        wrong = Transaction((Length(b"{t}s", 0),), (Append(b"{t}s", b"x"),))
+
+        await assert_fails(store.commit(wrong), "refused a command: .*WRONGTYPE", driver.ResponseError)
+
+
+class Proxy:
+    """What a TCP proxy in front of a server does to the answers."""
+
+    delay_s = 0.0
+    swallow_answers = False  # once: the next answer is dropped, with its connection
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection: requests go through at once, answers late or never."""
+        upstream, downstream = await asyncio.open_unix_connection(self._path)
+        forward = asyncio.create_task(self._copy(reader, downstream))
+        try:
+            while data := await upstream.read(65536):
+                if self.swallow_answers:
+                    self.swallow_answers = False
+                    break
+                await asyncio.sleep(self.delay_s)
+                writer.write(data)
+                await writer.drain()
+        except ConnectionError:
+            pass
+        finally:
+            forward.cancel()
+            downstream.close()
+            writer.close()
+
+    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            writer.write(data)
+        writer.close()
+
+
+@asynccontextmanager
+async def proxied(url: str) -> AsyncIterator[tuple[str, Proxy]]:
+    """The same server behind a proxy."""
+    proxy = Proxy(url.removeprefix("unix://"))
+    server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
+    async with server:
+        yield f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}", proxy

@@ -1,0 +1,253 @@
+"""Which 64 sums stand for a bag of index terms?
+
+``FeatureModel`` is what a fit leaves for serving: TF-IDF, then PCA, then hyperplanes (Hu & You,
+MECS 2017, section 3), with everything after the TF-IDF folded into one (V, 64) matrix:
+
+    x_i = (1 + ln tf_i) * idf_i, divided by the L2 norm of x          (n known terms)
+    V   = x @ matrix - offset                                         (64,)
+
+and bit k of the fingerprint is ``V_k > 0`` (``fingerprint.bits_of``). The products are look-ups and
+a gather of rows, accumulated in float64 in the order in which the terms first occur: one model file
+gives the same bits everywhere. ``fitting.py`` makes these models, and a test pins that they agree
+with scikit-learn's two steps; scikit-learn itself is never imported here.
+
+``HashedModel`` needs no fit: each term stands for its own hash. It serves the languages that have
+no model of their own, and within a ``FeatureModel`` the texts of which it knows no term at all:
+those would otherwise all get the bits of ``-offset``, and so be copies of one another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aggregator import modelfile
+from aggregator.errors import ModelError
+from aggregator.fingerprint import BITS, SEED, signs_of
+from aggregator.text.tokens import RECIPE
+
+FALLBACK_GROUP = "xx"
+# How a term's count becomes its weight; part of a model's identity.
+TERM_WEIGHT = "1+ln(tf)"
+
+Sums = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FeatureModel:
+    """A fitted model; immutable, picklable, safe to share between threads.
+
+    group       language group it was fitted for: "en", "zh", ...
+    vocabulary  V terms in row order
+    idf         (V,) float32, > 0
+    matrix      (V, 64) float16 as stored: principal axes times hyperplanes
+    offset      (64,) float64, subtracted from every projection (zeros: not centred)
+    recipe      ``text.tokens.RECIPE`` at the time of the fit
+    metadata    corpus, licence, size, settings: for people; no part of ``content_hash``
+    """
+
+    group: str
+    vocabulary: tuple[str, ...] = field(repr=False)
+    idf: npt.NDArray[np.float32] = field(repr=False)
+    matrix: npt.NDArray[np.float16] = field(repr=False)
+    offset: npt.NDArray[np.float64] = field(repr=False)
+    recipe: str = RECIPE
+    metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    content_hash: str = field(init=False)
+    _rows: dict[str, int] = field(init=False, repr=False)
+    _idf: list[float] = field(init=False, repr=False)
+    _highest_idf: float = field(init=False, repr=False)
+    _matrix: npt.NDArray[np.float32] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _check_shapes(self)
+        derived: dict[str, Any] = {
+            "content_hash": _content_hash(self),
+            "_rows": {term: row for row, term in enumerate(self.vocabulary)},
+            "_idf": self.idf.tolist(),
+            "_highest_idf": float(self.idf.max()),
+            # float16 is for the disk; widening it once (exactly) makes each gather four times faster.
+            "_matrix": self.matrix.astype(np.float32),
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def id(self) -> str:
+        """First four hex digits of the content hash: what a fingerprint space is named by."""
+        return self.content_hash[:4]
+
+    def project(self, tokens: Sequence[str]) -> Sums:
+        """(64,) float64 sums of the index terms ``tokens`` of one text; no terms give zeros."""
+        rows, x = [], []
+        for token, count in Counter(tokens).items():
+            row = self._rows.get(token)
+            if row is not None:
+                rows.append(row)
+                x.append(_damped(count) * self._idf[row])
+        if not rows:
+            return _hashed_sums({token: _damped(count) for token, count in Counter(tokens).items()})
+        weights = np.array(x) / _norm(x)
+        # Not ``@``: BLAS adds in an order of its own. Reducing the first axis adds row after row.
+        sums: Sums = np.add.reduce(self._matrix[rows] * weights[:, None], axis=0) - self.offset
+        return sums
+
+    def weights(self, tokens: Sequence[str]) -> dict[str, float]:
+        """TF-IDF weight of every distinct token, in order of first occurrence; their L2 norm is 1.
+
+        A term that the model does not know is as rare as the rarest it knows.
+        """
+        rows, idf, highest = self._rows, self._idf, self._highest_idf
+        return _normalised(
+            {
+                token: _damped(count) * (idf[rows[token]] if token in rows else highest)
+                for token, count in Counter(tokens).items()
+            }
+        )
+
+    def save(self, path: Path | str) -> None:
+        """Write the model to one file, whole or not at all; raises ModelError if that fails."""
+        fields = {
+            "kind": "folded-pca",
+            "group": self.group,
+            "recipe": self.recipe,
+            "term_weight": TERM_WEIGHT,
+            "content_hash": self.content_hash,
+            "metadata": dict(self.metadata),
+        }
+        modelfile.write(Path(path), fields, _stored_arrays(self))
+
+    @classmethod
+    def load(cls, path: Path | str) -> FeatureModel:
+        """Read a model file; raises ModelError (naming the file and the remedy) unless all of it is sound."""
+        path = Path(path)
+        fields, arrays = modelfile.read(path)
+        try:
+            vocabulary = tuple(arrays["vocabulary"].tobytes().decode("utf-8").split("\n"))
+            recipe, term_weight = fields["recipe"], fields["term_weight"]
+            _check_made_for_us(path, recipe, term_weight)
+            model = cls(
+                fields["group"],
+                vocabulary,
+                arrays["idf"],
+                arrays["matrix"],
+                arrays["offset"],
+                recipe,
+                fields["metadata"],
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ModelError(
+                f"{path}: the parts of the model do not fit together ({error}); "
+                "fit it again with `aggregator fit`."
+            ) from error
+        if model.content_hash != fields.get("content_hash"):
+            raise ModelError(
+                f"{path}: the model's content is not what its own hash says; fit it again with `aggregator fit`."
+            )
+        return model
+
+
+@dataclass(frozen=True, slots=True)
+class HashedModel:
+    """Every term stands for its own hash, weighted by ``1 + ln(tf)`` and by its length.
+
+    Without a corpus there is no idf, and unweighted function words would make all texts of one
+    language alike. Zipf's law of brevity stands in: frequent words are short. A term of n characters
+    weighs ``min(n, length_cap)``; ``length_cap`` = 1 switches that off.
+    """
+
+    group: str = FALLBACK_GROUP
+    length_cap: int = 8
+
+    @property
+    def content_hash(self) -> str:
+        """Hash of all that the bits depend on."""
+        return _hash_of_parts("hashed", self.group, RECIPE, TERM_WEIGHT, str(SEED), str(self.length_cap))
+
+    @property
+    def id(self) -> str:
+        """First four hex digits of the content hash, as for a fitted model."""
+        return self.content_hash[:4]
+
+    def project(self, tokens: Sequence[str]) -> Sums:
+        """(64,) float64 sums of the index terms ``tokens`` of one text; no terms give zeros."""
+        return _hashed_sums(self._raw_weights(tokens))
+
+    def weights(self, tokens: Sequence[str]) -> dict[str, float]:
+        """Weight of every distinct token, in order of first occurrence; their L2 norm is 1."""
+        return _normalised(self._raw_weights(tokens))
+
+    def _raw_weights(self, tokens: Sequence[str]) -> dict[str, float]:
+        cap = self.length_cap
+        return {token: _damped(count) * min(len(token), cap) for token, count in Counter(tokens).items()}
+
+
+def _damped(count: int) -> float:
+    return 1.0 if count == 1 else 1.0 + math.log(count)
+
+
+def _norm(x: Sequence[float]) -> float:
+    # fsum: the exactly rounded sum, whatever vector instructions the machine has.
+    return math.sqrt(math.fsum([value * value for value in x]))
+
+
+def _normalised(weights: dict[str, float]) -> dict[str, float]:
+    norm = _norm(list(weights.values()))
+    return {term: weight / norm for term, weight in weights.items()} if norm else {}
+
+
+def _hashed_sums(weights: Mapping[str, float]) -> Sums:
+    # Of weights as they are, not normalised: terms that occur once weigh whole numbers, so that a tie is
+    # exactly 0 in any order of the terms. In short texts ties are common.
+    x = np.fromiter(weights.values(), np.float64, len(weights))
+    sums: Sums = np.add.reduce(signs_of(weights) * x[:, None], axis=0)
+    return sums
+
+
+def _stored_arrays(model: FeatureModel) -> dict[str, npt.NDArray[Any]]:
+    vocabulary = np.frombuffer("\n".join(model.vocabulary).encode("utf-8"), np.uint8)
+    return {"vocabulary": vocabulary, "idf": model.idf, "matrix": model.matrix, "offset": model.offset}
+
+
+def _content_hash(model: FeatureModel) -> str:
+    arrays = [array.tobytes() for array in _stored_arrays(model).values()]
+    return _hash_of_parts("folded-pca", model.group, model.recipe, TERM_WEIGHT, str(SEED), *arrays)
+
+
+def _hash_of_parts(*parts: str | bytes) -> str:
+    digest = sha256()
+    for part in parts:
+        data = part.encode("utf-8") if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()
+
+
+def _check_shapes(model: FeatureModel) -> None:
+    terms = len(model.vocabulary)
+    wanted = {"idf": ((terms,), "<f4"), "matrix": ((terms, BITS), "<f2"), "offset": ((BITS,), "<f8")}
+    for name, (shape, dtype) in wanted.items():
+        array: npt.NDArray[Any] = getattr(model, name)
+        if array.shape != shape or array.dtype.str != dtype:
+            raise ValueError(f"{name} is {array.dtype.str} {array.shape}, not {dtype} {shape}")
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} holds values that are not finite")
+    if not terms or len(set(model.vocabulary)) != terms or any("\n" in term for term in model.vocabulary):
+        raise ValueError("the vocabulary is empty, repeats a term or has a line break in one")
+    if not (model.idf > 0).all():
+        raise ValueError("idf holds values that are not above 0")
+
+
+def _check_made_for_us(path: Path, recipe: str, term_weight: str) -> None:
+    if recipe != RECIPE or term_weight != TERM_WEIGHT:
+        raise ModelError(
+            f"{path}: the model was fitted for index terms {recipe!r} with weights {term_weight!r} and this "
+            f"program makes {RECIPE!r} with {TERM_WEIGHT!r}; fit it again with `aggregator fit`."
+        )

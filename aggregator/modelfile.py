@@ -1,0 +1,126 @@
+"""How a fitted model lies on disk: a header, plain arrays, a checksum. Nothing in it can run.
+
+    bytes     what (integers little-endian)
+    8         magic "AGGMODEL"
+    2         format version, uint16
+    4         length h of the header, uint32
+    h         header, MessagePack: {"fields": {...}, "arrays": [[name, dtype, shape], ...]}
+    ...       the arrays in that order, C order, little-endian, nothing between them
+    32        SHA-256 of all bytes before it
+
+This module knows arrays and fields, not what they mean (``features.py`` does). Every way in which a
+file can be wrong is a ModelError that names the file and what to do.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Mapping
+from hashlib import sha256
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from aggregator.errors import ModelError
+
+FORMAT_VERSION = 1
+_MAGIC = b"AGGMODEL"
+_PREFIX = struct.Struct("<8sHI")
+_CHECKSUM_BYTES = 32
+_DTYPES = frozenset({"|u1", "<f2", "<f4", "<f8"})
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+class _Header(msgspec.Struct):
+    fields: dict[str, Any]
+    arrays: list[tuple[str, str, list[int]]]
+
+
+def write(path: Path, fields: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Write a model file whole or not at all: under another name first, then renamed.
+
+    ``arrays`` may be uint8, float16, float32 or float64. Raises ModelError when the disk refuses.
+    """
+    header = _Header(dict(fields), [(name, a.dtype.str, list(a.shape)) for name, a in arrays.items()])
+    encoded = msgspec.msgpack.encode(header)
+    body = _PREFIX.pack(_MAGIC, FORMAT_VERSION, len(encoded)) + encoded
+    body += b"".join(np.ascontiguousarray(array).tobytes() for array in arrays.values())
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        unfinished.write_bytes(body + sha256(body).digest())
+        unfinished.replace(path)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise ModelError(
+            f"{path}: the model cannot be written here ({error.strerror}); choose another path."
+        ) from error
+
+
+def read(path: Path) -> tuple[dict[str, Any], Arrays]:
+    """The fields and (read-only) arrays of a model file; raises ModelError for anything unsound."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ModelError(
+            f"{path}: the model cannot be read ({error.strerror}); check the path and its permissions."
+        ) from error
+    header, start = _header_of(path, content)
+    _check_whole(path, content, start + sum(map(_bytes_of, header.arrays)) + _CHECKSUM_BYTES)
+    arrays: Arrays = {}
+    for entry in header.arrays:
+        name, dtype, shape = entry
+        arrays[name] = np.frombuffer(content, dtype, prod(shape), start).reshape(shape)
+        start += _bytes_of(entry)
+    return header.fields, arrays
+
+
+def _header_of(path: Path, content: bytes) -> tuple[_Header, int]:
+    if content[: len(_MAGIC)] != _MAGIC[: len(content)] or not content:
+        raise ModelError(f"{path}: this is not a feature model; name a file written by `aggregator fit`.")
+    if len(content) < _PREFIX.size:
+        raise _truncated(path)
+    _, version, length = _PREFIX.unpack_from(content)
+    if version != FORMAT_VERSION:
+        raise ModelError(
+            f"{path}: the model has format version {version} and this program reads version "
+            f"{FORMAT_VERSION}; fit it again with `aggregator fit`."
+        )
+    end = _PREFIX.size + length
+    if len(content) < end:
+        raise _truncated(path)
+    try:
+        header = msgspec.msgpack.decode(content[_PREFIX.size : end], type=_Header)
+    except msgspec.MsgspecError as error:
+        raise _damaged(path) from error
+    if any(dtype not in _DTYPES or min(shape, default=0) < 0 for _, dtype, shape in header.arrays):
+        raise _damaged(path)
+    return header, end
+
+
+def _check_whole(path: Path, content: bytes, expected_bytes: int) -> None:
+    if len(content) < expected_bytes:
+        raise _truncated(path)
+    body, checksum = content[:-_CHECKSUM_BYTES], content[-_CHECKSUM_BYTES:]
+    if len(content) > expected_bytes or sha256(body).digest() != checksum:
+        raise _damaged(path)
+
+
+def _bytes_of(entry: tuple[str, str, list[int]]) -> int:
+    return np.dtype(entry[1]).itemsize * prod(entry[2])
+
+
+def _truncated(path: Path) -> ModelError:
+    return ModelError(f"{path}: the model is cut short; copy it again or fit it again with `aggregator fit`.")
+
+
+def _damaged(path: Path) -> ModelError:
+    return ModelError(
+        f"{path}: the model is damaged, its checksum does not match; "
+        "copy it again or fit it again with `aggregator fit`."
+    )

@@ -111,6 +111,7 @@ def _explain(commands: Any) -> None:
     )
     command.add_argument("first", metavar="A", help="id of a stored article, or a file with its text (or - )")
     command.add_argument("second", metavar="B", help="the same for the other article")
+    command.add_argument("--json", action="store_true", help="one JSON object instead of sentences")
     _where(command)
     _settings(command, (*RULES, *STORE, "log_level"))
 
@@ -137,12 +138,10 @@ def _fit(commands: Any) -> None:
     command.add_argument(
         "--out", required=True, metavar="FILE", help="the model file to write, e.g. en.model"
     )
-    command.add_argument(
-        "--components", metavar="N", type=int, help="principal components (default: the shipped choice)"
-    )
-    command.add_argument(
-        "--vocabulary", metavar="N", type=int, help="largest vocabulary (default: the shipped choice)"
-    )
+    command.add_argument("--components", metavar="N", type=int, help="principal components")
+    command.add_argument("--terms", metavar="N", type=int, help="largest vocabulary")
+    command.add_argument("--corpus", metavar="TEXT", help="what the articles are, for the model's card")
+    command.add_argument("--licence", metavar="TEXT", help="their licence, for the model's card")
     command.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal")
     _settings(command, ("log_level",))
 
@@ -151,11 +150,21 @@ def _evaluate(commands: Any) -> None:
     command = _command(
         commands, "evaluate", "score the service on labelled articles", "aggregator.cli.offline:evaluate"
     )
-    command.add_argument("protocol", choices=("near-duplicates", "events"), help="which published protocol")
-    command.add_argument("files", nargs="+", metavar="FILE", help="labelled .jsonl or .jsonl.gz")
-    command.add_argument("--json", action="store_true", help="one JSON object instead of a table")
-    command.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal")
-    _settings(command, (*RULES, "log_level"))
+    command.add_argument("protocol", choices=("near-duplicates",), help="which published protocol")
+    command.add_argument("files", nargs="+", metavar="FILE", help="articles with a `cluster` each")
+    command.add_argument("--orders", metavar="N", type=_positive, default=1, help="random orders (default 1)")
+    command.add_argument(
+        "--background", metavar="FILE", action="append", default=[], help="articles stored before; repeatable"
+    )
+    command.add_argument("--json", action="store_true", help="one JSON list instead of a table")
+    _settings(command, ("models_dir", "log_level"))
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
+    return value
 
 
 def _doctor(commands: Any) -> None:

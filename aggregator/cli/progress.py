@@ -1,11 +1,13 @@
-"""A progress bar on standard error, on a terminal only."""
+"""Progress bars on standard error, on a terminal only."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class Progress:
@@ -36,3 +38,36 @@ class Progress:
         """What has come of them so far."""
         if self._bar is not None:
             self._bar.set_postfix(counts)
+
+
+class Counted:
+    """Things done so far, when nobody knows of how many."""
+
+    def __init__(self, unit: str, *, shown: bool = True) -> None:
+        self.count = 0
+        self._bar: Any = None
+        if shown and sys.stderr.isatty():
+            from tqdm import tqdm
+
+            self._bar = tqdm(unit=f" {unit}", dynamic_ncols=True, leave=False)
+
+    def __enter__(self) -> Counted:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def reach(self, count: int) -> None:
+        """``count`` things are done."""
+        if self._bar is not None:
+            self._bar.update(count - self.count)
+        self.count = count
+
+    def over(self, things: Iterable[T]) -> Iterator[T]:
+        """``things``, counted as they are taken."""
+        for thing in things:
+            self.reach(self.count + 1)
+            yield thing

@@ -18,13 +18,15 @@ import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from aggregator.errors import ConfigurationError
 from aggregator.settings import Settings
 
 SHUTDOWN_S = 10.0
 DEMO_PAUSE_S = 0.2
+
+T = TypeVar("T")
 
 log = logging.getLogger("aggregator.serve")
 
@@ -40,13 +42,14 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         return run_loop(serve_here(settings, then=then_announce(settings)))
 
 
-def run_loop(main: Coroutine[Any, Any, int]) -> int:
+def run_loop(main: Coroutine[Any, Any, T]) -> T:
     """Run on uvloop where it exists."""
     try:
         import uvloop
     except ImportError:
         return asyncio.run(main)
-    return int(uvloop.run(main))
+    result: T = uvloop.run(main)
+    return result
 
 
 async def serve_here(
@@ -66,7 +69,7 @@ async def serve_here(
         loop.add_signal_handler(number, stop.set)
     beside: list[asyncio.Task[None]] = []
 
-    def ready(host: str, port: int) -> None:
+    def ready(port: int) -> None:
         beside.append(asyncio.ensure_future(then(port)))
 
     async with open_service(settings) as service:

@@ -19,7 +19,14 @@ import msgspec
 
 from aggregator.app import Service, open_service
 from aggregator.domain import Answer, Article
-from aggregator.errors import AggregatorError, BadInput, ConfigurationError, StoreUnavailable, TooLarge
+from aggregator.errors import (
+    AggregatorError,
+    BadInput,
+    ConfigurationError,
+    NotFound,
+    StoreUnavailable,
+    TooLarge,
+)
 from aggregator.http import schemas, views
 from aggregator.http.decoding import decode_article
 from aggregator.http.errors import problem
@@ -156,8 +163,10 @@ class Server:
             "POST", "/v1/articles/batch" + ("?dry_run=true" if dry_run else ""), body, NDJSON
         )
         if status != 200:
-            raise _refusal(status, answer, self._url)
+            raise refusal(status, answer, self._url)
         answered = answer.splitlines()
+        if answered and b"max_batch_lines" in answered[-1] and b'"too_large"' in answered[-1]:
+            raise TooLarge("The server takes fewer lines at once.")
         if len(answered) != len(lines):
             raise StoreUnavailable(
                 f"{self._url} answered {len(answered)} of {len(lines)} lines; send them again."
@@ -203,7 +212,7 @@ def _reply_of(line: Line, data: bytes) -> Reply:
     return Reply(encode(LineProblem(line.number, told.error)), None)
 
 
-def _refusal(status: int, answer: bytes, url: str) -> AggregatorError:
+def refusal(status: int, answer: bytes, url: str) -> AggregatorError:
     """What a whole request that was refused means for us."""
     try:
         detail = _told(answer).detail
@@ -212,6 +221,8 @@ def _refusal(status: int, answer: bytes, url: str) -> AggregatorError:
     detail = detail or f"{url} answered with status {status}; is it an aggregator?"
     if status == 413:
         return TooLarge(detail)
+    if status == 404:
+        return NotFound(detail)
     if status >= 500 or status == 429:
         return StoreUnavailable(detail)
     return ConfigurationError(f"server: {detail}")

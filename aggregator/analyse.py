@@ -22,6 +22,7 @@ from aggregator.text.extract import extract
 from aggregator.text.language import detect, group_of
 
 SHORT_WORDS = 40
+TITLED_WORDS = 80
 MAX_TERMS = 24
 MAX_FIGURES = 48
 # Bump when anything below changes what is stored of the same article.
@@ -62,7 +63,7 @@ class Analyser:
             group = "xx"
         model = self._models[group]
         terms = tokens.tokenize(f"{title}\n{text}", lang)
-        words = tokens.words(text or title, lang)
+        words = _worded(title, text, lang)
         if not words:
             raise NoText("The article has no words: give it a `text`, `html` with a main text, or a `title`.")
         return Analysis(
@@ -73,7 +74,7 @@ class Analyser:
             short=len(words) < SHORT_WORDS,
             sketch=sketch_of(words, lang),
             terms=_heaviest(model.weights(terms)),
-            figures=_figures(text or title),
+            figures=_figures(f"{title}\n{text}"),
             title=title,
             text=text,
         )
@@ -98,6 +99,16 @@ def space_name(group: str, model: Model, plan_name: str) -> str:
 def sketch_of(words: Sequence[str], lang: str) -> Sketch:
     """Shingles of words, or of characters in languages that do not separate words."""
     return overlap.sketch(words, overlap.SHINGLE_CHARACTERS if lang in _UNSPACED else overlap.SHINGLE_WORDS)
+
+
+def _worded(title: str, text: str, lang: str) -> list[str]:
+    """The words that make an article a copy of another: its text's, and of a short text the title's too.
+
+    Wire copy is printed under many headlines, so a long text stands for itself. But a three-line
+    notice ("dividend 25 cents, payable April 20") says only in its headline whom it is about.
+    """
+    words = tokens.words(text, lang)
+    return words if len(words) >= TITLED_WORDS else tokens.words(title, lang) + words
 
 
 def _title_and_text(article: Article) -> tuple[str, str]:

@@ -137,8 +137,9 @@ async def _opened_store(settings: Settings) -> AsyncIterator[Store]:
         server.start()
         url = server.url
     try:
-        store = await open_store(url)
+        store = open_store(url)
         try:
+            await store.check()
             yield store
         finally:
             await store.close()

@@ -22,7 +22,7 @@ from aggregator.changes import Group, Known, Segment, heir_of
 from aggregator.domain import Analysis, Outcome, Record, StreamItem, number_of
 from aggregator.errors import Contention, NotFound
 from aggregator.fingerprint import hamming_distance
-from aggregator.overlap import bands, compare
+from aggregator.overlap import bands, compare_many
 from aggregator.store import keys
 from aggregator.store.base import Append, Delete, Length, Put, Store, Transaction, Write
 from aggregator.store.entries import sharing, within
@@ -56,10 +56,13 @@ class Snapshot:
 
     values: dict[bytes, bytes | None] = field(default_factory=dict)
     records: dict[int, Record] = field(default_factory=dict)
+    changed: set[bytes] = field(default_factory=set)
 
     def apply(self, writes: Iterable[Write]) -> None:
         """Change the snapshot as the commit will change the store."""
         for write in writes:
+            if isinstance(write, Append | Put | Delete):
+                self.changed.add(write.key)
             if isinstance(write, Append):
                 before = self.values.get(write.key) or b""
                 if not write.limit or len(before) + len(write.value) <= write.limit:
@@ -156,23 +159,22 @@ class Index:
 
     def candidates(self, snapshot: Snapshot, probe: Probe, numbers: Sequence[int]) -> list[Candidate]:
         """The live ones among ``numbers``, examined: distance, overlap, canonical article."""
-        found = []
         tag = self._tag(probe.analysis.space)
+        live: list[tuple[Record, tuple[str, int]]] = []
         for number in numbers:
             record = snapshot.records.get(number)
             state = snapshot.values.get(keys.state(tag, number))
             if record is None or state == keys.DEAD or record.id == probe.id:
                 continue
             pointer = decode_pointer(state) if state else None
-            found.append(
-                Candidate(
-                    record=record,
-                    canonical=(pointer.id, pointer.first) if pointer else (record.id, record.first),
-                    distance=hamming_distance(probe.analysis.fingerprint, record.fingerprint),
-                    overlap=compare(probe.analysis.sketch, record.sketch),
-                )
+            live.append((record, (pointer.id, pointer.first) if pointer else (record.id, record.first)))
+        overlaps = compare_many(probe.analysis.sketch, [record.sketch for record, _ in live])
+        return [
+            Candidate(
+                record, canonical, hamming_distance(probe.analysis.fingerprint, record.fingerprint), overlap
             )
-        return found
+            for (record, canonical), overlap in zip(live, overlaps, strict=True)
+        ]
 
     async def neighbours(self, analysis: Analysis, id_: str, now_ms: int) -> list[Candidate]:
         """Look-up alone, for reading: candidates of one article, its own id left out."""

@@ -33,7 +33,7 @@ from aggregator.domain import (
     Record,
     number_of,
 )
-from aggregator.errors import AggregatorError, Contention, StoreUnavailable
+from aggregator.errors import AggregatorError, Contention
 from aggregator.index import ATTEMPTS, Index, Probe, Snapshot, Stored
 from aggregator.similarity import rank
 from aggregator.store.base import Transaction
@@ -55,8 +55,8 @@ class _Pending:
     analysis: Analysis
     number: int = 0
     written: bool = False
+    numbers: list[int] = field(default_factory=list)
     answer: Answer | AggregatorError | None = None
-    failure: StoreUnavailable | None = None
 
 
 @dataclass(slots=True)
@@ -151,7 +151,7 @@ class Ingest:
         now_ms = self._clock()
         probes = [self._index.probe(p.analysis, p.article.id) for p in pending]
         snapshot = await self._index.snapshot(probes)
-        await self._examine(snapshot, probes, now_ms)
+        await self._examine(snapshot, pending, probes, now_ms)
         steps = []
         for one, probe in zip(pending, probes, strict=True):
             step = await self._decide(one, probe, snapshot, now_ms)
@@ -169,11 +169,14 @@ class Ingest:
             step.answer.timings_ms["record"] = (recorded - looked_up) * 1000 / len(steps)
         return lost
 
-    async def _examine(self, snapshot: Snapshot, probes: Sequence[Probe], now_ms: int) -> None:
+    async def _examine(
+        self, snapshot: Snapshot, pending: Sequence[_Pending], probes: Sequence[Probe], now_ms: int
+    ) -> None:
         """Fetch the records of all candidates, and of ids that are known already."""
         wanted: dict[int, str] = {}
-        for probe in probes:
-            for number in self._index.candidate_numbers(snapshot, probe, now_ms):
+        for one, probe in zip(pending, probes, strict=True):
+            one.numbers = self._index.candidate_numbers(snapshot, probe, now_ms)
+            for number in one.numbers:
                 wanted[number] = probe.analysis.space
             known = self._index.known(snapshot, probe.id)
             if known is not None:
@@ -181,8 +184,9 @@ class Ingest:
         await self._index.fetch(snapshot, wanted)
 
     async def _decide(self, one: _Pending, probe: Probe, snapshot: Snapshot, now_ms: int) -> _Step:
-        numbers = self._index.candidate_numbers(snapshot, probe, now_ms)
-        candidates = self._index.candidates(snapshot, probe, numbers)
+        if not snapshot.changed.isdisjoint(probe.keys):  # an earlier article of this batch is near
+            one.numbers = self._index.candidate_numbers(snapshot, probe, now_ms)
+        candidates = self._index.candidates(snapshot, probe, one.numbers)
         known = self._index.known(snapshot, probe.id)
         if known is None:
             return self._insert(one, probe, snapshot, candidates, now_ms)

@@ -46,11 +46,13 @@ class Overlap:
     containment  estimate of |A and B| / min(|A|, |B|), 0..1
     resemblance  estimate of |A and B| / |A or B|, 0..1
     shared       estimate of |A and B|, in shingles
+    size_ratio   min(|A|, |B|) / max(|A|, |B|), 0..1
     """
 
     containment: float
     resemblance: float
     shared: float
+    size_ratio: float = 0.0
 
 
 @lru_cache(maxsize=1 << 17)
@@ -101,36 +103,54 @@ def bands(of: Sketch) -> tuple[int, ...]:
 
 
 def compare(a: Sketch, b: Sketch) -> Overlap:
-    """Estimate the overlap of two texts from their samples; exact when both are complete.
+    """Estimate the overlap of two texts from their samples; exact when both are complete."""
+    return compare_many(a, [b])[0]
 
-    Below the smaller of the two samples' largest hashes both samples are complete, so the
-    counts below it are an unbiased sample of the sets.
+
+def compare_many(a: Sketch, others: Sequence[Sketch]) -> list[Overlap]:
+    """Estimate the overlap of one text with each of several.
+
+    Below the smaller of two samples' largest hashes both samples are complete, so the counts below
+    it are an unbiased sample of the sets; what they share lies below it anyway.
     """
-    if not a.size or not b.size:
-        return Overlap(0.0, 0.0, 0.0)
-    limit = min(_limit(a), _limit(b))
-    in_a = int(np.searchsorted(a.sample, limit, side="right"))
-    in_b = int(np.searchsorted(b.sample, limit, side="right"))
-    common = _common(a.sample[:in_a], b.sample[:in_b])
-    smaller = in_a if a.size <= b.size else in_b
+    if not others:
+        return []
+    joined = np.concatenate([a.sample[:0], *(b.sample for b in others)])
+    shared = np.zeros(len(joined) + 1, np.int64)
+    if len(a.sample):
+        at = np.minimum(np.searchsorted(a.sample, joined), len(a.sample) - 1)
+        np.cumsum(a.sample[at] == joined, out=shared[1:])
+    ends = np.cumsum([len(b.sample) for b in others]).tolist()
+    limit = _limit(a)
+    found, start = [], 0
+    for b, end in zip(others, ends, strict=True):
+        found.append(_overlap(a, b, int(shared[end] - shared[start]), min(limit, _limit(b))))
+        start = end
+    return found
+
+
+def _overlap(a: Sketch, b: Sketch, common: int, limit: int) -> Overlap:
+    if not common:
+        return _NONE
+    in_a, in_b = _count_up_to(a, limit), _count_up_to(b, limit)
     # Sampling noise can leave the smaller text with more hashes below the limit; never above 1.
-    containment = min(1.0, common / smaller) if smaller else 0.0
-    union = in_a + in_b - common
+    containment = min(1.0, common / (in_a if a.size <= b.size else in_b))
     return Overlap(
         containment=containment,
-        resemblance=common / union if union else 0.0,
+        resemblance=common / (in_a + in_b - common),
         shared=containment * min(a.size, b.size),
+        size_ratio=min(a.size, b.size) / max(a.size, b.size),
     )
+
+
+_NONE = Overlap(0.0, 0.0, 0.0)
 
 
 def _limit(of: Sketch) -> int:
     return int(of.sample[-1]) if len(of.sample) < of.size else _ALL
 
 
-def _common(a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32]) -> int:
-    """How many values two ascending arrays share."""
-    if not len(a) or not len(b):
-        return 0
-    at = np.searchsorted(b, a)
-    at[at == len(b)] = len(b) - 1
-    return int(np.count_nonzero(b[at] == a))
+def _count_up_to(of: Sketch, limit: int) -> int:
+    if limit == _ALL or limit >= of.sample[-1]:
+        return len(of.sample)
+    return int(np.searchsorted(of.sample, limit, side="right"))

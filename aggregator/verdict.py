@@ -30,6 +30,8 @@ class Policy:
     related_bits: int = 7
     min_containment: float = 0.2
     min_shared: float = 60.0
+    framed_ratio: float = 0.8
+    framed_shared: float = 100.0
     sure_containment: float = 0.75
 
 
@@ -89,11 +91,14 @@ def is_copy(overlap: Overlap, policy: Policy) -> bool:
     """Does so much shared wording make a copy?
 
     A fifth of a text is enough when that is a passage of some length; a short text must agree
-    nearly whole, since a frame with other names in it ("X sets dividend ...") shares a lot.
+    nearly whole. Two texts of about one length need a longer passage: a copy that was cut or padded
+    differs in length, while one frame filled in twice ("X sells convertible debt ...") does not.
     """
     if overlap.containment >= policy.sure_containment:
         return True
-    return overlap.containment >= policy.min_containment and overlap.shared >= policy.min_shared
+    framed = overlap.size_ratio >= policy.framed_ratio
+    needed = policy.framed_shared if framed else policy.min_shared
+    return overlap.containment >= policy.min_containment and overlap.shared >= needed
 
 
 def figures_changed(a: Sequence[int], b: Sequence[int]) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+from collections.abc import AsyncIterator
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,14 +11,27 @@ from newsroom import Core, core, edited, story
 
 from aggregator.domain import Answer, Article
 from aggregator.errors import AggregatorError, NoText, NotFound
+from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
+from aggregator.store.redis import open_store
 from aggregator.verdict import Policy
 
 
+@pytest.fixture(params=["memory", "valkey"])
+async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
+    """An empty store of each kind."""
+    if request.param == "memory":
+        yield MemoryStore()
+        return
+    opened = open_store(request.getfixturevalue("valkey_url"))
+    yield opened
+    await opened.close()
+
+
 @pytest.fixture
-def newsroom() -> Core:
-    """A core over a fresh memory store."""
-    return core(MemoryStore())
+def newsroom(store: Store) -> Core:
+    """A core over an empty store."""
+    return core(store)
 
 
 async def test_new_then_edited_copy(newsroom: Core) -> None:
@@ -248,9 +262,8 @@ async def test_stream_has_every_article_once(newsroom: Core) -> None:
 
 
 @pytest.mark.parametrize("policy", [Policy(), Policy(name="hamming")])
-async def test_burst_has_exactly_one_new(policy: Policy) -> None:
+async def test_burst_has_exactly_one_new(store: Store, policy: Policy) -> None:
     """Eight near-copies at the same moment through two cores on one store: one is new."""
-    store = MemoryStore()
     rooms = [core(store, policy=policy), core(store, policy=policy)]
     for burst in range(20):
         base = story(1000 + burst)

@@ -45,11 +45,10 @@ def within(
 def sharing(
     buckets: Iterable[bytes | None], values: Iterable[int], floor: int
 ) -> tuple[Numbers, npt.NDArray[np.int64]]:
-    """Article numbers with one of ``values`` among their bands, and how many they share. Both (n,)."""
+    """Article numbers with one of ``values`` among their bands, and how many entries it has there. Both (n,)."""
     table = _table(buckets)
     keep = np.isin(table[:, 0], np.fromiter(values, np.uint64)) & (table[:, 1] >= np.uint64(floor))
-    pairs = np.unique(table[keep], axis=0)
-    numbers, counts = np.unique(pairs[:, 1], return_counts=True)
+    numbers, counts = np.unique(table[keep, 1], return_counts=True)
     return numbers, counts
 
 

@@ -5,6 +5,7 @@ A reader that meets another format byte refuses with a clear error instead of gu
 
 from __future__ import annotations
 
+from functools import lru_cache
 
 import msgspec
 import numpy as np
@@ -95,7 +96,9 @@ def encode_record(record: Record) -> bytes:
     return FORMAT + _encode(row)
 
 
+@lru_cache(maxsize=4096)  # the originals of many copies, the frames of many templates come again and again
 def decode_record(data: bytes) -> Record:
+    """The record written by ``encode_record``. Raises StoreUnavailable when it is damaged or foreign."""
     row: _Row = _decode(_row, data)
     weights = np.frombuffer(row.weights, np.uint8) / 255.0
     return Record(

@@ -75,8 +75,9 @@ async def serve_here(
     async with open_service(settings) as service:
         service.jobs.start()
         try:
-            serving = serve(service, settings.host, settings.port, reuse_port=reuse_port, ready=ready)
-            await _until(stop, serving)
+            await serve(
+                service, settings.host, settings.port, reuse_port=reuse_port, ready=ready, stop=stop
+            )
         except OSError as error:
             raise address_problem(settings, error) from error
         finally:
@@ -85,17 +86,6 @@ async def serve_here(
             await asyncio.gather(*beside, return_exceptions=True)
             await service.jobs.stop()
     return 0
-
-
-async def _until(stop: asyncio.Event, serving: Coroutine[Any, Any, None]) -> None:
-    """Run ``serving`` until it fails or ``stop`` is set; then it is cancelled and may finish."""
-    running = asyncio.ensure_future(serving)
-    stopped = asyncio.ensure_future(stop.wait())
-    await asyncio.wait({running, stopped}, return_when=asyncio.FIRST_COMPLETED)
-    stopped.cancel()
-    running.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await running
 
 
 def then_announce(settings: Settings) -> Callable[[int], Coroutine[Any, Any, None]]:

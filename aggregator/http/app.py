@@ -1,0 +1,31 @@
+"""A wired service in, a web application out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from aggregator.http import edge, errors
+from aggregator.http.endpoints import ENDPOINTS, add_routes
+from aggregator.http.keys import BANDS, METRICS, OPENAPI, SERVICE
+from aggregator.http.metrics import Metrics
+from aggregator.http.openapi import document
+from aggregator.http.pages import PAGES, Pages
+from aggregator.http.views import Bands
+
+if TYPE_CHECKING:
+    from aggregator.app import Service
+
+
+def make_app(service: Service) -> web.Application:
+    """The application over ``service``, which the caller opens and closes."""
+    app = web.Application(middlewares=[edge.observe, errors.middleware, edge.same_site])
+    app[SERVICE] = service
+    app[METRICS] = Metrics()
+    app[BANDS] = Bands(service.settings.duplicate_bits, service.settings.related_bits)
+    app[OPENAPI] = document(ENDPOINTS)
+    app[PAGES] = Pages()
+    app.on_response_prepare.append(edge.on_prepare)
+    add_routes(app)
+    return app

@@ -1,0 +1,150 @@
+"""Routes of articles: taking them in, one by one or many, reading and removing them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from aggregator.domain import Answer, Article
+from aggregator.errors import AggregatorError, BadInput, StoreUnavailable
+from aggregator.http import answers, bodies, views
+from aggregator.http.decoding import decode_article, path_id
+from aggregator.http.errors import problem
+from aggregator.http.keys import BANDS, METRICS, REQUEST_ID, SERVICE
+from aggregator.http.schemas import CopiesOut, IngestQuery, LineProblem, NoQuery, encode
+
+# Lines that are looked up together: as many as one commit round of ``ingest`` takes.
+CHUNK_LINES = 64
+
+log = logging.getLogger(__name__)
+
+
+async def post(request: web.Request, query: IngestQuery) -> web.StreamResponse:
+    """Check one article and store it."""
+    service, metrics = request.app[SERVICE], request.app[METRICS]
+    try:
+        article = decode_article(await bodies.read_body(request, service.settings.max_body_bytes))
+        answer = await service.ingest.submit(article, dry_run=query.dry_run)
+    except BadInput as error:
+        metrics.rejected.labels(error.code).inc()
+        raise
+    if not query.dry_run:
+        metrics.answered(answer)
+    created = answer.stored and answer.outcome.verdict != "duplicate"
+    return answers.json(
+        views.answer(answer, request.app[BANDS]),
+        status=201 if created else 200,
+        headers=answers.server_timing(answer.timings_ms),
+    )
+
+
+async def batch(request: web.Request, query: IngestQuery) -> web.StreamResponse:
+    """Check and store many articles; answers flow while lines still arrive.
+
+    Reading does not wait for the caller to take its answers: a client that sends everything before
+    it reads anything must not bring both sides to a stand. ``max_batch_lines`` bounds what waits.
+    """
+    bodies.check_encoding(request)
+    settings = request.app[SERVICE].settings
+    response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+    await response.prepare(request)
+    waiting: asyncio.Queue[bytes | None] = asyncio.Queue()
+    writer = asyncio.create_task(_write(response, waiting))
+    try:
+        async for lines in bodies.lines(request, settings.max_body_bytes, settings.max_batch_lines):
+            for start in range(0, len(lines), CHUNK_LINES):
+                if writer.done():  # the caller is gone
+                    break
+                waiting.put_nowait(await _answer_lines(request, lines[start : start + CHUNK_LINES], query))
+    finally:
+        waiting.put_nowait(None)
+        await writer
+    return response
+
+
+async def get(request: web.Request, query: NoQuery) -> web.StreamResponse:
+    """A stored article."""
+    service = request.app[SERVICE]
+    stored = await service.index.get(path_id(request.match_info["id"]))
+    match = stored.outcome.match
+    group = match.canonical_first if match else stored.record.first
+    events = await service.events.event_of([group])
+    return answers.json(views.article(stored.record, stored.outcome, events.get(group), request.app[BANDS]))
+
+
+async def delete(request: web.Request, query: NoQuery) -> web.StreamResponse:
+    """Undo a reservation, or take an article down."""
+    await request.app[SERVICE].ingest.delete(path_id(request.match_info["id"]))
+    return web.Response(status=204)
+
+
+async def copies(request: web.Request, query: NoQuery) -> web.StreamResponse:
+    """All stored articles of the group that an article belongs to."""
+    id_ = path_id(request.match_info["id"])
+    records = await request.app[SERVICE].index.copies(id_)
+    return answers.json(
+        CopiesOut(
+            id=id_,
+            canonical_id=records[0].id if records else id_,
+            copies=[views.reference(record) for record in records],
+        )
+    )
+
+
+async def _write(response: web.StreamResponse, waiting: asyncio.Queue[bytes | None]) -> None:
+    while (chunk := await waiting.get()) is not None:
+        await response.write(chunk)
+    await response.write_eof()
+
+
+async def _answer_lines(request: web.Request, lines: Sequence[bodies.Line], query: IngestQuery) -> bytes:
+    """Answers to some lines, in order, each with its line end."""
+    decoded = [_decoded(line) for line in lines]
+    articles = [found for found in decoded if isinstance(found, Article)]
+    results = iter(await _submitted(request, articles, query))
+    out = [
+        _line(request, line.number, next(results) if isinstance(found, Article) else found, query)
+        for line, found in zip(lines, decoded, strict=True)
+    ]
+    return b"".join(out)
+
+
+def _decoded(line: bodies.Line) -> Article | BadInput:
+    if line.error is not None:
+        return line.error
+    try:
+        return decode_article(line.data)
+    except BadInput as error:
+        return error
+
+
+async def _submitted(
+    request: web.Request, articles: Sequence[Article], query: IngestQuery
+) -> Sequence[Answer | Exception]:
+    """One result per article. Headers are sent already, so every failure must become lines."""
+    if not articles:
+        return []
+    try:
+        return await request.app[SERVICE].ingest.submit_many(articles, dry_run=query.dry_run)
+    except StoreUnavailable as error:
+        return [error] * len(articles)
+    except Exception as error:
+        request.app[METRICS].errors.inc()
+        log.exception("request %s failed in a batch", request[REQUEST_ID])
+        return [error] * len(articles)
+
+
+def _line(request: web.Request, number: int, result: Answer | Exception, query: IngestQuery) -> bytes:
+    metrics = request.app[METRICS]
+    if isinstance(result, Answer):
+        if not query.dry_run:
+            metrics.answered(result)
+        return encode(views.answer(result, request.app[BANDS])) + b"\n"
+    told = problem(result)
+    if not isinstance(result, AggregatorError):
+        told.request_id = request[REQUEST_ID]
+    metrics.rejected.labels(told.code).inc()
+    return encode(LineProblem(number, told)) + b"\n"

@@ -1,0 +1,77 @@
+"""What every request passes: its id, its clock, its headers, and a guard against other sites' pages."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from aggregator.http.errors import CrossSite
+from aggregator.http.keys import METRICS, REQUEST_ID
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+SECURITY_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Server": "aggregator",
+}
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+@web.middleware
+async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Give the request an id (its own when it brings a decent one); count it and time it."""
+    given = request.headers.get("X-Request-Id", "")
+    request[REQUEST_ID] = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+    started = time.perf_counter()
+    status = 499  # nobody was there to answer to
+    try:
+        response = await handler(request)
+        status = response.status
+        return response
+    except web.HTTPException as error:
+        status = error.status
+        raise
+    finally:
+        _count(request, status, time.perf_counter() - started)
+
+
+@web.middleware
+async def same_site(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuse changes that a page of another site makes a browser send. Programs send neither header."""
+    if request.method not in SAFE_METHODS:
+        fetched_from = request.headers.get("Sec-Fetch-Site", "none")
+        origin = request.headers.get("Origin")
+        foreign = origin is not None and origin.partition("://")[2] != request.headers.get("Host")
+        if fetched_from not in ("none", "same-origin") or foreign:
+            raise CrossSite("Origin: a page of another site may not send this request.")
+    return await handler(request)
+
+
+async def on_prepare(request: web.Request, response: web.StreamResponse) -> None:
+    """Headers that every answer carries."""
+    for name, value in SECURITY_HEADERS.items():
+        response.headers[name] = value
+    response.headers.setdefault("Cache-Control", "no-store")
+    request_id = request.get(REQUEST_ID)
+    if request_id is not None:
+        response.headers["X-Request-Id"] = request_id
+
+
+def _count(request: web.Request, status: int, seconds: float) -> None:
+    """Labels come from our routes only, so that no caller can make up series."""
+    resource = request.match_info.route.resource
+    route = resource.canonical if resource is not None else "unmatched"
+    method = request.method if resource is not None else "any"
+    metrics = request.app[METRICS]
+    metrics.requests.labels(method, route, str(status)).inc()
+    metrics.latency.labels(route).observe(seconds)

@@ -1,0 +1,150 @@
+"""The one list of routes. Router, OpenAPI document and documentation page are made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+from msgspec import Struct
+
+from aggregator.http import articles, events, neighbours, operations, pages, queries, schemas
+
+Handler = Callable[[web.Request, Any], Awaitable[web.StreamResponse]]
+
+JSON, NDJSON = "application/json", "application/x-ndjson"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One route.
+
+    path      as in OpenAPI; "{id}" may hold slashes, so ids made of addresses work unescaped
+    query     its parameters; None: not looked at
+    body      what it takes (``many``: one per line)
+    answers   status -> what it answers: a Struct type, a media type, or None for no content
+    problems  error statuses worth naming besides 500
+    """
+
+    method: str
+    path: str
+    handler: Handler
+    name: str
+    summary: str
+    tag: str
+    answers: dict[int, type[Struct] | str | None]
+    query: type[Struct] | None = None
+    body: type[Struct] | None = None
+    many: bool = False
+    problems: tuple[int, ...] = ()
+
+
+ARTICLE, RELATED, EVENT, OPERATION, PAGE = "articles", "related", "events", "operations", "pages"
+BODY = (400, 413, 415, 422, 503)
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint(
+        "POST", "/v1/articles", articles.post, "postArticle",
+        "Have we got this already? Check an article and store it.", ARTICLE,
+        {201: schemas.AnswerOut, 200: schemas.AnswerOut},
+        query=schemas.IngestQuery, body=schemas.ArticleIn, problems=BODY,
+    ),
+    Endpoint(
+        "POST", "/v1/articles/batch", articles.batch, "postBatch",
+        "Many articles, one JSON object per line; one answer per line, in order.", ARTICLE,
+        {200: schemas.AnswerOut},
+        query=schemas.IngestQuery, body=schemas.ArticleIn, many=True, problems=(400, 415),
+    ),
+    Endpoint(
+        "GET", "/v1/articles/{id}/copies", articles.copies, "getCopies",
+        "All stored copies of an article, the first one in front.", ARTICLE,
+        {200: schemas.CopiesOut}, query=schemas.NoQuery, problems=(400, 404, 503),
+    ),
+    Endpoint(
+        "GET", "/v1/articles/{id}/related", neighbours.of_id, "getRelated",
+        "What else is about this?", RELATED,
+        {200: schemas.RelatedListOut}, query=schemas.RelatedQuery, problems=(400, 404, 503),
+    ),
+    Endpoint(
+        "GET", "/v1/articles/{id}", articles.get, "getArticle",
+        "A stored article and its verdict.", ARTICLE,
+        {200: schemas.ArticleOut}, query=schemas.NoQuery, problems=(400, 404, 503),
+    ),
+    Endpoint(
+        "DELETE", "/v1/articles/{id}", articles.delete, "deleteArticle",
+        "Undo a reservation, or take an article down.", ARTICLE,
+        {204: None}, query=schemas.NoQuery, problems=(400, 404, 503),
+    ),
+    Endpoint(
+        "POST", "/v1/related", neighbours.of_body, "postRelated",
+        "What else is about this text, or about what was just read?", RELATED,
+        {200: schemas.RelatedListOut},
+        query=schemas.RelatedQuery, body=schemas.RelatedIn, problems=(*BODY, 404),
+    ),
+    Endpoint(
+        "POST", "/v1/explain", neighbours.explain, "explain",
+        "Why are two articles copies, related, or neither?", RELATED,
+        {200: schemas.ExplainOut},
+        query=schemas.NoQuery, body=schemas.ExplainIn, problems=(*BODY, 404),
+    ),
+    Endpoint(
+        "GET", "/v1/events", events.list_, "listEvents",
+        "What is breaking now?", EVENT,
+        {200: schemas.EventsOut}, query=schemas.EventsQuery, problems=(400, 503),
+    ),
+    Endpoint(
+        "GET", "/v1/events/{id}", events.detail, "getEvent",
+        "The special report of one event.", EVENT,
+        {200: schemas.EventDetailOut}, query=schemas.NoQuery, problems=(400, 404, 503),
+    ),
+    Endpoint(
+        "GET", "/healthz", operations.health, "health",
+        "Does the process run?", OPERATION, {200: schemas.HealthOut},
+    ),
+    Endpoint(
+        "GET", "/readyz", operations.ready, "ready",
+        "Can requests be served?", OPERATION, {200: schemas.ReadyOut}, problems=(503,),
+    ),
+    Endpoint(
+        "GET", "/metrics", operations.metrics, "metrics",
+        "Figures for Prometheus.", OPERATION, {200: "text/plain"},
+    ),
+    Endpoint(
+        "GET", "/openapi.json", operations.openapi, "openapi",
+        "This document.", OPERATION, {200: JSON},
+    ),
+    Endpoint(
+        "GET", "/docs", pages.docs, "docs",
+        "This document for people.", PAGE, {200: "text/html"},
+    ),
+    Endpoint(
+        "GET", "/", pages.front, "front",
+        "The editors' page: events and recent verdicts.", PAGE, {200: "text/html"}, problems=(503,),
+    ),
+    Endpoint(
+        "GET", "/static/{name}", pages.static, "static",
+        "Style, script and icon of the pages.", PAGE, {200: "application/octet-stream"}, problems=(404,),
+    ),
+)  # fmt: skip
+
+
+def add_routes(app: web.Application) -> None:
+    """Put every endpoint into the router."""
+    for endpoint in ENDPOINTS:
+        app.router.add_route(endpoint.method, _pattern(endpoint.path), _handler(endpoint))
+        if endpoint.method == "GET":
+            app.router.add_route("HEAD", _pattern(endpoint.path), _handler(endpoint))
+
+
+def _pattern(path: str) -> str:
+    # Escaped slashes stay escaped while a path is matched: "a%2Fcopies" is an id, "a/copies" its copies.
+    return path.replace("{id}", r"{id:[\s\S]+}")
+
+
+def _handler(endpoint: Endpoint) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        query = queries.parse(request, endpoint.query) if endpoint.query is not None else None
+        return await endpoint.handler(request, query)
+
+    return handle

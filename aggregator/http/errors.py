@@ -1,0 +1,157 @@
+"""Errors become answers here, and only here: RFC 9457 problem details with one sentence each."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from aggregator import errors
+from aggregator.http.keys import METRICS, REQUEST_ID
+from aggregator.http.schemas import Problem, encode
+
+PROBLEM_JSON = "application/problem+json"
+
+log = logging.getLogger(__name__)
+
+
+class UnsupportedEncoding(errors.BadInput):
+    """A body in an encoding that we do not undo."""
+
+    code = "unsupported_encoding"
+
+
+class SlowBody(errors.BadInput):
+    """A body that did not arrive in time."""
+
+    code = "slow_body"
+
+
+class CrossSite(errors.BadInput):
+    """A browser was made to send this by a page of another site."""
+
+    code = "cross_site"
+
+
+# The first class that fits decides; a subclass stands before its base.
+STATUS: tuple[tuple[type[errors.AggregatorError], HTTPStatus, str], ...] = (
+    (errors.NoText, HTTPStatus.UNPROCESSABLE_ENTITY, "no_text"),
+    (errors.TooLarge, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too_large"),
+    (UnsupportedEncoding, HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported_encoding"),
+    (SlowBody, HTTPStatus.REQUEST_TIMEOUT, "slow_body"),
+    (CrossSite, HTTPStatus.FORBIDDEN, "cross_site"),
+    (errors.BadInput, HTTPStatus.BAD_REQUEST, "bad_input"),
+    (errors.Gone, HTTPStatus.GONE, "gone"),
+    (errors.NotFound, HTTPStatus.NOT_FOUND, "not_found"),
+    (errors.Contention, HTTPStatus.SERVICE_UNAVAILABLE, "contention"),
+    (errors.StoreUnavailable, HTTPStatus.SERVICE_UNAVAILABLE, "store_unavailable"),
+    (errors.ModelError, HTTPStatus.SERVICE_UNAVAILABLE, "model"),
+    (errors.ConfigurationError, HTTPStatus.SERVICE_UNAVAILABLE, "configuration"),
+)
+TITLES = {
+    "bad_input": "The request cannot be used",
+    "no_text": "There is no text in this article",
+    "too_large": "The request is too large",
+    "unsupported_encoding": "The body has an encoding that is not understood",
+    "slow_body": "The body did not arrive in time",
+    "cross_site": "Requests from other sites are refused",
+    "not_found": "Nothing is stored under this id",
+    "gone": "It has expired or was taken down",
+    "contention": "Too many near-copies at once",
+    "store_unavailable": "The store is unavailable",
+    "model": "A feature model is missing or does not fit",
+    "configuration": "The service is not configured to do this",
+    "no_route": "There is no such address",
+    "method_not_allowed": "This address does not take that method",
+    "http": "The request cannot be used",
+    "not_ready": "The service is not ready",
+    "internal": "Something went wrong here",
+}
+
+
+def problem(error: Exception) -> Problem:
+    """What is told about an error of ours; anything else says nothing of its inside."""
+    if isinstance(error, errors.AggregatorError):
+        for kind, status, code in STATUS:
+            if isinstance(error, kind):
+                return _problem(status, code, str(error), field=getattr(error, "field", None))
+    return _problem(
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        "internal",
+        "An error that nobody expected; the server's log has it under this request_id.",
+    )
+
+
+def not_ready(reason: str) -> web.Response:
+    """503: why requests cannot be served now."""
+    return respond(_problem(HTTPStatus.SERVICE_UNAVAILABLE, "not_ready", reason), {"Retry-After": "1"})
+
+
+def respond(
+    told: Problem, headers: Mapping[str, str] | None = None, request: web.Request | None = None
+) -> web.Response:
+    """The answer that carries a problem."""
+    if request is not None:
+        told.instance = request.rel_url.raw_path
+        told.request_id = request.get(REQUEST_ID)
+    return web.Response(
+        body=encode(told), status=told.status, content_type=PROBLEM_JSON, headers=headers, charset=None
+    )
+
+
+@web.middleware
+async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """No error leaves the application but as a problem."""
+    try:
+        return await handler(request)
+    except errors.AggregatorError as error:
+        return _of_ours(request, error)
+    except web.HTTPException as error:
+        if error.status < 400:
+            raise
+        return _of_aiohttp(request, error)
+    except ConnectionError:
+        raise  # the caller is gone: there is nobody to tell
+    except Exception as error:
+        request.app[METRICS].errors.inc()
+        log.exception(
+            "request %s failed: %s %s", request.get(REQUEST_ID), request.method, request.rel_url.raw_path
+        )
+        return respond(problem(error), request=request)
+
+
+def _of_ours(request: web.Request, error: errors.AggregatorError) -> web.Response:
+    headers = {}
+    if isinstance(error, errors.StoreUnavailable):
+        headers["Retry-After"] = str(error.retry_after_s)
+        log.warning("request %s: %s", request.get(REQUEST_ID), error)
+    if isinstance(error, SlowBody):
+        headers["Connection"] = "close"
+    return respond(problem(error), headers, request)
+
+
+def _of_aiohttp(request: web.Request, error: web.HTTPException) -> web.Response:
+    path = request.rel_url.raw_path[:200]
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        allowed = ", ".join(sorted(error.allowed_methods))
+        detail = f"{path} takes {allowed}, not {request.method[:20]}."
+        told = _problem(HTTPStatus.METHOD_NOT_ALLOWED, "method_not_allowed", detail)
+        return respond(told, {"Allow": allowed}, request)
+    if error.status == HTTPStatus.NOT_FOUND:
+        detail = f"There is nothing at {path}; /docs lists all addresses."
+        return respond(_problem(HTTPStatus.NOT_FOUND, "no_route", detail), request=request)
+    return respond(_problem(HTTPStatus(error.status), "http", f"{error.reason}."), request=request)
+
+
+def _problem(status: HTTPStatus, code: str, detail: str, field: str | None = None) -> Problem:
+    return Problem(
+        type=f"/docs#error-{code}",
+        title=TITLES[code],
+        status=status.value,
+        detail=detail,
+        code=code,
+        field=field,
+    )

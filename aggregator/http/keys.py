@@ -1,0 +1,20 @@
+"""What a handler finds in the application and on a request, by typed key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from aggregator.http.metrics import Metrics
+from aggregator.http.views import Bands
+
+if TYPE_CHECKING:
+    from aggregator.app import Service
+
+SERVICE: web.AppKey[Service] = web.AppKey("service")
+METRICS = web.AppKey("metrics", Metrics)
+BANDS = web.AppKey("bands", Bands)
+OPENAPI: web.AppKey[dict[str, Any]] = web.AppKey("openapi")
+
+REQUEST_ID = web.RequestKey("request_id", str)

@@ -1,0 +1,70 @@
+"""Routes that compare: related articles, and why two articles are or are not copies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from aggregator.domain import Article
+from aggregator.errors import BadInput
+from aggregator.http import answers, bodies, views
+from aggregator.http.decoding import checked_ids, decode, path_id, to_article, to_ms
+from aggregator.http.keys import SERVICE
+from aggregator.http.schemas import ArticleIn, ExplainIn, NoQuery, RelatedIn, RelatedListOut, RelatedQuery
+from aggregator.urls import checked_id
+
+_related_in = msgspec.json.Decoder(RelatedIn).decode
+_explain_in = msgspec.json.Decoder(ExplainIn).decode
+
+
+async def of_id(request: web.Request, query: RelatedQuery) -> web.StreamResponse:
+    """Articles related to a stored one."""
+    id_ = path_id(request.match_info["id"])
+    found = await request.app[SERVICE].related.of_id(id_, **_wanted(query))
+    return answers.json(RelatedListOut([views.related(item) for item in found]))
+
+
+async def of_body(request: web.Request, query: RelatedQuery) -> web.StreamResponse:
+    """Articles related to a text that is not stored, or to what was just read."""
+    service = request.app[SERVICE]
+    body = decode(await bodies.read_body(request, service.settings.max_body_bytes), _related_in)
+    if body.ids is None:
+        found = await service.related.of_article(to_article(body, stored=False), **_wanted(query))
+    elif _has_content(body):
+        raise BadInput("ids: give either ids or an article, not both.", field="ids")
+    else:
+        found = await service.related.of_ids(checked_ids(body.ids), **_wanted(query))
+    return answers.json(RelatedListOut([views.related(item) for item in found]))
+
+
+async def explain(request: web.Request, query: NoQuery) -> web.StreamResponse:
+    """Two articles compared."""
+    service = request.app[SERVICE]
+    body = decode(await bodies.read_body(request, service.settings.max_body_bytes), _explain_in)
+    found = await service.explain.pair(_side(body.a, "a"), _side(body.b, "b"))
+    return answers.json(views.explanation(found))
+
+
+def _wanted(query: RelatedQuery) -> dict[str, Any]:
+    return {
+        "limit": query.limit,
+        "since_ms": to_ms(query.since, "since"),
+        "source": query.source,
+        "exclude_source": query.exclude_source,
+    }
+
+
+def _has_content(body: ArticleIn) -> bool:
+    return any((body.id_, body.url, body.title, body.text, body.html))
+
+
+def _side(given: str | ArticleIn, field: str) -> str | Article:
+    if isinstance(given, str):
+        return checked_id(given, field)
+    try:
+        return to_article(given, stored=False)
+    except BadInput as error:
+        named = BadInput(f"{field}.{error}", field=f"{field}.{error.field}")
+        raise named from None

@@ -1,0 +1,46 @@
+"""Routes for operators and machines: health, readiness, metrics, OpenAPI."""
+
+from __future__ import annotations
+
+import msgspec
+from aiohttp import web
+
+from aggregator import __version__
+from aggregator.http import answers, errors
+from aggregator.http.keys import METRICS, OPENAPI, SERVICE
+from aggregator.http.metrics import CONTENT_TYPE
+from aggregator.http.schemas import HealthOut, ReadyOut, StoreOut
+
+
+async def health(request: web.Request, query: None) -> web.StreamResponse:
+    """The process runs."""
+    return answers.json(HealthOut(status="ok", version=__version__))
+
+
+async def ready(request: web.Request, query: None) -> web.StreamResponse:
+    """Requests can be served: the store answers and may be written."""
+    service = request.app[SERVICE]
+    info = await service.store.info()
+    if not info.ready:
+        return errors.not_ready(info.problem or "The store is not ready.")
+    store = StoreOut(info.kind, info.version, info.memory_bytes, info.durability)
+    return answers.json(ReadyOut("ready", store, list(service.index.spaces)))
+
+
+async def metrics(request: web.Request, query: None) -> web.StreamResponse:
+    """Prometheus text."""
+    service = request.app[SERVICE]
+    text = request.app[METRICS].exposition(
+        await service.store.info(),
+        service.index.spaces,
+        service.ingest.decided_again,
+        getattr(service.jobs, "misfires", 0),
+    )
+    return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE})
+
+
+async def openapi(request: web.Request, query: None) -> web.StreamResponse:
+    """This service's contract."""
+    return web.Response(
+        body=msgspec.json.encode(request.app[OPENAPI]), content_type="application/json", charset=None
+    )

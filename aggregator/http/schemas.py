@@ -1,0 +1,303 @@
+"""The JSON of the public contract v1: what a request may hold and what an answer looks like.
+
+Requests forbid unknown fields, so that a misspelt name is an error and not a silent loss.
+Times are RFC 3339 with an offset; answers always use UTC ("Z") and milliseconds.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from aggregator.domain import VerdictName
+from aggregator.urls import MAX_URL_CHARS
+
+MAX_TITLE_CHARS = 2000
+MAX_SOURCE_CHARS = 300
+MAX_IDS = 20
+MAX_RELATED = 100
+MAX_EVENTS = 200
+
+EventStatus = Literal["emerging", "breaking", "fading", "closed"]
+Offset = Annotated[datetime, Meta(tz=True, description="RFC 3339 with an offset, e.g. 2026-11-20T08:00:00Z")]
+Source = Annotated[str, Meta(max_length=MAX_SOURCE_CHARS, description="The outlet, e.g. its host name.")]
+Identity = Annotated[str, Meta(description="At most 512 bytes, no control characters.")]
+
+
+# -- requests ----------------------------------------------------------------------------------
+
+
+class ArticleIn(Struct, forbid_unknown_fields=True, rename={"id_": "id"}):
+    """One article. It needs text, html or a title; null counts as not given."""
+
+    id_: Identity | None = None
+    url: Annotated[str, Meta(max_length=MAX_URL_CHARS, description="http or https.")] | None = None
+    title: Annotated[str, Meta(max_length=MAX_TITLE_CHARS)] | None = None
+    text: (
+        Annotated[str, Meta(description="The main text. Used in place of html when both are given.")] | None
+    ) = None
+    html: Annotated[str, Meta(description="The whole page; its main text is extracted.")] | None = None
+    source: Source | None = None
+    published_at: Offset | None = None
+    lang: (
+        Annotated[
+            str,
+            Meta(
+                pattern=r"^([A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*)?$",
+                max_length=35,
+                description='Language tag such as "en" or "zh-Hant"; detected when absent.',
+            ),
+        ]
+        | None
+    ) = None
+
+
+class RelatedIn(ArticleIn, forbid_unknown_fields=True, rename={"id_": "id"}):
+    """What the reader has just read: up to 20 ids, or one article that need not be stored."""
+
+    ids: Annotated[list[Identity], Meta(min_length=1, max_length=MAX_IDS)] | None = None
+
+
+class ExplainIn(Struct, forbid_unknown_fields=True):
+    """Two articles, each by its id or as its content."""
+
+    a: str | ArticleIn
+    b: str | ArticleIn
+
+
+class NoQuery(Struct, forbid_unknown_fields=True):
+    """No query parameters."""
+
+
+class IngestQuery(Struct, forbid_unknown_fields=True):
+    """Query of the calls that take articles in."""
+
+    dry_run: Annotated[bool, Meta(description="Answer the verdict and store nothing.")] = False
+
+
+class RelatedQuery(Struct, forbid_unknown_fields=True):
+    """Query of the related-news calls."""
+
+    limit: Annotated[int, Meta(ge=1, le=MAX_RELATED, description="Most items answered.")] = 10
+    since: (
+        Annotated[Offset, Meta(description="Only articles published (else arrived) at or after this time.")]
+        | None
+    ) = None
+    source: Annotated[Source, Meta(description="Only articles from this outlet.")] | None = None
+    exclude_source: Annotated[Source, Meta(description="No articles from this outlet.")] | None = None
+
+
+class EventsQuery(Struct, forbid_unknown_fields=True):
+    """Query of the list of events."""
+
+    status: EventStatus | None = None
+    since: Annotated[Offset, Meta(description="Only events seen at or after this time.")] | None = None
+    limit: Annotated[int, Meta(ge=1, le=MAX_EVENTS, description="Most events answered.")] = 50
+
+
+# -- answers -----------------------------------------------------------------------------------
+
+
+class DuplicateOf(Struct):
+    """The stored article that this one repeats; ``canonical_id`` is the first of its group."""
+
+    id: str
+    canonical_id: str
+    distance: int
+    overlap: float | None
+    rule: Literal["exact", "hamming", "overlap"]
+
+
+class RelatedOut(Struct):
+    """A stored article about the same matter."""
+
+    id: str
+    title: str
+    url: str
+    source: str
+    published_at: datetime | None
+    distance: int
+    similarity: float
+
+
+class AnswerOut(Struct):
+    """The verdict on one article. ``distance`` is to the nearest stored article within 7 bits."""
+
+    id: str
+    verdict: VerdictName
+    distance: int | None
+    hamming_class: VerdictName
+    duplicate_of: DuplicateOf | None
+    related: list[RelatedOut]
+    updated_figures: bool
+    event_id: str | None
+    space: str
+    fingerprint: Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
+    short: bool
+
+
+class ArticleRef(Struct):
+    """An article in a list: who published what, when."""
+
+    id: str
+    title: str
+    url: str
+    source: str
+    published_at: datetime | None
+    arrived_at: datetime
+
+
+class ArticleOut(Struct):
+    """A stored article: its metadata and the verdict it was given."""
+
+    id: str
+    title: str
+    url: str
+    source: str
+    lang: str
+    published_at: datetime | None
+    arrived_at: datetime
+    updated_at: datetime
+    verdict: VerdictName
+    distance: int | None
+    hamming_class: VerdictName
+    duplicate_of: DuplicateOf | None
+    updated_figures: bool
+    event_id: str | None
+    space: str
+    fingerprint: Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
+    short: bool
+
+
+class CopiesOut(Struct):
+    """All stored articles of one group, the first one in front."""
+
+    id: str
+    canonical_id: str
+    copies: list[ArticleRef]
+
+
+class RelatedListOut(Struct):
+    """Related articles, the nearest first."""
+
+    related: list[RelatedOut]
+
+
+class OverlapOut(Struct):
+    """Shared wording, estimated from samples of shingles: shares in 0..1, ``shared`` in shingles."""
+
+    containment: float
+    resemblance: float
+    shared: float
+
+
+class ExplainSideOut(Struct):
+    """One of the two articles; ``figures`` are those the other lacks (null: its text is not kept)."""
+
+    label: str
+    space: str
+    fingerprint: Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
+    figures: list[str] | None
+
+
+class ExplainOut(Struct):
+    """What the rules see of two articles. Bit 0 is the least significant one of the fingerprint."""
+
+    summary: str
+    a: ExplainSideOut
+    b: ExplainSideOut
+    distance: int | None
+    differing_bits: list[int] | None
+    overlap: OverlapOut
+    is_copy: bool
+    updated_figures: bool
+    shared_passages: list[str] | None
+
+
+class EventOut(Struct):
+    """One breaking event. ``size`` counts items of any age, ``peak`` the most within one window."""
+
+    id: str
+    title: str
+    status: str
+    detected_at: datetime | None
+    first_seen: datetime | None
+    last_seen: datetime | None
+    size: int
+    peak: int
+    sources: list[str]
+    expected: float | None
+    terms: list[str]
+    reason: str
+
+
+class TimelinePoint(Struct):
+    """How many items joined in the slot that starts at ``at``."""
+
+    at: datetime
+    items: int
+
+
+class EventDetailOut(EventOut):
+    """The special report: the event with all its items, in order of joining."""
+
+    timeline: list[TimelinePoint]
+    items: list[str]
+    articles: list[ArticleRef]
+
+
+class EventsOut(Struct):
+    """Events, the most recently seen first."""
+
+    events: list[EventOut]
+
+
+class StoreOut(Struct):
+    """What the store says of itself."""
+
+    kind: str
+    version: str
+    memory_bytes: int
+    durability: str
+
+
+class HealthOut(Struct):
+    """The process runs."""
+
+    status: Literal["ok"]
+    version: str
+
+
+class ReadyOut(Struct):
+    """Requests can be served."""
+
+    status: Literal["ready"]
+    store: StoreOut
+    spaces: list[str]
+
+
+class Problem(Struct, omit_defaults=True):
+    """RFC 9457 problem details. ``code`` is stable; ``field`` names the part of the input to blame."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    field: str | None = None
+    instance: str | None = None
+    request_id: str | None = None
+
+
+class LineProblem(Struct):
+    """The answer to a batch line that could not be used; the other lines are not affected."""
+
+    line: int
+    error: Problem
+
+
+Json = dict[str, Any]
+encode = msgspec.json.Encoder().encode

@@ -1,0 +1,137 @@
+"""From the values of ``domain`` to the JSON of the contract. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from aggregator.domain import Answer, Match, Outcome, Record, RelatedItem, VerdictName, arrival_ms_of
+from aggregator.explain import Explanation
+from aggregator.http import schemas
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Bands:
+    """The distances that name a Hamming class, in bits."""
+
+    duplicate_bits: int = 3
+    related_bits: int = 7
+
+    def class_of(self, distance: int | None) -> VerdictName:
+        """What the fingerprint alone would say."""
+        if distance is None or distance > self.related_bits:
+            return "new"
+        return "duplicate" if distance <= self.duplicate_bits else "related"
+
+
+def when(ms: int) -> datetime:
+    """A time as answers show it: UTC."""
+    return _EPOCH + timedelta(milliseconds=ms)
+
+
+def when_or_none(ms: int | None) -> datetime | None:
+    """As ``when``; None stays None."""
+    return None if ms is None else when(ms)
+
+
+def answer(given: Answer, bands: Bands) -> schemas.AnswerOut:
+    """The verdict on one article."""
+    outcome = given.outcome
+    return schemas.AnswerOut(
+        id=given.id,
+        verdict=outcome.verdict,
+        distance=outcome.distance,
+        hamming_class=bands.class_of(outcome.distance),
+        duplicate_of=duplicate_of(outcome.match),
+        related=[related(item) for item in given.related],
+        updated_figures=outcome.updated_figures,
+        event_id=given.event_id,
+        space=given.space,
+        fingerprint=f"{given.fingerprint:016x}",
+        short=given.short,
+    )
+
+
+def duplicate_of(match: Match | None) -> schemas.DuplicateOf | None:
+    """Whom it repeats."""
+    if match is None:
+        return None
+    return schemas.DuplicateOf(match.id, match.canonical_id, match.distance, match.overlap, match.rule)
+
+
+def related(item: RelatedItem) -> schemas.RelatedOut:
+    """One neighbour."""
+    return schemas.RelatedOut(
+        id=item.id,
+        title=item.title,
+        url=item.url,
+        source=item.source,
+        published_at=when_or_none(item.published_at_ms),
+        distance=item.distance,
+        similarity=item.similarity,
+    )
+
+
+def article(record: Record, outcome: Outcome, event_id: str | None, bands: Bands) -> schemas.ArticleOut:
+    """A stored article."""
+    return schemas.ArticleOut(
+        id=record.id,
+        title=record.title,
+        url=record.url,
+        source=record.source,
+        lang=record.lang,
+        published_at=when_or_none(record.published_at_ms),
+        arrived_at=when(arrival_ms_of(record.first)),
+        updated_at=when(record.arrived_ms),
+        verdict=outcome.verdict,
+        distance=outcome.distance,
+        hamming_class=bands.class_of(outcome.distance),
+        duplicate_of=duplicate_of(outcome.match),
+        updated_figures=outcome.updated_figures,
+        event_id=event_id,
+        space=record.space,
+        fingerprint=f"{record.fingerprint:016x}",
+        short=record.short,
+    )
+
+
+def reference(record: Record) -> schemas.ArticleRef:
+    """An article in a list."""
+    return schemas.ArticleRef(
+        id=record.id,
+        title=record.title,
+        url=record.url,
+        source=record.source,
+        published_at=when_or_none(record.published_at_ms),
+        arrived_at=when(arrival_ms_of(record.first)),
+    )
+
+
+def explanation(found: Explanation) -> schemas.ExplainOut:
+    """Two articles compared."""
+    sides = [
+        schemas.ExplainSideOut(
+            label=found.labels[side],
+            space=found.spaces[side],
+            fingerprint=f"{found.fingerprints[side]:016x}",
+            figures=list(found.figures[side]) if found.figures is not None else None,
+        )
+        for side in (0, 1)
+    ]
+    return schemas.ExplainOut(
+        summary=found.summary,
+        a=sides[0],
+        b=sides[1],
+        distance=found.distance,
+        differing_bits=list(found.differing_bits) if found.differing_bits is not None else None,
+        overlap=schemas.OverlapOut(
+            containment=round(found.overlap.containment, 3),
+            resemblance=round(found.overlap.resemblance, 3),
+            shared=round(found.overlap.shared, 1),
+        ),
+        is_copy=found.is_copy,
+        updated_figures=found.updated_figures,
+        shared_passages=list(found.shared_passages) if found.shared_passages is not None else None,
+    )

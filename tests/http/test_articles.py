@@ -1,0 +1,218 @@
+"""The calls of a crawler: post, batch, get, delete, copies."""
+
+import gzip
+import json
+
+import pytest
+from yarl import URL
+
+from aggregator.errors import Contention, StoreUnavailable
+
+TEXT = "The harbour bridge stays closed until engineers have looked at every cable."
+
+
+async def test_new_article(client):
+    """A first article is stored and answered with 201 and every field of the contract."""
+    response = await client.post("/v1/articles", json={"id": "a", "title": "Bridge closed", "text": TEXT})
+    body = await response.json()
+
+    assert response.status == 201
+    assert response.headers["Content-Type"] == "application/json"
+    assert response.headers["Server-Timing"] == "analyse;dur=1.25, lookup;dur=0.50"
+    assert body.pop("fingerprint")
+    assert body == {
+        "id": "a",
+        "verdict": "new",
+        "distance": None,
+        "hamming_class": "new",
+        "duplicate_of": None,
+        "related": [],
+        "updated_figures": False,
+        "event_id": None,
+        "space": "en.0000",
+        "short": False,
+    }
+
+
+async def test_duplicate_and_repeat_answer_200(client):
+    """A copy under another id is a duplicate; the same id again is the same answer."""
+    first = await client.post("/v1/articles", json={"id": "a", "text": TEXT})
+    again = await client.post("/v1/articles", json={"id": "a", "text": TEXT})
+    copy = await client.post("/v1/articles", json={"id": "b", "text": TEXT})
+
+    assert [first.status, again.status, copy.status] == [201, 200, 200]
+    assert await first.json() == await again.json()
+    assert (await copy.json())["duplicate_of"] == {
+        "id": "a",
+        "canonical_id": "a",
+        "distance": 0,
+        "overlap": 1.0,
+        "rule": "exact",
+    }
+
+
+async def test_dry_run_stores_nothing(client, service):
+    """?dry_run=true answers 200 and leaves nothing behind."""
+    response = await client.post("/v1/articles?dry_run=true", json={"id": "a", "text": TEXT})
+
+    assert response.status == 200
+    assert service.articles == {}
+
+
+async def test_null_and_missing_fields_are_the_same(client, service):
+    """Crawlers send null for what they do not have."""
+    response = await client.post(
+        "/v1/articles", json={"url": None, "id": None, "title": None, "lang": None, "text": TEXT}
+    )
+
+    assert response.status == 201
+    assert service.submitted[0].lang is None
+
+
+async def test_published_at_is_kept_with_its_offset(client, service):
+    """Times arrive as RFC 3339 and become milliseconds; answers give UTC back."""
+    await client.post(
+        "/v1/articles", json={"id": "a", "text": TEXT, "published_at": "2026-11-20T09:30:00.250+01:00"}
+    )
+    stored = await (await client.get("/v1/articles/a")).json()
+
+    assert service.submitted[0].published_at_ms == 1_795_163_400_250
+    assert stored["published_at"] == "2026-11-20T08:30:00.250000Z"
+
+
+async def test_control_characters_leave_titles_and_texts(client, service):
+    """NUL and terminal escapes are dropped; line breaks of a text stay, those of a title do not."""
+    await client.post(
+        "/v1/articles",
+        json={"id": "a", "title": "Bri\x00dge\n\x1b[31m closed", "text": "One\x00 two\nthree\x9f"},
+    )
+
+    assert service.submitted[0].title == "Bridge [31m closed"
+    assert service.submitted[0].text == "One two\nthree"
+
+
+async def test_text_is_preferred_to_html(client, service):
+    """With both given, the text is used and the page is not parsed."""
+    await client.post("/v1/articles", json={"id": "a", "text": TEXT, "html": "<p>" + TEXT})
+    await client.post("/v1/articles", json={"id": "b", "text": " ", "html": "<p>" + TEXT})
+
+    assert (service.submitted[0].text, service.submitted[0].html) == (TEXT, "")
+    assert (service.submitted[1].text, service.submitted[1].html) == ("", "<p>" + TEXT)
+
+
+async def test_html_without_text_is_422(client, service):
+    """A page without main text is refused as no_text and not stored."""
+    response = await client.post("/v1/articles", json={"id": "a", "html": "<nav>Home</nav>"})
+    body = await response.json()
+
+    assert response.status == 422
+    assert (body["code"], body["field"]) == ("no_text", "html")
+    assert service.articles == {}
+
+
+async def test_gzip_body(client):
+    """A gzip body is understood."""
+    data = gzip.compress(json.dumps({"id": "a", "text": TEXT}).encode())
+
+    response = await client.post("/v1/articles", data=data, headers={"Content-Encoding": "gzip"})
+
+    assert response.status == 201
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"url": "https://Example.org/a/b/?x=1&utm_source=feed#top", "text": TEXT}, "example.org/a/b?x=1"),
+        ({"text": TEXT}, "content:"),
+        ({"id": "desk:7", "url": "https://example.org/a", "text": TEXT}, "desk:7"),
+    ],
+)
+async def test_derived_ids_can_be_read_back(client, given, expected):
+    """Whatever the id was made of, it works percent-encoded in every path."""
+    answer = await (await client.post("/v1/articles", json=given)).json()
+    quoted = URL.build(path="/v1/articles/").raw_path + _quoted(answer["id"])
+
+    assert answer["id"].startswith(expected)
+    for path, key in [(quoted, "verdict"), (quoted + "/copies", "copies"), (quoted + "/related", "related")]:
+        response = await client.get(URL(path, encoded=True))
+        assert response.status == 200, path
+        assert key in await response.json()
+    assert (await client.delete(URL(quoted, encoded=True))).status == 204
+    assert (await client.get(URL(quoted, encoded=True))).status == 404
+
+
+async def test_slashes_of_an_id_need_no_escape(client):
+    """curl .../v1/articles/example.org/a/b works; an id that ends in /copies must be escaped."""
+    await client.post("/v1/articles", json={"id": "example.org/a/copies", "text": TEXT})
+    await client.post("/v1/articles", json={"id": "example.org/a", "text": TEXT})
+
+    plain = await (await client.get("/v1/articles/example.org/a")).json()
+    copies = await (await client.get("/v1/articles/example.org/a/copies")).json()
+    escaped = await (await client.get(URL("/v1/articles/example.org%2fa%2Fcopies", encoded=True))).json()
+
+    assert plain["id"] == "example.org/a"
+    assert [c["id"] for c in copies["copies"]] == ["example.org/a/copies", "example.org/a"]
+    assert copies["canonical_id"] == "example.org/a/copies"
+    assert escaped["id"] == "example.org/a/copies"
+
+
+@pytest.mark.parametrize(
+    "id_", ["100%", "a%2Fb", "a b", "新闻/7", "🙂", "{x}", "a:b", "batch", "a+b", "a;b", "..", "a?b#c"]
+)
+async def test_awkward_ids(client, id_):
+    """Ids survive the way through a path, whatever characters they have."""
+    await client.post("/v1/articles", json={"id": id_, "text": TEXT})
+
+    # A dot segment is resolved by clients even when it is escaped, so it travels beside another one.
+    response = await client.get(URL("/v1/articles/" + _quoted(id_), encoded=True))
+
+    assert response.status == 200
+    assert (await response.json())["id"] == id_
+
+
+async def test_unknown_ids_are_404(client):
+    """A problem document says what was not found."""
+    for method, path in [("GET", ""), ("DELETE", ""), ("GET", "/copies"), ("GET", "/related")]:
+        response = await client.request(method, "/v1/articles/nobody" + path)
+        body = await response.json(content_type="application/problem+json")
+        assert (response.status, body["code"]) == (404, "not_found")
+        assert "nobody" in body["detail"]
+
+
+async def test_control_characters_in_a_path_are_refused(client):
+    """A line break in an id is bad input, not an unknown address."""
+    response = await client.get(URL("/v1/articles/a%0Ab", encoded=True))
+
+    assert response.status == 400
+    assert (await response.json(content_type=None))["field"] == "id"
+
+
+@pytest.mark.parametrize(
+    ("failure", "code"), [(StoreUnavailable, "store_unavailable"), (Contention, "contention")]
+)
+async def test_store_away_is_503_with_retry_after(client, service, failure, code):
+    """While the store is away callers are told when to come back; afterwards all is well."""
+    service.failure = failure("The store does not answer; try again.")
+    away = await client.post("/v1/articles", json={"id": "a", "text": TEXT})
+    service.failure = None
+    back = await client.post("/v1/articles", json={"id": "a", "text": TEXT})
+
+    assert (away.status, back.status) == (503, 201)
+    assert away.headers["Retry-After"] == "1"
+    assert (await away.json(content_type=None))["code"] == code
+
+
+async def test_unexpected_errors_tell_nothing_and_are_logged(client, service, caplog):
+    """A bug answers 500 with a request id that is in the log, and nothing of its inside."""
+    service.failure = ZeroDivisionError("secret detail")
+    response = await client.post("/v1/articles", json={"id": "a", "text": TEXT})
+    body = await response.json(content_type="application/problem+json")
+
+    assert response.status == 500
+    assert "secret" not in json.dumps(body)
+    assert body["request_id"] == response.headers["X-Request-Id"]
+    assert body["request_id"] in caplog.text
+
+
+def _quoted(id_: str) -> str:
+    return "".join(chr(b) if chr(b).isascii() and chr(b).isalnum() else f"%{b:02X}" for b in id_.encode())

@@ -1,0 +1,184 @@
+"""Which settings should a shipped model have? Prints the table of ARCHITECTURE.md, "Models".
+
+    python tests/benchmarks/bench_models.py [--data DIR] [--terms 10000 20000 30000] [--draws 3]
+
+Fits on three fifths of the English corpus and looks at
+
+* copies: SpotSigs in the online protocol (each page in random order against all earlier ones, the nearest
+  within the radius counts; label groups that share texts merged): precision P and recall R at 3 and 7 bits;
+* pairs:  recall of all SpotSigs pairs of one (merged) cluster at 3 and 7 bits;
+* home:   the other two fifths of the corpus; away: as many Reuters-21578 items, another time and trade.
+  Collisions per article: others within 3 or 7 bits whose TF-IDF cosine is below .3, so unrelated.
+* bucket: the fullest 16-bit bucket of the 4x16 plan, home / away.
+
+Every figure is the mean over ``--draws`` sets of hyperplanes, since one set moves recall by about .01.
+One thread; about two minutes a vocabulary size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+
+from aggregator import fitting
+from aggregator.blocks import DEFAULT_PLAN
+from aggregator.fingerprint import signs_of
+from aggregator.fitting import FitSettings
+from aggregator.reading import rows
+from aggregator.text.tokens import tokenize
+
+MERGED = (
+    ("Legal_Summons", "Subpoena", "Lindsay"),
+    ("Headlines", "Pelosi", "Snuff"),
+    ("Caffeine", "Drink"),
+    ("Florida", "Planned"),
+    ("Paparazzi", "Plea"),
+)
+COMPONENTS = (64, 128, 192, 256)
+WHITEN = (0.0, 0.25, 0.5, 1.0)
+UNRELATED_BELOW = 0.3
+HEAD = (
+    "| terms | axes | components | hyperplanes | whiten | P <= 3 | R <= 3 | P <= 7 | R <= 7 | pairs <= 3 "
+    "| pairs <= 7 | home <= 3 | home <= 7 | away <= 3 | away <= 7 | bucket home | away |"
+)
+
+
+def main() -> None:
+    options = _options()
+    corpus = Corpus(Path(options.data))
+    print(HEAD)
+    print("| --- " * HEAD.count(" | ") + "| --- |")
+    for terms, centred in itertools.product(options.terms, (True, False)):
+        settings = FitSettings(terms=terms, centred=centred, components=max(COMPONENTS))
+        fitted = fitting.fit(corpus.fit, "en", settings)
+        projected = {name: _components(fitted, tokens) for name, tokens in corpus.groups.items()}
+        for row in _rows(corpus, fitted.variance, projected, options.draws):
+            print(f"| {terms} | {'centred' if centred else 'through 0'} | {row}", flush=True)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", default=os.environ.get("AGGREGATOR_DATA", "../shared/data"))
+    parser.add_argument("--terms", type=int, nargs="+", default=[10_000, 20_000, 30_000])
+    parser.add_argument("--draws", type=int, default=3)
+    return parser.parse_args()
+
+
+class Corpus:
+    """The development data as index terms, with what every setting is measured against."""
+
+    def __init__(self, data: Path) -> None:
+        allsides = [tokens for tokens, _ in _articles(data / "allsides_dev.jsonl.gz")]
+        self.fit = [tokens for i, tokens in enumerate(allsides) if i % 5 < 3]
+        home = [tokens for i, tokens in enumerate(allsides) if i % 5 >= 3]
+        away = (tokens for tokens, _ in _articles(data / "reuters21578_dev.jsonl.gz") if len(tokens) >= 30)
+        pages = list(_articles(data / "spotsigs_dev.jsonl.gz"))
+        self.groups = {
+            "copies": [tokens for tokens, _ in pages],
+            "home": home,
+            "away": list(itertools.islice(away, len(home))),
+        }
+        clusters = [_merged(row["cluster"]) for _, row in pages]
+        numbers = {name: number for number, name in enumerate(sorted(set(clusters)))}
+        self.labels = np.array([numbers[name] for name in clusters])
+        self.tfidf = self._tfidf()
+
+    def _tfidf(self) -> dict[str, sparse.csr_matrix]:
+        counter = CountVectorizer(analyzer=list, min_df=2)
+        weigher = TfidfTransformer(sublinear_tf=True).fit(counter.fit_transform(self.fit))
+        return {name: weigher.transform(counter.transform(self.groups[name])) for name in ("home", "away")}
+
+
+def _articles(path: Path) -> Iterator[tuple[list[str], dict[str, Any]]]:
+    for row in rows([str(path)]):
+        yield tokenize(f"{row['title'] or ''}\n{row['text'] or ''}", "en"), row
+
+
+def _merged(cluster: str) -> str:
+    return next((group[0] for group in MERGED if cluster in group), cluster)
+
+
+def _components(fitted: fitting.Fitted, token_lists: list[list[str]]) -> np.ndarray:
+    counter = CountVectorizer(analyzer=list, vocabulary=fitted.model.vocabulary)
+    x = fitted.tfidf.transform(counter.transform(token_lists))
+    return np.asarray(x @ fitted.axes.T - fitted.mean @ fitted.axes.T)
+
+
+def _rows(
+    corpus: Corpus, variance: np.ndarray, projected: dict[str, np.ndarray], draws: int
+) -> Iterator[str]:
+    for count, kind, whiten in itertools.product(COMPONENTS, ("hashed", "orthogonal"), WHITEN):
+        scale = variance[:count] ** (-whiten / 2)
+        figures = []
+        for draw in range(draws):
+            normals = signs_of(f"pca:{j + 1000 * draw}" for j in range(count))
+            if kind == "orthogonal":
+                normals = np.linalg.qr(normals)[0]
+            bits = {name: _pack((c[:, :count] * scale) @ normals) for name, c in projected.items()}
+            figures.append(_figures(corpus, bits))
+        cells = " | ".join(_cell(value) for value in np.mean(figures, axis=0))
+        yield f"{count} | {kind} | {whiten:g} | {cells} |"
+
+
+def _pack(sums: np.ndarray) -> np.ndarray:
+    return np.packbits(sums > 0, axis=1, bitorder="little").view("<u8")[:, 0]
+
+
+def _cell(value: float) -> str:
+    return f"{value:.0f}" if value >= 5 else f"{value:.4f}" if value < 0.1 else f"{value:.3f}"
+
+
+def _figures(corpus: Corpus, bits: dict[str, np.ndarray]) -> list[float]:
+    distances = np.bitwise_count(bits["copies"][:, None] ^ bits["copies"][None])
+    figures = [value for radius in (3, 7) for value in _online(distances, corpus.labels, radius)]
+    figures += [_pair_recall(distances, corpus.labels, radius) for radius in (3, 7)]
+    figures += [_collisions(bits[n], corpus.tfidf[n], r) for n in ("home", "away") for r in (3, 7)]
+    return figures + [_fullest_bucket(bits[name]) for name in ("home", "away")]
+
+
+def _online(distances: np.ndarray, labels: np.ndarray, radius: int, orders: int = 2) -> tuple[float, float]:
+    precision = recall = 0.0
+    for seed in range(orders):
+        order = np.random.default_rng(seed).permutation(len(labels))
+        earlier, arrived = distances[np.ix_(order, order)].astype(np.int16), labels[order]
+        earlier[np.triu_indices(len(order))] = 99
+        nearest = earlier.argmin(axis=1)
+        found = earlier[np.arange(len(order)), nearest] <= radius
+        right = (found & (arrived[nearest] == arrived)).sum()
+        precision += right / max(found.sum(), 1) / orders
+        recall += right / (len(labels) - len(set(labels.tolist()))) / orders
+    return precision, recall
+
+
+def _pair_recall(distances: np.ndarray, labels: np.ndarray, radius: int) -> float:
+    same = np.triu(labels[:, None] == labels[None], 1)
+    return float((distances[same] <= radius).mean())
+
+
+def _collisions(bits: np.ndarray, tfidf: sparse.csr_matrix, radius: int, step: int = 250) -> float:
+    unrelated = 0
+    for start in range(0, len(bits), step):
+        near = np.bitwise_count(bits[start : start + step, None] ^ bits[None]) <= radius
+        a, b = np.nonzero(near)
+        later = a + start < b
+        a, b = a[later] + start, b[later]
+        cosine = np.asarray(tfidf[a].multiply(tfidf[b]).sum(axis=1)).ravel()
+        unrelated += int((cosine < UNRELATED_BELOW).sum())
+    return 2 * unrelated / len(bits)
+
+
+def _fullest_bucket(bits: np.ndarray) -> int:
+    values = np.array([DEFAULT_PLAN.values(fingerprint) for fingerprint in bits.tolist()])
+    return max(int(np.bincount(column).max()) for column in values.T)
+
+
+if __name__ == "__main__":
+    main()

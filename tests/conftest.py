@@ -68,6 +68,12 @@ def cluster_url(cluster_ports: list[int]) -> str:
     return f"redis+cluster://127.0.0.1:{cluster_ports[0]}"
 
 
+@pytest.fixture
+def free_port() -> int:
+    """A port that nobody uses just now."""
+    return free_ports(1)[0]
+
+
 def empty(url: str) -> None:
     """Forget everything at ``url``."""
     with redis.Redis.from_url(url) as client:
@@ -93,6 +99,7 @@ def _cluster_lines(port: int, bus: int) -> dict[str, str]:
         "cluster-enabled": "yes",
         "cluster-port": str(bus),
         "cluster-node-timeout": "2000",
+        "repl-diskless-sync-delay": "0",
     }
 
 

@@ -18,16 +18,22 @@ STALE_TOPOLOGY: Final = (
 )
 """After these a cluster may have other primaries than we think."""
 
+WRONG_SETTINGS: Final = (
+    driver.AuthenticationError,
+    driver.AuthorizationError,
+    driver.AuthenticationWrongNumberOfArgsError,
+    driver.NoPermissionError,
+)
+"""These will not pass by waiting."""
+
+NOT_A_CLUSTER: Final = "Cluster mode is not enabled"
+"""What the driver says, without a type of its own, when redis+cluster:// meets a plain server."""
+
 # What each of the driver's errors means, most special first. ``{at}`` is the server's address.
 _SENTENCES: Final[tuple[tuple[tuple[type[Exception], ...], str], ...]] = (
     ((driver.BusyLoadingError,), "The store at {at} is still loading its data; try again in a moment."),
     (
-        (
-            driver.AuthenticationError,
-            driver.AuthorizationError,
-            driver.AuthenticationWrongNumberOfArgsError,
-            driver.NoPermissionError,
-        ),
+        WRONG_SETTINGS,
         "The store at {at} refuses this user name or password; correct store_url or the user's permissions.",
     ),
     ((driver.MaxConnectionsError,), "All connections to the store at {at} are busy; try again in a moment."),
@@ -46,7 +52,7 @@ _SENTENCES: Final[tuple[tuple[tuple[type[Exception], ...], str], ...]] = (
     ),
     ((driver.NoScriptError,), "The store at {at} lost its scripts under way; try again."),
     (
-        (driver.ConnectionError, OSError),
+        (driver.ConnectionError, driver.RedisClusterException, OSError),
         "The store at {at} cannot be reached or dropped the connection; see that it is running.",
     ),
 )
@@ -56,9 +62,11 @@ def sentence(error: BaseException, address: str) -> str:
     """What happened and what to do about it; the driver's own words only for answers of the server."""
     if isinstance(error, driver.ConnectionError) and isinstance(error.__cause__, TimeoutError):
         return f"All connections to the store at {address} are busy; try again in a moment."
-    for kinds, sentence in _SENTENCES:
+    if NOT_A_CLUSTER in str(error):
+        return f"The store at {address} is not a cluster node; write redis:// instead of redis+cluster://."
+    for kinds, text in _SENTENCES:
         if isinstance(error, kinds):
-            return sentence.format(at=address)
+            return text.format(at=address)
     return f"The store at {address} refused a command: {first_line(error)}."
 
 

@@ -51,13 +51,21 @@ def encode(transaction: Transaction) -> Command:
     return (len(keys), *keys, msgspec.msgpack.encode((want, steps)), *values)
 
 
+def first_key(command: Command) -> bytes:
+    """The first key of any command that is sent here."""
+    key: bytes = command[3 if command[0] in ("EVAL", "EVALSHA") else 1]
+    return key
+
+
 def set_command(item: Put) -> Command:
+    """One SET."""
     if item.ttl_ms is None:
         return ("SET", item.key, item.value)
     return ("SET", item.key, item.value, "PX", max(1, item.ttl_ms))
 
 
 def entries(answer: Any) -> list[tuple[bytes, bytes]]:
+    """An answer of XRANGE or XREVRANGE as (position, payload)."""
     return [(position, fields[b"p"]) for position, fields in answer or ()]
 
 

@@ -248,7 +248,7 @@ async def test_cancelled_calls_never_mix_up_answers(valkey_url: str) -> None:
         assert {type(result) for result in results} <= {type(None), asyncio.CancelledError}
         assert all(result is None for result in results[1::2])
         assert any(isinstance(result, asyncio.CancelledError) for result in results)
-        assert store._client.connection_pool._in_use_connections == set()
+        assert store._link._client.connection_pool._in_use_connections == set()
         assert await store.read([b"{t}1", b"{t}399"]) == [b"1", b"399"]
 
 
@@ -283,6 +283,15 @@ async def test_a_plain_url_to_a_cluster_is_refused(cluster_ports: list[int]) -> 
     async with opened(f"redis://127.0.0.1:{cluster_ports[0]}") as store:
         with pytest.raises(ConfigurationError, match=r"write redis\+cluster:// instead"):
             await store.check()
+
+
+async def test_a_cluster_url_to_a_plain_server_is_refused(tmp_path: Path, free_port: int) -> None:
+    """The reverse, likewise."""
+    port = free_port
+    with EmbeddedServer(tmp_path, extra={"port": str(port)}):
+        async with opened(f"redis+cluster://127.0.0.1:{port}") as store:
+            with pytest.raises(ConfigurationError, match=r"write redis:// instead"):
+                await store.check()
 
 
 @pytest.mark.services

@@ -1,0 +1,199 @@
+"""Getting commands to a server, or to the right servers of a cluster, and their answers or failures back.
+
+Below ``redis.py``, which knows what the commands mean. **Nothing that writes is ever repeated.** When
+a connection breaks after a request was sent, nobody can tell whether it was applied, so the driver's
+own retries are switched off and the caller gets ``StoreUnavailable``. It may then repeat: a commit
+that was applied after all fails its own checks the second time (the buckets have grown, the id is
+there), and the layer above, reading again, finds its own article. Plain reads are repeated once on
+a broken connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from redis import exceptions as driver
+from redis.asyncio import BlockingConnectionPool, Redis, RedisCluster
+from redis.asyncio.connection import parse_url
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from aggregator.errors import ConfigurationError, StoreUnavailable
+from aggregator.store.failures import FAILURES, STALE_TOPOLOGY, innermost, sentence
+from aggregator.store.health import Node
+from aggregator.store.wire import Command, first_key, text
+
+_HEALTH_CHECK_S = 25  # below the idle limits of usual load balancers
+_SCAN_COUNT = 1000
+
+
+def open_link(
+    url: str, *, socket_timeout_s: float = 5.0, max_connections: int = 64, connect_timeout_s: float = 2.0
+) -> Link:
+    """A way to the store at ``url``: redis://, rediss://, unix:// or redis+cluster:// (also rediss+cluster://).
+
+    Connects at the first call. ``max_connections`` is per server; further callers wait up to ``socket_timeout_s`` for a free one.
+    Raises ConfigurationError when the url cannot be understood.
+    """
+    plain = url.replace("+cluster://", "://", 1)
+    options: dict[str, Any] = {
+        "socket_timeout": socket_timeout_s,
+        "socket_connect_timeout": min(connect_timeout_s, socket_timeout_s),
+        "health_check_interval": _HEALTH_CHECK_S,
+        "decode_responses": False,
+        "protocol": 2,  # nothing of RESP3 is needed, and its push messages hide a dead idle connection
+        "retry": Retry(NoBackoff(), 0),
+    }
+    try:
+        address = _address(plain)
+        if plain == url:
+            pool = BlockingConnectionPool.from_url(
+                url, max_connections=max_connections, timeout=socket_timeout_s, **options
+            )
+            return Link(Redis.from_pool(pool), address)
+        cluster = RedisCluster.from_url(plain, max_connections=max_connections + 4, **options)
+    except (ValueError, TypeError, driver.RedisError, driver.RedisClusterException) as error:
+        raise ConfigurationError(
+            "store_url: expected redis://host:port/0, rediss://, unix:///path or redis+cluster://host:port."
+        ) from error
+    return Link(cluster, address, places=max_connections, wait_s=socket_timeout_s)
+
+
+def _address(url: str) -> str:
+    """Where ``url`` points, without the password."""
+    parts: dict[str, Any] = dict(parse_url(url))
+    if "path" in parts:
+        return str(parts["path"])
+    return f"{parts.get('host', 'localhost')}:{parts.get('port', 6379)}"
+
+
+class Link:
+    """Safe for any number of tasks of one event loop. Every failure is raised as StoreUnavailable."""
+
+    def __init__(
+        self, client: Redis | RedisCluster, address: str, *, places: int = 0, wait_s: float = 5.0
+    ) -> None:
+        self.address = address
+        self.is_cluster = isinstance(client, RedisCluster)
+        self._client: Any = client
+        # A cluster's driver raises at once when its connections are busy; our callers wait instead.
+        self._places = asyncio.Semaphore(places) if self.is_cluster else None
+        self._wait_s = wait_s
+
+    async def send(self, commands: Sequence[Command], *, again: bool = False) -> list[Any]:
+        """Replies in the order of ``commands``, one round trip; the first error of any is raised.
+
+        ``again``: repeat once when the connection breaks. Only for commands that change nothing.
+        """
+        if not commands:
+            return []
+        with self._errors():
+            if self._places is None:
+                return await self._round_trip(commands, again)
+            try:
+                async with asyncio.timeout(self._wait_s):
+                    await self._places.acquire()
+            except TimeoutError:
+                raise driver.MaxConnectionsError from None
+            try:
+                return await self._round_trip(commands, again)
+            finally:
+                self._places.release()
+
+    async def _round_trip(self, commands: Sequence[Command], again: bool) -> list[Any]:
+        try:
+            return await self._exchange(commands)
+        except driver.BusyLoadingError:
+            raise
+        except driver.ConnectionError:
+            if not again:
+                raise
+        return await self._exchange(commands)
+
+    async def _exchange(self, commands: Sequence[Command]) -> list[Any]:
+        if self.is_cluster:
+            await self._locate()
+        if len(commands) == 1:
+            return [await self._client.execute_command(*commands[0])]
+        pipeline = self._client.pipeline(transaction=False)
+        for command in commands:
+            pipeline.execute_command(*command)
+        answers: list[Any] = await pipeline.execute(raise_on_error=False)
+        for command, answer in zip(commands, answers, strict=True):
+            if isinstance(answer, Exception):
+                if self.is_cluster and isinstance(answer, STALE_TOPOLOGY):
+                    self._distrust(first_key(command))
+                raise answer
+        return answers
+
+    async def _locate(self) -> None:
+        """Learn which primaries there are, when that is not known or no longer trusted.
+
+        The driver then asks the first primary for its commands, and asks the same one for ever when
+        that is the dead one; so each gets its turn.
+        """
+        turns = len(self._client.get_primaries())
+        while True:
+            try:
+                await self._client.initialize()
+                return
+            except (driver.ConnectionError, driver.TimeoutError):
+                if not turns:
+                    raise
+                turns -= 1
+                first = self._client.get_primaries()[0]
+                self._client.nodes_manager.move_node_to_end_of_cached_nodes(first.name)
+
+    def _distrust(self, key: bytes) -> None:
+        """Look for the primaries anew before the next call: without retries, pipelines forget to."""
+        self._client._initialize = True
+        node = self._client.get_node_from_key(key)
+        if node is not None:
+            self._client.nodes_manager.move_node_to_end_of_cached_nodes(node.name)
+
+    async def scan(self, pattern: bytes) -> set[bytes]:
+        """All keys that match, of all primaries."""
+        with self._errors():
+            return {key async for key in self._client.scan_iter(match=pattern, count=_SCAN_COUNT)}
+
+    async def nodes(self) -> list[Node]:
+        """The reports of the server, or of each primary of the cluster."""
+        targets: list[dict[str, Any]] = [{}]
+        with self._errors():
+            if self.is_cluster:
+                await self._locate()
+                targets = [{"target_nodes": node} for node in self._client.get_primaries()]
+            nodes = []
+            for target in targets:
+                report = await self._client.execute_command("INFO", **target)
+                at = target["target_nodes"].name if target else self.address
+                nodes.append(Node(at, report, await self._configuration(target)))
+            return nodes
+
+    async def _configuration(self, target: dict[str, Any]) -> dict[str, str]:
+        names = ("appendfsync", "save", "maxmemory-policy")
+        try:
+            answer = await self._client.execute_command("CONFIG GET", *names, **target)
+        except driver.BusyLoadingError:
+            raise
+        except driver.ResponseError:  # managed servers forbid CONFIG; INFO says enough
+            return {}
+        return {text(name): text(value) for name, value in answer.items()}
+
+    async def close(self) -> None:
+        """Release connections. Idempotent."""
+        with self._errors():
+            if self.is_cluster:
+                self._client._initialize = False  # else the driver takes itself for closed and leaks
+            await self._client.aclose()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except FAILURES as error:
+            cause = innermost(error)
+            raise StoreUnavailable(sentence(cause, self.address)) from cause

@@ -1,0 +1,53 @@
+"""Chinese words: jieba is the reference, rjieba (the same algorithm and dictionary in Rust) the fast path.
+
+Both cut in accurate mode with the hidden Markov model for unknown words. Only runs of the range that
+jieba's dictionary covers are given to them (``DICTIONARY_RANGE``), so differences in how the two treat
+anything else cannot show; a test pins that they give the same words.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import warnings
+from collections.abc import Callable
+from functools import cache
+
+DICTIONARY_RANGE = "\u4e00-\u9fd5"
+
+Cutter = Callable[[str], list[str]]
+
+
+@cache
+def cutter() -> Cutter:
+    """The segmenter of this process: rjieba when it can be imported, otherwise jieba."""
+    try:
+        return rjieba_cutter()
+    except ImportError:
+        return jieba_cutter()
+
+
+@cache
+def rjieba_cutter() -> Cutter:
+    """rjieba's accurate cut; it releases the interpreter lock. Raises ImportError when not installed."""
+    cut: Cutter = importlib.import_module("rjieba").cut
+    return cut
+
+
+@cache
+def jieba_cutter() -> Cutter:
+    """jieba's accurate cut over its own dictionary, which takes about a second to load.
+
+    The dictionary is read from the package: jieba's own start-up would log to stderr and keep a
+    marshalled copy under a fixed name in the shared temporary directory, which anyone may replace.
+    """
+    with warnings.catch_warnings():
+        # Its regular expressions and pkg_resources warn at import, differently with each Python.
+        warnings.simplefilter("ignore")
+        jieba = importlib.import_module("jieba")
+        jieba.setLogLevel(logging.WARNING)
+        tokenizer = jieba.Tokenizer()
+        tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
+    tokenizer.initialized = True
+    cut: Cutter = tokenizer.lcut
+    return cut

@@ -1,0 +1,122 @@
+"""What is the article on this page? HTML -> title and main text, by trafilatura (fast mode, no network).
+
+Options, and why: ``fast`` (its measured F1 is .915 against .921, in two thirds of the time), no comments
+(readers' words are not the article's), no metadata (its date search costs more than the extraction; only
+the title is needed, taken here), no deduplication (it remembers earlier pages: not a pure function).
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from aggregator.errors import NoText, TooLarge
+
+MAX_HTML_CHARS = 20_000_000
+MAX_TITLE_CHARS = 1_000
+
+_UNPARSEABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
+_HAS_ROOT = re.compile(r"<(?:html|body)[\s>]", re.IGNORECASE)
+_XML_DECLARATION = re.compile(r"\s*<\?xml[^>]{0,200}>", re.IGNORECASE)
+_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
+# "Headline | The Paper", "Headline - The Paper": what follows the last such separator, if it is short.
+_SITE_NAME = re.compile(r"\s(?:[|\u2013\u2014\u00b7\u00bb-]|::)\s[^|\u2013\u2014\u00b7\u00bb]{1,40}$")
+
+_TITLE_TAGS = (
+    ".//meta[@property='og:title']",
+    ".//meta[@name='og:title']",
+    ".//meta[@name='twitter:title']",
+    ".//meta[@name='title']",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """``title`` on one line, may be empty; ``text`` has at least one letter or digit, paragraphs on lines."""
+
+    title: str
+    text: str
+
+
+def extract(html: str) -> Extracted:
+    """Title and main text of a page, a fragment of one or, at worst, of plain text; deterministic.
+
+    Raises NoText when nothing readable is left (empty pages, menus, scripts only, markup nested beyond
+    the parser's 256 levels) and TooLarge above 20 million characters. No other error, whatever the input.
+    """
+    if len(html) > MAX_HTML_CHARS:
+        raise TooLarge(
+            f"html has {len(html):,} characters; the limit is {MAX_HTML_CHARS:,}: send the article's text instead.",
+            field="html",
+        )
+    try:
+        found = _extract(_document(html))
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever page broke the parser, its sender can only be told so
+        raise NoText(
+            f"html could not be read ({type(error).__name__}): send the article's text instead.", field="html"
+        ) from error
+    if found is None:
+        raise NoText(
+            "html has no main text (nothing but links, text written by scripts, or nested too deep): "
+            "send the article's text instead.",
+            field="html",
+        )
+    return found
+
+
+def _document(html: str) -> str:
+    """The page as the parser takes it: no characters foreign to XML, a root also for fragments."""
+    cleaned = _XML_DECLARATION.sub("", _UNPARSEABLE.sub("", html), count=1)
+    return cleaned if _HAS_ROOT.search(cleaned) else f"<html><body>{cleaned}</body></html>"
+
+
+def _extract(document: str) -> Extracted | None:
+    trafilatura = _trafilatura()
+    tree = trafilatura.load_html(document)
+    if tree is None:
+        return None
+    title = _title(tree)
+    found = trafilatura.bare_extraction(tree, fast=True, include_comments=False, with_metadata=False)
+    text = (found.text or "").strip() if found is not None else ""
+    if not _LETTER_OR_DIGIT.search(text) or _only_links(tree, text):
+        return None
+    return Extracted(title, text)
+
+
+def _only_links(tree: Any, text: str) -> bool:
+    """Whether each line is the text of a link: a menu or an index page, not an article."""
+    links = {_line(link.text_content()) for link in tree.iterfind(".//a[@href]")}
+    return bool(links) and all(_line(line.removeprefix("- ")) in links for line in text.splitlines())
+
+
+@cache
+def _trafilatura() -> Any:
+    """Imported when the first page comes (0.2 s): most crawlers send text. It logs each odd page; we answer."""
+    import trafilatura
+
+    logging.getLogger("trafilatura").setLevel(logging.CRITICAL + 1)
+    return trafilatura
+
+
+def _title(tree: Any) -> str:
+    """From the page's metadata, else its only <h1>, else <title> without the site's name, else any <h1>."""
+    for path in _TITLE_TAGS:
+        for tag in tree.iterfind(path):
+            if title := _line(tag.get("content") or ""):
+                return title
+    headings = [line for tag in tree.iterfind(".//h1") if (line := _line(tag.text_content()))]
+    if len(headings) == 1:
+        return headings[0]
+    for tag in tree.iterfind(".//title"):
+        if title := _line(tag.text_content()):
+            return _SITE_NAME.sub("", title)
+    return headings[0] if headings else ""
+
+
+def _line(text: str) -> str:
+    return " ".join(text[: 10 * MAX_TITLE_CHARS].split())[:MAX_TITLE_CHARS]

@@ -1,0 +1,177 @@
+"""What are the words of a text? Index terms for TF-IDF, plain words for shingles, figures for updates.
+
+A **piece** is either a word (a run of letters, marks and digits; hyphens, underscores and all
+punctuation separate) or a run of a script that writes without spaces (Han, Kana, Thai, Lao, Myanmar,
+Khmer). Pieces of both kinds mix freely in one text.
+
+``RECIPE`` names this version and is part of every model's hash. Bump its number whenever any input gives
+other tokens, words or normal forms than before (a golden test fails then): stored fingerprints and
+shingles are comparable only within one recipe.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import pairwise
+
+from aggregator.text.characters import MARKS, UNSPACED, fold, normalise
+from aggregator.text.chinese import DICTIONARY_RANGE, cutter
+from aggregator.text.lexicon import stemmer
+
+__all__ = ["MAX_WORD_CHARS", "RECIPE", "figures", "normalise", "stop_words", "tokenize", "words"]
+
+RECIPE = "tokens/1 nfkc-casefold jieba-hmm bigrams snowball stopwordsiso"
+MAX_WORD_CHARS = 40
+
+# stopwordsiso gathered its lists from the web at large; these of its English entries carry news.
+_ENGLISH_NEWS = "bill billion computer fire microsoft million netscape novel research shell trillion uk"
+_KEPT = {"en": frozenset(_ENGLISH_NEWS.split())}
+_SINGLES = frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
+
+_WORD = f"[^\\W_{UNSPACED}]"
+_ASCII_PIECE = "[0-9a-z]+"
+_LETTER_PIECE = "[^\\W_]+"
+_ANY_PIECE = f"{_WORD}+(?:[{MARKS}]+{_WORD}*)*|(?:[{UNSPACED}][{MARKS}]*)+"
+# These are what nltk's RegexpTokenizer would be given; it runs them on another engine, four times slower
+# and under a wall-clock limit, so the same text could one day give other words.
+_PIECES = {pattern: re.compile(pattern) for pattern in (_ASCII_PIECE, _LETTER_PIECE, _ANY_PIECE)}
+
+# Outside these blocks (Latin, Greek, Cyrillic, Armenian, punctuation, Hangul) there may be marks or runs
+# without spaces. Few ranges, since this looks at every character.
+_BEYOND_LETTERS = re.compile(
+    "[^\x00-\u02ff\u0370-\u0482\u048a-\u058f\u1e00-\u20cf\u2100-\u2bff\uac00-\ud7a3]"
+)
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+_CHARACTER = re.compile(f"[{UNSPACED}][{MARKS}]*")
+_CHINESE_OR_OTHER = re.compile(f"[{DICTIONARY_RANGE}]+|[^{DICTIONARY_RANGE}]+")
+_CHINESE = re.compile(f"[{DICTIONARY_RANGE}]")
+# Not after four digits: "in 2020, 300 people" may lose its space, and a full-width comma has none.
+_THOUSANDS_COMMA = re.compile(r",(?<=\d,)(?<!\d{4},)(?=\d{3}(?!\d))")
+_ENGLISH_CLITIC = re.compile(r"'(?:s|ll|ve|re|d|m)\b")
+_TYPOGRAPHIC = "\u201c\u201d\u201e\u2013\u2014\u2022\u00ab\u00bb\u20ac\u00a3"
+
+_DIGITS_AND_SEPARATORS = re.compile(r"\d[\d.,]*")
+_FIGURE = re.compile(r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d{1,3}(?:\.\d{3}){2,}(?!\d)|\d+(?:\.\d+)?")
+
+
+def words(text: str, lang: str) -> list[str]:
+    """Every normalised word in order, for shingles: no stop words removed, nothing stemmed.
+
+    Scripts without spaces give one item per character (with its combining marks), inside a text of any
+    language. English clitics and apostrophes go (``Trump's`` -> ``trump``, ``can't`` -> ``cant``); in
+    other languages an apostrophe separates (``l'eau`` -> ``l``, ``eau``). Words end at 40 characters.
+    """
+    prepared, pattern = _prepare(text, lang)
+    found = _PIECES[pattern].findall(prepared)
+    if pattern is _ANY_PIECE:
+        return [word for piece in found for word in _words_of(piece)]
+    return _shortened(found)
+
+
+def tokenize(text: str, lang: str) -> list[str]:
+    """Index terms in order: normalised words without stop words, stemmed where Snowball has the language.
+
+    Chinese (``lang`` zh) gives jieba's words; any other run without spaces gives its overlapping pairs
+    of characters, since there is no segmenter for it. Numbers are terms (737, 2016; ``1,200`` as 1200,
+    other separators separate), single ASCII letters and digits are not.
+    """
+    prepared, pattern = _prepare(text, lang)
+    stop = stop_words(lang)
+    stem = stemmer(lang)
+    found = _PIECES[pattern].findall(prepared)
+    if pattern is _ANY_PIECE:
+        return list(_terms_of(found, lang))
+    found = _shortened(found)
+    if stem is None:
+        return [word for word in found if word not in stop]
+    return [stem(word) for word in found if word not in stop]
+
+
+def figures(text: str) -> list[str]:
+    """The numbers of a text in order, each in one spelling, to see which figures an update changed.
+
+    ``1,200`` -> ``1200``; ``3.50`` -> ``3.5``; ``007`` -> ``7``; decimal digits of any script become
+    ASCII. A space separates numbers. Signs, units, spelt-out and Chinese numerals are out of scope.
+    """
+    runs = _DIGITS_AND_SEPARATORS.findall(text)
+    return [_plain_figure(found) for run in runs for found in _FIGURE.findall(run)]
+
+
+@lru_cache(maxsize=256)
+def stop_words(lang: str) -> frozenset[str]:
+    """Stop words of a language as ``words`` spells them (stopwordsiso), and single ASCII letters and digits."""
+    import stopwordsiso  # reads 0.5 MB of JSON, so only when the first text comes
+
+    entries = stopwordsiso.stopwords(lang)
+    listed = {normalise(entry) for entry in entries}
+    listed.update(word for entry in entries if not _UNSPACED.search(entry) for word in words(entry, lang))
+    return frozenset(listed - _KEPT.get(lang, frozenset())) | _SINGLES
+
+
+def _prepare(text: str, lang: str) -> tuple[str, str]:
+    """The folded text and the cheapest pattern that finds its pieces (of three, 1 : 2 : 6 in time)."""
+    folded = _THOUSANDS_COMMA.sub("", fold(text))
+    if lang == "en" and "'" in folded:
+        folded = _ENGLISH_CLITIC.sub("", folded).replace("'", "")
+    if not folded.isascii():
+        # Typographic punctuation is all that keeps most English from the fastest pattern.
+        for mark in _TYPOGRAPHIC:
+            folded = folded.replace(mark, " ")
+    if folded.isascii():
+        return folded, _ASCII_PIECE
+    return folded, _ANY_PIECE if _BEYOND_LETTERS.search(folded) else _LETTER_PIECE
+
+
+def _shortened(found: list[str]) -> list[str]:
+    if max(map(len, found), default=0) <= MAX_WORD_CHARS:
+        return found
+    return [word[:MAX_WORD_CHARS] for word in found]
+
+
+def _words_of(piece: str) -> Iterable[str]:
+    if not _UNSPACED.match(piece):
+        return (piece[:MAX_WORD_CHARS],)
+    # Without marks each character stands alone, and iterating the string is far faster.
+    return piece if piece.isalpha() else _CHARACTER.findall(piece)
+
+
+def _terms_of(pieces: Iterable[str], lang: str) -> Iterator[str]:
+    """Terms of pieces of both kinds, stop words removed."""
+    stop = stop_words(lang)
+    stem = stemmer(lang)
+    for piece in pieces:
+        if _UNSPACED.match(piece):
+            terms = _chinese_terms(piece) if lang == "zh" else _pairs(piece)
+            yield from (term for term in terms if term not in stop)
+        elif (word := piece[:MAX_WORD_CHARS]) not in stop:
+            yield stem(word) if stem else word
+
+
+def _chinese_terms(run: str) -> Iterator[str]:
+    """jieba's words where its dictionary reaches, pairs of characters elsewhere (kana, rare ideographs)."""
+    cut = cutter()
+    for part in _CHINESE_OR_OTHER.findall(run):
+        yield from cut(part) if _CHINESE.match(part) else _pairs(part)
+
+
+def _pairs(run: str) -> list[str]:
+    """Overlapping pairs of characters: ABCD -> AB, BC, CD; a single one stays itself."""
+    characters = _CHARACTER.findall(run)
+    if len(characters) < 2:
+        return characters
+    return [first + second for first, second in pairwise(characters)]
+
+
+def _plain_figure(found: str) -> str:
+    if not found.isascii():
+        found = "".join(c if c in ".," else str(unicodedata.decimal(c)) for c in found)
+    found = found.replace(",", "")
+    if found.count(".") > 1:
+        found = found.replace(".", "")
+    whole, _, fraction = found.partition(".")
+    whole = whole.lstrip("0") or "0"
+    fraction = fraction.rstrip("0")
+    return f"{whole}.{fraction}" if fraction else whole

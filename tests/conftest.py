@@ -47,17 +47,28 @@ def redis_url(redis_server: EmbeddedServer) -> str:
 
 
 @pytest.fixture(scope="session")
-def cluster_ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[int]]:
-    """Three primaries on loopback ports, without replicas; mark the test ``services``."""
+def cluster_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[int, EmbeddedServer]]:
+    """Three primaries by their loopback ports, without replicas; mark the test ``services``.
+
+    Whoever kills one revives it. One that is away takes only its own keys along.
+    """
     with ExitStack() as stack:
-        ports = free_ports(6)
-        clients, buses = [], ports[3:]
-        for port, bus in zip(ports[:3], buses, strict=True):
+        numbers = free_ports(6)
+        ports, buses = numbers[:3], numbers[3:]
+        servers, clients = {}, []
+        for port, bus in zip(ports, buses, strict=True):
             directory = tmp_path_factory.mktemp(f"cluster{port}")
-            stack.enter_context(EmbeddedServer(directory, extra=_cluster_lines(port, bus)))
+            servers[port] = EmbeddedServer(directory, extra=_cluster_lines(port, bus))
+            stack.enter_context(servers[port])
             clients.append(stack.enter_context(redis.Redis(port=port)))
-        _join(clients, ports[:3], buses)
-        yield ports[:3]
+        _join(clients, ports, buses)
+        yield servers
+
+
+@pytest.fixture
+def cluster_ports(cluster_servers: dict[int, EmbeddedServer]) -> list[int]:
+    """Where the primaries of the cluster listen."""
+    return list(cluster_servers)
 
 
 @pytest.fixture
@@ -95,11 +106,10 @@ def _cluster_lines(port: int, bus: int) -> dict[str, str]:
     return {
         "port": str(port),
         "bind": "127.0.0.1",
-        "appendonly": "no",
+        "cluster-require-full-coverage": "no",
         "cluster-enabled": "yes",
         "cluster-port": str(bus),
         "cluster-node-timeout": "2000",
-        "repl-diskless-sync-delay": "0",
     }
 
 

@@ -16,7 +16,10 @@ OLDEST_MAJOR = 7
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One server: where it is, its INFO, and its CONFIG ({} when it does not let us read that)."""
+    """One server: where it is, its INFO (of a cluster's node also its CLUSTER INFO), and its CONFIG.
+
+    ``config`` is {} when the server does not let us read it.
+    """
 
     address: str
     info: Mapping[str, Any]
@@ -56,6 +59,8 @@ def problem(node: Node) -> str | None:
         return f"The store at {node.address} is a read-only replica; point store_url to the primary."
     if info.get("aof_last_write_status", "ok") != "ok":
         return f"The store at {node.address} cannot write its log; look at its disk."
+    if info.get("cluster_state", "ok") != "ok":
+        return f"The cluster node at {node.address} takes no part now; wait for its failover or repair it."
     limit = int(info.get("maxmemory", 0))
     if limit and int(info.get("used_memory", 0)) >= limit:
         return f"The store at {node.address} is full; raise its maxmemory or shorten the retention."

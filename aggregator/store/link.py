@@ -169,6 +169,8 @@ class Link:
             nodes = []
             for target in targets:
                 report = await self._client.execute_command("INFO", **target)
+                if target:
+                    report = {**report, **await self._client.execute_command("CLUSTER INFO", **target)}
                 at = target["target_nodes"].name if target else self.address
                 nodes.append(Node(at, report, await self._configuration(target)))
             return nodes

@@ -40,6 +40,7 @@ def test_a_sound_server_has_nothing_against_it() -> None:
         ({"role": "slave"}, "read-only replica"),
         ({"aof_last_write_status": "err"}, "cannot write its log"),
         ({"maxmemory": 100}, "is full"),
+        ({"cluster_state": "fail"}, "takes no part"),
     ],
 )
 def test_problems_are_one_sentence_with_the_address(changes: dict[str, Any], says: str) -> None:

@@ -278,6 +278,34 @@ async def test_more_callers_than_cluster_connections_take_turns(cluster_url: str
 
 
 @pytest.mark.services
+@pytest.mark.parametrize("victim", [0, 2])
+async def test_a_cluster_without_one_node_serves_the_rest_and_recovers(
+    cluster_url: str, cluster_servers: dict[int, EmbeddedServer], victim: int
+) -> None:
+    """One primary of three is killed: its keys are unavailable, the others' are not, and it comes back."""
+    server = list(cluster_servers.values())[victim]
+    keys = [b"{%d}k" % i for i in range(24)]
+    async with opened(cluster_url) as store:
+        await store.put([Put(key, key) for key in keys])
+        assert server.pid is not None
+        os.kill(server.pid, signal.SIGKILL)
+        try:
+            grown = [Transaction((), (Append(key, b"+"),)) for key in keys]
+            for call in (lambda: store.read(keys), lambda: store.commit_many(grown)):
+                with pytest.raises(StoreUnavailable):
+                    await call()
+            served = await asyncio.gather(*(store.read([key]) for key in keys), return_exceptions=True)
+            assert {type(answer) for answer in served} == {list, StoreUnavailable}
+        finally:
+            while not server.revive():  # noqa: ASYNC110
+                await asyncio.sleep(0)
+        await until_ready(store)
+
+        assert await store.put([Put(key, key) for key in keys]) == [True] * 24
+        assert await store.read(keys) == keys
+
+
+@pytest.mark.services
 async def test_a_plain_url_to_a_cluster_is_refused(cluster_ports: list[int]) -> None:
     """The sentence says which scheme to write."""
     async with opened(f"redis://127.0.0.1:{cluster_ports[0]}") as store:

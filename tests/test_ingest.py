@@ -12,6 +12,7 @@ from newsroom import Core, core, edited, story
 
 from aggregator.domain import Answer, Article
 from aggregator.errors import AggregatorError, NoText, NotFound
+from aggregator.fingerprint import hamming_distance
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
 from aggregator.store.redis import open_store

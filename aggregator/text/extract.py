@@ -52,8 +52,9 @@ def extract(html: str) -> Extracted:
             f"html has {len(html):,} characters; the limit is {MAX_HTML_CHARS:,}: send the article's text instead.",
             field="html",
         )
+    trafilatura = _trafilatura()  # outside: an installation that lacks it is no fault of the page
     try:
-        found = _extract(_document(html))
+        found = _extract(trafilatura, _document(html))
     except MemoryError:
         raise
     except Exception as error:  # whatever page broke the parser, its sender can only be told so
@@ -75,8 +76,7 @@ def _document(html: str) -> str:
     return cleaned if _HAS_ROOT.search(cleaned) else f"<html><body>{cleaned}</body></html>"
 
 
-def _extract(document: str) -> Extracted | None:
-    trafilatura = _trafilatura()
+def _extract(trafilatura: Any, document: str) -> Extracted | None:
     tree = trafilatura.load_html(document)
     if tree is None:
         return None

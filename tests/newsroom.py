@@ -35,7 +35,7 @@ def edited(text: str, seed: int, changes: int = 4) -> str:
     rng = random.Random(seed)
     words = text.split()
     for place in rng.sample(range(len(words)), changes):
-        words[place] = f"changed{seed}x{place}"
+        words[place] = "swapped" + "".join(rng.choices("bdfgklmnprst", k=8))
     return " ".join(words)
 
 
@@ -59,13 +59,22 @@ class Core:
     analyser: Analyser
     clock: Clock
 
+    async def analyse_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
+        """Analyses in this process."""
+        return self.analyser.analyse_many(articles)
+
     async def post(self, id_: str, text: str, **more: object):  # type: ignore[no-untyped-def]
         """Submit one English article."""
         return await self.ingest.submit(Article(id=id_, text=text, lang="en", **more))  # type: ignore[arg-type]
 
 
 def core(
-    store: Store, *, policy: Policy | None = None, retention_ms: int | None = None, clock: Clock | None = None
+    store: Store,
+    *,
+    policy: Policy | None = None,
+    retention_ms: int | None = None,
+    clock: Clock | None = None,
+    keep_texts: bool = True,
 ) -> Core:
     """A service core; several over one store behave like several processes."""
     analyser = Analyser({"xx": HashedModel()})
@@ -75,5 +84,5 @@ def core(
     async def analyse_many(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
         return analyser.analyse_many(articles)
 
-    ingest = Ingest(index, analyse_many, policy or Policy(), clock=clock, keep_texts=True)
+    ingest = Ingest(index, analyse_many, policy or Policy(), clock=clock, keep_texts=keep_texts)
     return Core(index, ingest, analyser, clock)

@@ -1,0 +1,62 @@
+"""Why two articles are called copies or not."""
+
+import pytest
+from newsroom import core, edited, story
+
+from aggregator.domain import Article
+from aggregator.errors import NotFound
+from aggregator.explain import Explain
+from aggregator.store.memory import MemoryStore
+from aggregator.verdict import Policy
+
+
+@pytest.fixture
+async def explain() -> Explain:
+    """Two stored copies and an unrelated article; texts are kept."""
+    newsroom = core(MemoryStore())
+    await newsroom.post("a", "At least 12 people were hurt. " + story(1))
+    await newsroom.post("b", "At least 15 people were hurt. " + edited(story(1), 2))
+    await newsroom.post("c", story(3))
+    return Explain(newsroom.index, newsroom.analyse_many, Policy())
+
+
+async def test_copies(explain: Explain) -> None:
+    """Bits, shared passages and changed figures of two stored copies."""
+    found = await explain.pair("a", "b")
+
+    assert found.is_copy and found.updated_figures
+    assert found.distance == len(found.differing_bits or ())
+    assert found.figures == (("12",), ("15",))
+    assert found.shared_passages and len(found.shared_passages[0].split()) >= 3
+    assert "so they are copies" in found.summary
+
+
+async def test_symmetric(explain: Explain) -> None:
+    """Who is named first does not matter."""
+    one, other = await explain.pair("a", "c"), await explain.pair("c", "a")
+
+    assert (one.distance, one.overlap, one.is_copy) == (other.distance, other.overlap, other.is_copy)
+    assert not one.is_copy
+
+
+async def test_pasted_texts(explain: Explain) -> None:
+    """Texts that are not stored can be compared, with stored ones too."""
+    assert (await explain.pair(Article(id="", text=story(3)), "c")).overlap.containment == 1.0
+
+
+async def test_texts_not_kept() -> None:
+    """Without kept texts the answer says which setting is off, and the rest is there."""
+    newsroom = core(MemoryStore(), keep_texts=False)
+    await newsroom.post("a", story(1))
+    await newsroom.post("b", story(1))
+    found = await Explain(newsroom.index, newsroom.analyse_many, Policy()).pair("a", "b")
+
+    assert found.shared_passages is None
+    assert "keep_texts is off" in found.summary
+    assert found.overlap.containment == 1.0
+
+
+async def test_unknown_id(explain: Explain) -> None:
+    """An id that is not stored is named."""
+    with pytest.raises(NotFound, match="nobody"):
+        await explain.pair("a", "nobody")

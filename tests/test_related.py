@@ -1,0 +1,59 @@
+"""Related articles of stored ids and of texts."""
+
+import pytest
+from newsroom import Core, core, edited, story
+
+from aggregator.domain import Article
+from aggregator.errors import NoText, NotFound
+from aggregator.related import Related
+from aggregator.store.memory import MemoryStore
+
+
+@pytest.fixture
+async def desk() -> tuple[Core, Related]:
+    """One article, its copy, and three on the same matter from two sources."""
+    newsroom = core(MemoryStore())
+    await newsroom.post("a", story(1), source="one")
+    await newsroom.post("copy", edited(story(1), 2), source="two")
+    words = story(1).split()
+    for i, source in enumerate(("one", "two", "two")):
+        shuffled = " ".join(words[i + 1 :: 2] + words[i::2])
+        await newsroom.post(f"r{i}", shuffled, source=source, published_at_ms=newsroom.clock.now_ms + i)
+    related = Related(newsroom.index, newsroom.analyse_many, clock=newsroom.clock)
+    return newsroom, related
+
+
+async def test_of_id_leaves_out_copies(desk: tuple[Core, Related]) -> None:
+    """Same words in another order are near and no copies; the article's own copies never show."""
+    found = await desk[1].of_id("a")
+
+    assert {i.id for i in found} <= {"r0", "r1", "r2"}
+    assert found
+    assert all(i.distance <= 7 and i.similarity > 0.8 for i in found)
+
+
+async def test_filters(desk: tuple[Core, Related]) -> None:
+    """By source, without a source, and since a time."""
+    everything = await desk[1].of_id("a")
+
+    assert {i.source for i in await desk[1].of_id("a", source="two")} <= {"two"}
+    assert {i.source for i in await desk[1].of_id("a", exclude_source="two")} <= {"one"}
+    assert await desk[1].of_id("a", since_ms=desk[0].clock.now_ms + 10**9) == []
+    assert len(await desk[1].of_id("a", limit=1)) == min(1, len(everything))
+
+
+async def test_of_article_and_of_ids(desk: tuple[Core, Related]) -> None:
+    """A text that is not stored has neighbours too; of several ids none is among the answers."""
+    found = await desk[1].of_article(Article(id="", text=story(1), lang="en"))
+    assert found[0].similarity > 0.99
+
+    together = await desk[1].of_ids(["a", "r0"])
+    assert not {"a", "r0"} & {i.id for i in together}
+
+
+async def test_unknown_id_and_empty_text(desk: tuple[Core, Related]) -> None:
+    """Errors of the stages reach the caller."""
+    with pytest.raises(NotFound, match="'nobody'"):
+        await desk[1].of_id("nobody")
+    with pytest.raises(NoText):
+        await desk[1].of_article(Article(id=""))

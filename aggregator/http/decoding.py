@@ -142,7 +142,7 @@ def _refusal(error: msgspec.ValidationError, what: str = "field") -> BadInput:
     reason = match["what"] if match else str(error)
     named = _NAMED.search(reason)
     if named:
-        name = _shown(named["name"])
+        name = _shown(named["name"]) or '""'
         field = f"{where}.{name}" if where else name
         if named["what"] == "unknown":
             return BadInput(f"{field}: there is no {what} of this name here.", field=field)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from aggregator.bursts.event import Event
 from aggregator.http import schemas
-from aggregator.http.views import when, when_or_none
-
-if TYPE_CHECKING:
-    from aggregator.bursts import Event
+from aggregator.http.views import when
 
 
 def event(given: Event) -> schemas.EventOut:
@@ -17,15 +13,18 @@ def event(given: Event) -> schemas.EventOut:
         id=given.id,
         title=given.title,
         status=given.status,
-        detected_at=when_or_none(given.detected_at_ms),
-        first_seen=when_or_none(given.first_seen_ms),
-        last_seen=when_or_none(given.last_seen_ms),
+        detected_at=when(given.detected_at_ms),
+        first_seen=when(given.first_seen_ms),
+        last_seen=when(given.last_seen_ms),
         size=given.size,
+        sightings=given.sightings,
         peak=given.peak,
+        rate=given.rate,
+        expected=round(given.expected, 2),
         sources=list(given.sources),
-        expected=given.expected,
         terms=list(given.terms),
         reason=given.reason,
+        merged_into=given.merged_into,
     )
 
 

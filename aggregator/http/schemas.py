@@ -218,31 +218,39 @@ class ExplainOut(Struct):
 
 
 class EventOut(Struct):
-    """One breaking event. ``size`` counts items of any age, ``peak`` the most within one window."""
+    """One breaking event.
+
+    size      items that count, of any age; ``sightings``: further copies from outlets it already has
+    peak      most items within one window; ``rate``: most within 10 minutes
+    expected  items per window that were usual for this story when it fired
+    """
 
     id: str
     title: str
-    status: str
-    detected_at: datetime | None
-    first_seen: datetime | None
-    last_seen: datetime | None
+    status: EventStatus
+    detected_at: datetime
+    first_seen: datetime
+    last_seen: datetime
     size: int
+    sightings: int
     peak: int
+    rate: int
+    expected: float
     sources: list[str]
-    expected: float | None
     terms: list[str]
     reason: str
+    merged_into: str | None
 
 
 class TimelinePoint(Struct):
-    """How many items joined in the slot that starts at ``at``."""
+    """How many items joined in the 10 minutes from ``at``; quiet ones are left out."""
 
     at: datetime
     items: int
 
 
 class EventDetailOut(EventOut):
-    """The special report: the event with all its items, in order of joining."""
+    """The special report: ``items`` are ids in order of joining, ``articles`` the newest of them in full."""
 
     timeline: list[TimelinePoint]
     items: list[str]

@@ -5,13 +5,15 @@ from __future__ import annotations
 import zlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import xxhash
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
+from aggregator.bursts.event import Event
 from aggregator.domain import (
     Answer,
     Article,
@@ -47,27 +49,28 @@ class FakeStore:
         return self.state
 
 
-@dataclass(frozen=True)
-class FakeEvent:
-    """What the pages and routes read of an event."""
-
-    id: str
-    title: str
-    items: tuple[str, ...]
-    status: str = "breaking"
-    detected_at_ms: int | None = START_MS
-    first_seen_ms: int = START_MS - 3_600_000
-    last_seen_ms: int = START_MS
-    peak: int = 16
-    sources: tuple[str, ...] = ("one.example", "two.example")
-    expected: float = 0.4
-    terms: tuple[str, ...] = ("harbour", "bridge")
-    timeline: tuple[tuple[int, int], ...] = ((START_MS - 3_600_000, 4), (START_MS, 12))
-    reason: str = "16 items within 4 hours, where 0.4 are usual."
-
-    @property
-    def size(self) -> int:
-        return len(self.items)
+def event(id_: str, title: str, items: Sequence[str] = (), **given: Any) -> Event:
+    """An event that broke an hour after its first item; ``given`` overrides any field."""
+    usual = Event(
+        id=id_,
+        title=title,
+        status="breaking",
+        detected_at_ms=START_MS,
+        first_seen_ms=START_MS - 3_600_000,
+        last_seen_ms=START_MS,
+        size=len(items),
+        sightings=3,
+        peak=16,
+        rate=12,
+        expected=0.4,
+        sources=("one.example", "two.example"),
+        items=tuple(items),
+        cosines=(1.0,) * len(items),
+        terms=("harbour", "bridge"),
+        timeline=((START_MS - 3_600_000, 4), (START_MS, 12)),
+        reason="16 items within 4 hours, where 0.4 are usual.",
+    )
+    return replace(usual, **given)
 
 
 class FakeService:
@@ -237,17 +240,17 @@ class FakeEvents:
 
     def __init__(self, service: FakeService) -> None:
         self._service = service
-        self.told: list[FakeEvent] = []
+        self.told: list[Event] = []
         self.asked: dict[str, object] = {}
 
     async def list(
         self, status: str | None = None, since_ms: int | None = None, limit: int = 50
-    ) -> list[FakeEvent]:
+    ) -> list[Event]:
         self._service.check()
         self.asked = {"status": status, "since_ms": since_ms, "limit": limit}
         return [e for e in self.told if status in (None, e.status)][:limit]
 
-    async def get(self, event_id: str) -> FakeEvent:
+    async def get(self, event_id: str) -> Event:
         self._service.check()
         for event in self.told:
             if event.id == event_id:

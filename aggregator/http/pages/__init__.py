@@ -9,6 +9,7 @@ from typing import Any
 
 import jinja2
 from aiohttp import web
+from markupsafe import Markup, escape
 
 from aggregator.domain import StreamItem
 from aggregator.http import event_views
@@ -31,7 +32,7 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.filters |= {"web_link": web_link, "stamp": stamp, "iso": iso}
+        self._templates.filters |= {"web_link": web_link, "stamp": stamp, "iso": iso, "code": code}
         assets = resources.files("aggregator.http.pages").joinpath("static").iterdir()
         self.assets = {asset.name: asset.read_bytes() for asset in assets if asset.is_file()}
 
@@ -56,6 +57,15 @@ def iso(at: datetime) -> str:
 def stamp(at: datetime) -> str:
     """For people whose browser runs no script; the script shows their own zone instead."""
     return at.strftime("%d %b %Y, %H:%M UTC")
+
+
+def code(text: str) -> Markup:
+    """``so`` marked words as <code>, all else escaped."""
+    parts = text.split("``")
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if place % 2 else escape(part)
+        for place, part in enumerate(parts)
+    )
 
 
 async def front(request: web.Request, query: None) -> web.StreamResponse:

@@ -1,0 +1,278 @@
+"""Every wrong body gets one clear sentence that names the field, and never a 5xx."""
+
+import asyncio
+import io
+import json
+from datetime import datetime
+
+import pytest
+from fake_service import FakeService, serving
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from aggregator.errors import BadInput
+from aggregator.http import bodies
+from aggregator.http.decoding import decode_article
+
+DEEP = b"[" * 100_000
+TEXT = "Two ferries collided in fog off the northern pier."
+
+TABLE = [
+    (b"", 400, "body", "body: it is empty; expected one JSON object."),
+    (b"   ", 400, "body", "body: it is empty; expected one JSON object."),
+    (b"{", 400, "body", "body: it is not valid JSON (it ends too early)."),
+    (b"NaN", 400, "body", "body: it is not valid JSON (invalid character (byte 0))."),
+    (b'{"title": NaN}', 400, "body", "body: it is not valid JSON (invalid character (byte 10))."),
+    (b'{"title": Infinity}', 400, "body", "body: it is not valid JSON (invalid character (byte 10))."),
+    (b'{"title": "x"} {', 400, "body", "body: it is not valid JSON (trailing characters (byte 16))."),
+    (b"[]", 400, "body", "body: expected an object, got a list."),
+    (b'"text"', 400, "body", "body: expected an object, got a text."),
+    (b"null", 400, "body", "body: expected an object, got null."),
+    (DEEP, 400, "body", "body: expected an object, got a list."),
+    (b'{"text":' + DEEP, 400, "text", "text: expected a text, got a list."),
+    (b'{"x":' + DEEP, 400, "x", "x: there is no field of this name here."),
+    (b'{"title":"\xff"}', 400, "body", "body: it is not valid UTF-8 (byte 0xff)."),
+    (b'{"title":"\xed\xa0\x80"}', 400, "body", "body: it is not valid UTF-8 (byte 0xed)."),
+    (
+        rb'{"title":"\ud800"}',
+        400,
+        "body",
+        "body: it is not valid JSON (it ends too early or holds half of a surrogate pair).",
+    ),
+    (rb'{"title":"\ud800x"}', 400, "body", None),
+    ({"title": 7}, 400, "title", "title: expected a text, got a whole number."),
+    ({"text": ["a"]}, 400, "text", "text: expected a text, got a list."),
+    ({"text": {"a": 1}}, 400, "text", "text: expected a text, got an object."),
+    ({"html": True}, 400, "html", "html: expected a text, got true or false."),
+    ({"id": 1.5}, 400, "id", "id: expected a text, got a number."),
+    (b'{"id":' + b"9" * 5000 + b"}", 400, "id", None),
+    ({"Title": "x"}, 400, "Title", "Title: there is no field of this name here."),
+    ({"a\nb<script>": 1}, 400, "a?b<script>", "a?b<script>: there is no field of this name here."),
+    ({}, 400, "text", "text: the article is empty; give text, html or at least a title."),
+    (
+        {"text": " \n\t", "title": ""},
+        400,
+        "text",
+        "text: the article is empty; give text, html or at least a title.",
+    ),
+    ({"text": "\x00\x07"}, 400, "text", "text: the article is empty; give text, html or at least a title."),
+    ({"id": "", "text": TEXT}, 400, "id", "id: an id needs at least one visible character."),
+    (
+        {"id": "a\nb", "text": TEXT},
+        400,
+        "id",
+        "id: control characters and line breaks are not allowed in an id.",
+    ),
+    (
+        {"id": "a\x00", "text": TEXT},
+        400,
+        "id",
+        "id: control characters and line breaks are not allowed in an id.",
+    ),
+    ({"id": "x" * 513, "text": TEXT}, 400, "id", "id: 513 bytes are too long; an id has at most 512."),
+    ({"id": "新" * 171, "text": TEXT}, 400, "id", "id: 513 bytes are too long; an id has at most 512."),
+    ({"title": "x" * 2001}, 400, "title", "title: expected a text of at most 2000 characters."),
+    (
+        {"source": "x" * 301, "text": TEXT},
+        400,
+        "source",
+        "source: expected a text of at most 300 characters.",
+    ),
+    (
+        {"url": "javascript:alert(1)", "text": TEXT},
+        400,
+        "url",
+        "url: expected an absolute address that starts with http:// or https://.",
+    ),
+    (
+        {"id": "a", "url": "javascript:alert(1)", "text": TEXT},
+        400,
+        "url",
+        "url: expected an absolute address that starts with http:// or https://.",
+    ),
+    ({"url": "http://", "text": TEXT}, 400, "url", "url: it has no valid host name."),
+    (
+        {"published_at": "2026-02-30T00:00:00Z", "text": TEXT},
+        400,
+        "published_at",
+        "published_at: expected an RFC 3339 time such as 2026-11-20T08:00:00Z, with a date that exists.",
+    ),
+    (
+        {"published_at": "yesterday", "text": TEXT},
+        400,
+        "published_at",
+        "published_at: expected an RFC 3339 time such as 2026-11-20T08:00:00Z, with a date that exists.",
+    ),
+    (
+        {"published_at": "0000-01-01T00:00:00Z", "text": TEXT},
+        400,
+        "published_at",
+        "published_at: expected an RFC 3339 time such as 2026-11-20T08:00:00Z, with a date that exists.",
+    ),
+    (
+        {"published_at": "0001-01-01T00:00:00+14:00", "text": TEXT},
+        400,
+        "published_at",
+        "published_at: the year 1 is not between 1700 and 2199.",
+    ),
+    (
+        {"published_at": "9999-12-31T23:59:59-12:00", "text": TEXT},
+        400,
+        "published_at",
+        "published_at: the year 9999 is not between 1700 and 2199.",
+    ),
+    (
+        {"published_at": "2026-11-20T08:00:00", "text": TEXT},
+        400,
+        "published_at",
+        "published_at: the time needs an offset, e.g. 2026-11-20T08:00:00Z or +01:00, since none is assumed.",
+    ),
+    (
+        {"published_at": 1790000000, "text": TEXT},
+        400,
+        "published_at",
+        "published_at: expected an RFC 3339 time, got a whole number.",
+    ),
+    ({"lang": "?", "text": TEXT}, 400, "lang", 'lang: expected a language tag such as "en" or "zh-Hant".'),
+    (
+        {"text": "x" * 5_000_000},
+        413,
+        "body",
+        "body: it is larger than 2097152 bytes (setting max_body_bytes).",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "field", "sentence"), TABLE, ids=[str(n) for n in range(len(TABLE))]
+)
+async def test_sentence(client, service, body, status, field, sentence):
+    """One wrong article, one sentence, nothing stored."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    response = await client.post("/v1/articles", data=io.BytesIO(data))
+    told = await response.json(content_type="application/problem+json")
+
+    assert response.status == told["status"] == status
+    assert told["field"] == field
+    assert told["detail"].startswith(f"{field}: ")
+    assert "\n" not in told["detail"]
+    assert sentence is None or told["detail"] == sentence
+    assert service.articles == {}
+
+
+@pytest.mark.parametrize("text", ["Storm", "新闻", "عاصفة", "🌪", "x" * 1_000_000, "e" + "\u0301" * 500])
+async def test_odd_texts_are_articles(client, text):
+    """One word, one sign, one endless word: short or strange, but not wrong."""
+    response = await client.post("/v1/articles", json={"text": text})
+
+    assert response.status == 201
+
+
+async def test_declared_length_above_the_cap_is_not_read(client):
+    """A Content-Length above the cap is answered before any of the body is sent."""
+    reader, writer = await asyncio.open_connection(client.host, client.port)
+    writer.write(b"POST /v1/articles HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n")
+    status = await reader.readline()
+    writer.close()
+    await writer.wait_closed()
+
+    assert b" 413 " in status
+
+
+QUERIES = [
+    ("/v1/events?status=open", "status", None),
+    ("/v1/events?limit=0", "limit", "limit: expected a whole number of at least 1."),
+    ("/v1/events?limit=201", "limit", "limit: expected a whole number of at most 200."),
+    ("/v1/events?limit=ten", "limit", "limit: expected a whole number, got a text."),
+    (
+        "/v1/events?since=2026-11-20",
+        "since",
+        "since: expected an RFC 3339 time such as 2026-11-20T08:00:00Z, with a date that exists.",
+    ),
+    ("/v1/events?since=9999-01-01T00:00:00Z", "since", "since: the year 9999 is not between 1700 and 2199."),
+    (
+        "/v1/events?limt=3",
+        "limt",
+        "limt: there is no query parameter of this name here (known: status, since, limit).",
+    ),
+    ("/v1/events?limit=3&limit=4", "limit", "limit: this query parameter is given twice."),
+    (
+        "/v1/articles/a?verbose=1",
+        "verbose",
+        "verbose: there is no query parameter of this name here (known: none).",
+    ),
+    ("/v1/articles/a/related?exclude_source=" + "x" * 301, "exclude_source", None),
+]
+
+
+@pytest.mark.parametrize(("path", "field", "sentence"), QUERIES)
+async def test_query_sentence(client, path, field, sentence):
+    """Wrong, unknown and repeated query parameters are named."""
+    response = await client.get(path)
+    told = await response.json(content_type="application/problem+json")
+
+    assert (response.status, told["field"]) == (400, field)
+    assert sentence is None or told["detail"] == sentence
+
+
+async def test_slow_body_is_ended(client, monkeypatch):
+    """A body that does not arrive in time is 408, and its connection is closed."""
+    monkeypatch.setattr(bodies, "BODY_TIMEOUT_S", 0.05)
+
+    async def forever():
+        yield b'{"id": '
+        await pause.wait()
+
+    pause = asyncio.Event()
+    response = await client.post("/v1/articles", data=forever())
+    pause.set()
+
+    assert response.status == 408
+    assert response.headers["Connection"] == "close"
+    assert (await response.json(content_type=None))["code"] == "slow_body"
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=40),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+names = st.sampled_from(
+    ["id", "url", "title", "text", "html", "source", "published_at", "lang", "ids", "a", "b", "x"]
+)
+article_bodies = st.dictionaries(names, json_values | st.datetimes().map(datetime.isoformat), max_size=6).map(
+    lambda value: json.dumps(value).encode("utf-8", "surrogatepass")
+)
+any_bodies = st.binary(max_size=200) | article_bodies | json_values.map(lambda v: json.dumps(v).encode())
+
+
+@given(any_bodies)
+@settings(max_examples=300, deadline=None)
+def test_decoding_raises_bad_input_only(data):
+    """Whatever the bytes, the answer is an article or one BadInput with a field."""
+    try:
+        article = decode_article(data)
+    except BadInput as error:
+        assert error.field
+        assert "\n" not in str(error)
+    else:
+        assert article.id
+        assert article.title or article.text or article.html
+
+
+@given(st.lists(any_bodies, min_size=1, max_size=6))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+async def test_no_body_makes_a_5xx(given_bodies):
+    """Fuzz of every route that takes a body; a batch answers a line for each line."""
+    service = FakeService()
+    async with serving(service) as client:
+        for data in given_bodies:
+            for path in ("/v1/articles", "/v1/related", "/v1/explain"):
+                response = await client.post(path, data=data)
+                assert response.status < 500, (path, data)
+                await response.read()
+        batch = b"\n".join(given_bodies)
+        response = await client.post("/v1/articles/batch", data=batch)
+        rows = (await response.read()).splitlines()
+        assert len(rows) == sum(1 for row in batch.split(b"\n") if row.strip(b" \t\r"))
+        assert not any(json.loads(row).get("error", {}).get("status", 0) >= 500 for row in rows)

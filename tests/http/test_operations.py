@@ -1,0 +1,130 @@
+"""Health, readiness, metrics, headers, methods."""
+
+from dataclasses import replace
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+
+async def test_health(client):
+    """The process runs, whatever the store does."""
+    response = await client.get("/healthz?probe=1")
+
+    assert (response.status, (await response.json())["status"]) == (200, "ok")
+
+
+async def test_ready_and_not_ready(client, service):
+    """Readiness follows the store and says why not."""
+    ready = await client.get("/readyz")
+    service.store.state = replace(
+        service.store.state, ready=False, problem="The store is loading its data; wait a little."
+    )
+    loading = await client.get("/readyz")
+
+    assert (ready.status, (await ready.json())["store"]["kind"]) == (200, "memory")
+    assert loading.status == 503
+    assert (await loading.json(content_type=None))[
+        "detail"
+    ] == "The store is loading its data; wait a little."
+
+
+async def test_metrics(client):
+    """Requests, verdicts, distances and store figures are there, labelled by our routes only."""
+    await client.post("/v1/articles", json={"id": "a", "text": "One text."})
+    await client.post("/v1/articles", json={"id": "b", "text": "One text."})
+    await client.post("/v1/articles", json={"id": "c"})
+    await client.get("/wp-admin/setup.php")
+    await client.get("/v1/articles/a")
+    response = await client.get("/metrics")
+    samples = {
+        (sample.name, *sorted(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(await response.text())
+        for sample in family.samples
+    }
+
+    assert response.headers["Content-Type"].startswith("text/plain; version=")
+    assert samples["aggregator_articles_total", "new"] == 1
+    assert samples["aggregator_articles_total", "duplicate"] == 1
+    assert samples["aggregator_articles_rejected_total", "bad_input"] == 1
+    assert samples["aggregator_distance_bits_bucket", "0.0"] == 1
+    assert samples["aggregator_requests_total", "/v1/articles", "201", "POST"] == 1
+    assert samples["aggregator_requests_total", "/v1/articles/{id}", "200", "GET"] == 1
+    assert samples["aggregator_requests_total", "404", "any", "unmatched"] == 1
+    assert samples["aggregator_store_ready",] == 1
+    assert samples["aggregator_store_memory_bytes",] == 4096
+    assert not [key for key in samples if "setup.php" in str(key)]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", "/v1/articles", "POST"),
+        ("PUT", "/v1/articles/a", "DELETE, GET, HEAD"),
+        ("POST", "/healthz", "GET, HEAD"),
+        ("TRACE", "/v1/events", "GET, HEAD"),
+        ("OPTIONS", "/v1/related", "POST"),
+        ("PATCH", "/v1/articles/a/copies", "DELETE, GET, HEAD"),
+    ],
+)
+async def test_other_methods_are_405(client, method, path, allowed):
+    """The Allow header says what would work."""
+    response = await client.request(method, path)
+
+    assert response.status == 405
+    assert response.headers["Allow"] == allowed
+    assert (await response.json(content_type="application/problem+json"))["code"] == "method_not_allowed"
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/v1", "/v1/articles/", "/static/../app.py", "/static/none.js"])
+async def test_unknown_addresses_are_404(client, path):
+    """Every unknown address is a problem document, not a page of the framework."""
+    response = await client.get(path)
+
+    assert response.status == 404
+    assert response.headers["Content-Type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/healthz", "/nothing", "/v1/events", "/static/page.js"])
+async def test_security_headers_are_everywhere(client, path):
+    """Pages, answers and errors alike."""
+    headers = (await client.get(path)).headers
+
+    assert headers["Content-Security-Policy"].startswith("default-src 'self'")
+    assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Referrer-Policy"] == "no-referrer"
+    assert headers["Server"] == "aggregator"
+
+
+async def test_request_ids(client):
+    """A decent id of the caller is kept, anything else is replaced."""
+    kept = await client.get("/healthz", headers={"X-Request-Id": "crawler-7.42"})
+    made = await client.get("/healthz", headers={"X-Request-Id": "x" * 100})
+
+    assert kept.headers["X-Request-Id"] == "crawler-7.42"
+    assert len(made.headers["X-Request-Id"]) == 16
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Sec-Fetch-Site": "same-origin"}, 201),
+        ({}, 201),
+    ],
+)
+async def test_pages_of_other_sites_cannot_write(client, headers, status):
+    """A page that a reader visits must not fill the index of a service on their machine."""
+    response = await client.post("/v1/articles", json={"id": "a", "text": "One text."}, headers=headers)
+
+    assert response.status == status
+
+
+async def test_own_origin_can_write(client):
+    """The pages of this service may."""
+    origin = {"Origin": f"http://{client.host}:{client.port}"}
+
+    assert (await client.post("/v1/articles", json={"text": "One text."}, headers=origin)).status == 201

@@ -1,0 +1,113 @@
+"""The pages as HTML: what is shown, and that nothing a stranger wrote can run."""
+
+from fake_service import START_MS, event
+
+
+async def test_first_look_explains_what_to_do(client):
+    """With nothing stored the page gives a command to copy, with the address in use."""
+    page = await (await client.get("/")).text()
+
+    assert f"curl http://{client.host}:{client.port}/v1/articles" in page
+    assert "more than 15 similar items within 4 hours" in page
+
+
+async def test_events_and_verdicts(client, service):
+    """Headline, size, sources, state, reason; verdicts newest first."""
+    await client.post("/v1/articles", json={"id": "a", "title": "First", "text": "One text."})
+    await client.post("/v1/articles", json={"id": "b", "title": "Second", "text": "One text."})
+    service.events.told = [event("e1", "Harbour bridge closed", ("a",) * 16)]
+    page = await (await client.get("/")).text()
+
+    assert "Harbour bridge closed" in page
+    assert "<b>16</b> items" in page
+    assert "<b>2</b> sources" in page
+    assert "where 0.4 are usual" in page
+    assert page.index("Second") < page.index("First")
+    assert "exact copy" in page
+
+
+async def test_markup_and_scripts_of_strangers_do_nothing(client, service):
+    """Titles are text; only http and https addresses become links."""
+    await client.post(
+        "/v1/articles",
+        json={
+            "id": "a",
+            "title": "<script>alert(1)</script>",
+            "text": "x",
+            "url": 'https://example.org/"onmouseover="alert(2)',
+            "source": "<b>bold</b>",
+        },
+    )
+    service.events.told = [event("<i>", "<img src=x onerror=alert(3)>", (), reason="<u>", sources=("<s>",))]
+    stored = service.articles["a"]
+    object.__setattr__(stored.record, "id", "<a>")
+    page = await (await client.get("/")).text()
+
+    for bad in ("<script>alert", "<img src=x", "<b>bold", "<u>", "<s>", '"onmouseover', "<i>"):
+        assert bad not in page, bad
+    assert 'rel="noopener noreferrer"' in page
+
+
+async def test_script_addresses_are_not_links(client, service):
+    """Even a javascript: address that got into the store some other way is shown without a link."""
+    await client.post("/v1/articles", json={"id": "a", "title": "Title", "text": "x"})
+    object.__setattr__(service.articles["a"].record, "url", "javascript:alert(1)")
+    page = await (await client.get("/")).text()
+
+    assert "javascript:" not in page
+    assert "Title" in page
+
+
+async def test_unchanged_page_is_304(client, service):
+    """Polling costs nothing while nothing happens."""
+    first = await client.get("/")
+    again = await client.get("/", headers={"If-None-Match": first.headers["ETag"]})
+    service.events.told = [event("e1", "News", (), last_seen_ms=START_MS)]
+    changed = await client.get("/", headers={"If-None-Match": first.headers["ETag"]})
+
+    assert (first.status, again.status, changed.status) == (200, 304, 200)
+
+
+async def test_documentation_page(client):
+    """Every operation and schema is on it, and every error code has its anchor."""
+    page = await (await client.get("/docs")).text()
+
+    for part in (
+        "/v1/articles/batch",
+        "postRelated",
+        'id="schema-AnswerOut"',
+        'id="error-no_text"',
+        "dry_run",
+    ):
+        assert part in page
+
+
+async def test_pages_load_nothing_from_elsewhere(client):
+    """Scripts, styles and pictures are our own, and no style or script stands in the markup."""
+    for path in ("/", "/docs"):
+        page = await (await client.get(path)).text()
+        assert 'src="http' not in page
+        assert "<link" in page
+        assert ' style="' not in page
+        assert "<script>" not in page
+
+
+async def test_assets(client):
+    """Style, script and icon come with their types."""
+    for name, media in [
+        ("page.css", "text/css"),
+        ("page.js", "text/javascript"),
+        ("icon.svg", "image/svg+xml"),
+    ]:
+        response = await client.get(f"/static/{name}")
+        assert (response.status, response.content_type) == (200, media)
+
+
+async def test_store_away(client, service):
+    """The page says in one sentence that the store is away."""
+    from aggregator.errors import StoreUnavailable
+
+    service.failure = StoreUnavailable("The store does not answer; try again.")
+    response = await client.get("/")
+
+    assert response.status == 503

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +31,9 @@ from aggregator.verdict import Policy
 
 DAY_MS = 86_400_000
 HOUR_MS = 3_600_000
+REVIVE_PAUSE_S = 1.0
+
+log = logging.getLogger("aggregator.store")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,19 +135,25 @@ async def _opened_store(settings: Settings) -> AsyncIterator[Store]:
     if settings.store_url.startswith("memory"):
         yield MemoryStore()
         return
-    server = None
-    url = settings.store_url
-    if not url:
-        server = EmbeddedServer(Path(settings.data_dir), appendfsync=settings.appendfsync)
-        server.start()
-        url = server.url
-    try:
+    async with AsyncExitStack() as stack:
+        url = settings.store_url
+        if not url:
+            server = EmbeddedServer(Path(settings.data_dir), appendfsync=settings.appendfsync)
+            stack.enter_context(server)
+            stack.callback(asyncio.create_task(_keep_alive(server)).cancel)
+            url = server.url
         store = open_store(url)
+        stack.push_async_callback(store.close)
+        await store.check()
+        yield store
+
+
+async def _keep_alive(server: EmbeddedServer) -> None:
+    """Start the embedded server again when it died; requests meanwhile are answered "try again"."""
+    while True:
+        await asyncio.sleep(REVIVE_PAUSE_S)
         try:
-            await store.check()
-            yield store
-        finally:
-            await store.close()
-    finally:
-        if server is not None:
-            server.stop()
+            if server.revive():
+                log.error("the embedded store had ended; it was started again")
+        except AggregatorError as error:
+            log.error("the embedded store cannot be started: %s", error)

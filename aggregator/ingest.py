@@ -209,9 +209,9 @@ class Ingest:
         """The same id with the same text: the stored answer, and newer metadata if it changed."""
         record = snapshot.records.get(known.binding.number)
         if record is not None:
-            fresh = _metadata(record, one.article)
-            if fresh != _metadata(record, None):
-                await self._index.rewrite_record(replace(record, **dict(zip(_METADATA, fresh, strict=True))))
+            fresh = _with_metadata(record, one.article)
+            if _metadata(fresh) != _metadata(record):
+                await self._index.rewrite_record(fresh)
         if one.written and one.number != known.binding.number:
             await self._index.forget_records([one.number])
         return self._step(one, known.binding.outcome, candidates, False, None, record)
@@ -309,15 +309,21 @@ class Ingest:
             step.pending.answer = replace(step.answer, event_id=event, timings_ms=step.answer.timings_ms)
 
 
-_METADATA = ("title", "url", "source", "published_at_ms")
+def _with_metadata(record: Record, article: Article) -> Record:
+    """Title, url, source and date as posted now; what the article does not say stays as it is stored."""
+    return replace(
+        record,
+        title=article.title or record.title,
+        url=article.url or record.url,
+        source=article.source or record.source,
+        published_at_ms=record.published_at_ms
+        if article.published_at_ms is None
+        else article.published_at_ms,
+    )
 
 
-def _metadata(record: Record, article: Article | None) -> tuple[object, ...]:
-    """Title, url, source and date; what the article does not say stays as it is stored."""
-    stored = [getattr(record, name) for name in _METADATA]
-    if article is None:
-        return tuple(stored)
-    return tuple(getattr(article, name) or old for name, old in zip(_METADATA, stored, strict=True))
+def _metadata(record: Record) -> tuple[str, str, str, int | None]:
+    return record.title, record.url, record.source, record.published_at_ms
 
 
 def _record(one: _Pending, first: int) -> Record:

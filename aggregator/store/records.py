@@ -6,6 +6,7 @@ A reader that meets another format byte refuses with a clear error instead of gu
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -14,6 +15,7 @@ from aggregator.domain import NUMBER_RANDOM_BITS, Outcome, Record, Sketch, Strea
 from aggregator.errors import StoreUnavailable
 
 FORMAT = b"\x01"
+T = TypeVar("T")
 
 
 class Binding(msgspec.Struct, frozen=True, array_like=True):
@@ -99,7 +101,7 @@ def encode_record(record: Record) -> bytes:
 @lru_cache(maxsize=4096)  # the originals of many copies, the frames of many templates come again and again
 def decode_record(data: bytes) -> Record:
     """The record written by ``encode_record``. Raises StoreUnavailable when it is damaged or foreign."""
-    row: _Row = _decode(_row, data)
+    row = _decode(_row, data)
     weights = np.frombuffer(row.weights, np.uint8) / 255.0
     return Record(
         number=row.number,
@@ -125,8 +127,7 @@ def encode_binding(binding: Binding) -> bytes:
 
 
 def decode_binding(data: bytes) -> Binding:
-    found: Binding = _decode(_binding, data)
-    return found
+    return _decode(_binding, data)
 
 
 def encode_pointer(id_: str, first: int) -> bytes:
@@ -134,8 +135,7 @@ def encode_pointer(id_: str, first: int) -> bytes:
 
 
 def decode_pointer(data: bytes) -> Pointer:
-    found: Pointer = _decode(_pointer, data)
-    return found
+    return _decode(_pointer, data)
 
 
 def encode_stream_row(kind: str, binding: Binding) -> bytes:
@@ -155,8 +155,8 @@ def encode_stream_row(kind: str, binding: Binding) -> bytes:
 
 def decode_stream_row(data: bytes, record: Record | None) -> StreamItem:
     """A stream entry completed with its record; a record that is gone leaves its fields empty."""
-    row: _StreamRow = _decode(_stream_row, data)
-    known = {}
+    row = _decode(_stream_row, data)
+    known: dict[str, Any] = {}
     if record is not None:
         names = ("title", "url", "source", "lang", "space", "published_at_ms", "fingerprint", "terms")
         known = {name: getattr(record, name) for name in names}
@@ -175,11 +175,11 @@ def decode_stream_row(data: bytes, record: Record | None) -> StreamItem:
 
 
 def stream_number(data: bytes) -> int:
-    row: _StreamRow = _decode(_stream_row, data)
+    row = _decode(_stream_row, data)
     return row.number
 
 
-def _decode(decoder: msgspec.msgpack.Decoder, data: bytes) -> object:  # type: ignore[type-arg]
+def _decode(decoder: msgspec.msgpack.Decoder[T], data: bytes) -> T:
     if data[:1] != FORMAT:
         raise StoreUnavailable(
             f"The store holds a record of format {data[:1].hex() or 'none'}, this version reads "

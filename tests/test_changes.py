@@ -1,0 +1,125 @@
+"""What one insert, update or delete consists of."""
+
+import numpy as np
+
+from aggregator.blocks import PLANS
+from aggregator.changes import Group, Known, Segment, heir_of
+from aggregator.domain import Match, Outcome, Record, Sketch
+from aggregator.store import keys
+from aggregator.store.base import Append, Delete, Equals, Length, Put, StreamAdd
+from aggregator.store.records import Binding, decode_binding, encode_binding
+
+TAG = b"{en.0000.0}"
+SEGMENT = Segment(TAG, PLANS["4x16"], ttl_ms=1000)
+
+
+def record(number: int, id_: str = "") -> Record:
+    """A stored version with three bands."""
+    sketch = Sketch(3, np.array([1, 2, 3], np.uint32))
+    return Record(
+        number,
+        number,
+        id_ or f"a{number}",
+        "en.0000",
+        "en",
+        0x1234,
+        b"h" * 16,
+        False,
+        "",
+        "",
+        "",
+        None,
+        sketch,
+    )
+
+
+def known(number: int, match: Match | None = None) -> Known:
+    """A binding as it was read."""
+    outcome = Outcome("new") if match is None else Outcome("duplicate", match=match)
+    binding = Binding(number, number, b"h" * 16, f"a{number}", outcome)
+    return Known(keys.binding(TAG, keys.id_hash(binding.id)), encode_binding(binding), binding)
+
+
+def match(to: int, canonical: int, rule: str = "overlap") -> Match:
+    """A match between articles named after their numbers."""
+    return Match(f"a{to}", to, f"a{canonical}", canonical, 4, 0.9, rule)  # type: ignore[arg-type]
+
+
+def test_insert_checks_everything_it_believed() -> None:
+    """The segment is open, the id unknown, no bucket has grown; four buckets and the bands are appended to."""
+    seen = [Length(b"k", 16)]
+    transaction = SEGMENT.insert(record(7), Outcome("new"), seen)
+
+    assert Equals(TAG + b"closed", None) in transaction.checks
+    assert Equals(keys.binding(TAG, keys.id_hash("a7")), None) in transaction.checks
+    assert Length(b"k", 16) in transaction.checks
+    assert len([w for w in transaction.writes if isinstance(w, Append)]) == 4 + 3
+    assert len([w for w in transaction.writes if isinstance(w, StreamAdd)]) == 1
+    assert all(w.ttl_ms == 1000 for w in transaction.writes if isinstance(w, Put))
+
+
+def test_exact_copy_adds_no_index_entries() -> None:
+    """Only its binding, its pointer and a row among the copies."""
+    transaction = SEGMENT.insert(record(7), Outcome("duplicate", match=match(1, 1, "exact")), [])
+
+    assert [w.key for w in transaction.writes if isinstance(w, Append)] == [keys.copies(TAG, 1)]
+
+
+def test_duplicate_checks_that_its_match_lives() -> None:
+    """Neither the matched version nor the canonical article may have left."""
+    transaction = SEGMENT.insert(record(7), Outcome("duplicate", match=match(2, 1)), [])
+    checked = {c.key: c for c in transaction.checks if isinstance(c, Equals)}
+
+    assert checked[keys.tombstone(TAG, 1)].value is None
+    assert checked[keys.state(TAG, 2)].value is not None
+    own = SEGMENT.insert(record(7), Outcome("duplicate", match=match(1, 1)), [])
+    assert Equals(keys.state(TAG, 1), None) in own.checks
+
+
+def test_update_replaces_the_version_and_keeps_the_outcome() -> None:
+    """The old number is dead, the binding moves to the new one with the old decision."""
+    before = known(3, match(1, 1))
+    transaction = SEGMENT.update(before, record(9, "a3"), None, [])
+    puts = {w.key: w.value for w in transaction.writes if isinstance(w, Put)}
+
+    assert puts[keys.state(TAG, 3)] == keys.DEAD
+    after = decode_binding(puts[before.key])
+    assert (after.number, after.first, after.outcome) == (9, 3, before.binding.outcome)
+    assert Equals(before.key, before.raw) in transaction.checks
+
+
+def test_delete_of_a_canonical_article() -> None:
+    """The earliest copy inherits the group; every member that was read is checked."""
+    members = (known(2, match(1, 1)), known(5, match(2, 1)), known(4, match(1, 1)))
+    group = Group(1, b"".join(keys.id_hash(m.binding.id) for m in members), members)
+    heir = heir_of(known(1).binding, group)
+    assert heir is members[0]
+
+    transaction = SEGMENT.delete(known(1), group, heir, [])
+    puts = {w.key: w.value for w in transaction.writes if isinstance(w, Put)}
+
+    assert decode_binding(puts[members[0].key]).outcome == Outcome("new")
+    moved = decode_binding(puts[members[2].key]).outcome.match
+    assert moved is not None
+    assert (moved.id, moved.canonical_id, moved.canonical_first) == ("a2", "a2", 2)
+    assert puts[keys.copies(TAG, 2)] == keys.id_hash("a5") + keys.id_hash("a4")
+    assert Delete(keys.copies(TAG, 1)) in transaction.writes
+    assert puts[keys.tombstone(TAG, 1)] == keys.DEAD
+    assert Length(keys.copies(TAG, 1), 48) in transaction.checks
+    assert all(Equals(m.key, m.raw) in transaction.checks for m in members)
+
+
+def test_delete_of_a_lonely_article() -> None:
+    """Nothing to re-point: its binding goes, its number is dead."""
+    gone = known(1)
+    transaction = SEGMENT.delete(gone, None, None, [])
+
+    assert Delete(gone.key) in transaction.writes
+    assert not [w for w in transaction.writes if isinstance(w, Append)]
+
+
+def test_carriers_get_their_entries() -> None:
+    """An exact copy of a text that leaves is entered into the index itself."""
+    transaction = SEGMENT.delete(known(1), None, None, [record(8)])
+
+    assert len([w for w in transaction.writes if isinstance(w, Append)]) == 4 + 3

@@ -61,16 +61,13 @@ def fold(text: str) -> str:
     """``normalise`` without its pass over white space: what the word patterns are run on."""
     if text.isascii():
         return text.translate(_ASCII_FORM).lower()
-    while True:
-        # One round is enough but for a few hundred characters whose folding decomposes.
-        text = unicodedata.normalize("NFKC", _plain_apostrophes(_INVISIBLE_RUN.sub("", text)))
-        text = _plain_apostrophes(text).casefold()
-        if unicodedata.is_normalized("NFKC", text):
-            return text
+    composed = unicodedata.normalize("NFKC", _plain_apostrophes(_INVISIBLE_RUN.sub("", text)))
+    # Composed last: folding decomposes some Greek letters, which then fold no further.
+    return unicodedata.normalize("NFKC", _plain_apostrophes(composed).casefold())
 
 
 def _plain_apostrophes(text: str) -> str:
-    # Six memory scans: str.translate would look up every single character.
+    # A dozen memory scans: str.translate would look up every single character.
     for mark in _APOSTROPHES:
         text = text.replace(mark, "'")
     return text

@@ -54,12 +54,12 @@ class FitSettings:
     pca_articles  the axes are found on at most so many articles, evenly spaced; idf uses all
     """
 
-    terms: int = 20_000
-    min_articles: int = 3
+    terms: int = 30_000
+    min_articles: int = 2
     max_share: float = 0.5
-    components: int = 128
-    centred: bool = False
-    whiten: float = 0.25
+    components: int = 160
+    centred: bool = True
+    whiten: float = 0.0
     hyperplanes: Literal["hashed", "orthogonal"] = "orthogonal"
     pca_articles: int = 50_000
 

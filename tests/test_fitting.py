@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.feature_extraction.text import CountVectorizer
 
 from aggregator.errors import BadInput, ModelError
 from aggregator.features import FeatureModel
-from aggregator.fingerprint import bits_of, hamming_distance
+from aggregator.fingerprint import bits_of, hamming_distance, simhash
 from aggregator.fitting import FitSettings, Fitted, fit, fit_file
 
 _WORD_LISTS = """
@@ -41,13 +42,13 @@ def write_corpus(articles: int, seed: int) -> list[list[str]]:
 
 CORPUS = write_corpus(300, seed=1)
 UNSEEN = [*write_corpus(60, seed=2), ["river"], ["judge", "judge", "unheard"]]
-SMALL = FitSettings(terms=120, min_articles=2, components=70)
+SMALL = FitSettings(terms=120, components=70)
 VARIANTS = {
     "default": SMALL,
-    "centred": FitSettings(terms=120, min_articles=2, components=70, centred=True, whiten=0.0),
-    "paper": FitSettings(terms=120, components=20, centred=True, whiten=0.0, hyperplanes="hashed"),
-    "whitened": FitSettings(terms=120, components=64, centred=True, whiten=1.0),
-    "plain": FitSettings(terms=64, components=10, whiten=0.0, hyperplanes="hashed"),
+    "paper": FitSettings(terms=120, components=70, hyperplanes="hashed"),
+    "few": FitSettings(terms=120, components=20, hyperplanes="hashed"),
+    "whitened": FitSettings(terms=120, components=64, whiten=1.0),
+    "not-centred": FitSettings(terms=64, components=10, centred=False, whiten=0.25, hyperplanes="hashed"),
 }
 
 
@@ -72,8 +73,6 @@ def test_folded_matrix_agrees_with_two_steps(fitted: Fitted) -> None:
 
 def test_folded_matrix_is_the_product_as_stored(fitted: Fitted) -> None:
     """Against scikit-learn's TF-IDF times the stored matrix only the last digits differ."""
-    from sklearn.feature_extraction.text import CountVectorizer
-
     counter = CountVectorizer(analyzer=list, vocabulary=fitted.model.vocabulary)
     x = fitted.tfidf.transform(counter.transform(UNSEEN))
     expected = x @ fitted.model.matrix.astype(np.float64) - fitted.model.offset
@@ -100,7 +99,7 @@ def test_model_of_a_fit(fitted: Fitted) -> None:
 
 def test_centred_sums_are_centred() -> None:
     """Over the corpus of the fit, each of the 64 sums has mean 0."""
-    fitted = fit(CORPUS, "en", VARIANTS["centred"])
+    fitted = fit(CORPUS, "en", SMALL)
     sums = np.array([fitted.model.project(tokens) for tokens in CORPUS])
 
     assert np.abs(sums.mean(axis=0)).max() < 1e-3 * np.abs(sums).max()
@@ -109,7 +108,7 @@ def test_centred_sums_are_centred() -> None:
 def test_orthogonal_hyperplanes_are_orthonormal() -> None:
     """And each lies on the side of the hashed hyperplane it was made from."""
     normals = fit(CORPUS, "en", SMALL).hyperplanes
-    hashed = fit(CORPUS, "en", FitSettings(terms=120, components=70, hyperplanes="hashed")).hyperplanes
+    hashed = fit(CORPUS, "en", VARIANTS["paper"]).hyperplanes
 
     assert np.allclose(normals.T @ normals, np.eye(64))
     assert ((normals * hashed).sum(axis=0) > 0).all()
@@ -121,6 +120,17 @@ def test_same_articles_same_model() -> None:
 
     assert fit(iter(CORPUS), "en", SMALL).model.content_hash == first.content_hash
     assert fit(CORPUS[:-1], "en", SMALL).model.content_hash != first.content_hash
+
+
+def test_hashed_hyperplanes_make_the_simhash_of_the_components() -> None:
+    """The fingerprint is Charikar's, with features named pca:0, pca:1, ... as in the paper."""
+    fitted = fit(CORPUS, "en", VARIANTS["paper"])
+    counter = CountVectorizer(analyzer=list, vocabulary=fitted.model.vocabulary)
+    x = fitted.tfidf.transform(counter.transform(UNSEEN[:5])).toarray()
+    for components, sums in zip((x - fitted.mean) @ fitted.axes.T, fitted.two_steps(UNSEEN[:5]), strict=True):
+        named = {f"pca:{j}": value for j, value in enumerate(components)}
+
+        assert simhash(named) == bits_of(sums)
 
 
 def test_edited_copies_are_nearer_than_others() -> None:
@@ -147,8 +157,8 @@ def test_terms_of_most_articles_are_chosen() -> None:
 
 def test_axes_of_a_sample() -> None:
     """Beyond pca_articles the axes come from evenly spaced articles, idf from all."""
-    sampled = fit(CORPUS, "en", FitSettings(terms=120, min_articles=2, components=64, pca_articles=150))
-    whole = fit(CORPUS, "en", FitSettings(terms=120, min_articles=2, components=64))
+    sampled = fit(CORPUS, "en", FitSettings(terms=120, components=64, pca_articles=150))
+    whole = fit(CORPUS, "en", FitSettings(terms=120, components=64))
 
     assert np.array_equal(sampled.model.idf, whole.model.idf)
     assert sampled.model.content_hash != whole.model.content_hash
@@ -157,7 +167,10 @@ def test_axes_of_a_sample() -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"components": 32}, "64 orthogonal hyperplanes need at least 64 components, not 32"),
+        (
+            {"components": 32, "hyperplanes": "orthogonal"},
+            "64 orthogonal hyperplanes need at least 64 components, not 32",
+        ),
         ({"terms": 10}, "terms must be at least 64, not 10"),
         ({"max_share": 0.0}, "max_share must be above 0"),
         ({"whiten": 2.0}, "whiten must be from 0 to 1"),

@@ -67,7 +67,7 @@ def shingle_hashes(words: Sequence[str], width: int = SHINGLE_WORDS) -> npt.NDAr
     """
     if not words:
         return np.empty(0, np.uint64)
-    hashes = np.fromiter((_word_hash(w) for w in words), np.uint64, len(words))
+    hashes = np.fromiter(map(_word_hash, words), np.uint64, len(words))
     width = min(width, len(words))
     count = len(words) - width + 1
     mixed = np.zeros(count, np.uint64)

@@ -1,0 +1,37 @@
+"""Server processes for tests: the real command on a free port."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+READY_S = 60
+
+
+@asynccontextmanager
+async def serving(*arguments: str, **settings: object) -> AsyncIterator[str]:
+    """``aggregator serve`` with these settings; gives its URL and ends it with SIGTERM."""
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "aggregator",
+        "serve",
+        "--port=0",
+        *options,
+        *arguments,
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "AGGREGATOR_TICK_SECONDS": "0.2"},
+    )
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(READY_S):
+            while b"ready on " not in (line := await process.stdout.readline()):
+                assert line, "the server ended before it was ready"
+        yield line.split(b"ready on ")[1].strip().decode()
+    finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)
+        await process.communicate()

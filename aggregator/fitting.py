@@ -3,8 +3,15 @@
 TF-IDF (scikit-learn's ``CountVectorizer`` and ``TfidfTransformer``) over our own index terms, principal
 axes of it, 64 hyperplanes, all after the TF-IDF folded into the one matrix that serving multiplies with:
 
-    x -> (x - mean) @ axes.T -> * scale -> @ hyperplanes   ==   x @ matrix - mean @ matrix
-    matrix = axes.T * scale @ hyperplanes                       (V, 64), kept as float16
+    x -> centred(x) @ axes.T -> * scale -> @ hyperplanes   ==   x @ matrix - offset      (64,)
+    matrix (V, 64), kept as float16; axes of PCA; scale 1 unless whitened
+
+**Centring.** PCA proper subtracts the corpus mean ("mean": ``offset = mean @ matrix``). That is right for
+articles like those of the corpus. But a headline, or an article of another trade, has little in common
+with the mean: its projection is small, the constant offset decides the bits, and such texts get the bits
+of ``-offset``, all alike. So the default takes away only as much of the mean as an article has of it
+("direction": ``x - (x . m) m`` with m the mean at unit length), which is the same for a typical article
+(``x . m = |mean|``) and nothing for an untypical one. It folds into the matrix; the offset is 0.
 
 ``features.FeatureModel`` is the right-hand side; the left one stays in ``Fitted`` for tests and study.
 The same articles in the same order give the same file, whatever the number of cores (but eigenvectors
@@ -48,7 +55,7 @@ class FitSettings:
     min_articles  a term must occur in so many articles ...
     max_share     ... and in no larger share of them (0..1]
     components    principal axes, >= 64 with orthogonal hyperplanes
-    centred       subtract the corpus mean first (PCA proper); otherwise the axes go through the origin
+    centring      "direction" or "mean" (see above); "none": the axes go through the origin
     whiten        axes are divided by (their variance) ** (whiten / 2): 0 not at all, 1 fully
     hyperplanes   "hashed": the +-1 of the paper; "orthogonal": those made orthonormal (QR)
     pca_articles  the axes are found on at most so many articles, evenly spaced; idf uses all
@@ -57,8 +64,8 @@ class FitSettings:
     terms: int = 30_000
     min_articles: int = 2
     max_share: float = 0.5
-    components: int = 160
-    centred: bool = True
+    components: int = 128
+    centring: Literal["direction", "mean", "none"] = "direction"
     whiten: float = 0.0
     hyperplanes: Literal["hashed", "orthogonal"] = "orthogonal"
     pca_articles: int = 50_000
@@ -75,6 +82,10 @@ class FitSettings:
                 ),
                 (self.components < 1, f"components must be at least 1, not {self.components}"),
                 (not 0 <= self.whiten <= 1, f"whiten must be from 0 to 1, not {self.whiten:g}"),
+                (
+                    self.centring not in ("direction", "mean", "none"),
+                    f"centring must be direction, mean or none, not {self.centring!r}",
+                ),
                 (
                     self.hyperplanes not in ("hashed", "orthogonal"),
                     "hyperplanes must be hashed or orthogonal",
@@ -96,8 +107,8 @@ class Fitted:
     """A model and all that was fitted on the way to it.
 
     axes         (components, V) unit rows, most variance first
-    mean         (V,) subtracted before projecting; zeros when not centred
-    variance     (components,) of the corpus along each axis (about the origin when not centred)
+    mean         (V,) of the corpus; zeros when not centred
+    variance     (components,) of the corpus along each axis, about its mean
     hyperplanes  (components, 64)
     """
 
@@ -113,8 +124,13 @@ class Fitted:
         """(n, 64) sums as scikit-learn computes them, unfolded and unrounded: what serving must agree with."""
         counter = CountVectorizer(analyzer=_as_they_are, vocabulary=self.model.vocabulary)
         x = self.tfidf.transform(counter.transform(token_lists))
-        components = (x @ self.axes.T - self.mean @ self.axes.T) * _scale(self.variance, self.settings.whiten)
-        return np.asarray(components @ self.hyperplanes)
+        if self.settings.centring == "direction":
+            direction = _unit(self.mean)
+            taken_away = np.outer(x @ direction, direction)
+        else:
+            taken_away = self.mean[None, :]
+        components = x @ self.axes.T - taken_away @ self.axes.T
+        return np.asarray((components * _scale(self.variance, self.settings.whiten)) @ self.hyperplanes)
 
 
 def fit(
@@ -145,10 +161,8 @@ def fit(
     with threadpool_limits(1):  # the sums of BLAS depend on its threads; the work is sparse and needs none
         axes, mean, variance = _principal_axes(_evenly_spaced(x, settings.pca_articles), settings)
     normals = _hyperplanes(settings)
-    matrix = ((axes.T * _scale(variance, settings.whiten)) @ normals).astype("<f2")
+    matrix, offset = _fold((axes.T * _scale(variance, settings.whiten)) @ normals, mean, settings)
     described = {**(metadata or {}), "articles": counts.shape[0], "settings": asdict(settings)}
-    # The offset goes with the matrix as stored, so that rounding the matrix moves no text off centre.
-    offset = (mean @ matrix.astype(np.float64)).astype("<f8")
     model = FeatureModel(group, vocabulary, tfidf.idf_.astype("<f4"), matrix, offset, metadata=described)
     return Fitted(model, settings, tfidf, axes, mean, variance, normals)
 
@@ -230,13 +244,30 @@ def _evenly_spaced(x: sparse.csr_matrix, most: int) -> sparse.csr_matrix:
 
 def _principal_axes(x: sparse.csr_matrix, settings: FitSettings) -> tuple[Matrix, Matrix, Matrix]:
     """Axes, mean and variances; Lanczos on the sparse matrix, which is never made dense to be centred."""
-    if settings.centred:
+    if settings.centring != "none":
         pca = PCA(settings.components, svd_solver="arpack", random_state=_RANDOM_STATE).fit(x)
         return pca.components_, np.asarray(pca.mean_).ravel(), pca.explained_variance_
     svd = TruncatedSVD(settings.components, algorithm="arpack", random_state=_RANDOM_STATE).fit(x)
     order = np.argsort(-svd.singular_values_, kind="stable")
     variance = svd.singular_values_[order] ** 2 / x.shape[0]
     return svd.components_[order], np.zeros(x.shape[1]), variance
+
+
+def _fold(
+    matrix: Matrix, mean: Matrix, settings: FitSettings
+) -> tuple[npt.NDArray[np.float16], npt.NDArray[np.float64]]:
+    """The matrix as stored and the offset that goes with it."""
+    if settings.centring == "direction":
+        direction = _unit(mean)
+        matrix = matrix - np.outer(direction, direction @ matrix)
+        mean = np.zeros_like(mean)
+    stored = matrix.astype("<f2")
+    # Of the matrix as stored, so that rounding it moves no text off centre.
+    return stored, (mean @ stored.astype(np.float64)).astype("<f8")
+
+
+def _unit(vector: Matrix) -> Matrix:
+    return np.asarray(vector / np.linalg.norm(vector))
 
 
 def _scale(variance: Matrix, whiten: float) -> Matrix:

@@ -21,16 +21,16 @@ GOLDEN = [
     (
         "en",
         "The river rose overnight and two thousand people left their homes in the valley.",
-        "8b027c4f30a5fb90",
+        "19224d4f40d5d7c2",
     ),
     (
         "en",
         "Senators delayed the vote on the budget after a long night of talks in the capitol.",
-        "5e066598ff2c7e53",
+        "4e4665b0dfac7e59",
     ),
-    ("en", "A court ordered the company to pay back what it had charged its customers.", "7aecdc0e5473db95"),
-    ("zh", "昨夜河水上涨，山谷里的两千名居民离开家园，救援队伍已经抵达现场。", "4a5bbde175187c2e"),
-    ("zh", "当地政府表示，新的铁路将在明年春天通车，沿线企业和居民都将受益。", "41c13d5c911ec708"),
+    ("en", "A court ordered the company to pay back what it had charged its customers.", "78eeec8e5d7bcef4"),
+    ("zh", "昨夜河水上涨，山谷里的两千名居民离开家园，救援队伍已经抵达现场。", "4af9cfa574187c23"),
+    ("zh", "当地政府表示，新的铁路将在明年春天通车，沿线企业和居民都将受益。", "81913d5c911ec71a"),
     ("xx", "Der Fluss stieg in der Nacht, und zweitausend Menschen verließen das Tal.", "01b31853120b8512"),
 ]
 

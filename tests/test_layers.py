@@ -15,11 +15,22 @@ ROOT = Path(__file__).resolve().parents[1]
 LAYERS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
     ("0 values", True, ("aggregator", "aggregator.domain", "aggregator.errors", "aggregator.settings")),
     (
-        "1a stages",
+        "1a letters",
         False,
         (
             "aggregator.text",
-            "aggregator.text.*",
+            "aggregator.text.characters",
+            "aggregator.text.chinese",
+            "aggregator.text.lexicon",
+        ),
+    ),
+    (
+        "1a stages",
+        False,
+        (
+            "aggregator.text.extract",
+            "aggregator.text.language",
+            "aggregator.text.tokens",
             "aggregator.blocks",
             "aggregator.fingerprint",
             "aggregator.overlap",

@@ -1,0 +1,150 @@
+"""How often is a term usual at this time of the week? Counts by hour over the last 7 days.
+
+Two questions are answered from them. ``expected``: how many documents per window hold a term *now*,
+judged by the same hours of the last 7 days (the same weekday counts double) and by its average over all of
+them, whichever is more. ``weight``: how much a term says about a story now, after the bursty features of
+He, Chang & Lim (2007): its idf in the stream times how much more often it is seen than expected. A
+template's words are as frequent as ever and say little; the place where something happens says
+nearly everything, although it may be no rare word.
+
+History is bounded by 7 days plus a window; an hour keeps at most ``MAX_TERMS`` terms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from aggregator.bursts.event import HOUR_MS
+
+DAYS = 7
+DAY_HOURS = 24
+SAME_WEEKDAY = 2.0
+# Pseudo-documents of a window: below about so many a count is chance. From 2 to 5 little changes.
+PRIOR = 3.0
+LEAST_RATIO = 0.5
+MAX_TERMS = 100_000
+
+
+class Background:
+    """Hourly document counts of terms. Hours are numbered since 1970 UTC."""
+
+    def __init__(self, window_ms: int) -> None:
+        self._window_h = window_ms / HOUR_MS
+        self._reach = max(1, math.ceil(self._window_h))
+        self.hours: dict[int, dict[str, int]] = {}
+        self.documents: dict[int, int] = {}
+        self.first_hour: int | None = None
+        self._totals: dict[str, int] = {}
+        self._all = 0
+        self.frozen = 0
+        self._memo: dict[str, float] = {}
+        self._memo_hour = -1
+
+    def add(self, hour: int, terms: Iterable[str]) -> None:
+        """Count one document."""
+        counts = self.hours.get(hour)
+        if counts is None:
+            counts = self._open(hour)
+        totals = self._totals
+        for term in terms:
+            if term in counts:
+                counts[term] += 1
+            elif len(counts) < MAX_TERMS:
+                counts[term] = 1
+            else:
+                continue
+            totals[term] = totals.get(term, 0) + 1
+        self.documents[hour] += 1
+        self._all += 1
+
+    def expected(self, term: str, hour: int) -> float:
+        """Documents per window that usually hold ``term`` at this hour; 0.0 without history."""
+        if hour != self._memo_hour:
+            self._memo, self._memo_hour = {}, hour
+        found = self._memo.get(term)
+        if found is None:
+            total = self._totals.get(term, 0)
+            found = self._memo[term] = (
+                max(self._same(term, hour), self._mean(term, hour, total)) if total else 0.0
+            )
+        return found
+
+    def idf(self, term: str) -> float:
+        """log(2 + documents / (1 + documents with the term)), of the last 7 days; documents as last frozen."""
+        return math.log(2 + self.frozen / (1 + self._totals.get(term, 0)))
+
+    def weight(self, term: str, seen: int, hour: int) -> float:
+        """idf times the ratio of ``seen`` documents in the window to the expected ones, smoothed."""
+        ratio = (seen + PRIOR) / (self.expected(term, hour) + PRIOR)
+        return self.idf(term) * max(ratio, LEAST_RATIO)
+
+    def forget_after(self, hour: int) -> None:
+        """Drop hours later than ``hour``: they were counted under a wrong clock."""
+        for late in [h for h in self.hours if h > hour]:
+            self._drop(late)
+        if self.first_hour is not None and self.first_hour > hour:
+            self.first_hour = None
+        self._memo_hour = -1
+
+    def restore(self, hour: int, counts: dict[str, int], documents: int) -> None:
+        """Put back one saved hour."""
+        self.hours[hour] = counts
+        self.documents[hour] = documents
+        self._all += documents
+        for term, count in counts.items():
+            self._totals[term] = self._totals.get(term, 0) + count
+
+    def freeze(self, hour: int) -> None:
+        """Take the present number of documents as that of all terms, and forget what ``hour`` cannot need.
+
+        Between two calls the weight of a term changes only with its own counts, so it can be remembered.
+        """
+        oldest = hour - DAYS * DAY_HOURS - self._reach
+        for old in [h for h in self.hours if h < oldest]:
+            self._drop(old)
+        self.frozen = self._all
+
+    def _open(self, hour: int) -> dict[str, int]:
+        if self.first_hour is None or hour < self.first_hour:
+            self.first_hour = hour
+        self.documents[hour] = 0
+        return self.hours.setdefault(hour, {})
+
+    def _drop(self, hour: int) -> None:
+        for term, count in self.hours.pop(hour).items():
+            left = self._totals[term] - count
+            if left:
+                self._totals[term] = left
+            else:
+                del self._totals[term]
+        self._all -= self.documents.pop(hour)
+        self._memo_hour = -1
+
+    def _same(self, term: str, hour: int) -> float:
+        """Weighted mean over the last 7 days of the window that ended at this hour."""
+        first = hour if self.first_hour is None else self.first_hour
+        documents = weights = 0.0
+        for day in range(1, DAYS + 1):
+            end = hour - DAY_HOURS * day
+            if end < first:
+                break
+            weight = SAME_WEEKDAY if day == DAYS else 1.0
+            documents += weight * self._within(term, end - self._reach, end)
+            weights += weight
+        return documents / weights * self._window_h / (self._reach + 1) if weights else 0.0
+
+    def _mean(self, term: str, hour: int, total: int) -> float:
+        """Average over what is known before the window; a day at least, or a first hour would set the norm."""
+        start = hour - self._reach + 1
+        before = total - self._within(term, start, hour)
+        known = start - (hour if self.first_hour is None else self.first_hour)
+        return max(0, before) * self._window_h / max(DAY_HOURS, min(DAYS * DAY_HOURS, known))
+
+    def _within(self, term: str, start: int, end: int) -> int:
+        found = 0
+        for hour in range(start, end + 1):
+            counts = self.hours.get(hour)
+            if counts is not None:
+                found += counts.get(term, 0)
+        return found

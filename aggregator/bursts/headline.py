@@ -1,0 +1,23 @@
+"""Desk prefixes of headlines, told by their shape: capitals, perhaps a number, then a dash."""
+
+from __future__ import annotations
+
+import re
+
+# "UPDATE 2-", "WRAPUP 1-", "US STOCKS SNAPSHOT-": at most four words in capitals. No list of words.
+_PREFIX = re.compile(
+    r"^\s*(?:[A-Z][A-Z&/]{1,15}\.?(?: [A-Z][A-Z&/]{1,15}\.?){0,3}(?: {0,2}\d{1,3})?\s?[-–—]\s?)+(?=\S)"
+)
+
+
+def strip_desk_prefix(title: str) -> str:
+    """The headline without its desk prefixes.
+
+    >>> strip_desk_prefix("RPT-UPDATE 2-Bridge closed after storm")
+    'Bridge closed after storm'
+    >>> strip_desk_prefix("NATO-led force leaves")
+    'NATO-led force leaves'
+    """
+    stripped = _PREFIX.sub("", title)
+    # A capital, a digit or a quotation begins a headline; a small letter goes on with a compound word.
+    return title.strip() if stripped[:1].islower() else stripped.strip()

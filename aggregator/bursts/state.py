@@ -1,0 +1,93 @@
+"""The detector's state as bytes: a format byte, then MessagePack. Equal states give equal bytes.
+
+Only what cannot be worked out again is written: the window's recent counts, inverted index and totals
+are rebuilt. Hours of the background make up most of it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from aggregator.bursts.openevent import OpenEvent
+from aggregator.bursts.stories import Member, Story
+
+if TYPE_CHECKING:
+    from aggregator.bursts.detector import BurstDetector
+
+FORMAT = b"\x01"
+MINUTE_MS = 60_000
+
+
+class Saved(msgspec.Struct, array_like=True):
+    """Everything of a detector except its rule."""
+
+    clock_ms: int
+    next_key: int
+    window: list[tuple[int, int]]  # (story, first), in order of time
+    stories: list[Story]
+    changed: list[int]
+    grown: list[str]
+    waiting: list[Member]
+    seeds: list[Member]
+    events: list[OpenEvent]
+    first_hour: int | None
+    frozen: int
+    hours: list[tuple[int, int, dict[str, int]]]
+
+
+_decoder = msgspec.msgpack.Decoder(Saved)
+_encoder = msgspec.msgpack.Encoder()
+
+
+def dump(detector: BurstDetector) -> bytes:
+    """Bytes of the state."""
+    near, background = detector._neighbours, detector.background
+    saved = Saved(
+        clock_ms=detector.clock_ms,
+        next_key=detector.stories.next_key,
+        window=[(m.story, m.first) for m in detector.window],
+        stories=list(detector.stories.open.values()),
+        changed=list(detector.stories.changed),
+        grown=list(detector._grown),
+        waiting=[m for m in near.waiting.values() if m.story < 0] if near else [],
+        seeds=near.seeds if near else [],
+        events=list(detector.open_events.values()),
+        first_hour=background.first_hour,
+        frozen=background.frozen,
+        hours=[(h, background.documents[h], counts) for h, counts in background.hours.items()],
+    )
+    return FORMAT + _encoder.encode(saved)
+
+
+def load(detector: BurstDetector, data: bytes) -> None:
+    """Fill a fresh detector. Raises ValueError when the bytes are damaged or of another format."""
+    if data[:1] != FORMAT:
+        raise ValueError("The saved state of the burst detector has another format; it must be built anew.")
+    try:
+        saved = _decoder.decode(data[1:])
+    except msgspec.MsgspecError as error:
+        raise ValueError(f"The saved state of the burst detector is damaged: {error}.") from None
+    detector.clock_ms = saved.clock_ms
+    detector.stories.minute = saved.clock_ms // MINUTE_MS
+    detector.stories.restore(saved.stories, saved.next_key)
+    detector.stories.changed = dict.fromkeys(saved.changed)
+    detector._grown = dict.fromkeys(saved.grown)
+    detector.open_events = {event.id: event for event in saved.events}
+    waiting = {m.first: m for m in saved.waiting}
+    stories = detector.stories.open
+    detector.window = deque(
+        stories[story].members[first] if story >= 0 else waiting[first] for story, first in saved.window
+    )
+    if detector._neighbours is not None:
+        detector._neighbours.waiting, detector._neighbours.seeds = waiting, saved.seeds
+    for member in detector.window:
+        if member.fires:
+            for term in member.terms:
+                detector._recent[term] = detector._recent.get(term, 0) + 1
+    detector.background.first_hour = saved.first_hour
+    detector.background.frozen = saved.frozen
+    for hour, documents, counts in saved.hours:
+        detector.background.restore(hour, counts, documents)

@@ -1,0 +1,236 @@
+"""Which story does an item belong to? Centroids over the window, never chains of neighbours.
+
+A story is the items of the last window that joined it, and the sums of their term weights. An item's
+similarity to it is the cosine between the item's terms and those sums, both weighted by what each term
+says *now* (``Background.weight``): while a place bursts, headlines that share little else but that place
+are alike; a day later they are not. Stories whose centroids have come together are merged.
+
+An inverted index (term -> stories) finds the stories an item can be similar to at all. Everything here
+is bounded by the window. Dictionaries keep their order of insertion, and no set is iterated, so that
+equal input gives equal bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+# Cosine at which an item joins and at which two stories are one: .3 to .4 and .4 to .55 behave alike.
+LINK = 0.35
+MERGE = 0.45
+# A text that is within 7 bits of a member is similar as a whole: half the cosine will do.
+LINK_RELATED = LINK / 2
+# A story this small has no centroid worth merging by.
+LEAST_TO_MERGE = 4
+LEAST_TO_BE_MERGED = 2
+HEAVIEST = 8
+# A norm is worked out again when its story has changed by a twentieth or after ten minutes; at merges, at once.
+STALE = 0.05
+STALE_MINUTES = 10
+
+Weigh = Callable[[str], float]
+
+
+class Member(msgspec.Struct, array_like=True):
+    """One item in the window. ``terms``: name -> weight as an integer 1..255 (exact sums)."""
+
+    number: int
+    first: int
+    id: str
+    at_ms: int
+    source: str
+    title: str
+    terms: dict[str, int]
+    fires: bool
+    cosine: float
+    story: int
+    fingerprint: int = 0
+
+
+class Story(msgspec.Struct, array_like=True):
+    """Items that belong together. ``members`` by first number, in order of joining; ``firing`` of them count."""
+
+    key: int
+    id: str
+    members: dict[int, Member] = {}
+    sums: dict[str, int] = {}
+    firing: int = 0
+    sightings: int = 0
+    norm: float = 0.0
+    norm_size: int = 0
+    norm_minute: int = -STALE_MINUTES
+    event: str | None = None
+
+
+class Stories:
+    """All open stories."""
+
+    def __init__(self) -> None:
+        self.open: dict[int, Story] = {}
+        self.next_key = 0
+        self.changed: dict[int, None] = {}
+        self.minute = 0
+        self.of_number: dict[int, int] = {}
+        self._with: dict[str, dict[int, None]] = {}
+
+    def begin(self, id_: str) -> Story:
+        """A new, empty story."""
+        story = Story(self.next_key, id_)
+        self.next_key += 1
+        self.open[story.key] = story
+        return story
+
+    def nearest(self, terms: Mapping[str, int], weigh: Weigh) -> tuple[Story | None, float]:
+        """The story with the highest cosine to ``terms`` (the older on a tie), and that cosine."""
+        squares, length = _squares(terms, weigh)
+        dots: dict[int, float] = {}
+        for term, square in squares:
+            for key in self._with.get(term, ()):
+                dots[key] = dots.get(key, 0.0) + square * self.open[key].sums[term]
+        best, nearest = None, 0.0
+        for key in sorted(dots):
+            story = self.open[key]
+            cosine = dots[key] / (length * self._norm(story, weigh, STALE_MINUTES))
+            if cosine > nearest:
+                best, nearest = story, cosine
+        return best, min(1.0, nearest)
+
+    def cosine(self, terms: Mapping[str, int], story: Story, weigh: Weigh) -> float:
+        """Similarity of an item to one story, 0..1."""
+        squares, length = _squares(terms, weigh)
+        dot = sum(square * story.sums.get(term, 0) for term, square in squares)
+        return min(1.0, dot / (length * self._norm(story, weigh, STALE_MINUTES))) if dot else 0.0
+
+    def join(self, story: Story, member: Member) -> None:
+        """Add an item. Its first number must not be in any story."""
+        member.story = story.key
+        story.members[member.first] = member
+        self.of_number[member.first] = story.key
+        if member.number != member.first:
+            self.of_number[member.number] = story.key
+        story.firing += member.fires
+        for term, weight in member.terms.items():
+            self._add(story, term, weight)
+        if len(story.members) >= LEAST_TO_MERGE:
+            self.changed[story.key] = None
+
+    def member(self, first: int) -> Member | None:
+        """The item in the window with this first number."""
+        key = self.of_number.get(first)
+        return self.open[key].members.get(first) if key is not None else None
+
+    def renumber(self, member: Member, number: int) -> None:
+        """A new version of an item goes by a new number as well."""
+        if member.number != member.first:
+            self.of_number.pop(member.number, None)
+        member.number = number
+        if member.story >= 0:
+            self.of_number[number] = member.story
+
+    def leave(self, member: Member) -> Story:
+        """Take an item out; a story without items is no longer open."""
+        story = self.open[member.story]
+        del story.members[member.first]
+        self.of_number.pop(member.first, None)
+        self.of_number.pop(member.number, None)
+        story.firing -= member.fires
+        for term, weight in member.terms.items():
+            left = story.sums[term] - weight
+            if left:
+                story.sums[term] = left
+            else:
+                self._forget(story, term)
+        if not story.members:
+            del self.open[story.key]
+            self.changed.pop(story.key, None)
+        return story
+
+    def merge(self, into: Story, other: Story) -> list[Member]:
+        """Move all items of ``other``; returns them in order of time."""
+        moved = sorted(other.members.values(), key=lambda m: (m.at_ms, m.number))
+        for member in moved:
+            member.story = into.key
+            into.members[member.first] = member
+            self.of_number[member.first] = self.of_number[member.number] = into.key
+        for term, weight in list(other.sums.items()):
+            self._forget(other, term)
+            self._add(into, term, weight)
+        into.sightings += other.sightings
+        into.firing += other.firing
+        into.norm_minute = -STALE_MINUTES
+        del self.open[other.key]
+        self.changed.pop(other.key, None)
+        self.changed[into.key] = None
+        return moved
+
+    def converged(self, story: Story, weigh: Weigh) -> Story | None:
+        """The story nearest to this one, when they are one story by now."""
+        if len(story.members) < LEAST_TO_MERGE:
+            return None
+        own = self._norm(story, weigh)
+        best, nearest = None, MERGE
+        for key, dot in sorted(self._dots(story, weigh).items()):
+            cosine = dot / (own * self._norm(self.open[key], weigh))
+            if cosine >= nearest and (best is None or cosine > nearest):
+                best, nearest = self.open[key], cosine
+        return best
+
+    def medoid(self, story: Story, weigh: Weigh) -> Member:
+        """The item nearest to the centroid (the older on a tie)."""
+        return max(
+            story.members.values(), key=lambda m: (self.cosine(m.terms, story, weigh), -m.at_ms, -m.number)
+        )
+
+    def heaviest(self, story: Story, weigh: Weigh, count: int = HEAVIEST) -> list[str]:
+        """Its most distinctive terms: frequent in it and bursting now."""
+        return sorted(story.sums, key=lambda t: (-story.sums[t] * weigh(t), t))[:count]
+
+    def restore(self, stories: Iterable[Story], next_key: int) -> None:
+        """Put back saved stories."""
+        self.next_key = next_key
+        for story in stories:
+            self.open[story.key] = story
+            for member in story.members.values():
+                self.of_number[member.first] = self.of_number[member.number] = story.key
+            for term in story.sums:
+                self._with.setdefault(term, {})[story.key] = None
+
+    def _dots(self, story: Story, weigh: Weigh) -> dict[int, float]:
+        """Products of this story's heaviest terms with the stories that have them."""
+        dots: dict[int, float] = {}
+        for term in self.heaviest(story, weigh):
+            square = weigh(term) ** 2 * story.sums[term]
+            for key in self._with[term]:
+                if key != story.key and len(self.open[key].members) >= LEAST_TO_BE_MERGED:
+                    dots[key] = dots.get(key, 0.0) + square * self.open[key].sums[term]
+        return dots
+
+    def _norm(self, story: Story, weigh: Weigh, minutes: int = 1) -> float:
+        size = len(story.members)
+        fresh = self.minute - story.norm_minute < minutes
+        if not fresh or abs(size - story.norm_size) >= max(1.0, story.norm_size * STALE):
+            story.norm = math.sqrt(sum((weigh(t) * w) ** 2 for t, w in story.sums.items()))
+            story.norm_size, story.norm_minute = size, self.minute
+        return story.norm
+
+    def _add(self, story: Story, term: str, weight: int) -> None:
+        if term not in story.sums:
+            story.sums[term] = 0
+            self._with.setdefault(term, {})[story.key] = None
+        story.sums[term] += weight
+
+    def _forget(self, story: Story, term: str) -> None:
+        del story.sums[term]
+        keys = self._with[term]
+        del keys[story.key]
+        if not keys:
+            del self._with[term]
+
+
+def _squares(terms: Mapping[str, int], weigh: Weigh) -> tuple[list[tuple[str, float]], float]:
+    """(term, item weight times both bursting weights), and the item's length."""
+    weights = [(term, weigh(term), weight) for term, weight in terms.items()]
+    length = math.sqrt(sum((w * x) ** 2 for _, w, x in weights))
+    return [(term, w * w * x) for term, w, x in weights], length

@@ -422,11 +422,10 @@ def serving(tmp_path: Path, *argv: str) -> Iterator[tuple[subprocess.Popen[str],
         *argv,
     ]
     environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(("AGGREGATOR", "REDIS"))
+        name: value for name, value in os.environ.items() if not name.startswith(("AGGREGATOR_", "REDIS_"))
     }
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env={**environment, "PYTHONPATH": str(ROOT)}, cwd=tmp_path
-    )
+    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [environment.get("PYTHONPATH")])])
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=tmp_path)
     assert process.stdout is not None
     try:
         for line in process.stdout:
@@ -455,7 +454,9 @@ def test_a_server_gives_the_same_verdicts_and_ends_when_told(tmp_path: Path) -> 
         process.send_signal(signal.SIGTERM)
         assert process.wait(10) == 0
 
-    assert [verdict_of(line) for line in here.open()] == [verdict_of(line) for line in there.open()]
+    assert list(map(verdict_of, here.read_text().splitlines())) == list(
+        map(verdict_of, there.read_text().splitlines())
+    )
 
 
 def verdict_of(line: str) -> tuple[Any, ...]:

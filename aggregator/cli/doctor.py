@@ -75,6 +75,7 @@ def _configuration(settings: Settings) -> Iterator[Finding]:
 
 
 def _models(settings: Settings) -> Iterator[Finding]:
+    from aggregator.analyse import Analyser
     from aggregator.models import load_models
 
     where = Path(settings.models_dir) if settings.models_dir else None
@@ -83,13 +84,11 @@ def _models(settings: Settings) -> Iterator[Finding]:
     except AggregatorError as error:
         yield Finding("models", "wrong", str(error), UNUSABLE)
         return
-    for group, model in sorted(models.items()):
+    for model, space in zip(models.values(), Analyser(models).spaces, strict=True):
         terms = len(getattr(model, "vocabulary", ()))
         made = f"{terms} terms" if terms else "hashed terms, for every other language"
         corpus = getattr(model, "metadata", {}).get("corpus")
-        yield Finding(
-            "models", "ok", f"{group}.{model.id}: {made}" + (f", fitted on {corpus}" if corpus else "") + "."
-        )
+        yield Finding("models", "ok", f"{space}: {made}" + (f", fitted on {corpus}" if corpus else "") + ".")
 
 
 def _store(settings: Settings) -> Iterator[Finding]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
+import dataclasses
 import json
 import sys
 from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,6 +20,9 @@ from aggregator.cli import OK
 from aggregator.cli.progress import Counted
 from aggregator.errors import BadInput
 from aggregator.settings import Settings
+
+if TYPE_CHECKING:
+    from aggregator.bursts import BurstRule
 
 
 def fit(args: argparse.Namespace, settings: Settings) -> int:
@@ -42,7 +48,6 @@ def fit(args: argparse.Namespace, settings: Settings) -> int:
 
 def replay(args: argparse.Namespace, settings: Settings) -> int:
     """Dated articles through the burst rule under their own clock; one line per event that fired."""
-    from aggregator.app import burst_rule_of
     from aggregator.replay import replay as run_through
 
     reading.check_readable(args.files)
@@ -52,32 +57,47 @@ def replay(args: argparse.Namespace, settings: Settings) -> int:
         reading.writing(args.out) as write,
     ):
         rows = progress.over(reading.rows(args.files))
-        for event in run_through(rows, burst_rule_of(settings)):
+        for event in run_through(rows, _rule(args, settings)):
             write(msgspec.json.encode(event))
             events += 1
     print(f"{progress.count} articles, {events} events", file=sys.stderr)
     return OK
 
 
-def evaluate(args: argparse.Namespace, settings: Settings) -> int:
+def _rule(args: argparse.Namespace, settings: Settings) -> BurstRule:
+    from aggregator.app import burst_rule_of
+
+    return dataclasses.replace(burst_rule_of(settings), mode=args.mode)
+
+
+def events(args: argparse.Namespace, settings: Settings) -> int:
+    """Score the burst rule on known events."""
+    from aggregator.evaluation import events as protocol
+
+    windows = Path(args.windows) if args.windows else Path(args.file).parent
+    with contextlib.ExitStack() as stack:
+        executor = stack.enter_context(ProcessPoolExecutor(args.processes)) if args.processes > 1 else None
+        report = protocol.evaluate(windows, Path(args.file), _rule(args, settings), executor=executor)
+    print(json.dumps(report.as_json()) if args.json else protocol.table([report]))
+    return OK
+
+
+def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
     """Score the verdicts on labelled articles."""
     from aggregator.analyse import Analyser
-    from aggregator.evaluation import near_duplicates
+    from aggregator.evaluation import near_duplicates as protocol
     from aggregator.models import load_models
 
     reading.check_readable([*args.files, *args.background])
     analyser = Analyser(load_models(Path(settings.models_dir) if settings.models_dir else None))
-    gold = [
-        near_duplicates.Labelled(_article(row), _label(row, at))
-        for at, row in enumerate(_rows(args.files), 1)
-    ]
+    gold = [protocol.Labelled(_article(row), _label(row, at)) for at, row in enumerate(_rows(args.files), 1)]
     background = [_article(row) for row in _rows(args.background)]
-    rows = asyncio.run(near_duplicates.evaluate(gold, analyser, orders=args.orders, background=background))
+    rows = asyncio.run(protocol.evaluate(gold, analyser, orders=args.orders, background=background))
     if args.json:
         print(json.dumps([row.as_json() for row in rows]))
     else:
         print(f"{len(gold)} labelled articles, {len(background)} of background, {args.orders} random orders")
-        print(near_duplicates.table(rows))
+        print(protocol.table(rows))
     return OK
 
 

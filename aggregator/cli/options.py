@@ -125,8 +125,9 @@ def _replay(commands: Any) -> None:
     command.add_argument(
         "--out", metavar="FILE", help="write the event lines here (default: standard output)"
     )
+    _mode(command)
     command.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal")
-    _settings(command, (*BURSTS, "models_dir", "log_level"))
+    _settings(command, (*BURSTS, "log_level"))
 
 
 def _fit(commands: Any) -> None:
@@ -147,10 +148,22 @@ def _fit(commands: Any) -> None:
 
 
 def _evaluate(commands: Any) -> None:
-    command = _command(
-        commands, "evaluate", "score the service on labelled articles", "aggregator.cli.offline:evaluate"
+    command = commands.add_parser(
+        "evaluate",
+        help="score the service on labelled articles or events",
+        description="Score the service by a published protocol.",
+        allow_abbrev=False,
     )
-    command.add_argument("protocol", choices=("near-duplicates",), help="which published protocol")
+    protocols = command.add_subparsers(title="protocols", metavar="PROTOCOL", required=True)
+    _near_duplicates(protocols)
+    _events(protocols)
+
+
+def _near_duplicates(protocols: Any) -> None:
+    command = _command(
+        protocols, "near-duplicates", "articles with a `cluster` each, shown one after another",
+        "aggregator.cli.offline:near_duplicates",
+    )  # fmt: skip
     command.add_argument("files", nargs="+", metavar="FILE", help="articles with a `cluster` each")
     command.add_argument("--orders", metavar="N", type=_positive, default=1, help="random orders (default 1)")
     command.add_argument(
@@ -158,6 +171,25 @@ def _evaluate(commands: Any) -> None:
     )
     command.add_argument("--json", action="store_true", help="one JSON list instead of a table")
     _settings(command, ("models_dir", "log_level"))
+
+
+def _events(protocols: Any) -> None:
+    command = _command(
+        protocols, "events", "known events in recorded streams of headlines", "aggregator.cli.offline:events"
+    )
+    command.add_argument("file", metavar="FILE", help="list of known events, each with its window file")
+    command.add_argument("--windows", metavar="DIR", help="where the windows are (default: beside FILE)")
+    command.add_argument("--processes", metavar="N", type=_positive, default=1, help="windows at a time")
+    command.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    _mode(command)
+    _settings(command, (*BURSTS, "log_level"))
+
+
+def _mode(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--mode", choices=("stories", "neighbours"), default="stories",
+        help="similar means of one story (default), or near by bits as in the paper",
+    )  # fmt: skip
 
 
 def _positive(text: str) -> int:

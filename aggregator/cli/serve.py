@@ -75,9 +75,7 @@ async def serve_here(
     async with open_service(settings) as service:
         service.jobs.start()
         try:
-            await serve(
-                service, settings.host, settings.port, reuse_port=reuse_port, ready=ready, stop=stop
-            )
+            await serve(service, settings.host, settings.port, reuse_port=reuse_port, ready=ready, stop=stop)
         except OSError as error:
             raise address_problem(settings, error) from error
         finally:

@@ -197,6 +197,7 @@ class _Told(msgspec.Struct):
     verdict: str | None = None
     error: schemas.Problem | None = None
     detail: str = ""
+    code: str = ""
 
 
 _told = msgspec.json.Decoder(_Told).decode
@@ -215,13 +216,13 @@ def _reply_of(line: Line, data: bytes) -> Reply:
 def refusal(status: int, answer: bytes, url: str) -> AggregatorError:
     """What a whole request that was refused means for us."""
     try:
-        detail = _told(answer).detail
+        told = _told(answer)
     except msgspec.MsgspecError:
-        detail = ""
-    detail = detail or f"{url} answered with status {status}; is it an aggregator?"
+        told = _Told()
+    detail = told.detail or f"{url} answered with status {status}; is it an aggregator?"
     if status == 413:
         return TooLarge(detail)
-    if status == 404:
+    if told.code in ("not_found", "gone"):
         return NotFound(detail)
     if status >= 500 or status == 429:
         return StoreUnavailable(detail)

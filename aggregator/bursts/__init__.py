@@ -37,6 +37,6 @@ says what it became.
 """
 
 from aggregator.bursts.detector import BurstDetector
-from aggregator.bursts.event import BurstRule, Change, Event, Status
+from aggregator.bursts.event import BurstRule, Change, Event, Kind, Status
 
-__all__ = ["BurstDetector", "BurstRule", "Change", "Event", "Status"]
+__all__ = ["BurstDetector", "BurstRule", "Change", "Event", "Kind", "Status"]

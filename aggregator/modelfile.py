@@ -45,8 +45,12 @@ class _Header(msgspec.Struct):
 def write(path: Path, fields: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     """Write a model file whole or not at all: under another name first, then renamed.
 
-    ``arrays`` may be uint8, float16, float32 or float64. Raises ModelError when the disk refuses.
+    ``arrays`` may be uint8, float16, float32 or float64 (ValueError otherwise). Raises ModelError when
+    the disk refuses.
     """
+    for name, array in arrays.items():
+        if array.dtype.str not in _DTYPES:
+            raise ValueError(f"A model file holds no arrays of type {array.dtype.str}, as {name!r} is.")
     header = _Header(dict(fields), [(name, a.dtype.str, list(a.shape)) for name, a in arrays.items()])
     encoded = msgspec.msgpack.encode(header)
     body = _PREFIX.pack(_MAGIC, FORMAT_VERSION, len(encoded)) + encoded

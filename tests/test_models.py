@@ -2,6 +2,8 @@
 
 import re
 import statistics
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,14 @@ def fingerprint(group: str, text: str) -> int:
 def test_golden_fingerprints(group: str, sentence: str, expected: str) -> None:
     """From text to 64 bits, on every machine."""
     assert to_hex(fingerprint(group, sentence)) == expected
+
+
+def test_serving_never_imports_scikit_learn() -> None:
+    """Its import costs seconds and memory that only a fit needs."""
+    program = "import sys, aggregator.models as m; m.load_models(); print('sklearn' in sys.modules)"
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
+
+    assert answer.stdout.strip() == "False"
 
 
 def test_what_ships() -> None:

@@ -9,13 +9,12 @@ files or models that cannot work · 3 the store or the server is unavailable · 
 from __future__ import annotations
 
 import importlib
-import logging
 import os
 import sys
 from collections.abc import Sequence
 
 from aggregator import errors, settings
-from aggregator.cli import options
+from aggregator.cli import logs, options
 
 OK, SOME_BAD, UNUSABLE, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -25,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = options.parser().parse_args(argv)
     try:
         chosen = settings.load(overrides=options.overrides(args))
-        logging.basicConfig(level=chosen.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+        logs.configure(chosen.log_level)
         module, _, function = args.command_path.partition(":")
         return int(getattr(importlib.import_module(module), function)(args, chosen))
     except errors.AggregatorError as error:

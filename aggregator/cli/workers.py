@@ -19,6 +19,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
+from aggregator.cli import logs
 from aggregator.cli.serve import SHUTDOWN_S, address_problem, run_loop, serve_here, then_announce
 from aggregator.errors import AggregatorError, ConfigurationError
 from aggregator.settings import Settings
@@ -122,9 +123,7 @@ class Supervisor:
 
 def worker(settings: Settings, pipe: Connection) -> None:
     """A worker process: serve until SIGTERM, or until the supervisor is gone."""
-    logging.basicConfig(
-        level=settings.log_level, format="%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"
-    )
+    logs.configure(settings.log_level, with_process=True)
     try:
         code = run_loop(_serve_until_alone(settings, pipe))
     except AggregatorError as error:

@@ -92,10 +92,13 @@ def article(row: dict[str, Any], now: datetime) -> dict[str, Any]:
     return {**body, "published_at": published.isoformat(timespec="seconds")}
 
 
-async def replay(url: str, *, pause_s: float = 0.0, rows: Iterable[dict[str, Any]] | None = None) -> Report:
+async def replay(
+    url: str, *, pause_s: float = 0.0, settle_s: float = 0.0, rows: Iterable[dict[str, Any]] | None = None
+) -> Report:
     """Send ``rows`` (default: all) to the service at ``url``, one after another, and wait for an event.
 
-    Raises StoreUnavailable when the service refuses or cannot be reached.
+    ``pause_s`` lies between two articles, ``settle_s`` between the event's first sight and the report, so
+    that the detector may read the rest. Raises StoreUnavailable when the service refuses or is away.
     """
     now = datetime.now(UTC)
     articles = [article(row, now) for row in (stream() if rows is None else rows)]
@@ -107,6 +110,9 @@ async def replay(url: str, *, pause_s: float = 0.0, rows: Iterable[dict[str, Any
                 answers.append(await _json(session, "POST", "/v1/articles", body))
                 await asyncio.sleep(pause_s)
             events = await _events(session)
+            if events and settle_s:
+                await asyncio.sleep(settle_s)
+                events = await _events(session)
     except (aiohttp.ClientError, TimeoutError) as error:
         raise StoreUnavailable(f"The service at {url} stopped answering ({error}).") from error
     return Report(articles, answers, events)

@@ -93,17 +93,17 @@ def then_announce(settings: Settings) -> Callable[[int], Coroutine[Any, Any, Non
         url = url_of(settings.host, port)
         print(f"aggregator: ready on {url}", flush=True)
         if settings.demo:
-            await show_demo(url, settle_s=settings.tick_seconds + 0.5)
+            await show_demo(url)
 
     return then
 
 
-async def show_demo(url: str, *, settle_s: float) -> None:
+async def show_demo(url: str) -> None:
     """Replay the demonstration and print what came of it; its failure does not end the service."""
     from aggregator import demo
 
     try:
-        report = await demo.replay(url, pause_s=DEMO_PAUSE_S, settle_s=settle_s)
+        report = await demo.replay(url, pause_s=DEMO_PAUSE_S)
     except Exception:
         log.exception("the demonstration failed; the service goes on")
         return

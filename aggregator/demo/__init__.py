@@ -51,7 +51,7 @@ class Report:
                 lines.append(f"    {url}/v1/articles/{found[0]}")
         for event in self.events[:3]:
             lines.append(
-                f"  event: {event['title']} ({event['size']} items, {len(event['sources'])} sources)"
+                f"  event: {event['title']} ({event['size']} items so far, {len(event['sources'])} sources)"
             )
             lines.append(f"    {url}/v1/events/{event['id']}")
         if not self.events:
@@ -92,13 +92,10 @@ def article(row: dict[str, Any], now: datetime) -> dict[str, Any]:
     return {**body, "published_at": published.isoformat(timespec="seconds")}
 
 
-async def replay(
-    url: str, *, pause_s: float = 0.0, settle_s: float = 0.0, rows: Iterable[dict[str, Any]] | None = None
-) -> Report:
-    """Send ``rows`` (default: all) to the service at ``url``, one after another, and wait for an event.
+async def replay(url: str, *, pause_s: float = 0.0, rows: Iterable[dict[str, Any]] | None = None) -> Report:
+    """Send ``rows`` (default: all) to the service at ``url``, ``pause_s`` apart, and wait for an event.
 
-    ``pause_s`` lies between two articles, ``settle_s`` between the event's first sight and the report, so
-    that the detector may read the rest. Raises StoreUnavailable when the service refuses or is away.
+    Raises StoreUnavailable when the service refuses or cannot be reached.
     """
     now = datetime.now(UTC)
     articles = [article(row, now) for row in (stream() if rows is None else rows)]
@@ -110,9 +107,6 @@ async def replay(
                 answers.append(await _json(session, "POST", "/v1/articles", body))
                 await asyncio.sleep(pause_s)
             events = await _events(session)
-            if events and settle_s:
-                await asyncio.sleep(settle_s)
-                events = await _events(session)
     except (aiohttp.ClientError, TimeoutError) as error:
         raise StoreUnavailable(f"The service at {url} stopped answering ({error}).") from error
     return Report(articles, answers, events)

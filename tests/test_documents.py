@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from pathlib import Path
 
 import aggregator
 from aggregator.cli import options
-from aggregator.settings import markdown_table
+from aggregator.app import open_service
+from aggregator.http.decoding import decode_article
+from aggregator.settings import Settings, markdown_table
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -79,3 +82,14 @@ def test_links_between_documents_lead_somewhere() -> None:
         text = (ROOT / name).read_text(encoding="utf-8")
         for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", text):
             assert (ROOT / target).exists(), f"{name} links to {target}"
+
+
+async def test_the_tour_of_the_readme_gets_the_verdicts_that_it_promises() -> None:
+    """Every article that a reader is told to post, in order: the verdict stands in the comment above it."""
+    tour = re.findall(r'# \d\.[^#]*?"verdict": "(\w+)"[^#]*?-d \'(\{.*?\})\'', README, re.DOTALL)
+
+    assert [promised for promised, _ in tour] == ["new", "duplicate", "related"]
+    async with open_service(Settings(store_url="memory")) as service:
+        for promised, body in tour:
+            answer = await service.ingest.submit(decode_article(json.dumps(json.loads(body)).encode()))
+            assert answer.outcome.verdict == promised, answer

@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 
 import aggregator
-from aggregator.cli import options
 from aggregator.app import open_service
+from aggregator.cli import options
 from aggregator.http.decoding import decode_article
 from aggregator.settings import Settings, markdown_table
 

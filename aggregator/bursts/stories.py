@@ -24,7 +24,6 @@ MERGE = 0.45
 LINK_RELATED = LINK / 2
 # A story this small has no centroid worth merging by.
 LEAST_TO_MERGE = 4
-LEAST_TO_BE_MERGED = 2
 HEAVIEST = 8
 # A norm is worked out again when its story has changed by a twentieth or after ten minutes; at merges, at once.
 STALE = 0.05
@@ -166,15 +165,18 @@ class Stories:
         return moved
 
     def converged(self, story: Story, weigh: Weigh) -> Story | None:
-        """The story nearest to this one, when they are one story by now."""
+        """The story nearest to this one, of those that are one with it by now."""
         if len(story.members) < LEAST_TO_MERGE:
             return None
         own = self._norm(story, weigh)
-        best, nearest = None, MERGE
+        best, nearest = None, 0.0
         for key, dot in sorted(self._dots(story, weigh).items()):
-            cosine = dot / (own * self._norm(self.open[key], weigh))
-            if cosine >= nearest and (best is None or cosine > nearest):
-                best, nearest = self.open[key], cosine
+            other = self.open[key]
+            cosine = dot / (own * self._norm(other, weigh))
+            # Items that came before the story's terms burst may stand alone or in twos: they join as items do.
+            least = LINK if len(other.members) < LEAST_TO_MERGE else MERGE
+            if cosine >= least and cosine > nearest:
+                best, nearest = other, cosine
         return best
 
     def medoid(self, story: Story, weigh: Weigh) -> Member:
@@ -203,7 +205,7 @@ class Stories:
         for term in self.heaviest(story, weigh):
             square = weigh(term) ** 2 * story.sums[term]
             for key in self._with[term]:
-                if key != story.key and len(self.open[key].members) >= LEAST_TO_BE_MERGED:
+                if key != story.key:
                     dots[key] = dots.get(key, 0.0) + square * self.open[key].sums[term]
         return dots
 

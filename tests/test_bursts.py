@@ -1,0 +1,522 @@
+"""The burst rule on a clock: boundaries, what counts, time, life of an event, saving."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aggregator.bursts import BurstDetector, BurstRule, Change, Event
+from aggregator.bursts.background import Background
+from aggregator.bursts.headline import strip_desk_prefix
+from aggregator.domain import StreamItem, number_of
+
+HOUR_MS = 3_600_000
+MINUTE_MS = 60_000
+DAY_MS = 24 * HOUR_MS
+START_MS = 20_000 * DAY_MS + 8 * HOUR_MS
+RULE = BurstRule()
+
+
+class Wire:
+    """A stream of our own: each item takes place at a time given in minutes."""
+
+    def __init__(self, rule: BurstRule = RULE) -> None:
+        self.detector = BurstDetector(rule)
+        self.told: list[Change] = []
+        self.count = 0
+
+    def item(self, minute: float, words: str, **wanted: object) -> StreamItem:
+        """An item about ``words``, with two words of its own."""
+        self.count += 1
+        at_ms = START_MS + round(minute * MINUTE_MS)
+        own = f"detail{self.count} angle{self.count}"
+        base = StreamItem(
+            number=number_of(at_ms, self.count),
+            first=number_of(at_ms, self.count),
+            id=f"a{self.count}",
+            verdict="new",
+            arrived_ms=at_ms,
+            title=f"{words} {own}".capitalize(),
+            source="one.example",
+            terms=tuple((w, 1.0) for w in f"{words} {own}".split()),
+        )
+        return replace(base, **wanted)  # type: ignore[arg-type]
+
+    def send(self, minute: float, words: str = "harbour bridge collapse", **wanted: object) -> StreamItem:
+        item = self.item(minute, words, **wanted)
+        self.observe(item)
+        return item
+
+    def observe(self, item: StreamItem) -> None:
+        self.detector.observe(item, item.arrived_ms)
+        self.told += self.detector.changes()
+
+    def tick(self, minute: float) -> None:
+        self.detector.tick(START_MS + round(minute * MINUTE_MS))
+        self.told += self.detector.changes()
+
+    def kinds(self, kind: str) -> list[Event]:
+        return [change.event for change in self.told if change.kind == kind]
+
+    @property
+    def fired(self) -> list[Event]:
+        return self.kinds("fired")
+
+
+def burst(wire: Wire, count: int = 16, start: float = 0.0, step: float = 1.0, **wanted: object) -> None:
+    for i in range(count):
+        wire.send(start + i * step, **wanted)
+
+
+@pytest.mark.parametrize(("items", "fires"), [(15, False), (16, True)])
+def test_more_than_fifteen_items_fire(items: int, fires: bool) -> None:
+    """15 | 16: "more than 15" is 16."""
+    wire = Wire()
+
+    burst(wire, items)
+
+    assert bool(wire.fired) is fires
+
+
+@pytest.mark.parametrize(("last", "fires"), [(240, True), (240 + 1 / 60_000, False)])
+def test_an_item_exactly_four_hours_old_counts(last: float, fires: bool) -> None:
+    """The 16th item comes exactly 4 h after the first, or a millisecond later."""
+    wire = Wire()
+    burst(wire, 15, step=16)
+
+    wire.send(last)
+
+    assert bool(wire.fired) is fires
+
+
+def test_an_event_fires_once_and_says_why() -> None:
+    """No second alert; everything an editor needs to judge it is there."""
+    wire = Wire()
+
+    burst(wire, 40)
+
+    (event,) = wire.fired
+    last = wire.told[-1].event
+    assert event.status == "breaking"
+    assert (event.size, event.peak, last.size, last.peak) == (16, 16, 40, 40)
+    assert event.items == tuple(f"a{i}" for i in range(1, 17))
+    assert last.items[:16] == event.items and len(last.cosines) == 40
+    assert event.detected_at_ms == START_MS + 15 * MINUTE_MS
+    assert (event.first_seen_ms, last.last_seen_ms) == (START_MS, START_MS + 39 * MINUTE_MS)
+    assert event.timeline == ((START_MS, 10), (START_MS + 10 * MINUTE_MS, 6))
+    assert event.rate == 10
+    assert set(event.terms[:3]) == {"harbour", "bridge", "collapse"}
+    assert event.reason.startswith("16 items from 1 source in 0 h 15 min about ")
+    assert event.title.startswith("Harbour bridge collapse")
+    assert last.id == event.id
+
+
+def test_stories_are_kept_apart() -> None:
+    """Two stories at once are two events; strangers join neither."""
+    wire = Wire()
+
+    for i in range(16):
+        wire.send(i, "harbour bridge collapse")
+        wire.send(i + 0.3, "election result capital")
+        wire.send(i + 0.6, f"lonely{i} story{i} here{i}")
+
+    assert len(wire.fired) == 2
+    assert all(event.size == 16 for event in wire.fired)
+
+
+def test_growth_is_by_the_centroid_and_never_by_a_chain() -> None:
+    """Each item shares half its words with the one before, none with the first: no event."""
+    wire = Wire()
+
+    for i in range(60):
+        wire.send(i, f"link{i} link{i + 1}")
+
+    assert wire.fired == []
+
+
+def test_copies_from_one_source_are_sightings_and_from_others_items() -> None:
+    """16 copies of one text by one publisher are no event; by 16 publishers they are."""
+    same, many = Wire(), Wire()
+    for wire in (same, many):
+        first = wire.send(0, source="s0.example")
+        for i in range(1, 16):
+            source = "s0.example" if wire is same else f"s{i}.example"
+            copy = {"verdict": "duplicate", "canonical_first": first.first, "exact": True}
+            wire.send(i, source=source, **copy)
+
+    assert same.fired == []
+    assert [len(event.sources) for event in many.fired] == [16]
+
+
+def test_sightings_are_counted_apart() -> None:
+    """They move the time last seen, not the size."""
+    wire = Wire()
+    burst(wire)
+    first = number_of(START_MS, 1)
+
+    wire.send(30, verdict="duplicate", canonical_first=first)
+
+    event = wire.told[-1].event
+    assert (event.size, event.sightings) == (16, 1)
+    assert event.last_seen_ms == START_MS + 30 * MINUTE_MS
+
+
+def test_an_update_of_an_article_does_not_count_twice() -> None:
+    """A new version has a new number and the old first number."""
+    wire = Wire()
+    burst(wire, 15)
+
+    wire.send(16, first=number_of(START_MS, 1), id="a1")
+
+    assert wire.fired == []
+
+
+def test_enough_sources_are_needed() -> None:
+    """``min_sources`` holds an event back until enough outlets have it."""
+    wire = Wire(BurstRule(min_sources=3))
+    burst(wire, 20)
+    wire.send(21, source="two.example")
+
+    assert wire.fired == []
+    wire.send(22, source="three.example")
+    assert [event.size for event in wire.fired] == [22]
+
+
+@pytest.mark.parametrize(("age_h", "fires"), [(4.0, True), (4.001, False)])
+def test_old_news_joins_but_never_fires(age_h: float, fires: bool) -> None:
+    """Published more than a window before arrival: exactly 4 h still counts."""
+    wire = Wire()
+
+    for i in range(20):
+        at_ms = START_MS + i * MINUTE_MS
+        wire.send(i, published_at_ms=at_ms - round(age_h * HOUR_MS))
+
+    assert bool(wire.fired) is fires
+
+
+def test_early_and_undated_items_count_when_they_arrive() -> None:
+    """A date in the future, or none, changes nothing."""
+    wire = Wire()
+
+    for i in range(16):
+        wire.send(i, published_at_ms=START_MS + 9 * DAY_MS if i % 2 else None)
+
+    assert len(wire.fired) == 1
+
+
+def test_items_slightly_out_of_order_take_their_place() -> None:
+    """Arrival order across spaces is not exact; the window is."""
+    wire = Wire()
+    burst(wire, 15, start=5, step=16)
+
+    wire.send(0)
+
+    assert len(wire.fired) == 1
+    wire.tick(241)
+    assert wire.detector.window[0].at_ms == START_MS + 5 * MINUTE_MS
+
+
+def test_an_item_from_a_window_ago_joins_late() -> None:
+    """It does not rewind time and does not fire."""
+    wire = Wire()
+    burst(wire, 15)
+    wire.tick(230)
+
+    late = wire.item(-60, "harbour bridge collapse")
+    wire.detector.observe(late, late.arrived_ms)
+
+    assert wire.detector.changes() == []
+
+
+def test_a_clock_that_ran_ahead_is_recovered_from() -> None:
+    """A tick far behind the newest item means a wrong clock: forget, go on, and fire as ever."""
+    wire = Wire()
+    wire.send(60 * 24 * 365)
+    wire.tick(0)
+
+    burst(wire, 16, start=1)
+
+    assert len(wire.fired) == 1
+    assert wire.detector.clock_ms == START_MS + 16 * MINUTE_MS
+
+
+def test_a_small_step_back_of_the_clock_changes_nothing() -> None:
+    """Within a window, time simply waits."""
+    wire = Wire()
+    burst(wire, 15)
+
+    wire.tick(-30)
+    wire.send(16)
+
+    assert len(wire.fired) == 1
+
+
+def test_an_event_fades_revives_and_closes_under_one_id() -> None:
+    """breaking -> fading -> breaking -> fading -> closed, one alert."""
+    wire = Wire()
+    burst(wire, 30)
+    wire.tick(256)
+    assert wire.told[-1].event.status == "fading"
+    burst(wire, 30, start=257, step=0.1)
+    wire.tick(261)
+    assert wire.told[-1].event.status == "breaking"
+    wire.tick(257 + 3 + 241)
+
+    assert len(wire.fired) == 1
+    assert [event.id for event in wire.kinds("closed")] == [wire.fired[0].id]
+    assert wire.told[-1].event.status == "closed"
+    assert wire.detector.events == []
+
+
+def test_a_stream_that_stops_for_hours_leaves_nothing_behind() -> None:
+    """After a silence longer than the window every story is forgotten."""
+    wire = Wire()
+    burst(wire, 40)
+
+    wire.tick(40 + 241)
+
+    assert wire.kinds("closed") and not wire.detector.window
+    assert wire.detector.stories.open == {} and wire.detector.stories.of_number == {}
+
+
+def test_a_closed_event_stays_closed() -> None:
+    """The same story later is a new event with an id of its own."""
+    wire = Wire()
+    for i in range(200):
+        wire.send(i / 20 - 20, f"topic{i} place{i}")
+    burst(wire)
+    wire.tick(600)
+    burst(wire, 24, start=601)
+
+    assert len({event.id for event in wire.fired}) == 2
+
+
+def test_converging_stories_become_one_event() -> None:
+    """Two sides of one story, joined by reports that name both: the first event goes on."""
+    wire = Wire()
+    for i in range(20):
+        wire.send(i, "harbour bridge collapse")
+        wire.send(i + 0.5, "ferry passengers rescued")
+    assert len(wire.fired) == 2
+    for i in range(60):
+        wire.send(21 + i / 10, "harbour bridge collapse ferry passengers rescued")
+    wire.tick(30)
+
+    (lost,) = wire.kinds("merged")
+    kept = next(event for event in wire.fired if event.id != lost.id)
+    assert lost.merged_into == kept.id and lost.status == "closed"
+    last = [c.event for c in wire.told if c.event.id == kept.id][-1]
+    assert last.size == 100
+    assert lost.detected_at_ms >= kept.detected_at_ms
+
+
+def test_an_article_taken_down_leaves_its_event() -> None:
+    """Its id and headline go, the count falls, the event stays."""
+    wire = Wire()
+    burst(wire)
+    title = wire.fired[0].title
+    victim = next(m for m in wire.detector.window if m.title == title)
+
+    wire.observe(replace(wire.item(17, "x"), kind="deleted", id=victim.id, first=victim.first))
+
+    event = wire.told[-1].event
+    assert victim.id not in event.items and event.size == 15
+    assert event.title != title
+
+
+def routine_days(wire: Wire, count: int, days: int = 7) -> None:
+    """The same announcement ``count`` times every morning."""
+    for day in range(days):
+        for i in range(count):
+            wire.send((day - days) * 24 * 60 + i, f"fund value per share company{i}")
+        wire.send((day - days) * 24 * 60 + 300, "weather harbour quiet")
+
+
+def test_a_routine_of_every_morning_does_not_alert() -> None:
+    """As many as every day of the last week: no news."""
+    wire = Wire()
+    routine_days(wire, 30)
+    wire.told.clear()
+
+    for i in range(30):
+        wire.send(i, f"fund value per share company{i}")
+
+    assert wire.fired == []
+
+
+def test_a_routine_can_still_surprise_by_volume() -> None:
+    """Many times the usual number alerts, and says what was expected."""
+    wire = Wire()
+    routine_days(wire, 10)
+    wire.told.clear()
+
+    for i in range(80):
+        wire.send(i, f"fund value per share company{i}")
+
+    assert len(wire.fired) == 1
+    assert wire.fired[0].expected > 4
+
+
+def test_sensitivity_is_how_readily_a_routine_alerts() -> None:
+    """Twice as sensitive needs half the excess."""
+    found = {}
+    for sensitivity in (1.0, 2.0):
+        wire = Wire(BurstRule(sensitivity=sensitivity))
+        routine_days(wire, 24)
+        wire.told.clear()
+        for i in range(75):
+            wire.send(i, f"fund value per share company{i}")
+        found[sensitivity] = len(wire.fired)
+
+    assert found == {1.0: 0, 2.0: 1}
+
+
+def test_a_weekly_routine_counts_by_its_weekday() -> None:
+    """What comes every week at this hour is expected more than what came on another day."""
+    same, other = Background(4 * HOUR_MS), Background(4 * HOUR_MS)
+    for background in (same, other):
+        background.add(1, ["start"])
+    for _ in range(10):
+        same.add(1000 - 7 * 24, ["term"])
+        other.add(1000 - 6 * 24, ["term"])
+
+    assert same.expected("term", 1000) > other.expected("term", 1000) > 0
+
+
+def test_history_is_forgotten_after_a_week() -> None:
+    """Memory is bounded by the windows, whatever passes through."""
+    wire = Wire()
+    for day in range(30):
+        burst(wire, 5, start=day * 24 * 60)
+
+    assert len(wire.detector.background.hours) <= 8 * 5
+    assert set(wire.detector.background._totals) >= {"harbour"}
+    assert len(wire.detector.window) == 5
+
+
+def test_ten_times_the_load_of_unrelated_news_does_not_alert() -> None:
+    """Volume alone is no story."""
+    wire = Wire()
+    for i in range(400):
+        wire.send(i / 10, f"topic{i} place{i} person{i}")
+
+    assert wire.fired == []
+
+
+def test_the_literal_rule_counts_neighbours_within_seven_bits() -> None:
+    """16 items within 7 bits of the last one, which share no word at all."""
+    wire = Wire(BurstRule(mode="neighbours"))
+    for i in range(15):
+        wire.send(i, f"word{i}", fingerprint=1 << i % 3)
+    assert wire.fired == []
+    wire.send(20, "far", fingerprint=(1 << 64) - 1)
+    assert wire.fired == []
+
+    wire.send(21, "last", fingerprint=0)
+    wire.send(22, "more", fingerprint=0b1111111)
+    wire.send(23, "far", fingerprint=0b11111111)
+    wire.tick(24)
+
+    (event,) = wire.fired
+    assert (event.size, wire.told[-1].event.size) == (16, 17)
+    wire.tick(600)
+    assert [e.id for e in wire.kinds("closed")] == [event.id]
+
+
+@pytest.mark.parametrize(
+    ("title", "kept"),
+    [
+        ("UPDATE 2-Bridge closed", "Bridge closed"),
+        ("RPT-WRAPUP 1-Bridge closed", "Bridge closed"),
+        ("US STOCKS SNAPSHOT-Shares fall", "Shares fall"),
+        ("HARBOUR NEWS 12 - Bridge closed", "Bridge closed"),
+        ("Bridge-builder honoured", "Bridge-builder honoured"),
+        ("NATO-led force leaves", "NATO-led force leaves"),
+        ("UPDATE 2-", "UPDATE 2-"),
+        ("", ""),
+    ],
+)
+def test_desk_prefixes_are_told_by_their_shape(title: str, kept: str) -> None:
+    """Capitals, perhaps a number, a dash."""
+    assert strip_desk_prefix(title) == kept
+
+
+steps = st.lists(
+    st.tuples(
+        st.integers(0, 90),
+        st.sampled_from(["harbour bridge", "election result", "ferry rescue harbour", "fund value share"]),
+        st.sampled_from(["new", "duplicate", "related", "deleted", "tick"]),
+        st.integers(0, 3),
+    ),
+    max_size=120,
+)
+
+
+def play(detector: BurstDetector, wire: Wire, given_steps: list[tuple[int, str, str, int]]) -> None:
+    minute = 0.0
+    numbers: list[int] = []
+    for gap, words, kind, source in given_steps:
+        minute += gap / 4
+        if kind == "tick":
+            detector.tick(START_MS + round(minute * MINUTE_MS))
+            continue
+        item = wire.item(minute, words, source=f"s{source}")
+        if kind == "deleted" and numbers:
+            item = replace(item, kind="deleted", first=numbers[source % len(numbers)])
+        elif kind in ("duplicate", "related") and numbers:
+            item = replace(item, verdict=kind, matched_number=numbers[-1])
+        numbers.append(item.first)
+        detector.observe(item, item.arrived_ms)
+
+
+@settings(max_examples=40, deadline=None)
+@given(given_steps=steps, cut=st.integers(0, 120), mode=st.sampled_from(["stories", "neighbours"]))
+def test_a_saved_state_goes_on_bit_for_bit(
+    given_steps: list[tuple[int, str, str, int]], cut: int, mode: str
+) -> None:
+    """Saved and loaded anywhere, it tells the same changes and comes to the same bytes."""
+    rule = BurstRule(items=4, mode=mode)  # type: ignore[arg-type]
+    whole, wire = BurstDetector(rule), Wire(rule)
+    play(whole, wire, given_steps[:cut])
+    whole.changes()
+    again = BurstDetector.load(whole.dump(), rule)
+    count = wire.count
+    play(whole, wire, given_steps[cut:])
+    wire.count = count
+    play(again, wire, given_steps[cut:])
+
+    assert again.dump() == whole.dump()
+    assert again.changes() == whole.changes()
+
+
+@settings(max_examples=30, deadline=None)
+@given(given_steps=steps)
+def test_sums_are_those_of_the_members(given_steps: list[tuple[int, str, str, int]]) -> None:
+    """Centroids, counts and the index of terms are always those of the items in the window."""
+    detector = BurstDetector(BurstRule(items=4))
+    play(detector, Wire(), given_steps)
+
+    inverted: dict[str, set[int]] = {}
+    for story in detector.stories.open.values():
+        sums: dict[str, int] = {}
+        for member in story.members.values():
+            for term, weight in member.terms.items():
+                sums[term] = sums.get(term, 0) + weight
+        assert story.sums == sums
+        assert story.firing == sum(m.fires for m in story.members.values())
+        for term in sums:
+            inverted.setdefault(term, set()).add(story.key)
+    assert {t: set(keys) for t, keys in detector.stories._with.items()} == inverted
+    assert sorted(m.first for m in detector.window) == sorted(
+        m.first for s in detector.stories.open.values() for m in s.members.values()
+    )
+
+
+@pytest.mark.parametrize("data", [b"", b"\x01", b"\x02abc", b"\x01\x93\x01\x02\x03"])
+def test_foreign_or_cut_states_are_refused(data: bytes) -> None:
+    """One clear error, not a half-filled detector."""
+    with pytest.raises(ValueError, match="saved state"):
+        BurstDetector.load(data, RULE)

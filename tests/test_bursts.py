@@ -361,17 +361,17 @@ def test_a_routine_can_still_surprise_by_volume() -> None:
 
 
 def test_sensitivity_is_how_readily_a_routine_alerts() -> None:
-    """Twice as sensitive needs half the excess."""
+    """A story needs 4 times its usual number, twice as sensitive 2 times."""
     found = {}
     for sensitivity in (1.0, 2.0):
         wire = Wire(BurstRule(sensitivity=sensitivity))
-        routine_days(wire, 24)
-        wire.told.clear()
-        for i in range(75):
-            wire.send(i, f"fund value per share company{i}")
-        found[sensitivity] = len(wire.fired)
+        for day in range(-7, 1):
+            for i in range(24 if day else 80):
+                wire.send(day * 24 * 60 + i, terms=(("fund", 1.0), ("value", 1.0)))
+        found[sensitivity] = [(event.size, event.expected) for event in wire.fired[1:]]
 
-    assert found == {1.0: 0, 2.0: 1}
+    # Expected: 24 in five hours of every day, so 19.2 in four. The first morning of all fired as well.
+    assert found == {1.0: [(77, 19.2)], 2.0: [(39, 19.2)]}
 
 
 def test_a_weekly_routine_counts_by_its_weekday() -> None:

@@ -255,7 +255,7 @@ class BurstDetector:
 
     def _story_of_copy(self, item: StreamItem) -> Story | None:
         """The story of the text that this one repeats, while it is in the window."""
-        if item.verdict != "duplicate":
+        if item.verdict != "duplicate" or self._neighbours is not None:  # the literal rule counts all
             return None
         return self._story_with(item.canonical_first) or self._story_with(item.matched_number)
 

@@ -24,6 +24,7 @@ MERGE = 0.45
 LINK_RELATED = LINK / 2
 # A story this small has no centroid worth merging by.
 LEAST_TO_MERGE = 4
+LEAST_TO_BE_MERGED = 2
 HEAVIEST = 8
 # A norm is worked out again when its story has changed by a twentieth or after ten minutes; at merges, at once.
 STALE = 0.05
@@ -173,9 +174,7 @@ class Stories:
         for key, dot in sorted(self._dots(story, weigh).items()):
             other = self.open[key]
             cosine = dot / (own * self._norm(other, weigh))
-            # Items that came before the story's terms burst may stand alone or in twos: they join as items do.
-            least = LINK if len(other.members) < LEAST_TO_MERGE else MERGE
-            if cosine >= least and cosine > nearest:
+            if cosine >= MERGE and cosine > nearest:
                 best, nearest = other, cosine
         return best
 
@@ -205,7 +204,7 @@ class Stories:
         for term in self.heaviest(story, weigh):
             square = weigh(term) ** 2 * story.sums[term]
             for key in self._with[term]:
-                if key != story.key:
+                if key != story.key and len(self.open[key].members) >= LEAST_TO_BE_MERGED:
                     dots[key] = dots.get(key, 0.0) + square * self.open[key].sums[term]
         return dots
 

@@ -45,9 +45,8 @@ def replay(rows: Iterable[Row], rule: BurstRule) -> Iterator[dict[str, Any]]:
 def outcomes(rows: Iterable[Row], rule: BurstRule) -> Iterator[tuple[Event, bool]]:
     """(event, whether it is closed) for every event that changed, minute by minute of virtual time."""
     detector = BurstDetector(rule)
-    reader = _Reader(rule)
     minute = 0
-    for item in reader.items(rows, detector):
+    for item in read_items(rows, detector):
         detector.observe(item, item.arrived_ms)
         if item.arrived_ms // MINUTE_MS != minute:
             minute = item.arrived_ms // MINUTE_MS
@@ -55,6 +54,11 @@ def outcomes(rows: Iterable[Row], rule: BurstRule) -> Iterator[tuple[Event, bool
                 yield change.event, change.event.status == "closed"
     for change in detector.changes():
         yield change.event, change.event.status == "closed"
+
+
+def read_items(rows: Iterable[Row], detector: BurstDetector) -> Iterator[StreamItem]:
+    """Rows as the detector sees them; its rule says what a repeat is, its statistics weigh fingerprints."""
+    return _Reader(detector.rule).items(rows, detector)
 
 
 def as_row(event: Event) -> dict[str, Any]:

@@ -158,7 +158,18 @@ def ingest(where: str, options: Sequence[str], file: str) -> None:
 def server() -> Iterator[str]:
     """A fresh service on an embedded store."""
     with tempfile.TemporaryDirectory() as directory:
-        command = [sys.executable, "-m", "aggregator", "serve", "--port", "0", "--data-dir", directory]
+        command = [
+            sys.executable,
+            "-m",
+            "aggregator",
+            "serve",
+            "--port",
+            "0",
+            "--data-dir",
+            directory,
+            "--log-level",
+            "WARNING",
+        ]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
         assert process.stdout is not None
         try:

@@ -1,7 +1,7 @@
 """How often is a term usual at this time of the week? Counts by hour over the last 7 days.
 
 Two questions are answered from them. ``expected``: how many documents per window hold a term *now*,
-judged by the same hours of the last 7 days (the same weekday counts double) and by its average over all of
+judged by the same hours of the last 7 days (the same weekday counts double, and half of it is expected in any case) and by its average over all of
 them, whichever is more. ``weight``: how much a term says about a story now, after the bursty features of
 He, Chang & Lim (2007): its idf in the stream times how much more often it is seen than expected. A
 template's words are as frequent as ever and say little; the place where something happens says
@@ -20,6 +20,8 @@ from aggregator.bursts.event import HOUR_MS
 DAYS = 7
 DAY_HOURS = 24
 SAME_WEEKDAY = 2.0
+# What comes once a week is routine too: half of what there was a week ago is expected in any case.
+WEEK_AGO = 0.5
 # Pseudo-documents of a window: below about so many a count is chance. From 2 to 5 little changes.
 PRIOR = 3.0
 LEAST_RATIO = 0.5
@@ -122,17 +124,20 @@ class Background:
         self._memo_hour = -1
 
     def _same(self, term: str, hour: int) -> float:
-        """Weighted mean over the last 7 days of the window that ended at this hour."""
+        """Of the windows that ended at this hour in the last 7 days: weighted mean, or half of a week ago."""
         first = hour if self.first_hour is None else self.first_hour
-        documents = weights = 0.0
+        documents = weights = week_ago = 0.0
         for day in range(1, DAYS + 1):
             end = hour - DAY_HOURS * day
             if end < first:
                 break
             weight = SAME_WEEKDAY if day == DAYS else 1.0
-            documents += weight * self._within(term, end - self._reach, end)
+            found = self._within(term, end - self._reach, end)
+            documents += weight * found
             weights += weight
-        return documents / weights * self._window_h / (self._reach + 1) if weights else 0.0
+            week_ago = WEEK_AGO * found if day == DAYS else 0.0
+        usual = max(documents / weights, week_ago) if weights else 0.0
+        return usual * self._window_h / (self._reach + 1)
 
     def _mean(self, term: str, hour: int, total: int) -> float:
         """Average over what is known before the window; a day at least, or a first hour would set the norm."""

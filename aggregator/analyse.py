@@ -63,7 +63,7 @@ class Analyser:
             group = "xx"
         model = self._models[group]
         terms = tokens.tokenize(f"{title}\n{text}", lang)
-        words = _worded(title, text, lang)
+        words = worded(title, text, lang)
         if not words:
             raise NoText("The article has no words: give it a `text`, `html` with a main text, or a `title`.")
         return Analysis(
@@ -101,7 +101,7 @@ def sketch_of(words: Sequence[str], lang: str) -> Sketch:
     return overlap.sketch(words, overlap.SHINGLE_CHARACTERS if lang in _UNSPACED else overlap.SHINGLE_WORDS)
 
 
-def _worded(title: str, text: str, lang: str) -> list[str]:
+def worded(title: str, text: str, lang: str) -> list[str]:
     """The words that make an article a copy of another: its text's, and of a short text the title's too.
 
     Wire copy is printed under many headlines, so a long text stands for itself. But a three-line

@@ -5,8 +5,8 @@ Conventions that hold everywhere:
 * a **fingerprint** is an unsigned 64-bit ``int``; on the wire 16 lower-case hex digits,
   most significant bit first;
 * an **article number** is an unsigned 64-bit ``int`` that grows with time:
-  ``arrival time in ms << 22 | 22 random bits`` (see ``number_of``). It names one stored
-  version of one article;
+  ``arrival time in ms << 22``, then 22 bits that keep numbers apart (``numbers.py``). It names
+  one stored version of one article;
 * times are ``int`` milliseconds since 1970-01-01 UTC, suffix ``_ms``;
 * distances are Hamming distances in bits, 0..64; overlaps and similarities are in 0..1.
 """
@@ -25,9 +25,9 @@ Rule = Literal["exact", "hamming", "overlap"]
 NUMBER_RANDOM_BITS = 22
 
 
-def number_of(now_ms: int, random_bits: int) -> int:
-    """The article number for an arrival at ``now_ms``; ``random_bits`` is taken modulo 2**22."""
-    return (now_ms << NUMBER_RANDOM_BITS) | (random_bits & ((1 << NUMBER_RANDOM_BITS) - 1))
+def number_of(now_ms: int, low_bits: int = 0) -> int:
+    """The article number for an arrival at ``now_ms`` with these ``low_bits`` (0 .. 2**22 - 1)."""
+    return (now_ms << NUMBER_RANDOM_BITS) | low_bits
 
 
 def arrival_ms_of(number: int) -> int:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 import numpy as np
 
@@ -128,7 +129,10 @@ class Index:
         return Snapshot(dict(zip(wanted, values, strict=True)))
 
     def candidate_numbers(self, snapshot: Snapshot, probe: Probe, now_ms: int) -> list[int]:
-        """The most promising article numbers, at most ``MAX_CANDIDATES``, best first."""
+        """The nearest article numbers and those sharing most bands, at most ``MAX_CANDIDATES``.
+
+        Equally good ones are ranked by number, so the earlier come first.
+        """
         floor = self._floor(now_ms)
         near, distances = within(
             (snapshot.values[k] for k in probe.buckets), probe.analysis.fingerprint, RADIUS_BITS, floor
@@ -136,13 +140,12 @@ class Index:
         alike, shared = sharing(
             (snapshot.values[k] for k in probe.bands), bands(probe.analysis.sketch), floor
         )
-        if not len(near) and not len(alike):
-            return []
-        numbers = np.concatenate([near, alike])
-        # One shared band is worth two bits: both say "look here", neither decides.
-        score = np.concatenate([distances, RADIUS_BITS + 1 - 2 * shared])
-        order = np.lexsort((numbers, score))
-        return list(dict.fromkeys(numbers[order][: 2 * MAX_CANDIDATES].tolist()))[:MAX_CANDIDATES]
+        by_distance = near[np.lexsort((near, distances))][:MAX_CANDIDATES].tolist()
+        by_bands = alike[np.lexsort((alike, -shared))][:MAX_CANDIDATES].tolist()
+        # Turn and turn about: a crowd of near fingerprints must not hide a copy that only its wording
+        # betrays, nor common wording a near fingerprint.
+        turns = (n for pair in zip_longest(by_distance, by_bands) for n in pair if n is not None)
+        return list(dict.fromkeys(turns))[:MAX_CANDIDATES]
 
     async def fetch(self, snapshot: Snapshot, wanted: Mapping[int, str]) -> None:
         """Add records and states of article numbers (with their spaces) to the snapshot."""
@@ -349,7 +352,7 @@ class Index:
         return keys.tag(space, 0)
 
     def _floor(self, now_ms: int) -> int:
-        return 0 if self.retention_ms is None else number_of(max(0, now_ms - self.retention_ms), 0)
+        return 0 if self.retention_ms is None else number_of(max(0, now_ms - self.retention_ms))
 
     def _binding_keys(self, id_: str) -> list[bytes]:
         hashed = keys.id_hash(id_)

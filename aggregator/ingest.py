@@ -20,21 +20,19 @@ import time
 import zlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from random import getrandbits
 
 from aggregator.changes import Known
 from aggregator.domain import (
-    NUMBER_RANDOM_BITS,
     Analysis,
     Answer,
     Article,
     Match,
     Outcome,
     Record,
-    number_of,
 )
 from aggregator.errors import AggregatorError, Contention
 from aggregator.index import ATTEMPTS, Index, Probe, Snapshot, Stored
+from aggregator.numbers import Numbers
 from aggregator.similarity import rank
 from aggregator.store.base import Transaction
 from aggregator.verdict import Candidate, Policy, decide
@@ -91,6 +89,7 @@ class Ingest:
         self._clock = clock
         self._keep_texts = keep_texts
         self._event_of = event_of
+        self._numbers = Numbers()
         self.decided_again = 0  # commits that lost a race, for metrics
 
     async def submit(self, article: Article, *, dry_run: bool = False) -> Answer:
@@ -241,7 +240,7 @@ class Ingest:
 
     def _number(self, one: _Pending, now_ms: int, first: int | None) -> Record:
         if not one.number:
-            one.number = number_of(now_ms, getrandbits(NUMBER_RANDOM_BITS))
+            one.number = self._numbers.next(now_ms)
         return _record(one, first if first is not None else one.number)
 
     def _step(

@@ -45,6 +45,7 @@ LAYERS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
             "aggregator.analyse",
             "aggregator.bursts",
             "aggregator.bursts.*",
+            "aggregator.numbers",
             "aggregator.similarity",
             "aggregator.verdict",
         ),

@@ -21,7 +21,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from tqdm import tqdm
 
-from aggregator.analyse import _worded
+from aggregator.analyse import worded
 from aggregator.overlap import Overlap, shingle_hashes
 from aggregator.text import tokens
 from aggregator.verdict import Policy, is_copy
@@ -32,11 +32,10 @@ RELATED_COSINE = math.cos(7 / 64 * math.pi)
 
 def main(file: str, verdicts: str) -> None:
     """Compare and print."""
-    rows = [json.loads(line) for line in gzip.open(file, "rt", encoding="utf-8")]
-    exact = brute_force(rows)
-    ours = {
-        v["id"]: v["verdict"] for v in map(json.loads, open(verdicts, encoding="utf-8")) if "verdict" in v
-    }
+    with gzip.open(file, "rt", encoding="utf-8") as lines:
+        exact = brute_force([json.loads(line) for line in lines])
+    with open(verdicts, encoding="utf-8") as lines:
+        ours = {v["id"]: v["verdict"] for v in map(json.loads, lines) if "verdict" in v}
     print(f"{'':12}{'new':>8}{'related':>9}{'duplicate':>11}")
     for name, found in (("service", ours.values()), ("brute force", exact.values())):
         count = Counter(found)
@@ -50,7 +49,7 @@ def brute_force(rows: list[dict]) -> dict[str, str]:
     """Verdict per id by exhaustive comparison with all earlier rows."""
     titles, texts = [r["title"] or "" for r in rows], [r["text"] or "" for r in rows]
     shingles = _shingle_matrix(
-        [shingle_hashes(_worded(a, b, "en")) for a, b in zip(titles, texts, strict=True)]
+        [shingle_hashes(worded(a, b, "en")) for a, b in zip(titles, texts, strict=True)]
     )
     terms = [tokens.tokenize(f"{a}\n{b}", "en") for a, b in zip(titles, texts, strict=True)]
     tfidf = TfidfVectorizer(analyzer=lambda t: t, sublinear_tf=True, dtype=np.float32).fit_transform(terms)

@@ -11,22 +11,17 @@ from collections import deque
 
 import xxhash
 
-from aggregator.bursts import state
+from aggregator.bursts import routine, state
 from aggregator.bursts.background import Background
-from aggregator.bursts.event import HOUR_MS, BurstRule, Change, Event, Kind
+from aggregator.bursts.event import HOUR_MS, BurstRule, Change, Event
+from aggregator.bursts.eventbook import EventBook
 from aggregator.bursts.headline import strip_desk_prefix
+from aggregator.bursts.intake import member_of
 from aggregator.bursts.neighbours import Neighbours
-from aggregator.bursts.openevent import OpenEvent
 from aggregator.bursts.stories import LINK, LINK_RELATED, Member, Stories, Story
 from aggregator.domain import StreamItem
 
 MINUTE_MS = 60_000
-# How many times the usual number a story needs (divided by the rule's sensitivity).
-CLEARLY_MORE = 4.0
-# Expectation of a story: that of its terms, each by the cube of its share of the items, so that the
-# frame that all items have in common decides and not the names that fill it.
-SHARE_POWER = 3
-FULL_WEIGHT = 255
 
 
 class BurstDetector:
@@ -38,12 +33,9 @@ class BurstDetector:
         self.background = Background(rule.window_ms)
         self.stories = Stories()
         self.window: deque[Member] = deque()
-        self.open_events: dict[str, OpenEvent] = {}
+        self.book = EventBook(rule, self.stories, self._weigh)
         self._recent: dict[str, int] = {}
         self._weights: dict[str, float] = {}
-        self._grown: dict[str, None] = {}
-        self._touched: dict[str, None] = {}
-        self._turns: list[tuple[Kind, int, OpenEvent]] = []
         self._neighbours = Neighbours(rule) if rule.mode == "neighbours" else None
 
     # -- what drivers call ---------------------------------------------------------------------
@@ -60,7 +52,7 @@ class BurstDetector:
         if copied is not None and any(m.source == item.source for m in copied.members.values()):
             self._sight(copied, now_ms)
             return
-        member = self._member(item, now_ms)
+        member = member_of(item, now_ms, self.clock_ms, self.rule.window_ms)
         self._count(member)
         self._place(member, item, copied)
 
@@ -72,22 +64,12 @@ class BurstDetector:
 
     def changes(self) -> list[Change]:
         """What happened since the last call, in order; each with the event as it stands now."""
-        turned = [
-            Change(kind, at_ms, event.shown(), self._handed(event)) for kind, at_ms, event in self._turns
-        ]
-        told = {change.event.id for change in turned}
-        grown = [
-            Change("updated", event.last_seen_ms, event.shown(), self._handed(event))
-            for event in (self.open_events[e] for e in self._touched if e in self.open_events)
-            if event.id not in told
-        ]
-        self._turns, self._touched = [], {}
-        return turned + grown
+        return self.book.changes()
 
     @property
     def events(self) -> list[Event]:
         """Open events, in order of detection."""
-        return [event.shown() for event in self.open_events.values()]
+        return self.book.shown()
 
     def dump(self) -> bytes:
         """The whole state; ``load`` continues bit for bit. Call ``changes`` first: they are not part of it."""
@@ -135,7 +117,7 @@ class BurstDetector:
         if member.story >= 0:
             story = self.stories.leave(member)
             if not story.members and story.event is not None:
-                self._close(self.open_events[story.event])
+                self.book.close(story, self.clock_ms)
                 if self._neighbours is not None:
                     self._neighbours.close(story.key)
 
@@ -151,45 +133,9 @@ class BurstDetector:
             for key in sorted(self.stories.changed):
                 self._merge_converged(key)
         self.stories.changed.clear()
-        for event in list(self.open_events.values()):
-            self._age(event)
-        for id_ in self._grown:
-            if id_ in self.open_events:
-                self._describe(self.open_events[id_])
-        self._grown = {}
-
-    def _age(self, event: OpenEvent) -> None:
-        """Breaking or fading, by what is in the window now."""
-        items = self.stories.open[event.story].firing
-        if event.status == "breaking" and items * 2 <= event.peak:
-            event.status = "fading"
-        elif event.status == "fading" and items > self.rule.items and items * 2 > event.peak:
-            event.status = "breaking"
-        else:
-            return
-        self._touched[event.id] = None
+        self.book.keep()
 
     # -- one item ------------------------------------------------------------------------------
-
-    def _member(self, item: StreamItem, now_ms: int) -> Member:
-        """The item as a story sees it: heaviest terms as integers, its place in time, whether it counts."""
-        largest = max((weight for _, weight in item.terms), default=0.0) or 1.0
-        published_ms = item.arrived_ms if item.published_at_ms is None else item.published_at_ms
-        oldest_ms = self.clock_ms - self.rule.window_ms
-        late = item.arrived_ms - published_ms > self.rule.window_ms or now_ms < oldest_ms
-        return Member(
-            number=item.number,
-            first=item.first,
-            id=item.id,
-            at_ms=self.clock_ms if late else now_ms,
-            source=item.source,
-            title=strip_desk_prefix(item.title),
-            terms={t: max(1, round(FULL_WEIGHT * w / largest)) for t, w in item.terms if w > 0},
-            fires=not late,
-            cosine=1.0,
-            story=-1,
-            fingerprint=item.fingerprint,
-        )
 
     def _is_update(self, item: StreamItem) -> bool:
         """A new version of an item in the window takes its place and does not count again."""
@@ -242,7 +188,7 @@ class BurstDetector:
             for neighbour in found:
                 self._join(story, neighbour)
             self._neighbours.seeds.append(member)
-            self._fire(story, 0.0)
+            self.book.fire(story, self.clock_ms, 0.0)
 
     def _begin(self, member: Member) -> Story:
         name = xxhash.xxh3_64_hexdigest(f"{member.first}:{member.id}".encode("utf-8", "surrogatepass"))
@@ -251,7 +197,7 @@ class BurstDetector:
     def _join(self, story: Story, member: Member) -> None:
         self.stories.join(story, member)
         if story.event is not None:
-            self._extend(self.open_events[story.event], story, [member])
+            self.book.extend(story, [member])
 
     def _story_of_copy(self, item: StreamItem) -> Story | None:
         """The story of the text that this one repeats, while it is in the window."""
@@ -271,28 +217,14 @@ class BurstDetector:
 
     def _sight(self, story: Story, now_ms: int) -> None:
         story.sightings += 1
-        if story.event is not None:
-            event = self.open_events[story.event]
-            event.sightings += 1
-            event.last_seen_ms = max(event.last_seen_ms, now_ms)
-            self._touched[event.id] = None
+        self.book.sight(story, now_ms)
 
     def _take_down(self, item: StreamItem) -> None:
-        for event in self.open_events.values():
-            if item.id in event.items:
-                event.remove(item.id)
-                event.title = ""
-                self._grown[event.id] = self._touched[event.id] = None
+        self.book.take_down(item.id)
         for member in [m for m in self.window if m.first == item.first]:
             self.window.remove(member)
             self._leave(member)
-        self._refresh()
-
-    def _refresh(self) -> None:
-        """Choose headlines again at once: a text that was taken down must not be shown a minute longer."""
-        for id_ in self._touched:
-            if id_ in self.open_events:
-                self._describe(self.open_events[id_])
+        self.book.refresh()
 
     # -- stories into events -------------------------------------------------------------------
 
@@ -300,55 +232,11 @@ class BurstDetector:
         """Does it fire? More than the rule's number, of enough sources, clearly more than usual."""
         if story.firing <= self.rule.items:
             return
-        if len({m.source for m in story.members.values() if m.fires}) < self.rule.min_sources:
+        if not routine.has_enough_sources(story, self.rule):
             return
-        expected = self._expected(story)
-        if story.firing * self.rule.sensitivity >= CLEARLY_MORE * expected:
-            self._fire(story, expected)
-
-    def _expected(self, story: Story) -> float:
-        """Items per window that are usual for what this story's items have in common."""
-        hour = self.clock_ms // HOUR_MS
-        weighted = total = 0.0
-        for term, weight in story.sums.items():
-            share = (weight / (FULL_WEIGHT * len(story.members))) ** SHARE_POWER
-            weighted += share * self.background.expected(term, hour)
-            total += share
-        return weighted / total if total else 0.0
-
-    def _fire(self, story: Story, expected: float) -> None:
-        event = OpenEvent(story.id, story.key, self.clock_ms, expected, "", sightings=story.sightings)
-        story.event = event.id
-        self.open_events[event.id] = event
-        joined = sorted(story.members.values(), key=lambda m: (m.at_ms, m.number))
-        self._extend(event, story, joined)
-        self._describe(event)
-        event.reason = self._reason(event, story)
-        self._turns.append(("fired", self.clock_ms, event))
-
-    def _extend(self, event: OpenEvent, story: Story, members: list[Member]) -> None:
-        for member in members:
-            event.add(member)
-        event.peak = max(event.peak, story.firing)
-        self._grown[event.id] = self._touched[event.id] = None
-
-    def _describe(self, event: OpenEvent) -> None:
-        """Headline and terms, from the items in the window; a fading event keeps those of its height."""
-        if event.status == "fading" and event.title:
-            return
-        story = self.stories.open[event.story]
-        event.title = self.stories.medoid(story, self._weigh).title
-        event.terms = self.stories.heaviest(story, self._weigh)
-
-    def _reason(self, event: OpenEvent, story: Story) -> str:
-        minutes = (event.last_seen_ms - event.first_seen_ms) // MINUTE_MS
-        sources = len(event.sources)
-        about = ", ".join(event.terms[:3])
-        return (
-            f"{story.firing} items from {sources} source{'s' * (sources != 1)} in "
-            f"{minutes // 60} h {minutes % 60:02d} min about {about}, where {event.expected:.1f} are usual in "
-            f"{self.rule.window_ms / HOUR_MS:g} h; more than {self.rule.items} make an event."
-        )
+        expected = routine.expected(story, self.background, self.clock_ms // HOUR_MS)
+        if routine.is_clearly_more(story.firing, expected, self.rule):
+            self.book.fire(story, self.clock_ms, expected)
 
     def _merge_converged(self, key: int) -> None:
         """Merge a story with those that have come to it, the nearest first."""
@@ -357,12 +245,12 @@ class BurstDetector:
             if other is None:
                 return
             into, away = self._elder(story, other)
-            lost = self.open_events.pop(away.event) if away.event is not None else None
+            lost = self.book.open.pop(away.event) if away.event is not None else None
             moved = self.stories.merge(into, away)
             if lost is not None:
-                self._take_over(self.open_events[into.event or ""], lost, into)
+                self.book.take_over(into, lost, self.clock_ms)
             elif into.event is not None:
-                self._extend(self.open_events[into.event], into, moved)
+                self.book.extend(into, moved)
             else:
                 self._look(into)
             key = into.key
@@ -371,22 +259,10 @@ class BurstDetector:
         """The story that goes on: the event detected first, else the larger, else the older."""
 
         def rank(story: Story) -> tuple[float, int, int]:
-            detected = self.open_events[story.event].detected_at_ms if story.event else float("inf")
-            return detected, -len(story.members), story.key
+            event = self.book.of(story)
+            return event.detected_at_ms if event else float("inf"), -len(story.members), story.key
 
         return (a, b) if rank(a) < rank(b) else (b, a)
-
-    def _take_over(self, event: OpenEvent, lost: OpenEvent, story: Story) -> None:
-        event.absorb(lost)
-        event.peak = max(event.peak, story.firing)
-        lost.status, lost.merged_into, lost.arrivals = "closed", event.id, []
-        self._turns.append(("merged", self.clock_ms, lost))
-        self._grown[event.id] = self._touched[event.id] = None
-
-    def _close(self, event: OpenEvent) -> None:
-        event.status = "closed"
-        del self.open_events[event.id]
-        self._turns.append(("closed", self.clock_ms, event))
 
     # -- small ---------------------------------------------------------------------------------
 
@@ -398,8 +274,3 @@ class BurstDetector:
             weight = self.background.weight(term, self._recent.get(term, 0), hour)
             self._weights[term] = weight
         return weight
-
-    @staticmethod
-    def _handed(event: OpenEvent) -> tuple[int, ...]:
-        handed, event.arrivals = tuple(event.arrivals), []
-        return handed

@@ -51,10 +51,10 @@ def dump(detector: BurstDetector) -> bytes:
         window=[(m.story, m.first) for m in detector.window],
         stories=list(detector.stories.open.values()),
         changed=list(detector.stories.changed),
-        grown=list(detector._grown),
+        grown=list(detector.book.grown),
         waiting=[m for m in near.waiting.values() if m.story < 0] if near else [],
         seeds=near.seeds if near else [],
-        events=list(detector.open_events.values()),
+        events=list(detector.book.open.values()),
         first_hour=background.first_hour,
         frozen=background.frozen,
         hours=[(h, background.documents[h], counts) for h, counts in background.hours.items()],
@@ -74,8 +74,8 @@ def load(detector: BurstDetector, data: bytes) -> None:
     detector.stories.minute = saved.clock_ms // MINUTE_MS
     detector.stories.restore(saved.stories, saved.next_key)
     detector.stories.changed = dict.fromkeys(saved.changed)
-    detector._grown = dict.fromkeys(saved.grown)
-    detector.open_events = {event.id: event for event in saved.events}
+    detector.book.grown = dict.fromkeys(saved.grown)
+    detector.book.open = {event.id: event for event in saved.events}
     waiting = {m.first: m for m in saved.waiting}
     stories = detector.stories.open
     detector.window = deque(

@@ -1,0 +1,34 @@
+"""An item of the stream as a story sees it: its terms, its place in time, and whether it counts."""
+
+from __future__ import annotations
+
+from aggregator.bursts.headline import strip_desk_prefix
+from aggregator.bursts.stories import Member
+from aggregator.domain import StreamItem
+
+FULL_WEIGHT = 255
+
+
+def member_of(item: StreamItem, now_ms: int, clock_ms: int, window_ms: int) -> Member:
+    """``item``, arrived at ``now_ms`` on a machine that is at ``clock_ms``; it is in no story yet.
+
+    Term weights become integers 1..255, 255 the item's largest, so that sums of them are exact. Published
+    over one window before it arrived, or one window behind the machine: it stands at ``clock_ms`` and never
+    fires.
+    """
+    largest = max((weight for _, weight in item.terms), default=0.0) or 1.0
+    published_ms = item.arrived_ms if item.published_at_ms is None else item.published_at_ms
+    late = item.arrived_ms - published_ms > window_ms or now_ms < clock_ms - window_ms
+    return Member(
+        number=item.number,
+        first=item.first,
+        id=item.id,
+        at_ms=clock_ms if late else now_ms,
+        source=item.source,
+        title=strip_desk_prefix(item.title),
+        terms={t: max(1, round(FULL_WEIGHT * w / largest)) for t, w in item.terms if w > 0},
+        fires=not late,
+        cosine=1.0,
+        story=-1,
+        fingerprint=item.fingerprint,
+    )

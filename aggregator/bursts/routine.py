@@ -1,0 +1,34 @@
+"""How many items of a story are usual at this time of the week, and is what is seen clearly more?"""
+
+from __future__ import annotations
+
+from aggregator.bursts.background import Background
+from aggregator.bursts.event import BurstRule
+from aggregator.bursts.intake import FULL_WEIGHT
+from aggregator.bursts.stories import Story
+
+# How many times the usual number a story needs (divided by the rule's sensitivity).
+CLEARLY_MORE = 4.0
+# Expectation of a story: that of its terms, each by the cube of its share of the items, so that the
+# frame that all items have in common decides and not the names that fill it.
+SHARE_POWER = 3
+
+
+def expected(story: Story, background: Background, hour: int) -> float:
+    """Items per window that are usual for what this story's items have in common."""
+    weighted = total = 0.0
+    for term, weight in story.sums.items():
+        share = (weight / (FULL_WEIGHT * len(story.members))) ** SHARE_POWER
+        weighted += share * background.expected(term, hour)
+        total += share
+    return weighted / total if total else 0.0
+
+
+def is_clearly_more(seen: int, usual: float, rule: BurstRule) -> bool:
+    """Whether ``seen`` items are no routine. Example: 16 items, 4.0 usual, sensitivity 1: they are not."""
+    return seen * rule.sensitivity >= CLEARLY_MORE * usual
+
+
+def has_enough_sources(story: Story, rule: BurstRule) -> bool:
+    """Whether the items that count come from the number of sources that the rule asks for."""
+    return len({m.source for m in story.members.values() if m.fires}) >= rule.min_sources

@@ -25,6 +25,12 @@ _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 # "Headline | The Paper", "Headline - The Paper": what follows the last such separator, if it is short.
 _SITE_NAME = re.compile(r"\s(?:[|\u2013\u2014\u00b7\u00bb-]|::)\s[^|\u2013\u2014\u00b7\u00bb]{1,40}$")
 
+# Elements whose text is never an article: what a page without one is left with.
+_FURNITURE = (
+    "descendant-or-self::*[self::nav or self::menu or self::footer or self::button or self::select or self::label"
+    " or self::noscript or self::header[not(ancestor::article or ancestor::main)] or @role='navigation']//text()"
+)
+
 _TITLE_TAGS = (
     ".//meta[@property='og:title']",
     ".//meta[@name='og:title']",
@@ -83,15 +89,16 @@ def _extract(trafilatura: Any, document: str) -> Extracted | None:
     title = _title(tree)
     found = trafilatura.bare_extraction(tree, fast=True, include_comments=False, with_metadata=False)
     text = (found.text or "").strip() if found is not None else ""
-    if not _LETTER_OR_DIGIT.search(text) or _only_links(tree, text):
+    if not _LETTER_OR_DIGIT.search(text) or _only_furniture(tree, text):
         return None
     return Extracted(title, text)
 
 
-def _only_links(tree: Any, text: str) -> bool:
-    """Whether each line is the text of a link: a menu or an index page, not an article."""
-    links = {_line(link.text_content()) for link in tree.iterfind(".//a[@href]")}
-    return bool(links) and all(_line(line.removeprefix("- ")) in links for line in text.splitlines())
+def _only_furniture(tree: Any, text: str) -> bool:
+    """Whether each line is the text of a link or of a menu: an index page or an empty one, not an article."""
+    furniture = {_line(link.text_content()) for link in tree.iterfind(".//a[@href]")}
+    furniture.update(_line(piece) for piece in tree.xpath(_FURNITURE))
+    return all(_line(line.removeprefix("- ")) in furniture for line in text.splitlines())
 
 
 @cache

@@ -82,6 +82,7 @@ def test_titles(head: str, body: str, expected: str):
         _page(BODY + "<div>" * 10_000),
         _page("<div>" * 150 + BODY),
         SENTENCE,
+        _page(f"<nav>Home</nav><article><header><p>{SENTENCE}</p></header></article>"),
     ],
     ids=[
         "fragment",
@@ -94,6 +95,7 @@ def test_titles(head: str, body: str, expected: str):
         "deep-after",
         "deep",
         "plain",
+        "in-a-header",
     ],
 )
 def test_broken_markup_still_gives_its_text(html: str):
@@ -110,6 +112,11 @@ def test_broken_markup_still_gives_its_text(html: str):
         _page("<script>render('" + SENTENCE + "')</script>"),
         _page("<nav><a href='/'>Front page</a><a href='/s'>Sport</a></nav>"),
         _page("".join(f"<li><a href='/{n}'>Story {n}</a></li>" for n in range(50))),
+        "<nav>Home</nav>",
+        _page("<nav>Home | Sport | News</nav><main></main><footer>Imprint</footer>"),
+        _page("<header>The Paper</header><div role='navigation'>Home News</div><button>Menu</button>"),
+        _page("<nav>Home</nav><a href='/more'>More</a>", "<title>The Paper</title>"),
+        _page("<noscript>Please enable JavaScript to read on.</noscript>"),
         _page("<p>*** --- ***</p>"),
         _page("<div>" * 20_000 + BODY),
         "<b><i>" * 50_000 + BODY,
@@ -119,7 +126,8 @@ def test_broken_markup_still_gives_its_text(html: str):
         "<![CDATA[" + SENTENCE,
     ],
     ids=[
-        "empty", "blank", "no-body", "script", "menu", "index", "ornament", "nested", "unclosed",
+        "empty", "blank", "no-body", "script", "menu", "index", "nav", "nav-footer", "header-role",
+        "nav-link", "noscript", "ornament", "nested", "unclosed",
         "angles", "ampersands", "comment", "cdata",
     ],
 )  # fmt: skip

@@ -153,8 +153,10 @@ class Ingest:
         await self._examine(snapshot, pending, probes, now_ms)
         steps = []
         for one, probe in zip(pending, probes, strict=True):
-            step = await self._decide(one, probe, snapshot, now_ms)
-            if not dry_run and step.transaction is not None:
+            step = await self._decide(one, probe, snapshot, now_ms, dry_run)
+            if dry_run:
+                step.answer = replace(step.answer, stored=False)
+            elif step.transaction is not None:
                 snapshot.apply(step.transaction.writes)
                 if step.record is not None:
                     snapshot.records[step.record.number] = step.record
@@ -182,7 +184,9 @@ class Ingest:
                 wanted.setdefault(known.binding.number, probe.analysis.space)
         await self._index.fetch(snapshot, wanted)
 
-    async def _decide(self, one: _Pending, probe: Probe, snapshot: Snapshot, now_ms: int) -> _Step:
+    async def _decide(
+        self, one: _Pending, probe: Probe, snapshot: Snapshot, now_ms: int, dry_run: bool
+    ) -> _Step:
         if not snapshot.changed.isdisjoint(probe.keys):  # an earlier article of this batch is near
             one.numbers = self._index.candidate_numbers(snapshot, probe, now_ms)
         candidates = self._index.candidates(snapshot, probe, one.numbers)
@@ -190,7 +194,7 @@ class Ingest:
         if known is None:
             return self._insert(one, probe, snapshot, candidates, now_ms)
         if known.binding.text_hash == one.analysis.text_hash:
-            return await self._repeat(one, known, snapshot, candidates)
+            return await self._repeat(one, known, snapshot, candidates, dry_run)
         return await self._update(one, known, probe, snapshot, candidates, now_ms)
 
     def _insert(
@@ -203,11 +207,11 @@ class Ingest:
         return self._step(one, outcome, candidates, True, transaction, record)
 
     async def _repeat(
-        self, one: _Pending, known: Known, snapshot: Snapshot, candidates: list[Candidate]
+        self, one: _Pending, known: Known, snapshot: Snapshot, candidates: list[Candidate], dry_run: bool
     ) -> _Step:
         """The same id with the same text: the stored answer, and newer metadata if it changed."""
         record = snapshot.records.get(known.binding.number)
-        if record is not None:
+        if record is not None and not dry_run:
             fresh = _with_metadata(record, one.article)
             if _metadata(fresh) != _metadata(record):
                 await self._index.rewrite_record(fresh)

@@ -97,6 +97,22 @@ async def test_dry_run_stores_nothing(newsroom: Core) -> None:
     assert (await newsroom.ingest.submit(article)).outcome.verdict == "new"
 
 
+async def test_dry_run_says_that_nothing_was_stored(newsroom: Core) -> None:
+    """A new article and an update alike: 201 would tell the crawler that it was taken in."""
+    assert not (await newsroom.ingest.submit(Article(id="a", text=story(1)), dry_run=True)).stored
+    await newsroom.post("a", story(1))
+    assert not (await newsroom.ingest.submit(Article(id="a", text=story(2)), dry_run=True)).stored
+
+
+async def test_dry_run_leaves_the_metadata_alone(newsroom: Core) -> None:
+    """Asking about a known id under another title does not rename what is stored."""
+    await newsroom.ingest.submit(Article(id="a", title="As stored", text=story(1)))
+
+    await newsroom.ingest.submit(Article(id="a", title="As asked", text=story(1)), dry_run=True)
+
+    assert (await newsroom.index.get("a")).record.title == "As stored"
+
+
 async def test_batch_equals_one_by_one() -> None:
     """A batch gives the verdicts of posting its lines in order, repeats and errors included."""
     articles = [

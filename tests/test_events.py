@@ -10,7 +10,8 @@ import pytest
 from aggregator.bursts import BurstRule, Event
 from aggregator.domain import StreamItem, number_of
 from aggregator.errors import NotFound, StoreUnavailable
-from aggregator.events import CHANGES, POSITION, STATE, Events
+from aggregator.eventlog import CHANGES
+from aggregator.events import POSITION, STATE, Events
 from aggregator.store.base import Put, Store, Transaction
 from aggregator.store.memory import MemoryStore
 from aggregator.store.redis import open_store

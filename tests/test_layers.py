@@ -56,6 +56,7 @@ LAYERS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
         True,
         (
             "aggregator.analysis_pool",
+            "aggregator.eventlog",
             "aggregator.events",
             "aggregator.explain",
             "aggregator.ingest",

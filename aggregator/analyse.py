@@ -26,7 +26,7 @@ TITLED_WORDS = 80
 MAX_TERMS = 24
 MAX_FIGURES = 48
 # Bump when anything below changes what is stored of the same article.
-RECIPE = "analyse-1"
+RECIPE = "analyse-2"
 _LANGUAGE_SAMPLE = 600
 _UNSPACED = frozenset({"zh", "ja", "th", "lo", "km", "my"})
 
@@ -62,10 +62,11 @@ class Analyser:
         if group not in self._models:
             group = "xx"
         model = self._models[group]
-        terms = tokens.tokenize(f"{title}\n{text}", lang)
         words = worded(title, text, lang)
         if not words:
             raise NoText("The article has no words: give it a `text`, `html` with a main text, or a `title`.")
+        # "Hello" is all stop words: without terms every such text would get the one fingerprint 0.
+        terms = tokens.tokenize(f"{title}\n{text}", lang) or words
         return Analysis(
             lang=lang,
             space=self._spaces[group],

@@ -42,6 +42,18 @@ def test_no_words_is_an_error(article: Article) -> None:
         ANALYSER.analyse(article)
 
 
+@pytest.mark.parametrize("lang", ["en", "fr"])
+def test_texts_of_stop_words_alone_are_not_all_alike(lang: str) -> None:
+    """Without an index term the words themselves stand for the text: not one fingerprint 0 for all of them."""
+    found = [
+        ANALYSER.analyse(Article(id="a", text=text, lang=lang))
+        for text in ("hello", "are you", "not us", "x")
+    ]
+
+    assert all(one.terms for one in found)
+    assert min((a.fingerprint ^ b.fingerprint).bit_count() for a in found for b in found if a is not b) > 7
+
+
 def test_headlines_count_for_short_texts_only() -> None:
     """One notice under two company names is two notices; one wire story under two headlines is one."""
     notice = "Quarterly dividend 25 cents against 25 cents. Payable on April 20."

@@ -69,7 +69,11 @@ def convert(values: Mapping[str, str], kind: type[T]) -> T:
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise _refusal(error, "query parameter") from None
+        refused = _refusal(error, "query parameter")
+        choices = _choices(kind, refused.field) if "enum value" in str(error) else []
+        if choices:
+            refused = BadInput(f"{refused.field}: expected one of {', '.join(choices)}.", field=refused.field)
+        raise refused from None
 
 
 def to_article(body: ArticleIn, *, stored: bool = True) -> Article:
@@ -149,6 +153,17 @@ def _refusal(error: msgspec.ValidationError, what: str = "field") -> BadInput:
         return BadInput(f"{field}: this {what} is required.", field=field)
     field = _shown(where) or "body"
     return BadInput(f"{field}: {_plain(reason)}.", field=field)
+
+
+def _choices(kind: type, name: str | None) -> list[str]:
+    """The values that a field of choices may have; empty for any other field."""
+    described = msgspec.inspect.type_info(kind)
+    fields = described.fields if isinstance(described, msgspec.inspect.StructType) else ()
+    for type_ in (field.type for field in fields if field.encode_name == name):
+        for one in type_.types if isinstance(type_, msgspec.inspect.UnionType) else (type_,):
+            if isinstance(one, msgspec.inspect.LiteralType):
+                return [str(value) for value in one.values]
+    return []
 
 
 def _plain(reason: str) -> str:

@@ -36,3 +36,11 @@ async def test_unknown_event_is_404(client):
     response = await client.get("/v1/events/none")
 
     assert response.status == 404
+
+
+async def test_unknown_status_names_those_there_are(client):
+    """A misspelt status is refused with the list of what may stand there."""
+    response = await client.get("/v1/events?status=hot")
+
+    assert response.status == 400
+    assert (await response.json())["detail"] == "status: expected one of breaking, closed, emerging, fading."

@@ -234,7 +234,7 @@ def test_an_embedded_store_remembers_between_commands(
     assert "so they are copies" in said
     assert "shared wording: containment" in said
     assert run("explain", *store, ORIGINAL["id"], "demo-unknown") == 1
-    assert "demo-unknown" in capsys.readouterr().err
+    assert "under the id 'demo-unknown', and there is no file of that name." in capsys.readouterr().err
 
 
 def test_explain_takes_files_and_prints_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -246,7 +246,9 @@ def test_explain_takes_files_and_prints_json(tmp_path: Path, capsys: pytest.Capt
     binary.write_bytes(b"\xff\xfe\x00")
 
     assert run("explain", "--store", "memory", "--json", str(one), str(two)) == 0
-    assert json.loads(capsys.readouterr().out)["is_copy"] is False
+    said = json.loads(capsys.readouterr().out)
+    assert said["is_copy"] is False
+    assert (said["a"]["label"], said["b"]["label"]) == (str(one), str(two))
     assert run("explain", "--store", "memory", str(one), str(empty)) == 2
     assert "is empty" in capsys.readouterr().err
     assert run("explain", "--store", "memory", str(one), str(binary)) == 2

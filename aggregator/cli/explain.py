@@ -15,7 +15,7 @@ from aggregator.cli import OK
 from aggregator.cli.ingest import check_where
 from aggregator.cli.serve import run_loop, url_of
 from aggregator.cli.targets import Server, patiently, refusal
-from aggregator.errors import BadInput
+from aggregator.errors import BadInput, NotFound
 from aggregator.http import schemas, views
 from aggregator.http.decoding import to_article
 from aggregator.settings import Settings
@@ -28,7 +28,13 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     check_where(args)
     sides = (_side(args.first), _side(args.second))
     compare = _by_server if args.store is None else _by_store
-    found = run_loop(compare(args, settings, *sides))
+    try:
+        found = run_loop(compare(args, settings, *sides))
+    except NotFound as error:
+        raise NotFound(f"{str(error).rstrip('.')}, and there is no file of that name.") from None
+    for side, given, name in zip(("a", "b"), sides, (args.first, args.second), strict=True):
+        if not isinstance(given, str):
+            found[side]["label"] = name
     print(json.dumps(found, ensure_ascii=False) if args.json else as_text(found))
     return OK
 

@@ -140,7 +140,7 @@ def known_events(path: Path) -> list[Known]:
         listed = json.loads(path.read_text(encoding="utf-8"))
         return [_known(entry) for entry in listed]
     except (OSError, ValueError, KeyError, TypeError, re.error) as error:
-        raise BadInput(f"{path}: not a list of known events ({error!r}).") from None
+        raise BadInput(f"{path}: not a list of known events ({type(error).__name__}: {error}).") from None
 
 
 def evaluate(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -25,11 +26,9 @@ _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 # "Headline | The Paper", "Headline - The Paper": what follows the last such separator, if it is short.
 _SITE_NAME = re.compile(r"\s(?:[|\u2013\u2014\u00b7\u00bb-]|::)\s[^|\u2013\u2014\u00b7\u00bb]{1,40}$")
 
-# Elements whose text is never an article: what a page without one is left with.
-_FURNITURE = (
-    "descendant-or-self::*[self::nav or self::menu or self::footer or self::button or self::select or self::label"
-    " or self::noscript or self::header[not(ancestor::article or ancestor::main)] or @role='navigation']//text()"
-)
+# Elements whose text is never an article's: what a page without one is left with.
+_FURNITURE = ("nav", "menu", "footer", "header", "button", "select", "label", "noscript")
+_CONTENT = ("article", "main")
 
 _TITLE_TAGS = (
     ".//meta[@property='og:title']",
@@ -97,16 +96,33 @@ def _extract(trafilatura: Any, document: str) -> Extracted | None:
 def _only_furniture(tree: Any, text: str) -> bool:
     """Whether each line is the text of a link or of a menu: an index page or an empty one, not an article."""
     furniture = {_line(link.text_content()) for link in tree.iterfind(".//a[@href]")}
-    furniture.update(_line(piece) for piece in tree.xpath(_FURNITURE))
+    furniture.update(_line(piece) for piece in _furniture(tree))
     return all(_line(line.removeprefix("- ")) in furniture for line in text.splitlines())
+
+
+def _furniture(tree: Any) -> Iterator[str]:
+    """The text of menus, footers and headers outside an article. One walk: nesting must not cost more."""
+    from lxml import etree  # type: ignore[import-untyped]  # comes with trafilatura, as late as it
+
+    outermost = None
+    articles = 0  # how many the walk is in: a header there holds headline and lead
+    for event, element in etree.iterwalk(tree, events=("start", "end"), tag=_FURNITURE + _CONTENT):
+        if element.tag in _CONTENT:
+            articles += 1 if event == "start" else -1
+        elif event == "end":
+            outermost = None if element is outermost else outermost
+        elif outermost is None and not (articles and element.tag == "header"):
+            outermost = element
+            yield from element.itertext()
 
 
 @cache
 def _trafilatura() -> Any:
     """Imported when the first page comes (0.2 s): most crawlers send text. It logs each odd page; we answer."""
+    for noisy in ("trafilatura", "htmldate"):  # before the import, which logs as well
+        logging.getLogger(noisy).setLevel(logging.CRITICAL + 1)
     import trafilatura
 
-    logging.getLogger("trafilatura").setLevel(logging.CRITICAL + 1)
     return trafilatura
 
 

@@ -114,7 +114,7 @@ def test_broken_markup_still_gives_its_text(html: str):
         _page("".join(f"<li><a href='/{n}'>Story {n}</a></li>" for n in range(50))),
         "<nav>Home</nav>",
         _page("<nav>Home | Sport | News</nav><main></main><footer>Imprint</footer>"),
-        _page("<header>The Paper</header><div role='navigation'>Home News</div><button>Menu</button>"),
+        _page("<header>The Paper</header><article><nav>Home News</nav><button>Menu</button></article>"),
         _page("<nav>Home</nav><a href='/more'>More</a>", "<title>The Paper</title>"),
         _page("<noscript>Please enable JavaScript to read on.</noscript>"),
         _page("<p>*** --- ***</p>"),
@@ -126,7 +126,7 @@ def test_broken_markup_still_gives_its_text(html: str):
         "<![CDATA[" + SENTENCE,
     ],
     ids=[
-        "empty", "blank", "no-body", "script", "menu", "index", "nav", "nav-footer", "header-role",
+        "empty", "blank", "no-body", "script", "menu", "index", "nav", "nav-footer", "header-button",
         "nav-link", "noscript", "ornament", "nested", "unclosed",
         "angles", "ampersands", "comment", "cdata",
     ],
@@ -137,6 +137,12 @@ def test_no_main_text_is_refused_in_one_sentence(html: str):
         extract(html)
 
     assert refused.value.field == "html"
+
+
+def test_menus_within_menus_cost_no_more():
+    """A page of menus nested as deep as the parser goes is one walk, not one for each of them."""
+    with pytest.raises(NoText):
+        extract(_page("<nav>" * 200 + "<b>x y</b>" * 20_000))
 
 
 def test_over_the_limit(monkeypatch: pytest.MonkeyPatch):

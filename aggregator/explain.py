@@ -6,6 +6,7 @@ shared wording itself needs the texts: pasted ones, or kept ones (setting ``keep
 
 from __future__ import annotations
 
+import asyncio
 import zlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -70,7 +71,9 @@ class Explain:
 
     async def pair(self, a: str | Article, b: str | Article) -> Explanation:
         """Two ids or articles. Raises NotFound, NoText."""
-        return explain(await self._side(a), await self._side(b), self._policy)
+        first, second = await self._side(a), await self._side(b)
+        # Beside the event loop: the shared passages of two texts of megabytes take a second.
+        return await asyncio.to_thread(explain, first, second, self._policy)
 
     async def _side(self, which: str | Article) -> Side:
         if isinstance(which, Article):

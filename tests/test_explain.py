@@ -1,8 +1,11 @@
 """Why two articles are called copies or not."""
 
+import threading
+
 import pytest
 from newsroom import core, edited, story
 
+from aggregator import explain as module
 from aggregator.domain import Article
 from aggregator.errors import NotFound
 from aggregator.explain import Explain
@@ -42,6 +45,19 @@ async def test_symmetric(explain: Explain) -> None:
 async def test_pasted_texts(explain: Explain) -> None:
     """Texts that are not stored can be compared, with stored ones too."""
     assert (await explain.pair(Article(id="", text=story(3)), "c")).overlap.containment == 1.0
+
+
+async def test_comparing_does_not_hold_up_other_requests(
+    explain: Explain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Megabytes of shared passages take a second: not on the thread that serves everybody."""
+    compare, where = module.explain, []
+    monkeypatch.setattr(
+        module, "explain", lambda *given: where.append(threading.current_thread()) or compare(*given)
+    )
+
+    assert (await explain.pair("a", "b")).is_copy
+    assert where and where[0] is not threading.main_thread()
 
 
 async def test_texts_not_kept() -> None:

@@ -19,7 +19,7 @@ from aggregator.blocks import BlockPlan
 from aggregator.domain import Match, Outcome, Record
 from aggregator.overlap import bands
 from aggregator.store import keys
-from aggregator.store.base import Append, Check, Delete, Equals, Length, Put, StreamAdd, Transaction, Write
+from aggregator.store.base import Append, Check, Delete, Equals, Put, StreamAdd, Transaction, Write
 from aggregator.store.entries import pack
 from aggregator.store.records import Binding, encode_binding, encode_pointer, encode_stream_row
 
@@ -36,17 +36,23 @@ class Known:
     raw: bytes
     binding: Binding
 
+    @property
+    def space(self) -> str:
+        """The space it is bound in."""
+        return keys.space_of(self.key)
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The copies of one canonical article as they were read.
+    """The copies of one canonical article as they were read; without ``members`` it stands alone.
 
-    ``rows`` is the packed list of 16-byte id hashes, ``members`` the live bindings among them.
+    ``unchanged`` holds while nobody joined, left or was re-pointed since: the list of copies is compared
+    as a whole (it shrinks too, so its length is no version), and so is every binding it led to.
     """
 
     first: int
-    rows: bytes
     members: tuple[Known, ...]
+    unchanged: tuple[Check, ...]
 
 
 class Segment:
@@ -57,7 +63,7 @@ class Segment:
         self._plan = plan
         self._ttl_ms = ttl_ms
 
-    def insert(self, record: Record, outcome: Outcome, seen: Sequence[Length]) -> Transaction:
+    def insert(self, record: Record, outcome: Outcome, seen: Sequence[Check]) -> Transaction:
         """A new id: it must still be unknown, and no bucket that was looked at may have grown.
 
         An exact copy adds no index entries: the text it repeats is already there.
@@ -76,9 +82,7 @@ class Segment:
             ]
         return Transaction(tuple(checks), tuple(writes))
 
-    def update(
-        self, known: Known, record: Record, group: Group | None, carriers: Sequence[Record]
-    ) -> Transaction:
+    def update(self, known: Known, record: Record, group: Group, carriers: Sequence[Record]) -> Transaction:
         """New content under a known id: the new version takes the old one's place and keeps its verdict.
 
         ``carriers``: stored exact copies of the old text, which must now stand in the index themselves.
@@ -94,17 +98,15 @@ class Segment:
         ]
         if binding.outcome.match is not None:
             writes.append(self._point(binding))
-        checks: list[Check] = [self._open(), Equals(known.key, known.raw)]
-        checks += self._unchanged(group)
-        return Transaction(tuple(checks), tuple(writes))
+        checks = (self._open(), Equals(known.key, known.raw), *group.unchanged)
+        return Transaction(checks, tuple(writes))
 
     def delete(
-        self, known: Known, group: Group | None, heir: Known | None, carriers: Sequence[Record]
+        self, known: Known, group: Group, heir: Known | None, carriers: Sequence[Record]
     ) -> Transaction:
         """Take an article down; its copies are re-pointed to ``heir``, the earliest one left.
 
-        ``group`` is the group the article belongs to (None: it stands alone); ``heir`` is the
-        canonical article afterwards: the earliest copy when the canonical one goes, else the
+        ``group`` is the group the article belongs to; ``heir`` is the canonical article afterwards: the earliest copy when the canonical one goes, else the
         canonical one itself. ``carriers``: see ``update``.
         """
         gone = known.binding
@@ -114,13 +116,11 @@ class Segment:
             self._put(keys.state(self._tag, gone.number), keys.DEAD),
             self._announce("deleted", gone),
         ]
-        if group is not None:
-            writes += self._regroup(gone, group, heir)
+        writes += self._regroup(gone, group, heir)
         if gone.outcome.match is None:
             writes.append(self._put(keys.tombstone(self._tag, gone.first), keys.DEAD))
-        checks: list[Check] = [self._open(), Equals(known.key, known.raw)]
-        checks += self._unchanged(group)
-        return Transaction(tuple(checks), tuple(writes))
+        checks = (self._open(), Equals(known.key, known.raw), *group.unchanged)
+        return Transaction(checks, tuple(writes))
 
     def _regroup(self, gone: Binding, group: Group, heir: Known | None) -> list[Write]:
         writes: list[Write] = []
@@ -144,12 +144,6 @@ class Segment:
 
     def _open(self) -> Check:
         return Equals(keys.closed(self._tag), None)
-
-    def _unchanged(self, group: Group | None) -> list[Check]:
-        if group is None:
-            return []
-        members: list[Check] = [Equals(m.key, m.raw) for m in group.members]
-        return [Length(keys.copies(self._tag, group.first), len(group.rows)), *members]
 
     def _match_lives(self, match: Match) -> list[Check]:
         """The matched version is neither dead nor re-pointed, its canonical article not deleted."""
@@ -213,4 +207,26 @@ def _with(binding: Binding, outcome: Outcome) -> Binding:
 def heir_of(gone: Binding, group: Group) -> Known | None:
     """Who is canonical once ``gone`` left its group: the earliest copy, by number of its first version."""
     left = [m for m in group.members if m.binding.id != gone.id]
-    return min(left, key=lambda m: (m.binding.first, m.binding.id), default=None)
+    return min(left, key=lambda m: _age(m.binding), default=None)
+
+
+def carriers_of(gone: Binding, left: Sequence[Binding], heir: Binding | None = None) -> list[Binding]:
+    """Which of those ``left`` in the group must stand in the index themselves once ``gone`` left it.
+
+    Only a version matched as an exact copy may lean on another one's entries. So the earliest that leans
+    on the text of ``gone`` enters, unless one that surely stands has that text too; and an ``heir`` that is
+    promoted to canonical enters. Who stands already may enter again: a number counts once.
+    """
+    entering = [heir] if heir is not None and _leans(heir) else []
+    same = sorted((b for b in left if b.text_hash == gone.text_hash), key=_age)
+    if same and all(map(_leans, same)) and not any(b.id == e.id for b in same for e in entering):
+        entering.append(same[0])
+    return entering
+
+
+def _leans(binding: Binding) -> bool:
+    return binding.outcome.match is not None and binding.outcome.match.rule == "exact"
+
+
+def _age(binding: Binding) -> tuple[int, str]:
+    return binding.first, binding.id

@@ -12,22 +12,23 @@ gives the verdicts of posting its articles one by one, in two reads instead of t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
 import numpy as np
 
 from aggregator.blocks import PLANS, BlockPlan
-from aggregator.changes import Group, Known, Segment, heir_of
+from aggregator.changes import Group, Known, Segment, carriers_of, heir_of
 from aggregator.domain import Analysis, Outcome, Record, StreamItem, number_of
 from aggregator.errors import Contention, NotFound
 from aggregator.fingerprint import hamming_distance
 from aggregator.overlap import bands, compare_many
 from aggregator.store import keys
-from aggregator.store.base import Append, Delete, Length, Put, Store, Transaction, Write
+from aggregator.store.base import Append, Check, Delete, Equals, Length, Put, Store, Transaction
 from aggregator.store.entries import sharing, within
 from aggregator.store.records import (
+    Binding,
     decode_binding,
     decode_pointer,
     decode_record,
@@ -53,17 +54,20 @@ class Stored:
 
 @dataclass(slots=True)
 class Snapshot:
-    """Values of keys at one instant, plus what this batch has decided since."""
+    """Values of keys at one instant, plus what this batch has decided since.
+
+    ``changed``: keys that the batch will change, each with the bindings of the articles that do.
+    """
 
     values: dict[bytes, bytes | None] = field(default_factory=dict)
     records: dict[int, Record] = field(default_factory=dict)
-    changed: set[bytes] = field(default_factory=set)
+    changed: dict[bytes, set[bytes]] = field(default_factory=dict)
 
-    def apply(self, writes: Iterable[Write]) -> None:
-        """Change the snapshot as the commit will change the store."""
-        for write in writes:
+    def apply(self, transaction: Transaction, binding: bytes) -> None:
+        """Change the snapshot as the commit of the article bound at ``binding`` will change the store."""
+        for write in transaction.writes:
             if isinstance(write, Append | Put | Delete):
-                self.changed.add(write.key)
+                self.changed.setdefault(write.key, set()).add(binding)
             if isinstance(write, Append):
                 before = self.values.get(write.key) or b""
                 if not write.limit or len(before) + len(write.value) <= write.limit:
@@ -189,16 +193,23 @@ class Index:
 
     # -- bindings and records ------------------------------------------------------------------
 
-    def known(self, snapshot: Snapshot, id_: str) -> Known | None:
-        """The newest binding of an id in a snapshot, whichever space it is in."""
-        return _newest([(key, snapshot.values.get(key)) for key in self._binding_keys(id_)])
+    def known(self, snapshot: Snapshot, id_: str) -> list[Known]:
+        """The bindings of an id in a snapshot, newest first: one, while it does not change its space."""
+        return _bound([(key, snapshot.values.get(key)) for key in self._binding_keys(id_)])
+
+    def binding_key(self, space: str, id_: str) -> bytes:
+        """Where an id is bound when it is in this space."""
+        return keys.binding(self._tag(space), keys.id_hash(id_))
 
     async def find(self, id_: str) -> Known:
         """The binding of an id. Raises NotFound."""
+        return (await self._find_all(id_))[0]
+
+    async def _find_all(self, id_: str) -> list[Known]:
         wanted = self._binding_keys(id_)
-        known = _newest(list(zip(wanted, await self.store.read(wanted), strict=True)))
-        if known is None:
-            raise NotFound(f"No article is stored under the id {id_[:200]!r}.")
+        known = _bound(list(zip(wanted, await self.store.read(wanted), strict=True)))
+        if not known:
+            raise _not_found(id_)
         return known
 
     async def get(self, id_: str) -> Stored:
@@ -218,7 +229,7 @@ class Index:
         """All stored articles of the group ``id_`` belongs to, the canonical one first, then by arrival."""
         known = await self.find(id_)
         group, canonical = await self._group(known)
-        members = [m.binding for m in (canonical, *(group.members if group else ())) if m is not None]
+        members = [m.binding for m in (canonical, *group.members) if m is not None]
         ordered = sorted({m.id: m for m in members}.values(), key=lambda m: m.first)
         ordered.sort(key=lambda m: m.outcome.match is not None)
         records = await self.records([m.number for m in ordered])
@@ -230,9 +241,19 @@ class Index:
         """Builds transactions for the writable segment of a space."""
         return Segment(self._tag(space), self._plan, self.retention_ms)
 
-    def seen(self, snapshot: Snapshot, probe: Probe) -> list[Length]:
-        """The checks that no bucket has grown since the snapshot."""
-        return [Length(k, len(snapshot.values[k] or b"")) for k in probe.keys]
+    def seen(self, snapshot: Snapshot, probe: Probe, numbers: Sequence[int]) -> list[Check]:
+        """The checks that what was looked at is as it was seen: no bucket has grown since the snapshot.
+
+        Where an earlier article of the batch was seen, it must have been committed just so: a stranger's
+        entry in its place would give the same length.
+        """
+        tag = self._tag(probe.analysis.space)
+        looked_at = (*probe.keys, *(keys.state(tag, n) for n in numbers))
+        relied_on = {b for k in looked_at for b in snapshot.changed.get(k, ())}
+        return [
+            *(Length(k, len(snapshot.values[k] or b"")) for k in probe.keys),
+            *(Equals(b, snapshot.values[b]) for b in sorted(relied_on)),
+        ]
 
     async def put_records(self, records: Sequence[Record], texts: Mapping[int, bytes]) -> set[int]:
         """Write records (and compressed texts) under fresh numbers; returns numbers that were taken already."""
@@ -244,9 +265,15 @@ class Index:
             await self.store.put(kept)
         return taken
 
-    async def rewrite_record(self, record: Record) -> None:
-        """Replace the metadata of a stored version (title, url, source, date): its text is the same."""
+    async def rewrite_record(self, known: Known, record: Record) -> None:
+        """Replace the metadata of a stored version (title, url, source, date): its text is the same.
+
+        When the version left meanwhile (a delete, an update), what was written goes at once.
+        """
         await self.store.put([Put(keys.record(record.number), encode_record(record), self.retention_ms)])
+        raw = (await self.store.read([known.key]))[0]
+        if raw is None or decode_binding(raw).number != record.number:
+            await self.forget_records([record.number])
 
     async def forget_records(self, numbers: Sequence[int]) -> None:
         """Remove records and texts of versions that are no longer, or never came to be, in the index."""
@@ -258,64 +285,63 @@ class Index:
 
     async def update_transaction(self, known: Known, record: Record) -> Transaction:
         """New content for ``known`` in the space it already is in."""
-        group, _ = await self._group(known)
-        carriers = await self._carriers(known, group)
-        return self.segment(record.space).update(known, record, group, carriers)
+        group, canonical = await self._group(known)
+        carriers = carriers_of(known.binding, _left(known, group, canonical))
+        return self.segment(record.space).update(known, record, group, await self._carriers(carriers))
 
     async def delete(self, id_: str) -> None:
         """Take an article down; its copies are re-pointed to the earliest one left. Raises NotFound."""
         for _ in range(ATTEMPTS):
-            known = await self.find(id_)
-            if await self.retire(known):
+            if any([await self.leave(known) for known in await self._find_all(id_)]):
                 return
-        raise Contention(f"The article {id_[:200]!r} kept changing while it was deleted; try again.")
+        raise _contention(id_)
 
-    async def retire(self, known: Known) -> bool:
+    async def leave(self, known: Known) -> bool:
+        """Take an id out of one space, whatever becomes of it meanwhile; False when somebody else did."""
+        for _ in range(ATTEMPTS):
+            if await self._retire(known):
+                return True
+            raw = (await self.store.read([known.key]))[0]
+            if raw is None:
+                return False
+            known = Known(known.key, raw, decode_binding(raw))
+        raise _contention(known.binding.id)
+
+    async def _retire(self, known: Known) -> bool:
         """One attempt to take out this binding; False when something changed meanwhile."""
-        space = _space_of(known.key)
         group, canonical = await self._group(known)
-        carriers = await self._carriers(known, group)
         is_canonical = known.binding.outcome.match is None
-        heir = heir_of(known.binding, group) if group and is_canonical else canonical
-        transaction = self.segment(space).delete(known, group, heir, carriers)
+        heir = heir_of(known.binding, group) if is_canonical else canonical
+        promoted = heir.binding if is_canonical and heir else None
+        carriers = carriers_of(known.binding, _left(known, group, canonical), promoted)
+        segment = self.segment(known.space)
+        transaction = segment.delete(known, group, heir, await self._carriers(carriers))
         if await self.store.commit(transaction):
             return False
         await self.forget_records([known.binding.number])
         return True
 
-    async def _group(self, known: Known) -> tuple[Group | None, Known | None]:
+    async def _group(self, known: Known) -> tuple[Group, Known | None]:
         """The group a binding belongs to, and its canonical binding (itself, when it is canonical)."""
         tag = _tag_of(known.key)
         match = known.binding.outcome.match
         first = match.canonical_first if match else known.binding.first
         canonical_key = keys.binding(tag, keys.id_hash(match.canonical_id)) if match else known.key
-        rows, raw = await self.store.read([keys.copies(tag, first), canonical_key])
+        copies_key = keys.copies(tag, first)
+        rows, raw = await self.store.read([copies_key, canonical_key])
         canonical = Known(canonical_key, raw, decode_binding(raw)) if raw else None
-        if not rows:
-            return None, canonical
-        hashes = dict.fromkeys(rows[i : i + 16] for i in range(0, len(rows), 16))
+        hashes = dict.fromkeys((rows or b"")[i : i + 16] for i in range(0, len(rows or b""), 16))
         wanted = [keys.binding(tag, h) for h in hashes]
-        values = await self.store.read(wanted)
+        values = await self.store.read(wanted) if wanted else []
         found = [Known(k, v, decode_binding(v)) for k, v in zip(wanted, values, strict=True) if v]
         members = [
             m for m in found if m.binding.outcome.match and m.binding.outcome.match.canonical_first == first
         ]
-        return Group(first, rows, tuple(members)), canonical
+        bound = (Equals(k, v) for k, v in zip(wanted, values, strict=True))
+        return Group(first, tuple(members), (Equals(copies_key, rows), *bound)), canonical
 
-    async def _carriers(self, known: Known, group: Group | None) -> list[Record]:
-        """The earliest exact copy of the version that leaves, which must now carry the text itself."""
-        if group is None:
-            return []
-        gone = known.binding
-        same = [
-            m.binding
-            for m in group.members
-            if m.binding.text_hash == gone.text_hash and m.binding.id != gone.id
-        ]
-        if not same or (gone.outcome.match is not None and gone.outcome.match.rule == "exact"):
-            return []
-        earliest = min(same, key=lambda b: b.first)
-        return list((await self.records([earliest.number])).values())
+    async def _carriers(self, bindings: Sequence[Binding]) -> list[Record]:
+        return list((await self.records([b.number for b in bindings])).values()) if bindings else []
 
     # -- the article stream --------------------------------------------------------------------
 
@@ -359,14 +385,24 @@ class Index:
         return [keys.binding(self._tag(s), hashed) for s in self.spaces]
 
 
-def _newest(read: Sequence[tuple[bytes, bytes | None]]) -> Known | None:
+def _not_found(id_: str) -> NotFound:
+    return NotFound(f"No article is stored under the id {id_[:200]!r}.")
+
+
+def _contention(id_: str) -> Contention:
+    return Contention(f"The article {id_[:200]!r} kept changing while it was deleted; try again.")
+
+
+def _bound(read: Sequence[tuple[bytes, bytes | None]]) -> list[Known]:
     found = [Known(key, raw, decode_binding(raw)) for key, raw in read if raw]
-    return max(found, key=lambda k: k.binding.number, default=None)
+    return sorted(found, key=lambda k: k.binding.number, reverse=True)
+
+
+def _left(known: Known, group: Group, canonical: Known | None) -> list[Binding]:
+    """Who stays in the group when ``known`` leaves it."""
+    members = (canonical, *group.members)
+    return [m.binding for m in members if m is not None and m.binding.id != known.binding.id]
 
 
 def _tag_of(key: bytes) -> bytes:
     return key[: key.index(b"}") + 1]
-
-
-def _space_of(key: bytes) -> str:
-    return _tag_of(key)[1:-1].rsplit(b".", 1)[0].decode()

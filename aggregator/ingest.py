@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from aggregator.changes import Known
@@ -46,12 +46,16 @@ EventOf = Callable[[Sequence[int]], Awaitable[dict[int, str]]]
 
 @dataclass(slots=True)
 class _Pending:
-    """An article on its way; its number and record stay the same however often it is decided again."""
+    """An article on its way; its number and record stay the same however often it is decided again.
+
+    Unless the record would say something else: ``first`` is the first version it was written for.
+    """
 
     position: int
     article: Article
     analysis: Analysis
     number: int = 0
+    first: int = 0
     written: bool = False
     numbers: list[int] = field(default_factory=list)
     answer: Answer | AggregatorError | None = None
@@ -65,8 +69,8 @@ class _Step:
     answer: Answer
     transaction: Transaction | None = None
     record: Record | None = None
-    retire: Known | None = None
     superseded: int | None = None
+    elsewhere: tuple[Known, ...] = ()  # versions in other languages' spaces, to be taken out afterwards
     groups: tuple[int, ...] = field(default=())
 
 
@@ -114,8 +118,8 @@ class Ingest:
             for position, (article, analysis) in enumerate(zip(articles, analysed, strict=True))
             if not isinstance(analysis, AggregatorError)
         ]
-        for start in range(0, len(pending), CHUNK):
-            await self._settle(pending[start : start + CHUNK], dry_run)
+        for chunk in _chunks(pending):
+            await self._settle(chunk, dry_run)
         results: list[Answer | AggregatorError] = list(analysed)  # type: ignore[arg-type]
         for one in pending:
             assert one.answer is not None
@@ -157,7 +161,7 @@ class Ingest:
             if dry_run:
                 step.answer = replace(step.answer, stored=False)
             elif step.transaction is not None:
-                snapshot.apply(step.transaction.writes)
+                snapshot.apply(step.transaction, self._index.binding_key(one.analysis.space, probe.id))
                 if step.record is not None:
                     snapshot.records[step.record.number] = step.record
             steps.append(step)
@@ -179,31 +183,33 @@ class Ingest:
             one.numbers = self._index.candidate_numbers(snapshot, probe, now_ms)
             for number in one.numbers:
                 wanted[number] = probe.analysis.space
-            known = self._index.known(snapshot, probe.id)
-            if known is not None:
-                wanted.setdefault(known.binding.number, probe.analysis.space)
+            for known in self._index.known(snapshot, probe.id):
+                wanted.setdefault(known.binding.number, known.space)
         await self._index.fetch(snapshot, wanted)
 
     async def _decide(
         self, one: _Pending, probe: Probe, snapshot: Snapshot, now_ms: int, dry_run: bool
     ) -> _Step:
-        if not snapshot.changed.isdisjoint(probe.keys):  # an earlier article of this batch is near
+        if not snapshot.changed.keys().isdisjoint(probe.keys):  # an earlier article of this batch is near
             one.numbers = self._index.candidate_numbers(snapshot, probe, now_ms)
         candidates = self._index.candidates(snapshot, probe, one.numbers)
-        known = self._index.known(snapshot, probe.id)
-        if known is None:
-            return self._insert(one, probe, snapshot, candidates, now_ms)
-        if known.binding.text_hash == one.analysis.text_hash:
-            return await self._repeat(one, known, snapshot, candidates, dry_run)
-        return await self._update(one, known, probe, snapshot, candidates, now_ms)
+        bound = self._index.known(snapshot, probe.id)
+        here = next((known for known in bound if known.space == one.analysis.space), None)
+        if here is None:  # a new id, or one whose language changed: then it is another article
+            step = await self._insert(one, probe, snapshot, candidates, now_ms)
+        elif here.binding.text_hash == one.analysis.text_hash:
+            step = await self._repeat(one, here, snapshot, candidates, dry_run)
+        else:
+            step = await self._update(one, here, candidates, now_ms)
+        return replace(step, elsewhere=tuple(known for known in bound if known is not here))
 
-    def _insert(
+    async def _insert(
         self, one: _Pending, probe: Probe, snapshot: Snapshot, candidates: list[Candidate], now_ms: int
     ) -> _Step:
         outcome = decide(one.analysis, candidates, self._policy)
-        record = self._number(one, now_ms, first=None)
-        segment = self._index.segment(one.analysis.space)
-        transaction = segment.insert(record, outcome, self._index.seen(snapshot, probe))
+        record = await self._numbered(one, now_ms, first=None)
+        seen = self._index.seen(snapshot, probe, one.numbers)
+        transaction = self._index.segment(one.analysis.space).insert(record, outcome, seen)
         return self._step(one, outcome, candidates, True, transaction, record)
 
     async def _repeat(
@@ -214,38 +220,27 @@ class Ingest:
         if record is not None and not dry_run:
             fresh = _with_metadata(record, one.article)
             if _metadata(fresh) != _metadata(record):
-                await self._index.rewrite_record(fresh)
+                await self._index.rewrite_record(known, fresh)
         if one.written and one.number != known.binding.number:
             await self._index.forget_records([one.number])
         return self._step(one, known.binding.outcome, candidates, False, None, record)
 
-    async def _update(
-        self,
-        one: _Pending,
-        known: Known,
-        probe: Probe,
-        snapshot: Snapshot,
-        candidates: list[Candidate],
-        now_ms: int,
-    ) -> _Step:
+    async def _update(self, one: _Pending, known: Known, candidates: list[Candidate], now_ms: int) -> _Step:
         """New content under a known id: it keeps its verdict, the old version leaves the index."""
-        outcome = known.binding.outcome
-        record = self._number(one, now_ms, first=known.binding.first)
-        segment = self._index.segment(one.analysis.space)
-        retire = superseded = None
-        if known.key.startswith(b"{" + one.analysis.space.encode() + b"."):
-            transaction = await self._index.update_transaction(known, record)
-            superseded = known.binding.number
-        else:  # its language changed: enter the new space first, leave the old one after
-            transaction = segment.insert(record, outcome, self._index.seen(snapshot, probe))
-            retire = known
-        step = self._step(one, outcome, candidates, True, transaction, record)
-        return replace(step, retire=retire, superseded=superseded)
+        record = await self._numbered(one, now_ms, first=known.binding.first)
+        transaction = await self._index.update_transaction(known, record)
+        step = self._step(one, known.binding.outcome, candidates, True, transaction, record)
+        return replace(step, superseded=known.binding.number)
 
-    def _number(self, one: _Pending, now_ms: int, first: int | None) -> Record:
+    async def _numbered(self, one: _Pending, now_ms: int, first: int | None) -> Record:
+        """Its record, under the number it has; a record written for another first version is given up."""
+        if one.written and one.first != (first or one.number):
+            await self._index.forget_records([one.number])
+            one.number, one.written = 0, False
         if not one.number:
             one.number = self._numbers.next(now_ms)
-        return _record(one, first if first is not None else one.number)
+        one.first = first or one.number
+        return _record(one)
 
     def _step(
         self,
@@ -292,17 +287,17 @@ class Ingest:
         failed = await self._index.store.commit_many([s.transaction for s in ready if s.transaction])
         lost = [s.pending for s, checks in zip(ready, failed, strict=True) if checks]
         lost += [s.pending for s in changed if not s.pending.written]
-        for step, checks in zip(ready, failed, strict=True):
-            if not checks:
-                await self._after_commit(step)
+        for step in steps:
+            if step.pending not in lost:
+                await self._take_out(step)
         return sorted(lost, key=lambda p: p.position)
 
-    async def _after_commit(self, step: _Step) -> None:
-        """The replaced version's record goes; a version in another language's space is retired."""
-        if step.retire is not None:
-            await self._index.retire(step.retire)
-        elif step.superseded is not None:
+    async def _take_out(self, step: _Step) -> None:
+        """The replaced version's record goes, and versions in other languages' spaces do."""
+        if step.superseded is not None:
             await self._index.forget_records([step.superseded])
+        for known in step.elsewhere:
+            await self._index.leave(known)
 
     async def _answer(self, steps: Sequence[_Step]) -> None:
         wanted = list(dict.fromkeys(g for s in steps for g in s.groups))
@@ -310,6 +305,19 @@ class Ingest:
         for step in steps:
             event = next((events[g] for g in step.groups if g in events), None)
             step.pending.answer = replace(step.answer, event_id=event, timings_ms=step.answer.timings_ms)
+
+
+def _chunks(pending: Sequence[_Pending]) -> Iterator[list[_Pending]]:
+    """Up to ``CHUNK`` articles at a time, in order. No id twice: its second post is a repeat or update
+    of what is stored, so the first must be stored before."""
+    chunk: dict[str, _Pending] = {}
+    for one in pending:
+        if len(chunk) == CHUNK or one.article.id in chunk:
+            yield list(chunk.values())
+            chunk = {}
+        chunk[one.article.id] = one
+    if chunk:
+        yield list(chunk.values())
 
 
 def _with_metadata(record: Record, article: Article) -> Record:
@@ -329,11 +337,11 @@ def _metadata(record: Record) -> tuple[str, str, str, int | None]:
     return record.title, record.url, record.source, record.published_at_ms
 
 
-def _record(one: _Pending, first: int) -> Record:
+def _record(one: _Pending) -> Record:
     article, analysis = one.article, one.analysis
     return Record(
         number=one.number,
-        first=first,
+        first=one.first,
         id=article.id,
         space=analysis.space,
         lang=analysis.lang,

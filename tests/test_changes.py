@@ -1,9 +1,10 @@
 """What one insert, update or delete consists of."""
 
+import msgspec
 import numpy as np
 
 from aggregator.blocks import PLANS
-from aggregator.changes import Group, Known, Segment, heir_of
+from aggregator.changes import Group, Known, Segment, carriers_of, heir_of
 from aggregator.domain import Match, Outcome, Record, Sketch
 from aggregator.store import keys
 from aggregator.store.base import Append, Delete, Equals, Length, Put, StreamAdd
@@ -45,6 +46,13 @@ def match(to: int, canonical: int, rule: str = "overlap") -> Match:
     return Match(f"a{to}", to, f"a{canonical}", canonical, 4, 0.9, rule)  # type: ignore[arg-type]
 
 
+def group(first: int, *members: Known) -> Group:
+    """The group as it was read: its list of copies and each of their bindings."""
+    rows = b"".join(keys.id_hash(m.binding.id) for m in members) or None
+    bound = (Equals(m.key, m.raw) for m in members)
+    return Group(first, members, (Equals(keys.copies(TAG, first), rows), *bound))
+
+
 def test_insert_checks_everything_it_believed() -> None:
     """The segment is open, the id unknown, no bucket has grown; four buckets and the bands are appended to."""
     seen = [Length(b"k", 16)]
@@ -79,7 +87,7 @@ def test_duplicate_checks_that_its_match_lives() -> None:
 def test_update_replaces_the_version_and_keeps_the_outcome() -> None:
     """The old number is dead, the binding moves to the new one with the old decision."""
     before = known(3, match(1, 1))
-    transaction = SEGMENT.update(before, record(9, "a3"), None, [])
+    transaction = SEGMENT.update(before, record(9, "a3"), group(before.binding.first), [])
     puts = {w.key: w.value for w in transaction.writes if isinstance(w, Put)}
 
     assert puts[keys.state(TAG, 3)] == keys.DEAD
@@ -91,11 +99,11 @@ def test_update_replaces_the_version_and_keeps_the_outcome() -> None:
 def test_delete_of_a_canonical_article() -> None:
     """The earliest copy inherits the group; every member that was read is checked."""
     members = (known(2, match(1, 1)), known(5, match(2, 1)), known(4, match(1, 1)))
-    group = Group(1, b"".join(keys.id_hash(m.binding.id) for m in members), members)
-    heir = heir_of(known(1).binding, group)
+    read = group(1, *members)
+    heir = heir_of(known(1).binding, read)
     assert heir is members[0]
 
-    transaction = SEGMENT.delete(known(1), group, heir, [])
+    transaction = SEGMENT.delete(known(1), read, heir, [])
     puts = {w.key: w.value for w in transaction.writes if isinstance(w, Put)}
 
     assert decode_binding(puts[members[0].key]).outcome == Outcome("new")
@@ -105,21 +113,36 @@ def test_delete_of_a_canonical_article() -> None:
     assert puts[keys.copies(TAG, 2)] == keys.id_hash("a5") + keys.id_hash("a4")
     assert Delete(keys.copies(TAG, 1)) in transaction.writes
     assert puts[keys.tombstone(TAG, 1)] == keys.DEAD
-    assert Length(keys.copies(TAG, 1), 48) in transaction.checks
-    assert all(Equals(m.key, m.raw) in transaction.checks for m in members)
+    assert set(read.unchanged) <= set(transaction.checks)
 
 
 def test_delete_of_a_lonely_article() -> None:
-    """Nothing to re-point: its binding goes, its number is dead."""
+    """Nothing to re-point: its binding goes, its number is dead; and it must be lonely still."""
     gone = known(1)
-    transaction = SEGMENT.delete(gone, None, None, [])
+    transaction = SEGMENT.delete(gone, group(1), None, [])
 
     assert Delete(gone.key) in transaction.writes
+    assert Equals(keys.copies(TAG, 1), None) in transaction.checks
     assert not [w for w in transaction.writes if isinstance(w, Append)]
 
 
 def test_carriers_get_their_entries() -> None:
     """An exact copy of a text that leaves is entered into the index itself."""
-    transaction = SEGMENT.delete(known(1), None, None, [record(8)])
+    transaction = SEGMENT.delete(known(1), group(1), None, [record(8)])
 
     assert len([w for w in transaction.writes if isinstance(w, Append)]) == 4 + 3
+
+
+def test_who_carries_a_text_that_leaves() -> None:
+    """The earliest exact copy, unless one that stands by itself has the text; a promoted heir always."""
+    gone = known(1).binding
+    first, second = known(2, match(1, 1, "exact")).binding, known(3, match(2, 1, "exact")).binding
+    edited = known(4, match(1, 1)).binding
+
+    assert carriers_of(gone, []) == []
+    assert carriers_of(gone, [second, first]) == [first]
+    assert carriers_of(gone, [first, second, edited]) == []
+    assert carriers_of(gone, [first, second], heir=first) == [first]
+    assert carriers_of(first, [gone, second]) == []
+    other = msgspec.structs.replace(first, text_hash=b"o" * 16)
+    assert carriers_of(gone, [second, other], heir=other) == [other, second]

@@ -27,6 +27,11 @@ def tag(space: str, segment: int) -> bytes:
     return b"{%s.%d}" % (space.encode(), segment)
 
 
+def space_of(key: bytes) -> str:
+    """The space whose tag ``key`` carries."""
+    return key[1 : key.index(b"}")].rsplit(b".", 1)[0].decode()
+
+
 def bucket(tag_: bytes, block: int, value: int) -> bytes:
     return b"%sb%x:%04x" % (tag_, block, value)
 

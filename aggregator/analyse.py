@@ -80,6 +80,12 @@ class Analyser:
             text=text,
         )
 
+    def weights(self, analysis: Analysis) -> dict[str, float]:
+        """All term weights of an analysed article, L2 norm 1; ``analysis.terms`` has the heaviest of them."""
+        group = group_of(analysis.lang)
+        model = self._models[group if group in self._models else "xx"]
+        return model.weights(tokens.tokenize(f"{analysis.title}\n{analysis.text}", analysis.lang))
+
     def analyse_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
         """One result per article; an unusable one gives its error and costs the others nothing."""
         results: list[Analysis | AggregatorError] = []

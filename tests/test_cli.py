@@ -602,6 +602,31 @@ def test_evaluate_scores_labelled_articles(tmp_path: Path, capsys: pytest.Captur
     assert "has no `cluster`" in capsys.readouterr().err
 
 
+def test_evaluate_scores_clusters_pairs_and_related(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every protocol answers in JSON and as a table, and refuses rows it cannot use."""
+    gold = write(tmp_path / "gold", *({**body(r), "cluster": r.get("of", r["id"])} for r in ROWS.values()))
+    some = [row["text"] for row in list(ROWS.values())[:2]]
+    pairs = write(
+        tmp_path / "pairs",
+        {"text1": some[0], "text2": some[0], "same": True},
+        {"text1": some[0], "text2": some[1], "same": False},
+    )
+
+    assert run("evaluate", "clusters", "--json", gold) == 0
+    assert json.loads(capsys.readouterr().out)[0]["b_cubed_f1"] > 0.5
+    assert run("evaluate", "pairs", "--json", pairs) == 0
+    assert json.loads(capsys.readouterr().out)["roc_auc"]["all"]["similarity"] == 1.0
+    events = [{**body(row), "cluster": "one"} for row in (ORIGINAL, OTHER)]
+    assert run("evaluate", "related", "--json", write(tmp_path / "events", *events)) == 0
+    assert json.loads(capsys.readouterr().out)["rankings"][1]["recall"] == 1.0
+    assert run("evaluate", "clusters", gold) == run("evaluate", "pairs", pairs) == 0
+    assert "ARI" in capsys.readouterr().out
+    assert run("evaluate", "pairs", gold) == 2
+    assert "Pair 1" in capsys.readouterr().err
+
+
 def test_replay_writes_the_events_of_a_dated_stream(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

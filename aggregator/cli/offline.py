@@ -90,8 +90,8 @@ def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
 
     reading.check_readable([*args.files, *args.background])
     analyser = Analyser(load_models(Path(settings.models_dir) if settings.models_dir else None))
-    gold = [protocol.Labelled(_article(row), _label(row, at)) for at, row in enumerate(_rows(args.files), 1)]
-    background = [_article(row) for row in _rows(args.background)]
+    gold = [protocol.Labelled(article(row), label(row, at)) for at, row in enumerate(rows_of(args.files), 1)]
+    background = [article(row) for row in rows_of(args.background)]
     rows = asyncio.run(protocol.evaluate(gold, analyser, orders=args.orders, background=background))
     if args.json:
         print(json.dumps([row.as_json() for row in rows]))
@@ -101,11 +101,13 @@ def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
     return OK
 
 
-def _rows(files: Iterable[str]) -> Iterable[dict[str, Any]]:
+def rows_of(files: Iterable[str]) -> Iterable[dict[str, Any]]:
+    """Every row of every file."""
     return reading.rows(list(files))
 
 
-def _article(row: dict[str, Any]) -> Any:
+def article(row: dict[str, Any]) -> Any:
+    """One row of an article file. Raises BadInput."""
     from aggregator.http.decoding import to_article
     from aggregator.http.schemas import ArticleIn
 
@@ -116,8 +118,9 @@ def _article(row: dict[str, Any]) -> Any:
         raise BadInput(f"Article {row.get('id')!r}: {error}.") from None
 
 
-def _label(row: dict[str, Any], position: int) -> str:
-    label = row.get("cluster")
-    if not isinstance(label, str) or not label:
+def label(row: dict[str, Any], position: int) -> str:
+    """What a row is a copy of, or about. Raises BadInput."""
+    given = row.get("cluster")
+    if not isinstance(given, str) or not given:
         raise BadInput(f"Article {position} has no `cluster`; give every article one, equal for copies.")
-    return label
+    return given

@@ -156,6 +156,9 @@ def _evaluate(commands: Any) -> None:
     )
     protocols = command.add_subparsers(title="protocols", metavar="PROTOCOL", required=True)
     _near_duplicates(protocols)
+    _clusters(protocols)
+    _pairs(protocols)
+    _related(protocols)
     _events(protocols)
 
 
@@ -171,6 +174,50 @@ def _near_duplicates(protocols: Any) -> None:
     )
     command.add_argument("--json", action="store_true", help="one JSON list instead of a table")
     _settings(command, ("models_dir", "log_level"))
+
+
+def _clusters(protocols: Any) -> None:
+    command = _command(
+        protocols, "clusters", "the groups of copies against labelled ones (ARI, V-measure, B-cubed)",
+        "aggregator.cli.evaluation:clusters",
+    )  # fmt: skip
+    command.add_argument("files", nargs="+", metavar="FILE", help="articles with a `cluster` each")
+    command.add_argument("--orders", metavar="N", type=_positive, default=1, help="random orders (default 1)")
+    _background(command)
+    command.add_argument("--json", action="store_true", help="one JSON list instead of a table")
+    _settings(command, (*RULES, "log_level"))
+
+
+def _pairs(protocols: Any) -> None:
+    command = _command(
+        protocols, "pairs", "pairs that people judged, and which thresholds tell them apart",
+        "aggregator.cli.evaluation:pairs",
+    )  # fmt: skip
+    command.add_argument(
+        "files", nargs="+", metavar="FILE", help="text1, text2 and `same` or `overall` in each row"
+    )
+    command.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    _settings(command, ("models_dir", "log_level"))
+
+
+def _related(protocols: Any) -> None:
+    command = _command(
+        protocols, "related", "related articles of labelled events, beside brute force (recall, nDCG)",
+        "aggregator.cli.evaluation:related",
+    )  # fmt: skip
+    command.add_argument(
+        "files", nargs="+", metavar="FILE", help="articles with a `cluster`, the event, each"
+    )
+    _background(command)
+    command.add_argument("--limit", metavar="K", type=_positive, default=10, help="asked for (default 10)")
+    command.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    _settings(command, (*RULES, "log_level"))
+
+
+def _background(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--background", metavar="FILE", action="append", default=[], help="unlabelled articles; repeatable"
+    )
 
 
 def _events(protocols: Any) -> None:

@@ -136,7 +136,7 @@ async def evaluate(
         for seed in range(orders):
             shuffled = list(gold)
             random.Random(seed).shuffle(shuffled)
-            answers = await _decide(shuffled, analysed, policy, background, before, analyser.spaces)
+            answers = await decided(shuffled, analysed, policy, background, before, analyser.spaces)
             for key, merge in labellings.items():
                 relabelled = [merge.get(g.label, g.label) for g in shuffled]
                 fresh[key].scores.append(_score(relabelled, shuffled, answers))
@@ -144,7 +144,7 @@ async def evaluate(
     return rows
 
 
-async def _decide(
+async def decided(
     gold: Sequence[Labelled],
     analysed: Mapping[str, Analysis | AggregatorError],
     policy: Policy,
@@ -152,6 +152,10 @@ async def _decide(
     before: Sequence[Analysis | AggregatorError],
     spaces: Sequence[str],
 ) -> list[Answer | AggregatorError]:
+    """The answers to the labelled articles in their order, after all of the background.
+
+    ``analysed`` by id, ``before`` in the order of ``background``: analysed once for many orders.
+    """
     ready = {a.id: r for a, r in zip(background, before, strict=True)} | dict(analysed)
 
     async def look_up(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.evaluation.measures import adjusted_rand, b_cubed
+from aggregator.evaluation.measures import adjusted_rand, b_cubed, ndcg_at, recall_at, roc_auc, v_measure
 
 labels = st.lists(st.integers(0, 4), min_size=2, max_size=30)
 
@@ -29,3 +29,27 @@ def test_equal_partitions(truth: list[int]) -> None:
 
     assert b_cubed(truth, renamed)[2] == pytest.approx(1)
     assert adjusted_rand(truth, renamed) == pytest.approx(1)
+
+
+def test_v_measure_of_the_definition() -> None:
+    """Homogeneous but split in two: completeness is 1 bit shared of 2 bits found."""
+    assert v_measure("aabb", "1234") == pytest.approx((1.0, 0.5, 2 / 3))
+    assert v_measure("abcd", "xxxx") == pytest.approx((0.0, 1.0, 0.0))
+    assert v_measure("", "") == (1.0, 1.0, 1.0)
+
+
+def test_area_under_the_roc_curve() -> None:
+    """Right order 1, wrong order 0, ties a half."""
+    assert roc_auc([False, True], [0.1, 0.9]) == 1.0
+    assert roc_auc([True, False], [0.1, 0.9]) == 0.0
+    assert roc_auc([True, False, True], [0.5, 0.5, 0.5]) == 0.5
+    assert roc_auc([True, True], [0.1, 0.2]) == 0.5
+
+
+def test_rankings() -> None:
+    """Recall counts what was found among k; nDCG asks how early."""
+    assert recall_at(["a", "x", "b"], {"a", "b"}, 2) == 0.5
+    assert recall_at(["a"], {"a", "b", "c"}, 1) == 1.0
+    assert ndcg_at(["a", "b"], {"a", "b"}, 2) == 1.0
+    assert ndcg_at(["x", "a"], {"a"}, 2) == pytest.approx(0.6309, abs=1e-4)
+    assert recall_at([], set(), 3) == ndcg_at([], set(), 3) == 1.0

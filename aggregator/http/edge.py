@@ -9,7 +9,7 @@ import time
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from aggregator.http.errors import CrossSite
+from aggregator.http.errors import CALLER_GONE, CrossSite
 from aggregator.http.keys import METRICS, REQUEST_ID
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -33,7 +33,7 @@ async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
     given = request.headers.get("X-Request-Id", "")
     request[REQUEST_ID] = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
     started = time.perf_counter()
-    status = 499  # nobody was there to answer to
+    status = CALLER_GONE
     try:
         response = await handler(request)
         status = response.status

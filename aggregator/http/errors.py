@@ -14,6 +14,7 @@ from aggregator.http.keys import METRICS, REQUEST_ID
 from aggregator.http.schemas import Problem, encode
 
 PROBLEM_JSON = "application/problem+json"
+CALLER_GONE = 499  # as nginx counts them
 
 log = logging.getLogger(__name__)
 
@@ -113,8 +114,8 @@ async def middleware(request: web.Request, handler: Handler) -> web.StreamRespon
         if error.status < 400:
             raise
         return _of_aiohttp(request, error)
-    except ConnectionError:
-        raise  # the caller is gone: there is nobody to tell
+    except ConnectionError:  # the caller is gone: nobody reads this, and it is no fault of ours to log
+        return web.Response(status=CALLER_GONE, reason="Client Closed Request")
     except Exception as error:
         request.app[METRICS].errors.inc()
         log.exception(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from aggregator.http.app import make_app
 
@@ -21,6 +23,7 @@ READ_BUFFER_BYTES = 128 * 1024
 
 def make_runner(app: web.Application) -> web.AppRunner:
     """The application with the connection options it relies on."""
+    logging.getLogger("aiohttp.server").addFilter(_of_ours)
     return web.AppRunner(
         app,
         access_log=None,  # metrics and request ids say it; a line per article says it badly
@@ -30,6 +33,11 @@ def make_runner(app: web.Application) -> web.AppRunner:
         keepalive_timeout=KEEPALIVE_TIMEOUT_S,
         read_bufsize=READ_BUFFER_BYTES,
     )
+
+
+def _of_ours(record: logging.LogRecord) -> bool:
+    """Whether a log record tells of more than bytes that are not HTTP: those get their 400 and no traceback."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 
 async def serve(

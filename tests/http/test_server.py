@@ -69,3 +69,26 @@ async def test_two_processes_can_share_a_port(service):
         await serve(service, "127.0.0.1", port, stop=stop)
     stop.set()
     await asyncio.gather(first, second)
+
+
+async def test_callers_that_hang_up_or_speak_no_http_leave_no_tracebacks(service, caplog):
+    """Whoever can reach the port could otherwise fill the log."""
+    told: asyncio.Queue[int] = asyncio.Queue()
+    stop = asyncio.Event()
+    task = asyncio.create_task(serve(service, "127.0.0.1", 0, ready=told.put_nowait, stop=stop))
+    port = await told.get()
+    head = b"POST /v1/articles HTTP/1.1\r\nHost: x\r\n"
+    for rest in (b"Content-Length: some\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(head + rest)
+        assert (await reader.read()).startswith(b"HTTP/1.0 400 ")
+        writer.close()
+    for path in (b"/v1/articles", b"/v1/articles/batch"):
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"POST " + path + b" HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        await writer.drain()
+        writer.transport.abort()
+    stop.set()
+    await task
+
+    assert [record for record in caplog.records if record.exc_info] == []

@@ -313,6 +313,33 @@ def test_converging_stories_become_one_event() -> None:
     assert lost.detected_at_ms >= kept.detected_at_ms
 
 
+def fragments(wire: Wire, overlap: str) -> None:
+    """Ten reports on a shooting and eight on a town; ``overlap``: the words of the first six of the ten."""
+    for i in range(10):
+        wire.send(i, overlap if i < 6 else "shooting gunman theatre")
+        if i < 8:
+            wire.send(i + 0.5, f"summerton mourners{i} candles{i} vigil{i}")
+
+
+def test_fragments_whose_terms_burst_in_the_same_documents_are_counted_together() -> None:
+    """Neither has 16 items; what names the town and the shooting holds them together."""
+    wire = Wire()
+    fragments(wire, "shooting gunman theatre summerton")
+    wire.tick(12)
+
+    assert len(wire.fired) == 1
+    assert [change.event.size for change in wire.told][-1] == 18
+
+
+def test_fragments_that_merely_burst_at_the_same_time_stay_apart() -> None:
+    """No document holds both chief terms: two matters of ten and eight, no event."""
+    wire = Wire()
+    fragments(wire, "shooting gunman theatre")
+    wire.tick(12)
+
+    assert wire.fired == []
+
+
 def test_an_article_taken_down_leaves_its_event() -> None:
     """Its id and headline go, the count falls, the event stays."""
     wire = Wire()

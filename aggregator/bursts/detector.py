@@ -11,7 +11,7 @@ from collections import deque
 
 import xxhash
 
-from aggregator.bursts import routine, state
+from aggregator.bursts import routine, state, together
 from aggregator.bursts.background import Background
 from aggregator.bursts.event import HOUR_MS, BurstRule, Change, Event
 from aggregator.bursts.eventbook import EventBook
@@ -242,6 +242,7 @@ class BurstDetector:
         """Merge a story with those that have come to it, the nearest first."""
         while (story := self.stories.open.get(key)) is not None:
             other = self.stories.converged(story, self._weigh)
+            other = other or together.partner(self.stories, story, self._weigh, self._seen, self._bursts)
             if other is None:
                 return
             into, away = self._elder(story, other)
@@ -264,13 +265,25 @@ class BurstDetector:
 
         return (a, b) if rank(a) < rank(b) else (b, a)
 
-    # -- small ---------------------------------------------------------------------------------
+    # -- terms ---------------------------------------------------------------------------------
+
+    def _seen(self, term: str) -> int:
+        """Documents in the window that hold it."""
+        return self._recent.get(term, 0)
+
+    def _bursts(self, term: str) -> bool:
+        """Whether over half the rule's number of documents hold it, clearly more than usual."""
+        seen = self._seen(term)
+        if seen * 2 <= self.rule.items:
+            return False
+        usual = self.background.expected(term, self.clock_ms // HOUR_MS)
+        return routine.is_clearly_more(seen, usual, self.rule)
 
     def _weigh(self, term: str) -> float:
         """What a term says now. Remembered until its counts or the minute change."""
         weight = self._weights.get(term)
         if weight is None:
             hour = self.clock_ms // HOUR_MS
-            weight = self.background.weight(term, self._recent.get(term, 0), hour)
+            weight = self.background.weight(term, self._seen(term), hour)
             self._weights[term] = weight
         return weight

@@ -188,6 +188,14 @@ class Stories:
         """Its most distinctive terms: frequent in it and bursting now."""
         return sorted(story.sums, key=lambda t: (-story.sums[t] * weigh(t), t))[:count]
 
+    def chief(self, story: Story, weigh: Weigh) -> str:
+        """The first of its distinctive terms."""
+        return min(story.sums, key=lambda t: (-story.sums[t] * weigh(t), t))
+
+    def having(self, terms: Iterable[str]) -> list[Story]:
+        """Stories with any of these terms, the oldest first."""
+        return [self.open[key] for key in sorted({key for t in terms for key in self._with.get(t, ())})]
+
     def restore(self, stories: Iterable[Story], next_key: int) -> None:
         """Put back saved stories."""
         self.next_key = next_key

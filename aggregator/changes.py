@@ -46,8 +46,9 @@ class Known:
 class Group:
     """The copies of one canonical article as they were read; without ``members`` it stands alone.
 
-    ``unchanged`` holds while nobody joined, left or was re-pointed since: the list of copies is compared
-    as a whole (it shrinks too, so its length is no version), and so is every binding it led to.
+    ``unchanged`` holds while nobody in it joined, left, was re-pointed or rewritten since: the list of
+    copies is compared as a whole (it shrinks too, so its length is no version), and so are the canonical
+    binding and every one the list led to.
     """
 
     first: int

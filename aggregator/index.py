@@ -296,9 +296,15 @@ class Index:
                 return
         raise _contention(id_)
 
-    async def leave(self, known: Known) -> bool:
-        """Take an id out of one space, whatever becomes of it meanwhile; False when somebody else did."""
+    async def leave(self, known: Known, *, below: int | None = None) -> bool:
+        """Take an id out of one space, in whatever version; False when somebody else did.
+
+        ``below``: only versions with smaller numbers. So of two that change an id's language at the same
+        moment the one with the larger number stays.
+        """
         for _ in range(ATTEMPTS):
+            if below is not None and known.binding.number >= below:
+                return False
             if await self._retire(known):
                 return True
             raw = (await self.store.read([known.key]))[0]
@@ -337,8 +343,9 @@ class Index:
         members = [
             m for m in found if m.binding.outcome.match and m.binding.outcome.match.canonical_first == first
         ]
-        bound = (Equals(k, v) for k, v in zip(wanted, values, strict=True))
-        return Group(first, tuple(members), (Equals(copies_key, rows), *bound)), canonical
+        unchanged = [Equals(copies_key, rows), Equals(canonical_key, raw)]
+        unchanged += [Equals(k, v) for k, v in zip(wanted, values, strict=True)]
+        return Group(first, tuple(members), tuple(unchanged)), canonical
 
     async def _carriers(self, bindings: Sequence[Binding]) -> list[Record]:
         return list((await self.records([b.number for b in bindings])).values()) if bindings else []

@@ -29,6 +29,7 @@ from aggregator.domain import (
     Match,
     Outcome,
     Record,
+    arrival_ms_of,
 )
 from aggregator.errors import AggregatorError, Contention
 from aggregator.index import ATTEMPTS, Index, Probe, Snapshot, Stored
@@ -70,7 +71,8 @@ class _Step:
     transaction: Transaction | None = None
     record: Record | None = None
     superseded: int | None = None
-    elsewhere: tuple[Known, ...] = ()  # versions in other languages' spaces, to be taken out afterwards
+    version: int = 0  # the id's newest number afterwards ...
+    elsewhere: tuple[Known, ...] = ()  # ... and its older ones in other languages' spaces, to be taken out
     groups: tuple[int, ...] = field(default=())
 
 
@@ -194,20 +196,28 @@ class Ingest:
             one.numbers = self._index.candidate_numbers(snapshot, probe, now_ms)
         candidates = self._index.candidates(snapshot, probe, one.numbers)
         bound = self._index.known(snapshot, probe.id)
+        newest = bound[0].binding.number if bound else 0
         here = next((known for known in bound if known.space == one.analysis.space), None)
         if here is None:  # a new id, or one whose language changed: then it is another article
-            step = await self._insert(one, probe, snapshot, candidates, now_ms)
-        elif here.binding.text_hash == one.analysis.text_hash:
+            step = await self._insert(one, probe, snapshot, candidates, now_ms, newest)
+        elif here is bound[0] and here.binding.text_hash == one.analysis.text_hash:
             step = await self._repeat(one, here, snapshot, candidates, dry_run)
         else:
-            step = await self._update(one, here, candidates, now_ms)
-        return replace(step, elsewhere=tuple(known for known in bound if known is not here))
+            step = await self._update(one, here, candidates, now_ms, newest)
+        version = step.record.number if step.transaction and step.record else newest
+        return replace(step, version=version, elsewhere=tuple(k for k in bound if k is not here))
 
     async def _insert(
-        self, one: _Pending, probe: Probe, snapshot: Snapshot, candidates: list[Candidate], now_ms: int
+        self,
+        one: _Pending,
+        probe: Probe,
+        snapshot: Snapshot,
+        candidates: list[Candidate],
+        now_ms: int,
+        newest: int,
     ) -> _Step:
         outcome = decide(one.analysis, candidates, self._policy)
-        record = await self._numbered(one, now_ms, first=None)
+        record = await self._numbered(one, now_ms, newest)
         seen = self._index.seen(snapshot, probe, one.numbers)
         transaction = self._index.segment(one.analysis.space).insert(record, outcome, seen)
         return self._step(one, outcome, candidates, True, transaction, record)
@@ -225,20 +235,25 @@ class Ingest:
             await self._index.forget_records([one.number])
         return self._step(one, known.binding.outcome, candidates, False, None, record)
 
-    async def _update(self, one: _Pending, known: Known, candidates: list[Candidate], now_ms: int) -> _Step:
+    async def _update(
+        self, one: _Pending, known: Known, candidates: list[Candidate], now_ms: int, newest: int
+    ) -> _Step:
         """New content under a known id: it keeps its verdict, the old version leaves the index."""
-        record = await self._numbered(one, now_ms, first=known.binding.first)
+        record = await self._numbered(one, now_ms, newest, known.binding.first)
         transaction = await self._index.update_transaction(known, record)
         step = self._step(one, known.binding.outcome, candidates, True, transaction, record)
         return replace(step, superseded=known.binding.number)
 
-    async def _numbered(self, one: _Pending, now_ms: int, first: int | None) -> Record:
-        """Its record, under the number it has; a record written for another first version is given up."""
-        if one.written and one.first != (first or one.number):
+    async def _numbered(self, one: _Pending, now_ms: int, newest: int, first: int = 0) -> Record:
+        """Its record under a number above ``newest``, its id's last; ``first`` is 0 for a first version.
+
+        What was written already is kept, unless it says otherwise.
+        """
+        if one.written and (one.number <= newest or one.first != (first or one.number)):
             await self._index.forget_records([one.number])
             one.number, one.written = 0, False
-        if not one.number:
-            one.number = self._numbers.next(now_ms)
+        if one.number <= newest:  # another process may have a faster clock
+            one.number = self._numbers.next(max(now_ms, arrival_ms_of(newest) + 1))
         one.first = first or one.number
         return _record(one)
 
@@ -297,7 +312,7 @@ class Ingest:
         if step.superseded is not None:
             await self._index.forget_records([step.superseded])
         for known in step.elsewhere:
-            await self._index.leave(known)
+            await self._index.leave(known, below=step.version)
 
     async def _answer(self, steps: Sequence[_Step]) -> None:
         wanted = list(dict.fromkeys(g for s in steps for g in s.groups))

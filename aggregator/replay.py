@@ -8,7 +8,7 @@ which of them say something (``bursts/background.py``). Equal input gives equal 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -54,6 +54,42 @@ def outcomes(rows: Iterable[Row], rule: BurstRule) -> Iterator[tuple[Event, bool
                 yield change.event, change.event.status == "closed"
     for change in detector.changes():
         yield change.event, change.event.status == "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What one sensitivity would have done: alerts (as they stood at their end) in the last part of a stream."""
+
+    sensitivity: float
+    since_ms: int
+    until_ms: int
+    alerts: tuple[Event, ...]
+
+
+def preview(rows: Iterable[Row], rule: BurstRule, span_ms: int) -> list[Preview]:
+    """The alerts of the last ``span_ms`` of ``rows`` under half, all and twice the rule's sensitivity.
+
+    Everything before is history, from which the detectors learn what is usual. One pass over the rows.
+    """
+    rules = [replace(rule, sensitivity=rule.sensitivity * factor) for factor in (0.5, 1.0, 2.0)]
+    detectors = [BurstDetector(wanted) for wanted in rules]
+    fired: list[dict[str, Event]] = [{} for _ in rules]
+    until_ms = 0
+    for item in read_items(rows, detectors[1]):
+        until_ms = max(until_ms, item.arrived_ms)
+        for detector, events in zip(detectors, fired, strict=True):
+            detector.observe(item, item.arrived_ms)
+            events.update((change.event.id, change.event) for change in detector.changes())
+    since_ms = until_ms - span_ms
+    return [
+        Preview(r.sensitivity, since_ms, until_ms, _since(events.values(), since_ms))
+        for r, events in zip(rules, fired, strict=True)
+    ]
+
+
+def _since(events: Iterable[Event], since_ms: int) -> tuple[Event, ...]:
+    recent = [event for event in events if event.detected_at_ms >= since_ms]
+    return tuple(sorted(recent, key=lambda event: (event.detected_at_ms, event.id)))
 
 
 def read_items(rows: Iterable[Row], detector: BurstDetector) -> Iterator[StreamItem]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from aggregator.bursts import BurstRule
-from aggregator.replay import replay, rfc3339, when_ms
+from aggregator.replay import preview, replay, rfc3339, when_ms
 
 START = datetime(2031, 3, 1, 8, tzinfo=UTC)
 ASPECTS = ("mayor", "rescue", "inquiry", "traffic", "hospital", "witness", "insurance", "ferry", "repair")
@@ -110,3 +110,28 @@ def test_times_are_read_and_written_as_rfc_3339() -> None:
     assert rfc3339(at_ms) == "2031-03-01T08:30:00.250Z"
     assert when_ms("2031-03-01") == when_ms("2031-03-01T00:00:00Z")
     assert [when_ms(bad) for bad in (None, 5, "", "0001-01-01T00:00:00+23:00")] == [None] * 4
+
+
+def test_a_preview_counts_the_alerts_of_the_last_part() -> None:
+    """Half, all and twice the sensitivity; what fired before is history."""
+    rows = story() + [row(1500 + i, f"Election result capital {chr(97 + i) * 3}") for i in range(20)]
+
+    found = preview(rows, BurstRule(), 86_400_000)
+
+    assert [p.sensitivity for p in found] == [0.5, 1.0, 2.0]
+    assert [len(p.alerts) for p in found] == [1, 1, 1]
+    assert found[1].alerts[0].size == 20
+    assert found[1].until_ms - found[1].since_ms == 86_400_000
+
+
+def test_a_laxer_sensitivity_alerts_on_a_routine_that_is_a_little_larger() -> None:
+    """Every day ten items, today 36: 3.6 times the usual is news to the laxer setting only."""
+    rows = [
+        row(1440 * day + i, f"Fund value per unit certificate of asset class {chr(97 + day)}{i}")
+        for day in range(8)
+        for i in range(36 if day == 7 else 12)
+    ]
+
+    counts = [len(p.alerts) for p in preview(rows, BurstRule(), 3_600_000)]
+
+    assert counts == sorted(counts) and counts[0] < counts[2]

@@ -51,6 +51,8 @@ def replay(args: argparse.Namespace, settings: Settings) -> int:
     from aggregator.replay import replay as run_through
 
     reading.check_readable(args.files)
+    if args.preview is not None:
+        return _preview(args, settings)
     events = 0
     with (
         Counted("articles", shown=not args.no_progress) as progress,
@@ -61,6 +63,25 @@ def replay(args: argparse.Namespace, settings: Settings) -> int:
             write(msgspec.json.encode(event))
             events += 1
     print(f"{progress.count} articles, {events} events", file=sys.stderr)
+    return OK
+
+
+def _preview(args: argparse.Namespace, settings: Settings) -> int:
+    """How many alerts would these settings have made, and how many a stricter or a laxer one?"""
+    from aggregator.replay import preview, rfc3339
+
+    with (
+        Counted("articles", shown=not args.no_progress) as progress,
+        reading.writing(args.out) as write,
+    ):
+        found = preview(progress.over(reading.rows(args.files)), _rule(args, settings), args.preview)
+        chosen = found[1]
+        write(f"alerts from {rfc3339(chosen.since_ms)} to {rfc3339(chosen.until_ms)}".encode())
+        for one in found:
+            mark = "  <- as set" if one is chosen else ""
+            write(f"sensitivity {one.sensitivity:<6g}{len(one.alerts):>6}{mark}".encode())
+        for event in chosen.alerts:
+            write(f"{rfc3339(event.detected_at_ms)}  {event.size:>5} items  {event.title}".encode())
     return OK
 
 

@@ -15,6 +15,7 @@ RULES = ("policy", "duplicate_bits", "related_bits", "models_dir")
 STORE = ("data_dir", "appendfsync", "retention_days", "keep_texts")
 BURSTS = ("burst_items", "burst_window_hours", "min_sources", "sensitivity")
 STORE_META = "URL"
+SPANS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 EPILOG = """\
 exit codes: 0 all well; 1 some lines were bad or an id is unknown; 2 usage, settings, files or models that
@@ -125,6 +126,11 @@ def _replay(commands: Any) -> None:
     command.add_argument(
         "--out", metavar="FILE", help="write the event lines here (default: standard output)"
     )
+    command.add_argument(
+        "--preview", metavar="SPAN", type=_span_ms,
+        help="instead of the events: how many alerts these settings, a stricter and a laxer sensitivity "
+        "would have made in the last SPAN (24h, 7d) of the stream",
+    )  # fmt: skip
     _mode(command)
     command.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal")
     _settings(command, (*BURSTS, "log_level"))
@@ -244,6 +250,13 @@ def _positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not at least 1")
     return value
+
+
+def _span_ms(text: str) -> int:
+    number, unit = text[:-1], text[-1:]
+    if unit not in SPANS_MS or not number.isdecimal() or int(number) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a span of time such as 24h or 7d")
+    return int(number) * SPANS_MS[unit]
 
 
 def _doctor(commands: Any) -> None:

@@ -11,8 +11,13 @@ READY_S = 60
 
 
 @asynccontextmanager
-async def serving(*arguments: str, **settings: object) -> AsyncIterator[str]:
-    """``aggregator serve`` with these settings; gives its URL and ends it with SIGTERM."""
+async def serving(
+    *arguments: str, pids: dict[int, str] | None = None, **settings: object
+) -> AsyncIterator[str]:
+    """``aggregator serve`` with these settings; gives its URL and ends it with SIGTERM.
+
+    ``pids``: gets process id -> URL, for tests that send signals.
+    """
     options = [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -30,7 +35,10 @@ async def serving(*arguments: str, **settings: object) -> AsyncIterator[str]:
         async with asyncio.timeout(READY_S):
             while b"ready on " not in (line := await process.stdout.readline()):
                 assert line, "the server ended before it was ready"
-        yield line.split(b"ready on ")[1].strip().decode()
+        url = line.split(b"ready on ")[1].strip().decode()
+        if pids is not None:
+            pids[process.pid] = url
+        yield url
     finally:
         if process.returncode is None:
             process.send_signal(signal.SIGTERM)

@@ -17,7 +17,7 @@ from aggregator.fingerprint import hamming_distance
 from aggregator.index import Index
 from aggregator.overlap import SHINGLE_WORDS, Overlap, compare
 from aggregator.text import tokens
-from aggregator.verdict import Policy, figures_changed, is_copy
+from aggregator.verdict import Policy, figures_changed, is_copy, shared_for_copy
 
 MAX_SHOWN = 200
 
@@ -108,7 +108,10 @@ def explain(a: Side, b: Side, policy: Policy) -> Explanation:
     differing = a.fingerprint ^ b.fingerprint
     texts = a.text is not None and b.text is not None
     overlap = compare(a.sketch, b.sketch)
-    copy = is_copy(overlap, policy)
+    if policy.name == "hamming":
+        copy = distance is not None and distance <= policy.duplicate_bits
+    else:
+        copy = is_copy(overlap, policy)
     return Explanation(
         labels=(a.label, b.label),
         spaces=(a.space, b.space),
@@ -155,16 +158,26 @@ def _summary(distance: int | None, overlap: Overlap, copy: bool, policy: Policy,
     bits = (
         "in different spaces, so their fingerprints cannot be compared"
         if distance is None
-        else f"{distance} bits apart"
+        else f"{distance} bit{'s' * (distance != 1)} apart"
     )
     said = (
         f"The articles are {bits}; {overlap.containment:.0%} of the shorter one's wording "
         f"(about {overlap.shared:.0f} shingles) stands in the other, so they are "
-        f"{'copies' if copy else 'not copies'} (a copy shares {policy.min_containment:.0%} and "
-        f"{policy.min_shared:.0f} shingles, or {policy.sure_containment:.0%})."
+        f"{'copies' if copy else 'not copies'} ({_rule(overlap, policy)})."
     )
     return (
         said
         if texts
         else said + " The shared wording is not shown, since keep_texts is off: paste the texts."
+    )
+
+
+def _rule(overlap: Overlap, policy: Policy) -> str:
+    """What makes a copy, of two texts of these lengths."""
+    if policy.name == "hamming":
+        return f"policy hamming: a copy is at most {policy.duplicate_bits} bits apart, whatever its wording"
+    lengths = "of about one length" if overlap.size_ratio >= policy.framed_ratio else "of these lengths"
+    return (
+        f"a copy {lengths} shares {policy.min_containment:.0%} and "
+        f"{shared_for_copy(overlap, policy):.0f} shingles, or {policy.sure_containment:.0%}"
     )

@@ -96,9 +96,14 @@ def is_copy(overlap: Overlap, policy: Policy) -> bool:
     """
     if overlap.containment >= policy.sure_containment:
         return True
-    framed = overlap.size_ratio >= policy.framed_ratio
-    needed = policy.framed_shared if framed else policy.min_shared
-    return overlap.containment >= policy.min_containment and overlap.shared >= needed
+    return overlap.containment >= policy.min_containment and overlap.shared >= shared_for_copy(
+        overlap, policy
+    )
+
+
+def shared_for_copy(overlap: Overlap, policy: Policy) -> float:
+    """How many shingles two texts of these lengths must share, when they do not agree nearly whole."""
+    return policy.framed_shared if overlap.size_ratio >= policy.framed_ratio else policy.min_shared
 
 
 def figures_changed(a: Sequence[int], b: Sequence[int]) -> bool:

@@ -9,8 +9,9 @@ from aggregator import explain as module
 from aggregator.domain import Article
 from aggregator.errors import NotFound
 from aggregator.explain import Explain
+from aggregator.overlap import Overlap
 from aggregator.store.memory import MemoryStore
-from aggregator.verdict import Policy
+from aggregator.verdict import Policy, is_copy
 
 
 @pytest.fixture
@@ -58,6 +59,28 @@ async def test_comparing_does_not_hold_up_other_requests(
 
     assert (await explain.pair("a", "b")).is_copy
     assert where and where[0] is not threading.main_thread()
+
+
+async def test_the_policy_in_force_is_the_one_explained() -> None:
+    """Under the paper's rule bits alone make a copy, and the sentence says so."""
+    newsroom = core(MemoryStore())
+    paper = Explain(newsroom.index, newsroom.analyse_many, Policy(name="hamming", duplicate_bits=0))
+    same, other = Article(id="", text=story(1)), Article(id="", text="Intro first. " + edited(story(1), 2))
+
+    assert (await paper.pair(same, same)).is_copy
+    found = await paper.pair(same, other)
+    assert found.is_copy == (found.distance == 0)
+    assert "policy hamming: a copy is at most 0 bits apart" in found.summary
+
+
+def test_the_sentence_names_the_number_that_decided() -> None:
+    """Texts of about one length must share more: "not copies" must not stand beside a number that was reached."""
+    framed = Overlap(containment=0.4, resemblance=0.25, shared=80.0, size_ratio=1.0)
+    padded = Overlap(containment=0.4, resemblance=0.2, shared=80.0, size_ratio=0.5)
+
+    said = [module._summary(9, one, is_copy(one, Policy()), Policy(), True) for one in (framed, padded)]
+    assert "not copies (a copy of about one length shares 20% and 100 shingles" in said[0]
+    assert "so they are copies (a copy of these lengths shares 20% and 60 shingles" in said[1]
 
 
 async def test_texts_not_kept() -> None:

@@ -114,6 +114,16 @@ def test_an_event_fires_once_and_says_why() -> None:
     assert last.id == event.id
 
 
+def test_items_of_unnamed_sources_are_not_said_to_have_none() -> None:
+    """A crawler that sends no source still has one."""
+    wire = Wire()
+
+    for minute in range(16):
+        wire.send(minute, source="")
+
+    assert wire.fired[0].reason.startswith("16 items from sources without a name in 0 h 15 min about ")
+
+
 def test_stories_are_kept_apart() -> None:
     """Two stories at once are two events; strangers join neither."""
     wire = Wire()

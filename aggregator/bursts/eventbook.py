@@ -133,9 +133,10 @@ class EventBook:
     def _reason(self, event: OpenEvent, story: Story) -> str:
         minutes = (event.last_seen_ms - event.first_seen_ms) // MINUTE_MS
         sources = len(event.sources)
+        outlets = f"{sources} source{'s' * (sources != 1)}" if sources else "sources without a name"
         about = ", ".join(event.terms[:3])
         return (
-            f"{story.firing} items from {sources} source{'s' * (sources != 1)} in "
+            f"{story.firing} items from {outlets} in "
             f"{minutes // 60} h {minutes % 60:02d} min about {about}, where {event.expected:.1f} are usual in "
             f"{self._rule.window_ms / HOUR_MS:g} h; more than {self._rule.items} make an event."
         )

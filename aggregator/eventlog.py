@@ -133,6 +133,12 @@ class EventLog:
         found = {n: v.decode() for n, v in zip(numbers, values, strict=True) if v is not None}
         return {n: await self._survivor(id_) for n, id_ in found.items()}
 
+    async def story_of(self, number: int) -> tuple[str, ...]:
+        """Ids of the articles of the event that an article belongs to, oldest first; () when it is in none."""
+        event_id = (await self.event_of([number])).get(number)
+        event = await self._read(event_id) if event_id is not None else None
+        return event.items if event is not None else ()
+
     async def changes(self, after: bytes = b"", count: int = 100) -> Sequence[tuple[bytes, ChangeRecord]]:
         """(position, change) of the change stream behind ``after``, oldest first."""
         read = (await self.store.stream_read([CHANGES], [after], count))[0]

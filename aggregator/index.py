@@ -191,6 +191,14 @@ class Index:
         await self.fetch(snapshot, dict.fromkeys(numbers, analysis.space))
         return self.candidates(snapshot, probe, numbers)
 
+    async def among(self, analysis: Analysis, id_: str, ids: Sequence[str]) -> list[Candidate]:
+        """The stored articles with these ids in the same space, examined as candidates; others are left out."""
+        bound = await self.store.read([self.binding_key(analysis.space, i) for i in ids])
+        numbers = [decode_binding(raw).number for raw in bound if raw]
+        snapshot = Snapshot()
+        await self.fetch(snapshot, dict.fromkeys(numbers, analysis.space))
+        return self.candidates(snapshot, self.probe(analysis, id_), numbers)
+
     # -- bindings and records ------------------------------------------------------------------
 
     def known(self, snapshot: Snapshot, id_: str) -> list[Known]:

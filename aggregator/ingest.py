@@ -267,13 +267,8 @@ class Ingest:
         record: Record | None,
     ) -> _Step:
         own = _own_group(outcome.match, record)
-        related = rank(
-            one.analysis.terms,
-            candidates,
-            related_bits=self._policy.related_bits,
-            without_group=own,
-            limit=MAX_RELATED,
-        )
+        near = [c for c in candidates if c.distance <= self._policy.related_bits]
+        related = rank(one.analysis.terms, near, without_group=own, limit=MAX_RELATED)
         answer = Answer(
             id=one.article.id,
             outcome=outcome,
@@ -283,9 +278,10 @@ class Ingest:
             related=related,
             stored=stored,
         )
-        near = tuple(c.canonical[1] for c in candidates if c.distance <= self._policy.related_bits)
-        groups = tuple(dict.fromkeys([own, *near] if own is not None else near))
-        return _Step(one, answer, transaction, record if stored else None, groups=groups)
+        groups = dict.fromkeys(c.canonical[1] for c in near)
+        if own is not None:
+            groups = {own: None, **groups}
+        return _Step(one, answer, transaction, record if stored else None, groups=tuple(groups))
 
     async def _record(self, steps: Sequence[_Step]) -> list[_Pending]:
         """Write the records, then commit in order; returns the articles that lost a race."""

@@ -1,4 +1,8 @@
-"""What else is about this? The recommendation team's question, for stored ids and for any text."""
+"""What else is about this? The recommendation team's question, for stored ids and for any text.
+
+Neighbours are what stands within ``related_bits`` of the fingerprint, and what belongs to the same
+breaking event: reports in quite other words.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,10 @@ from aggregator.similarity import rank
 from aggregator.verdict import Candidate
 
 MAX_IDS = 20
+MAX_STORY = 64
+
+# First number of an article's group -> ids of the articles of its event, oldest first; () without one.
+StoryOf = Callable[[int], Awaitable[Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +49,13 @@ class Related:
         *,
         clock: Callable[[], int],
         related_bits: int = 7,
+        story_of: StoryOf | None = None,
     ) -> None:
         self._index = index
         self._analyse_many = analyse_many
         self._clock = clock
         self._related_bits = related_bits
+        self._story_of = story_of
 
     async def of_id(
         self,
@@ -104,12 +114,18 @@ class Related:
     async def _of(
         self, analysis: Analysis, id_: str, group: int | None, limit: int, wanted: Filter
     ) -> list[RelatedItem]:
-        candidates = await self._index.neighbours(analysis, id_, self._clock())
-        shown: list[Candidate] = [c for c in candidates if wanted.admits(c.record)]
-        ranked = rank(
-            analysis.terms, shown, related_bits=self._related_bits, without_group=group, limit=limit
-        )
-        return list(ranked)
+        found = await self._index.neighbours(analysis, id_, self._clock())
+        near = [c for c in found if c.distance <= self._related_bits]
+        near += await self._of_its_story(analysis, id_, group)
+        shown = [c for c in near if wanted.admits(c.record)]
+        return list(rank(analysis.terms, shown, without_group=group, limit=limit))
+
+    async def _of_its_story(self, analysis: Analysis, id_: str, group: int | None) -> list[Candidate]:
+        """The newest articles of the event it belongs to: they tell of one matter, at whatever distance."""
+        if self._story_of is None or group is None:
+            return []
+        ids = await self._story_of(group)
+        return await self._index.among(analysis, id_, ids[-MAX_STORY:])
 
 
 def _group_of(stored: Stored) -> int:

@@ -24,19 +24,19 @@ def rank(
     terms: Terms,
     candidates: Iterable[Candidate],
     *,
-    related_bits: int,
     without_group: int | None,
     limit: int,
 ) -> tuple[RelatedItem, ...]:
-    """The candidates within ``related_bits`` that are other articles, most similar first.
+    """The candidates that are other articles, most similar first.
 
     Copies of one another appear once; those of group ``without_group`` (the article's own copies)
     not at all. Ties go to the more recent.
     """
-    scored = []
-    for candidate in candidates:
-        if candidate.distance <= related_bits and candidate.canonical[1] != without_group:
-            scored.append((round(cosine(terms, candidate.record.terms), 3), candidate))
+    scored = [
+        (round(cosine(terms, candidate.record.terms), 3), candidate)
+        for candidate in candidates
+        if candidate.canonical[1] != without_group
+    ]
     scored.sort(key=lambda pair: (-pair[0], -pair[1].record.number))
     groups: set[int] = set()
     items: list[RelatedItem] = []

@@ -51,6 +51,21 @@ async def test_of_article_and_of_ids(desk: tuple[Core, Related]) -> None:
     assert not {"a", "r0"} & {i.id for i in together}
 
 
+async def test_members_of_the_same_event() -> None:
+    """Reports of one event are related however they are worded; those that have left are not shown."""
+    newsroom = core(MemoryStore())
+    for i in range(3):
+        await newsroom.post(f"a{i}", story(i), title=f"Report {i}")
+
+    async def story_of(number: int) -> list[str]:
+        return ["a0", "a1", "taken down"] if number == (await newsroom.index.get("a0")).record.first else []
+
+    related = Related(newsroom.index, newsroom.analyse_many, clock=newsroom.clock, story_of=story_of)
+
+    assert [i.id for i in await related.of_id("a0")] == ["a1"]
+    assert await related.of_id("a2") == []
+
+
 async def test_unknown_id_and_empty_text(desk: tuple[Core, Related]) -> None:
     """Errors of the stages reach the caller."""
     with pytest.raises(NotFound, match="'nobody'"):

@@ -109,7 +109,7 @@ def test_an_event_fires_once_and_says_why() -> None:
     assert event.timeline == ((START_MS, 10), (START_MS + 10 * MINUTE_MS, 6))
     assert event.rate == 10
     assert set(event.terms[:3]) == {"harbour", "bridge", "collapse"}
-    assert event.reason.startswith("16 items from 1 source in 0 h 15 min about ")
+    assert event.reason.startswith("16 items from 1 source in 15 min about ")
     assert event.title.startswith("Harbour bridge collapse")
     assert last.id == event.id
 
@@ -121,7 +121,7 @@ def test_items_of_unnamed_sources_are_not_said_to_have_none() -> None:
     for minute in range(16):
         wire.send(minute, source="")
 
-    assert wire.fired[0].reason.startswith("16 items from sources without a name in 0 h 15 min about ")
+    assert wire.fired[0].reason.startswith("16 items from sources without a name in 15 min about ")
 
 
 def test_stories_are_kept_apart() -> None:

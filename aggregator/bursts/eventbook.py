@@ -137,12 +137,22 @@ class EventBook:
         about = ", ".join(event.terms[:3])
         return (
             f"{story.firing} items from {outlets} in "
-            f"{minutes // 60} h {minutes % 60:02d} min about {about}, where {event.expected:.1f} are usual in "
+            f"{_duration(minutes)} about {about}, where {_usual(event.expected)} in "
             f"{self._rule.window_ms / HOUR_MS:g} h; more than {self._rule.items} make an event."
         )
 
     def _mark(self, event: OpenEvent) -> None:
         self.grown[event.id] = self._touched[event.id] = None
+
+
+def _duration(minutes: int) -> str:
+    if minutes < 1:
+        return "less than a minute"
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def _usual(expected: float) -> str:
+    return "none is usual" if expected < 0.05 else f"{expected:.1f} are usual"
 
 
 def _handed(event: OpenEvent) -> tuple[int, ...]:

@@ -93,13 +93,28 @@ def _rule(args: argparse.Namespace, settings: Settings) -> BurstRule:
 
 def events(args: argparse.Namespace, settings: Settings) -> int:
     """Score the burst rule on known events."""
+    from aggregator.app import burst_rule_of
     from aggregator.evaluation import events as protocol
 
     windows = Path(args.windows) if args.windows else Path(args.file).parent
+    rule = burst_rule_of(settings)
     with contextlib.ExitStack() as stack:
         executor = stack.enter_context(ProcessPoolExecutor(args.processes)) if args.processes > 1 else None
-        report = protocol.evaluate(windows, Path(args.file), _rule(args, settings), executor=executor)
-    print(json.dumps(report.as_json()) if args.json else protocol.table([report]))
+        reports = [
+            protocol.evaluate(
+                windows, Path(args.file), dataclasses.replace(rule, mode=mode), executor=executor
+            )
+            for mode in (("stories", "neighbours") if args.mode == "both" else (args.mode,))
+        ]
+    if args.plot:
+        from aggregator.evaluation import timeline
+
+        for report in reports:
+            timeline.draw(report, Path(args.plot))
+    figures = [report.as_json() for report in reports]
+    print(
+        json.dumps(figures if args.mode == "both" else figures[0]) if args.json else protocol.table(reports)
+    )
     return OK
 
 

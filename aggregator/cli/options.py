@@ -234,13 +234,14 @@ def _events(protocols: Any) -> None:
     command.add_argument("--windows", metavar="DIR", help="where the windows are (default: beside FILE)")
     command.add_argument("--processes", metavar="N", type=_positive, default=1, help="windows at a time")
     command.add_argument("--json", action="store_true", help="one JSON object instead of a table")
-    _mode(command)
+    command.add_argument("--plot", metavar="DIR", help="draw the timeline of each window there (matplotlib)")
+    _mode(command, "both")
     _settings(command, (*BURSTS, "log_level"))
 
 
-def _mode(command: argparse.ArgumentParser) -> None:
+def _mode(command: argparse.ArgumentParser, *more: str) -> None:
     command.add_argument(
-        "--mode", choices=("stories", "neighbours"), default="stories",
+        "--mode", choices=("stories", "neighbours", *more), default="stories",
         help="similar means of one story (default), or near by bits as in the paper",
     )  # fmt: skip
 

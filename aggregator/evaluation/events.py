@@ -33,6 +33,8 @@ MINUTE_MS = 60_000
 FIRST = 16
 MATCHING = 0.6
 ROUTINE_TITLES = 8
+# What Hu & You (MECS 2017) call a big event in their experiment.
+BIG = 30
 ROUTINE = re.compile(
     r"net asset value|FRN variable|dividend|conference call|form 8|holding\(s\)|own shares"
     r"|to (report|release|announce|host)|earnings",
@@ -50,6 +52,7 @@ class Known:
     file: str
     t16_ms: int | None
     t16_late: bool = False
+    matches: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +76,13 @@ class Alert:
 
 @dataclass(frozen=True, slots=True)
 class WindowResult:
-    """What came of one window. ``days``: length of its judged part."""
+    """What came of one window. ``days``: length of its judged part; ``matching_ms``: matching titles in it."""
 
     known: Known
     alerts: tuple[Alert, ...]
     days: float
     hit: Alert | None
+    matching_ms: tuple[int, ...] = ()
 
     @property
     def delay_min(self) -> float | None:
@@ -120,6 +124,20 @@ class Report:
     def routine(self) -> int:
         return sum(a.is_routine for w in self.windows for a in w.alerts)
 
+    @property
+    def big(self) -> list[WindowResult]:
+        """Known events with over ``BIG`` titles, whether or not 16 of them lie within 4 hours."""
+        return [w for w in self.windows if w.known.matches > BIG]
+
+    @property
+    def big_detected(self) -> int:
+        return sum(w.hit is not None for w in self.big)
+
+    @property
+    def big_alerts(self) -> int:
+        """Alerts that grew to over ``BIG`` items."""
+        return sum(a.size > BIG for w in self.windows for a in w.alerts)
+
     def as_json(self) -> dict[str, Any]:
         """The figures, and every alert of every window."""
         return {
@@ -130,6 +148,9 @@ class Report:
             "alerts": self.alerts,
             "alerts_a_day": round(self.alerts_a_day, 3),
             "routine_alerts": self.routine,
+            "big_events": len(self.big),
+            "big_detected": self.big_detected,
+            "big_alerts": self.big_alerts,
             "windows": [_window_json(w) for w in self.windows],
         }
 
@@ -177,7 +198,9 @@ def judge(rows: Sequence[dict[str, Any]], events: Iterable[Event], known: Known)
         for event in sorted(last.values(), key=lambda e: (e.detected_at_ms, e.id))
         if event.detected_at_ms >= since_ms
     )
-    return WindowResult(known, alerts, (end_ms - since_ms) / DAY_MS, _hit(alerts, known))
+    times = ((when_ms(row.get("published_at")), row["title"]) for row in rows)
+    matching = tuple(ms for ms, title in times if ms and ms >= since_ms and known.pattern.search(title))
+    return WindowResult(known, alerts, (end_ms - since_ms) / DAY_MS, _hit(alerts, known), matching)
 
 
 def table(reports: Sequence[Report]) -> str:
@@ -190,6 +213,11 @@ def table(reports: Sequence[Report]) -> str:
         lines.append(
             f"{r.label:<14}{f'{r.detected} of {r.asked}':>10}{delay:>14}{r.alerts_a_day:>14.2f}{share:>10}"
         )
+    lines += ["", f"{f'over {BIG} items (Hu & You)':<26}{'known':>8}{'detected':>10}{'of all alerts':>15}"]
+    lines += [
+        f"{r.label:<26}{len(r.big):>8}{r.big_detected:>10}{f'{r.big_alerts} of {r.alerts}':>15}"
+        for r in reports
+    ]
     lines += ["", f"{'window':<22}" + "".join(f"{r.label:>26}" for r in reports)]
     for same in zip(*(r.windows for r in reports), strict=True):
         lines.append(f"{same[0].known.name:<22}" + "".join(f"{_cell(w):>26}" for w in same))
@@ -212,7 +240,9 @@ def _known(entry: dict[str, Any]) -> Known:
     # The day itself is missing at the source when not one title of that day matches.
     late = first_ms is not None and first_ms >= day_ms + DAY_MS
     pattern = re.compile(entry["regex"], re.IGNORECASE)
-    return Known(entry["name"], day_ms, pattern, entry["window_file"], t16_ms, late)
+    return Known(
+        entry["name"], day_ms, pattern, entry["window_file"], t16_ms, late, int(entry.get("matches", 0))
+    )
 
 
 def _alert(event: Event, titles: dict[str, str], known: Known) -> Alert:

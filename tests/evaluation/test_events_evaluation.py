@@ -13,6 +13,7 @@ import pytest
 from aggregator.bursts import BurstRule
 from aggregator.errors import BadInput
 from aggregator.evaluation.events import evaluate, known_events, table
+from aggregator.evaluation.timeline import draw
 
 DAY = datetime(2031, 3, 1, tzinfo=UTC)
 ASPECTS = ("mayor", "rescue", "inquiry", "traffic", "hospital", "witness", "insurance", "ferry", "repair")
@@ -101,3 +102,30 @@ def test_wrong_files_are_named(data: Path) -> None:
     (data / "w.jsonl.gz").unlink()
     with pytest.raises(BadInput, match=r"lacks w\.jsonl\.gz"):
         evaluate(data, data / "events.json", BurstRule())
+
+
+def test_big_events_are_those_of_the_paper(data: Path) -> None:
+    """Over 30 titles; an alert that stays smaller is none."""
+    path = data / "events.json"
+    entries = [
+        {**entry, "matches": matches}
+        for entry, matches in zip(json.loads(path.read_text()), (31, 30, 30), strict=True)
+    ]
+    path.write_text(json.dumps(entries))
+
+    report = evaluate(data, path, BurstRule())
+
+    assert (len(report.big), report.big_detected, report.big_alerts) == (1, 1, 0)
+    assert report.as_json()["big_events"] == 1
+
+
+def test_every_window_gets_its_timeline(data: Path, tmp_path: Path) -> None:
+    """One picture per known event, named after it and the rule."""
+    pytest.importorskip("matplotlib")
+    report = evaluate(data, data / "events.json", BurstRule(), label="stories")
+    assert len(report.windows[0].matching_ms) == 20
+
+    files = draw(report, tmp_path / "pictures")
+
+    assert [file.name for file in files] == ["bridge-stories.png", "spread-stories.png", "other-stories.png"]
+    assert all(file.read_bytes().startswith(b"\x89PNG") for file in files)

@@ -598,6 +598,13 @@ def test_evaluate_scores_labelled_articles(tmp_path: Path, capsys: pytest.Captur
 
     verified = next(r for r in json.loads(capsys.readouterr().out) if r["policy"] == "verified")
     assert verified["f1"] == 1.0
+    small = ("--grid", "--shingle", "3", "--sample", "1", "--sketch", "8,64", "--collisions", "1")
+    assert (
+        run("evaluate", "near-duplicates", "--json", *small, "--overlap", "0.2", str(tmp_path / "gold")) == 0
+    )
+    assert [line["p"] for line in json.loads(capsys.readouterr().out)] == [8, 64]
+    assert run("evaluate", "near-duplicates", "--grid", "--shingle", "9", str(tmp_path / "gold")) == 2
+    assert "at most 5 words" in capsys.readouterr().err
     assert run("evaluate", "near-duplicates", write(tmp_path / "plain", body(OTHER))) == 2
     assert "has no `cluster`" in capsys.readouterr().err
 

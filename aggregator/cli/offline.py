@@ -125,6 +125,8 @@ def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
     from aggregator.models import load_models
 
     reading.check_readable([*args.files, *args.background])
+    if args.grid:
+        return _grid(args)
     analyser = Analyser(load_models(Path(settings.models_dir) if settings.models_dir else None))
     gold = [protocol.Labelled(article(row), label(row, at)) for at, row in enumerate(rows_of(args.files), 1)]
     background = [article(row) for row in rows_of(args.background)]
@@ -134,6 +136,22 @@ def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
     else:
         print(f"{len(gold)} labelled articles, {len(background)} of background, {args.orders} random orders")
         print(protocol.table(rows))
+    return OK
+
+
+def _grid(args: argparse.Namespace) -> int:
+    """The published system over a grid of its settings."""
+    from aggregator.evaluation import shingling
+    from aggregator.evaluation.near_duplicates import Labelled
+
+    if args.background:
+        raise BadInput("--grid compares settings on the labelled articles alone; leave --background out.")
+    gold = [Labelled(article(row), label(row, at)) for at, row in enumerate(rows_of(args.files), 1)]
+    settings = shingling.grid(
+        args.shingle, args.sample, args.sketch, args.collisions, args.leading, args.overlap
+    )
+    lines = shingling.evaluate(gold, settings, orders=args.orders)
+    print(json.dumps([line.as_json() for line in lines]) if args.json else shingling.table(lines))
     return OK
 
 

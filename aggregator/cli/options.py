@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from aggregator import __version__
@@ -179,6 +179,24 @@ def _near_duplicates(protocols: Any) -> None:
         "--background", metavar="FILE", action="append", default=[], help="articles stored before; repeatable"
     )
     command.add_argument("--json", action="store_true", help="one JSON list instead of a table")
+    command.add_argument(
+        "--grid",
+        action="store_true",
+        help="the published shingling system over its settings, instead of ours",
+    )
+    group = command.add_argument_group("values of the grid; letters as published")
+    for flag, kind, values, help in (
+        ("--shingle", _positive, [2, 3, 5], "n, words per shingle"),
+        ("--sample", _positive, [1, 8], "k, one shingle in so many is kept"),
+        ("--sketch", _positive, [8, 64], "p, smallest shingles that are looked up"),
+        ("--collisions", _positive, [1, 2], "t, of sketches, that make a candidate"),
+        ("--leading", float, [1.0], "f, share of the text from its beginning"),
+        ("--overlap", float, [0.1, 0.2, 0.4], "r, overlap coefficient of a copy"),
+    ):
+        shown = ",".join(map(str, values))
+        group.add_argument(
+            flag, metavar="X,...", type=_listed(kind), default=values, help=f"{help} (default {shown})"
+        )
     _settings(command, ("models_dir", "log_level"))
 
 
@@ -258,6 +276,18 @@ def _span_ms(text: str) -> int:
     if unit not in SPANS_MS or not number.isdecimal() or int(number) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a span of time such as 24h or 7d")
     return int(number) * SPANS_MS[unit]
+
+
+def _listed(kind: Callable[[str], Any]) -> Callable[[str], list[Any]]:
+    """Several values with commas between them."""
+
+    def values(text: str) -> list[Any]:
+        try:
+            return [kind(part) for part in text.split(",")]
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} is not numbers with commas between them") from None
+
+    return values
 
 
 def _doctor(commands: Any) -> None:

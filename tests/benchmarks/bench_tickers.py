@@ -1,0 +1,109 @@
+"""Which wire items about different companies were called copies of one another?
+
+    python tests/benchmarks/bench_tickers.py [--data DIR] [--plain] [--json]
+
+Reuters-21578 names the companies of an item by ticker, ``<IBM>``. Two items that both name some and share none
+are about different companies, so a verdict "duplicate" between them is very likely wrong: template news (dividend
+notices, quarterly results) that only the frame makes alike. Ingests reuters21578_dev in its order under the
+default policy and lists every such item with the one it was matched to. Where the match names no company at all the
+sets are disjoint too, but that is mostly one text sent twice, the second time with its ticker: counted apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from aggregator.analyse import Analyser
+from aggregator.domain import Analysis, Answer, Article, Match
+from aggregator.errors import AggregatorError
+from aggregator.index import Index
+from aggregator.ingest import Ingest
+from aggregator.models import load_models
+from aggregator.reading import rows
+from aggregator.store.memory import MemoryStore
+from aggregator.verdict import Policy
+
+TICKER = re.compile(r"<[A-Z0-9.-]+>")
+START_MS = 1_600_000_000_000
+
+
+def main() -> None:
+    """Run and print."""
+    options = _options()
+    articles = [
+        Article(id=row["id"], title=row.get("title") or "", text=row.get("text") or "", lang="en")
+        for row in rows([str(Path(options.data) / "reuters21578_dev.jsonl.gz")])
+    ]
+    policy = Policy()
+    if options.plain:
+        policy = replace(policy, min_shared=0.0, framed_shared=0.0)
+    matches = asyncio.run(duplicates(articles, policy))
+    by_id = {article.id: article for article in articles}
+    wrong = [(by_id[id_], match) for id_, match in matches if apart(by_id[id_], by_id[match.id])]
+    if options.json:
+        print(json.dumps([_line(article, match, by_id[match.id]) for article, match in wrong]))
+        return
+    both = sum(bool(tickers(by_id[match.id])) for _, match in wrong)
+    print(
+        f"{len(articles)} items, {len(matches)} called duplicate, {both} of them of other companies than the match; "
+        f"{len(wrong)} when a match that names no company counts as well"
+    )
+    for article, match in wrong:
+        print("  ".join(str(value) for value in _line(article, match, by_id[match.id]).values()))
+
+
+async def duplicates(articles: Sequence[Article], policy: Policy) -> list[tuple[str, Match]]:
+    """Ids that were called duplicate, with what they were matched to."""
+    analyser = Analyser(load_models())
+
+    async def look_up(some: Sequence[Article]) -> list[Analysis | AggregatorError]:
+        return analyser.analyse_many(some)
+
+    clock = itertools.count(START_MS)
+    ingest = Ingest(Index(MemoryStore(), analyser.spaces), look_up, policy, clock=lambda: next(clock))
+    answers = await ingest.submit_many(articles)
+    return [(a.id, a.outcome.match) for a in answers if isinstance(a, Answer) and a.outcome.match]
+
+
+def tickers(article: Article) -> frozenset[str]:
+    """The companies an item names."""
+    return frozenset(TICKER.findall(f"{article.title}\n{article.text}"))
+
+
+def apart(a: Article, b: Article) -> bool:
+    """Does ``a`` name companies and ``b`` none of them? The empty set is disjoint from every one."""
+    return bool(tickers(a)) and not tickers(a) & tickers(b)
+
+
+def _line(article: Article, match: Match, other: Article) -> dict[str, object]:
+    return {
+        "id": article.id,
+        "match": other.id,
+        "rule": match.rule,
+        "overlap": match.overlap,
+        "bits": match.distance,
+        "tickers": " ".join(sorted(tickers(article))) + " | " + " ".join(sorted(tickers(other))),
+        "titles": f"{article.title} | {other.title}",
+    }
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", default=os.environ.get("AGGREGATOR_DATA", "../shared/data"))
+    parser.add_argument("--plain", action="store_true", help="containment alone decides, for comparison")
+    parser.add_argument("--json", action="store_true", help="one JSON list instead of lines")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -144,13 +144,12 @@ def _grid(args: argparse.Namespace) -> int:
     from aggregator.evaluation import shingling
     from aggregator.evaluation.near_duplicates import Labelled
 
-    if args.background:
-        raise BadInput("--grid compares settings on the labelled articles alone; leave --background out.")
     gold = [Labelled(article(row), label(row, at)) for at, row in enumerate(rows_of(args.files), 1)]
     settings = shingling.grid(
         args.shingle, args.sample, args.sketch, args.collisions, args.leading, args.overlap
     )
-    lines = shingling.evaluate(gold, settings, orders=args.orders)
+    background = [article(row) for row in rows_of(args.background)]
+    lines = shingling.evaluate(gold, settings, orders=args.orders, background=background)
     print(json.dumps([line.as_json() for line in lines]) if args.json else shingling.table(lines))
     return OK
 

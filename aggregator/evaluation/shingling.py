@@ -26,6 +26,7 @@ from dataclasses import asdict, dataclass, field
 from statistics import mean
 from typing import Any
 
+from aggregator.domain import Article
 from aggregator.errors import BadInput
 from aggregator.evaluation.near_duplicates import SPOTSIGS_MERGED, Labelled
 from aggregator.overlap import shingle_hashes
@@ -153,9 +154,14 @@ def evaluate(
     *,
     orders: int = 1,
     merged: Mapping[str, str] = SPOTSIGS_MERGED,
+    background: Sequence[Article] = (),
 ) -> list[Line]:
-    """A line per setting and labelling, over seeded random orders (those of ``near_duplicates.evaluate``)."""
-    texts = {g.article.id: g.article.text or g.article.title for g in gold}
+    """A line per setting and labelling, over seeded random orders (those of ``near_duplicates.evaluate``).
+
+    ``background`` articles come before the labelled ones; whoever is taken for a copy of one is wrong.
+    """
+    before = [a.id for a in background]
+    texts = {a.id: a.text or a.title for a in (*background, *(g.article for g in gold))}
     label_of = {g.article.id: g.label for g in gold}
     labellings: dict[str, Mapping[str, str]] = {"as labelled": label_of}
     if set(merged) & set(label_of.values()):
@@ -165,7 +171,7 @@ def evaluate(
     for (n, k, f), same in itertools.groupby(settings, key=lambda s: (s.n, s.k, s.f)):
         samples = samples_of(texts, n, k, f)
         for setting in same:
-            decided = [decide(order, samples, setting) for order in shuffled]
+            decided = [decide(before + order, samples, setting)[len(before) :] for order in shuffled]
             lines += [_line(setting, name, labels, decided) for name, labels in labellings.items()]
     return lines
 
@@ -206,8 +212,8 @@ def _score(labels: Mapping[str, str], decisions: Sequence[Decision]) -> tuple[fl
     for one in decisions:
         label = labels[one.id]
         if one.original is not None:
-            right += labels[one.original] == label
-            wrong += labels[one.original] != label
+            right += labels.get(one.original) == label
+            wrong += labels.get(one.original) != label
         else:
             missed += label in seen
         seen.add(label)

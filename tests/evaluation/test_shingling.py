@@ -111,3 +111,17 @@ def test_grid_is_every_combination_in_the_shape_of_a_table() -> None:
     assert max(line.f1 for line in lines) == 1.0
     assert len(table(lines).splitlines()) == 2 + len(settings)
     assert set(lines[0].as_json()) >= {"n", "k", "p", "t", "f", "r", "f1"}
+
+
+def test_a_copy_of_the_background_is_wrong() -> None:
+    """The first of three stories is in the background, so one of its two copies meets it, wrongly."""
+    gold = [
+        Labelled(Article(id=f"{s}-{c}", text=edited(story(s), c)), f"story {s}")
+        for s in range(3)
+        for c in range(2)
+    ]
+    background = [Article(id="before", text=edited(story(0), 9)), Article(id="other", text=story(77))]
+    (line,) = evaluate(gold, [Shingling()], background=background)
+
+    assert line.precision == pytest.approx(3 / 4)
+    assert line.recall == 1.0

@@ -403,7 +403,7 @@ def test_no_server_is_exit_code_3(tmp_path: Path, free_port: int, capsys: pytest
 
     assert run("ingest", "--server", f"http://127.0.0.1:{free_port}", articles) == 3
 
-    assert "start it with `aggregator serve`" in capsys.readouterr().err
+    assert "(Connection refused); start it with `aggregator serve`" in capsys.readouterr().err
 
 
 # -- serve ---------------------------------------------------------------------------------------

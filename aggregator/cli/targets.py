@@ -8,6 +8,7 @@ StoreUnavailable: sending a line again is safe, since its id makes it idempotent
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -183,9 +184,8 @@ class Server:
                 self._reached = True
                 return response.status, await response.read()
         except (aiohttp.ClientError, TimeoutError) as error:
-            reason = str(error) or type(error).__name__
             raise StoreUnavailable(
-                f"No service answers at {self._url} ({reason}); start it with `aggregator serve`."
+                f"No service answers at {self._url} ({_reason(error)}); start it with `aggregator serve`."
             ) from error
         except ValueError as error:
             raise ConfigurationError(f"server: {self._url!r} is not an address ({error}).") from error
@@ -211,6 +211,15 @@ def _reply_of(line: Line, data: bytes) -> Reply:
         raise StoreUnavailable(told.error.detail)
     told.error.instance = line.place
     return Reply(encode(LineProblem(line.number, told.error)), None)
+
+
+def _reason(error: BaseException) -> str:
+    """Why a server was not reached, in the words of the operating system where it has some."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        number = error.os_error.errno or 0
+        # Name look-ups have negative numbers of their own; refusals on several addresses come as one text.
+        return os.strerror(number) if number > 0 else error.os_error.strerror or str(error.os_error)
+    return str(error) or type(error).__name__
 
 
 def refusal(status: int, answer: bytes, url: str) -> AggregatorError:

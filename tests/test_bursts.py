@@ -443,6 +443,60 @@ def test_ten_times_the_load_of_unrelated_news_does_not_alert() -> None:
     assert wire.fired == []
 
 
+def routine_week(wire: Wire, families: int, last_hour: int) -> None:
+    """Seven days of one item an hour from each of some templates, then ``last_hour`` of each within an hour."""
+    frames = [f"notice{f} filing{f} holding{f}" for f in range(families)]
+    for hour in range(7 * 24):
+        for f, frame in enumerate(frames):
+            wire.send(hour * 60 + f, frame)
+    for i in range(last_hour):
+        for frame in frames:
+            wire.send(7 * 24 * 60 + i * 60 / last_hour, frame)
+
+
+@pytest.mark.parametrize("peak", [10, 40])
+def test_a_peak_of_all_routine_at_once_does_not_alert(peak: int) -> None:
+    """Ten and forty times the load of every template: none of them is more than the stream as a whole."""
+    wire = Wire()
+    routine_week(wire, families=6, last_hour=peak)
+
+    assert wire.fired == []
+
+
+def test_a_story_within_a_peak_of_routine_still_alerts() -> None:
+    """What is new is not hidden by forty times the load."""
+    wire = Wire()
+    routine_week(wire, families=6, last_hour=40)
+    burst(wire, 16, start=7 * 24 * 60 + 61)
+
+    assert [event.title.split()[0] for event in wire.fired] == ["Harbour"]
+
+
+def test_after_hours_of_silence_a_backlog_fires_only_what_is_recent() -> None:
+    """A stream stopped for six hours and is delivered at once: what is over a window old joins, and no more."""
+    wire = Wire()
+    wire.send(0, "quiet morning")
+    for i in range(20):
+        published_ms = START_MS + (60 + i) * MINUTE_MS
+        wire.send(400, "harbour bridge collapse", published_at_ms=published_ms)
+    assert wire.fired == []
+
+    for i in range(16):
+        wire.send(400 + i / 10, "ferry passengers rescued", published_at_ms=START_MS + (380 + i) * MINUTE_MS)
+    assert len(wire.fired) == 1
+
+
+@pytest.mark.parametrize("jump_h", [5, 24, 24 * 30])
+def test_a_jump_forward_of_the_clock_closes_what_was_open_and_goes_on(jump_h: int) -> None:
+    """Hours without a tick: the old event closes once, and a new story fires as ever."""
+    wire = Wire()
+    burst(wire)
+    burst(wire, 16, start=jump_h * 60, words="election result capital")
+
+    assert [event.status for event in wire.kinds("closed")] == ["closed"]
+    assert len(wire.fired) == 2 and len({event.id for event in wire.fired}) == 2
+
+
 def test_the_literal_rule_counts_neighbours_within_seven_bits() -> None:
     """16 items within 7 bits of the last one, which share no word at all."""
     wire = Wire(BurstRule(mode="neighbours"))

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from aggregator.bursts import BurstRule
+from aggregator.cli import main
 from aggregator.replay import preview, replay, rfc3339, when_ms
 
 START = datetime(2031, 3, 1, 8, tzinfo=UTC)
@@ -135,3 +139,18 @@ def test_a_laxer_sensitivity_alerts_on_a_routine_that_is_a_little_larger() -> No
     counts = [len(p.alerts) for p in preview(rows, BurstRule(), 3_600_000)]
 
     assert counts == sorted(counts) and counts[0] < counts[2]
+
+
+def test_the_command_previews(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line per sensitivity, the chosen one marked, and its alerts; a span that is none is refused."""
+    file = tmp_path / "titles.jsonl"
+    file.write_text("".join(json.dumps(r) + "\n" for r in story()))
+
+    assert main(["replay", "--preview", "24h", "--sensitivity", "2", "--no-progress", str(file)]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "alerts from 2031-02-28T08:19:00Z to 2031-03-01T08:19:00Z"
+    assert [line.split()[1:3] for line in lines[1:4]] == [["1", "1"], ["2", "1"], ["4", "1"]]
+    assert lines[2].endswith("<- as set") and "20 items" in lines[4]
+    with pytest.raises(SystemExit):
+        main(["replay", "--preview", "soon", str(file)])

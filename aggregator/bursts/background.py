@@ -1,11 +1,13 @@
 """How often is a term usual at this time of the week? Counts by hour over the last 7 days.
 
 Two questions are answered from them. ``expected``: how many documents per window hold a term *now*,
-judged by the same hours of the last 7 days (the same weekday counts double, and half of it is expected in any case) and by its average over all of
-them, whichever is more. ``weight``: how much a term says about a story now, after the bursty features of
+judged by the same hours of the last 7 days (the same weekday counts double, and half of it is expected in any
+case) and by its average over all of them, whichever is more. ``weight``: how much a term says about a story now, after the bursty features of
 He, Chang & Lim (2007): its idf in the stream times how much more often it is seen than expected. A
 template's words are as frequent as ever and say little; the place where something happens says
 nearly everything, although it may be no rare word.
+
+``EVERY`` is counted as a term of each document, so that the volume of the whole stream has its usual too.
 
 History is bounded by 7 days plus a window; an hour keeps at most ``MAX_TERMS`` terms.
 """
@@ -26,6 +28,8 @@ WEEK_AGO = 0.5
 PRIOR = 3.0
 LEAST_RATIO = 0.5
 MAX_TERMS = 100_000
+# No word is empty.
+EVERY = ""
 
 
 class Background:

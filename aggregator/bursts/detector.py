@@ -12,7 +12,7 @@ from collections import deque
 import xxhash
 
 from aggregator.bursts import routine, state, together
-from aggregator.bursts.background import Background
+from aggregator.bursts.background import EVERY, Background
 from aggregator.bursts.event import HOUR_MS, BurstRule, Change, Event
 from aggregator.bursts.eventbook import EventBook
 from aggregator.bursts.headline import strip_desk_prefix
@@ -105,7 +105,7 @@ class BurstDetector:
 
     def _leave(self, member: Member) -> None:
         if member.fires:
-            for term in member.terms:
+            for term in (*member.terms, EVERY):
                 left = self._recent[term] - 1
                 if left:
                     self._recent[term] = left
@@ -155,8 +155,9 @@ class BurstDetector:
             place -= 1
         self.window.insert(place, member)
         if member.fires:
-            self.background.add(member.at_ms // HOUR_MS, member.terms)
-            for term in member.terms:
+            terms = (*member.terms, EVERY)
+            self.background.add(member.at_ms // HOUR_MS, terms)
+            for term in terms:
                 self._recent[term] = self._recent.get(term, 0) + 1
                 self._weights.pop(term, None)
 
@@ -234,7 +235,11 @@ class BurstDetector:
             return
         if not routine.has_enough_sources(story, self.rule):
             return
-        expected = routine.expected(story, self.background, self.clock_ms // HOUR_MS)
+        hour = self.clock_ms // HOUR_MS
+        expected = routine.expected(story, self.background, hour)
+        if not routine.is_clearly_more(story.firing, expected, self.rule):
+            return  # most looks end here, before the volume is asked for
+        expected *= routine.load(story, self.background, self._seen, hour)
         if routine.is_clearly_more(story.firing, expected, self.rule):
             self.book.fire(story, self.clock_ms, expected)
 

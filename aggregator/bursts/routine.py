@@ -1,8 +1,14 @@
-"""How many items of a story are usual at this time of the week, and is what is seen clearly more?"""
+"""How many items of a story are usual at this time of the week, and is what is seen clearly more?
+
+Usual is measured at the present volume of the stream: when all of it comes ten times as fast (a backlog is
+delivered, a new source was added, a market opens), ten times the usual number is routine for each story.
+"""
 
 from __future__ import annotations
 
-from aggregator.bursts.background import Background
+from collections.abc import Callable
+
+from aggregator.bursts.background import EVERY, PRIOR, Background
 from aggregator.bursts.event import BurstRule
 from aggregator.bursts.intake import FULL_WEIGHT
 from aggregator.bursts.stories import Story
@@ -22,6 +28,18 @@ def expected(story: Story, background: Background, hour: int) -> float:
         weighted += share * background.expected(term, hour)
         total += share
     return weighted / total if total else 0.0
+
+
+def load(story: Story, background: Background, seen: Callable[[str], int], hour: int) -> float:
+    """How many times its usual volume the rest of the stream has; 1.0 at least.
+
+    The rest: the items of the window without the term that most of the story's items share. ``seen``: items
+    of the window that hold a term.
+    """
+    frame = max(story.sums, key=lambda t: (story.sums[t], t))
+    others = seen(EVERY) - seen(frame)
+    usual = background.expected(EVERY, hour) - background.expected(frame, hour)
+    return max(1.0, (others + PRIOR) / (max(0.0, usual) + PRIOR))
 
 
 def is_clearly_more(seen: int, usual: float, rule: BurstRule) -> bool:

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from aggregator.bursts.background import EVERY
 from aggregator.bursts.openevent import OpenEvent
 from aggregator.bursts.stories import Member, Story
 
 if TYPE_CHECKING:
     from aggregator.bursts.detector import BurstDetector
 
-FORMAT = b"\x01"
+FORMAT = b"\x02"
 MINUTE_MS = 60_000
 
 
@@ -85,7 +86,7 @@ def load(detector: BurstDetector, data: bytes) -> None:
         detector._neighbours.waiting, detector._neighbours.seeds = waiting, saved.seeds
     for member in detector.window:
         if member.fires:
-            for term in member.terms:
+            for term in (*member.terms, EVERY):
                 detector._recent[term] = detector._recent.get(term, 0) + 1
     detector.background.first_hour = saved.first_hour
     detector.background.frozen = saved.frozen

@@ -1,0 +1,185 @@
+"""Search for schedules that break the commit; print counts, and the shortest trace of what was found.
+
+    python tests/simulation/explore.py --runs 20000 --seed 1      random programs under random schedules
+    python tests/simulation/explore.py --systematic --depth 2     small programs, every schedule of so many preemptions
+
+Exit code 1 when anything was violated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
+
+from programs import SMALL, Program, random_program, show  # noqa: E402
+from scheduler import Dice, Scripted  # noqa: E402
+from simulate import Result, run  # noqa: E402
+
+
+@dataclass
+class Counts:
+    """What a search went through."""
+
+    runs: int = 0
+    commands: int = 0
+    switches: int = 0
+    faults: int = 0
+    deaths: int = 0
+    schedules: set[int] = field(default_factory=set)
+    failures: list[tuple[str, Program, Result]] = field(default_factory=list)
+
+    def add(self, name: str, program: Program, result: Result) -> None:
+        self.runs += 1
+        self.commands += result.tally.commands
+        self.switches += result.tally.switches
+        self.faults += result.tally.faults
+        self.deaths += result.tally.deaths
+        self.schedules.add(hash((program, tuple(result.trace.items()))))
+        if result.violations:
+            self.failures.append((name, program, result))
+
+    def __str__(self) -> str:
+        return (
+            f"{self.runs} runs, {len(self.schedules)} different interleavings, {self.commands} commands, "
+            f"{self.switches} switches, {self.faults} faults, {self.deaths} crashes, "
+            f"{len(self.failures)} runs with violations"
+        )
+
+
+def explore(runs: int, seed: int, counts: Counts | None = None, stop_after: int = 1 << 30) -> Counts:
+    """Random programs and schedules; run i of a seed is always the same."""
+    counts = counts or Counts()
+    for i in range(runs):
+        rng = Random(f"{seed}/{i}")
+        program = random_program(rng)
+        counts.add(f"seed {seed} run {i}", program, run(program, Dice(rng)))
+        if len(counts.failures) >= stop_after:
+            break
+    return counts
+
+
+def schedules(program: Program, depth: int, faults: bool) -> Iterator[Result]:
+    """Every schedule that departs from the quiet one in at most ``depth`` places.
+
+    A departure lets another writer run on from here (a preemption) or, with ``faults``, loses,
+    delays or kills the command at hand. Each result is the run of one such schedule.
+    """
+    frontier: list[dict[int, int]] = [{}]
+    for level in range(depth + 1):
+        following = []
+        for trace in frontier:
+            recorder = _Recorder(trace)
+            yield run(program, recorder)
+            if level < depth:
+                last = max(trace, default=-1)
+                for position, (count, is_fault) in enumerate(recorder.asked):
+                    if position > last and (faults or not is_fault):
+                        following += [{**trace, position: choice} for choice in range(1, count)]
+        frontier = following
+
+
+class _Recorder(Scripted):
+    """Replays a trace and remembers how many ways there were at each choice."""
+
+    def __init__(self, trace: dict[int, int]) -> None:
+        super().__init__(trace)
+        self.asked: list[tuple[int, bool]] = []
+
+    def whom(self, count: int) -> int:
+        self.asked.append((count, False))
+        return super().whom(count)
+
+    def fault(self, count: int, applied: bool) -> int:
+        choice = self.whom(count)
+        self.asked[-1] = (count, True)
+        return choice
+
+
+def systematic(depth: int, faults: bool, counts: Counts | None = None) -> Counts:
+    """All small programs."""
+    counts = counts or Counts()
+    for name, program in SMALL.items():
+        for result in schedules(program, depth, faults):
+            counts.add(name, program, result)
+    return counts
+
+
+def shortest(program: Program, result: Result) -> tuple[Program, Result]:
+    """A smaller program and trace that still violate something: requests and choices are dropped one by one."""
+    changed = True
+    while changed:
+        changed = False
+        for smaller in _smaller(program):
+            for trace in (result.trace, {}):
+                attempt = run(smaller, Scripted(trace))
+                if attempt.violations:
+                    program, result, changed = smaller, attempt, True
+                    break
+            if changed:
+                break
+        for position in sorted(result.trace, reverse=True):
+            attempt = run(program, Scripted({p: c for p, c in result.trace.items() if p != position}))
+            if attempt.violations:
+                result, changed = attempt, True
+                break
+    return program, result
+
+
+def _smaller(program: Program) -> Iterator[Program]:
+    for i, requests in enumerate(program):
+        if len(program) > 1:
+            yield program[:i] + program[i + 1 :]
+        for j, request in enumerate(requests):
+            yield (*program[:i], requests[:j] + requests[j + 1 :], *program[i + 1 :])
+            parts = getattr(request, "posts", ())
+            for k in range(len(parts)):
+                kept = parts[:k] + parts[k + 1 :]
+                if kept:
+                    less = type(request)(kept)
+                    yield (*program[:i], (*requests[:j], less, *requests[j + 1 :]), *program[i + 1 :])
+
+
+def tell(name: str, program: Program, result: Result, write: Callable[[str], object] = print) -> None:
+    """A failure, shortened, as a story."""
+    program, result = shortest(program, result)
+    write(f"\n{name}, shortened; trace {result.trace}")
+    write(show(program))
+    for line in result.story:
+        write(f"  {line}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=2000, help="random runs (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--systematic", action="store_true", help="small programs, all schedules")
+    parser.add_argument(
+        "--depth", type=int, default=2, help="departures from the quiet schedule (systematic)"
+    )
+    parser.add_argument("--no-faults", action="store_true", help="systematic: preemptions only")
+    parser.add_argument("--show", type=int, default=3, help="failures to shorten and print")
+    chosen = parser.parse_args()
+    started = time.perf_counter()
+    if chosen.systematic:
+        counts = systematic(chosen.depth, not chosen.no_faults)
+    else:
+        counts = explore(chosen.runs, chosen.seed)
+    print(f"{counts}; {time.perf_counter() - started:.1f} s")
+    told: set[str] = set()
+    for name, program, result in counts.failures:
+        kind = result.violations[0].translate({ord(c): None for c in "0123456789abcdef"})
+        if kind not in told and len(told) < chosen.show:
+            told.add(kind)
+            tell(name, program, result)
+    return 1 if counts.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,148 @@
+"""Protocols that are known to be wrong. The simulation must catch every one of them, or it proves nothing.
+
+Each mutant changes production code through ``monkeypatch`` and names the small program that betrays it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from transport import Transport
+
+from aggregator import index as index_module
+from aggregator.changes import Segment
+from aggregator.domain import arrival_ms_of
+from aggregator.index import Index
+from aggregator.ingest import Ingest
+from aggregator.store.base import Append, Check, Equals, Length, Transaction
+
+Patch = pytest.MonkeyPatch
+MUTANTS: dict[str, tuple[str, Callable[[Patch], None]]] = {}
+
+
+def mutant(name: str, program: str) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+    def register(patch: Callable[[Patch], None]) -> Callable[[Patch], None]:
+        MUTANTS[name] = program, patch
+        return patch
+
+    return register
+
+
+def _without(patch: Patch, method: str, dropped: Callable[[Check], bool]) -> None:
+    """``Segment.method`` with some of its checks left out."""
+    whole = getattr(Segment, method)
+
+    def lacking(self: Segment, *arguments: Any) -> Transaction:
+        made = whole(self, *arguments)
+        return replace(made, checks=tuple(c for c in made.checks if not dropped(c)))
+
+    patch.setattr(Segment, method, lacking)
+
+
+def _is(check: Check, kind: bytes) -> bool:
+    return check.key[check.key.index(b"}") + 1 :][:1] == kind
+
+
+@mutant("buckets may have grown", "two near-copies")
+def _(patch: Patch) -> None:
+    _without(patch, "insert", lambda c: isinstance(c, Length))
+
+
+@mutant("bands may have grown", "a copy only bands find")
+def _(patch: Patch) -> None:
+    _without(patch, "insert", lambda c: isinstance(c, Length) and _is(c, b"s"))
+
+
+@mutant("the id may be bound by now", "a retry of an exact copy")
+def _(patch: Patch) -> None:
+    _without(patch, "insert", lambda c: _is(c, b"i"))
+
+
+@mutant("the match may have left", "delete races a copy")
+def _(patch: Patch) -> None:
+    patch.setattr(Segment, "_match_lives", lambda self, match: [])
+
+
+@mutant("entries are written after the commit", "two near-copies")
+def _(patch: Patch) -> None:
+    whole = Transport.commit_many
+
+    async def in_two_steps(self: Transport, transactions: list[Transaction]) -> list[tuple[int, ...]]:
+        results = []
+        for made in transactions:
+            first = replace(made, writes=tuple(w for w in made.writes if not _is_entry(w)))
+            results += await whole(self, [first])
+            if not results[-1]:
+                await whole(self, [Transaction((), tuple(w for w in made.writes if _is_entry(w)))])
+        return results
+
+    patch.setattr(Transport, "commit_many", in_two_steps)
+
+
+def _is_entry(write: Any) -> bool:
+    return isinstance(write, Append) and (_is(write, b"b") or _is(write, b"s"))  # type: ignore[arg-type]
+
+
+@mutant("the group may have changed", "delete races a copy")
+def _(patch: Patch) -> None:
+    _group_with(patch, lambda checks: ())
+
+
+@mutant("the list of copies is checked by its length", "a copy joins while another leaves")
+def _(patch: Patch) -> None:
+    def by_length(checks: tuple[Equals, ...]) -> tuple[Check, ...]:
+        return (Length(checks[0].key, len(checks[0].value or b"")), *(c for c in checks[1:] if c.value))
+
+    _group_with(patch, by_length)
+
+
+@mutant("the canonical text may have changed", "the canonical text changes")
+def _(patch: Patch) -> None:
+    _group_with(patch, lambda checks: (checks[0], *checks[2:]))
+
+
+def _group_with(patch: Patch, checks: Callable[[Any], tuple[Check, ...]]) -> None:
+    whole = Index._group
+
+    async def lacking(self: Index, known: Any) -> Any:
+        group, canonical = await whole(self, known)
+        return replace(group, unchanged=checks(group.unchanged)), canonical
+
+    patch.setattr(Index, "_group", lacking)
+
+
+@mutant("a lost batch neighbour goes unnoticed", "a stranger in a neighbour's place")
+def _(patch: Patch) -> None:
+    whole = Index.seen
+    patch.setattr(Index, "seen", lambda self, *a: [c for c in whole(self, *a) if isinstance(c, Length)])
+
+
+@mutant("nobody carries a text that leaves", "update leaves an exact copy")
+def _(patch: Patch) -> None:
+    patch.setattr(index_module, "carriers_of", lambda *a: [])
+
+
+@mutant("a carrier leaves without an heir", "carriers in a row")
+def _(patch: Patch) -> None:
+    whole = index_module.carriers_of
+
+    def forgetful(gone: Any, *rest: Any) -> Any:
+        exact = gone.outcome.match is not None and gone.outcome.match.rule == "exact"
+        return [] if exact else whole(gone, *rest)
+
+    patch.setattr(index_module, "carriers_of", forgetful)
+
+
+@mutant("a record keeps the first version it was written for", "two updates of one id")
+def _(patch: Patch) -> None:
+    whole = Ingest._numbered
+
+    async def stubborn(self: Ingest, one: Any, now_ms: int, newest: int, first: int = 0) -> Any:
+        if one.written:
+            return await whole(self, one, arrival_ms_of(one.number), 0, one.first)
+        return await whole(self, one, now_ms, newest, first)
+
+    patch.setattr(Ingest, "_numbered", stubborn)

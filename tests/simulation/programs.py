@@ -1,0 +1,176 @@
+"""What writers do: posts, batches and deletes of a few texts whose kinship is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+
+from newsroom import edited, story
+
+from aggregator.analyse import Analyser
+from aggregator.domain import Analysis, Article
+from aggregator.errors import AggregatorError
+from aggregator.features import HashedModel
+
+_LONG = {"s": story(1, sentences=40), "t": story(2, sentences=40), "u": story(3, sentences=40)}
+
+# The first letter of a name is the story: texts of one story are near-copies of one another, texts of
+# two stories are strangers. "s0" and "S0!" are exact copies (case does not matter).
+TEXTS: dict[str, str] = {}
+for _name, _text in _LONG.items():
+    TEXTS[f"{_name}0"] = _text
+    TEXTS[f"{_name}0!"] = _text.upper()
+    TEXTS[f"{_name}1"] = edited(_text, 11)
+    TEXTS[f"{_name}1!"] = edited(_text, 11).upper()
+    TEXTS[f"{_name}2"] = edited(_text, 12, changes=8)
+    TEXTS[f"{_name}cut"] = _text[: int(len(_text) * 0.4)]  # found by its bands only
+
+
+@dataclass(frozen=True)
+class Post:
+    """Submit one text under an id."""
+
+    id: str
+    text: str
+    lang: str = "en"
+
+    @property
+    def story(self) -> tuple[str, str]:
+        """Where it has near-copies: its language's space and its story."""
+        return self.lang, self.text[0]
+
+    def article(self) -> Article:
+        return Article(id=self.id, text=TEXTS[self.text], lang=self.lang)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Submit several at once."""
+
+    posts: tuple[Post, ...]
+
+
+@dataclass(frozen=True)
+class Remove:
+    """Delete an id."""
+
+    id: str
+
+
+Request = Post | Batch | Remove
+Program = tuple[tuple[Request, ...], ...]
+"""Per writer, its requests in order."""
+
+ANALYSER = Analyser({"en": HashedModel(group="en"), "xx": HashedModel()})
+
+
+@cache
+def analysis(text: str, lang: str) -> Analysis:
+    """The real analysis of a named text."""
+    return ANALYSER.analyse(Article(id="any", text=TEXTS[text], lang=lang))
+
+
+_NAMES = {text: name for name, text in TEXTS.items()}
+
+
+async def analyse_many(articles: object) -> list[Analysis | AggregatorError]:
+    """As ``Analyser.analyse_many``, each text once per process."""
+    return [analysis(_NAMES[a.text], a.lang) for a in articles]  # type: ignore[attr-defined]
+
+
+def posts(*pairs: str) -> tuple[Post, ...]:
+    """posts("a=s0", "b=s1") ; a trailing "@fr" sets the language."""
+    made = []
+    for pair in pairs:
+        pair, _, lang = pair.partition("@")
+        id_, _, text = pair.partition("=")
+        made.append(Post(id_, text, lang or "en"))
+    return tuple(made)
+
+
+def writer(*lines: str) -> tuple[Request, ...]:
+    """A writer's requests: "a=s0" posts, "a=s0 b=s1" posts a batch, "-a" deletes."""
+    requests: list[Request] = []
+    for line in lines:
+        parts = line.split()
+        if line.startswith("-"):
+            requests.append(Remove(line[1:]))
+        elif len(parts) == 1:
+            requests += posts(line)
+        else:
+            requests.append(Batch(posts(*parts)))
+    return tuple(requests)
+
+
+# Small programs, searched systematically.
+SMALL: dict[str, Program] = {
+    "two near-copies": (writer("a=s0"), writer("b=s1")),
+    "two exact copies": (writer("a=s0"), writer("b=s0!")),
+    "a copy only bands find": (writer("a=s0"), writer("b=scut")),
+    "a retry races its original": (writer("a=s0"), writer("a=s0")),
+    "a retry and a copy": (writer("a=s0", "a=s0"), writer("b=s0!", "b=s0!")),
+    "delete races a copy": (writer("a=s0", "-a"), writer("b=s1")),
+    "delete races an exact copy": (writer("a=s0", "-a"), writer("b=s0!")),
+    "delete races a copy of a copy": (writer("a=s0", "b=s1", "-a"), writer("c=s1!")),
+    "two deletes in one group": (writer("a=s0", "b=s1", "c=s2", "-a"), writer("-b", "d=scut")),
+    "delete and repost": (writer("a=s0", "-a", "a=s0"), writer("b=s1")),
+    "delete races an update": (writer("a=s0", "b=s1", "-a"), writer("b=s2")),
+    "two updates of one id": (writer("a=s0", "a=s1"), writer("a=s2")),
+    "first versions race": (writer("a=s0", "b=scut"), writer("a=s1", "-a")),
+    "update leaves an exact copy": (writer("a=s0", "a=t0"), writer("b=s0!", "c=s0")),
+    "a carrier leaves": (writer("a=s0", "b=s0!", "c=s0", "a=s1"), writer("-b")),
+    "batches of copies": (writer("a=s0 b=s1"), writer("c=s0! d=s2")),
+    "batches of the same ids": (writer("a=s0 b=s1"), writer("a=s0 b=s1")),
+    "a batch repeats an id": (writer("a=s0 a=s0 b=s1"), writer("c=s0!")),
+    "a batch updates its own": (writer("a=s0 b=s0! a=s2"), writer("c=s0")),
+    "a batch against a delete": (writer("a=s0", "b=s1 c=s0!"), writer("-a")),
+    "a stranger in a neighbour's place": (writer("a=s0 b=s1"), writer("c=s0!")),
+    "a copy joins while another leaves": (writer("a=s0", "b=s1", "-a"), writer("-b", "c=s2")),
+    "the canonical text changes": (writer("a=s0", "b=s0!", "c=s0", "b=s2"), writer("a=s1")),
+    "a retry of an exact copy": (writer("b=s0", "a=s0!"), writer("a=s0!")),
+    "carriers in a row": (writer("a=s0", "b=s0!", "c=s0", "a=s1", "-b"), writer("d=s2")),
+    "a deleted id comes back elsewhere": (writer("a=s0", "a=s1"), writer("-a", "b=s2")),
+    "an id changes its language": (writer("a=s0", "b=s1", "b=t0@fr"), writer("-a")),
+    "one id in two languages": (writer("a=s0", "-a"), writer("a=s0@fr")),
+}
+
+
+def random_program(rng: Random) -> Program:
+    """2-4 writers with up to 4 requests each over few ids and one to three stories."""
+    ids = "abcdef"[: rng.choice((2, 3, 4, 6))]
+    letters = "stu"[: rng.choice((1, 1, 2, 3))]
+    texts = [t for t in TEXTS if t[0] in letters]
+    languages = ["en"] * 9 + ["fr"] if rng.random() < 0.15 else ["en"]
+    steady = rng.random() < 0.6  # every id stays with its story, so that verdicts can be judged
+    home = {id_: rng.choice(letters) for id_ in ids}
+
+    def post() -> Post:
+        id_ = rng.choice(ids)
+        text = rng.choice(texts)
+        return Post(id_, (home[id_] + text[1:]) if steady else text, rng.choice(languages))
+
+    def request() -> Request:
+        kind = rng.random()
+        if kind < 0.22:
+            return Remove(rng.choice(ids))
+        if kind < 0.42:
+            return Batch(tuple(post() for _ in range(rng.randrange(2, 5))))
+        return post()
+
+    return tuple(
+        tuple(request() for _ in range(rng.randrange(1, 5))) for _ in range(rng.choice((2, 2, 3, 4)))
+    )
+
+
+def show(program: Program) -> str:
+    """One line per writer."""
+    return "\n".join(f"writer {i}: " + " ; ".join(map(_shown, w)) for i, w in enumerate(program))
+
+
+def _shown(request: Request) -> str:
+    if isinstance(request, Remove):
+        return f"-{request.id}"
+    if isinstance(request, Batch):
+        return "[" + " ".join(map(_shown, request.posts)) + "]"
+    return f"{request.id}={request.text}" + ("" if request.lang == "en" else f"@{request.lang}")

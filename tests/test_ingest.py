@@ -322,3 +322,26 @@ async def test_any_history_keeps_groups_sound(history: list[tuple[int, int, str]
         assert id_ in {r.id for r in await newsroom.index.copies(id_)}
         again = await newsroom.ingest.submit(Article(id="probe", text=text, lang="en"), dry_run=True)
         assert again.outcome.verdict == "duplicate"
+
+
+async def test_an_exact_copy_stays_findable_when_the_text_before_it_leaves_twice(newsroom: Core) -> None:
+    """The original is rewritten, the first copy that then carried the old text is deleted: the next one carries it."""
+    for id_ in "abc":
+        await newsroom.post(id_, story(1))
+    await newsroom.post("a", story(2))
+    await newsroom.ingest.delete("b")
+
+    match = (await newsroom.post("d", edited(story(1), 4))).outcome.match
+
+    assert match is not None
+    assert (match.id, match.canonical_id) == ("c", "a")
+
+
+async def test_an_id_twice_in_a_batch(newsroom: Core) -> None:
+    """Its second line repeats or updates what its first one stored."""
+    lines = [Article(id="a", text=story(i), lang="en", source=s) for i, s in ((1, "x"), (1, "y"), (2, "z"))]
+    answers = await newsroom.ingest.submit_many(lines)
+
+    assert [a.stored for a in answers if isinstance(a, Answer)] == [True, False, True]
+    record = (await newsroom.index.get("a")).record
+    assert (record.source, record.first < record.number) == ("z", True)

@@ -61,6 +61,11 @@ def _(patch: Patch) -> None:
     _without(patch, "insert", lambda c: _is(c, b"i"))
 
 
+@mutant("the version may have been replaced", "two updates of one id")
+def _(patch: Patch) -> None:
+    _without(patch, "update", lambda c: _is(c, b"i"))
+
+
 @mutant("the match may have left", "delete races a copy")
 def _(patch: Patch) -> None:
     patch.setattr(Segment, "_match_lives", lambda self, match: [])

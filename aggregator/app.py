@@ -87,6 +87,10 @@ def policy_of(settings: Settings) -> Policy:
         name=settings.policy,
         duplicate_bits=settings.duplicate_bits,
         related_bits=settings.related_bits,
+        min_containment=settings.min_containment,
+        min_shared=settings.min_shared,
+        sure_containment=settings.sure_containment,
+        keep_updates=settings.keep_updates,
     )
 
 

@@ -69,6 +69,16 @@ class Settings:
     )
     duplicate_bits: int = _option(3, "Largest Hamming distance of a duplicate.", **_between(0, 7))
     related_bits: int = _option(7, "Largest Hamming distance of a related article.", **_between(0, 7))
+    min_containment: float = _option(
+        0.2, "Smallest share of the shorter text's wording that can make a copy ...", **_between(0.01, 1)
+    )
+    min_shared: float = _option(60.0, "... with at least so many shared shingles.", **_between(1, 100_000))
+    sure_containment: float = _option(
+        0.75, "Share of the shorter text's wording that makes a copy by itself.", **_between(0.01, 1)
+    )
+    keep_updates: bool = _option(
+        False, "A copy with other figures (tolls, prices) is an article of its own, not a duplicate."
+    )
     keep_texts: bool = _option(False, "Keep each text, compressed, for explain, comparison and reindex.")
     retention_days: float = _option(
         90.0, "Forget articles after this many days (0: never).", **_between(0, 36500)

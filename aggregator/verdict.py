@@ -23,7 +23,11 @@ from aggregator.overlap import Overlap
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The thresholds of a verdict; distances in bits, overlaps in 0..1, ``min_shared`` in shingles."""
+    """The thresholds of a verdict; distances in bits, overlaps in 0..1, ``min_shared`` in shingles.
+
+    ``keep_updates``: a copy whose figures were replaced (a toll, a price) is an article of its own,
+    "related" with ``updated_figures``, as public-health desks need it (Rodier & Carter 2020, section 4.2).
+    """
 
     name: str = "verified"
     duplicate_bits: int = 3
@@ -33,6 +37,7 @@ class Policy:
     framed_ratio: float = 0.8
     framed_shared: float = 100.0
     sure_containment: float = 0.75
+    keep_updates: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,9 @@ def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -
     if found is None:
         return Outcome("new" if nearest is None else "related", distance=nearest)
     candidate, rule = found
+    updated = figures_changed(subject.figures, candidate.record.figures)
+    if updated and policy.keep_updates:
+        return Outcome("related", distance=nearest, updated_figures=True)
     return Outcome(
         "duplicate",
         distance=candidate.distance,
@@ -67,7 +75,7 @@ def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -
             overlap=round(candidate.overlap.containment, 3) if policy.name == "verified" else None,
             rule=rule,
         ),
-        updated_figures=figures_changed(subject.figures, candidate.record.figures),
+        updated_figures=updated,
     )
 
 

@@ -154,3 +154,13 @@ def test_figures_changed(a: tuple[int, ...], b: tuple[int, ...], changed: bool) 
     assert figures_changed(a, b) is changed
     near = decide(subject(figures=a), [candidate(1, 1, 0.9, 100, figures=b)], VERIFIED)
     assert near.updated_figures is changed
+
+
+def test_keep_updates_makes_an_update_its_own_article() -> None:
+    """Only where figures were replaced, and never for an equal text."""
+    desk = Policy(keep_updates=True)
+    updated, plain = candidate(1, 1, 0.9, 100, figures=(2,)), candidate(2, 1, 0.9, 100, figures=(1,))
+
+    own = decide(subject(figures=(1,)), [updated], desk)
+    assert (own.verdict, own.match, own.updated_figures) == ("related", None, True)
+    assert decide(subject(figures=(1,)), [plain], desk).verdict == "duplicate"

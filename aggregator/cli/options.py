@@ -11,7 +11,16 @@ from aggregator import __version__
 from aggregator.settings import Settings
 
 FIELDS = {option.name: option for option in dataclasses.fields(Settings)}
-RULES = ("policy", "duplicate_bits", "related_bits", "models_dir")
+RULES = (
+    "policy",
+    "duplicate_bits",
+    "related_bits",
+    "min_containment",
+    "min_shared",
+    "sure_containment",
+    "keep_updates",
+    "models_dir",
+)
 STORE = ("data_dir", "appendfsync", "retention_days", "keep_texts")
 BURSTS = ("burst_items", "burst_window_hours", "min_sources", "sensitivity")
 STORE_META = "URL"

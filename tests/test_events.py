@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 
+import newsroom
 import pytest
 
 from aggregator.bursts import BurstRule, Event
-from aggregator.domain import StreamItem, number_of
+from aggregator.domain import Article, StreamItem, number_of
 from aggregator.errors import NotFound, StoreUnavailable
 from aggregator.eventlog import CHANGES
 from aggregator.events import POSITION, STATE, Events
@@ -342,3 +343,20 @@ async def test_closed_events_are_forgotten_in_the_end(index: FakeIndex) -> None:
     (event,) = await events.list()
     assert event.first_seen_ms == at(2000)
     assert await events.event_of([index.items[0].first]) == {}
+
+
+async def test_a_story_that_comes_in_fragments_fires_with_the_tick() -> None:
+    """Five stories within seconds, full texts of made-up words: each fires though no minute begins meanwhile."""
+    room = newsroom.core(MemoryStore(), clock=newsroom.Clock(60_000 * 30_000_000))
+    events = Events(room.index.store, BurstRule())
+    for round_ in range(5):
+        subject = " ".join(newsroom.story(1000 + round_, 1).split()[:4])
+        for n in range(20):
+            text = f"{subject} {subject}. {newsroom.story(100 * round_ + n, 3)}"
+            await room.ingest.submit(
+                Article(id=f"{round_}-{n}", title=f"{subject} {n}", text=text, lang="eo")
+            )
+        await events.advance(room.index, room.clock())
+
+    assert room.clock.now_ms % 60_000 < 59_000, "a minute has passed; the test shows nothing"
+    assert len(await events.list()) == 5

@@ -57,10 +57,15 @@ class BurstDetector:
         self._place(member, item, copied)
 
     def tick(self, now_ms: int) -> None:
-        """Time has passed, whether or not anything arrived."""
+        """Time has passed, whether or not anything arrived.
+
+        Stories that grew are compared with one another at once, not only when the next minute begins: of a
+        story that came in fragments an editor hears with the tick, not up to a minute later.
+        """
         if now_ms < self.clock_ms - self.rule.window_ms:
             self._start_over(now_ms)
         self._advance(now_ms)
+        self._merge_grown()
 
     def changes(self) -> list[Change]:
         """What happened since the last call, in order; each with the event as it stands now."""
@@ -129,11 +134,14 @@ class BurstDetector:
         self.clock_ms = 0
 
     def _keep_house(self) -> None:
+        self._merge_grown()
+        self.book.keep()
+
+    def _merge_grown(self) -> None:
         if self._neighbours is None:
             for key in sorted(self.stories.changed):
                 self._merge_converged(key)
         self.stories.changed.clear()
-        self.book.keep()
 
     # -- one item ------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@
     └── ConfigurationError    settings that cannot work                -> refuse to start
 
 Every message is one sentence that says what was wrong, where, and what to do.
-Driver errors (redis, sockets) are converted in ``store/redis.py`` and nowhere
+Driver errors (redis, sockets) are converted in ``store/link.py`` and nowhere
 else; an HTTP status is chosen in ``http/errors.py`` and nowhere else.
 """
 

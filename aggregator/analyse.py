@@ -58,10 +58,7 @@ class Analyser:
         """Raises NoText when the article has no words at all."""
         title, text = _title_and_text(article)
         lang = detect(f"{title}\n{text[:_LANGUAGE_SAMPLE]}", article.lang)
-        group = group_of(lang)
-        if group not in self._models:
-            group = "xx"
-        model = self._models[group]
+        group, model = self._model_of(lang)
         words = worded(title, text, lang)
         if not words:
             raise NoText("The article has no words: give it a `text`, `html` with a main text, or a `title`.")
@@ -82,9 +79,15 @@ class Analyser:
 
     def weights(self, analysis: Analysis) -> dict[str, float]:
         """All term weights of an analysed article, L2 norm 1; ``analysis.terms`` has the heaviest of them."""
-        group = group_of(analysis.lang)
-        model = self._models[group if group in self._models else "xx"]
+        _, model = self._model_of(analysis.lang)
         return model.weights(tokens.tokenize(f"{analysis.title}\n{analysis.text}", analysis.lang))
+
+    def _model_of(self, lang: str) -> tuple[str, Model]:
+        """The language group that serves a language, and its model."""
+        group = group_of(lang)
+        if group not in self._models:
+            group = "xx"
+        return group, self._models[group]
 
     def analyse_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
         """One result per article; an unusable one gives its error and costs the others nothing."""

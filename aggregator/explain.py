@@ -24,7 +24,7 @@ MAX_SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two articles; ``words`` is None when its text is not kept."""
+    """One of the two articles; ``text`` is None when it is not kept."""
 
     label: str
     lang: str

@@ -337,7 +337,7 @@ class Index:
 
     async def _group(self, known: Known) -> tuple[Group, Known | None]:
         """The group a binding belongs to, and its canonical binding (itself, when it is canonical)."""
-        tag = _tag_of(known.key)
+        tag = keys.tag_of(known.key)
         match = known.binding.outcome.match
         first = match.canonical_first if match else known.binding.first
         canonical_key = keys.binding(tag, keys.id_hash(match.canonical_id)) if match else known.key
@@ -417,7 +417,3 @@ def _left(known: Known, group: Group, canonical: Known | None) -> list[Binding]:
     """Who stays in the group when ``known`` leaves it."""
     members = (canonical, *group.members)
     return [m.binding for m in members if m is not None and m.binding.id != known.binding.id]
-
-
-def _tag_of(key: bytes) -> bytes:
-    return key[: key.index(b"}") + 1]

@@ -32,7 +32,7 @@ from aggregator.domain import (
     arrival_ms_of,
 )
 from aggregator.errors import AggregatorError, Contention
-from aggregator.index import ATTEMPTS, Index, Probe, Snapshot, Stored
+from aggregator.index import ATTEMPTS, Index, Probe, Snapshot
 from aggregator.numbers import Numbers
 from aggregator.similarity import rank
 from aggregator.store.base import Transaction
@@ -133,10 +133,6 @@ class Ingest:
     async def delete(self, id_: str) -> None:
         """Undo a reservation or take an article down. Raises NotFound."""
         await self._index.delete(id_)
-
-    async def stored(self, id_: str) -> Stored:
-        """What is stored under an id. Raises NotFound."""
-        return await self._index.get(id_)
 
     async def _settle(self, pending: list[_Pending], dry_run: bool) -> None:
         """Decide and commit until every article has its answer."""

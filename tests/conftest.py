@@ -5,14 +5,17 @@ from __future__ import annotations
 import shutil
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 import redis
 
+from aggregator.store.base import Store
 from aggregator.store.embedded import EmbeddedServer
+from aggregator.store.memory import MemoryStore
+from aggregator.store.redis import open_store
 
 
 @pytest.fixture(scope="session")
@@ -27,6 +30,17 @@ def valkey_url(valkey_server: EmbeddedServer) -> str:
     """URL of an empty embedded Valkey."""
     empty(valkey_server.url)
     return valkey_server.url
+
+
+@pytest.fixture(params=["memory", "valkey"])
+async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
+    """Both kinds of store."""
+    if request.param == "memory":
+        yield MemoryStore()
+        return
+    opened = open_store(request.getfixturevalue("valkey_url"))
+    yield opened
+    await opened.close()
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import newsroom
@@ -15,7 +15,6 @@ from aggregator.eventlog import CHANGES
 from aggregator.events import POSITION, STATE, Events
 from aggregator.store.base import Put, Store, Transaction
 from aggregator.store.memory import MemoryStore
-from aggregator.store.redis import open_store
 
 MINUTE_MS = 60_000
 START_MS = 20_000 * 86_400_000
@@ -58,17 +57,6 @@ class FakeIndex:
 
 def at(minute: float) -> int:
     return START_MS + round(minute * MINUTE_MS)
-
-
-@pytest.fixture(params=["memory", "valkey"])
-async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
-    """Both kinds of store."""
-    if request.param == "memory":
-        yield MemoryStore()
-        return
-    opened = open_store(request.getfixturevalue("valkey_url"))
-    yield opened
-    await opened.close()
 
 
 @pytest.fixture

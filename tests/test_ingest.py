@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator
 from itertools import combinations
 
 import pytest
@@ -15,19 +14,7 @@ from aggregator.errors import AggregatorError, NoText, NotFound
 from aggregator.fingerprint import hamming_distance
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
-from aggregator.store.redis import open_store
 from aggregator.verdict import Policy
-
-
-@pytest.fixture(params=["memory", "valkey"])
-async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
-    """An empty store of each kind."""
-    if request.param == "memory":
-        yield MemoryStore()
-        return
-    opened = open_store(request.getfixturevalue("valkey_url"))
-    yield opened
-    await opened.close()
 
 
 @pytest.fixture

@@ -5,22 +5,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 T = TypeVar("T")
 
 
-class Progress:
-    """Bytes of input read so far, of ``total_bytes`` (None: unknown), with counts beside it."""
+class _Bar:
+    """A progress bar on a terminal, nothing anywhere else."""
 
-    def __init__(self, total_bytes: int | None, *, shown: bool = True) -> None:
+    def __init__(self, shown: bool, **options: Any) -> None:
         self._bar: Any = None
         if shown and sys.stderr.isatty():
             from tqdm import tqdm
 
-            self._bar = tqdm(total=total_bytes, unit="B", unit_scale=True, dynamic_ncols=True, leave=False)
+            self._bar = tqdm(dynamic_ncols=True, leave=False, **options)
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -28,6 +28,13 @@ class Progress:
     ) -> None:
         if self._bar is not None:
             self._bar.close()
+
+
+class Progress(_Bar):
+    """Bytes of input read so far, of ``total_bytes`` (None: unknown), with counts beside it."""
+
+    def __init__(self, total_bytes: int | None, *, shown: bool = True) -> None:
+        super().__init__(shown, total=total_bytes, unit="B", unit_scale=True)
 
     def advance(self, read_bytes: int) -> None:
         """So many bytes more were read."""
@@ -40,25 +47,12 @@ class Progress:
             self._bar.set_postfix(counts)
 
 
-class Counted:
+class Counted(_Bar):
     """Things done so far, when nobody knows of how many."""
 
     def __init__(self, unit: str, *, shown: bool = True) -> None:
         self.count = 0
-        self._bar: Any = None
-        if shown and sys.stderr.isatty():
-            from tqdm import tqdm
-
-            self._bar = tqdm(unit=f" {unit}", dynamic_ncols=True, leave=False)
-
-    def __enter__(self) -> Counted:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar is not None:
-            self._bar.close()
+        super().__init__(shown, unit=f" {unit}")
 
     def reach(self, count: int) -> None:
         """``count`` things are done."""

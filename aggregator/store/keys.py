@@ -27,9 +27,14 @@ def tag(space: str, segment: int) -> bytes:
     return b"{%s.%d}" % (space.encode(), segment)
 
 
+def tag_of(key: bytes) -> bytes:
+    """The tag that ``key`` carries."""
+    return key[: key.index(b"}") + 1]
+
+
 def space_of(key: bytes) -> str:
     """The space whose tag ``key`` carries."""
-    return key[1 : key.index(b"}")].rsplit(b".", 1)[0].decode()
+    return tag_of(key)[1:-1].rsplit(b".", 1)[0].decode()
 
 
 def bucket(tag_: bytes, block: int, value: int) -> bytes:

@@ -26,7 +26,7 @@ from aggregator.fingerprint import hamming_distance
 from aggregator.overlap import bands, compare_many
 from aggregator.store import keys
 from aggregator.store.base import Append, Check, Delete, Equals, Length, Put, Store, Transaction
-from aggregator.store.entries import sharing, within
+from aggregator.store.entries import ArticleNumbers, Distances, sharing, within
 from aggregator.store.records import (
     Binding,
     decode_binding,
@@ -182,6 +182,17 @@ class Index:
             )
             for (record, canonical), overlap in zip(live, overlaps, strict=True)
         ]
+
+    async def near(
+        self, space: str, fingerprint: int, radius: int, now_ms: int
+    ) -> tuple[ArticleNumbers, Distances]:
+        """Article numbers within ``radius`` bits, ascending, and their distances; both (n,), one round trip.
+
+        By bits alone, and as the buckets have it: deleted articles are still among them.
+        """
+        tag = self._tag(space)
+        wanted = [keys.bucket(tag, b, v) for b, v in self._plan.probes(fingerprint, radius)]
+        return within(await self.store.read(wanted), fingerprint, radius, self._floor(now_ms))
 
     async def neighbours(self, analysis: Analysis, id_: str, now_ms: int) -> list[Candidate]:
         """Look-up alone, for reading: candidates of one article, its own id left out."""

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 ENTRY_BYTES = 16
 
-Numbers = npt.NDArray[np.uint64]
+ArticleNumbers = npt.NDArray[np.uint64]
+Distances = npt.NDArray[np.int64]
 
 
 def pack(value: int, number: int) -> bytes:
@@ -26,7 +27,7 @@ def pack(value: int, number: int) -> bytes:
 
 def within(
     buckets: Iterable[bytes | None], fingerprint: int, radius: int, floor: int
-) -> tuple[Numbers, npt.NDArray[np.int64]]:
+) -> tuple[ArticleNumbers, Distances]:
     """Article numbers at or above ``floor`` within ``radius`` bits, and their distances.
 
     Both (n,), ascending by number, each number once (at its smallest distance).
@@ -44,7 +45,7 @@ def within(
 
 def sharing(
     buckets: Iterable[bytes | None], values: Iterable[int], floor: int
-) -> tuple[Numbers, npt.NDArray[np.int64]]:
+) -> tuple[ArticleNumbers, npt.NDArray[np.int64]]:
     """Article numbers with one of ``values`` among their bands, and how many entries it has there. Both (n,)."""
     table = _table(buckets)
     keep = np.isin(table[:, 0], np.fromiter(values, np.uint64)) & (table[:, 1] >= np.uint64(floor))

@@ -1,0 +1,64 @@
+"""Fingerprints to index and to ask for: uniform, clustered, and real ones of the shipped English model."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from aggregator import reading
+from aggregator.fingerprint import bits_of
+from aggregator.models import load_models
+from aggregator.text import tokens
+
+Fingerprints = npt.NDArray[np.uint64]
+
+ROOT = Path(__file__).resolve().parents[3]
+FILES = ("reuters_titles_2007.jsonl.gz", "allsides_dev.jsonl.gz")
+
+
+def uniform(count: int, seed: int = 1) -> Fingerprints:
+    """(count,) independent fair bits."""
+    return np.random.default_rng(seed).integers(0, 2**64, count, np.uint64)
+
+
+def clustered(count: int, seed: int = 2) -> Fingerprints:
+    """(count,): clusters of eight, each member 0 to 12 bits from its centre."""
+    rng = np.random.default_rng(seed)
+    centres = np.repeat(uniform(-(-count // 8), seed), 8)[:count]
+    return flipped(centres, rng.integers(0, 13, count), rng)
+
+
+def flipped(
+    fingerprints: Fingerprints, bits: npt.NDArray[np.int64], rng: np.random.Generator
+) -> Fingerprints:
+    """Each fingerprint with so many of its bits turned over."""
+    order = np.argsort(rng.random((len(fingerprints), 64)), axis=1).astype(np.uint64)
+    chosen = np.arange(64)[None, :] < bits[:, None]
+    masks = np.where(chosen, np.uint64(1) << order, np.uint64(0))
+    return fingerprints ^ np.bitwise_or.reduce(masks, axis=1)
+
+
+def queries(stored: Fingerprints, count: int, radius: int, seed: int = 3) -> list[int]:
+    """Half stored ones with 0 .. ``radius`` bits flipped, half uniform, in turn."""
+    rng = np.random.default_rng(seed)
+    members = flipped(rng.choice(stored, count), rng.integers(0, radius + 1, count), rng)
+    members[1::2] = uniform(count // 2, seed)
+    return [int(f) for f in members]
+
+
+def real() -> tuple[Fingerprints, str]:
+    """Those of the development data under the English model that ships, and what they are; else none."""
+    data = Path(os.environ.get("AGGREGATOR_DATA") or ROOT.parent / "shared" / "data")
+    files = [data / name for name in FILES if (data / name).exists()]
+    if len(files) < len(FILES):
+        return np.empty(0, np.uint64), "the development data is absent"
+    model = load_models()["en"]
+    found = []
+    for row in reading.rows([str(f) for f in files]):
+        terms = tokens.tokenize(f"{row.get('title') or ''}\n{row.get('text') or ''}", "en")
+        if terms:
+            found.append(bits_of(model.project(terms)))
+    return np.array(found, np.uint64), " + ".join(name.removesuffix(".jsonl.gz") for name in FILES)

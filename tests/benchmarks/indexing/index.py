@@ -1,0 +1,239 @@
+"""How fast is the index, beside others? ``scripts/bench index [--sizes 1e5,1e6,1e7] [--json FILE]``
+
+For each size and layout, one after another on an embedded Valkey of its own (append-only log on): load
+uniform fingerprints, then ask one by one. Half of the questions are stored fingerprints with up to r bits
+flipped, half are strangers. Printed per layout and radius:
+
+    p50 p99     ms per look-up as an asynchronous client in one process sees it, all samples
+    redis       CPU of the server per look-up, microseconds; client: CPU of the asking process
+    B/fp        the server's used_memory (in process: growth of resident memory) per fingerprint
+    load, add   fingerprints per second: whole buckets at once; one by one, 1,000 per round trip
+    recall      against a scan of everything, for the first questions
+
+The last lines are about fingerprints of real news: largest bucket and candidates per look-up.
+Layouts that cannot be run (a peer is not installed, a size would take too long) are printed as not run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import bulk
+import fingerprints
+import numpy as np
+import uvloop
+from layouts import Packed, Sets
+from measure import Latency, Server, latency
+from peers import FaissFlat, FaissMultiHash, MinHashLsh, SimhashIndex
+
+from aggregator.blocks import PLANS
+from aggregator.store.embedded import EmbeddedServer
+
+TRUTHS = 20
+ADDED = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Entrant:
+    """A layout, how it is opened (with a server's URL or without), and what is asked of it."""
+
+    name: str
+    open: Callable[..., Any]
+    on_server: bool = True
+    sizes: tuple[int, int] = (0, 10**7)
+    radii: tuple[int, ...] = (3, 7)
+    queries: int = 5_000
+    added: int = ADDED
+    exact: bool = True
+    why_not: str = "it would take too long"
+
+
+def _sets(plan: str, listpack: bool) -> Callable[..., Any]:
+    return lambda url: Sets(url, PLANS[plan], listpack=listpack)
+
+
+ENTRANTS = (
+    Entrant("ours 4x16", lambda url: Packed(url, PLANS["4x16"])),
+    Entrant("packed 5x13", lambda url: Packed(url, PLANS["5x13"]), queries=2_000),
+    Entrant("SET 4x16", _sets("4x16", False), sizes=(0, 10**6), queries=2_000, added=5_000),
+    Entrant("SET 4x16 listpack", _sets("4x16", True), sizes=(0, 10**6), queries=2_000, added=5_000),
+    Entrant("SET 5x13", _sets("5x13", False), sizes=(0, 10**6), queries=500, added=5_000),
+    Entrant("faiss flat", FaissFlat, on_server=False, queries=300),
+    Entrant("faiss MultiHash 4x16", FaissMultiHash, on_server=False, queries=300),
+    Entrant("simhash SimhashIndex", SimhashIndex, on_server=False, sizes=(0, 10**6), radii=(7,), queries=20, added=1_000),
+    Entrant("datasketch MinHashLSH", MinHashLsh, sizes=(0, 10**5), radii=(7,), queries=500, added=1_000, exact=False),
+)  # fmt: skip
+
+
+def main() -> None:
+    """Measure what was asked for, print a table, write JSON."""
+    parser = argparse.ArgumentParser(
+        prog="scripts/bench index",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--sizes", default="1e5,1e6,1e7")
+    parser.add_argument("--layouts", default="", help="only those whose name contains one of these, by comma")
+    parser.add_argument("--json", help="write all figures to this file")
+    parser.add_argument("--no-real", action="store_true", help="leave out the fingerprints of real news")
+    args = parser.parse_args()
+    print(f"{os.cpu_count()} cores, Python {platform.python_version()}, numpy {np.__version__}")
+    rows = []
+    for size in (int(float(s)) for s in args.sizes.split(",")):
+        rows += measure(size, [part for part in args.layouts.split(",") if part])
+    real = {} if args.no_real else asyncio_run(real_news())
+    if args.json:
+        Path(args.json).write_text(json.dumps({"layouts": rows, "real": real}, indent=1), encoding="utf-8")
+
+
+def asyncio_run(coroutine: Any) -> Any:
+    """On the event loop the service uses."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(coroutine)
+
+
+def measure(size: int, only: list[str]) -> list[dict[str, Any]]:
+    """All entrants at one size."""
+    stored = fingerprints.uniform(size)
+    print(f"\n{size:,} uniform fingerprints")
+    print(
+        f"{'layout':22}{'r':>2}{'p50 ms':>10}{'p99 ms':>10}{'redis us':>10}{'client us':>10}"
+        f"{'B/fp':>8}{'load/s':>11}{'add/s':>9}{'recall':>8}"
+    )
+    asked = {radius: fingerprints.queries(stored, 5_000, radius) for radius in (3, 7)}
+    truth = {radius: truths(stored, asked[radius][:TRUTHS], radius) for radius in asked}
+    rows = []
+    for entrant in ENTRANTS:
+        if only and not any(part in entrant.name for part in only):
+            continue
+        rows += enter(entrant, stored, asked, truth)
+    return rows
+
+
+def truths(stored: np.ndarray, asked: list[int], radius: int) -> list[frozenset[int]]:
+    """Numbers within the radius, by comparison with all."""
+    return [
+        frozenset((np.flatnonzero(np.bitwise_count(stored ^ np.uint64(f)) <= radius) + 1).tolist())
+        for f in asked
+    ]
+
+
+def enter(entrant: Entrant, stored: np.ndarray, asked: Any, truth: Any) -> list[dict[str, Any]]:
+    """One entrant at one size."""
+    size = len(stored)
+    why = ""
+    if not entrant.sizes[0] <= size <= entrant.sizes[1]:
+        why = entrant.why_not
+    else:
+        try:
+            with opened(entrant) as layout:
+                return [*asyncio_run(figures(entrant, layout, stored, asked, truth))]
+        except ImportError as error:
+            why = f"{error.name} is not installed"
+    print(f"{entrant.name:22}   not run at {size:,}: {why}")
+    return [{"layout": entrant.name, "size": size, "not_run": why}]
+
+
+@contextmanager
+def opened(entrant: Entrant) -> Iterator[Callable[[], Any]]:
+    """A way to make the layout, on a server of its own where it needs one."""
+    if not entrant.on_server:
+        yield entrant.open
+        return
+    with tempfile.TemporaryDirectory() as directory, EmbeddedServer(directory) as server:
+        yield lambda: entrant.open(server.url)
+
+
+async def figures(
+    entrant: Entrant, make: Callable[[], Any], stored: np.ndarray, asked: Any, truth: Any
+) -> list[dict[str, Any]]:
+    """Load, ask, add."""
+    layout = make()
+    server = Server(layout.client)
+    before = resident_bytes() if layout.client is None else server.memory_bytes()
+    started = time.perf_counter()
+    layout.load(stored)
+    load = len(stored) / (time.perf_counter() - started)
+    after = resident_bytes() if layout.client is None else server.memory_bytes()
+    measured = []
+    for radius in entrant.radii:
+        right = truth[radius] if entrant.exact else []
+        measured.append(await latency(layout.near, asked[radius][: entrant.queries], radius, server, right))
+    server.settle()
+    fresh = fingerprints.uniform(entrant.added, seed=9)
+    started = time.perf_counter()
+    layout.insert(fresh, len(stored) + 1)
+    add = len(fresh) / (time.perf_counter() - started)
+    await layout.close()
+    return [row(entrant.name, len(stored), m, (after - before) / len(stored), load, add) for m in measured]
+
+
+def row(name: str, size: int, m: Latency, bytes_each: float, load: float, add: float) -> dict[str, Any]:
+    """Print one line, and give it as values."""
+    server = "-" if m.redis_cpu_us is None else f"{m.redis_cpu_us:.0f}"
+    recall = "-" if m.recall is None else f"{m.recall:.3f}"
+    print(
+        f"{name:22}{m.radius:2}{m.p50_ms:10.3f}{m.p99_ms:10.3f}{server:>10}{m.client_cpu_us:10.0f}"
+        f"{bytes_each:8.0f}{load:11,.0f}{add:9,.0f}{recall:>8}",
+        flush=True,
+    )
+    return {
+        "layout": name,
+        "size": size,
+        **asdict(m),
+        "bytes_per_fingerprint": bytes_each,
+        "load_per_second": load,
+        "add_per_second": add,
+    }
+
+
+def resident_bytes() -> int:
+    """Resident memory of this process."""
+    with open("/proc/self/statm", encoding="ascii") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+async def real_news() -> dict[str, Any]:
+    """Our plan on fingerprints that cluster as news does: buckets, candidates, times."""
+    stored, what = fingerprints.real()
+    if not len(stored):
+        print(f"\nreal news: not run, {what}")
+        return {"not_run": what}
+    plan = PLANS["4x16"]
+    sizes = [len(packed) // 16 for _, _, packed in bulk.buckets(plan, stored)]
+    print(f"\n{len(stored):,} fingerprints of {what}, English model that ships")
+    print(f"largest bucket {max(sizes):,}, mean of those in use {np.mean(sizes):.1f}")
+    result: dict[str, Any] = {"fingerprints": len(stored), "of": what, "largest_bucket": max(sizes)}
+    with tempfile.TemporaryDirectory() as directory, EmbeddedServer(directory) as server:
+        layout = Packed(server.url, plan)
+        layout.load(stored)
+        asked = [int(f) for f in np.random.default_rng(5).choice(stored, 5_000)]
+        filled = {(b, v): len(packed) // 16 for b, v, packed in bulk.buckets(plan, stored)}
+        for radius in (3, 7):
+            read = [sum(filled.get(key, 0) for key in plan.probes(f, radius)) for f in asked]
+            right = truths(stored, asked[:TRUTHS], radius)
+            m = await latency(layout.near, asked, radius, Server(layout.client), right)
+            print(
+                f"r <= {radius}: candidates mean {np.mean(read):,.0f}, p99 {np.percentile(read, 99):,.0f} "
+                f"(uniform: {plan.expected_candidates(len(stored), radius):,.0f}), p50 {m.p50_ms:.3f} ms, "
+                f"p99 {m.p99_ms:.3f} ms, recall {m.recall}"
+            )
+            result[f"r{radius}"] = {"candidates_mean": float(np.mean(read)), **asdict(m)}
+        await layout.close()
+    return result
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""Ways to keep fingerprints in Redis: ours, driven through the index, and the sets of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import bulk
+import numpy as np
+import redis
+
+from aggregator.blocks import BlockPlan
+from aggregator.index import Index
+from aggregator.store import keys
+from aggregator.store.redis import open_store
+
+SPACE = "xx.0000"
+INSERTS = 1_000  # fingerprints per round trip when they come one by one
+
+
+class Packed:
+    """Packed entries in string buckets; look-ups are ``Index.near``, the service's own code."""
+
+    def __init__(self, url: str, plan: BlockPlan) -> None:
+        self.client = redis.Redis.from_url(url)
+        self._plan = plan
+        self._store = open_store(url)
+        self._index = Index(self._store, [SPACE], plan=plan)
+        self._tag = keys.tag(SPACE, 0)
+
+    def load(self, fingerprints: np.ndarray) -> None:
+        """Whole buckets."""
+        made = bulk.buckets(self._plan, fingerprints)
+        bulk.write(self.client, (("SET", keys.bucket(self._tag, b, v), packed) for b, v, packed in made))
+
+    def insert(self, fingerprints: np.ndarray, first_number: int) -> None:
+        """One by one, as they are appended when articles come in."""
+        _in_turns(self.client, self._appends(fingerprints, first_number), len(self._plan.widths))
+
+    def _appends(self, fingerprints: np.ndarray, number: int) -> Iterator[tuple[object, ...]]:
+        for number, fingerprint in enumerate(fingerprints.tolist(), number):  # noqa: B020
+            entry = fingerprint.to_bytes(8, "little") + number.to_bytes(8, "little")
+            for block, value in enumerate(self._plan.values(fingerprint)):
+                yield "APPEND", keys.bucket(self._tag, block, value), entry
+
+    async def near(self, fingerprint: int, radius: int) -> Sequence[int]:
+        """One round trip."""
+        numbers, _ = await self._index.near(SPACE, fingerprint, radius, 0)
+        return numbers  # type: ignore[return-value]
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        self.client.close()
+        await self._store.close()
+
+
+class Sets:
+    """The paper's layout: a SET of (fingerprint, number) per block value, read by SMEMBERS in one pipeline."""
+
+    def __init__(self, url: str, plan: BlockPlan, *, listpack: bool) -> None:
+        self.client = redis.Redis.from_url(url)
+        if not listpack:  # as servers before 7.2 keep them, and every server once a set has 129 members
+            self.client.config_set("set-max-listpack-entries", 0)
+        self._plan = plan
+        self._async = redis.asyncio.Redis.from_url(url)
+
+    def load(self, fingerprints: np.ndarray) -> None:
+        """All members of a set in one command."""
+        made = bulk.buckets(self._plan, fingerprints)
+        bulk.write(self.client, (("SADD", b"b%x:%04x" % (b, v), *_members(packed)) for b, v, packed in made))
+
+    def insert(self, fingerprints: np.ndarray, first_number: int) -> None:
+        """One by one."""
+        _in_turns(self.client, self._adds(fingerprints, first_number), len(self._plan.widths))
+
+    def _adds(self, fingerprints: np.ndarray, number: int) -> Iterator[tuple[object, ...]]:
+        for number, fingerprint in enumerate(fingerprints.tolist(), number):  # noqa: B020
+            entry = fingerprint.to_bytes(8, "little") + number.to_bytes(8, "little")
+            for block, value in enumerate(self._plan.values(fingerprint)):
+                yield "SADD", b"b%x:%04x" % (block, value), entry
+
+    async def near(self, fingerprint: int, radius: int) -> Sequence[int]:
+        """One round trip; the same comparison as ours, without a Python loop over candidates."""
+        pipeline = self._async.pipeline(transaction=False)
+        for block, value in self._plan.probes(fingerprint, radius):
+            pipeline.execute_command("SMEMBERS", b"b%x:%04x" % (block, value))
+        found = await pipeline.execute()
+        table = np.frombuffer(b"".join(m for members in found for m in members), "<u8").reshape(-1, 2)
+        near = np.bitwise_count(table[:, 0] ^ np.uint64(fingerprint)) <= radius
+        return np.unique(table[near, 1])  # type: ignore[return-value]
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        self.client.close()
+        await self._async.aclose()
+
+
+def _members(packed: bytes) -> Iterator[bytes]:
+    return (packed[i : i + 16] for i in range(0, len(packed), 16))
+
+
+def _in_turns(client: redis.Redis, commands: Iterator[tuple[object, ...]], blocks: int) -> None:
+    pipeline = client.pipeline(transaction=False)
+    for command in commands:
+        pipeline.execute_command(*command)
+        if len(pipeline) >= INSERTS * blocks:
+            pipeline.execute()
+    pipeline.execute()

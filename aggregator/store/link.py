@@ -116,15 +116,19 @@ class Link:
     async def _exchange(self, commands: Sequence[Command]) -> list[Any]:
         if self.is_cluster:
             await self._locate()
-        if len(commands) == 1:
-            return [await self._client.execute_command(*commands[0])]
-        pipeline = self._client.pipeline(transaction=False)
-        for command in commands:
-            pipeline.execute_command(*command)
-        answers: list[Any] = await pipeline.execute(raise_on_error=False)
+        try:
+            if len(commands) == 1:
+                return [await self._client.execute_command(*commands[0])]
+            pipeline = self._client.pipeline(transaction=False)
+            for command in commands:
+                pipeline.execute_command(*command)
+            answers: list[Any] = await pipeline.execute(raise_on_error=False)
+        except STALE_TOPOLOGY:  # a node that takes no new connection fails the whole pipeline
+            self._distrust()
+            raise
         for command, answer in zip(commands, answers, strict=True):
             if isinstance(answer, Exception):
-                if self.is_cluster and isinstance(answer, STALE_TOPOLOGY):
+                if isinstance(answer, STALE_TOPOLOGY):
                     self._distrust(first_key(command))
                 raise answer
         return answers
@@ -147,10 +151,15 @@ class Link:
                 first = self._client.get_primaries()[0]
                 self._client.nodes_manager.move_node_to_end_of_cached_nodes(first.name)
 
-    def _distrust(self, key: bytes) -> None:
-        """Look for the primaries anew before the next call: without retries, pipelines forget to."""
+    def _distrust(self, key: bytes | None = None) -> None:
+        """Look for the primaries anew before the next call: without retries, pipelines forget to.
+
+        ``key``: whose primary failed, where that is known; it is asked last.
+        """
+        if not self.is_cluster:
+            return
         self._client._initialize = True
-        node = self._client.get_node_from_key(key)
+        node = self._client.get_node_from_key(key) if key is not None else None
         if node is not None:
             self._client.nodes_manager.move_node_to_end_of_cached_nodes(node.name)
 

@@ -8,18 +8,22 @@ import pytest
 from newsroom import edited, story
 from serving import serving
 
-BURSTS, COPIES = 200, 8
+COPIES = 8
 
 
 @pytest.mark.services
 @pytest.mark.timeout(300)
-async def test_every_burst_has_exactly_one_new(valkey_url: str) -> None:
-    """200 bursts of 8 edited copies, each copy its own request to one of two processes, at the same moment.
+@pytest.mark.parametrize(("kind", "bursts"), [("valkey", 200), ("cluster", 80)])
+async def test_every_burst_has_exactly_one_new(
+    kind: str, bursts: int, request: pytest.FixtureRequest
+) -> None:
+    """Bursts of 8 edited copies, each copy its own request to one of two processes, at the same moment.
 
     Made-up words under a language without a fitted model: different bursts are then far apart, and any
     second "new", or none, comes from the commit.
     """
-    async with serving(store_url=valkey_url) as one, serving(store_url=valkey_url) as other:
+    store_url = request.getfixturevalue(f"{kind}_url")
+    async with serving(store_url=store_url) as one, serving(store_url=store_url) as other:
         connector = aiohttp.TCPConnector(limit=64)
         async with aiohttp.ClientSession(connector=connector) as session:
 
@@ -32,8 +36,8 @@ async def test_every_burst_has_exactly_one_new(valkey_url: str) -> None:
                     return str((await response.json())["verdict"])
 
             verdicts = []
-            for burst in range(BURSTS):
+            for burst in range(bursts):
                 verdicts.append(Counter(await asyncio.gather(*(post(burst, c) for c in range(COPIES)))))
 
-    assert [v["new"] for v in verdicts] == [1] * BURSTS
-    assert [v["duplicate"] for v in verdicts] == [COPIES - 1] * BURSTS
+    assert [v["new"] for v in verdicts] == [1] * bursts
+    assert [v["duplicate"] for v in verdicts] == [COPIES - 1] * bursts

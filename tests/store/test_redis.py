@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import redis
+from cluster import Cluster
 from redis import exceptions as driver
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
@@ -280,15 +281,14 @@ async def test_more_callers_than_cluster_connections_take_turns(cluster_url: str
 @pytest.mark.services
 @pytest.mark.parametrize("victim", [0, 2])
 async def test_a_cluster_without_one_node_serves_the_rest_and_recovers(
-    cluster_url: str, cluster_servers: dict[int, EmbeddedServer], victim: int
+    cluster: Cluster, victim: int
 ) -> None:
     """One primary of three is killed: its keys are unavailable, the others' are not, and it comes back."""
-    server = list(cluster_servers.values())[victim]
+    port = cluster.primaries()[victim]
     keys = [b"{%d}k" % i for i in range(24)]
-    async with opened(cluster_url) as store:
+    async with opened(cluster.url) as store:
         await store.put([Put(key, key) for key in keys])
-        assert server.pid is not None
-        os.kill(server.pid, signal.SIGKILL)
+        cluster.kill(port)
         try:
             grown = [Transaction((), (Append(key, b"+"),)) for key in keys]
             for call in (lambda: store.read(keys), lambda: store.commit_many(grown)):
@@ -297,8 +297,7 @@ async def test_a_cluster_without_one_node_serves_the_rest_and_recovers(
             served = await asyncio.gather(*(store.read([key]) for key in keys), return_exceptions=True)
             assert {type(answer) for answer in served} == {list, StoreUnavailable}
         finally:
-            while not server.revive():  # noqa: ASYNC110
-                await asyncio.sleep(0)
+            cluster.heal()
         await until_ready(store)
 
         assert await store.put([Put(key, key) for key in keys]) == [True] * 24
@@ -306,9 +305,9 @@ async def test_a_cluster_without_one_node_serves_the_rest_and_recovers(
 
 
 @pytest.mark.services
-async def test_a_plain_url_to_a_cluster_is_refused(cluster_ports: list[int]) -> None:
+async def test_a_plain_url_to_a_cluster_is_refused(cluster: Cluster) -> None:
     """The sentence says which scheme to write."""
-    async with opened(f"redis://127.0.0.1:{cluster_ports[0]}") as store:
+    async with opened(f"redis://127.0.0.1:{cluster.primaries()[0]}") as store:
         with pytest.raises(ConfigurationError, match=r"write redis\+cluster:// instead"):
             await store.check()
 

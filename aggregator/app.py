@@ -15,6 +15,7 @@ from aggregator.analysis_pool import AnalysisPool
 from aggregator.bursts import BurstRule
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError
+from aggregator.event_stream import EventStream
 from aggregator.events import Events
 from aggregator.explain import Explain
 from aggregator.index import Index
@@ -49,6 +50,7 @@ class Service:
     related: Related
     explain: Explain
     events: Events
+    event_stream: EventStream
     jobs: Jobs
     clock: Callable[[], int]
 
@@ -135,6 +137,7 @@ def _wire(
         ),
         explain=Explain(index, pool.analyse_many, policy),
         events=events,
+        event_stream=EventStream(events),
         jobs=Jobs(events, index, clock, settings.tick_seconds),
         clock=clock,
     )

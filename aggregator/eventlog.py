@@ -15,6 +15,7 @@ import msgspec
 
 from aggregator.bursts import Change, Event, Kind
 from aggregator.errors import NotFound
+from aggregator.event_query import EventQuery
 from aggregator.store.base import Delete, Put, Store, StreamAdd, Write
 
 DAY_MS = 86_400_000
@@ -23,6 +24,8 @@ INDEX = b"{events}index"
 CHANGES = b"{events}changes"
 # An event that was merged into one that was merged: so many steps are followed.
 ATTEMPTS = 8
+# A filtered list reads so many events at a time until it has enough.
+READ_TOGETHER = 200
 
 
 class _Entry(msgspec.Struct, array_like=True):
@@ -104,19 +107,32 @@ class EventLog:
     # -- what every replica reads ---------------------------------------------------------------
 
     async def list(
-        self, status: str | None = None, since_ms: int | None = None, limit: int = 50
+        self,
+        status: str | None = None,
+        since_ms: int | None = None,
+        limit: int = 50,
+        wanted: EventQuery | None = None,
     ) -> list[Event]:
         """Saved events, the most recently seen first. ``since_ms``: only those seen then or later."""
         raw = (await self.store.read([INDEX]))[0]
         index = _index.decode(raw) if raw else {}
-        wanted = [
+        ids = [
             id_
             for id_, e in index.items()
             if (status is None or e.status == status) and (since_ms is None or e.last_seen_ms >= since_ms)
         ]
-        wanted.sort(key=lambda id_: (index[id_].last_seen_ms, index[id_].detected_at_ms, id_), reverse=True)
-        values = await self.store.read([_event_key(id_) for id_ in wanted[:limit]])
-        return [_event.decode(value) for value in values if value is not None]
+        ids.sort(key=lambda id_: (index[id_].last_seen_ms, index[id_].detected_at_ms, id_), reverse=True)
+        found: list[Event] = []
+        while ids and len(found) < limit:
+            some, ids = ids[:READ_TOGETHER], ids[READ_TOGETHER:]
+            read = await self.get_many(some)
+            found += [e for i in some if (e := read.get(i)) and (wanted is None or wanted.matches(e))]
+        return found[:limit]
+
+    async def get_many(self, event_ids: Sequence[str]) -> dict[str, Event]:
+        """Saved events by id, in one read; those that are not kept are left out."""
+        values = await self.store.read([_event_key(id_) for id_ in event_ids])
+        return {i: _event.decode(v) for i, v in zip(event_ids, values, strict=True) if v is not None}
 
     async def get(self, event_id: str) -> Event:
         """One saved event. Raises NotFound."""

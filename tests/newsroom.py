@@ -5,9 +5,11 @@ Plus a service core over a given store: real analysis, real index, a clock that 
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from aggregator.analyse import Analyser
+from aggregator.bursts import Event
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError
 from aggregator.features import HashedModel
@@ -17,6 +19,7 @@ from aggregator.store.base import Store
 from aggregator.verdict import Policy
 
 START_MS = 1_780_000_000_000
+EVENT_MS = 1_790_000_000_000
 _SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in ("a", "e", "i", "o", "u", "ar", "en")]
 
 
@@ -37,6 +40,30 @@ def edited(text: str, seed: int, changes: int = 4) -> str:
     for place in rng.sample(range(len(words)), changes):
         words[place] = "swapped" + "".join(rng.choices("bdfgklmnprst", k=8))
     return " ".join(words)
+
+
+def event(id_: str, title: str, items: Sequence[str] = (), **given: Any) -> Event:
+    """An event that broke an hour after its first item; ``given`` overrides any field."""
+    usual = Event(
+        id=id_,
+        title=title,
+        status="breaking",
+        detected_at_ms=EVENT_MS,
+        first_seen_ms=EVENT_MS - 3_600_000,
+        last_seen_ms=EVENT_MS,
+        size=len(items),
+        sightings=3,
+        peak=16,
+        rate=12,
+        expected=0.4,
+        sources=("one.example", "two.example"),
+        items=tuple(items),
+        cosines=(1.0,) * len(items),
+        terms=("harbour", "bridge"),
+        timeline=((EVENT_MS - 3_600_000, 4), (EVENT_MS, 12)),
+        reason="16 items within 4 hours, where 0.4 are usual.",
+    )
+    return replace(usual, **given)
 
 
 class Clock:

@@ -45,6 +45,7 @@ LAYERS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
             "aggregator.analyse",
             "aggregator.bursts",
             "aggregator.bursts.*",
+            "aggregator.event_query",
             "aggregator.similarity",
             "aggregator.verdict",
         ),
@@ -56,6 +57,7 @@ LAYERS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
         True,
         (
             "aggregator.analysis_pool",
+            "aggregator.event_stream",
             "aggregator.eventlog",
             "aggregator.events",
             "aggregator.explain",

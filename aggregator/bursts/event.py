@@ -34,7 +34,7 @@ class Event:
     size       items that count, of any age; ``sightings``: copies that do not
     peak       most items within one window so far
     expected   items per window that were usual for this story when it fired
-    sources    names in order of joining
+    sources    names in order of joining; ``languages``: theirs, ISO 639-1
     items      article ids in order of joining (the first MAX_ITEMS); ``cosines``: how near each was
                to the story when it joined, 0..1 (1.0 for a copy)
     terms      its most distinctive terms, heaviest first
@@ -62,6 +62,7 @@ class Event:
     timeline: tuple[tuple[int, int], ...]
     reason: str
     merged_into: str | None = None
+    languages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

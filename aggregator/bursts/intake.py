@@ -31,4 +31,5 @@ def member_of(item: StreamItem, now_ms: int, clock_ms: int, window_ms: int) -> M
         cosine=1.0,
         story=-1,
         fingerprint=item.fingerprint,
+        lang=item.lang,
     )

@@ -34,6 +34,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
     timeline: dict[int, int] = {}
     arrivals: list[int] = []
     merged_into: str | None = None
+    languages: dict[str, None] = {}
 
     def add(self, member: Member) -> None:
         """Count one item of the story."""
@@ -45,6 +46,8 @@ class OpenEvent(msgspec.Struct, array_like=True):
             self.items[member.id] = member.cosine
         if member.source and len(self.sources) < MAX_SOURCES:
             self.sources[member.source] = None
+        if member.lang:
+            self.languages[member.lang] = None
         slot = member.at_ms // TIMELINE_MS * TIMELINE_MS
         self.timeline[slot] = self.timeline.get(slot, 0) + 1
         self.arrivals.append(member.first)
@@ -59,6 +62,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
             if len(self.items) < MAX_ITEMS:
                 self.items.setdefault(id_, cosine)
         self.sources.update(other.sources)
+        self.languages.update(other.languages)
         for slot, count in other.timeline.items():
             self.timeline[slot] = self.timeline.get(slot, 0) + count
         self.arrivals += other.arrivals
@@ -89,4 +93,5 @@ class OpenEvent(msgspec.Struct, array_like=True):
             timeline=tuple(sorted(self.timeline.items())),
             reason=self.reason,
             merged_into=self.merged_into,
+            languages=tuple(self.languages),
         )

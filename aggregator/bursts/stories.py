@@ -47,6 +47,7 @@ class Member(msgspec.Struct, array_like=True):
     cosine: float
     story: int
     fingerprint: int = 0
+    lang: str = ""
 
 
 class Story(msgspec.Struct, array_like=True):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from aggregator.http import edge, errors
+from aggregator.http import edge, errors, sse
 from aggregator.http.endpoints import ENDPOINTS, add_routes
 from aggregator.http.keys import BANDS, METRICS, OPENAPI, SERVICE
 from aggregator.http.metrics import Metrics
@@ -27,5 +27,6 @@ def make_app(service: Service) -> web.Application:
     app[OPENAPI] = document(ENDPOINTS)
     app[PAGES] = Pages()
     app.on_response_prepare.append(edge.on_prepare)
+    app.on_shutdown.append(sse.close)
     add_routes(app)
     return app

@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import web
 from msgspec import Struct
 
-from aggregator.http import articles, events, neighbours, operations, pages, queries, schemas
+from aggregator.http import articles, events, neighbours, operations, pages, queries, schemas, sse
 
 Handler = Callable[[web.Request, Any], Awaitable[web.StreamResponse]]
 
@@ -92,6 +92,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "GET", "/v1/events", events.list_, "listEvents",
         "What is breaking now?", EVENT,
         {200: schemas.EventsOut}, query=schemas.EventsQuery, problems=(400, 503),
+    ),
+    Endpoint(
+        "GET", "/v1/events/stream", sse.events, "streamEvents",
+        "Events as they change: server-sent events, resumed by Last-Event-ID.", EVENT,
+        {200: "text/event-stream"}, query=schemas.EventStreamQuery, problems=(400, 503),
     ),
     Endpoint(
         "GET", "/v1/events/{id}", events.detail, "getEvent",

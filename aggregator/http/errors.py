@@ -37,6 +37,12 @@ class CrossSite(errors.BadInput):
     code = "cross_site"
 
 
+class TooManyStreams(errors.AggregatorError):
+    """Every place for an open stream is taken, or the service is going down."""
+
+    retry_after_s = 5
+
+
 # The first class that fits decides; a subclass stands before its base.
 STATUS: tuple[tuple[type[errors.AggregatorError], HTTPStatus, str], ...] = (
     (errors.NoText, HTTPStatus.UNPROCESSABLE_ENTITY, "no_text"),
@@ -47,6 +53,7 @@ STATUS: tuple[tuple[type[errors.AggregatorError], HTTPStatus, str], ...] = (
     (errors.BadInput, HTTPStatus.BAD_REQUEST, "bad_input"),
     (errors.Gone, HTTPStatus.GONE, "gone"),
     (errors.NotFound, HTTPStatus.NOT_FOUND, "not_found"),
+    (TooManyStreams, HTTPStatus.SERVICE_UNAVAILABLE, "too_many_streams"),
     (errors.Contention, HTTPStatus.SERVICE_UNAVAILABLE, "contention"),
     (errors.StoreUnavailable, HTTPStatus.SERVICE_UNAVAILABLE, "store_unavailable"),
     (errors.ModelError, HTTPStatus.SERVICE_UNAVAILABLE, "model"),
@@ -63,6 +70,7 @@ TITLES = {
     "gone": "It has expired or was taken down",
     "contention": "Too many near-copies at once",
     "store_unavailable": "The store is unavailable",
+    "too_many_streams": "Too many streams are open",
     "model": "A feature model is missing or does not fit",
     "configuration": "The service is not configured to do this",
     "no_route": "There is no such address",
@@ -126,8 +134,9 @@ async def middleware(request: web.Request, handler: Handler) -> web.StreamRespon
 
 def _of_ours(request: web.Request, error: errors.AggregatorError) -> web.Response:
     headers = {}
-    if isinstance(error, errors.StoreUnavailable):
+    if isinstance(error, errors.StoreUnavailable | TooManyStreams):
         headers["Retry-After"] = str(error.retry_after_s)
+    if isinstance(error, errors.StoreUnavailable):
         log.warning("request %s: %s", request.get(REQUEST_ID), error)
     if isinstance(error, SlowBody):
         headers["Connection"] = "close"

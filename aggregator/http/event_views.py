@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from aggregator.bursts.event import Event
+from aggregator.event_query import EventQuery
 from aggregator.http import schemas
 from aggregator.http.views import when
+
+
+def wanted(query: schemas.EventFilter) -> EventQuery:
+    """The filter that a query asks for."""
+    return EventQuery(query.term.strip(), query.source.strip(), query.lang, query.min_size, query.status)
 
 
 def event(given: Event) -> schemas.EventOut:
@@ -22,6 +28,7 @@ def event(given: Event) -> schemas.EventOut:
         rate=given.rate,
         expected=round(given.expected, 2),
         sources=list(given.sources),
+        languages=list(given.languages),
         terms=list(given.terms),
         reason=given.reason,
         merged_into=given.merged_into,

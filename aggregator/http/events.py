@@ -20,7 +20,10 @@ MAX_ARTICLES = 50
 async def list_(request: web.Request, query: EventsQuery) -> web.StreamResponse:
     """Events, the most recently seen first."""
     found = await request.app[SERVICE].events.list(
-        status=query.status, since_ms=to_ms(query.since, "since"), limit=query.limit
+        status=query.status,
+        since_ms=to_ms(query.since, "since"),
+        limit=query.limit,
+        wanted=event_views.wanted(query),
     )
     return answers.json(EventsOut([event_views.event(event) for event in found]))
 

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from aggregator.domain import VerdictName
+from aggregator.event_query import EventStatus
 from aggregator.urls import MAX_URL_CHARS
 
 MAX_TITLE_CHARS = 2000
@@ -21,7 +22,6 @@ MAX_IDS = 20
 MAX_RELATED = 100
 MAX_EVENTS = 200
 
-EventStatus = Literal["emerging", "breaking", "fading", "closed"]
 Offset = Annotated[datetime, Meta(tz=True, description="RFC 3339 with an offset, e.g. 2026-11-20T08:00:00Z")]
 Source = Annotated[str, Meta(max_length=MAX_SOURCE_CHARS, description="The outlet, e.g. its host name.")]
 Identity = Annotated[str, Meta(description="At most 512 bytes, no control characters.")]
@@ -90,10 +90,25 @@ class RelatedQuery(Struct, forbid_unknown_fields=True):
     exclude_source: Annotated[Source, Meta(description="No articles from this outlet.")] | None = None
 
 
-class EventsQuery(Struct, forbid_unknown_fields=True):
+class EventFilter(Struct, forbid_unknown_fields=True):
+    """Which events: all that is given must hold. The list, the stream and the editors' page take it."""
+
+    term: Annotated[str, Meta(max_length=200, description="In the headline, or among the terms.")] = ""
+    source: Annotated[str, Meta(max_length=MAX_SOURCE_CHARS, description="An outlet that reported it.")] = ""
+    lang: Annotated[str, Meta(max_length=35, description="Language of one of its items.")] = ""
+    min_size: Annotated[int, Meta(ge=0, description="Items that count, at least.")] = 0
+    status: EventStatus | None = None
+
+
+class EventStreamQuery(EventFilter, forbid_unknown_fields=True):
+    """Query of the stream of changed events; the Last-Event-ID header goes before ``after``."""
+
+    after: Annotated[str, Meta(max_length=40, description="Resume behind this position.")] = ""
+
+
+class EventsQuery(EventFilter, forbid_unknown_fields=True):
     """Query of the list of events."""
 
-    status: EventStatus | None = None
     since: Annotated[Offset, Meta(description="Only events seen at or after this time.")] | None = None
     limit: Annotated[int, Meta(ge=1, le=MAX_EVENTS, description="Most events answered.")] = 50
 
@@ -237,6 +252,7 @@ class EventOut(Struct):
     rate: int
     expected: float
     sources: list[str]
+    languages: list[str]
     terms: list[str]
     reason: str
     merged_into: str | None

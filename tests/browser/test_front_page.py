@@ -5,7 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fake_service import START_MS, event
+from fake_service import START_MS
+from newsroom import event
 from yarl import URL
 
 pytestmark = pytest.mark.browser

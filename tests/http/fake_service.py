@@ -5,8 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 import xxhash
@@ -26,6 +25,9 @@ from aggregator.domain import (
     number_of,
 )
 from aggregator.errors import AggregatorError, NoText, NotFound
+from aggregator.event_query import EventQuery
+from aggregator.event_stream import EventStream
+from aggregator.eventlog import EventLog
 from aggregator.explain import Explanation
 from aggregator.http.app import make_app
 from aggregator.http.server import make_runner
@@ -33,6 +35,7 @@ from aggregator.index import Stored
 from aggregator.overlap import Overlap
 from aggregator.settings import Settings
 from aggregator.store.base import StoreInfo
+from aggregator.store.memory import MemoryStore
 
 START_MS = 1_790_000_000_000
 
@@ -49,30 +52,6 @@ class FakeStore:
         return self.state
 
 
-def event(id_: str, title: str, items: Sequence[str] = (), **given: Any) -> Event:
-    """An event that broke an hour after its first item; ``given`` overrides any field."""
-    usual = Event(
-        id=id_,
-        title=title,
-        status="breaking",
-        detected_at_ms=START_MS,
-        first_seen_ms=START_MS - 3_600_000,
-        last_seen_ms=START_MS,
-        size=len(items),
-        sightings=3,
-        peak=16,
-        rate=12,
-        expected=0.4,
-        sources=("one.example", "two.example"),
-        items=tuple(items),
-        cosines=(1.0,) * len(items),
-        terms=("harbour", "bridge"),
-        timeline=((START_MS - 3_600_000, 4), (START_MS, 12)),
-        reason="16 items within 4 hours, where 0.4 are usual.",
-    )
-    return replace(usual, **given)
-
-
 class FakeService:
     """Index, ingest, related, explain and events in one; ``failure`` is raised by all of them when set."""
 
@@ -81,6 +60,7 @@ class FakeService:
         self.store = FakeStore()
         self.index = self.ingest = self.related = self.explain = self
         self.events = FakeEvents(self)
+        self.event_stream = EventStream(EventLog(MemoryStore()), poll_s=0.01)
         self.jobs = None
         self.spaces = ("en.0000",)
         self.decided_again = 0
@@ -244,11 +224,16 @@ class FakeEvents:
         self.asked: dict[str, object] = {}
 
     async def list(
-        self, status: str | None = None, since_ms: int | None = None, limit: int = 50
+        self,
+        status: str | None = None,
+        since_ms: int | None = None,
+        limit: int = 50,
+        wanted: EventQuery | None = None,
     ) -> list[Event]:
         self._service.check()
         self.asked = {"status": status, "since_ms": since_ms, "limit": limit}
-        return [e for e in self.told if status in (None, e.status)][:limit]
+        wanted = wanted or EventQuery()
+        return [e for e in self.told if status in (None, e.status) and wanted.matches(e)][:limit]
 
     async def get(self, event_id: str) -> Event:
         self._service.check()

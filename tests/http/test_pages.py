@@ -1,6 +1,7 @@
 """The pages as HTML: what is shown, and that nothing a stranger wrote can run."""
 
-from fake_service import START_MS, event
+from fake_service import START_MS
+from newsroom import event
 
 
 async def test_first_look_explains_what_to_do(client):

@@ -1,0 +1,145 @@
+"""The stream of changed events as a browser reads it."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+from aiohttp.test_utils import TestClient
+from fake_service import serving
+from newsroom import event
+
+from aggregator.app import Service, open_service
+from aggregator.bursts import Change
+from aggregator.http import sse
+from aggregator.settings import Settings
+from aggregator.store.base import Transaction
+
+SOON_S = 5.0
+
+
+@pytest.fixture
+async def real() -> AsyncIterator[Service]:
+    """A service in memory whose stream reads often."""
+    async with open_service(Settings(store_url="memory")) as service:
+        service.event_stream._poll_s = 0.01
+        yield service
+
+
+@pytest.fixture
+async def client(real: Service) -> AsyncIterator[TestClient]:
+    """A client of it."""
+    async with serving(real) as opened:
+        yield opened
+
+
+async def happen(service: Service, kind: str, size: int, **more: object) -> None:
+    """An event changes."""
+    changed = replace(event("e1", "Bridge closed\nafter storm", ["a"]), size=size, **more)
+    writes = await service.events.writes([Change(kind, size, changed)], {}, size)
+    await service.store.commit(Transaction((), tuple(writes)))
+
+
+@asynccontextmanager
+async def stream(client: TestClient, query: str = "", **headers: str):
+    """An open stream; reading it gives one block as a dict of its lines."""
+    async with client.get(f"/v1/events/stream{query}", headers=headers) as response:
+        assert response.status == 200, await response.text()
+        assert response.content_type == "text/event-stream"
+
+        async def block() -> dict[str, str]:
+            async with asyncio.timeout(SOON_S):
+                data = (await response.content.readuntil(b"\n\n")).decode()
+            return dict(line.partition(": ")[::2] for line in data.strip().split("\n"))
+
+        yield block
+
+
+async def test_changes_arrive_with_their_kind_and_position(client, real):
+    """The opening says where the stream is; each change is the event as the list shows it, on one line."""
+    async with stream(client) as block:
+        opening = await block()
+        await happen(real, "fired", 16)
+        told = await block()
+
+    assert opening.keys() == {"retry", "id"}
+    assert told["event"] == "fired"
+    listed = (await (await client.get("/v1/events")).json())["events"][0]
+    assert json.loads(told["data"]) == listed
+
+
+@pytest.mark.parametrize("how", ["header", "query"])
+async def test_it_resumes(client, real, how):
+    """By the header that browsers send on their own, or by a parameter for the first time."""
+    async with stream(client) as block:
+        await block()
+        await happen(real, "fired", 16)
+        position = (await block())["id"]
+    await happen(real, "updated", 17)
+    headers = {"Last-Event-ID": position} if how == "header" else {}
+    query = f"?after={position}" if how == "query" else ""
+    async with stream(client, query, **headers) as block:
+        await block()
+
+        assert json.loads((await block())["data"])["size"] == 17
+
+
+async def test_an_unknown_position_says_to_load_again(client):
+    """The store was emptied, or the position is nonsense."""
+    async with stream(client, **{"Last-Event-ID": "what?"}) as block:
+        assert (await block())["event"] == "reset"
+
+
+async def test_filters_pass_positions_only(client, real):
+    """What is not wanted moves the position on and carries no data."""
+    async with stream(client, "?min_size=17&source=ONE.example&term=bridge") as block:
+        await block()
+        await happen(real, "fired", 16)
+        assert (await block()).keys() == {"id"}
+        await happen(real, "updated", 17)
+
+        assert (await block())["event"] == "updated"
+
+
+async def test_heartbeats(client, monkeypatch):
+    """A comment now and then, so that proxies and we notice who is gone."""
+    monkeypatch.setattr(sse, "HEARTBEAT_S", 0.01)
+    async with stream(client) as block:
+        await block()
+        assert "all is well" in str(await block())
+
+
+async def test_one_too_many_is_refused(client, real):
+    """503 with Retry-After; browsers come back by themselves."""
+    real.event_stream._max_listeners = 1
+    async with stream(client) as block:
+        await block()
+        response = await client.get("/v1/events/stream")
+
+        assert response.status == 503
+        assert response.headers["Retry-After"] == "5"
+        assert (await response.json(content_type=None))["code"] == "too_many_streams"
+
+
+async def test_a_shutdown_does_not_wait_for_readers(real):
+    """Open streams end in order as soon as the server goes down."""
+    async with serving(real) as client, client.get("/v1/events/stream") as response:
+        await response.content.readuntil(b"\n\n")
+        async with asyncio.timeout(SOON_S):
+            await client.server.runner.shutdown()
+            rest = await response.content.read()
+
+    assert rest == b""
+
+
+async def test_the_list_takes_the_same_filter(client, real):
+    """A watch is a query of the list."""
+    await happen(real, "fired", 16, languages=("en",))
+    counts = [
+        len((await (await client.get(f"/v1/events?{query}")).json())["events"])
+        for query in ("term=bridge&lang=en", "lang=zh", "min_size=17", "source=two.example")
+    ]
+
+    assert counts == [1, 0, 0, 1]

@@ -1,6 +1,6 @@
 """Events over HTTP."""
 
-from fake_service import event
+from newsroom import event
 
 
 async def test_list_and_filters(client, service):

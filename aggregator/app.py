@@ -91,6 +91,7 @@ def policy_of(settings: Settings) -> Policy:
         related_bits=settings.related_bits,
         min_containment=settings.min_containment,
         min_shared=settings.min_shared,
+        min_similarity=settings.min_similarity,
         sure_containment=settings.sure_containment,
         keep_updates=settings.keep_updates,
     )

@@ -23,7 +23,8 @@ from aggregator.changes import Group, Known, Segment, carriers_of, heir_of
 from aggregator.domain import Analysis, Outcome, Record, StreamItem, number_of
 from aggregator.errors import Contention, NotFound
 from aggregator.fingerprint import hamming_distance
-from aggregator.overlap import bands, compare_many
+from aggregator.overlap import compare_many, probed_bands
+from aggregator.similarity import cosines
 from aggregator.store import keys
 from aggregator.store.base import Append, Check, Delete, Equals, Length, Put, Store, Transaction
 from aggregator.store.entries import ArticleNumbers, Distances, sharing, within
@@ -121,7 +122,7 @@ class Index:
             analysis,
             id_,
             tuple(keys.bucket(tag, b, v) for b, v in self._plan.probes(analysis.fingerprint, radius)),
-            tuple(keys.band(tag, b) for b in bands(analysis.sketch)),
+            tuple(keys.band(tag, b) for b in probed_bands(analysis.sketch)),
         )
 
     async def snapshot(self, probes: Sequence[Probe]) -> Snapshot:
@@ -142,7 +143,7 @@ class Index:
             (snapshot.values[k] for k in probe.buckets), probe.analysis.fingerprint, RADIUS_BITS, floor
         )
         alike, shared = sharing(
-            (snapshot.values[k] for k in probe.bands), bands(probe.analysis.sketch), floor
+            (snapshot.values[k] for k in probe.bands), probed_bands(probe.analysis.sketch), floor
         )
         by_distance = near[np.lexsort((near, distances))][:MAX_CANDIDATES].tolist()
         by_bands = alike[np.lexsort((alike, -shared))][:MAX_CANDIDATES].tolist()
@@ -176,11 +177,11 @@ class Index:
             pointer = decode_pointer(state) if state else None
             live.append((record, (pointer.id, pointer.first) if pointer else (record.id, record.first)))
         overlaps = compare_many(probe.analysis.sketch, [record.sketch for record, _ in live])
+        alike = cosines(probe.analysis.terms, [record.terms for record, _ in live])
+        own = probe.analysis.fingerprint
         return [
-            Candidate(
-                record, canonical, hamming_distance(probe.analysis.fingerprint, record.fingerprint), overlap
-            )
-            for (record, canonical), overlap in zip(live, overlaps, strict=True)
+            Candidate(record, canonical, hamming_distance(own, record.fingerprint), overlap, similarity)
+            for (record, canonical), overlap, similarity in zip(live, overlaps, alike, strict=True)
         ]
 
     async def near(

@@ -264,7 +264,7 @@ class Ingest:
     ) -> _Step:
         own = _own_group(outcome.match, record)
         near = [c for c in candidates if c.distance <= self._policy.related_bits]
-        related = rank(one.analysis.terms, near, without_group=own, limit=MAX_RELATED)
+        related = rank(near, without_group=own, limit=MAX_RELATED)
         answer = Answer(
             id=one.article.id,
             outcome=outcome,

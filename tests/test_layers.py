@@ -47,6 +47,7 @@ LAYERS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
             "aggregator.bursts.*",
             "aggregator.event_query",
             "aggregator.similarity",
+            "aggregator.titled",
             "aggregator.verdict",
         ),
     ),

@@ -123,7 +123,7 @@ class DuplicateOf(Struct):
     canonical_id: str
     distance: int
     overlap: float | None
-    rule: Literal["exact", "hamming", "overlap"]
+    rule: Literal["exact", "hamming", "overlap", "title"]
 
 
 class RelatedOut(Struct):
@@ -227,6 +227,7 @@ class ExplainOut(Struct):
     distance: int | None
     differing_bits: list[int] | None
     overlap: OverlapOut
+    similarity: float
     is_copy: bool
     updated_figures: bool
     shared_passages: list[str] | None

@@ -203,6 +203,7 @@ class FakeService:
             distance=(prints[0] ^ prints[1]).bit_count(),
             differing_bits=tuple(k for k in range(64) if (prints[0] ^ prints[1]) >> k & 1),
             overlap=Overlap(0.5, 0.25, 12.0),
+            similarity=0.4,
             is_copy=False,
             updated_figures=False,
             shared_passages=None,

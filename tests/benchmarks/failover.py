@@ -71,9 +71,11 @@ def main() -> None:
 
 def run(setting: Setting, cut_s: float) -> dict[str, object]:
     """One kill on a cluster of its own."""
-    with tempfile.TemporaryDirectory() as directory:
-        with running_cluster(Path(directory), config=setting.server) as cluster:
-            account, killed_s = asyncio.run(_through_failover(cluster, setting, cut_s))
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        running_cluster(Path(directory), config=setting.server) as cluster,
+    ):
+        account, killed_s = asyncio.run(_through_failover(cluster, setting, cut_s))
     lost_s = [account.acknowledged[id_][1] for id_ in account.lost]
     return {
         "setting": setting.name,

@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from aggregator.actions import Actions
 from aggregator.analyse import Analyser
 from aggregator.analysis_pool import AnalysisPool
 from aggregator.bursts import BurstRule
@@ -51,6 +52,7 @@ class Service:
     explain: Explain
     events: Events
     event_stream: EventStream
+    actions: Actions
     jobs: Jobs
     clock: Callable[[], int]
 
@@ -139,6 +141,7 @@ def _wire(
         explain=Explain(index, pool.analyse_many, policy),
         events=events,
         event_stream=EventStream(events),
+        actions=Actions(events, index),
         jobs=Jobs(events, index, clock, settings.tick_seconds),
         clock=clock,
     )

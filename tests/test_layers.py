@@ -57,8 +57,10 @@ LAYERS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
         "3 services",
         True,
         (
+            "aggregator.actions",
             "aggregator.analysis_pool",
             "aggregator.event_stream",
+            "aggregator.eventdraft",
             "aggregator.eventlog",
             "aggregator.events",
             "aggregator.explain",

@@ -52,13 +52,14 @@ LAYERS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
         ),
     ),
     ("2a store", True, ("aggregator.store", "aggregator.store.*", "aggregator.models", "aggregator.reading")),
-    ("2b index", True, ("aggregator.changes", "aggregator.index")),
+    ("2b index", True, ("aggregator.changes", "aggregator.index", "aggregator.index.*")),
     (
         "3 services",
         True,
         (
             "aggregator.actions",
             "aggregator.analysis_pool",
+            "aggregator.arrivals",
             "aggregator.event_stream",
             "aggregator.eventdraft",
             "aggregator.eventlog",

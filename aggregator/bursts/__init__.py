@@ -38,7 +38,6 @@ says what it became.
 """
 
 from aggregator.bursts.detector import BurstDetector
-from aggregator.bursts.event import Action, BurstRule, Change, Event, Kind, Status
-from aggregator.bursts.orders import Mute, Orders
+from aggregator.bursts.event import BurstRule, Change, Event, Kind, Status
 
-__all__ = ["Action", "BurstDetector", "BurstRule", "Change", "Event", "Kind", "Mute", "Orders", "Status"]
+__all__ = ["BurstDetector", "BurstRule", "Change", "Event", "Kind", "Status"]

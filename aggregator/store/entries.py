@@ -4,7 +4,7 @@
     bytes 8..15   little-endian uint64: the article number
 
 An article found in several buckets counts once. Entries are only ever appended, so a bucket's
-length is its version (``index/``).
+length is its version (``index.py``).
 """
 
 from __future__ import annotations
@@ -33,9 +33,12 @@ def within(
     Both (n,), ascending by number, each number once (at its smallest distance).
     """
     table = _table(buckets)
-    distances = np.bitwise_count(table[:, 0] ^ np.uint64(fingerprint)).astype(np.int64)
-    keep = (distances <= radius) & (table[:, 1] >= np.uint64(floor))
-    numbers, distances = table[keep, 1], distances[keep]
+    bits = np.bitwise_count(table[:, 0] ^ np.uint64(fingerprint))
+    near = np.flatnonzero(bits <= radius)  # few: all that follows is about them
+    numbers, distances = table[near, 1], bits[near].astype(np.int64)
+    if floor:
+        keep = numbers >= np.uint64(floor)
+        numbers, distances = numbers[keep], distances[keep]
     order = np.lexsort((distances, numbers))
     numbers, distances = numbers[order], distances[order]
     first = np.ones(len(numbers), bool)

@@ -5,14 +5,12 @@ a connection breaks after a request was sent, nobody can tell whether it was app
 own retries are switched off and the caller gets ``StoreUnavailable``. It may then repeat: a commit
 that was applied after all fails its own checks the second time (the buckets have grown, the id is
 there), and the layer above, reading again, finds its own article. Plain reads are repeated once on
-a broken connection. A server that was made a replica refuses writes by itself, but would go on answering reads,
-with what is no longer true: so its role is asked for along with a read, at most once a second.
+a broken connection.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -26,11 +24,11 @@ from redis.backoff import NoBackoff
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.store.failures import FAILURES, STALE_TOPOLOGY, innermost, sentence
 from aggregator.store.health import Node
+from aggregator.store.pipe import PIPES, Pipes
 from aggregator.store.wire import Command, first_key, text
 
 _HEALTH_CHECK_S = 25  # below the idle limits of usual load balancers
 _SCAN_COUNT = 1000
-_ROLE_IS_KNOWN_S = 1.0
 
 
 def open_link(
@@ -56,7 +54,13 @@ def open_link(
             pool = BlockingConnectionPool.from_url(
                 url, max_connections=max_connections, timeout=socket_timeout_s, **options
             )
-            return Link(Redis.from_pool(pool), address)
+            pipes = Pipes(
+                pool.make_connection,
+                count=min(PIPES, max_connections),
+                timeout_s=socket_timeout_s,
+                idle_s=_HEALTH_CHECK_S,
+            )
+            return Link(Redis.from_pool(pool), address, pipes=pipes)
         cluster = RedisCluster.from_url(plain, max_connections=max_connections + 4, **options)
     except (ValueError, TypeError, driver.RedisError, driver.RedisClusterException) as error:
         raise ConfigurationError(
@@ -77,7 +81,13 @@ class Link:
     """Safe for any number of tasks of one event loop. Every failure is raised as StoreUnavailable."""
 
     def __init__(
-        self, client: Redis | RedisCluster, address: str, *, places: int = 0, wait_s: float = 5.0
+        self,
+        client: Redis | RedisCluster,
+        address: str,
+        *,
+        places: int = 0,
+        wait_s: float = 5.0,
+        pipes: Pipes | None = None,
     ) -> None:
         self.address = address
         self.is_cluster = isinstance(client, RedisCluster)
@@ -85,7 +95,7 @@ class Link:
         # A cluster's driver raises at once when its connections are busy; our callers wait instead.
         self._places = asyncio.Semaphore(places) if self.is_cluster else None
         self._wait_s = wait_s
-        self._role_asked_s = float("-inf")
+        self._pipes = pipes
 
     async def send(self, commands: Sequence[Command], *, again: bool = False) -> list[Any]:
         """Replies in the order of ``commands``, one round trip; the first error of any is raised.
@@ -109,32 +119,28 @@ class Link:
 
     async def _round_trip(self, commands: Sequence[Command], again: bool) -> list[Any]:
         try:
-            return await (self._from_primary(commands) if again else self._exchange(commands))
+            return await self._exchange(commands)
         except driver.BusyLoadingError:
             raise
-        except driver.ReadOnlyError:
-            self._role_asked_s = float("-inf")
-            raise
         except driver.ConnectionError:
-            self._role_asked_s = float("-inf")  # behind the same address there may be another server now
             if not again:
                 raise
-        return await self._from_primary(commands)
-
-    async def _from_primary(self, commands: Sequence[Command]) -> list[Any]:
-        """Reads, refused by a replica; a cluster's replicas refuse by themselves."""
-        now_s = time.monotonic()
-        if self.is_cluster or now_s < self._role_asked_s + _ROLE_IS_KNOWN_S:
-            return await self._exchange(commands)
-        self._role_asked_s = now_s
-        *answers, report = await self._exchange([*commands, ("INFO", "replication")])
-        if report.get("role") != "master":
-            raise driver.ReadOnlyError
-        return answers
+        return await self._exchange(commands)
 
     async def _exchange(self, commands: Sequence[Command]) -> list[Any]:
-        if self.is_cluster:
-            await self._locate()
+        if self._pipes is not None:
+            answers = await self._pipes.ask(commands)
+        else:
+            answers = await self._over_the_cluster(commands)
+        for command, answer in zip(commands, answers, strict=True):
+            if isinstance(answer, Exception):
+                if self.is_cluster and isinstance(answer, STALE_TOPOLOGY):
+                    self._distrust(first_key(command))
+                raise answer
+        return answers
+
+    async def _over_the_cluster(self, commands: Sequence[Command]) -> list[Any]:
+        await self._locate()
         try:
             if len(commands) == 1:
                 return [await self._client.execute_command(*commands[0])]
@@ -142,19 +148,10 @@ class Link:
             for command in commands:
                 pipeline.execute_command(*command)
             answers: list[Any] = await pipeline.execute(raise_on_error=False)
+            return answers
         except STALE_TOPOLOGY:  # a node that takes no new connection fails the whole pipeline
             self._distrust()
             raise
-        except (AttributeError, RuntimeError) as error:
-            # The driver's refresh of a cluster's map closes connections that a task has just taken: writing
-            # to one is an AttributeError of the driver, or a RuntimeError of uvloop.
-            raise driver.ConnectionError("closed under way by the driver") from error
-        for command, answer in zip(commands, answers, strict=True):
-            if isinstance(answer, Exception):
-                if isinstance(answer, STALE_TOPOLOGY):
-                    self._distrust(first_key(command))
-                raise answer
-        return answers
 
     async def _locate(self) -> None:
         """Learn which primaries there are, when that is not known or no longer trusted.
@@ -203,8 +200,6 @@ class Link:
                 report = await self._client.execute_command("INFO", **target)
                 if target:
                     report = {**report, **await self._client.execute_command("CLUSTER INFO", **target)}
-                if report.get("role") != "master":
-                    self._role_asked_s = float("-inf")
                 at = target["target_nodes"].name if target else self.address
                 nodes.append(Node(at, report, await self._configuration(target)))
             return nodes
@@ -221,6 +216,8 @@ class Link:
 
     async def close(self) -> None:
         """Release connections. Idempotent."""
+        if self._pipes is not None:
+            self._pipes.close()
         with self._errors():
             if self.is_cluster:
                 self._client._initialize = False  # else the driver takes itself for closed and leaks

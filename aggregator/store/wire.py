@@ -65,8 +65,14 @@ def set_command(item: Put) -> Command:
 
 
 def entries(answer: Any) -> list[tuple[bytes, bytes]]:
-    """An answer of XRANGE or XREVRANGE as (position, payload)."""
-    return [(position, fields[b"p"]) for position, fields in answer or ()]
+    """An answer of XRANGE or XREVRANGE as (position, payload).
+
+    An entry has one field, ``p``; a cluster's driver makes a dictionary of it, a pipe hands it on as it came.
+    """
+    return [
+        (position, fields[b"p"] if isinstance(fields, dict) else fields[1])
+        for position, fields in answer or ()
+    ]
 
 
 def failed(numbers: list[int]) -> tuple[int, ...]:

@@ -58,7 +58,8 @@ class Sets:
 
     def __init__(self, url: str, plan: BlockPlan, *, listpack: bool) -> None:
         self.client = redis.Redis.from_url(url)
-        if not listpack:  # as servers before 7.2 keep them, and every server once a set has 129 members
+        if not listpack and self.client.config_get("set-max-listpack-entries"):
+            # As servers before 7.2 keep them, and every server once a set has 129 members.
             self.client.config_set("set-max-listpack-entries", 0)
         self._plan = plan
         self._async = redis.asyncio.Redis.from_url(url)

@@ -1,0 +1,152 @@
+"""Section 2.2.3 and Table 1 of Hu & You (2017), run again: ``scripts/bench table1 [--stored 9.6e6] [--queries 10000]``
+
+The paper cuts 64 bits into 8, 4 or 5 blocks and reads the bucket of each block's own value. For 9.6 million
+fingerprints, which it takes for 2^23, it computes 262,144, 512 and 5,120 candidates, and measures 0.0197 s
+for 13 bits and 0.0036 s for 16. Here the same plans hold uniform fingerprints in an embedded Valkey, as packed
+buckets; the questions are stored fingerprints, half with 3 bits flipped and half with 7. Last, our way to ask
+the same buckets: own values only up to 3 bits, one-bit neighbours too up to 7 (``blocks.py``).
+
+    recall   how many of the fingerprints that were flipped are found again
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import fingerprints
+import numpy as np
+import uvloop
+from layouts import SPACE, Packed
+
+from aggregator.blocks import PLANS, BlockPlan
+from aggregator.store import keys
+from aggregator.store.embedded import EmbeddedServer
+from aggregator.store.entries import within
+from aggregator.store.redis import open_store
+
+PAPER_CANDIDATES = {"8x8": 262_144, "5x13": 5_120, "4x16": 512}
+PAPER_S = {"5x13": 0.0197, "4x16": 0.0036}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One plan, asked in one way; times in seconds per look-up."""
+
+    plan: str
+    way: str
+    keys: int
+    paper_candidates: int | None
+    expected_candidates: float
+    candidates: float
+    mean_s: float
+    p50_s: float
+    paper_s: float | None
+    recall_at_3: float | None
+    recall_at_7: float | None
+
+
+def main() -> None:
+    """Fill, ask, print."""
+    parser = argparse.ArgumentParser(
+        prog="scripts/bench table1",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--stored", type=float, default=9.6e6)
+    parser.add_argument("--queries", type=int, default=10_000)
+    parser.add_argument("--json", help="write all figures to this file")
+    args = parser.parse_args()
+    stored = fingerprints.uniform(int(args.stored))
+    rng = np.random.default_rng(7)
+    members = rng.choice(len(stored), args.queries, replace=False)
+    bits = np.where(np.arange(args.queries) % 2, 7, 3)
+    asked = fingerprints.flipped(stored[members], bits, rng)
+    print(f"{len(stored):,} fingerprints, {args.queries:,} questions, one at a time")
+    print(
+        f"{'plan':6}{'keys read':>22}{'paper says':>12}{'expected':>10}{'measured':>10}{'mean s':>10}"
+        f"{'p50 s':>10}{'paper s':>9}{'recall 3':>10}{'recall 7':>10}"
+    )
+    lines = []
+    for name in ("8x8", "5x13", "4x16"):
+        with tempfile.TemporaryDirectory() as directory, EmbeddedServer(directory) as server:
+            layout = Packed(server.url, PLANS[name])
+            layout.load(stored)
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                lines += runner.run(ask(server.url, PLANS[name], len(stored), asked, members + 1, bits))
+    if args.json:
+        Path(args.json).write_text(json.dumps([asdict(line) for line in lines], indent=1), encoding="utf-8")
+
+
+async def ask(
+    url: str, plan: BlockPlan, stored: int, asked: np.ndarray, numbers: np.ndarray, bits: np.ndarray
+) -> list[Line]:
+    """The paper's way; of our plan also our own."""
+    lines = [await line(url, plan, stored, plan.exact_radius, "own values", asked, numbers, bits)]
+    if plan.name == "4x16":
+        three = bits == 3
+        lines.append(await line(url, plan, stored, 3, "ours r<=3", asked[three], numbers[three], bits[three]))
+        lines.append(await line(url, plan, stored, 7, "ours r<=7", asked, numbers, bits))
+    return lines
+
+
+async def line(
+    url: str,
+    plan: BlockPlan,
+    stored: int,
+    radius: int,
+    way: str,
+    asked: np.ndarray,
+    numbers: np.ndarray,
+    bits: np.ndarray,
+) -> Line:
+    """Read what ``radius`` asks for, and compare with 7 bits."""
+    store, tag = open_store(url), keys.tag(SPACE, 0)
+    taken, candidates, found = np.empty(len(asked)), np.empty(len(asked)), np.zeros(len(asked), bool)
+    for i, fingerprint in enumerate(asked.tolist()):
+        started = time.perf_counter()
+        wanted = [keys.bucket(tag, b, v) for b, v in plan.probes(fingerprint, radius)]
+        buckets = await store.read(wanted)
+        near, _ = within(buckets, fingerprint, 7, 0)
+        taken[i] = time.perf_counter() - started
+        candidates[i] = sum(len(b) for b in buckets if b) // 16
+        found[i] = numbers[i] in near
+    await store.close()
+    paper = PAPER_CANDIDATES[plan.name] if way == "own values" else None
+    result = Line(
+        plan.name, way, len(plan.probes(0, radius)), paper, plan.expected_candidates(stored, radius),
+        float(candidates.mean()),
+        float(taken.mean()), float(np.median(taken)), PAPER_S.get(plan.name) if paper else None,
+        _share(found[bits == 3]), _share(found[bits == 7]),
+    )  # fmt: skip
+    show(result)
+    return result
+
+
+def show(line: Line) -> None:
+    """One line."""
+
+    def number(value: float | None, form: str) -> str:
+        return "-" if value is None else format(value, form)
+
+    print(
+        f"{line.plan:6}{f'{line.keys} ({line.way})':>22}{number(line.paper_candidates, ',.0f'):>12}"
+        f"{line.expected_candidates:10,.0f}{line.candidates:10,.0f}{line.mean_s:10.5f}{line.p50_s:10.5f}"
+        f"{number(line.paper_s, '.4f'):>9}{number(line.recall_at_3, '.3f'):>10}"
+        f"{number(line.recall_at_7, '.3f'):>10}",
+        flush=True,
+    )
+
+
+def _share(found: np.ndarray) -> float | None:
+    return float(found.mean()) if len(found) else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

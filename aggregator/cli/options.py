@@ -51,6 +51,7 @@ def parser() -> argparse.ArgumentParser:
     _explain(commands)
     _replay(commands)
     _fit(commands)
+    _dedupe(commands)
     _evaluate(commands)
     _doctor(commands)
     return top
@@ -160,6 +161,65 @@ def _fit(commands: Any) -> None:
     command.add_argument("--licence", metavar="TEXT", help="their licence, for the model's card")
     command.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal")
     _settings(command, ("log_level",))
+
+
+def _dedupe(commands: Any) -> None:
+    command = _command(
+        commands, "dedupe", "find the groups of copies in an archive and write it without them",
+        "aggregator.cli.dedupe:dedupe",
+    )  # fmt: skip
+    command.add_argument("files", nargs="+", metavar="FILE", help=".jsonl, .jsonl.gz, .csv, .tsv or .parquet")
+    command.add_argument("--out", required=True, metavar="DIR", help="where the results go")
+    command.add_argument("--fresh", action="store_true", help="discard unfinished work in DIR")
+    command.add_argument("--keep-work", action="store_true", help="leave the working files in DIR")
+    command.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal")
+    _reading_options(command.add_argument_group("input and output"))
+    _method_options(command.add_argument_group("method"))
+    _running_options(command.add_argument_group("where it runs"))
+    _settings(command, (*RULES, "log_level"))
+
+
+def _reading_options(group: Any) -> None:
+    group.add_argument(
+        "--column", metavar="FIELD=NAME", action="append", default=[],
+        help="the column that holds id, title, text, html, url, source, published_at or lang; repeatable",
+    )  # fmt: skip
+    group.add_argument(
+        "--lang", metavar="TAG", help="language of articles that declare none (default: detect)"
+    )
+    group.add_argument("--format", choices=("jsonl", "parquet"), default="jsonl", help="of the tables")
+    group.add_argument("--no-copy", action="store_true", help="do not write the deduplicated copy")
+    group.add_argument(
+        "--representative", choices=("earliest", "longest", "medoid"), default="earliest",
+        help="which article of a group stays (default earliest)",
+    )  # fmt: skip
+
+
+def _method_options(group: Any) -> None:
+    group.add_argument("--encode", choices=("combined", "simhash", "sketch"), default="combined")
+    group.add_argument(
+        "--radius", metavar="BITS", type=int, choices=range(4), default=3,
+        help="fingerprints this near are candidates (default 3)",
+    )  # fmt: skip
+    group.add_argument("--verify", choices=("containment", "none"), default="containment")
+    group.add_argument("--cluster", choices=("average", "union-find", "leiden", "louvain"), default="average")
+    group.add_argument("--threshold", metavar="X", type=float, help="of the clustering")
+    group.add_argument(
+        "--cap", metavar="N", type=_positive, default=1000, help="distinct texts in a group (default 1000)"
+    )
+    group.add_argument(
+        "--within", metavar="SPAN", type=_span_ms,
+        help="link only articles whose dates differ by less, e.g. 7d; undated ones link freely",
+    )  # fmt: skip
+
+
+def _running_options(group: Any) -> None:
+    group.add_argument(
+        "--processes", metavar="N", type=_positive, default=0, help="worker processes (default: one per core)"
+    )
+    group.add_argument(
+        "--dask", metavar="ADDRESS", help="a Dask scheduler instead; its workers must see the same files"
+    )
 
 
 def _evaluate(commands: Any) -> None:

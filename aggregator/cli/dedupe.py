@@ -1,0 +1,114 @@
+"""``aggregator dedupe``: an archive in; pairs, groups, a deduplicated copy and reports out."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from aggregator.cli import OK, SOME_BAD
+from aggregator.corpus.encode import Encoding
+from aggregator.corpus.executors import opened
+from aggregator.corpus.finish import finish
+from aggregator.corpus.job import Job, Method, prepare
+from aggregator.corpus.pipeline import Told, run
+from aggregator.errors import ConfigurationError
+from aggregator.settings import Settings
+
+FIELDS = ("id", "title", "text", "html", "url", "source", "published_at", "lang")
+
+
+def dedupe(args: argparse.Namespace, settings: Settings) -> int:
+    """0 when every row was used, 1 when some were bad. Raises for what stops all of it."""
+    job = job_of(args, settings)
+    if prepare(job, fresh=args.fresh):
+        print(f"going on with the work in {job.work}", file=sys.stderr)
+    told = Bars(shown=not args.no_progress)
+    try:
+        with opened(args.processes, args.dask or "") as pool:
+            result = run(job, pool, told)
+        summary = finish(
+            job, result, told, width=pool.width if pool.executor else 1, keep_work=args.keep_work
+        )
+    finally:
+        told.close()
+    _say(summary, job.out)
+    return SOME_BAD if summary["bad_rows"] else OK
+
+
+def job_of(args: argparse.Namespace, settings: Settings) -> Job:
+    """The job that the options describe. Raises ConfigurationError."""
+    from aggregator.app import policy_of
+
+    method = Method(
+        encode=args.encode, verify=args.verify, cluster=args.cluster, radius_bits=args.radius,
+        **({} if args.threshold is None else {"threshold": args.threshold}),
+    )  # fmt: skip
+    return Job(
+        inputs=tuple(args.files),
+        out=Path(args.out),
+        encoding=Encoding(settings.models_dir, _columns(args.column), args.lang or ""),
+        method=method,
+        policy=policy_of(settings),
+        within_ms=args.within,
+        cap=args.cap,
+        representative=args.representative,
+        format=args.format,
+        copy=not args.no_copy,
+    )
+
+
+def _columns(given: list[str]) -> tuple[tuple[str, str], ...]:
+    pairs = [tuple(one.split("=", 1)) for one in given]
+    wrong = [one for one, pair in zip(given, pairs, strict=True) if len(pair) != 2 or pair[0] not in FIELDS]
+    if wrong:
+        raise ConfigurationError(
+            f"column: {wrong[0]!r} is not FIELD=COLUMN with a field of {', '.join(FIELDS)}."
+        )
+    return tuple(sorted((field, column) for field, column in pairs))
+
+
+class Bars(Told):
+    """A bar per stage on a terminal, with the time it will take."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self._shown = shown and sys.stderr.isatty()
+        self._bar: Any = None
+
+    def stage(self, name: str, total: int | None, unit: str) -> None:
+        self.close()
+        if self._shown:
+            from tqdm import tqdm
+
+            scaled = unit == "B"
+            self._bar = tqdm(
+                desc=name, total=total, unit=unit if scaled else f" {unit}", unit_scale=scaled,
+                dynamic_ncols=True, leave=False,
+            )  # fmt: skip
+
+    def advance(self, done: int) -> None:
+        if self._bar is not None:
+            self._bar.update(done)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+def _say(summary: dict[str, Any], out: Path) -> None:
+    print(f"{'size':>12} {'clusters':>10} {'articles':>10}")
+    for row in summary["cluster_sizes"]:
+        if row["clusters"]:
+            print(f"{row['size']:>12} {row['clusters']:>10,} {row['articles']:>10,}")
+    for cut in summary["cuts"]:
+        print(f"cut: a component of {cut['articles']:,} texts by {cut['links_cut']:,} links", file=sys.stderr)
+    if summary["bad_rows"]:
+        print(f"{summary['bad_rows']:,} bad rows, first {summary['first_bad_row']}", file=sys.stderr)
+    print(
+        f"{summary['articles']:,} articles, {summary['clusters']:,} clusters, {summary['removed']:,} copies "
+        f"removed; {summary['total_seconds']:.1f} s ({summary['articles_per_second']:,.0f}/s), at most "
+        f"{summary['peak_memory_gb']:.2f} GB; {out}",
+        file=sys.stderr,
+    )

@@ -1,0 +1,97 @@
+"""Which candidates do share their wording? ``overlap.compare`` and ``verdict.is_copy`` for millions of pairs.
+
+The same estimates from the same samples as one pair at a time (a test holds them equal), over numpy arrays: the
+samples of a batch of pairs are laid out as keys (position in the batch, hash), sorted, and equal neighbours
+counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from aggregator.corpus.columns import Columns
+from aggregator.corpus.join import Pairs, Rows, rows_of
+from aggregator.verdict import Policy
+
+BATCH = 4_096
+_ALL = 0xFFFFFFFF
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Overlaps:
+    """Per pair, as in ``overlap.Overlap``: (n,) float64 each."""
+
+    containment: Floats
+    resemblance: Floats
+    shared: Floats
+    size_ratio: Floats
+
+
+def overlaps(columns: Columns, pairs: Pairs) -> Overlaps:
+    """The overlap of each pair, estimated from the samples."""
+    parts = [_batch(columns, *rows_of(pairs[at : at + BATCH])) for at in range(0, len(pairs), BATCH)]
+    joined = np.concatenate([np.empty((4, 0)), *parts], axis=1)
+    return Overlaps(*joined)
+
+
+def is_copy(found: Overlaps, policy: Policy) -> npt.NDArray[np.bool_]:
+    """``verdict.is_copy`` for every pair."""
+    wanted = np.where(found.size_ratio >= policy.framed_ratio, policy.framed_shared, policy.min_shared)
+    some = (found.containment >= policy.min_containment) & (found.shared >= wanted)
+    return some | (found.containment >= policy.sure_containment)
+
+
+def _batch(columns: Columns, a: Rows, b: Rows) -> Floats:
+    """(4, n): containment, resemblance, shared, size ratio."""
+    count = len(a)
+    keys_a, keys_b = _keys(columns, a), _keys(columns, b)
+    both = np.sort(np.concatenate([keys_a, keys_b]))
+    equal = both[1:][both[1:] == both[:-1]] >> np.uint64(32)
+    common = np.bincount(equal.astype(np.int64), minlength=count).astype(float)
+    limit = np.minimum(_limits(columns, a), _limits(columns, b))
+    in_a, in_b = _up_to(keys_a, limit, count), _up_to(keys_b, limit, count)
+    size_a, size_b = columns.size[a].astype(float), columns.size[b].astype(float)
+    smaller, larger = np.minimum(size_a, size_b), np.maximum(size_a, size_b)
+    base = np.where(size_a <= size_b, in_a, in_b)
+    some = common > 0
+    containment = np.zeros(count)
+    np.divide(common, base, out=containment, where=some)
+    np.minimum(containment, 1.0, out=containment)
+    resemblance = np.zeros(count)
+    np.divide(common, in_a + in_b - common, out=resemblance, where=some)
+    ratio = np.zeros(count)
+    np.divide(smaller, larger, out=ratio, where=some)
+    return np.stack([containment, resemblance, containment * smaller, ratio])
+
+
+def _keys(columns: Columns, rows: Rows) -> npt.NDArray[np.uint64]:
+    """Position of the pair in the upper half, hash in the lower; ascending, since each sample is."""
+    sizes = columns.sampled[rows].astype(np.int64)
+    ends = np.cumsum(sizes)
+    position = np.repeat(np.arange(len(rows)), sizes)
+    at = (
+        np.arange(ends[-1] if len(ends) else 0)
+        - np.repeat(ends, sizes)
+        + np.repeat(columns.sample_end[rows], sizes)
+    )
+    keys: npt.NDArray[np.uint64] = position.astype(np.uint64) << np.uint64(32)
+    keys |= columns.sample[at].astype(np.uint64)
+    return keys
+
+
+def _limits(columns: Columns, rows: Rows) -> npt.NDArray[np.int64]:
+    """The largest hash up to which a sample is complete."""
+    last = columns.sample[columns.sample_end[rows] - 1].astype(np.int64)
+    return np.where(columns.sampled[rows] < columns.size[rows], last, _ALL)
+
+
+def _up_to(keys: npt.NDArray[np.uint64], limit: npt.NDArray[np.int64], count: int) -> Floats:
+    """How many hashes of each row of the batch are at most its limit."""
+    position = (keys >> np.uint64(32)).astype(np.int64)
+    below = (keys & np.uint64(_ALL)).astype(np.int64) <= limit[position]
+    return np.bincount(position[below], minlength=count).astype(float)

@@ -1,0 +1,210 @@
+"""What is kept of an article while its corpus is compared? Numbers only, never its text.
+
+A block of rows becomes a ``Chunk``: one numpy array per column, written to one file, whole or not at all. The
+columns are those that the live service would store (fingerprint and sample of shingles, ``analyse.py``), so a
+result can be loaded into it; term weights and figures, which only it needs, are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from aggregator.analyse import TITLED_WORDS, sketch_of, space_name
+from aggregator.corpus import rows
+from aggregator.corpus.english import plainly_english
+from aggregator.domain import Article
+from aggregator.errors import BadInput, NoText
+from aggregator.fingerprint import bits_of
+from aggregator.models import load_models
+from aggregator.text import tokens
+from aggregator.text.extract import extract
+from aggregator.text.language import detect, from_tag, group_of
+
+UNDATED = np.iinfo(np.int64).min
+BANDS = 16  # twice the service's: nobody waits, and copies cut to a third are still found
+_LANGUAGE_SAMPLE = 600
+
+# (name, dtype, width): every column but the two of variable length, ids and samples.
+COLUMNS: tuple[tuple[str, str, int], ...] = (
+    ("fingerprint", "<u8", 1),
+    ("text_hash", "<u8", 2),
+    ("space", "<u2", 1),  # position in the list of spaces, likewise source
+    ("source", "<u4", 1),
+    ("date_ms", "<i8", 1),
+    ("words", "<u4", 1),
+    ("size", "<u4", 1),  # distinct shingles
+    ("sampled", "<u2", 1),  # of them in the sample
+    ("bands", "<u4", BANDS),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How rows become numbers; part of what identifies a run."""
+
+    models_dir: str = ""
+    columns: tuple[tuple[str, str], ...] = ()
+    lang: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """One article's numbers."""
+
+    id: str
+    source: str
+    space: str
+    fingerprint: int
+    text_hash: int  # 128 bits
+    date_ms: int
+    words: int
+    size: int
+    sample: npt.NDArray[np.uint32]
+
+
+class Encoder:
+    """The production stages without what only the service needs; holds the models."""
+
+    def __init__(self, encoding: Encoding) -> None:
+        self.encoding = encoding
+        self._columns = dict(encoding.columns)
+        self._models = load_models(Path(encoding.models_dir) if encoding.models_dir else None)
+        self._spaces = {group: space_name(group, model, "4x16") for group, model in self._models.items()}
+
+    def article(self, row: rows.Row) -> Article:
+        return rows.article(row, self._columns)
+
+    def signature(self, article: Article) -> Signature:
+        """Raises NoText when the article has no words."""
+        title, text = article.title, article.text
+        if not text and article.html:
+            extracted = extract(article.html)
+            title, text = title or extracted.title, extracted.text
+        lang = self._lang(title, text, article.lang)
+        words = tokens.words(text, lang)
+        if len(words) < TITLED_WORDS:
+            words = tokens.words(title, lang) + words
+        if not words:
+            raise NoText("The article has no words.")
+        group = group_of(lang)
+        group = group if group in self._models else "xx"
+        terms = tokens.tokenize(f"{title}\n{text}", lang) or words
+        sketch = sketch_of(words, lang)
+        return Signature(
+            id=article.id,
+            source=article.source,
+            space=self._spaces[group],
+            fingerprint=bits_of(self._models[group].project(terms)),
+            text_hash=xxhash.xxh3_128_intdigest(" ".join(words).encode("utf-8", "surrogatepass")),
+            date_ms=UNDATED if article.published_at_ms is None else article.published_at_ms,
+            words=len(words),
+            size=sketch.size,
+            sample=sketch.sample,
+        )
+
+    def _lang(self, title: str, text: str, declared: str | None) -> str:
+        known = from_tag(declared or self.encoding.lang) if declared or self.encoding.lang else None
+        if known:
+            return known
+        opening = f"{title}\n{text[:_LANGUAGE_SAMPLE]}"
+        return "en" if plainly_english(opening) else detect(opening)
+
+
+@cache
+def encoder_of(encoding: Encoding) -> Encoder:
+    """One per process: the models are loaded when the first block comes."""
+    return Encoder(encoding)
+
+
+def encode_block(block: rows.Block, encoding: Encoding, out: str) -> int:
+    """Encode a block into the file ``out`` and say how many rows it had. A file that is there is not made again."""
+    if not Path(out).exists():
+        _save(out, *_encoded(block, encoder_of(encoding)))
+    return len(block.rows)
+
+
+def _encoded(block: rows.Block, encoder: Encoder) -> tuple[list[Signature], list[bool], list[dict[str, Any]]]:
+    """Signatures of the usable rows, which rows those are, and what is wrong with the others."""
+    found, kept, bad = [], [], []
+    for number, row in block.rows:
+        try:
+            if isinstance(row, BadInput):
+                raise row
+            found.append(encoder.signature(encoder.article(row)))
+            kept.append(True)
+        except BadInput as error:
+            shown = row.decode("utf-8", "replace") if isinstance(row, bytes) else None
+            bad.append({"file": block.file, "row": number, "reason": str(error), "data": shown})
+            kept.append(False)
+    return found, kept, bad
+
+
+def arrays_of(found: Sequence[Signature]) -> tuple[dict[str, npt.NDArray[Any]], list[str], list[str]]:
+    """Columns of signatures, and the lists of spaces and sources that two of them point into."""
+    spaces, sources = _numbered(s.space for s in found), _numbered(s.source for s in found)
+    values: Mapping[str, Any] = {
+        "fingerprint": [s.fingerprint for s in found],
+        "text_hash": [(s.text_hash >> 64, s.text_hash & (2**64 - 1)) for s in found],
+        "space": [spaces[s.space] for s in found],
+        "source": [sources[s.source] for s in found],
+        "date_ms": [s.date_ms for s in found],
+        "words": [s.words for s in found],
+        "size": [s.size for s in found],
+        "sampled": [len(s.sample) for s in found],
+    }
+    arrays = {
+        name: np.array(values[name], dtype).reshape((-1, width) if width > 1 else -1)
+        for name, dtype, width in COLUMNS
+        if name in values
+    }
+    arrays["bands"] = _bands([s.sample for s in found])
+    arrays["sample"] = np.concatenate([np.empty(0, np.uint32), *(s.sample for s in found)])
+    ids = [s.id.encode("utf-8", "surrogatepass") for s in found]
+    arrays["id"] = np.frombuffer(b"".join(ids), np.uint8)
+    arrays["id_size"] = np.array([len(one) for one in ids], "<u4")
+    return arrays, list(spaces), list(sources)
+
+
+def _bands(samples: Sequence[npt.NDArray[np.uint32]]) -> npt.NDArray[np.uint32]:
+    """(n, BANDS): the smallest hashes; a shorter sample repeats its last one."""
+    found = np.zeros((len(samples), BANDS), np.uint32)
+    for row, sample in enumerate(samples):
+        first = sample[:BANDS]
+        found[row, : len(first)] = first
+        found[row, len(first) :] = first[-1]
+    return found
+
+
+def _numbered(names: Any) -> dict[str, int]:
+    """Each distinct name and its position, in order of first occurrence."""
+    found: dict[str, int] = {}
+    for name in names:
+        found.setdefault(name, len(found))
+    return found
+
+
+def _save(out: str, found: Sequence[Signature], kept: Sequence[bool], bad: Sequence[dict[str, Any]]) -> None:
+    arrays, spaces, sources = arrays_of(found)
+    about = json.dumps({"spaces": spaces, "sources": sources, "bad": bad}).encode()
+    # A name of this process alone: two workers may be given the same block when one was thought dead.
+    part = f"{out}.{os.getpid()}.part"
+    with open(part, "wb") as file:
+        np.savez(file, about=np.frombuffer(about, np.uint8), kept=np.array(kept, bool), **arrays)  # type: ignore[arg-type]
+    os.replace(part, out)
+
+
+def about_chunk(file: Path) -> dict[str, Any]:
+    """The spaces, sources and bad rows of a chunk."""
+    with np.load(file) as chunk:
+        found: dict[str, Any] = json.loads(chunk["about"].tobytes())
+    return found

@@ -1,0 +1,88 @@
+"""From a result to the files of ``--out``, in one place."""
+
+from __future__ import annotations
+
+import json
+import resource
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aggregator.corpus import figures, output, report
+from aggregator.corpus.checkpoint import write
+from aggregator.corpus.choose import Choice, choose
+from aggregator.corpus.job import Job
+from aggregator.corpus.join import merged
+from aggregator.corpus.pipeline import Result, Told, near_in_time
+
+DAY_MS = 86_400_000
+
+
+def finish(job: Job, result: Result, told: Told, *, width: int, keep_work: bool) -> dict[str, Any]:
+    """Write every file; the summary that ``summary.json`` holds."""
+    started = time.monotonic()
+    choice = choose(result, job.representative)
+    told.stage("write", None, "rows")
+    bad, example = output.write_bad(job, result.chunks)
+    output.write_pairs(job, result)
+    output.write_clusters(job, result, choice)
+    told.stage("copy", sum(_size(file) for file in job.inputs), "B")
+    clusters = report.review_clusters(result, job.seed)
+    wanted = [row for _, one, other in report.examples(result) for row in (one, other)]
+    wanted += [row for cluster in clusters for row in cluster]
+    texts = output.second_reading(job, result.chunks, choice.stays, wanted, told.advance)
+    result.seconds["write"] = time.monotonic() - started
+    summary = _summary(job, result, choice, bad, width) | {"first_bad_row": example}
+    report.write_report(job.out, result, summary, texts)
+    report.write_review(job.out, result, clusters, texts)
+    write(job.out / "summary.json", json.dumps(summary, indent=1).encode())
+    if not keep_work:
+        shutil.rmtree(job.work)
+    return summary
+
+
+def _summary(job: Job, result: Result, choice: Choice, bad: int, width: int) -> dict[str, Any]:
+    found = figures.summary(result, choice, bad)
+    found["total_seconds"] = round(sum(result.seconds.values()), 2)
+    found["articles_per_second"] = round(found["articles"] / max(1e-9, found["total_seconds"]), 1)
+    found["peak_memory_gb"] = round(_peak_bytes(width) / 1e9, 3)
+    found["cpu_seconds"] = round(_cpu_s(), 2)
+    found["processes"] = width
+    found["within"] = _within(job, result)
+    return found
+
+
+def _within(job: Job, result: Result) -> dict[str, Any] | None:
+    """What ``--within`` left out of the candidates."""
+    if job.within_ms is None:
+        return None
+    files = sorted((job.work / "candidates").glob("*.npz"))
+    candidates = merged([np.load(file)["pairs"] for file in files])
+    near = near_in_time(result.distinct, candidates, job.within_ms)
+    return {
+        "days": job.within_ms / DAY_MS,
+        "pairs_with": int(near.sum()),
+        "pairs_without": len(candidates),
+    }
+
+
+def _peak_bytes(width: int) -> int:
+    """This process's peak, and for each worker that of the largest: an upper bound of the sum."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    workers = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return int(unit * (own + (width * workers if width > 1 else 0)))
+
+
+def _cpu_s() -> float:
+    """Of this process and its workers; only of the last run, when there were several."""
+    found = [resource.getrusage(of) for of in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in found)
+
+
+def _size(file: str) -> int:
+    return Path(file).stat().st_size

@@ -1,0 +1,105 @@
+"""What a run is asked to do, where its files lie, and whether an earlier run's work can be taken up."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from aggregator import reading
+from aggregator.corpus.checkpoint import write
+from aggregator.corpus.encode import Encoding
+from aggregator.errors import BadInput
+from aggregator.verdict import Policy
+
+Format = Literal["jsonl", "parquet"]
+Representative = Literal["earliest", "longest", "medoid"]
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One value per stage.
+
+    encode      simhash | sketch | combined: which join proposes candidates
+    verify      none | containment
+    cluster     union-find | average | leiden | louvain, with its ``threshold``
+    radius_bits of the fingerprint join, 0..3
+    """
+
+    encode: str = "combined"
+    verify: str = "containment"
+    cluster: str = "average"
+    threshold: float = 0.05
+    radius_bits: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """All that decides the result; ``within_ms`` None links articles of any dates."""
+
+    inputs: tuple[str, ...]
+    out: Path
+    encoding: Encoding = field(default_factory=Encoding)
+    method: Method = field(default_factory=Method)
+    policy: Policy = field(default_factory=Policy)
+    within_ms: int | None = None
+    cap: int = 1_000
+    representative: Representative = "earliest"
+    format: Format = "jsonl"
+    copy: bool = True
+    seed: int = 1
+
+    @property
+    def work(self) -> Path:
+        """Where unfinished work lies."""
+        return self.out / "work"
+
+    def identity(self) -> dict[str, Any]:
+        """What must be equal for work to be taken up again."""
+        stats = [Path(file).stat() for file in self.inputs]
+        files = [
+            [str(Path(file).resolve()), stat.st_size, stat.st_mtime_ns]
+            for file, stat in zip(self.inputs, stats, strict=True)
+        ]
+        return {
+            "files": files,
+            "encoding": asdict(self.encoding),
+            "method": asdict(self.method),
+            "policy": asdict(self.policy),
+            "within_ms": self.within_ms,
+            "cap": self.cap,
+        }
+
+
+def prepare(job: Job, *, fresh: bool) -> bool:
+    """Make the directories; True when an earlier run's work is there to go on with.
+
+    Raises BadInput when the work is of other files or settings.
+    """
+    if reading.STDIN in job.inputs:
+        raise BadInput("dedupe reads its input twice, so it cannot be standard input; name a file.")
+    reading.check_readable(job.inputs)
+    if fresh:
+        shutil.rmtree(job.work, ignore_errors=True)
+    try:
+        for name in ("chunks", "columns", "candidates", "confirmed"):
+            (job.work / name).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"{job.out} cannot be written: {error.strerror}.") from None
+    return _same_work(job)
+
+
+def _same_work(job: Job) -> bool:
+    file = job.work / "job.json"
+    now = json.loads(json.dumps(job.identity()))
+    if not file.exists():
+        write(file, json.dumps(now).encode())
+        return False
+    if json.loads(file.read_bytes()) != now:
+        raise BadInput(
+            f"{job.work} holds unfinished work on other files or with other settings; "
+            "give another --out, or --fresh to discard it."
+        )
+    return True

@@ -1,0 +1,67 @@
+"""Bars and lines as inline SVG: a report is one file that opens anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from math import log10
+
+WIDTH, HEIGHT, MARGIN = 640, 220, 44
+
+
+def bars(title: str, names: Sequence[str], values: Sequence[float], *, logarithmic: bool = False) -> str:
+    """One bar per name, its value above it; ``logarithmic`` for counts that span magnitudes."""
+    heights = [log10(value + 1) if logarithmic else value for value in values]
+    top = max(heights, default=0) or 1
+    step = (WIDTH - 2 * MARGIN) / max(1, len(names))
+    drawn = []
+    for at, (name, value, height) in enumerate(zip(names, values, heights, strict=True)):
+        x, tall = MARGIN + at * step, (HEIGHT - 2 * MARGIN) * height / top
+        y = HEIGHT - MARGIN - tall
+        middle = x + step / 2
+        drawn.append(
+            f'<rect x="{x + step * 0.1:.1f}" y="{y:.1f}" width="{step * 0.8:.1f}" height="{tall:.1f}"/>'
+        )
+        if len(names) <= 16 or at % (len(names) // 12) == 0:
+            drawn.append(f'<text x="{middle:.1f}" y="{HEIGHT - MARGIN + 14}">{escape(name)}</text>')
+        if len(names) <= 16:
+            drawn.append(f'<text x="{middle:.1f}" y="{y - 4:.1f}">{_short(value)}</text>')
+    return _figure(title + (" (logarithmic)" if logarithmic else ""), "".join(drawn))
+
+
+def grouped_bars(title: str, names: Sequence[str], series: Sequence[tuple[str, Sequence[float]]]) -> str:
+    """Several values in 0..1 per name, side by side, with a legend."""
+    step = (WIDTH - 2 * MARGIN) / max(1, len(names))
+    wide = step * 0.8 / max(1, len(series))
+    drawn = []
+    for number, (label, values) in enumerate(series):
+        for at, value in enumerate(values):
+            x, tall = MARGIN + at * step + step * 0.1 + number * wide, (HEIGHT - 2 * MARGIN) * max(0.0, value)
+            drawn.append(
+                f'<rect class="s{number}" x="{x:.1f}" y="{HEIGHT - MARGIN - tall:.1f}" width="{wide:.1f}" '
+                f'height="{tall:.1f}"><title>{escape(names[at])}, {escape(label)}: {value:.3f}</title></rect>'
+            )
+        drawn.append(
+            f'<text class="s{number}" x="{MARGIN + 60 + number * 120}" y="{MARGIN - 12}">{escape(label)}</text>'
+        )
+    drawn += [
+        f'<text x="{MARGIN + at * step + step / 2:.1f}" y="{HEIGHT - MARGIN + 14}">{escape(name)}</text>'
+        for at, name in enumerate(names)
+    ]
+    return _figure(title, "".join(drawn))
+
+
+def _figure(title: str, inner: str) -> str:
+    base = HEIGHT - MARGIN
+    return (
+        f'<figure><figcaption>{escape(title)}</figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'aria-label="{escape(title)}"><line x1="{MARGIN}" y1="{base}" x2="{WIDTH - MARGIN}" y2="{base}"/>'
+        f"{inner}</svg></figure>"
+    )
+
+
+def _short(value: float) -> str:
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if value >= limit:
+            return f"{value / (limit if unit != 'k' else 1e3):.3g}{unit}"
+    return f"{value:g}"

@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from aggregator.actions import Actions
 from aggregator.analyse import Analyser
 from aggregator.analysis_pool import AnalysisPool
 from aggregator.bursts import BurstRule
@@ -51,6 +52,7 @@ class Service:
     explain: Explain
     events: Events
     event_stream: EventStream
+    actions: Actions
     jobs: Jobs
     clock: Callable[[], int]
 
@@ -91,6 +93,7 @@ def policy_of(settings: Settings) -> Policy:
         related_bits=settings.related_bits,
         min_containment=settings.min_containment,
         min_shared=settings.min_shared,
+        min_similarity=settings.min_similarity,
         sure_containment=settings.sure_containment,
         keep_updates=settings.keep_updates,
     )
@@ -138,6 +141,7 @@ def _wire(
         explain=Explain(index, pool.analyse_many, policy),
         events=events,
         event_stream=EventStream(events),
+        actions=Actions(events, index),
         jobs=Jobs(events, index, clock, settings.tick_seconds),
         clock=clock,
     )

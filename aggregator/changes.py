@@ -16,11 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aggregator.blocks import BlockPlan
-from aggregator.domain import Match, Outcome, Record
+from aggregator.domain import Match, Outcome, Record, arrival_ms_of
 from aggregator.overlap import bands
 from aggregator.store import keys
 from aggregator.store.base import Append, Check, Delete, Equals, Put, StreamAdd, Transaction, Write
 from aggregator.store.entries import pack
+from aggregator.store.marks import NEVER, mark_of
 from aggregator.store.records import Binding, encode_binding, encode_pointer, encode_stream_row
 
 # A band bucket longer than this holds a shingle that half the web prints: it proposes nothing useful
@@ -30,10 +31,13 @@ BAND_BUCKET_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A binding as it was read, with its key and its bytes: what an ``Equals`` check needs."""
+    """A binding as it was read, with what an ``Equals`` check needs.
+
+    ``key`` is in the writable segment and ``raw`` its bytes there: None when an older segment says it.
+    """
 
     key: bytes
-    raw: bytes
+    raw: bytes | None
     binding: Binding
 
     @property
@@ -57,25 +61,41 @@ class Group:
 
 
 class Segment:
-    """Builds the transactions of one segment of one space."""
+    """Builds the transactions of the writable segment of one space.
 
-    def __init__(self, tag: bytes, plan: BlockPlan, ttl_ms: int | None) -> None:
+    ``alone``: there are no older segments, so what is removed is gone; otherwise it is marked ABSENT,
+    without a time to live, lest what an older segment says come back. ``lean_ms``: an exact copy leans on
+    the entries of a text that came at most so long before. ``mark_rate``: see ``store/marks.py``.
+    """
+
+    def __init__(
+        self,
+        tag: bytes,
+        plan: BlockPlan,
+        ttl_ms: int | None,
+        *,
+        alone: bool = True,
+        lean_ms: int = 86_400_000,
+        mark_rate: int = NEVER,
+    ) -> None:
         self._tag = tag
         self._plan = plan
         self._ttl_ms = ttl_ms
+        self._alone = alone
+        self._lean_ms = lean_ms
+        self._mark_rate = mark_rate
 
     def insert(self, record: Record, outcome: Outcome, seen: Sequence[Check]) -> Transaction:
-        """A new id: it must still be unknown, and no bucket that was looked at may have grown.
+        """A new id. ``seen``: all that was looked at is as it was, the id and the match included.
 
-        An exact copy adds no index entries: the text it repeats is already there.
+        An exact copy adds no index entries while the text it repeats stands there for as long.
         """
         binding = Binding(record.number, record.first, record.text_hash, record.id, outcome)
-        checks: list[Check] = [self._open(), Equals(self._binding_key(record.id), None), *seen]
-        writes: list[Write] = [self._bind(binding), self._announce("article", binding)]
-        if outcome.match is None or outcome.match.rule != "exact":
+        checks: list[Check] = [self._open(), *seen]
+        writes: list[Write] = [self._bind(binding), self._announce("article", binding), *self._mark(record)]
+        if not self._may_lean(record, outcome.match):
             writes += self._entries(record)
         if outcome.match is not None:
-            checks += self._match_lives(outcome.match)
             row = keys.id_hash(record.id)
             writes += [
                 self._point(binding),
@@ -96,6 +116,7 @@ class Segment:
             *self._entries(record),
             *self._carry(carriers),
             self._announce("article", binding),
+            *self._mark(record),
         ]
         if binding.outcome.match is not None:
             writes.append(self._point(binding))
@@ -112,7 +133,7 @@ class Segment:
         """
         gone = known.binding
         writes: list[Write] = [
-            Delete(known.key),
+            self._remove(known.key),
             *self._carry(carriers),
             self._put(keys.state(self._tag, gone.number), keys.DEAD),
             self._announce("deleted", gone),
@@ -146,20 +167,23 @@ class Segment:
     def _open(self) -> Check:
         return Equals(keys.closed(self._tag), None)
 
-    def _match_lives(self, match: Match) -> list[Check]:
-        """The matched version is neither dead nor re-pointed, its canonical article not deleted."""
-        own = match.id == match.canonical_id
-        expected = None if own else encode_pointer(match.canonical_id, match.canonical_first)
-        return [
-            Equals(keys.state(self._tag, match.number), expected),
-            Equals(keys.tombstone(self._tag, match.canonical_first), None),
-        ]
+    def _may_lean(self, record: Record, match: Match | None) -> bool:
+        if match is None or match.rule != "exact":
+            return False
+        return arrival_ms_of(record.number) - arrival_ms_of(match.number) <= self._lean_ms
+
+    def _mark(self, record: Record) -> list[Write]:
+        mark = mark_of(record.number, self._mark_rate)
+        return [Append(keys.marks(self._tag), mark)] if mark else []
+
+    def _remove(self, key: bytes) -> Write:
+        return Delete(key) if self._alone else Put(key, keys.ABSENT)
 
     def _point(self, binding: Binding) -> Write:
         """The state of a number: the group it is a copy in, or nothing when it is canonical."""
         match, key = binding.outcome.match, keys.state(self._tag, binding.number)
         if match is None:
-            return Delete(key)
+            return self._remove(key)
         return self._put(key, encode_pointer(match.canonical_id, match.canonical_first))
 
     def _carry(self, carriers: Sequence[Record]) -> list[Write]:
@@ -191,8 +215,13 @@ class Segment:
 def _repointed(binding: Binding, gone: Binding, heir: Binding | None) -> Binding:
     """A group member's binding after ``gone`` left: the heir becomes new, the rest point at it."""
     match = binding.outcome.match
-    if heir is None or match is None:
+    if match is None:
         return binding
+    if heir is None:  # the canonical article has expired: its name stays
+        if match.id != gone.id:
+            return binding
+        named = dataclasses.replace(match, id=match.canonical_id, number=match.canonical_first)
+        return _with(binding, dataclasses.replace(binding.outcome, match=named))
     if binding.first == heir.first:
         return _with(binding, Outcome("new"))
     moved = dataclasses.replace(match, canonical_id=heir.id, canonical_first=heir.first)

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 VerdictName = Literal["new", "related", "duplicate"]
-Rule = Literal["exact", "hamming", "overlap"]
+Rule = Literal["exact", "hamming", "overlap", "title"]
 
 NUMBER_RANDOM_BITS = 22
 

@@ -6,6 +6,7 @@
     │   └── TooLarge          over a stated limit                      -> 413
     ├── NotFound              nothing stored under this id             -> 404
     │   └── Gone              it was stored and has expired            -> 410
+    ├── Conflict              what is stored does not allow it         -> 409
     ├── StoreUnavailable      away, loading, read-only, full           -> 503, retry later
     │   └── Contention        the commit kept losing its race          -> 503, retry at once
     ├── ModelError            missing, truncated, foreign, mismatched  -> refuse to start
@@ -51,6 +52,10 @@ class NotFound(AggregatorError):
 
 class Gone(NotFound):
     """Something was stored under this id and has expired or was taken down."""
+
+
+class Conflict(AggregatorError):
+    """What is stored does not allow what was asked; asking again does not help before something else changes."""
 
 
 class StoreUnavailable(AggregatorError):

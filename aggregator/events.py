@@ -10,6 +10,9 @@ alone. Nothing is lost and nothing told twice: the stream of changes is part of 
 A checkpoint is written when an event fired, merged or closed or an article was taken down, and otherwise
 every ``checkpoint_ms``; in between the leader's detector is ahead of what is saved, in memory only.
 
+The commit also holds only while the editors' orders are those that the detector follows (``actions.py``);
+when they are not, it follows the new ones and commits again.
+
     {events}position     checkpoint number, mode, positions in the article streams
     {events}state        the detector (``BurstDetector.dump``), compressed
 
@@ -27,15 +30,19 @@ import msgspec
 
 from aggregator.bursts import BurstDetector, BurstRule, Change
 from aggregator.domain import StreamItem
-from aggregator.eventlog import RETENTION_MS, EventLog
-from aggregator.store.base import Equals, Put, Store, Transaction, Write
+from aggregator.eventdraft import Draft
+from aggregator.eventlog import DESK, POSITION, RETENTION_MS, EventLog, decode_orders
+from aggregator.store.base import Equals, Put, Store, Transaction
 
 # The detector is fed on the event loop: so many items at a time, some 50 ms.
 BATCH = 250
 CHECKPOINT_MS = 10_000
-POSITION = b"{events}position"
 STATE = b"{events}state"
 FORMAT = b"\x01"
+# Editors may act while a commit is prepared: so often it is prepared again.
+SAVE_ATTEMPTS = 16
+# The stream of changes is trimmed every so many checkpoints.
+TRIM_EVERY = 100
 
 
 class Source(Protocol):
@@ -87,9 +94,10 @@ class Events(EventLog):
         Raises StoreUnavailable; then nothing is half saved and the next call goes on where the save left off.
         """
         lead = self._lead
-        saved = (await self.store.read([POSITION]))[0]
+        saved, desk = await self.store.read([POSITION, DESK])
         if lead is None or lead.saved != saved:
             lead = await self._resume(saved)
+        lead.follow(desk)
         self._lead = None  # whatever interrupts from here on, the next tick starts from what is saved
         while True:
             items, streams = await index.stream(lead.streams, self._batch)
@@ -150,14 +158,36 @@ class Events(EventLog):
         """State, positions and changed events in one commit; False when another leader was faster."""
         number = lead.checkpoint + 1
         position = FORMAT + _pack(_Position(number, self._rule.mode, lead.streams))
-        state = zlib.compress(lead.detector.dump(), 1)
-        writes: list[Write] = [Put(POSITION, position), Put(STATE, state)]
-        writes += await self.writes(lead.pending, lead.deleted, now_ms)
-        if await self.store.commit(Transaction((Equals(POSITION, lead.saved),), tuple(writes))):
-            self.commits_lost += 1
-            return False
-        lead.saved_as(position, number, now_ms)
-        return True
+        for _ in range(SAVE_ATTEMPTS):
+            state = zlib.compress(lead.detector.dump(), 1)
+            writes = [
+                Put(POSITION, position),
+                Put(STATE, state),
+                *(await self._drafted(lead, now_ms)).writes(),
+            ]
+            checks = (Equals(POSITION, lead.saved), Equals(DESK, lead.desk))
+            failed = await self.store.commit(Transaction(checks, tuple(writes)))
+            if not failed:
+                lead.saved_as(position, number, now_ms)
+                if number % TRIM_EVERY == 0:
+                    await self.trim_changes()
+                return True
+            if 0 in failed:
+                break
+            lead.follow((await self.store.read([DESK]))[0])
+        self.commits_lost += 1
+        return False
+
+    async def _drafted(self, lead: _Lead, now_ms: int) -> Draft:
+        """Versions of the events that changed since the last checkpoint."""
+        if not lead.pending and not lead.deleted:
+            return Draft(self, {})
+        draft = Draft(self, await self.index())
+        await draft.take(lead.pending, decode_orders(lead.desk))
+        for first, id_ in lead.deleted.items():
+            await draft.take_down(first, id_, now_ms)
+        draft.expire(now_ms)
+        return draft
 
 
 class _Lead:
@@ -175,10 +205,20 @@ class _Lead:
         self.pending: list[Change] = []
         self.done: list[Change] = []
         self.deleted: dict[int, str] = {}
+        self.desk: bytes | None = b""  # nothing that can be saved: orders are followed at the first tick
+        self.ordered = False
+
+    def follow(self, desk: bytes | None) -> None:
+        """Bring the detector in line with the editors' orders, when these are new."""
+        if desk != self.desk:
+            self.ordered = bool(self.desk)
+            self.desk = desk
+            self.detector.follow(decode_orders(desk))
+            self.pending += self.detector.changes()
 
     def wants_checkpoint(self, now_ms: int, every_ms: int) -> bool:
         """At once for what people or feeds wait for, else now and then."""
-        if self.deleted or any(change.kind != "updated" for change in self.pending):
+        if self.deleted or self.ordered or any(change.kind != "updated" for change in self.pending):
             return True
         due = not 0 <= now_ms - self.saved_ms < every_ms
         return due and bool(self.ahead or self.pending)
@@ -186,4 +226,4 @@ class _Lead:
     def saved_as(self, position: bytes, number: int, now_ms: int) -> None:
         self.saved, self.checkpoint, self.saved_ms = position, number, now_ms
         self.done += self.pending
-        self.ahead, self.pending, self.deleted = 0, [], {}
+        self.ahead, self.pending, self.deleted, self.ordered = 0, [], {}, False

@@ -16,8 +16,10 @@ from aggregator.errors import AggregatorError
 from aggregator.fingerprint import hamming_distance
 from aggregator.index import Index
 from aggregator.overlap import SHINGLE_WORDS, Overlap, compare
+from aggregator.similarity import Terms, cosine
 from aggregator.text import tokens
-from aggregator.verdict import Policy, figures_changed, is_copy, shared_for_copy
+from aggregator.titled import required_similarity, title_similarity
+from aggregator.verdict import FRAMED_RATIO, Policy, figures_changed, is_copy, shared_for_copy
 
 MAX_SHOWN = 200
 
@@ -31,6 +33,8 @@ class Side:
     space: str
     fingerprint: int
     sketch: Sketch
+    terms: Terms
+    title: str
     figures: tuple[int, ...]
     text: str | None
 
@@ -49,6 +53,7 @@ class Explanation:
     distance: int | None
     differing_bits: tuple[int, ...] | None
     overlap: Overlap
+    similarity: float
     is_copy: bool
     updated_figures: bool
     shared_passages: tuple[str, ...] | None
@@ -86,6 +91,8 @@ class Explain:
                 analysis.space,
                 analysis.fingerprint,
                 analysis.sketch,
+                analysis.terms,
+                analysis.title,
                 analysis.figures,
                 analysis.text or which.title,
             )
@@ -97,7 +104,15 @@ class Explain:
             else None
         )
         return Side(
-            record.id, record.lang, record.space, record.fingerprint, record.sketch, record.figures, text
+            record.id,
+            record.lang,
+            record.space,
+            record.fingerprint,
+            record.sketch,
+            record.terms,
+            record.title,
+            record.figures,
+            text,
         )
 
 
@@ -108,10 +123,14 @@ def explain(a: Side, b: Side, policy: Policy) -> Explanation:
     differing = a.fingerprint ^ b.fingerprint
     texts = a.text is not None and b.text is not None
     overlap = compare(a.sketch, b.sketch)
+    similarity = cosine(a.terms, b.terms)
+    titles = title_similarity(a.title, a.lang, b.title, b.lang)
     if policy.name == "hamming":
         copy = distance is not None and distance <= policy.duplicate_bits
+    elif policy.name == "titled":
+        copy = comparable and similarity >= required_similarity(titles)
     else:
-        copy = is_copy(overlap, policy)
+        copy = is_copy(overlap, similarity, policy)
     return Explanation(
         labels=(a.label, b.label),
         spaces=(a.space, b.space),
@@ -119,11 +138,14 @@ def explain(a: Side, b: Side, policy: Policy) -> Explanation:
         distance=distance,
         differing_bits=tuple(k for k in range(64) if differing >> k & 1) if comparable else None,
         overlap=overlap,
+        similarity=round(similarity, 3),
         is_copy=copy,
         updated_figures=copy and figures_changed(a.figures, b.figures),
         shared_passages=_shared_passages(a, b) if texts else None,
         figures=_differing_figures(a.text or "", b.text or "") if texts else None,
-        summary=_summary(distance, overlap, copy, policy, texts),
+        summary=_summary(distance, overlap, similarity, copy, policy, texts)
+        if policy.name != "titled"
+        else _titled_summary(similarity, titles, copy),
     )
 
 
@@ -154,7 +176,16 @@ def _differing_figures(a: str, b: str) -> tuple[tuple[str, ...], tuple[str, ...]
     )
 
 
-def _summary(distance: int | None, overlap: Overlap, copy: bool, policy: Policy, texts: bool) -> str:
+def _titled_summary(similarity: float, titles: float, copy: bool) -> str:
+    return (
+        f"The headlines' similarity is {titles:.2f}, the texts' {similarity:.2f}, and policy titled asks for "
+        f"{required_similarity(titles):g} under such headlines: {'the same' if copy else 'not the same'} event."
+    )
+
+
+def _summary(
+    distance: int | None, overlap: Overlap, similarity: float, copy: bool, policy: Policy, texts: bool
+) -> str:
     bits = (
         "in different spaces, so their fingerprints cannot be compared"
         if distance is None
@@ -162,7 +193,8 @@ def _summary(distance: int | None, overlap: Overlap, copy: bool, policy: Policy,
     )
     said = (
         f"The articles are {bits}; {overlap.containment:.0%} of the shorter one's wording "
-        f"(about {overlap.shared:.0f} shingles) stands in the other, so they are "
+        f"(about {overlap.shared:.0f} shingles) stands in the other, and the similarity of their terms is "
+        f"{similarity:.2f}, so they are "
         f"{'copies' if copy else 'not copies'} ({_rule(overlap, policy)})."
     )
     return (
@@ -176,8 +208,9 @@ def _rule(overlap: Overlap, policy: Policy) -> str:
     """What makes a copy, of two texts of these lengths."""
     if policy.name == "hamming":
         return f"policy hamming: a copy is at most {policy.duplicate_bits} bits apart, whatever its wording"
-    lengths = "of about one length" if overlap.size_ratio >= policy.framed_ratio else "of these lengths"
+    lengths = "of about one length" if overlap.size_ratio >= FRAMED_RATIO else "of these lengths"
     return (
         f"a copy {lengths} shares {policy.min_containment:.0%} and "
-        f"{shared_for_copy(overlap, policy):.0f} shingles, or {policy.sure_containment:.0%}"
+        f"{shared_for_copy(overlap, policy):.0f} shingles with a similarity of {policy.min_similarity:g}, "
+        f"or {policy.sure_containment:.0%}"
     )

@@ -17,63 +17,24 @@ its articles is decided as if those before it were stored already.
 from __future__ import annotations
 
 import time
-import zlib
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
+from aggregator.arrivals import Arrival, Step, chunks, compress, metadata, own_group, record_of, with_metadata
 from aggregator.changes import Known
-from aggregator.domain import (
-    Analysis,
-    Answer,
-    Article,
-    Match,
-    Outcome,
-    Record,
-    arrival_ms_of,
-)
+from aggregator.domain import Analysis, Answer, Article, Outcome, Record, arrival_ms_of
 from aggregator.errors import AggregatorError, Contention
 from aggregator.index import ATTEMPTS, Index, Probe, Snapshot
 from aggregator.numbers import Numbers
 from aggregator.similarity import rank
-from aggregator.store.base import Transaction
+from aggregator.store import keys
+from aggregator.store.base import Append, Transaction
 from aggregator.verdict import Candidate, Policy, decide
 
-CHUNK = 64
 MAX_RELATED = 10
 
 AnalyseMany = Callable[[Sequence[Article]], Awaitable[list[Analysis | AggregatorError]]]
 EventOf = Callable[[Sequence[int]], Awaitable[dict[int, str]]]
-
-
-@dataclass(slots=True)
-class _Pending:
-    """An article on its way; its number and record stay the same however often it is decided again.
-
-    Unless the record would say something else: ``first`` is the first version it was written for.
-    """
-
-    position: int
-    article: Article
-    analysis: Analysis
-    number: int = 0
-    first: int = 0
-    written: bool = False
-    numbers: list[int] = field(default_factory=list)
-    answer: Answer | AggregatorError | None = None
-
-
-@dataclass(slots=True)
-class _Step:
-    """What was decided for one article, and what must be committed for it (None: nothing)."""
-
-    pending: _Pending
-    answer: Answer
-    transaction: Transaction | None = None
-    record: Record | None = None
-    superseded: int | None = None
-    version: int = 0  # the id's newest number afterwards ...
-    elsewhere: tuple[Known, ...] = ()  # ... and its older ones in other languages' spaces, to be taken out
-    groups: tuple[int, ...] = field(default=())
 
 
 class Ingest:
@@ -116,11 +77,11 @@ class Ingest:
         analysed = await self._analyse_many(articles)
         analyse_ms = (time.perf_counter() - started) * 1000 / max(1, len(articles))
         pending = [
-            _Pending(position, article, analysis)
+            Arrival(position, article, analysis)
             for position, (article, analysis) in enumerate(zip(articles, analysed, strict=True))
             if not isinstance(analysis, AggregatorError)
         ]
-        for chunk in _chunks(pending):
+        for chunk in chunks(pending):
             await self._settle(chunk, dry_run)
         results: list[Answer | AggregatorError] = list(analysed)  # type: ignore[arg-type]
         for one in pending:
@@ -134,7 +95,7 @@ class Ingest:
         """Undo a reservation or take an article down. Raises NotFound."""
         await self._index.delete(id_)
 
-    async def _settle(self, pending: list[_Pending], dry_run: bool) -> None:
+    async def _settle(self, pending: list[Arrival], dry_run: bool) -> None:
         """Decide and commit until every article has its answer."""
         for _ in range(ATTEMPTS):
             if not pending:
@@ -146,7 +107,7 @@ class Ingest:
                 "Too many near-copies of this article were committed at the same moment; send it again."
             )
 
-    async def _round(self, pending: list[_Pending], dry_run: bool) -> list[_Pending]:
+    async def _round(self, pending: list[Arrival], dry_run: bool) -> list[Arrival]:
         """Look up, examine, decide, record; returns those whose commit came too late."""
         started = time.perf_counter()
         now_ms = self._clock()
@@ -159,12 +120,13 @@ class Ingest:
             if dry_run:
                 step.answer = replace(step.answer, stored=False)
             elif step.transaction is not None:
-                snapshot.apply(step.transaction, self._index.binding_key(one.analysis.space, probe.id))
+                key = keys.binding(b"", keys.id_hash(probe.id))
+                snapshot.apply(step.transaction, snapshot.top(probe.space, key))
                 if step.record is not None:
                     snapshot.records[step.record.number] = step.record
             steps.append(step)
         looked_up = time.perf_counter()
-        lost = [] if dry_run else await self._record(steps)
+        lost = [] if dry_run else await self._record(steps, now_ms)
         await self._answer([s for s in steps if s.pending not in lost])
         recorded = time.perf_counter()
         for step in steps:
@@ -173,7 +135,7 @@ class Ingest:
         return lost
 
     async def _examine(
-        self, snapshot: Snapshot, pending: Sequence[_Pending], probes: Sequence[Probe], now_ms: int
+        self, snapshot: Snapshot, pending: Sequence[Arrival], probes: Sequence[Probe], now_ms: int
     ) -> None:
         """Fetch the records of all candidates, and of ids that are known already."""
         wanted: dict[int, str] = {}
@@ -186,9 +148,9 @@ class Ingest:
         await self._index.fetch(snapshot, wanted)
 
     async def _decide(
-        self, one: _Pending, probe: Probe, snapshot: Snapshot, now_ms: int, dry_run: bool
-    ) -> _Step:
-        if not snapshot.changed.keys().isdisjoint(probe.keys):  # an earlier article of this batch is near
+        self, one: Arrival, probe: Probe, snapshot: Snapshot, now_ms: int, dry_run: bool
+    ) -> Step:
+        if snapshot.touches(probe.space, probe.keys):  # an earlier article of this batch is near
             one.numbers = self._index.candidate_numbers(snapshot, probe, now_ms)
         candidates = self._index.candidates(snapshot, probe, one.numbers)
         bound = self._index.known(snapshot, probe.id)
@@ -199,48 +161,54 @@ class Ingest:
         elif here is bound[0] and here.binding.text_hash == one.analysis.text_hash:
             step = await self._repeat(one, here, snapshot, candidates, dry_run)
         else:
-            step = await self._update(one, here, candidates, now_ms, newest)
+            step = await self._update(one, here, snapshot, candidates, now_ms, newest)
         version = step.record.number if step.transaction and step.record else newest
         return replace(step, version=version, elsewhere=tuple(k for k in bound if k is not here))
 
     async def _insert(
         self,
-        one: _Pending,
+        one: Arrival,
         probe: Probe,
         snapshot: Snapshot,
         candidates: list[Candidate],
         now_ms: int,
         newest: int,
-    ) -> _Step:
+    ) -> Step:
         outcome = decide(one.analysis, candidates, self._policy)
         record = await self._numbered(one, now_ms, newest)
-        seen = self._index.seen(snapshot, probe, one.numbers)
-        transaction = self._index.segment(one.analysis.space).insert(record, outcome, seen)
+        seen = self._index.seen(snapshot, probe, one.numbers, outcome.match)
+        transaction = self._index.segment(snapshot, probe.space).insert(record, outcome, seen)
         return self._step(one, outcome, candidates, True, transaction, record)
 
     async def _repeat(
-        self, one: _Pending, known: Known, snapshot: Snapshot, candidates: list[Candidate], dry_run: bool
-    ) -> _Step:
+        self, one: Arrival, known: Known, snapshot: Snapshot, candidates: list[Candidate], dry_run: bool
+    ) -> Step:
         """The same id with the same text: the stored answer, and newer metadata if it changed."""
         record = snapshot.records.get(known.binding.number)
         if record is not None and not dry_run:
-            fresh = _with_metadata(record, one.article)
-            if _metadata(fresh) != _metadata(record):
+            fresh = with_metadata(record, one.article)
+            if metadata(fresh) != metadata(record):
                 await self._index.rewrite_record(known, fresh)
         if one.written and one.number != known.binding.number:
             await self._index.forget_records([one.number])
         return self._step(one, known.binding.outcome, candidates, False, None, record)
 
     async def _update(
-        self, one: _Pending, known: Known, candidates: list[Candidate], now_ms: int, newest: int
-    ) -> _Step:
+        self,
+        one: Arrival,
+        known: Known,
+        snapshot: Snapshot,
+        candidates: list[Candidate],
+        now_ms: int,
+        newest: int,
+    ) -> Step:
         """New content under a known id: it keeps its verdict, the old version leaves the index."""
         record = await self._numbered(one, now_ms, newest, known.binding.first)
-        transaction = await self._index.update_transaction(known, record)
+        transaction = await self._index.update_transaction(snapshot, known, record)
         step = self._step(one, known.binding.outcome, candidates, True, transaction, record)
         return replace(step, superseded=known.binding.number)
 
-    async def _numbered(self, one: _Pending, now_ms: int, newest: int, first: int = 0) -> Record:
+    async def _numbered(self, one: Arrival, now_ms: int, newest: int, first: int = 0) -> Record:
         """Its record under a number above ``newest``, its id's last; ``first`` is 0 for a first version.
 
         What was written already is kept, unless it says otherwise.
@@ -251,20 +219,20 @@ class Ingest:
         if one.number <= newest:  # another process may have a faster clock
             one.number = self._numbers.next(max(now_ms, arrival_ms_of(newest) + 1))
         one.first = first or one.number
-        return _record(one)
+        return record_of(one)
 
     def _step(
         self,
-        one: _Pending,
+        one: Arrival,
         outcome: Outcome,
         candidates: list[Candidate],
         stored: bool,
         transaction: Transaction | None,
         record: Record | None,
-    ) -> _Step:
-        own = _own_group(outcome.match, record)
+    ) -> Step:
+        own = own_group(outcome.match, record)
         near = [c for c in candidates if c.distance <= self._policy.related_bits]
-        related = rank(one.analysis.terms, near, without_group=own, limit=MAX_RELATED)
+        related = rank(near, without_group=own, limit=MAX_RELATED)
         answer = Answer(
             id=one.article.id,
             outcome=outcome,
@@ -277,14 +245,14 @@ class Ingest:
         groups = dict.fromkeys(c.canonical[1] for c in near)
         if own is not None:
             groups = {own: None, **groups}
-        return _Step(one, answer, transaction, record if stored else None, groups=tuple(groups))
+        return Step(one, answer, transaction, record if stored else None, groups=tuple(groups))
 
-    async def _record(self, steps: Sequence[_Step]) -> list[_Pending]:
+    async def _record(self, steps: Sequence[Step], now_ms: int) -> list[Arrival]:
         """Write the records, then commit in order; returns the articles that lost a race."""
         changed = [s for s in steps if s.transaction is not None and s.record is not None]
         fresh = [s for s in changed if not s.pending.written and s.record is not None]
         if fresh:
-            texts = {s.pending.number: _compress(s.pending.analysis.text) for s in fresh if self._keep_texts}
+            texts = {s.pending.number: compress(s.pending.analysis.text) for s in fresh if self._keep_texts}
             taken = await self._index.put_records([s.record for s in fresh if s.record], texts)
             for step in fresh:
                 step.pending.written = step.pending.number not in taken
@@ -294,19 +262,22 @@ class Ingest:
         failed = await self._index.store.commit_many([s.transaction for s in ready if s.transaction])
         lost = [s.pending for s, checks in zip(ready, failed, strict=True) if checks]
         lost += [s.pending for s in changed if not s.pending.written]
+        marked = {s.answer.space for s, checks in zip(ready, failed, strict=True) if _marked(s, checks)}
+        for space in sorted(marked):
+            await self._index.segments.seal_if_full(space, now_ms)
         for step in steps:
             if step.pending not in lost:
                 await self._take_out(step)
         return sorted(lost, key=lambda p: p.position)
 
-    async def _take_out(self, step: _Step) -> None:
+    async def _take_out(self, step: Step) -> None:
         """The replaced version's record goes, and versions in other languages' spaces do."""
         if step.superseded is not None:
             await self._index.forget_records([step.superseded])
         for known in step.elsewhere:
-            await self._index.leave(known, below=step.version)
+            await self._index.leave(known.space, known.binding.id, below=step.version)
 
-    async def _answer(self, steps: Sequence[_Step]) -> None:
+    async def _answer(self, steps: Sequence[Step]) -> None:
         wanted = list(dict.fromkeys(g for s in steps for g in s.groups))
         events = await self._event_of(wanted) if self._event_of and wanted else {}
         for step in steps:
@@ -314,62 +285,7 @@ class Ingest:
             step.pending.answer = replace(step.answer, event_id=event, timings_ms=step.answer.timings_ms)
 
 
-def _chunks(pending: Sequence[_Pending]) -> Iterator[list[_Pending]]:
-    """Up to ``CHUNK`` articles at a time, in order. No id twice: its second post is a repeat or update
-    of what is stored, so the first must be stored before."""
-    chunk: dict[str, _Pending] = {}
-    for one in pending:
-        if len(chunk) == CHUNK or one.article.id in chunk:
-            yield list(chunk.values())
-            chunk = {}
-        chunk[one.article.id] = one
-    if chunk:
-        yield list(chunk.values())
-
-
-def _with_metadata(record: Record, article: Article) -> Record:
-    """Title, url, source and date as posted now; what the article does not say stays as it is stored."""
-    return replace(
-        record,
-        title=article.title or record.title,
-        url=article.url or record.url,
-        source=article.source or record.source,
-        published_at_ms=record.published_at_ms
-        if article.published_at_ms is None
-        else article.published_at_ms,
-    )
-
-
-def _metadata(record: Record) -> tuple[str, str, str, int | None]:
-    return record.title, record.url, record.source, record.published_at_ms
-
-
-def _record(one: _Pending) -> Record:
-    article, analysis = one.article, one.analysis
-    return Record(
-        number=one.number,
-        first=one.first,
-        id=article.id,
-        space=analysis.space,
-        lang=analysis.lang,
-        fingerprint=analysis.fingerprint,
-        text_hash=analysis.text_hash,
-        short=analysis.short,
-        title=article.title or analysis.title,
-        url=article.url,
-        source=article.source,
-        published_at_ms=article.published_at_ms,
-        sketch=analysis.sketch,
-        terms=analysis.terms,
-        figures=analysis.figures,
-    )
-
-
-def _own_group(match: Match | None, record: Record | None) -> int | None:
-    if match is not None:
-        return match.canonical_first
-    return record.first if record is not None else None
-
-
-def _compress(text: str) -> bytes:
-    return zlib.compress(text.encode("utf-8", "surrogatepass"), 6)
+def _marked(step: Step, failed_checks: Sequence[int]) -> bool:
+    """Whether its commit left a mark in its segment, which may be full now."""
+    writes = step.transaction.writes if step.transaction and not failed_checks else ()
+    return any(isinstance(w, Append) and w.key == keys.marks(keys.tag_of(w.key)) for w in writes)

@@ -28,6 +28,7 @@ from aggregator.domain import Sketch
 SHINGLE_WORDS = 3
 SHINGLE_CHARACTERS = 5
 BANDS = 8
+PROBED_BANDS = 16  # looked up; a long text must look further to meet the smallest hashes of a short one
 SAMPLE_FULL = 96  # up to here every shingle is kept ...
 SAMPLE_SHARE = 8  # ... beyond it one in so many ...
 SAMPLE_MAX = 512  # ... up to here
@@ -100,6 +101,11 @@ def sketch(words: Sequence[str], width: int = SHINGLE_WORDS) -> Sketch:
 def bands(of: Sketch) -> tuple[int, ...]:
     """The candidate keys of a sketch: its smallest hashes, uint32, at most ``BANDS``."""
     return tuple(dict.fromkeys(of.sample[:BANDS].tolist()))
+
+
+def probed_bands(of: Sketch) -> tuple[int, ...]:
+    """The bands under which copies of a text are looked for, at most ``PROBED_BANDS``; its own come first."""
+    return tuple(dict.fromkeys(of.sample[:PROBED_BANDS].tolist()))
 
 
 def compare(a: Sketch, b: Sketch) -> Overlap:

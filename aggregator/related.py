@@ -118,7 +118,7 @@ class Related:
         near = [c for c in found if c.distance <= self._related_bits]
         near += await self._of_its_story(analysis, id_, group)
         shown = [c for c in near if wanted.admits(c.record)]
-        return list(rank(analysis.terms, shown, without_group=group, limit=limit))
+        return list(rank(shown, without_group=group, limit=limit))
 
     async def _of_its_story(self, analysis: Analysis, id_: str, group: int | None) -> list[Candidate]:
         """The newest articles of the event it belongs to: they tell of one matter, at whatever distance."""

@@ -17,6 +17,11 @@ from typing import Any
 from aggregator.errors import ConfigurationError
 
 PREFIX = "AGGREGATOR_"
+# Thresholds that are set together; a threshold that is given itself wins.
+PRESETS: Mapping[str, Mapping[str, float]] = {
+    "balanced": {},
+    "precise": {"min_containment": 0.4, "min_shared": 90.0, "min_similarity": 0.4, "sure_containment": 0.85},
+}
 STORE_SCHEMES = ("redis", "rediss", "redis+cluster", "rediss+cluster", "unix")
 
 
@@ -64,15 +69,27 @@ class Settings:
     models_dir: str = _option("", "Directory of fitted models; empty: those that ship.")
     policy: str = _option(
         "verified",
-        "Who decides: verified (fingerprint, then overlap) or hamming (the paper's rule alone).",
-        **_one_of("verified", "hamming"),
+        "Who decides: verified (fingerprint, then overlap), hamming (the paper's rule alone) or titled "
+        "(one event, by headlines and terms).",
+        **_one_of("verified", "hamming", "titled"),
+    )
+    preset: str = _option(
+        "balanced",
+        "Thresholds of verified: balanced (the defaults below) or precise (fewer false copies, more missed).",
+        **_one_of(*PRESETS),
     )
     duplicate_bits: int = _option(3, "Largest Hamming distance of a duplicate.", **_between(0, 7))
     related_bits: int = _option(7, "Largest Hamming distance of a related article.", **_between(0, 7))
     min_containment: float = _option(
         0.2, "Smallest share of the shorter text's wording that can make a copy ...", **_between(0.01, 1)
     )
-    min_shared: float = _option(60.0, "... with at least so many shared shingles.", **_between(1, 100_000))
+    min_shared: float = _option(
+        60.0,
+        "... with at least so many shared shingles (two thirds of it when the lengths differ twofold, five "
+        "thirds when they are about equal) ...",
+        **_between(1, 100_000),
+    )
+    min_similarity: float = _option(0.2, "... and terms whose cosine is at least this.", **_between(0, 1))
     sure_containment: float = _option(
         0.75, "Share of the shorter text's wording that makes a copy by itself.", **_between(0.01, 1)
     )
@@ -135,7 +152,7 @@ def load(
             problems.append(f"{origin}: {value!r} must be {option.metadata['expects']}.")
         values[name] = value
     if not problems:
-        settings = Settings(**values)
+        settings = Settings(**(dict(PRESETS[values.get("preset", "balanced")]) | values))
         problems = _combinations(settings)
     if problems:
         raise ConfigurationError(problems)

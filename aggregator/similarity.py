@@ -16,12 +16,16 @@ Terms = Sequence[tuple[str, float]]
 
 def cosine(a: Terms, b: Terms) -> float:
     """Cosine of two sparse unit vectors, 0..1; 0 when either is empty."""
+    return cosines(a, [b])[0]
+
+
+def cosines(a: Terms, others: Sequence[Terms]) -> list[float]:
+    """The cosine of one vector with each of several."""
     weights = dict(a)
-    return min(1.0, sum(weight * weights.get(term, 0.0) for term, weight in b))
+    return [min(1.0, sum(weight * weights.get(term, 0.0) for term, weight in b)) for b in others]
 
 
 def rank(
-    terms: Terms,
     candidates: Iterable[Candidate],
     *,
     without_group: int | None,
@@ -33,7 +37,7 @@ def rank(
     not at all. Ties go to the more recent.
     """
     scored = [
-        (round(cosine(terms, candidate.record.terms), 3), candidate)
+        (round(candidate.similarity, 3), candidate)
         for candidate in candidates
         if candidate.canonical[1] != without_group
     ]

@@ -7,23 +7,32 @@ Two policies:
 * ``verified``  (default) the fingerprint and the sketch only propose; the overlap of wording decides.
   A candidate whose wording does overlap is a duplicate at any distance; without overlap even
   3 bits are only "related".
+* ``titled``    for "the same event" rather than "the same text": how much alike the terms must be
+  depends on how much alike the headlines are (``titled.py``).
 
-An article is linked to its single best earlier match, never to all of them: linking every match
+An article joins one group only, that of most of the earlier articles it copies: linking every match
 lets one boilerplate page join unrelated groups (ARCHITECTURE.md, "Grouping").
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aggregator.domain import Analysis, Match, Outcome, Record, Rule
 from aggregator.overlap import Overlap
+from aggregator.titled import required_similarity, title_similarity
+
+# Of two texts of about one length a copy must share more: one frame filled in twice agrees in length.
+FRAMED_RATIO, FRAMED_FACTOR = 0.8, 5 / 3
+# One less than half as long as the other was cut or padded: frames are not.
+CUT_RATIO, CUT_FACTOR = 0.5, 2 / 3
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The thresholds of a verdict; distances in bits, overlaps in 0..1, ``min_shared`` in shingles.
+    """The thresholds of a verdict; distances in bits, overlaps and similarities in 0..1, ``min_shared`` in shingles.
 
     ``keep_updates``: a copy whose figures were replaced (a toll, a price) is an article of its own,
     "related" with ``updated_figures``, as public-health desks need it (Rodier & Carter 2020, section 4.2).
@@ -34,8 +43,7 @@ class Policy:
     related_bits: int = 7
     min_containment: float = 0.2
     min_shared: float = 60.0
-    framed_ratio: float = 0.8
-    framed_shared: float = 100.0
+    min_similarity: float = 0.2
     sure_containment: float = 0.75
     keep_updates: bool = False
 
@@ -44,13 +52,15 @@ class Policy:
 class Candidate:
     """A stored article that fingerprint or sketch proposed, with what the rules need of it.
 
-    ``canonical`` is (id, first number) of the group the stored article belongs to.
+    ``canonical`` is (id, first number) of the group the stored article belongs to; ``similarity`` the
+    cosine of the stored terms, 0..1.
     """
 
     record: Record
     canonical: tuple[str, int]
     distance: int
     overlap: Overlap
+    similarity: float = 0.0
 
 
 def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -> Outcome:
@@ -72,7 +82,7 @@ def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -
             canonical_id=candidate.canonical[0],
             canonical_first=candidate.canonical[1],
             distance=candidate.distance,
-            overlap=round(candidate.overlap.containment, 3) if policy.name == "verified" else None,
+            overlap=None if policy.name == "hamming" else round(candidate.overlap.containment, 3),
             rule=rule,
         ),
         updated_figures=updated,
@@ -88,30 +98,54 @@ def _best_match(
     if policy.name == "hamming":
         near = [c for c in candidates if c.distance <= policy.duplicate_bits]
         return (min(near, key=lambda c: (c.distance, _age(c))), "hamming") if near else None
-    copies = [c for c in candidates if is_copy(c.overlap, policy)]
+    if policy.name == "titled":
+        alike = [c for c in candidates if _same_event(subject, c)]
+        return (min(alike, key=lambda c: (-c.similarity, _age(c))), "title") if alike else None
+    copies = [c for c in candidates if is_copy(c.overlap, c.similarity, policy)]
     if not copies:
         return None
-    best = min(copies, key=lambda c: (-c.overlap.containment, -c.overlap.resemblance, c.distance, _age(c)))
+    best = _nearest_of_the_group(copies)
     return best, "hamming" if best.distance <= policy.duplicate_bits else "overlap"
 
 
-def is_copy(overlap: Overlap, policy: Policy) -> bool:
-    """Does so much shared wording make a copy?
+def _nearest_of_the_group(copies: Sequence[Candidate]) -> Candidate:
+    """The closest copy, of the group that has most of them."""
+    nearest_first = sorted(
+        copies, key=lambda c: (-c.overlap.containment, -c.overlap.resemblance, c.distance, _age(c))
+    )
+    votes = Counter(c.canonical[1] for c in nearest_first)
+    return max(nearest_first, key=lambda c: votes[c.canonical[1]])
 
-    A fifth of a text is enough when that is a passage of some length; a short text must agree
-    nearly whole. Two texts of about one length need a longer passage: a copy that was cut or padded
-    differs in length, while one frame filled in twice ("X sells convertible debt ...") does not.
+
+def _same_event(subject: Analysis, candidate: Candidate) -> bool:
+    titles = title_similarity(subject.title, subject.lang, candidate.record.title, candidate.record.lang)
+    return candidate.similarity >= required_similarity(titles)
+
+
+def is_copy(overlap: Overlap, similarity: float, policy: Policy) -> bool:
+    """Does so much shared wording make a copy of two texts whose terms are so similar?
+
+    A fifth of a text is enough when that is a passage of some length and both texts are about the same:
+    the menu of one site around two articles is a long passage too. A short text must agree nearly whole.
     """
     if overlap.containment >= policy.sure_containment:
         return True
-    return overlap.containment >= policy.min_containment and overlap.shared >= shared_for_copy(
-        overlap, policy
+    return (
+        overlap.containment >= policy.min_containment
+        and overlap.shared >= shared_for_copy(overlap, policy)
+        and similarity >= policy.min_similarity
     )
 
 
 def shared_for_copy(overlap: Overlap, policy: Policy) -> float:
-    """How many shingles two texts of these lengths must share, when they do not agree nearly whole."""
-    return policy.framed_shared if overlap.size_ratio >= policy.framed_ratio else policy.min_shared
+    """How many shingles two texts of these lengths must share, when they do not agree nearly whole.
+
+    A copy that was cut or padded differs in length, while one frame filled in twice ("X sells convertible
+    debt ...") does not.
+    """
+    if overlap.size_ratio >= FRAMED_RATIO:
+        return policy.min_shared * FRAMED_FACTOR
+    return policy.min_shared * (CUT_FACTOR if overlap.size_ratio < CUT_RATIO else 1)
 
 
 def figures_changed(a: Sequence[int], b: Sequence[int]) -> bool:

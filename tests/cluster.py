@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import redis
 from redis.crc import key_slot
@@ -51,6 +52,11 @@ class Cluster:
         for port in self.primaries():
             with redis.Redis(port=port) as client:
                 client.flushall()
+
+    def cut_replication(self, port: int) -> None:
+        """From now on this primary sends nothing to its replicas; it forgets so when it starts again."""
+        _tell(port, "ACL SETUSER", "default", "-psync", "-sync")
+        _tell(port, "CLIENT KILL", "TYPE", "replica")
 
     def kill(self, port: int) -> None:
         """SIGKILL, in the midst of whatever it does."""
@@ -135,7 +141,7 @@ def _join(cluster: Cluster, buses: Mapping[int, int], primaries: int) -> None:
     until(lambda: cluster.is_whole() and len(cluster.primaries()) == primaries, "the replicas do not follow")
 
 
-def _tell(port: int, *command: object) -> object:
+def _tell(port: int, *command: object) -> Any:
     with redis.Redis(port=port) as client:
         return client.execute_command(*command)  # type: ignore[arg-type]
 

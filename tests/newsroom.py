@@ -9,13 +9,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from aggregator.analyse import Analyser
-from aggregator.bursts import Event
+from aggregator.bursts import Change, Event, Kind, Orders
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError
+from aggregator.eventdraft import Draft
+from aggregator.eventlog import EventLog
 from aggregator.features import HashedModel
 from aggregator.index import Index
 from aggregator.ingest import Ingest
-from aggregator.store.base import Store
+from aggregator.store.base import Store, Transaction
 from aggregator.verdict import Policy
 
 START_MS = 1_780_000_000_000
@@ -64,6 +66,13 @@ def event(id_: str, title: str, items: Sequence[str] = (), **given: Any) -> Even
         reason="16 items within 4 hours, where 0.4 are usual.",
     )
     return replace(usual, **given)
+
+
+async def tell(log: EventLog, kind: Kind, changed: Event, at_ms: int) -> None:
+    """The detector commits one version of an event."""
+    draft = Draft(log, await log.index())
+    await draft.take([Change(kind, at_ms, changed)], Orders())
+    assert await log.store.commit(Transaction((), tuple(draft.writes()))) == ()
 
 
 class Clock:

@@ -5,7 +5,7 @@ import numpy as np
 
 from aggregator.blocks import PLANS
 from aggregator.changes import Group, Known, Segment, carriers_of, heir_of
-from aggregator.domain import Match, Outcome, Record, Sketch
+from aggregator.domain import Match, Outcome, Record, Sketch, number_of
 from aggregator.store import keys
 from aggregator.store.base import Append, Delete, Equals, Length, Put, StreamAdd
 from aggregator.store.records import Binding, decode_binding, encode_binding
@@ -54,12 +54,11 @@ def group(first: int, *members: Known) -> Group:
 
 
 def test_insert_checks_everything_it_believed() -> None:
-    """The segment is open, the id unknown, no bucket has grown; four buckets and the bands are appended to."""
+    """The segment is open and what was seen is as it was; four buckets and the bands are appended to."""
     seen = [Length(b"k", 16)]
     transaction = SEGMENT.insert(record(7), Outcome("new"), seen)
 
     assert Equals(TAG + b"closed", None) in transaction.checks
-    assert Equals(keys.binding(TAG, keys.id_hash("a7")), None) in transaction.checks
     assert Length(b"k", 16) in transaction.checks
     assert len([w for w in transaction.writes if isinstance(w, Append)]) == 4 + 3
     assert len([w for w in transaction.writes if isinstance(w, StreamAdd)]) == 1
@@ -73,15 +72,36 @@ def test_exact_copy_adds_no_index_entries() -> None:
     assert [w.key for w in transaction.writes if isinstance(w, Append)] == [keys.copies(TAG, 1)]
 
 
-def test_duplicate_checks_that_its_match_lives() -> None:
-    """Neither the matched version nor the canonical article may have left."""
-    transaction = SEGMENT.insert(record(7), Outcome("duplicate", match=match(2, 1)), [])
-    checked = {c.key: c for c in transaction.checks if isinstance(c, Equals)}
+def test_exact_copy_stands_by_itself_when_it_outlives_its_original() -> None:
+    """A day later it gets entries of its own, since those it would lean on are forgotten first."""
+    late = record(number_of(86_400_002))
+    for first, entries in ((number_of(2), 0), (number_of(1), 7)):
+        outcome = Outcome("duplicate", match=match(first, first, "exact"))
+        writes = SEGMENT.insert(late, outcome, []).writes
+        assert len([w for w in writes if isinstance(w, Append)]) == 1 + entries
 
-    assert checked[keys.tombstone(TAG, 1)].value is None
-    assert checked[keys.state(TAG, 2)].value is not None
-    own = SEGMENT.insert(record(7), Outcome("duplicate", match=match(1, 1)), [])
-    assert Equals(keys.state(TAG, 1), None) in own.checks
+
+def test_what_leaves_is_marked_absent_above_older_segments() -> None:
+    """There, a deletion would uncover what the older segment says; and the mark must outlast it."""
+    above = Segment(TAG, PLANS["4x16"], ttl_ms=1000, alone=False)
+    gone = known(1)
+
+    assert Put(gone.key, keys.ABSENT) in above.delete(gone, group(1), None, []).writes
+    heir = known(2, match(1, 1))
+    promotion = above.delete(gone, group(1, heir), heir, [])
+    assert Put(keys.state(TAG, 2), keys.ABSENT) in promotion.writes
+
+
+def test_copies_of_an_expired_original_keep_its_name() -> None:
+    """Who was matched through a copy that leaves is matched to the original, although that is gone."""
+    gone, member = known(2, match(1, 1)), known(3, match(2, 1))
+    puts = {
+        w.key: w.value for w in SEGMENT.delete(gone, group(1, member), None, []).writes if isinstance(w, Put)
+    }
+    moved = decode_binding(puts[member.key]).outcome.match
+
+    assert moved is not None
+    assert (moved.id, moved.number, moved.canonical_id) == ("a1", 1, "a1")
 
 
 def test_update_replaces_the_version_and_keeps_the_outcome() -> None:

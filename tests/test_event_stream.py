@@ -4,13 +4,11 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from newsroom import event
+from newsroom import event, tell
 
 from aggregator import event_stream
-from aggregator.bursts import Change
 from aggregator.event_stream import EventStream, order
 from aggregator.eventlog import EventLog
-from aggregator.store.base import Transaction
 
 SOON_S = 5.0
 
@@ -18,9 +16,7 @@ SOON_S = 5.0
 async def happen(log: EventLog, *sizes: int) -> None:
     """One event changes to these sizes, one commit each."""
     for size in sizes:
-        changed = replace(event("e1", "Bridge closed"), size=size)
-        writes = await log.writes([Change("updated", size, changed)], {}, size)
-        assert await log.store.commit(Transaction((), tuple(writes))) == ()
+        await tell(log, "updated", replace(event("e1", "Bridge closed"), size=size), size)
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 from aggregator.bursts import BurstRule, Event
 from aggregator.domain import Article, StreamItem, number_of
 from aggregator.errors import NotFound, StoreUnavailable
-from aggregator.eventlog import CHANGES
-from aggregator.events import POSITION, STATE, Events
+from aggregator.eventlog import CHANGES, POSITION
+from aggregator.events import STATE, Events
 from aggregator.store.base import Put, Store, Transaction
 from aggregator.store.memory import MemoryStore
 
@@ -76,7 +76,7 @@ async def test_a_burst_is_seen_by_every_replica(store: Store, index: FakeIndex) 
     (change,) = await leader.advance(index, at(16))
 
     (event,) = await reader.list()
-    assert event == change.event == await reader.get(event.id)
+    assert event == replace(change.event, revision=1) == await reader.get(event.id)
     assert isinstance(event, Event) and event.size == 16
     first = index.items[0].first
     assert await reader.event_of([first, 12345]) == {first: event.id}
@@ -162,7 +162,8 @@ class StaleStore:
         real = self.store.read
 
         async def read(keys: list[bytes]) -> list[bytes | None]:
-            return [known] if keys == [POSITION] else await real(keys)
+            values = await real(keys)
+            return [known, *values[1:]] if keys[0] == POSITION else values
 
         self.store.read = read  # type: ignore[method-assign, assignment]
         try:

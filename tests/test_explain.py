@@ -78,8 +78,13 @@ def test_the_sentence_names_the_number_that_decided() -> None:
     framed = Overlap(containment=0.4, resemblance=0.25, shared=80.0, size_ratio=1.0)
     padded = Overlap(containment=0.4, resemblance=0.2, shared=80.0, size_ratio=0.5)
 
-    said = [module._summary(9, one, is_copy(one, Policy()), Policy(), True) for one in (framed, padded)]
-    assert "not copies (a copy of about one length shares 20% and 100 shingles" in said[0]
+    said = [
+        module._summary(9, one, 0.5, is_copy(one, 0.5, Policy()), Policy(), True) for one in (framed, padded)
+    ]
+    assert (
+        "not copies (a copy of about one length shares 20% and 100 shingles with a similarity of 0.2"
+        in said[0]
+    )
     assert "so they are copies (a copy of these lengths shares 20% and 60 shingles" in said[1]
 
 
@@ -99,3 +104,18 @@ async def test_unknown_id(explain: Explain) -> None:
     """An id that is not stored is named."""
     with pytest.raises(NotFound, match="nobody"):
         await explain.pair("a", "nobody")
+
+
+async def test_the_title_dependent_rule_is_explained() -> None:
+    """Under policy titled the sentence says what such headlines ask of the texts."""
+    newsroom = core(MemoryStore())
+    titled = Explain(newsroom.index, newsroom.analyse_many, Policy(name="titled"))
+    one, other = (
+        Article(id="", title="Ferry late", text=story(1)),
+        Article(id="", title="Dam breaks", text=story(2)),
+    )
+
+    found = await titled.pair(one, other)
+    assert not found.is_copy
+    assert "asks for 0.85 under such headlines: not the same event" in found.summary
+    assert (await titled.pair(one, one)).is_copy

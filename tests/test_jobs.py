@@ -12,7 +12,8 @@ from apscheduler.events import EVENT_JOB_MAX_INSTANCES, EVENT_JOB_MISSED, JobEve
 from aggregator.bursts import BurstRule, Change
 from aggregator.domain import StreamItem, number_of
 from aggregator.errors import StoreUnavailable
-from aggregator.events import POSITION, Events
+from aggregator.eventlog import POSITION
+from aggregator.events import Events
 from aggregator.jobs import LEASE_KEY, Jobs
 from aggregator.store.memory import MemoryStore
 

@@ -17,7 +17,9 @@ def candidate(
     record = Record(
         number, number, f"a{number}", "en.0", "en", 0, b"", False, "", "", "", None, nothing, terms
     )
-    return Candidate(record, (f"a{group or number}", group or number), distance, Overlap(0, 0, 0))
+    return Candidate(
+        record, (f"a{group or number}", group or number), distance, Overlap(0, 0, 0), cosine(SEA, terms)
+    )
 
 
 SEA, LAND = (("ferry", 0.8), ("harbour", 0.6)), (("orchard", 1.0),)
@@ -33,7 +35,7 @@ def test_cosine() -> None:
 def test_most_similar_first_then_recent() -> None:
     """Similarity orders, arrival breaks ties, distance does not matter."""
     stored = [candidate(1, 4, LAND), candidate(2, 7, SEA), candidate(3, 9, SEA)]
-    ranked = rank(SEA, stored, without_group=None, limit=10)
+    ranked = rank(stored, without_group=None, limit=10)
 
     assert [(i.id, i.similarity) for i in ranked] == [("a3", 1.0), ("a2", 1.0), ("a1", 0.0)]
 
@@ -41,7 +43,7 @@ def test_most_similar_first_then_recent() -> None:
 def test_own_copies_and_repeats_are_left_out() -> None:
     """The article's own group never shows, another group once."""
     stored = [candidate(1, 2, SEA, group=9), candidate(2, 5, SEA, group=7), candidate(3, 5, LAND, group=7)]
-    ranked = rank(SEA, stored, without_group=9, limit=10)
+    ranked = rank(stored, without_group=9, limit=10)
 
     assert [i.id for i in ranked] == ["a2"]
 
@@ -50,4 +52,4 @@ def test_limit() -> None:
     """Fewer than the limit is normal, more never."""
     stored = [candidate(n, 5, SEA) for n in range(1, 9)]
 
-    assert len(rank(SEA, stored, without_group=None, limit=3)) == 3
+    assert len(rank(stored, without_group=None, limit=3)) == 3

@@ -1,6 +1,7 @@
 """The verdict rules at their boundaries."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,6 +29,8 @@ def candidate(
     text_hash: bytes = b"c" * 16,
     canonical: tuple[str, int] | None = None,
     figures: tuple[int, ...] = (),
+    similarity: float = 0.5,
+    title: str = "",
 ) -> Candidate:
     """A stored article named after its number."""
     record = Record(
@@ -39,7 +42,7 @@ def candidate(
         0,
         text_hash,
         False,
-        "",
+        title,
         "",
         "",
         None,
@@ -47,9 +50,8 @@ def candidate(
         (),
         figures,
     )
-    return Candidate(
-        record, canonical or (record.id, number), distance, Overlap(containment, containment / 2, shared)
-    )
+    overlap = Overlap(containment, containment / 2, shared, size_ratio=0.6)
+    return Candidate(record, canonical or (record.id, number), distance, overlap, similarity)
 
 
 def test_nothing_near_is_new() -> None:
@@ -97,7 +99,56 @@ def test_verified_policy_finds_copies_at_any_distance(distance: int, rule: str) 
 )
 def test_is_copy(containment: float, shared: float, copy: bool) -> None:
     """A fifth of a long passage, or three quarters of anything."""
-    assert is_copy(Overlap(containment, 0.1, shared), VERIFIED) is copy
+    assert is_copy(Overlap(containment, 0.1, shared, size_ratio=0.6), 0.2, VERIFIED) is copy
+
+
+@pytest.mark.parametrize(
+    ("size_ratio", "shared", "copy"),
+    [
+        (0.8, 100.1, True),
+        (0.8, 99.9, False),
+        (0.79, 60, True),
+        (0.5, 59.9, False),
+        (0.49, 40.1, True),
+        (0.49, 39.9, False),
+    ],
+)
+def test_texts_of_one_length_must_share_more(size_ratio: float, shared: float, copy: bool) -> None:
+    """A frame filled in twice agrees in length, a copy that was cut or padded does not."""
+    assert is_copy(Overlap(0.4, 0.2, shared, size_ratio), 0.5, VERIFIED) is copy
+
+
+def test_a_long_passage_around_other_matter_is_no_copy() -> None:
+    """Two articles in one site's menu share its wording and none of their terms; nearly whole texts need none."""
+    menu = Overlap(0.5, 0.3, 300, size_ratio=0.6)
+
+    assert not is_copy(menu, 0.19, VERIFIED)
+    assert is_copy(menu, 0.2, VERIFIED)
+    assert is_copy(Overlap(0.75, 0.3, 5, size_ratio=0.6), 0.0, VERIFIED)
+
+
+def test_the_group_of_most_matches_is_joined() -> None:
+    """One page between two stories does not draw an article over; of its group the closest one is named."""
+    stored = [
+        candidate(1, 20, 0.95, 200, canonical=("a1", 1)),
+        candidate(3, 20, 0.8, 200, canonical=("a2", 2)),
+        candidate(4, 20, 0.9, 200, canonical=("a2", 2)),
+    ]
+    match = decide(subject(), stored, VERIFIED).match
+
+    assert match is not None
+    assert (match.id, match.canonical_id) == ("a4", "a2")
+
+
+@pytest.mark.parametrize(("similarity", "verdict"), [(0.2, "duplicate"), (0.19, "new")])
+def test_titled(similarity: float, verdict: str) -> None:
+    """Under headlines that agree, a fifth of the terms' likeness makes one event."""
+    told = replace(subject(), title="Dam breaks above Brackwater")
+    stored = [candidate(1, title="Brackwater: dam breaks at night", similarity=similarity)]
+    outcome = decide(told, stored, Policy(name="titled"))
+
+    assert outcome.verdict == verdict
+    assert outcome.match is None or outcome.match.rule == "title"
 
 
 def test_equal_text_is_exact_under_both_policies() -> None:

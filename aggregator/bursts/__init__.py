@@ -38,6 +38,7 @@ says what it became.
 """
 
 from aggregator.bursts.detector import BurstDetector
-from aggregator.bursts.event import BurstRule, Change, Event, Kind, Status
+from aggregator.bursts.event import Action, BurstRule, Change, Event, Kind, Status
+from aggregator.bursts.orders import Mute, Orders
 
-__all__ = ["BurstDetector", "BurstRule", "Change", "Event", "Kind", "Status"]
+__all__ = ["Action", "BurstDetector", "BurstRule", "Change", "Event", "Kind", "Mute", "Orders", "Status"]

@@ -18,6 +18,7 @@ from aggregator.bursts.eventbook import EventBook
 from aggregator.bursts.headline import strip_desk_prefix
 from aggregator.bursts.intake import member_of
 from aggregator.bursts.neighbours import Neighbours
+from aggregator.bursts.orders import Orders, enforce
 from aggregator.bursts.stories import LINK, LINK_RELATED, Member, Stories, Story
 from aggregator.domain import StreamItem
 
@@ -33,20 +34,21 @@ class BurstDetector:
         self.background = Background(rule.window_ms)
         self.stories = Stories()
         self.window: deque[Member] = deque()
-        self.book = EventBook(rule, self.stories, self._weigh)
+        self.book = EventBook(rule, self.stories, self._weigh, self.background.idf)
         self._recent: dict[str, int] = {}
         self._weights: dict[str, float] = {}
         self._neighbours = Neighbours(rule) if rule.mode == "neighbours" else None
+        self.orders = Orders()
 
     # -- what drivers call ---------------------------------------------------------------------
 
     def observe(self, item: StreamItem, now_ms: int) -> None:
         """One item of the stream, at the (virtual) time of its arrival."""
         if item.kind == "deleted":
-            self._take_down(item)
+            self.take_out(item.id, item.first)
             return
         self._advance(now_ms)
-        if self._is_update(item):
+        if self.orders.has_removed(item) or self._is_update(item):
             return
         copied = self._story_of_copy(item)
         if copied is not None and any(m.source == item.source for m in copied.members.values()):
@@ -66,6 +68,11 @@ class BurstDetector:
             self._start_over(now_ms)
         self._advance(now_ms)
         self._merge_grown()
+
+    def follow(self, orders: Orders) -> None:
+        """What editors want, from now on. It is no part of the state that is saved."""
+        self.orders = orders
+        enforce(self, orders)
 
     def changes(self) -> list[Change]:
         """What happened since the last call, in order; each with the event as it stands now."""
@@ -136,6 +143,7 @@ class BurstDetector:
     def _keep_house(self) -> None:
         self._merge_grown()
         self.book.keep()
+        enforce(self, self.orders)
 
     def _merge_grown(self) -> None:
         if self._neighbours is None:
@@ -228,9 +236,10 @@ class BurstDetector:
         story.sightings += 1
         self.book.sight(story, now_ms)
 
-    def _take_down(self, item: StreamItem) -> None:
-        self.book.take_down(item.id)
-        for member in [m for m in self.window if m.first == item.first]:
+    def take_out(self, item_id: str, first: int) -> None:
+        """An article was taken down, or an editor said that it does not belong here."""
+        self.book.take_down(item_id)
+        for member in [m for m in self.window if m.first == first]:
             self.window.remove(member)
             self._leave(member)
         self.book.refresh()
@@ -259,15 +268,26 @@ class BurstDetector:
             if other is None:
                 return
             into, away = self._elder(story, other)
-            lost = self.book.open.pop(away.event) if away.event is not None else None
-            moved = self.stories.merge(into, away)
-            if lost is not None:
-                self.book.take_over(into, lost, self.clock_ms)
-            elif into.event is not None:
-                self.book.extend(into, moved)
-            else:
-                self._look(into)
+            self.unite(into, away)
             key = into.key
+
+    def unite(self, into: Story, away: Story) -> None:
+        """One story of two; if both are events, that of ``into`` goes on."""
+        lost = self.book.open.pop(away.event) if away.event is not None else None
+        moved = self.stories.merge(into, away)
+        if lost is not None:
+            self.book.take_over(into, lost, self.clock_ms)
+        elif into.event is not None:
+            self.book.extend(into, moved)
+        else:
+            self._look(into)
+
+    def disband(self, story: Story) -> None:
+        """Forget the items of a story, which is no event any more."""
+        story.event = None
+        for member in list(story.members.values()):
+            self.window.remove(member)
+            self._leave(member)
 
     def _elder(self, a: Story, b: Story) -> tuple[Story, Story]:
         """The story that goes on: the event detected first, else the larger, else the older."""

@@ -7,7 +7,9 @@ from typing import Literal
 
 HOUR_MS = 3_600_000
 Status = Literal["emerging", "breaking", "fading", "closed"]
-Kind = Literal["fired", "updated", "merged", "closed"]
+Kind = Literal["fired", "updated", "doubled", "merged", "closed"]
+ActionName = Literal["acknowledge", "mute", "unmute", "merge", "remove_item", "false_alarm"]
+Scope = Literal["story", "routine"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,23 @@ class BurstRule:
 
 
 @dataclass(frozen=True, slots=True)
+class Action:
+    """What an editor did, as it stands in the audit trail of every event it changed.
+
+    event  the event it was asked of; ``into``: the one that goes on (merge); ``item``: an article's id
+    scope  what a mute covers: this story as it goes on, or everything that looks like it (a routine)
+    """
+
+    action: ActionName
+    actor: str
+    at_ms: int
+    event: str
+    scope: Scope | None = None
+    into: str | None = None
+    item: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
     """One breaking event, as it stands. Its id never changes; everything else may while it evolves.
 
@@ -42,6 +61,14 @@ class Event:
     rate       most items within one such 10 minutes
     reason     why it fired, one sentence
     merged_into  the event that took it over, when that is how it was closed
+    headline_id  the article whose headline is the title: the nearest to all others (medoid)
+    profile    (term, weight) of what its items have in common, of length 1: to know it again
+    absorbed   events that it took over
+
+    What editors did is not the detector's; the event log carries it from one version to the next:
+
+    acknowledged_by, muted (scope), false_alarm, removed (ids of items taken out), actions (audit trail)
+    revision   counts the versions in the log, from 1
     """
 
     id: str
@@ -63,11 +90,23 @@ class Event:
     reason: str
     merged_into: str | None = None
     languages: tuple[str, ...] = ()
+    headline_id: str = ""
+    profile: tuple[tuple[str, float], ...] = ()
+    absorbed: tuple[str, ...] = ()
+    acknowledged_by: str | None = None
+    muted: Scope | None = None
+    false_alarm: bool = False
+    removed: tuple[str, ...] = ()
+    actions: tuple[Action, ...] = ()
+    revision: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happened to an event since it was last handed over; ``numbers``: articles that joined."""
+    """What happened to an event since it was last handed over; ``numbers``: articles that joined.
+
+    kind  "doubled": it has twice the items it had when it fired or was last told to have doubled
+    """
 
     kind: Kind
     at_ms: int

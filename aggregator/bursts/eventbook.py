@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from aggregator.bursts import profile
 from aggregator.bursts.event import HOUR_MS, BurstRule, Change, Event, Kind
 from aggregator.bursts.openevent import OpenEvent
 from aggregator.bursts.stories import Member, Stories, Story, Weigh
@@ -12,14 +13,15 @@ MINUTE_MS = 60_000
 
 
 class EventBook:
-    """Events by id, in order of detection. ``weigh``: what a term says now."""
+    """Events by id, in order of detection. ``weigh``: what a term says now; ``idf``: what it says at any time."""
 
-    def __init__(self, rule: BurstRule, stories: Stories, weigh: Weigh) -> None:
+    def __init__(self, rule: BurstRule, stories: Stories, weigh: Weigh, idf: Weigh) -> None:
         self.open: dict[str, OpenEvent] = {}
         self.grown: dict[str, None] = {}
         self._rule = rule
         self._stories = stories
         self._weigh = weigh
+        self._idf = idf
         self._touched: dict[str, None] = {}
         self._turns: list[tuple[Kind, int, OpenEvent]] = []
 
@@ -53,6 +55,7 @@ class EventBook:
         self.extend(story, sorted(story.members.values(), key=lambda m: (m.at_ms, m.number)))
         self._describe(event)
         event.reason = self._reason(event, story)
+        event.told_size = event.size
         self._turns.append(("fired", clock_ms, event))
 
     def extend(self, story: Story, members: Iterable[Member]) -> None:
@@ -85,6 +88,12 @@ class EventBook:
         event = self.open.pop(story.event or "")
         event.status = "closed"
         self._turns.append(("closed", clock_ms, event))
+
+    def end(self, event_id: str, into: str, clock_ms: int) -> None:
+        """Editors gave it to an event that is not open any more."""
+        event = self.open.pop(event_id)
+        event.status, event.merged_into = "closed", into
+        self._turns.append(("merged", clock_ms, event))
 
     def take_down(self, article_id: str) -> None:
         """An article is gone; its headline must not stand for an event a moment longer (``refresh``)."""
@@ -127,8 +136,10 @@ class EventBook:
         if event.status == "fading" and event.title:
             return
         story = self._stories.open[event.story]
-        event.title = self._stories.medoid(story, self._weigh).title
+        headline = self._stories.medoid(story, self._weigh)
+        event.title, event.headline_id = headline.title, headline.id
         event.terms = self._stories.heaviest(story, self._weigh)
+        event.profile = profile.of(story, self._idf)
 
     def _reason(self, event: OpenEvent, story: Story) -> str:
         minutes = (event.last_seen_ms - event.first_seen_ms) // MINUTE_MS
@@ -143,6 +154,9 @@ class EventBook:
 
     def _mark(self, event: OpenEvent) -> None:
         self.grown[event.id] = self._touched[event.id] = None
+        if event.told_size and event.size >= 2 * event.told_size:
+            event.told_size = event.size
+            self._turns.append(("doubled", event.last_seen_ms, event))
 
 
 def _duration(minutes: int) -> str:

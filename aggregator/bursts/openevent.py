@@ -35,6 +35,10 @@ class OpenEvent(msgspec.Struct, array_like=True):
     arrivals: list[int] = []
     merged_into: str | None = None
     languages: dict[str, None] = {}
+    headline_id: str = ""
+    profile: list[tuple[str, float]] = []
+    absorbed: list[str] = []
+    told_size: int = 0
 
     def add(self, member: Member) -> None:
         """Count one item of the story."""
@@ -66,6 +70,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
         for slot, count in other.timeline.items():
             self.timeline[slot] = self.timeline.get(slot, 0) + count
         self.arrivals += other.arrivals
+        self.absorbed += [other.id, *other.absorbed]
 
     def remove(self, id_: str) -> None:
         """An article was taken down."""
@@ -94,4 +99,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
             reason=self.reason,
             merged_into=self.merged_into,
             languages=tuple(self.languages),
+            headline_id=self.headline_id,
+            profile=tuple(self.profile),
+            absorbed=tuple(self.absorbed),
         )

@@ -101,7 +101,13 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "GET", "/v1/events/{id}", events.detail, "getEvent",
         "The special report of one event.", EVENT,
-        {200: schemas.EventDetailOut}, query=schemas.NoQuery, problems=(400, 404, 503),
+        {200: schemas.EventDetailOut, 308: None}, query=schemas.NoQuery, problems=(400, 404, 503),
+    ),
+    Endpoint(
+        "POST", "/v1/events/{id}/actions", events.act, "postAction",
+        "What an editor does to an event; answers the event as it stands then.", EVENT,
+        {200: schemas.EventOut},
+        query=schemas.NoQuery, body=schemas.ActionIn, problems=(*BODY, 404, 409),
     ),
     Endpoint(
         "GET", "/healthz", operations.health, "health",

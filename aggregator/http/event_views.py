@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aggregator.bursts.event import Event
+from aggregator.bursts.event import Action, Event
 from aggregator.event_query import EventQuery
 from aggregator.http import schemas
 from aggregator.http.views import when
@@ -32,6 +32,25 @@ def event(given: Event) -> schemas.EventOut:
         terms=list(given.terms),
         reason=given.reason,
         merged_into=given.merged_into,
+        absorbed=list(given.absorbed),
+        acknowledged_by=given.acknowledged_by,
+        muted=given.muted,
+        false_alarm=given.false_alarm,
+        actions=[action(done) for done in given.actions],
+        revision=given.revision,
+    )
+
+
+def action(given: Action) -> schemas.ActionOut:
+    """One entry of the audit trail."""
+    return schemas.ActionOut(
+        action=given.action,
+        actor=given.actor,
+        at=when(given.at_ms),
+        event=given.event,
+        scope=given.scope,
+        into=given.into,
+        item=given.item,
     )
 
 

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from urllib.parse import quote
 
+import msgspec
 from aiohttp import web
 
+from aggregator.bursts import Action
 from aggregator.domain import Record
-from aggregator.errors import NotFound
-from aggregator.http import answers, event_views, views
-from aggregator.http.decoding import path_id, to_ms
+from aggregator.errors import BadInput, NotFound
+from aggregator.http import answers, bodies, event_views, views
+from aggregator.http.decoding import decode, one_line, path_id, to_ms
 from aggregator.http.keys import SERVICE
-from aggregator.http.schemas import EventsOut, EventsQuery, NoQuery
+from aggregator.http.schemas import ActionIn, EventsOut, EventsQuery, NoQuery
+from aggregator.urls import checked_id
 
 # A special report shows the newest items in full; it names all of them.
 MAX_ARTICLES = 50
+# What an action needs besides an actor, and what it may have.
+NEEDS = {"merge": "into", "remove_item": "item"}
+MAY_HAVE = {**NEEDS, "mute": "scope"}
+
+_action_in = msgspec.json.Decoder(ActionIn).decode
 
 
 async def list_(request: web.Request, query: EventsQuery) -> web.StreamResponse:
@@ -29,9 +38,13 @@ async def list_(request: web.Request, query: EventsQuery) -> web.StreamResponse:
 
 
 async def detail(request: web.Request, query: NoQuery) -> web.StreamResponse:
-    """The special report of one event."""
+    """The special report of one event; that of a merged one is where the event is that took it over."""
     service = request.app[SERVICE]
     event = await service.events.get(path_id(request.match_info["id"]))
+    if event.merged_into is not None:
+        return web.Response(
+            status=308, headers={"Location": f"/v1/events/{quote(event.merged_into, safe='')}"}
+        )
 
     async def record(id_: str) -> Record | None:
         try:
@@ -41,3 +54,28 @@ async def detail(request: web.Request, query: NoQuery) -> web.StreamResponse:
 
     records = await asyncio.gather(*(record(id_) for id_ in event.items[-MAX_ARTICLES:]))
     return answers.json(event_views.detail(event, [views.reference(r) for r in records if r]))
+
+
+async def act(request: web.Request, query: NoQuery) -> web.StreamResponse:
+    """One action of an editor."""
+    service = request.app[SERVICE]
+    id_ = path_id(request.match_info["id"])
+    body = decode(await bodies.read_body(request, service.settings.max_body_bytes), _action_in)
+    event = await service.actions.act(_action(body, id_, service.clock()))
+    return answers.json(event_views.event(event))
+
+
+def _action(body: ActionIn, event_id: str, now_ms: int) -> Action:
+    """The action as the inside knows it. Raises BadInput naming the field."""
+    given = {name: getattr(body, name) for name in ("into", "item", "scope")}
+    for name, value in given.items():
+        if value is None and NEEDS.get(body.action) == name:
+            raise BadInput(f"{name}: the action {body.action} needs it.", field=name)
+        if value is not None and MAY_HAVE.get(body.action) != name:
+            raise BadInput(f"{name}: the action {body.action} does not take it.", field=name)
+        if value is not None and name != "scope":
+            checked_id(value, name)
+    actor = one_line(body.actor)
+    if not actor:
+        raise BadInput("actor: say who does it; the name is blank.", field="actor")
+    return Action(action=body.action, actor=actor, at_ms=now_ms, event=event_id, **given)

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from aggregator.bursts.event import ActionName, Scope
 from aggregator.domain import VerdictName
 from aggregator.event_query import EventStatus
 from aggregator.urls import MAX_URL_CHARS
@@ -19,6 +20,7 @@ from aggregator.urls import MAX_URL_CHARS
 MAX_TITLE_CHARS = 2000
 MAX_SOURCE_CHARS = 300
 MAX_IDS = 20
+MAX_ACTOR_CHARS = 200
 MAX_RELATED = 100
 MAX_EVENTS = 200
 
@@ -66,6 +68,24 @@ class ExplainIn(Struct, forbid_unknown_fields=True):
 
     a: str | ArticleIn
     b: str | ArticleIn
+
+
+class ActionIn(Struct, forbid_unknown_fields=True):
+    """What an editor does to an event.
+
+    acknowledge  somebody looks after it; the first name stays
+    mute         no more alerts of this story for a week, or of this routine for good (``scope``)
+    unmute       takes back a mute or a false alarm
+    merge        it goes into the event ``into``, which goes on; its own address leads there from then on
+    remove_item  the article ``item`` does not belong to it
+    false_alarm  it was none; mutes the story as well
+    """
+
+    action: ActionName
+    actor: Annotated[str, Meta(min_length=1, max_length=MAX_ACTOR_CHARS, description="Who does it.")]
+    into: Identity | None = None
+    item: Identity | None = None
+    scope: Scope | None = None
 
 
 class NoQuery(Struct, forbid_unknown_fields=True):
@@ -123,7 +143,7 @@ class DuplicateOf(Struct):
     canonical_id: str
     distance: int
     overlap: float | None
-    rule: Literal["exact", "hamming", "overlap"]
+    rule: Literal["exact", "hamming", "overlap", "title"]
 
 
 class RelatedOut(Struct):
@@ -227,9 +247,22 @@ class ExplainOut(Struct):
     distance: int | None
     differing_bits: list[int] | None
     overlap: OverlapOut
+    similarity: float
     is_copy: bool
     updated_figures: bool
     shared_passages: list[str] | None
+
+
+class ActionOut(Struct):
+    """One entry of the audit trail. ``event``: the one that the editor acted on."""
+
+    action: ActionName
+    actor: str
+    at: datetime
+    event: str
+    scope: Scope | None
+    into: str | None
+    item: str | None
 
 
 class EventOut(Struct):
@@ -238,6 +271,8 @@ class EventOut(Struct):
     size      items that count, of any age; ``sightings``: further copies from outlets it already has
     peak      most items within one window; ``rate``: most within 10 minutes
     expected  items per window that were usual for this story when it fired
+    muted     what editors want no more alerts of; ``actions``: what they did, oldest first
+    absorbed  events that it took over; ``revision``: counts its versions
     """
 
     id: str
@@ -256,6 +291,12 @@ class EventOut(Struct):
     terms: list[str]
     reason: str
     merged_into: str | None
+    absorbed: list[str]
+    acknowledged_by: str | None
+    muted: Scope | None
+    false_alarm: bool
+    actions: list[ActionOut]
+    revision: int
 
 
 class TimelinePoint(Struct):

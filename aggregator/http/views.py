@@ -131,6 +131,7 @@ def explanation(found: Explanation) -> schemas.ExplainOut:
             resemblance=round(found.overlap.resemblance, 3),
             shared=round(found.overlap.shared, 1),
         ),
+        similarity=found.similarity,
         is_copy=found.is_copy,
         updated_figures=found.updated_figures,
         shared_passages=list(found.shared_passages) if found.shared_passages is not None else None,

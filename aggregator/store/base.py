@@ -1,7 +1,7 @@
 """The contract of a store: bytes under keys, read together, changed together or not at all.
 
 ``memory.MemoryStore`` and ``redis.RedisStore`` implement it; everything about articles, buckets and
-verdicts lives above it (``index.py``), once. What all implementations promise:
+verdicts lives above it (``index/``), once. What all implementations promise:
 
 * **Keys carry a tag**: ``{tag}rest``. Keys of one tag are read at one instant and changed
   atomically (on a cluster: one slot). Keys without braces stand alone.

@@ -4,7 +4,7 @@
     bytes 8..15   little-endian uint64: the article number
 
 An article found in several buckets counts once. Entries are only ever appended, so a bucket's
-length is its version (``index.py``).
+length is its version (``index/``).
 """
 
 from __future__ import annotations

@@ -61,6 +61,12 @@ def problem(node: Node) -> str | None:
         return f"The store at {node.address} cannot write its log; look at its disk."
     if info.get("cluster_state", "ok") != "ok":
         return f"The cluster node at {node.address} takes no part now; wait for its failover or repair it."
+    policy = info.get("maxmemory_policy", "noeviction")
+    if policy != "noeviction":
+        return (
+            f"The store at {node.address} now has maxmemory-policy {policy}, which silently forgets articles; "
+            "run CONFIG SET maxmemory-policy noeviction."
+        )
     limit = int(info.get("maxmemory", 0))
     if limit and int(info.get("used_memory", 0)) >= limit:
         return f"The store at {node.address} is full; raise its maxmemory or shorten the retention."

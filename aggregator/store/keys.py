@@ -1,7 +1,8 @@
 """Every key the index keeps, in one place.
 
 All keys of one **segment** of a space share the tag ``{space.segment}`` and so, on a cluster, one
-slot: they are read at one instant and changed together. Records and texts are spread.
+slot: they are read at one instant and changed together. Records and texts are spread. With an empty
+tag the functions give the rest of a key, which is the same in all segments.
 
     {en.3f2a.0}b0:1f2e   bucket: block 0 has value 0x1f2e      packed entries (``entries.py``)
     {en.3f2a.0}s1f2e3    band bucket: low 18 bits of a band    packed entries
@@ -9,8 +10,10 @@ slot: they are read at one instant and changed together. Records and texts are s
     {en.3f2a.0}p<8 B>    state of an article number            canonical it is a copy of, or DEAD
     {en.3f2a.0}g<8 B>    tombstone of a canonical article that was deleted, by first number
     {en.3f2a.0}c<8 B>    copies of a canonical article         16-byte id hashes, packed
-    {en.3f2a.0}closed    present once the segment is sealed
+    {en.3f2a.0}closed    present once the segment is sealed: when, in ms
+    {en.3f2a.0}marks     a sample of the numbers it took        ``index/segments.py``
     {en.3f2a.0}stream    article stream in commit order
+    {en.3f2a}segments    which segments are live               ``index/segments.Head``
     r:<16 hex>           record of an article number           ``records.encode_record``
     x:<16 hex>           its text, compressed (keep_texts)
 """
@@ -21,6 +24,8 @@ import xxhash
 
 BAND_BITS = 18
 DEAD = b"\x00"
+# "Nothing here, whatever older segments say." No value that is written otherwise begins so.
+ABSENT = b"\x02"
 
 
 def tag(space: str, segment: int) -> bytes:
@@ -35,6 +40,20 @@ def tag_of(key: bytes) -> bytes:
 def space_of(key: bytes) -> str:
     """The space whose tag ``key`` carries."""
     return tag_of(key)[1:-1].rsplit(b".", 1)[0].decode()
+
+
+def space_prefix(space: str) -> bytes:
+    """What the tags of all segments of a space begin with."""
+    return b"{%s." % space.encode()
+
+
+def segment_of(key: bytes) -> int:
+    """The number of the segment whose tag ``key`` carries."""
+    return int(tag_of(key)[1:-1].rsplit(b".", 1)[1])
+
+
+def head(space: str) -> bytes:
+    return b"{%s}segments" % space.encode()
 
 
 def bucket(tag_: bytes, block: int, value: int) -> bytes:
@@ -68,6 +87,10 @@ def copies(tag_: bytes, first: int) -> bytes:
 
 def closed(tag_: bytes) -> bytes:
     return tag_ + b"closed"
+
+
+def marks(tag_: bytes) -> bytes:
+    return tag_ + b"marks"
 
 
 def stream(tag_: bytes) -> bytes:

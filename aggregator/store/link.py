@@ -5,12 +5,14 @@ a connection breaks after a request was sent, nobody can tell whether it was app
 own retries are switched off and the caller gets ``StoreUnavailable``. It may then repeat: a commit
 that was applied after all fails its own checks the second time (the buckets have grown, the id is
 there), and the layer above, reading again, finds its own article. Plain reads are repeated once on
-a broken connection.
+a broken connection. A server that was made a replica refuses writes by itself, but would go on answering reads,
+with what is no longer true: so its role is asked for along with a read, at most once a second.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -29,6 +31,7 @@ from aggregator.store.wire import Command, first_key, text
 
 _HEALTH_CHECK_S = 25  # below the idle limits of usual load balancers
 _SCAN_COUNT = 1000
+_ROLE_IS_KNOWN_S = 1.0
 
 
 def open_link(
@@ -96,6 +99,7 @@ class Link:
         self._places = asyncio.Semaphore(places) if self.is_cluster else None
         self._wait_s = wait_s
         self._pipes = pipes
+        self._role_asked_s = float("-inf")
 
     async def send(self, commands: Sequence[Command], *, again: bool = False) -> list[Any]:
         """Replies in the order of ``commands``, one round trip; the first error of any is raised.
@@ -119,13 +123,28 @@ class Link:
 
     async def _round_trip(self, commands: Sequence[Command], again: bool) -> list[Any]:
         try:
-            return await self._exchange(commands)
+            return await (self._from_primary(commands) if again else self._exchange(commands))
         except driver.BusyLoadingError:
             raise
+        except driver.ReadOnlyError:
+            self._role_asked_s = float("-inf")
+            raise
         except driver.ConnectionError:
+            self._role_asked_s = float("-inf")  # behind the same address there may be another server now
             if not again:
                 raise
-        return await self._exchange(commands)
+        return await self._from_primary(commands)
+
+    async def _from_primary(self, commands: Sequence[Command]) -> list[Any]:
+        """Reads, refused by a replica; a cluster's replicas refuse by themselves."""
+        now_s = time.monotonic()
+        if self.is_cluster or now_s < self._role_asked_s + _ROLE_IS_KNOWN_S:
+            return await self._exchange(commands)
+        self._role_asked_s = now_s
+        *answers, report = await self._exchange([*commands, ("INFO", "replication")])
+        if b"role:master" not in report:
+            raise driver.ReadOnlyError
+        return answers
 
     async def _exchange(self, commands: Sequence[Command]) -> list[Any]:
         if self._pipes is not None:
@@ -152,6 +171,10 @@ class Link:
         except STALE_TOPOLOGY:  # a node that takes no new connection fails the whole pipeline
             self._distrust()
             raise
+        except (AttributeError, RuntimeError) as error:
+            # The driver's refresh of a cluster's map closes connections that a task has just taken: writing
+            # to one is an AttributeError of the driver, or a RuntimeError of uvloop.
+            raise driver.ConnectionError("closed under way by the driver") from error
 
     async def _locate(self) -> None:
         """Learn which primaries there are, when that is not known or no longer trusted.
@@ -200,6 +223,8 @@ class Link:
                 report = await self._client.execute_command("INFO", **target)
                 if target:
                     report = {**report, **await self._client.execute_command("CLUSTER INFO", **target)}
+                if report.get("role") != "master":
+                    self._role_asked_s = float("-inf")
                 at = target["target_nodes"].name if target else self.address
                 nodes.append(Node(at, report, await self._configuration(target)))
             return nodes

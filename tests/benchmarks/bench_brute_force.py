@@ -83,20 +83,19 @@ def brute_force(rows: list[dict], tfidf: sparse.csr_matrix) -> tuple[dict[str, s
         for i in range(start, end):
             id_ = rows[i]["id"]
             nearest[id_] = float(cosine[i - start, :i].max(initial=0.0))
-            found[id_] = _verdict(i, shared[i - start], sizes, nearest[id_])
+            found[id_] = _verdict(i, shared[i - start], sizes, cosine[i - start])
     return found, nearest
 
 
-def _verdict(i: int, shared: sparse.csr_matrix, sizes: np.ndarray, nearest: float) -> str:
+def _verdict(i: int, shared: sparse.csr_matrix, sizes: np.ndarray, cosines: np.ndarray) -> str:
     policy = Policy()
     for j, common in zip(shared.indices, shared.data, strict=True):
         if j < i:
             small, large = sorted((sizes[i], sizes[j]))
-            if is_copy(
-                Overlap(common / small, common / (small + large - common), common, small / large), policy
-            ):
+            overlap = Overlap(common / small, common / (small + large - common), common, small / large)
+            if is_copy(overlap, cosines[j], policy):
                 return "duplicate"
-    return "related" if nearest >= RELATED_COSINE else "new"
+    return "related" if cosines[:i].max(initial=0.0) >= RELATED_COSINE else "new"
 
 
 def _shingle_matrix(hashes: list[np.ndarray]) -> sparse.csr_matrix:

@@ -44,7 +44,7 @@ def main() -> None:
     ]
     policy = Policy()
     if options.plain:
-        policy = replace(policy, min_shared=0.0, framed_shared=0.0)
+        policy = replace(policy, min_shared=0.0, min_similarity=0.0)
     matches = asyncio.run(duplicates(articles, policy))
     by_id = {article.id: article for article in articles}
     wrong = [(by_id[id_], match) for id_, match in matches if apart(by_id[id_], by_id[match.id])]

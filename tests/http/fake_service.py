@@ -12,7 +12,8 @@ import xxhash
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from aggregator.bursts.event import Event
+from aggregator.bursts.editing import edited
+from aggregator.bursts.event import Action, Event
 from aggregator.domain import (
     Answer,
     Article,
@@ -59,7 +60,7 @@ class FakeService:
         self.settings = settings or Settings(store_url="memory")
         self.store = FakeStore()
         self.index = self.ingest = self.related = self.explain = self
-        self.events = FakeEvents(self)
+        self.events = self.actions = FakeEvents(self)
         self.event_stream = EventStream(EventLog(MemoryStore()), poll_s=0.01)
         self.jobs = None
         self.spaces = ("en.0000",)
@@ -67,6 +68,9 @@ class FakeService:
         self.failure: Exception | None = None
         self.articles: dict[str, Stored] = {}
         self.submitted: list[Article] = []
+
+    def clock(self) -> int:
+        return START_MS
 
     # -- ingest
 
@@ -203,6 +207,7 @@ class FakeService:
             distance=(prints[0] ^ prints[1]).bit_count(),
             differing_bits=tuple(k for k in range(64) if (prints[0] ^ prints[1]) >> k & 1),
             overlap=Overlap(0.5, 0.25, 12.0),
+            similarity=0.4,
             is_copy=False,
             updated_figures=False,
             shared_passages=None,
@@ -244,6 +249,11 @@ class FakeEvents:
 
     async def event_of(self, numbers: Sequence[int]) -> dict[int, str]:
         return {}
+
+    async def act(self, action: Action) -> Event:
+        event = edited(await self.get(action.event), action)
+        self.told = [event if told.id == event.id else told for told in self.told]
+        return event
 
 
 class _Server(TestServer):

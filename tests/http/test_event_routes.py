@@ -1,6 +1,9 @@
 """Events over HTTP."""
 
+import pytest
 from newsroom import event
+
+from aggregator.errors import Conflict
 
 
 async def test_list_and_filters(client, service):
@@ -44,3 +47,68 @@ async def test_unknown_status_names_those_there_are(client):
 
     assert response.status == 400
     assert (await response.json())["detail"] == "status: expected one of breaking, closed, emerging, fading."
+
+
+async def test_a_merged_event_redirects_to_the_one_that_goes_on(client, service):
+    """Its address stays good for ever."""
+    service.events.told = [event("e1", "Old", merged_into="e2", status="closed"), event("e2", "New")]
+
+    bare = await client.get("/v1/events/e1", allow_redirects=False)
+    followed = await client.get("/v1/events/e1")
+
+    assert (bare.status, bare.headers["Location"]) == (308, "/v1/events/e2")
+    assert (await followed.json())["id"] == "e2"
+
+
+async def test_an_action_is_carried_out_and_shown(client, service):
+    """The answer is the event as it stands then, with who and when."""
+    service.events.told = [event("e1", "Bridge closed")]
+    body = {"action": "mute", "actor": " Ada\n", "scope": "routine"}
+
+    answer = await (await client.post("/v1/events/e1/actions", json=body)).json()
+
+    assert (answer["muted"], answer["false_alarm"], answer["acknowledged_by"]) == ("routine", False, None)
+    (done,) = answer["actions"]
+    assert (done["action"], done["actor"], done["scope"]) == ("mute", "Ada", "routine")
+    assert done["at"].endswith("Z")
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"action": "acknowledge"}, "actor"),
+        ({"action": "acknowledge", "actor": " "}, "actor"),
+        ({"action": "praise", "actor": "Ada"}, "action"),
+        ({"action": "merge", "actor": "Ada"}, "into"),
+        ({"action": "remove_item", "actor": "Ada"}, "item"),
+        ({"action": "acknowledge", "actor": "Ada", "into": "e2"}, "into"),
+        ({"action": "mute", "actor": "Ada", "scope": "all"}, "scope"),
+        ({"action": "merge", "actor": "Ada", "into": ""}, "into"),
+    ],
+)
+async def test_an_action_that_makes_no_sense_is_refused(client, service, body, field):
+    """400, and the sentence names the field."""
+    service.events.told = [event("e1", "Bridge closed")]
+
+    response = await client.post("/v1/events/e1/actions", json=body)
+
+    assert response.status == 400
+    assert (await response.json())["detail"].startswith(f"{field}: ") or field == "action"
+
+
+async def test_an_action_on_an_unknown_event_is_404(client):
+    """As reading it is."""
+    response = await client.post("/v1/events/none/actions", json={"action": "acknowledge", "actor": "Ada"})
+
+    assert response.status == 404
+
+
+async def test_an_action_that_cannot_be_is_409(client, service):
+    """A conflict with what is stored is told apart from a mistake in the request."""
+    service.failure = Conflict("into: event e2 is closed and e1 is not; merge it the other way round.")
+    body = {"action": "merge", "actor": "Ada", "into": "e2"}
+
+    response = await client.post("/v1/events/e1/actions", json=body)
+
+    assert response.status == 409
+    assert (await response.json())["code"] == "conflict"

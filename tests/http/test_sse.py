@@ -9,13 +9,11 @@ from dataclasses import replace
 import pytest
 from aiohttp.test_utils import TestClient
 from fake_service import serving
-from newsroom import event
+from newsroom import event, tell
 
 from aggregator.app import Service, open_service
-from aggregator.bursts import Change
 from aggregator.http import sse
 from aggregator.settings import Settings
-from aggregator.store.base import Transaction
 
 SOON_S = 5.0
 
@@ -38,8 +36,7 @@ async def client(real: Service) -> AsyncIterator[TestClient]:
 async def happen(service: Service, kind: str, size: int, **more: object) -> None:
     """An event changes."""
     changed = replace(event("e1", "Bridge closed\nafter storm", ["a"]), size=size, **more)
-    writes = await service.events.writes([Change(kind, size, changed)], {}, size)
-    await service.store.commit(Transaction((), tuple(writes)))
+    await tell(service.events, kind, changed, size)
 
 
 @asynccontextmanager

@@ -5,7 +5,7 @@ import time
 import aiohttp
 import pytest
 from cluster import Cluster
-from failover import Crawler
+from crawler import Crawler
 from serving import serving
 
 from aggregator.store import keys

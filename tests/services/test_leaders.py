@@ -14,8 +14,7 @@ import redis.asyncio as redis
 from newsroom import story
 from serving import serving
 
-from aggregator.eventlog import ChangeRecord, EventLog
-from aggregator.events import POSITION
+from aggregator.eventlog import POSITION, ChangeRecord, EventLog
 from aggregator.jobs import LEASE_KEY
 from aggregator.store.redis import open_store
 

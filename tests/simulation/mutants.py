@@ -5,6 +5,7 @@ Each mutant changes production code through ``monkeypatch`` and names the small 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -12,10 +13,10 @@ from typing import Any
 import pytest
 from transport import Transport
 
-from aggregator import index as index_module
 from aggregator.changes import Segment
 from aggregator.domain import arrival_ms_of
-from aggregator.index import Index
+from aggregator.index import Index, groups
+from aggregator.index.lookup import Lookup
 from aggregator.ingest import Ingest
 from aggregator.store.base import Append, Check, Equals, Length, Transaction
 
@@ -68,7 +69,7 @@ def _(patch: Patch) -> None:
 
 @mutant("the match may have left", "delete races a copy")
 def _(patch: Patch) -> None:
-    patch.setattr(Segment, "_match_lives", lambda self, match: [])
+    patch.setattr(Lookup, "alive", lambda self, snapshot, space, match: [])
 
 
 @mutant("entries are written after the commit", "two near-copies")
@@ -112,8 +113,8 @@ def _(patch: Patch) -> None:
 def _group_with(patch: Patch, checks: Callable[[Any], tuple[Check, ...]]) -> None:
     whole = Index._group
 
-    async def lacking(self: Index, known: Any) -> Any:
-        group, canonical = await whole(self, known)
+    async def lacking(self: Index, *read: Any) -> Any:
+        group, canonical = await whole(self, *read)
         return replace(group, unchanged=checks(group.unchanged)), canonical
 
     patch.setattr(Index, "_group", lacking)
@@ -122,23 +123,27 @@ def _group_with(patch: Patch, checks: Callable[[Any], tuple[Check, ...]]) -> Non
 @mutant("a lost batch neighbour goes unnoticed", "a stranger in a neighbour's place")
 def _(patch: Patch) -> None:
     whole = Index.seen
-    patch.setattr(Index, "seen", lambda self, *a: [c for c in whole(self, *a) if isinstance(c, Length)])
+
+    def lacking(self: Index, snapshot: Any, *rest: Any) -> list[Check]:
+        return whole(self, dataclasses.replace(snapshot, changed={}), *rest)
+
+    patch.setattr(Index, "seen", lacking)
 
 
 @mutant("nobody carries a text that leaves", "update leaves an exact copy")
 def _(patch: Patch) -> None:
-    patch.setattr(index_module, "carriers_of", lambda *a: [])
+    patch.setattr(groups, "carriers_of", lambda *a: [])
 
 
 @mutant("a carrier leaves without an heir", "carriers in a row")
 def _(patch: Patch) -> None:
-    whole = index_module.carriers_of
+    whole = groups.carriers_of
 
     def forgetful(gone: Any, *rest: Any) -> Any:
         exact = gone.outcome.match is not None and gone.outcome.match.rule == "exact"
         return [] if exact else whole(gone, *rest)
 
-    patch.setattr(index_module, "carriers_of", forgetful)
+    patch.setattr(groups, "carriers_of", forgetful)
 
 
 @mutant("a record keeps the first version it was written for", "two updates of one id")

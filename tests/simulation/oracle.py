@@ -54,7 +54,7 @@ def view(store: MemoryStore, tag: bytes) -> View:
             seen.states[int.from_bytes(rest, "big")] = value
         elif kind == b"g":
             seen.tombstones.add(int.from_bytes(rest, "big"))
-        elif key == keys.closed(tag):
+        elif key in (keys.closed(tag), keys.marks(tag)):
             continue
         elif kind == b"c":
             seen.copies[int.from_bytes(rest, "big")] = value

@@ -22,7 +22,7 @@ def test_the_texts_are_kin_as_their_names_say() -> None:
     sketches = {name: analysis(name, "en").sketch for name in TEXTS}
     for one in TEXTS:
         for other in TEXTS:
-            assert is_copy(compare(sketches[one], sketches[other]), Policy()) == (one[0] == other[0])
+            assert is_copy(compare(sketches[one], sketches[other]), 1.0, Policy()) == (one[0] == other[0])
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -40,6 +40,7 @@ def test_a_sound_server_has_nothing_against_it() -> None:
         ({"role": "slave"}, "read-only replica"),
         ({"aof_last_write_status": "err"}, "cannot write its log"),
         ({"maxmemory": 100}, "is full"),
+        ({"maxmemory_policy": "allkeys-lru"}, "now has maxmemory-policy allkeys-lru"),
         ({"cluster_state": "fail"}, "takes no part"),
     ],
 )

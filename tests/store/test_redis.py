@@ -141,20 +141,22 @@ async def test_a_full_server_refuses_a_commit_as_a_whole(own_server: EmbeddedSer
 
 
 async def test_a_read_only_server_is_told_apart(own_server: EmbeddedServer) -> None:
-    """A replica refuses writes, serves reads, is not ready, and is refused at start."""
+    """A replica refuses writes, is not believed what it reads, is not ready, and is refused at start."""
     async with opened(own_server.url) as store:
         await store.put([Put(b"a", b"x")])
         with told(own_server) as client:
             client.replicaof("127.0.0.1", 1)
             for name in WRITES:
                 await assert_fails(CALLS[name](store), "read-only", driver.ReadOnlyError)
-            assert await store.read([b"a"]) == [b"x"]
+            for name in ("read", "stream_read", "stream_tail"):
+                await assert_fails(CALLS[name](store), "read-only", driver.ReadOnlyError)
             assert not (await store.info()).ready
             with pytest.raises(ConfigurationError, match="read-only replica; point store_url to the primary"):
                 await store.check()
 
             client.replicaof("NO", "ONE")
             await store.check()
+            assert await store.read([b"a"]) == [b"x"]
             for name in WRITES:
                 await CALLS[name](store)
 

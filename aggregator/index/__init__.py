@@ -1,0 +1,25 @@
+"""Which stored articles are near this one, and how is a decision recorded?
+
+Everything the service knows of stored articles goes through ``Index``: look-ups of many articles in one
+round trip (``lookup``), bindings by id and groups of copies (``groups``), the articles in the order they
+came (``articlestream``), over the segments of each space (``segments``, ``snapshot``). The rules are
+elsewhere (``verdict.py``); what a change consists of is in ``changes.py``.
+
+A **snapshot** holds the values of all keys that one batch looked at. Decisions for the batch are made
+in order against the snapshot, each one's writes applied to it before the next is made; so a batch
+gives the verdicts of posting its articles one by one, in two reads instead of two per article.
+"""
+
+from __future__ import annotations
+
+from aggregator.index.articlestream import ArticleStream
+from aggregator.index.base import ATTEMPTS
+from aggregator.index.groups import Stored
+from aggregator.index.lookup import MAX_CANDIDATES, RADIUS_BITS, Lookup, Probe
+from aggregator.index.snapshot import Layers, Snapshot
+
+__all__ = ["ATTEMPTS", "MAX_CANDIDATES", "RADIUS_BITS", "Index", "Layers", "Probe", "Snapshot", "Stored"]
+
+
+class Index(Lookup, ArticleStream):
+    """The fingerprint index of all spaces over one store."""

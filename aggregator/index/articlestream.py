@@ -1,0 +1,83 @@
+"""Which articles came, in the order of their commits, over all segments?
+
+Each segment has its own stream, and a segment is written to only after the one before it was closed. So
+reading them one after another is commit order, if a stream counts as finished only when its segment was
+known to be closed *before* the end of the stream was read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from aggregator.domain import StreamItem
+from aggregator.index.groups import Groups
+from aggregator.store import keys
+from aggregator.store.records import decode_stream_row, stream_number
+
+
+class ArticleStream(Groups):
+    """The journal that the event detector follows."""
+
+    async def recent(self, limit: int) -> list[StreamItem]:
+        """The newest articles of all spaces, newest first."""
+        tails = await asyncio.gather(*(self._tail(space, limit) for space in self.spaces))
+        payloads = [payload for tail in tails for payload in tail]
+        payloads.sort(key=stream_number, reverse=True)
+        return await self._items(payloads[:limit])
+
+    async def stream(
+        self, positions: Mapping[bytes, bytes], count: int
+    ) -> tuple[list[StreamItem], dict[bytes, bytes]]:
+        """Up to ``count`` articles per space behind ``positions``, in commit order per space, and the new positions.
+
+        Per space one stream has a position: the one that is being read. {} is the beginning.
+        """
+        places = [await self._place(space, positions) for space in self.spaces]
+        payloads: list[list[bytes]] = [[] for _ in self.spaces]
+        reading = list(range(len(places)))
+        while reading:
+            tags = [keys.tag(self.spaces[i], places[i][0]) for i in reading]
+            closed = await self.store.read([keys.closed(tag) for tag in tags])
+            left = [count - len(payloads[i]) for i in reading]
+            read = await self.store.stream_read(
+                [keys.stream(tag) for tag in tags], [places[i][1] for i in reading], max(left)
+            )
+            following = []
+            for i, entries, room, ended in zip(reading, read, left, closed, strict=True):
+                number, position = places[i]
+                taken = entries[:room]
+                payloads[i] += [payload for _, payload in taken]
+                places[i] = number, taken[-1][0] if taken else position
+                if ended is not None and len(taken) == len(entries) < max(left):
+                    places[i] = number + 1, b""
+                    following.append(i)
+            reading = [i for i in following if len(payloads[i]) < count]
+        prefixes = tuple(map(keys.space_prefix, self.spaces))
+        moved = {key: at for key, at in positions.items() if not key.startswith(prefixes)}
+        for space, (number, position) in zip(self.spaces, places, strict=True):
+            if position or number:
+                moved[keys.stream(keys.tag(space, number))] = position
+        ordered = sorted((p for part in payloads for p in part), key=stream_number)
+        return await self._items(ordered), moved
+
+    async def _place(self, space: str, positions: Mapping[bytes, bytes]) -> tuple[int, bytes]:
+        """Segment and position to read on from; what was dropped meanwhile is skipped."""
+        layers = await self.segments.layers(space)
+        prefix = keys.space_prefix(space)
+        mine = [(keys.segment_of(key), at) for key, at in positions.items() if key.startswith(prefix)]
+        number, position = max(mine, default=(0, b""))
+        return (number, position) if number >= layers.first else (layers.first, b"")
+
+    async def _tail(self, space: str, limit: int) -> list[bytes]:
+        found: list[bytes] = []
+        layers = (await self.segments.read({space: ()})).layers[space]
+        for tag in reversed(layers.tags):
+            if len(found) < limit:
+                tail = await self.store.stream_tail(keys.stream(tag), limit - len(found))
+                found += [payload for _, payload in tail]
+        return found
+
+    async def _items(self, payloads: Sequence[bytes]) -> list[StreamItem]:
+        records = await self.records([stream_number(p) for p in payloads])
+        return [decode_stream_row(p, records.get(stream_number(p))) for p in payloads]

@@ -1,0 +1,73 @@
+"""What all parts of the index share: the store, its spaces and their segments, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aggregator.blocks import PLANS, BlockPlan
+from aggregator.changes import Segment
+from aggregator.domain import number_of
+from aggregator.index.segments import SEGMENT_ARTICLES, Segments
+from aggregator.index.snapshot import Layers, Snapshot
+from aggregator.store.base import Store
+
+DAY_MS = 86_400_000
+ATTEMPTS = 24
+
+
+class IndexBase:
+    """One store and the spaces in it.
+
+    ``spaces``: those that are served, e.g. ("en.3f2a", "zh.91c0", "xx.0001"). ``retention_ms``: how
+    long articles are kept at least (None: for ever). ``segment_articles``: when a segment is full.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        spaces: Sequence[str],
+        *,
+        retention_ms: int | None = None,
+        plan: BlockPlan = PLANS["4x16"],
+        segment_articles: int = SEGMENT_ARTICLES,
+    ) -> None:
+        self.store = store
+        self.spaces = tuple(spaces)
+        self.retention_ms = retention_ms
+        self.segments = Segments(store, segment_articles)
+        self._plan = plan
+
+    def plan(self, space: str) -> BlockPlan:
+        """How fingerprints of a space are cut."""
+        return self._plan
+
+    @property
+    def lean_ms(self) -> int:
+        """An exact copy leans on the entries of a text that came at most so long before it.
+
+        All are kept so much longer than promised, so that no copy outlives what it leans on.
+        """
+        return DAY_MS if self.retention_ms is None else min(DAY_MS, self.retention_ms // 8)
+
+    @property
+    def ttl_ms(self) -> int | None:
+        """When the store may forget a key by itself: the floor has passed it by then."""
+        return None if self.retention_ms is None else self.retention_ms + 2 * self.lean_ms
+
+    def floor(self, layers: Layers, now_ms: int) -> int:
+        """Look-ups ignore numbers below it. What was forgotten once stays so, whatever the setting says now."""
+        if self.retention_ms is None:
+            return layers.floor
+        return max(layers.floor, number_of(max(0, now_ms - self.retention_ms - self.lean_ms)))
+
+    def segment(self, snapshot: Snapshot, space: str) -> Segment:
+        """Builds transactions on the writable segment that a snapshot was read from."""
+        layers = snapshot.layers[space]
+        return Segment(
+            layers.top,
+            self.plan(space),
+            self.ttl_ms,
+            alone=layers.alone,
+            lean_ms=self.lean_ms,
+            mark_rate=self.segments.rate,
+        )

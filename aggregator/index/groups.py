@@ -1,0 +1,216 @@
+"""What is an id bound to, who belongs together, and how does an article leave?
+
+A binding, a state or a list of copies is changed in the writable segment only, wherever the article was
+written: what is said there overrides the frozen segments (``snapshot.py``). So an article of a frozen
+segment can be matched, updated, deleted and promoted like any other, in one commit of one segment.
+Lists of copies add up over the segments, and a row whose binding no longer belongs is skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from aggregator.changes import Group, Known, carriers_of, heir_of
+from aggregator.domain import Outcome, Record
+from aggregator.errors import Contention, NotFound
+from aggregator.index.base import ATTEMPTS, IndexBase
+from aggregator.index.snapshot import Snapshot
+from aggregator.store import keys
+from aggregator.store.base import Put, Transaction
+from aggregator.store.records import Binding, decode_binding, decode_record, encode_record
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An article as it is stored now."""
+
+    record: Record
+    outcome: Outcome
+
+
+class Groups(IndexBase):
+    """Bindings, records and groups of copies."""
+
+    # -- bindings and records ------------------------------------------------------------------
+
+    def known(self, snapshot: Snapshot, id_: str) -> list[Known]:
+        """The bindings of an id in a snapshot, newest first: one, while it does not change its space."""
+        hashed = keys.id_hash(id_)
+        found = [_bound(snapshot, space, hashed) for space in snapshot.layers]
+        return sorted((k for k in found if k), key=lambda k: k.binding.number, reverse=True)
+
+    async def find(self, id_: str) -> Known:
+        """The binding of an id. Raises NotFound."""
+        return (await self._find(id_))[1][0]
+
+    async def _find(self, id_: str) -> tuple[Snapshot, list[Known]]:
+        hashed = keys.id_hash(id_)
+        snapshot = await self.segments.read({space: [keys.binding(b"", hashed)] for space in self.spaces})
+        known = self.known(snapshot, id_)
+        if not known:
+            raise NotFound(f"No article is stored under the id {id_[:200]!r}.")
+        return snapshot, known
+
+    async def get(self, id_: str) -> Stored:
+        """The stored article. Raises NotFound."""
+        known = await self.find(id_)
+        record = (await self.records([known.binding.number])).get(known.binding.number)
+        if record is None:
+            raise NotFound(f"The article {id_[:200]!r} has expired.")
+        return Stored(record, known.binding.outcome)
+
+    async def records(self, numbers: Sequence[int]) -> dict[int, Record]:
+        """Records by number; those that are gone are left out."""
+        values = await self.store.read([keys.record(n) for n in numbers])
+        return {n: decode_record(v) for n, v in zip(numbers, values, strict=True) if v is not None}
+
+    async def text_of(self, number: int) -> bytes | None:
+        """The compressed text, when texts are kept."""
+        return (await self.store.read([keys.text(number)]))[0]
+
+    async def put_records(self, records: Sequence[Record], texts: Mapping[int, bytes]) -> set[int]:
+        """Write records (and compressed texts) under fresh numbers; returns numbers that were taken already."""
+        items = [Put(keys.record(r.number), encode_record(r), self.ttl_ms) for r in records]
+        written = await self.store.put(items, only_if_absent=True)
+        taken = {r.number for r, ok in zip(records, written, strict=True) if not ok}
+        kept = [Put(keys.text(n), t, self.ttl_ms) for n, t in texts.items() if n not in taken]
+        if kept:
+            await self.store.put(kept)
+        return taken
+
+    async def rewrite_record(self, known: Known, record: Record) -> None:
+        """Replace the metadata of a stored version (title, url, source, date): its text is the same.
+
+        When the version left meanwhile (a delete, an update), what was written goes at once.
+        """
+        await self.store.put([Put(keys.record(record.number), encode_record(record), self.ttl_ms)])
+        hashed = keys.id_hash(record.id)
+        snapshot = await self.segments.read({known.space: [keys.binding(b"", hashed)]})
+        now = _bound(snapshot, known.space, hashed)
+        if now is None or now.binding.number != record.number:
+            await self.forget_records([record.number])
+
+    async def forget_records(self, numbers: Sequence[int]) -> None:
+        """Remove records and texts of versions that are no longer, or never came to be, in the index."""
+        await self.store.delete([key for n in numbers for key in (keys.record(n), keys.text(n))])
+
+    # -- groups --------------------------------------------------------------------------------
+
+    async def copies(self, id_: str) -> list[Record]:
+        """All stored articles of the group ``id_`` belongs to, the canonical one first, then by arrival."""
+        snapshot, found = await self._find(id_)
+        group, canonical = await self._group(snapshot, found[0])
+        members = [m.binding for m in (canonical, *group.members) if m is not None]
+        ordered = sorted({m.id: m for m in (*members, found[0].binding)}.values(), key=lambda m: m.first)
+        ordered.sort(key=lambda m: m.outcome.match is not None)
+        records = await self.records([m.number for m in ordered])
+        return [records[m.number] for m in ordered if m.number in records]
+
+    async def update_transaction(self, snapshot: Snapshot, known: Known, record: Record) -> Transaction:
+        """New content for ``known``, which was read in ``snapshot``, in the space it already is in."""
+        group, canonical = await self._group(snapshot, known)
+        carriers = carriers_of(known.binding, _left(known, group, canonical))
+        segment = self.segment(snapshot, record.space)
+        return segment.update(known, record, group, await self._carriers(carriers))
+
+    async def delete(self, id_: str) -> None:
+        """Take an article down; its copies are re-pointed to the earliest one left. Raises NotFound."""
+        for _ in range(ATTEMPTS):
+            snapshot, found = await self._find(id_)
+            if any([await self._leave(snapshot, known) for known in found]):
+                return
+        raise _contention(id_)
+
+    async def leave(self, space: str, id_: str, *, below: int) -> bool:
+        """Take an id out of one space, while its number is smaller; False when there was nothing to take.
+
+        So of two that change an id's language at the same moment the one with the larger number stays.
+        """
+        hashed = keys.id_hash(id_)
+        snapshot = await self.segments.read({space: [keys.binding(b"", hashed)]})
+        known = _bound(snapshot, space, hashed)
+        return known is not None and await self._leave(snapshot, known, below=below)
+
+    async def _leave(self, snapshot: Snapshot, known: Known, *, below: int | None = None) -> bool:
+        """As ``leave``, from what was read already."""
+        space, hashed = known.space, keys.id_hash(known.binding.id)
+        for _ in range(ATTEMPTS):
+            if below is not None and known.binding.number >= below:
+                return False
+            if await self._retire(snapshot, known):
+                return True
+            snapshot = await self.segments.read({space: [keys.binding(b"", hashed)]})
+            now = _bound(snapshot, space, hashed)
+            if now is None:
+                return False
+            known = now
+        raise _contention(known.binding.id)
+
+    async def _retire(self, snapshot: Snapshot, known: Known) -> bool:
+        """One attempt to take out this binding; False when something changed meanwhile."""
+        group, canonical = await self._group(snapshot, known)
+        is_canonical = known.binding.outcome.match is None
+        heir = heir_of(known.binding, group) if is_canonical else canonical
+        promoted = heir.binding if is_canonical and heir else None
+        carriers = carriers_of(known.binding, _left(known, group, canonical), promoted)
+        segment = self.segment(snapshot, known.space)
+        transaction = segment.delete(known, group, heir, await self._carriers(carriers))
+        if await self.store.commit(transaction):
+            return False
+        await self.forget_records([known.binding.number])
+        return True
+
+    async def _group(self, snapshot: Snapshot, known: Known) -> tuple[Group, Known | None]:
+        """The group a binding belongs to, and its canonical binding (itself, when it is canonical)."""
+        space, match = known.space, known.binding.outcome.match
+        first = match.canonical_first if match else known.binding.first
+        canonical_hash = keys.id_hash(match.canonical_id if match else known.binding.id)
+        copies, leads = keys.copies(b"", first), keys.binding(b"", canonical_hash)
+        seen = await self.segments.read_at(snapshot, space, [copies, leads])
+        canonical = _bound(seen, space, canonical_hash)
+        if canonical is not None and canonical.binding.first != first:  # expired, and stored anew
+            canonical = None
+        hashes = list(dict.fromkeys(_rows(seen.everywhere(space, [copies]))))
+        wanted = [keys.binding(b"", hashed) for hashed in hashes]
+        rest = await self.segments.read_at(snapshot, space, wanted)
+        found = [_bound(rest, space, hashed) for hashed in hashes]
+        members = [m for m in found if m is not None and _canonical_first(m.binding) == first]
+        unchanged = [seen.unchanged(space, copies), seen.unchanged(space, leads)]
+        unchanged += [rest.unchanged(space, key) for key in wanted]
+        return Group(first, tuple(members), tuple(unchanged)), canonical
+
+    async def _carriers(self, bindings: Sequence[Binding]) -> list[Record]:
+        return list((await self.records([b.number for b in bindings])).values()) if bindings else []
+
+
+def _bound(snapshot: Snapshot, space: str, hashed_id: bytes) -> Known | None:
+    """What an id is bound to in a space; expired bindings are none."""
+    key = keys.binding(b"", hashed_id)
+    value = snapshot.newest(space, key)
+    if value is None:
+        return None
+    binding = decode_binding(value)
+    if binding.number < snapshot.layers[space].floor:
+        return None
+    top = snapshot.top(space, key)
+    return Known(top, snapshot.values[top], binding)
+
+
+def _rows(values: Iterable[bytes | None]) -> Iterable[bytes]:
+    for rows in values:
+        yield from ((rows or b"")[i : i + 16] for i in range(0, len(rows or b""), 16))
+
+
+def _canonical_first(binding: Binding) -> int | None:
+    return binding.outcome.match.canonical_first if binding.outcome.match else None
+
+
+def _left(known: Known, group: Group, canonical: Known | None) -> list[Binding]:
+    """Who stays in the group when ``known`` leaves it."""
+    members = (canonical, *group.members)
+    return [m.binding for m in members if m is not None and m.binding.id != known.binding.id]
+
+
+def _contention(id_: str) -> Contention:
+    return Contention(f"The article {id_[:200]!r} kept changing while it was deleted; try again.")

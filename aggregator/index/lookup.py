@@ -1,0 +1,186 @@
+"""Which stored articles are near this one? Two round trips: buckets and bands, then what was found there.
+
+Look-ups of many articles travel together, and through all live segments of a space at once: a bucket is
+what stands under its key in each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+import numpy as np
+
+from aggregator.domain import Analysis, Match, Record
+from aggregator.fingerprint import hamming_distance
+from aggregator.index.base import IndexBase
+from aggregator.index.snapshot import Snapshot
+from aggregator.overlap import compare_many, probed_bands
+from aggregator.similarity import cosines
+from aggregator.store import keys
+from aggregator.store.base import Check, Equals, Length
+from aggregator.store.entries import ArticleNumbers, Distances, sharing, within
+from aggregator.store.records import decode_binding, decode_pointer, decode_record
+from aggregator.verdict import Candidate
+
+RADIUS_BITS = 7
+# How many proposals are examined per article: the nearest and those sharing most bands come first.
+MAX_CANDIDATES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What one article's look-up reads in its own space: keys without the tag of a segment."""
+
+    analysis: Analysis
+    id: str
+    buckets: tuple[bytes, ...]
+    bands: tuple[bytes, ...]
+
+    @property
+    def space(self) -> str:
+        """The space it looks into."""
+        return self.analysis.space
+
+    @property
+    def keys(self) -> tuple[bytes, ...]:
+        """All of them."""
+        return self.buckets + self.bands
+
+
+class Lookup(IndexBase):
+    """Reading the index."""
+
+    def probe(self, analysis: Analysis, id_: str, radius: int = RADIUS_BITS) -> Probe:
+        """What to read for one article: 68 buckets at radius 7 under 4x16, and its bands."""
+        cells = self.plan(analysis.space).probes(analysis.fingerprint, radius)
+        return Probe(
+            analysis,
+            id_,
+            tuple(keys.bucket(b"", block, value) for block, value in cells),
+            tuple(keys.band(b"", band) for band in probed_bands(analysis.sketch)),
+        )
+
+    async def snapshot(self, probes: Sequence[Probe]) -> Snapshot:
+        """Read all that the probes ask for, and their ids in every space, in one round trip."""
+        ids = [_binding(probe.id) for probe in probes]
+        wanted = {space: list(ids) for space in self.spaces}
+        for probe in probes:
+            wanted[probe.space] += probe.keys
+        return await self.segments.read(wanted)
+
+    def candidate_numbers(self, snapshot: Snapshot, probe: Probe, now_ms: int) -> list[int]:
+        """The nearest article numbers and those sharing most bands, at most ``MAX_CANDIDATES``.
+
+        Equally good ones are ranked by number, so the earlier come first.
+        """
+        floor = self.floor(snapshot.layers[probe.space], now_ms)
+        buckets = snapshot.everywhere(probe.space, probe.buckets)
+        near, distances = within(buckets, probe.analysis.fingerprint, RADIUS_BITS, floor)
+        alike, shared = sharing(
+            snapshot.everywhere(probe.space, probe.bands), probed_bands(probe.analysis.sketch), floor
+        )
+        by_distance = near[np.lexsort((near, distances))][:MAX_CANDIDATES].tolist()
+        by_bands = alike[np.lexsort((alike, -shared))][:MAX_CANDIDATES].tolist()
+        # Turn and turn about: a crowd of near fingerprints must not hide a copy that only its wording
+        # betrays, nor common wording a near fingerprint.
+        turns = (n for pair in zip_longest(by_distance, by_bands) for n in pair if n is not None)
+        return list(dict.fromkeys(turns))[:MAX_CANDIDATES]
+
+    async def fetch(self, snapshot: Snapshot, wanted: Mapping[int, str]) -> None:
+        """Add records and states of article numbers (with their spaces) to the snapshot."""
+        missing = [n for n in wanted if n not in snapshot.records]
+        if not missing:
+            return
+        states = [tag + _state(n) for n in missing for tag in snapshot.layers[wanted[n]].tags]
+        values = await self.store.read([*map(keys.record, missing), *states])
+        for number, data in zip(missing, values, strict=False):
+            if data is not None:
+                snapshot.records[number] = decode_record(data)
+        for key, value in zip(states, values[len(missing) :], strict=True):
+            snapshot.values.setdefault(key, value)
+
+    def candidates(self, snapshot: Snapshot, probe: Probe, numbers: Sequence[int]) -> list[Candidate]:
+        """The live ones among ``numbers``, examined: distance, overlap, canonical article."""
+        live: list[tuple[Record, tuple[str, int]]] = []
+        for number in numbers:
+            record = snapshot.records.get(number)
+            if record is None or record.id == probe.id:
+                continue
+            state = snapshot.newest(probe.space, _state(number))
+            if state == keys.DEAD:
+                continue
+            pointer = decode_pointer(state) if state else None
+            live.append((record, (pointer.id, pointer.first) if pointer else (record.id, record.first)))
+        overlaps = compare_many(probe.analysis.sketch, [record.sketch for record, _ in live])
+        alike = cosines(probe.analysis.terms, [record.terms for record, _ in live])
+        own = probe.analysis.fingerprint
+        return [
+            Candidate(record, canonical, hamming_distance(own, record.fingerprint), overlap, similarity)
+            for (record, canonical), overlap, similarity in zip(live, overlaps, alike, strict=True)
+        ]
+
+    async def near(
+        self, space: str, fingerprint: int, radius: int, now_ms: int
+    ) -> tuple[ArticleNumbers, Distances]:
+        """Article numbers within ``radius`` bits, ascending, and their distances; both (n,), one round trip.
+
+        By bits alone, and as the buckets have it: deleted articles are still among them.
+        """
+        wanted = [keys.bucket(b"", b, v) for b, v in self.plan(space).probes(fingerprint, radius)]
+        snapshot = await self.segments.read({space: wanted})
+        floor = self.floor(snapshot.layers[space], now_ms)
+        return within(snapshot.everywhere(space, wanted), fingerprint, radius, floor)
+
+    async def neighbours(self, analysis: Analysis, id_: str, now_ms: int) -> list[Candidate]:
+        """Look-up alone, for reading: candidates of one article, its own id left out."""
+        probe = self.probe(analysis, id_)
+        snapshot = await self.segments.read({probe.space: probe.keys})
+        numbers = self.candidate_numbers(snapshot, probe, now_ms)
+        await self.fetch(snapshot, dict.fromkeys(numbers, analysis.space))
+        return self.candidates(snapshot, probe, numbers)
+
+    async def among(self, analysis: Analysis, id_: str, ids: Sequence[str]) -> list[Candidate]:
+        """The stored articles with these ids in the same space, examined as candidates; others are left out."""
+        space = analysis.space
+        wanted = [_binding(i) for i in ids]
+        snapshot = await self.segments.read({space: wanted})
+        bound = [snapshot.newest(space, key) for key in wanted]
+        numbers = [decode_binding(raw).number for raw in bound if raw]
+        await self.fetch(snapshot, dict.fromkeys(numbers, space))
+        return self.candidates(snapshot, self.probe(analysis, id_), numbers)
+
+    def seen(
+        self, snapshot: Snapshot, probe: Probe, numbers: Sequence[int], match: Match | None = None
+    ) -> list[Check]:
+        """The checks that what was looked at is as it was seen.
+
+        No bucket has grown (those of frozen segments cannot), the id is bound as it was, and what it was
+        matched to still lives. Where an earlier article of the batch was seen, it must have been committed
+        just so: a stranger's entry in its place would give the same length.
+        """
+        space, values = probe.space, snapshot.values
+        looked_at = [snapshot.top(space, key) for key in (*probe.keys, *map(_state, numbers))]
+        relied_on = {b for k in looked_at for b in snapshot.changed.get(k, ())}
+        return [
+            snapshot.unchanged(space, _binding(probe.id)),
+            *(Length(k, len(values[k] or b"")) for k in looked_at[: len(probe.keys)]),
+            *(Equals(b, values[b]) for b in sorted(relied_on)),
+            *(self.alive(snapshot, space, match) if match else ()),
+        ]
+
+    def alive(self, snapshot: Snapshot, space: str, match: Match) -> list[Check]:
+        """The matched version is neither dead nor re-pointed since, its canonical article not deleted."""
+        return [
+            snapshot.unchanged(space, _state(match.number)),
+            Equals(snapshot.top(space, keys.tombstone(b"", match.canonical_first)), None),
+        ]
+
+
+def _binding(id_: str) -> bytes:
+    return keys.binding(b"", keys.id_hash(id_))
+
+
+def _state(number: int) -> bytes:
+    return keys.state(b"", number)

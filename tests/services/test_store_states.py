@@ -1,0 +1,156 @@
+"""The store under a running service is demoted, restarted, reconfigured: never a wrong answer, only "not now"."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import aiohttp
+import pytest
+import redis
+from cluster import free_ports, until
+from newsroom import edited, story
+from serving import serving
+
+from aggregator.store.embedded import EmbeddedServer
+
+PATIENCE_S = 20
+FIRST = {"id": "first", "text": story(1, 25), "lang": "eo"}
+COPY = {"id": "copy", "text": edited(story(1, 25), 1), "lang": "eo"}
+
+
+class Site:
+    """A client of one service."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
+        self._session, self._url = session, url
+
+    async def ask(self, method: str, path: str, body: object = None) -> tuple[int, dict[str, object]]:
+        """Status and body."""
+        async with self._session.request(method, self._url + path, json=body) as answer:
+            return answer.status, await answer.json()
+
+    async def until_ready(self, status: int, says: str = "") -> None:
+        """Ask /readyz until it answers so, with a sentence that ``says`` this."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                answered, told = await self.ask("GET", "/readyz")
+                if answered == status and says in str(told.get("detail", "")):
+                    return
+                await asyncio.sleep(0.02)
+
+    async def assert_serves(self) -> None:
+        """What was stored is known; its copy is recognised."""
+        assert (await self.ask("POST", "/v1/articles", FIRST))[1]["verdict"] == "new"
+        assert (await self.ask("GET", "/v1/articles/first"))[0] == 200
+        assert (await self.ask("POST", "/v1/articles?dry_run=true", COPY))[1]["verdict"] == "duplicate"
+
+    async def assert_refuses(self, says: str) -> None:
+        """Not one call that needs the store is answered."""
+        await self.until_ready(503, says)
+        calls = [
+            ("POST", "/v1/articles", FIRST),
+            ("POST", "/v1/articles", {"id": "new", "text": story(2, 25)}),
+        ]
+        calls += [
+            ("POST", "/v1/articles?dry_run=true", COPY),
+            ("POST", "/v1/related", {"text": COPY["text"]}),
+        ]
+        paths = [
+            "/v1/articles/first",
+            "/v1/articles/first/copies",
+            "/v1/articles/first/related",
+            "/v1/events",
+        ]
+        for call in calls + [("GET", path, None) for path in paths]:
+            status, told = await self.ask(*call)
+            assert status == 503, (call, told)
+
+
+@pytest.fixture
+async def site_of() -> AsyncIterator[Callable[[str], Awaitable[Site]]]:
+    """Starts a service on a store; gives its client."""
+    async with aiohttp.ClientSession() as session:
+        running = []
+
+        async def start(url: str) -> Site:
+            service = serving(store_url=url, log_level="ERROR")
+            site = Site(session, await service.__aenter__())
+            running.append(service)
+            return site
+
+        yield start
+        for service in running:
+            await service.__aexit__(None, None, None)
+
+
+@pytest.mark.services
+async def test_a_primary_that_is_demoted_answers_nothing(
+    tmp_path: Path, site_of: Callable[[str], Awaitable[Site]]
+) -> None:
+    """Primary and replica change places under the service; it does not answer from what is a replica now.
+
+    Not even when the new primary is empty, and the old one's data therefore too. And a policy that forgets,
+    set at run time, is seen.
+    """
+    port, other_port = free_ports(2)
+    with (
+        EmbeddedServer(tmp_path / "a", extra=_on(port)) as one,
+        EmbeddedServer(tmp_path / "b", extra=_on(other_port)) as other,
+        redis.Redis.from_url(one.url) as here,
+        redis.Redis.from_url(other.url) as there,
+    ):
+        there.replicaof("127.0.0.1", port)
+        site = await site_of(f"redis://127.0.0.1:{port}")
+        await site.assert_serves()
+        until(lambda: there.info()["master_link_status"] == "up", "the replica does not follow")
+        here.wait(1, 5000)
+
+        there.replicaof("NO", "ONE")
+        here.replicaof("127.0.0.1", other_port)
+        await site.assert_refuses("is a read-only replica; point store_url to the primary")
+        there.flushall()
+        until(lambda: here.dbsize() == 0, "the flush does not arrive")
+        await site.assert_refuses("is a read-only replica")
+
+        here.replicaof("NO", "ONE")
+        await site.until_ready(200)
+        await site.assert_serves()
+
+        here.config_set("maxmemory-policy", "allkeys-lru")
+        await site.until_ready(503, "maxmemory-policy allkeys-lru, which silently forgets articles")
+        here.config_set("maxmemory-policy", "noeviction")
+        await site.until_ready(200)
+
+
+@pytest.mark.services
+async def test_a_store_that_loads_its_data_answers_nothing(
+    tmp_path: Path, site_of: Callable[[str], Awaitable[Site]]
+) -> None:
+    """Killed and started again with a log that takes long to load: "not now" until all of it is there."""
+    (port,) = free_ports(1)
+    slow = {"key-load-delay": "2000", "loading-process-events-interval-bytes": "1024"}
+    with EmbeddedServer(tmp_path, extra=_on(port)) as server, redis.Redis.from_url(server.url) as client:
+        site = await site_of(f"redis://127.0.0.1:{port}")
+        await site.assert_serves()
+        client.mset({f"ballast{i}": "x" * 100 for i in range(3000)})
+        client.bgrewriteaof()
+        until(lambda: not client.info("persistence")["aof_rewrite_in_progress"], "the log is not rewritten")
+        until(lambda: bool(client.info()["aof_base_size"]), "the log is not rewritten")
+        assert server.pid is not None
+        os.kill(server.pid, signal.SIGKILL)
+        until(lambda: server.pid is None, "the store did not die")
+        server._extra.update(slow)  # of the next start
+        server.revive()
+
+        await site.until_ready(503, "still loading")
+        await site.assert_refuses("still loading")
+
+        client.config_set("key-load-delay", 0)
+        await site.until_ready(200)
+        await site.assert_serves()
+
+
+def _on(port: int) -> dict[str, str]:
+    return {"port": str(port), "bind": "127.0.0.1", "repl-diskless-sync-delay": "0"}

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from aggregator.corpus.columns import Columns
 from aggregator.corpus.join import Pairs, Rows, rows_of
-from aggregator.verdict import Policy
+from aggregator.verdict import CUT_FACTOR, CUT_RATIO, FRAMED_FACTOR, FRAMED_RATIO, Policy
 
 BATCH = 4_096
 _ALL = 0xFFFFFFFF
@@ -40,9 +40,10 @@ def overlaps(columns: Columns, pairs: Pairs) -> Overlaps:
 
 
 def is_copy(found: Overlaps, policy: Policy) -> npt.NDArray[np.bool_]:
-    """``verdict.is_copy`` for every pair."""
-    wanted = np.where(found.size_ratio >= policy.framed_ratio, policy.framed_shared, policy.min_shared)
-    some = (found.containment >= policy.min_containment) & (found.shared >= wanted)
+    """``verdict.is_copy`` for every pair, terms left aside: an archive's columns do not have them."""
+    factor = np.where(found.size_ratio < CUT_RATIO, CUT_FACTOR, 1.0)
+    factor = np.where(found.size_ratio >= FRAMED_RATIO, FRAMED_FACTOR, factor)
+    some = (found.containment >= policy.min_containment) & (found.shared >= policy.min_shared * factor)
     return some | (found.containment >= policy.sure_containment)
 
 

@@ -38,4 +38,4 @@ def test_many_pairs_at_once_get_the_figures_of_one_at_a_time(cuts: list[tuple[in
         assert (found.containment[at], found.resemblance[at], found.shared[at], found.size_ratio[at]) == (
             wanted.containment, wanted.resemblance, wanted.shared, wanted.size_ratio,
         )  # fmt: skip
-        assert verdicts[at] == verdict.is_copy(wanted, verdict.Policy())
+        assert verdicts[at] == verdict.is_copy(wanted, 1.0, verdict.Policy())

@@ -72,13 +72,17 @@ class Explain:
     ) -> None:
         self._index = index
         self._analyse_many = analyse_many
-        self._policy = policy
+        self.policy = policy
 
     async def pair(self, a: str | Article, b: str | Article) -> Explanation:
         """Two ids or articles. Raises NotFound, NoText."""
-        first, second = await self._side(a), await self._side(b)
+        first, second = await self.sides(a, b)
         # Beside the event loop: the shared passages of two texts of megabytes take a second.
-        return await asyncio.to_thread(explain, first, second, self._policy)
+        return await asyncio.to_thread(explain, first, second, self.policy)
+
+    async def sides(self, a: str | Article, b: str | Article) -> tuple[Side, Side]:
+        """What is compared of two ids or articles. Raises NotFound, NoText."""
+        return await self._side(a), await self._side(b)
 
     async def _side(self, which: str | Article) -> Side:
         if isinstance(which, Article):

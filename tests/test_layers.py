@@ -46,6 +46,8 @@ LAYERS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
             "aggregator.bursts",
             "aggregator.bursts.*",
             "aggregator.event_query",
+            "aggregator.passages",
+            "aggregator.ranking",
             "aggregator.similarity",
             "aggregator.titled",
             "aggregator.verdict",

@@ -8,10 +8,10 @@ from aiohttp import web
 
 from aggregator.http import edge, errors, sse
 from aggregator.http.endpoints import ENDPOINTS, add_routes
-from aggregator.http.keys import BANDS, METRICS, OPENAPI, SERVICE
+from aggregator.http.keys import BANDS, METRICS, OPENAPI, PAGES, SERVICE
 from aggregator.http.metrics import Metrics
 from aggregator.http.openapi import document
-from aggregator.http.pages import PAGES, Pages
+from aggregator.http.pages import Pages
 from aggregator.http.views import Bands
 
 if TYPE_CHECKING:

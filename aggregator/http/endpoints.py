@@ -10,10 +10,12 @@ from aiohttp import web
 from msgspec import Struct
 
 from aggregator.http import articles, events, neighbours, operations, pages, queries, schemas, sse
+from aggregator.http.pages import documentation, front, health, lookup, report
 
 Handler = Callable[[web.Request, Any], Awaitable[web.StreamResponse]]
 
 JSON, NDJSON = "application/json", "application/x-ndjson"
+FORM = "application/x-www-form-urlencoded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class Endpoint:
 
     path      as in OpenAPI; "{id}" may hold slashes, so ids made of addresses work unescaped
     query     its parameters; None: not looked at
-    body      what it takes (``many``: one per line)
+    body      what it takes (``many``: one per line; ``form``: the fields of a page's form)
     answers   status -> what it answers: a Struct type, a media type, or None for no content
     problems  error statuses worth naming besides 500
     """
@@ -37,6 +39,7 @@ class Endpoint:
     query: type[Struct] | None = None
     body: type[Struct] | None = None
     many: bool = False
+    form: bool = False
     problems: tuple[int, ...] = ()
 
 
@@ -126,12 +129,44 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "This document.", OPERATION, {200: JSON},
     ),
     Endpoint(
-        "GET", "/docs", pages.docs, "docs",
+        "GET", "/docs", documentation.docs, "docs",
         "This document for people.", PAGE, {200: "text/html"},
     ),
     Endpoint(
-        "GET", "/", pages.front, "front",
-        "The editors' page: events and recent verdicts.", PAGE, {200: "text/html"}, problems=(503,),
+        "GET", "/", front.front, "front",
+        "The editors' page: events and recent verdicts.", PAGE,
+        {200: "text/html"}, query=schemas.FrontQuery, problems=(400, 503),
+    ),
+    Endpoint(
+        "GET", "/events/{id}", report.report, "report",
+        "The special report of one event, for people.", PAGE,
+        {200: "text/html"}, query=schemas.NoQuery, problems=(400, 404, 503),
+    ),
+    Endpoint(
+        "GET", "/lookup", lookup.lookup, "lookup",
+        "The verdict on a stored article, for people.", PAGE,
+        {200: "text/html"}, query=schemas.LookupQuery, problems=(400, 503),
+    ),
+    Endpoint(
+        "POST", "/lookup", lookup.lookup_pasted, "lookupPasted",
+        "The verdict on a pasted text, for people; nothing is stored.", PAGE,
+        {200: "text/html", 303: None}, query=schemas.LookupQuery, body=schemas.LookupForm, form=True,
+        problems=(400, 413, 503),
+    ),
+    Endpoint(
+        "GET", "/compare", lookup.compare, "compare",
+        "Two stored articles side by side, for people.", PAGE,
+        {200: "text/html"}, query=schemas.CompareQuery, problems=(400, 503),
+    ),
+    Endpoint(
+        "POST", "/compare", lookup.compare_pasted, "comparePasted",
+        "Two articles side by side, stored or pasted, for people.", PAGE,
+        {200: "text/html"}, query=schemas.CompareQuery, body=schemas.CompareForm, form=True,
+        problems=(400, 413, 503),
+    ),
+    Endpoint(
+        "GET", "/health", health.health, "healthPage",
+        "How the service is, for people.", PAGE, {200: "text/html"},
     ),
     Endpoint(
         "GET", "/static/{name}", pages.static, "static",

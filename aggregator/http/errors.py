@@ -10,7 +10,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from aggregator import errors
-from aggregator.http.keys import METRICS, REQUEST_ID
+from aggregator.http.keys import METRICS, PAGES, REQUEST_ID
 from aggregator.http.schemas import Problem, encode
 
 PROBLEM_JSON = "application/problem+json"
@@ -108,9 +108,22 @@ def respond(
     if request is not None:
         told.instance = request.rel_url.raw_path
         told.request_id = request.get(REQUEST_ID)
+        if _wants_page(request):
+            page = request.app[PAGES].render(
+                "problem.html", page="problem", problem=told, stream="", position=""
+            )
+            return web.Response(
+                body=page, status=told.status, content_type="text/html", charset="utf-8", headers=headers
+            )
     return web.Response(
         body=encode(told), status=told.status, content_type=PROBLEM_JSON, headers=headers, charset=None
     )
+
+
+def _wants_page(request: web.Request) -> bool:
+    """A person's browser outside the interface: the same problem as a page."""
+    path = request.rel_url.raw_path
+    return "text/html" in request.headers.get("Accept", "") and not path.startswith(("/v1/", "/static/"))
 
 
 @web.middleware

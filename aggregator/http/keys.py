@@ -11,10 +11,12 @@ from aggregator.http.views import Bands
 
 if TYPE_CHECKING:
     from aggregator.app import Service
+    from aggregator.http.pages import Pages
 
 SERVICE: web.AppKey[Service] = web.AppKey("service")
 METRICS = web.AppKey("metrics", Metrics)
 BANDS = web.AppKey("bands", Bands)
+PAGES: web.AppKey[Pages] = web.AppKey("pages")
 OPENAPI: web.AppKey[dict[str, Any]] = web.AppKey("openapi")
 
 REQUEST_ID = web.RequestKey("request_id", str)

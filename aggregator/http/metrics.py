@@ -5,6 +5,7 @@ With several worker processes each answers for itself: a scrape of the shared po
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -15,6 +16,8 @@ from aggregator.domain import Answer
 from aggregator.store.base import StoreInfo
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
+# Of so many articles the times are kept singly, for the health page.
+RECENT = 1000
 _LATENCY_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0)
 
 
@@ -69,12 +72,15 @@ class Metrics:
         )
         info = Gauge("aggregator_info", "Version and spaces.", ["version", "space"], registry=registry)
         self._info = info
+        self.recent_ms: deque[dict[str, float]] = deque(maxlen=RECENT)
 
     def answered(self, answer: Answer) -> None:
         """Count one stored or repeated article."""
         self.articles.labels(answer.outcome.verdict).inc()
         if answer.outcome.distance is not None:
             self.distance.observe(answer.outcome.distance)
+        if answer.timings_ms:
+            self.recent_ms.append(answer.timings_ms)
         for stage, ms in answer.timings_ms.items():
             self.stages.labels(stage).observe(ms / 1000)
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from aggregator import __version__
-from aggregator.http.endpoints import JSON, NDJSON, Endpoint
+from aggregator.http.endpoints import FORM, JSON, NDJSON, Endpoint
 from aggregator.http.schemas import LineProblem, Problem
 
 REF = "#/components/schemas/{name}"
@@ -67,9 +67,15 @@ def _operation(endpoint: Endpoint, components: dict[str, Any]) -> dict[str, Any]
     if endpoint.body is not None:
         operation["requestBody"] = {
             "required": True,
-            "content": _content(endpoint.body, NDJSON if endpoint.many else JSON),
+            "content": _content(endpoint.body, _media_of(endpoint)),
         }
     return operation
+
+
+def _media_of(endpoint: Endpoint) -> str:
+    if endpoint.form:
+        return FORM
+    return NDJSON if endpoint.many else JSON
 
 
 def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:

@@ -120,6 +120,36 @@ class EventFilter(Struct, forbid_unknown_fields=True):
     status: EventStatus | None = None
 
 
+class FrontQuery(EventFilter, forbid_unknown_fields=True):
+    """Query of the editors' page."""
+
+
+class LookupQuery(Struct, forbid_unknown_fields=True):
+    """Query of the look-up page."""
+
+    q: Annotated[str, Meta(description="Id or address of a stored article.")] = ""
+
+
+class CompareQuery(Struct, forbid_unknown_fields=True):
+    """Query of the comparison page: ids or addresses of two stored articles."""
+
+    a: str = ""
+    b: str = ""
+
+
+class LookupForm(Struct, forbid_unknown_fields=True):
+    """The look-up page's form."""
+
+    q: Annotated[str, Meta(description="Id, address or text of an article.")] = ""
+
+
+class CompareForm(Struct, forbid_unknown_fields=True):
+    """The comparison page's form: each side by id, address or text."""
+
+    a: str = ""
+    b: str = ""
+
+
 class EventStreamQuery(EventFilter, forbid_unknown_fields=True):
     """Query of the stream of changed events; the Last-Event-ID header goes before ``after``."""
 

@@ -138,6 +138,9 @@ class Store(Protocol):
     async def stream_tail(self, key: bytes, count: int) -> list[tuple[bytes, bytes]]:
         """The newest ``count`` entries, newest first."""
 
+    async def stream_lengths(self, keys: Sequence[bytes]) -> list[int]:
+        """How many entries each stream has now."""
+
     async def stream_trim(self, key: bytes, before: bytes) -> None:
         """Forget entries older than position ``before``."""
 

@@ -99,6 +99,10 @@ class MemoryStore:
         entries = self._streams.get(key, [])
         return [_shown(entry) for entry in reversed(entries[max(0, len(entries) - count) :])][: max(0, count)]
 
+    async def stream_lengths(self, keys: Sequence[bytes]) -> list[int]:
+        """How many entries each stream has now."""
+        return [len(self._streams.get(key, ())) for key in keys]
+
     async def stream_trim(self, key: bytes, before: bytes) -> None:
         """Forget entries older than position ``before``."""
         entries = self._streams.get(key, [])

@@ -146,6 +146,10 @@ class RedisStore:
         (answer,) = await self._link.send([("XREVRANGE", key, b"+", b"-", b"COUNT", count)], again=True)
         return entries(answer)
 
+    async def stream_lengths(self, keys: Sequence[bytes]) -> list[int]:
+        """How many entries each stream has now, in one round trip."""
+        return [int(answer) for answer in await self._link.send([("XLEN", key) for key in keys], again=True)]
+
     async def stream_trim(self, key: bytes, before: bytes) -> None:
         """Forget entries older than position ``before``."""
         await self._link.send([("XTRIM", key, b"MINID", b"=", before)])

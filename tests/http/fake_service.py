@@ -153,6 +153,17 @@ class FakeService:
         text_hash = (await self.get(id_)).record.text_hash
         return [s.record for s in self.articles.values() if s.record.text_hash == text_hash]
 
+    async def get_many(self, ids: Sequence[str]) -> dict[str, Stored]:
+        self.check()
+        return {id_: self.articles[id_] for id_ in ids if id_ in self.articles}
+
+    async def count(self) -> int:
+        self.check()
+        return len(self.articles)
+
+    async def arrivals(self, limit: int) -> list[StreamItem]:
+        return await self.recent(limit)
+
     async def recent(self, limit: int) -> list[StreamItem]:
         self.check()
         newest = list(self.articles.values())[::-1][:limit]

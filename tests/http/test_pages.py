@@ -20,9 +20,9 @@ async def test_events_and_verdicts(client, service):
     page = await (await client.get("/")).text()
 
     assert "Harbour bridge closed" in page
-    assert "<b>16</b> items" in page
-    assert "<b>2</b> sources" in page
-    assert "where 0.4 are usual" in page
+    assert "<dt>items</dt><dd>16</dd>" in page
+    assert "<dt>sources</dt><dd>2</dd>" in page
+    assert "12 in 10 min · 40× usual" in page
     assert page.index("Second") < page.index("First")
     assert "exact copy" in page
 
@@ -41,19 +41,24 @@ async def test_markup_and_scripts_of_strangers_do_nothing(client, service):
     )
     service.events.told = [event("<i>", "<img src=x onerror=alert(3)>", (), reason="<u>", sources=("<s>",))]
     stored = service.articles["a"]
+    looked_up = await (await client.get("/lookup?q=a")).text()
     object.__setattr__(stored.record, "id", "<a>")
-    page = await (await client.get("/")).text()
+    service.articles["<a>"] = stored
+    front = await (await client.get("/")).text()
+    report = await (await client.get("/events/%3Ci%3E")).text()
+    unknown = await (await client.get("/lookup", params={"q": "<u>"})).text()
 
-    for bad in ("<script>alert", "<img src=x", "<b>bold", "<u>", "<s>", '"onmouseover', "<i>"):
-        assert bad not in page, bad
-    assert 'rel="noopener noreferrer"' in page
+    for page in (front, looked_up, report, unknown):
+        for bad in ("<script>alert", "<img src=x", "<b>bold", "<u>", "<s>", '"onmouseover', "<i>"):
+            assert bad not in page, bad
+    assert 'rel="noopener noreferrer"' in looked_up
 
 
 async def test_script_addresses_are_not_links(client, service):
     """Even a javascript: address that got into the store some other way is shown without a link."""
     await client.post("/v1/articles", json={"id": "a", "title": "Title", "text": "x"})
     object.__setattr__(service.articles["a"].record, "url", "javascript:alert(1)")
-    page = await (await client.get("/")).text()
+    page = await (await client.get("/lookup?q=a")).text()
 
     assert "javascript:" not in page
     assert "Title" in page
@@ -85,19 +90,20 @@ async def test_documentation_page(client):
 
 async def test_pages_load_nothing_from_elsewhere(client):
     """Scripts, styles and pictures are our own, and no style or script stands in the markup."""
-    for path in ("/", "/docs"):
-        page = await (await client.get(path)).text()
+    for path in ("/", "/docs", "/lookup", "/compare", "/health", "/events/none"):
+        page = await (await client.get(path, headers={"Accept": "text/html"})).text()
         assert 'src="http' not in page
         assert "<link" in page
         assert ' style="' not in page
-        assert "<script>" not in page
+        assert page.count("<script") == page.count('<script src="/static/') == 1
 
 
 async def test_assets(client):
     """Style, script and icon come with their types."""
     for name, media in [
         ("page.css", "text/css"),
-        ("page.js", "text/javascript"),
+        ("app.js", "text/javascript"),
+        ("inter-latin.woff2", "font/woff2"),
         ("icon.svg", "image/svg+xml"),
     ]:
         response = await client.get(f"/static/{name}")
@@ -109,6 +115,10 @@ async def test_store_away(client, service):
     from aggregator.errors import StoreUnavailable
 
     service.failure = StoreUnavailable("The store does not answer; try again.")
-    response = await client.get("/")
+    page = await client.get("/", headers={"Accept": "text/html,*/*"})
+    program = await client.get("/")
 
-    assert response.status == 503
+    assert (page.status, page.content_type) == (503, "text/html")
+    assert "The store does not answer; try again." in await page.text()
+    assert page.headers["Retry-After"] == "1"
+    assert (program.status, program.content_type) == (503, "application/problem+json")

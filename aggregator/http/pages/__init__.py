@@ -1,24 +1,32 @@
-"""The pages for people: rendered here, refreshed by a small script, nothing fetched from elsewhere."""
+"""The pages for people: rendered here, kept fresh by small scripts of ours, nothing fetched from elsewhere.
+
+``front`` is the list of events, ``report`` one of them, ``lookup`` the verdict on whatever is pasted,
+``compare`` two articles side by side, ``health`` the service itself. ``cards`` and ``charts`` say what is
+drawn; the templates write it.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from datetime import datetime
+from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
 import jinja2
 from aiohttp import web
-from markupsafe import Markup, escape
 
-from aggregator.domain import StreamItem
-from aggregator.http import event_views
-from aggregator.http.keys import OPENAPI, SERVICE
-from aggregator.http.views import when
+from aggregator.http.keys import PAGES
+from aggregator.http.pages import filters
 
-MAX_SHOWN_EVENTS = 40
-MAX_SHOWN_VERDICTS = 60
-MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+MEDIA_TYPES = {
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain",
+    ".woff2": "font/woff2",
+}
+# A font changes with its name only; what we write ourselves is asked for again each time, and mostly 304.
+LASTING = (".woff2",)
 
 
 class Pages:
@@ -32,7 +40,7 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.filters |= {"web_link": web_link, "stamp": stamp, "iso": iso, "code": code}
+        self._templates.filters |= filters.FILTERS
         assets = resources.files("aggregator.http.pages").joinpath("static").iterdir()
         self.assets = {asset.name: asset.read_bytes() for asset in assets if asset.is_file()}
 
@@ -41,55 +49,21 @@ class Pages:
         return self._templates.get_template(template).render(**values).encode("utf-8", "replace")
 
 
-PAGES = web.AppKey("pages", Pages)
+def shown(request: web.Request, template: str, **values: Any) -> web.Response:
+    """A rendered page; 304 while it is what the caller has."""
+    return cached(request, request.app[PAGES].render(template, **values), "text/html")
 
 
-def web_link(url: str) -> str:
-    """``url`` when a browser may follow it, else "": whatever got into the store, no script gets out."""
-    return url if url.lower().startswith(("http://", "https://")) else ""
-
-
-def iso(at: datetime) -> str:
-    """For the datetime attribute of <time>."""
-    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def stamp(at: datetime) -> str:
-    """For people whose browser runs no script; the script shows their own zone instead."""
-    return at.strftime("%d %b %Y, %H:%M UTC")
-
-
-def code(text: str) -> Markup:
-    """``so`` marked words as <code>, all else escaped."""
-    parts = text.split("``")
-    return Markup("").join(
-        Markup("<code>{}</code>").format(part) if place % 2 else escape(part)
-        for place, part in enumerate(parts)
-    )
-
-
-async def front(request: web.Request, query: None) -> web.StreamResponse:
-    """Events and recent verdicts; 304 while nothing has changed."""
-    service = request.app[SERVICE]
-    events = await service.events.list(status=None, since_ms=None, limit=MAX_SHOWN_EVENTS)
-    recent = await service.index.recent(MAX_SHOWN_VERDICTS)
-    page = request.app[PAGES].render(
-        "front.html",
-        events=[event_views.event(event) for event in events],
-        verdicts=[_verdict(item) for item in recent if item.kind == "article"],
-        rule=_rule(request),
-        origin=_origin(request),
-    )
-    return _cached(request, page, "text/html")
-
-
-async def docs(request: web.Request, query: None) -> web.StreamResponse:
-    """The OpenAPI document for people."""
-    from aggregator.http.errors import STATUS, TITLES
-
-    codes = [(code, status.value, TITLES[code]) for _, status, code in STATUS]
-    page = request.app[PAGES].render("docs.html", api=request.app[OPENAPI], codes=codes)
-    return _cached(request, page, "text/html")
+def cached(
+    request: web.Request, body: bytes, media_type: str, headers: Mapping[str, str] | None = None
+) -> web.Response:
+    """``body`` under a tag of its content; 304 while the caller has it."""
+    tag = f'"{hashlib.sha256(body).hexdigest()[:24]}"'
+    headers = {"Cache-Control": "no-cache", **(headers or {}), "ETag": tag}
+    if request.headers.get("If-None-Match") == tag:
+        return web.Response(status=304, headers=headers)
+    charset = None if media_type.startswith("font/") else "utf-8"
+    return web.Response(body=body, content_type=media_type, charset=charset, headers=headers)
 
 
 async def static(request: web.Request, query: None) -> web.StreamResponse:
@@ -98,36 +72,6 @@ async def static(request: web.Request, query: None) -> web.StreamResponse:
     asset = request.app[PAGES].assets.get(name)
     if asset is None:
         raise web.HTTPNotFound
-    return _cached(request, asset, MEDIA_TYPES["." + name.rpartition(".")[2]])
-
-
-def _cached(request: web.Request, body: bytes, media_type: str) -> web.Response:
-    tag = f'"{hashlib.sha256(body).hexdigest()[:24]}"'
-    headers = {"ETag": tag, "Cache-Control": "no-cache"}
-    if request.headers.get("If-None-Match") == tag:
-        return web.Response(status=304, headers=headers)
-    return web.Response(body=body, content_type=media_type, charset="utf-8", headers=headers)
-
-
-def _verdict(item: StreamItem) -> dict[str, Any]:
-    return {
-        "key": f"v{item.number}",
-        "id": item.id,
-        "title": item.title or item.id,
-        "url": item.url,
-        "source": item.source,
-        "lang": item.lang,
-        "verdict": item.verdict,
-        "exact": item.exact,
-        "arrived_at": when(item.arrived_ms),
-    }
-
-
-def _rule(request: web.Request) -> str:
-    settings = request.app[SERVICE].settings
-    return f"more than {settings.burst_items} similar items within {settings.burst_window_hours:g} hours"
-
-
-def _origin(request: web.Request) -> str:
-    """How the reader's browser reached us, for the example command."""
-    return f"{request.scheme}://{request.host}"
+    ending = "." + name.rpartition(".")[2]
+    headers = {"Cache-Control": "public, max-age=31536000"} if ending in LASTING else None
+    return cached(request, asset, MEDIA_TYPES[ending], headers)

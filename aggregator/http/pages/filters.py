@@ -1,0 +1,63 @@
+"""How values are written on a page. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from aggregator.http.views import when
+
+
+def web_link(url: str) -> str:
+    """``url`` when a browser may follow it, else "": whatever got into the store, no script gets out."""
+    return url if url.lower().startswith(("http://", "https://")) else ""
+
+
+def iso(at: datetime | int) -> str:
+    """For the datetime attribute of <time>; milliseconds or a time."""
+    return _time(at).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def stamp(at: datetime | int) -> str:
+    """For people whose browser runs no script; the script shows their own zone instead."""
+    return _time(at).strftime("%d %b %Y, %H:%M UTC")
+
+
+def clock(at: datetime | int) -> str:
+    """Hours and minutes, for an axis."""
+    return _time(at).strftime("%H:%M")
+
+
+def many(count: int, one: str, more: str = "") -> str:
+    """``3 items``; the plural takes an s unless it is given."""
+    return f"{count:,} {one if count == 1 else more or one + 's'}".replace(",", "\u202f")
+
+
+def size(count: float) -> str:
+    """Bytes as people say them: ``1.4 MB``."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(count) < 1000 or unit == "GB":
+            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
+        count /= 1000
+    raise AssertionError
+
+
+def code(text: str) -> Markup:
+    """``so`` marked words as <code>, all else escaped."""
+    parts = text.split("``")
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if place % 2 else escape(part)
+        for place, part in enumerate(parts)
+    )
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    f.__name__: f for f in (web_link, iso, stamp, clock, many, size, code)
+}
+
+
+def _time(at: datetime | int) -> datetime:
+    return (when(at) if isinstance(at, int) else at).astimezone(UTC)

@@ -1,0 +1,125 @@
+"""The health page: how much comes in, what becomes of it, how fast, at what cost, and with which models."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from aggregator import __version__
+from aggregator.domain import StreamItem, VerdictName
+from aggregator.errors import StoreUnavailable
+from aggregator.http.keys import METRICS, OPENAPI, SERVICE
+from aggregator.http.pages import charts, shown
+
+MINUTE_MS = 60_000
+MINUTES = 60
+# Enough for an hour at 80 articles a minute; beyond, the chart covers less and says so.
+MAX_ARRIVALS = 5000
+CHART_WIDTH, CHART_HEIGHT = 960, 120
+VERDICTS: tuple[VerdictName, ...] = ("new", "related", "duplicate")
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """What came in during the last hour, by minute; ``cut``: there was more than was read."""
+
+    chart: charts.Chart
+    last_minutes: float
+    hour: int
+    verdicts: Mapping[str, int]
+    cut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Milliseconds of one stage over the articles this process answered last."""
+
+    stage: str
+    median_ms: float
+    p95_ms: float
+
+
+async def health(request: web.Request, query: None) -> web.StreamResponse:
+    """The service for people; also while the store is away."""
+    service = request.app[SERVICE]
+    info = await service.store.info()
+    arrivals: Sequence[StreamItem] = ()
+    articles = 0
+    problem = info.problem or ""
+    try:
+        arrivals = await service.index.arrivals(MAX_ARRIVALS)
+        articles = await service.index.count()
+    except StoreUnavailable as error:
+        problem = problem or str(error)
+    now_ms = service.clock()
+    return shown(
+        request,
+        "health.html",
+        page="health",
+        info=info,
+        problem=problem,
+        articles=articles,
+        bytes_per_article=info.memory_bytes / articles if articles else None,
+        rate=rate(arrivals, now_ms),
+        latency=latencies(list(request.app[METRICS].recent_ms)),
+        answered=len(request.app[METRICS].recent_ms),
+        spaces=[_space(request, space) for space in service.index.spaces],
+        jobs=service.jobs,
+        listeners=service.event_stream.listeners,
+        settings=service.settings,
+        version=__version__,
+        calls=len(request.app[OPENAPI]["paths"]),
+        stream="",
+        position="",
+    )
+
+
+def rate(arrivals: Sequence[StreamItem], now_ms: int) -> Rate:
+    """Arrivals (newest first) of the last hour by minute."""
+    from_ms = (now_ms // MINUTE_MS - MINUTES + 1) * MINUTE_MS
+    counted = [item for item in arrivals if item.kind == "article" and item.arrived_ms >= from_ms]
+    minutes = Counter(item.arrived_ms // MINUTE_MS * MINUTE_MS for item in counted)
+    recent = sum(1 for item in counted if item.arrived_ms > now_ms - 5 * MINUTE_MS)
+    verdicts = Counter(item.verdict for item in counted)
+    return Rate(
+        chart=charts.timeline_chart(
+            sorted(minutes.items()), from_ms, now_ms, CHART_WIDTH, CHART_HEIGHT, slot_ms=MINUTE_MS
+        ),
+        last_minutes=recent / 5,
+        hour=len(counted),
+        verdicts={name: verdicts[name] for name in VERDICTS},
+        cut=len(arrivals) == MAX_ARRIVALS and len(counted) == len(arrivals),
+    )
+
+
+def latencies(timings_ms: Sequence[Mapping[str, float]]) -> list[Latency]:
+    """Median and 95th percentile of each stage and of their sum."""
+    if not timings_ms:
+        return []
+    stages: dict[str, list[float]] = {}
+    for one in timings_ms:
+        for stage, ms in (*one.items(), ("in all", sum(one.values()))):
+            stages.setdefault(stage, []).append(ms)
+    return [
+        Latency(stage, _quantile(values, 0.5), _quantile(values, 0.95))
+        for stage, values in sorted(stages.items(), key=lambda s: s[0] == "in all")
+    ]
+
+
+def _quantile(values: Sequence[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def _space(request: web.Request, space: str) -> dict[str, str]:
+    """A fingerprint space and the model that fills it."""
+    group, _, model = space.partition(".")
+    return {
+        "space": space,
+        "group": group,
+        "model": model,
+        "serves": "every other language" if group == "xx" else group,
+    }

@@ -1,0 +1,148 @@
+"""The special report: one event with its timeline, its items by outlet, and why it fired."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from aggregator.bursts.event import Event
+from aggregator.domain import Record
+from aggregator.errors import NotFound
+from aggregator.http.decoding import path_id
+from aggregator.http.keys import SERVICE
+from aggregator.http.pages import cards, charts, shown
+from aggregator.http.schemas import NoQuery
+from aggregator.index import Stored
+from aggregator.text import tokens
+
+# A report shows so many of the newest items; the JSON of the event names all.
+MAX_ITEMS = 200
+CHART_WIDTH, CHART_HEIGHT = 960, 160
+UNNAMED = "(outlet not named)"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One article of the event; ``copies`` are those of the event that repeat it, "also from"."""
+
+    record: Record
+    cosine: float
+    at_ms: int
+    copies: tuple[Record, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outlet:
+    """What one source brought, in order."""
+
+    name: str
+    items: tuple[Item, ...]
+
+
+async def report(request: web.Request, query: NoQuery) -> web.StreamResponse:
+    """One event for people."""
+    service = request.app[SERVICE]
+    position = await service.event_stream.tail()
+    event = await service.events.get(path_id(request.match_info["id"]))
+    ids = event.items[-MAX_ITEMS:]
+    first = event.items[:1]
+    stored = await service.index.get_many([*ids, *first])
+    copies = await _copies_of(request, ids, stored)
+    chart = _chart(event, service.clock())
+    items = _items(event, ids, stored, copies)
+    first_seen = min((s for s in stored.values()), key=lambda s: _at_ms(s.record), default=None)
+    return shown(
+        request,
+        "report.html",
+        page="report",
+        event=event,
+        card=cards.card(event, service.clock()),
+        chart=chart,
+        terms=in_words(event.terms, [s.record for s in stored.values()]),
+        fired_at=chart.place(event.detected_at_ms),
+        window=f"{service.settings.burst_window_hours:g} h",
+        outlets=_by_outlet(items),
+        copies=sum(len(item.copies) for item in items),
+        shown=len(ids),
+        first=first_seen.record if first_seen else None,
+        stream="/v1/events/stream",
+        position=position.decode(),
+    )
+
+
+async def _copies_of(
+    request: web.Request, ids: Sequence[str], stored: Mapping[str, Stored]
+) -> dict[str, tuple[Record, ...]]:
+    """Canonical id -> all stored copies of it, for those groups that have any among the items."""
+    index = request.app[SERVICE].index
+    groups = dict.fromkeys(
+        match.canonical_id for i in ids if i in stored and (match := stored[i].outcome.match) is not None
+    )
+
+    async def group(id_: str) -> Sequence[Record]:
+        try:
+            return await index.copies(id_)
+        except NotFound:  # taken down since
+            return ()
+
+    found = await asyncio.gather(*(group(id_) for id_ in groups))
+    return {id_: tuple(records) for id_, records in zip(groups, found, strict=True)}
+
+
+def _items(
+    event: Event,
+    ids: Sequence[str],
+    stored: Mapping[str, Stored],
+    copies: Mapping[str, Sequence[Record]],
+) -> list[Item]:
+    """Originals in order of joining, each with its copies; a copy whose original is elsewhere stands for it."""
+    cosines = dict(zip(event.items, event.cosines, strict=False))
+    made: dict[str, Item] = {}
+    for id_ in ids:
+        if id_ not in stored:  # taken down since
+            continue
+        record, match = stored[id_].record, stored[id_].outcome.match
+        group = match.canonical_id if match else id_
+        if group in made:
+            continue
+        others = tuple(r for r in copies.get(group, ()) if r.id != id_)
+        made[group] = Item(record, cosines.get(id_, 1.0), _at_ms(record), others)
+    return list(made.values())
+
+
+def _by_outlet(items: Sequence[Item]) -> list[Outlet]:
+    """Outlets in order of their first item."""
+    grouped: dict[str, list[Item]] = {}
+    for item in sorted(items, key=lambda i: i.at_ms):
+        grouped.setdefault(item.record.source or UNNAMED, []).append(item)
+    return [Outlet(name, tuple(found)) for name, found in grouped.items()]
+
+
+def in_words(terms: Sequence[str], records: Sequence[Record]) -> list[str]:
+    """Index terms as their headlines spell them: ``metr`` -> ``metres``; the commonest spelling of each."""
+    spellings: dict[str, Counter[str]] = {}
+    for record in records:
+        for word in tokens.words(record.title, record.lang):
+            for term in tokens.tokenize(word, record.lang):
+                spellings.setdefault(term, Counter())[word] += 1
+    return [spellings[t].most_common(1)[0][0] if t in spellings else t for t in terms]
+
+
+def _at_ms(record: Record) -> int:
+    return record.arrived_ms if record.published_at_ms is None else record.published_at_ms
+
+
+def _chart(event: Event, now_ms: int) -> charts.Chart:
+    """From half an hour before the first item to the last (or now, while it goes on)."""
+    last_ms = event.last_seen_ms if event.status == "closed" else min(now_ms, event.last_seen_ms + 3_600_000)
+    return charts.timeline_chart(
+        event.timeline,
+        event.first_seen_ms - 1_800_000,
+        max(last_ms, event.last_seen_ms),
+        CHART_WIDTH,
+        CHART_HEIGHT,
+    )

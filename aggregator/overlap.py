@@ -57,7 +57,8 @@ class Overlap:
 
 
 @lru_cache(maxsize=1 << 17)
-def _word_hash(word: str) -> int:
+def word_hash(word: str) -> int:
+    """The unsigned 64-bit hash of a word, of which those of its shingles are made."""
     return xxhash.xxh3_64_intdigest(word.encode("utf-8", "surrogatepass"), _SEED)
 
 
@@ -66,11 +67,15 @@ def shingle_hashes(words: Sequence[str], width: int = SHINGLE_WORDS) -> npt.NDAr
 
     A text of fewer words is one shingle; no words give an empty array.
     """
-    if not words:
-        return np.empty(0, np.uint64)
-    hashes = np.fromiter(map(_word_hash, words), np.uint64, len(words))
-    width = min(width, len(words))
-    count = len(words) - width + 1
+    return hashes_of_runs(np.fromiter(map(word_hash, words), np.uint64, len(words)), width)
+
+
+def hashes_of_runs(hashes: npt.NDArray[np.uint64], width: int = SHINGLE_WORDS) -> npt.NDArray[np.uint64]:
+    """``shingle_hashes`` from the ``word_hash`` of each word, (n,) uint64."""
+    if not len(hashes):
+        return hashes
+    width = min(width, len(hashes))
+    count = len(hashes) - width + 1
     mixed = np.zeros(count, np.uint64)
     for i in range(width):
         mixed += hashes[i : i + count] * _ODD[i]
@@ -93,7 +98,11 @@ def sample_size(shingles: int) -> int:
 
 def sketch(words: Sequence[str], width: int = SHINGLE_WORDS) -> Sketch:
     """The sample that is stored of a text's shingles; no words give an empty one."""
-    hashes = shingle_hashes(words, width)
+    return sketch_of_hashes(shingle_hashes(words, width))
+
+
+def sketch_of_hashes(hashes: npt.NDArray[np.uint64]) -> Sketch:
+    """The sketch of sorted distinct shingle hashes, (n,) uint64."""
     kept = hashes[: sample_size(len(hashes))]
     return Sketch(size=len(hashes), sample=(kept >> np.uint64(32)).astype(np.uint32))
 

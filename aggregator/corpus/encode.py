@@ -22,7 +22,8 @@ import xxhash
 from aggregator.analyse import TITLED_WORDS, sketch_of, space_name
 from aggregator.corpus import rows
 from aggregator.corpus.english import plainly_english
-from aggregator.domain import Article
+from aggregator.corpus.vocabulary import vocabulary_of
+from aggregator.domain import Article, Sketch
 from aggregator.errors import BadInput, NoText
 from aggregator.fingerprint import bits_of
 from aggregator.models import load_models
@@ -79,6 +80,7 @@ class Encoder:
         self.encoding = encoding
         self._columns = dict(encoding.columns)
         self._models = load_models(Path(encoding.models_dir) if encoding.models_dir else None)
+        self._english = vocabulary_of(self._models.get("en", self._models["xx"]))
         self._spaces = {group: space_name(group, model, "4x16") for group, model in self._models.items()}
 
     def article(self, row: rows.Row) -> Article:
@@ -91,26 +93,45 @@ class Encoder:
             extracted = extract(article.html)
             title, text = title or extracted.title, extracted.text
         lang = self._lang(title, text, article.lang)
-        words = tokens.words(text, lang)
-        if len(words) < TITLED_WORDS:
-            words = tokens.words(title, lang) + words
+        titled, worded = tokens.words(title, lang), tokens.words(text, lang)
+        words = worded if len(worded) >= TITLED_WORDS else titled + worded
         if not words:
             raise NoText("The article has no words.")
         group = group_of(lang)
         group = group if group in self._models else "xx"
-        terms = tokens.tokenize(f"{title}\n{text}", lang) or words
-        sketch = sketch_of(words, lang)
+        fingerprint, sketch = self._plain(titled, worded, lang) or self._any(title, text, words, lang, group)
         return Signature(
             id=article.id,
             source=article.source,
             space=self._spaces[group],
-            fingerprint=bits_of(self._models[group].project(terms)),
+            fingerprint=fingerprint,
             text_hash=xxhash.xxh3_128_intdigest(" ".join(words).encode("utf-8", "surrogatepass")),
             date_ms=UNDATED if article.published_at_ms is None else article.published_at_ms,
             words=len(words),
             size=sketch.size,
             sample=sketch.sample,
         )
+
+    def _plain(self, titled: list[str], worded: list[str], lang: str) -> tuple[int, Sketch] | None:
+        """Fingerprint and sample of plain English; None for anything else."""
+        if (
+            lang != "en"
+            or self._english is None
+            or not "".join(worded).isascii()
+            or not "".join(titled).isascii()
+        ):
+            return None
+        numbers = self._english.numbers(titled + worded)
+        fingerprint = self._english.fingerprint(numbers)
+        if fingerprint is None:
+            return None
+        compared = numbers[len(titled) :] if len(worded) >= TITLED_WORDS else numbers
+        return fingerprint, self._english.sketch(compared)
+
+    def _any(self, title: str, text: str, words: list[str], lang: str, group: str) -> tuple[int, Sketch]:
+        """The same by the general stages."""
+        terms = tokens.tokenize(f"{title}\n{text}", lang) or words
+        return bits_of(self._models[group].project(terms)), sketch_of(words, lang)
 
     def _lang(self, title: str, text: str, declared: str | None) -> str:
         known = from_tag(declared or self.encoding.lang) if declared or self.encoding.lang else None

@@ -8,8 +8,8 @@ A partition is one join over a range of keys. Partitions need nothing of one ano
 run in any order, in any process, on any machine that reads the columns. A pair is one uint64, the smaller row in
 the upper half; it may be found by several partitions.
 
-Some shingles are in every other article ("one of the"). In a bucket of more than ``RARE`` rows, two articles must
-have a second of their smallest hashes in common to be worth a closer look. A bucket of more than ``BUCKET_MAX``
+Some shingles are in every other article ("one of the"): the more rows a bucket has, the more of their smallest
+hashes two of them must have in common to be worth a closer look (``AGREEING``). A bucket of more than ``BUCKET_MAX``
 rows (boilerplate, a template) is not compared in full: that would be quadratic. Its rows are put in order of their samples, where near-copies stand close together, and each is paired
 with the next ``WINDOW``. How many pairs were left out is counted.
 """
@@ -26,7 +26,8 @@ import numpy.typing as npt
 
 from aggregator.corpus.columns import Columns, mapped
 
-RARE = 16
+# In a bucket of up to so many rows a pair must agree in so many of its smallest hashes.
+AGREEING = ((16, 1), (64, 2), (256, 4), (2**31, 6))
 BUCKET_MAX = {True: 4_096, False: 256}  # of blocks, where a comparison is one machine word; of bands
 WINDOW = 8
 BLOCKS, BLOCK_BITS = 4, 16
@@ -156,18 +157,19 @@ def _near(
             np.bitwise_count(fingerprints[:, first] ^ fingerprints[:, second]) <= radius
         )
         return near
-    if members.shape[1] <= RARE:
+    least = next(least for rows, least in AGREEING if members.shape[1] <= rows)
+    if least == 1:
         return None
     bands = columns.bands[members]
-    return _agreeing(bands[:, first], bands[:, second])
+    return _agreeing(bands[:, first], bands[:, second], least)
 
 
-def _agreeing(a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
-    """Do two articles have two of their smallest hashes in common? (..., BANDS) each."""
+def _agreeing(a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32], least: int) -> npt.NDArray[np.bool_]:
+    """Do two articles have ``least`` of their smallest hashes in common? (..., BANDS) each."""
     both = np.sort(np.concatenate([a, b], axis=-1), axis=-1)
     equal = both[..., 1:] == both[..., :-1]
     # A short sample repeats its last hash; such articles pass, they are few.
-    found: npt.NDArray[np.bool_] = equal.sum(axis=-1) >= 2
+    found: npt.NDArray[np.bool_] = equal.sum(axis=-1) >= least
     return found
 
 

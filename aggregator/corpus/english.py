@@ -37,10 +37,13 @@ _COMMON = frozenset(
 _LEAST_WORDS = 20
 _SHARE = 0.2
 _KINDS = 4
+_BEYOND_ASCII = 0.1  # bytes: quotation marks and dashes take two more each
 
 
 def plainly_english(text: str) -> bool:
     """True for running English text of at least 20 words; False says nothing."""
+    if len(text.encode("utf-8", "surrogatepass")) > (1 + _BEYOND_ASCII) * len(text):
+        return False
     words = _WORDS.findall(text.lower())
     common = [word for word in words if word in _COMMON]
     return len(words) >= _LEAST_WORDS and len(common) >= _SHARE * len(words) and len(set(common)) >= _KINDS

@@ -32,10 +32,10 @@ TOPICS, TOPIC_WORDS, TOPIC_SHARE = 500, 200, 0.3
 SITES, SITE_SENTENCES, SENTENCE_WORDS = 200, 40, 16
 PART_ROWS = 20_000
 _START_S = 1_577_836_800  # 2020-01-01
-_FUNCTION = (
+_FUNCTION = (  # noqa: SIM905
     "the of and to in a that is was for it with as on be at by this had are but from have they which or an were "
     "their has been its more will would who said not he his she her we when there if out so up into than them"
-).split()  # noqa: SIM905
+).split()
 
 
 @dataclass(frozen=True, slots=True)

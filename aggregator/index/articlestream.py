@@ -51,11 +51,8 @@ class ArticleStream(Groups):
         reading = list(range(len(places)))
         while reading:
             tags = [keys.tag(self.spaces[i], places[i][0]) for i in reading]
-            closed = await self.store.read([keys.closed(tag) for tag in tags])
             left = [count - len(payloads[i]) for i in reading]
-            read = await self.store.stream_read(
-                [keys.stream(tag) for tag in tags], [places[i][1] for i in reading], max(left)
-            )
+            closed, read = await self._ends(tags, [places[i][1] for i in reading], max(left))
             following = []
             for i, entries, room, ended in zip(reading, read, left, closed, strict=True):
                 number, position = places[i]
@@ -73,6 +70,13 @@ class ArticleStream(Groups):
                 moved[keys.stream(keys.tag(space, number))] = position
         ordered = sorted((p for part in payloads for p in part), key=stream_number)
         return await self._items(ordered), moved
+
+    async def _ends(
+        self, tags: Sequence[bytes], after: Sequence[bytes], count: int
+    ) -> tuple[list[bytes | None], list[list[tuple[bytes, bytes]]]]:
+        """Whether segments are closed, and then what is behind a position in their streams: in this order."""
+        closed = await self.store.read([keys.closed(tag) for tag in tags])
+        return closed, await self.store.stream_read([keys.stream(tag) for tag in tags], after, count)
 
     async def _place(self, space: str, positions: Mapping[bytes, bytes]) -> tuple[int, bytes]:
         """Segment and position to read on from; what was dropped meanwhile is skipped."""

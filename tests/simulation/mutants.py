@@ -17,8 +17,11 @@ from aggregator.changes import Segment
 from aggregator.domain import arrival_ms_of
 from aggregator.index import Index, groups
 from aggregator.index.lookup import Lookup
+from aggregator.index.segments import Segments
+from aggregator.index.snapshot import Snapshot
 from aggregator.ingest import Ingest
-from aggregator.store.base import Append, Check, Equals, Length, Transaction
+from aggregator.store import keys
+from aggregator.store.base import Append, Check, Delete, Equals, Length, Transaction
 
 Patch = pytest.MonkeyPatch
 MUTANTS: dict[str, tuple[str, Callable[[Patch], None]]] = {}
@@ -156,3 +159,70 @@ def _(patch: Patch) -> None:
         return await whole(self, one, now_ms, newest, first)
 
     patch.setattr(Ingest, "_numbered", stubborn)
+
+
+@mutant("a sealed segment still takes articles", "a seal between near-copies")
+def _(patch: Patch) -> None:
+    _without(patch, "insert", lambda c: c.key.endswith(b"}closed"))
+
+
+@mutant("a sealed segment still takes deletes", "a delete over a seal")
+def _(patch: Patch) -> None:
+    _without(patch, "delete", lambda c: c.key.endswith(b"}closed"))
+
+
+@mutant("the head moves on before the old segment is closed", "a seal between near-copies")
+def _(patch: Patch) -> None:
+    async def interrupted(self: Segments, space: str, number: int, now_ms: int) -> None:
+        await self._move(space, number + 1)  # and here its writer dies
+
+    patch.setattr(Segments, "seal", interrupted)
+
+
+@mutant("look-ups trust the head they know", "a look-up over a seal")
+def _(patch: Patch) -> None:
+    whole = Segments.read
+
+    async def trusting(self: Segments, wanted: Any) -> Snapshot:
+        if any(key.startswith(b"b") for keys_ in wanted.values() for key in keys_):
+            await self._learn(wanted)
+            made = [
+                await self.read_at(Snapshot(dict(self._known)), space, list(wanted[space]))
+                for space in wanted
+            ]
+            return Snapshot(
+                {k: v for one in made for k, v in one.layers.items()},
+                {k: v for one in made for k, v in one.values.items()},
+            )
+        return await whole(self, wanted)
+
+    patch.setattr(Segments, "read", trusting)
+
+
+@mutant("what is removed above uncovers what lies below", "a frozen article is deleted")
+def _(patch: Patch) -> None:
+    patch.setattr(Segment, "_remove", lambda self, key: Delete(key))
+
+
+@mutant("frozen buckets are not read", "a seal between near-copies")
+def _(patch: Patch) -> None:
+    patch.setattr(
+        Snapshot, "everywhere", lambda self, space, wanted: [self.values[self.top(space, k)] for k in wanted]
+    )
+
+
+@mutant("the oldest segment is right", "a frozen article is updated")
+def _(patch: Patch) -> None:
+    def oldest(self: Snapshot, space: str, key: bytes) -> bytes | None:
+        return next((v for tag in self.layers[space].tags if (v := self.values.get(tag + key))), None)
+
+    patch.setattr(Snapshot, "newest", oldest)
+
+
+@mutant("a stream is left at its end, closed or not", "the stream over a seal")
+def _(patch: Patch) -> None:
+    async def hasty(self: Index, tags: Any, after: Any, count: int) -> Any:
+        read = await self.store.stream_read([keys.stream(tag) for tag in tags], after, count)
+        return await self.store.read([keys.closed(tag) for tag in tags]), read
+
+    patch.setattr(Index, "_ends", hasty)

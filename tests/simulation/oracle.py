@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from math import inf
 
@@ -30,48 +30,65 @@ PLAN = PLANS["4x16"]
 
 @dataclass
 class View:
-    """One space's keys, decoded."""
+    """One space, decoded: what its segments say together, the newest that says anything being right."""
 
-    tag: bytes
-    bindings: dict[bytes, Binding]
-    states: dict[int, bytes]
-    tombstones: set[int]
-    copies: dict[int, bytes]
-    entries: dict[bytes, set[int]]
-    rows: list[tuple[str, int, str]]
+    bindings: dict[bytes, Binding] = field(default_factory=dict)
+    states: dict[int, bytes] = field(default_factory=dict)
+    tombstones: set[int] = field(default_factory=set)
+    copies: dict[int, bytes] = field(default_factory=dict)
+    entries: dict[bytes, set[int]] = field(default_factory=dict)
+    rows: list[tuple[str, int, str]] = field(default_factory=list)
+    segments: int = 0
+    floor: int = 0
 
 
-def view(store: MemoryStore, tag: bytes) -> View:
-    """Read everything under ``tag``."""
-    seen = View(tag, {}, {}, set(), {}, {}, [])
-    for key, value in store._values.items():
-        if not key.startswith(tag):
+def view(store: MemoryStore, space: str, floor: int = 0) -> View:
+    """Read everything in a space; bindings below the floor have expired."""
+    seen = View(floor=floor)
+    prefix = keys.space_prefix(space)
+    numbers = {keys.segment_of(key) for key in (*store._values, *store._streams) if key.startswith(prefix)}
+    seen.segments = len(numbers)
+    layered: dict[bytes, bytes] = {}
+    for number in sorted(numbers):
+        tag = keys.tag(space, number)
+        for key, value in store._values.items():
+            if key.startswith(tag):
+                _add(seen, layered, key[len(tag) :], value)
+        for _, payload in store._streams.get(keys.stream(tag), ()):
+            item = decode_stream_row(payload, None)
+            seen.rows.append((item.kind, item.number, item.id))
+    for key, value in layered.items():
+        if value == keys.ABSENT:
             continue
-        kind, rest = key[len(tag) : len(tag) + 1], key[len(tag) + 1 :]
-        if kind == b"i":
-            seen.bindings[rest] = decode_binding(value)
-        elif kind == b"p":
-            seen.states[int.from_bytes(rest, "big")] = value
-        elif kind == b"g":
-            seen.tombstones.add(int.from_bytes(rest, "big"))
-        elif key in (keys.closed(tag), keys.marks(tag)):
-            continue
-        elif kind == b"c":
-            seen.copies[int.from_bytes(rest, "big")] = value
+        if key[:1] == b"i":
+            binding = decode_binding(value)
+            if binding.number >= floor:
+                seen.bindings[key[1:]] = binding
         else:
-            seen.entries[key] = {
-                int.from_bytes(value[i + 8 : i + ENTRY_BYTES], "little")
-                for i in range(0, len(value), ENTRY_BYTES)
-            }
-    for _, payload in store._streams.get(keys.stream(tag), ()):
-        item = decode_stream_row(payload, None)
-        seen.rows.append((item.kind, item.number, item.id))
+            seen.states[int.from_bytes(key[1:], "big")] = value
     return seen
 
 
-def sound(store: MemoryStore, tag: bytes) -> list[str]:
+def _add(seen: View, layered: dict[bytes, bytes], key: bytes, value: bytes) -> None:
+    kind, rest = key[:1], key[1:]
+    if kind in b"ip":
+        layered[key] = value
+    elif kind == b"g":
+        seen.tombstones.add(int.from_bytes(rest, "big"))
+    elif kind == b"c" and key != keys.closed(b""):
+        first = int.from_bytes(rest, "big")
+        seen.copies[first] = seen.copies.get(first, b"") + value
+    elif kind in b"bs":
+        numbers = (
+            int.from_bytes(value[i + 8 : i + ENTRY_BYTES], "little")
+            for i in range(0, len(value), ENTRY_BYTES)
+        )
+        seen.entries.setdefault(key, set()).update(numbers)
+
+
+def sound(store: MemoryStore, space: str, floor: int = 0) -> list[str]:
     """Everything that is wrong with one space, in words."""
-    seen = view(store, tag)
+    seen = view(store, space, floor)
     return [
         *_pointing(seen),
         *_records(store, seen),
@@ -96,11 +113,13 @@ def _pointing(seen: View) -> list[str]:
             continue
         groups.setdefault(match.canonical_first, []).append(hashed)
         canonical = by_id.get(match.canonical_id)
+        if match.canonical_first < seen.floor and canonical is None:
+            continue  # the original has expired; its name stays
         if canonical is None or canonical.first != match.canonical_first:
             wrong.append(f"{binding.id} points at {match.canonical_id}, which is gone")
         elif canonical.outcome.match is not None:
             wrong.append(f"{binding.id} points at {match.canonical_id}, which is itself a copy")
-        if match.id not in by_id:
+        if match.id not in by_id and match.number >= seen.floor:
             wrong.append(f"{binding.id} was matched to {match.id}, which is gone")
         if state is None or state == keys.DEAD:
             wrong.append(f"{binding.id} is a copy, its number's state says otherwise")
@@ -110,6 +129,8 @@ def _pointing(seen: View) -> list[str]:
                 wrong.append(f"the state of {binding.id} points at {pointer.id}, its binding elsewhere")
     for first, rows in seen.copies.items():
         listed = Counter(rows[i : i + 16] for i in range(0, len(rows), 16))
+        if seen.segments > 1 or seen.floor:  # rows of a frozen segment stay; who left is known by its binding
+            listed = Counter(set(listed) & set(groups.get(first, [])))
         if listed != Counter(groups.get(first, [])):
             wrong.append(f"copies of {first} list {len(listed)} of {len(groups.get(first, []))}")
     wrong += [f"copies of {first} are not listed" for first in groups if first not in seen.copies]
@@ -139,9 +160,7 @@ def _standing(store: MemoryStore, seen: View) -> list[str]:
         data = store._values.get(keys.record(binding.number))
         if data is None:
             continue
-        places = [
-            keys.bucket(seen.tag, b, v) for b, v in enumerate(PLAN.values(decode_record(data).fingerprint))
-        ]
+        places = [keys.bucket(b"", b, v) for b, v in enumerate(PLAN.values(decode_record(data).fingerprint))]
         if all(binding.number in seen.entries.get(p, ()) for p in places):
             carried.add((_group(binding), binding.text_hash))
     for binding in seen.bindings.values():
@@ -157,7 +176,7 @@ def _entries(seen: View) -> list[str]:
     return [
         f"number {n} is in a bucket, neither live nor dead"
         for n in numbers - live
-        if seen.states.get(n) != keys.DEAD
+        if seen.states.get(n) != keys.DEAD and n >= seen.floor
     ]
 
 
@@ -170,9 +189,10 @@ def _streamed(seen: View) -> list[str]:
     for kind, number, id_ in seen.rows:
         if kind == "article":
             live[id_] = number
-        elif live.pop(id_, None) != number:
+        elif live.pop(id_, None) != number and number >= seen.floor:
             wrong.append(f"the stream deletes a version of {id_} that was not live")
-    if live != {b.id: b.number for b in seen.bindings.values()}:
+    kept = {id_: number for id_, number in live.items() if number >= seen.floor}
+    if kept != {b.id: b.number for b in seen.bindings.values()}:
         wrong.append("the stream does not replay to what is bound")
     return wrong
 

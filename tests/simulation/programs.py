@@ -58,7 +58,25 @@ class Remove:
     id: str
 
 
-Request = Post | Batch | Remove
+@dataclass(frozen=True)
+class Check:
+    """Look a text up, and store nothing."""
+
+    text: str
+    lang: str = "en"
+
+
+@dataclass(frozen=True)
+class Seal:
+    """Close the writable segment of every space."""
+
+
+@dataclass(frozen=True)
+class Follow:
+    """Read the article stream on, to its present end."""
+
+
+Request = Post | Batch | Remove | Check | Seal | Follow
 Program = tuple[tuple[Request, ...], ...]
 """Per writer, its requests in order."""
 
@@ -90,12 +108,16 @@ def posts(*pairs: str) -> tuple[Post, ...]:
 
 
 def writer(*lines: str) -> tuple[Request, ...]:
-    """A writer's requests: "a=s0" posts, "a=s0 b=s1" posts a batch, "-a" deletes."""
+    """A writer's requests: "a=s0" posts, "a=s0 b=s1" posts a batch, "-a" deletes, "?s0" looks up, "|" seals, ">" follows."""
     requests: list[Request] = []
     for line in lines:
         parts = line.split()
         if line.startswith("-"):
             requests.append(Remove(line[1:]))
+        elif line.startswith("?"):
+            requests.append(Check(line[1:]))
+        elif line in "|>":
+            requests.append(Seal() if line == "|" else Follow())
         elif len(parts) == 1:
             requests += posts(line)
         else:
@@ -133,6 +155,19 @@ SMALL: dict[str, Program] = {
     "a deleted id comes back elsewhere": (writer("a=s0", "a=s1"), writer("-a", "b=s2")),
     "an id changes its language": (writer("a=s0", "b=s1", "b=t0@fr"), writer("-a")),
     "one id in two languages": (writer("a=s0", "-a"), writer("a=s0@fr")),
+    "a seal between near-copies": (writer("a=s0"), writer("|", "b=s1")),
+    "a seal between bands": (writer("a=s0"), writer("|", "b=scut")),
+    "two seals": (writer("|", "a=s0"), writer("|", "b=s1")),
+    "a batch over a seal": (writer("a=s0 b=s1"), writer("|"), writer("c=s0!")),
+    "a look-up over a seal": (writer("a=s0", "|", "b=t0"), writer("?s0", "?t0")),
+    "a frozen article is deleted": (writer("a=s0", "|", "-a"), writer("b=s1", "?s2")),
+    "a delete over a seal": (writer("a=s0", "-a"), writer("|", "b=s1")),
+    "a frozen copy is promoted": (writer("a=s0", "b=s1", "|", "-a", "-b"), writer("c=s2")),
+    "a frozen article is updated": (writer("a=s0", "b=s0!", "|", "a=t0"), writer("c=s0")),
+    "a frozen group grows and shrinks": (writer("a=s0", "b=s1", "|", "c=s2", "-a"), writer("-c", "d=scut")),
+    "a retry after a seal": (writer("a=s0", "|", "a=s0"), writer("b=s1", "a=s0")),
+    "the stream over a seal": (writer(">", ">"), writer("a=s0", "|", "b=t0")),
+    "deleted above, sealed again": (writer("a=s0", "|", "-a", "|", "b=s1"), writer("a=s1")),
 }
 
 
@@ -150,8 +185,14 @@ def random_program(rng: Random) -> Program:
         text = rng.choice(texts)
         return Post(id_, (home[id_] + text[1:]) if steady else text, rng.choice(languages))
 
+    sealed = rng.choice((0, 0, 0.1, 0.25))
+
     def request() -> Request:
+        if rng.random() < sealed:
+            return Seal() if rng.random() < 0.7 else Follow()
         kind = rng.random()
+        if kind > 0.9:
+            return Check(rng.choice(texts), rng.choice(languages))
         if kind < 0.22:
             return Remove(rng.choice(ids))
         if kind < 0.42:
@@ -171,6 +212,10 @@ def show(program: Program) -> str:
 def _shown(request: Request) -> str:
     if isinstance(request, Remove):
         return f"-{request.id}"
+    if isinstance(request, Check):
+        return f"?{request.text}@{request.lang}"
+    if isinstance(request, Seal | Follow):
+        return "|" if isinstance(request, Seal) else ">"
     if isinstance(request, Batch):
         return "[" + " ".join(map(_shown, request.posts)) + "]"
     return f"{request.id}={request.text}" + ("" if request.lang == "en" else f"@{request.lang}")

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import oracle
 from newsroom import Clock
 from oracle import Call
-from programs import ANALYSER, Batch, Post, Program, Remove, Request, analyse_many, analysis
+from programs import (
+    ANALYSER,
+    TEXTS,
+    Batch,
+    Check,
+    Follow,
+    Post,
+    Program,
+    Remove,
+    Request,
+    Seal,
+    analyse_many,
+    analysis,
+)
 from scheduler import Choices, Scheduler, Tally, Task
 from transport import Transport, finish
 
@@ -45,14 +59,16 @@ class World:
     store: MemoryStore = field(init=False)
     clock: Clock = field(default_factory=Clock)
     calls: list[Call] = field(default_factory=list)
-    history: dict[bytes, list[tuple[int, Outcome]]] = field(default_factory=dict)
+    history: dict[tuple[str, bytes], list[tuple[int, Outcome]]] = field(default_factory=dict)
     unanswered: list[Request] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.store = MemoryStore(self.clock)
+        self.positions: dict[bytes, bytes] = {}
+        self.followed: list[tuple[str, int, str]] = []
         self.late: list[Callable[[], object]] = []
-        self.tags = [keys.tag(space, 0) for space in ANALYSER.spaces]
+        self.alive: list[tuple[int, dict[tuple[str, str], set[tuple[int, bool]]]]] = [(0, {})]
         self.spaces = {lang: analysis("s0", lang).space for lang in ("en", "fr")}
         self.judged = _steady(self.program)
         tasks = [Task(f"writer {i}", self._writer(requests)) for i, requests in enumerate(self.program)]
@@ -89,6 +105,15 @@ class World:
         begun = len(self.calls)
         self.calls += [Call(id_, text, self.scheduler.now) for id_, text in _contents(request)]
         try:
+            if isinstance(request, Seal):
+                await self._seal(ingest)
+                return True
+            if isinstance(request, Follow):
+                await self._follow(ingest)
+                return True
+            if isinstance(request, Check):
+                await self._look(ingest, request, self.scheduler.now)
+                return True
             if isinstance(request, Remove):
                 effects: list[tuple[bool, Outcome | None]] = [(await _removed(ingest, request.id), None)]
             else:
@@ -107,6 +132,35 @@ class World:
                 self._check_answer(call, answers[i - begun].space)
         return True
 
+    async def _seal(self, ingest: Ingest) -> None:
+        segments = ingest._index.segments
+        for space in ANALYSER.spaces:
+            await segments.seal(space, (await segments.layers(space)).last, self.clock.now_ms)
+
+    async def _follow(self, ingest: Ingest) -> None:
+        """As the detector does: the place is remembered with what was read."""
+        while True:
+            before = self.positions
+            items, positions = await ingest._index.stream(before, 2)
+            if not items:
+                return
+            if self.positions is not before:  # another one was faster
+                continue
+            self.followed += [(item.kind, item.number, item.id) for item in items]
+            self.positions = positions
+
+    async def _look(self, ingest: Ingest, request: Check, start: int) -> None:
+        """What was there all the time is found; what is found was there at some time."""
+        article = Article(id="probe", text=TEXTS[request.text], lang=request.lang)
+        match = (await ingest.submit(article, dry_run=True)).outcome.match
+        place = request.lang, request.text[0]
+        during = [stories.get(place, set()) for at, stories in self.alive if at >= start]
+        during += [stories.get(place, set()) for at, stories in self.alive if at < start][-1:]
+        if match is None and any(stands for _, stands in set.intersection(*during)):
+            self._wrong(f"a look-up of {request.text} did not find what was there")
+        if match is not None and match.number not in {number for stories in during for number, _ in stories}:
+            self._wrong(f"a look-up of {request.text} found {match.id}, which was gone")
+
     def _effect(self, answer: Answer | AggregatorError) -> tuple[bool, Outcome | None]:
         if isinstance(answer, AggregatorError):
             raise AssertionError(f"answered with {answer}")
@@ -122,18 +176,32 @@ class World:
         said = []
         for write in transaction.writes:
             if isinstance(write, Put | Delete) and write.key[write.key.index(b"}") + 1 :][:1] == b"i":
-                if isinstance(write, Delete):
+                if isinstance(write, Delete) or write.value == keys.ABSENT:
                     said.append("an article leaves")
                     continue
                 binding = decode_binding(write.value)
                 said.append(f"{binding.id} is {_shown(binding.outcome)}")
-                self.history.setdefault(write.key, []).append((self.scheduler.now, binding.outcome))
+                place = keys.space_of(write.key), keys.id_hash(binding.id)
+                self.history.setdefault(place, []).append((self.scheduler.now, binding.outcome))
+            elif isinstance(write, Put) and write.key == keys.closed(keys.tag_of(write.key)):
+                said.append("sealed")
         entries = sum(isinstance(write, Append) for write in transaction.writes)
         self.scheduler.story.append(f"    committed: {', '.join(said)}; {entries} appends")
-        for tag in self.tags:
-            for problem in oracle.sound(self.store, tag):
+        for space in ANALYSER.spaces:
+            for problem in oracle.sound(self.store, space):
                 self._wrong(problem)
         self._count_new()
+        self._remember()
+
+    def _remember(self) -> None:
+        """Which versions there are now, and whether they stand in the index themselves; for look-ups meanwhile."""
+        stories: dict[tuple[str, str], set[tuple[int, bool]]] = {}
+        names = {analysis(p.text, p.lang).text_hash: p.story for p in _posts(self.program)}
+        for lang, space in self.spaces.items():
+            for b in oracle.view(self.store, space).bindings.values():
+                stands = b.outcome.match is None or b.outcome.match.rule != "exact"
+                stories.setdefault((lang, names[b.text_hash][1]), set()).add((b.number, stands))
+        self.alive.append((self.scheduler.now, stories))
 
     def _count_new(self) -> None:
         """Of the live near-copies of one story exactly one is not a duplicate."""
@@ -141,15 +209,15 @@ class World:
             hashes = {
                 analysis(p.text, p.lang).text_hash: p.story for p in _posts(self.program) if p.story == place
             }
-            tag = keys.tag(self.spaces[place[0]], 0)
-            live = [b for b in oracle.view(self.store, tag).bindings.values() if b.text_hash in hashes]
+            seen = oracle.view(self.store, self.spaces[place[0]])
+            live = [b for b in seen.bindings.values() if b.text_hash in hashes]
             new = [b.id for b in live if b.outcome.match is None]
             if live and len(new) != 1:
                 self._wrong(f"story {place}: {len(new)} of {len(live)} near-copies are new")
 
     def _check_answer(self, call: Call, space: str) -> None:
         """An answer is the decision that was stored at some time while the request was under way."""
-        told = self.history.get(keys.binding(keys.tag(space, 0), keys.id_hash(call.id)), [])
+        told = self.history.get((space, keys.id_hash(call.id)), [])
         before = [outcome for at, outcome in told if at < call.start][-1:]
         during = [outcome for at, outcome in told if call.start <= at <= call.end]
         if call.outcome not in before + during:
@@ -177,6 +245,10 @@ class World:
             if stored is not None:
                 self._find(index, ingest, id_, final, stored.outcome)
         self._count_what_stays()
+        finish(self._follow(ingest))
+        rows = [row for space in ANALYSER.spaces for row in oracle.view(self.store, space).rows]
+        if Counter(self.followed) != Counter(rows):
+            self._wrong(f"of {len(rows)} entries of the stream, {len(self.followed)} were followed")
 
     def _calls_of(self, id_: str) -> list[Call]:
         """What was asked of one id.
@@ -191,7 +263,7 @@ class World:
 
     def _count_what_stays(self) -> None:
         """One binding per id; and where nothing failed, a record for each of them and no others."""
-        bound = [b for tag in self.tags for b in oracle.view(self.store, tag).bindings.values()]
+        bound = [b for space in ANALYSER.spaces for b in oracle.view(self.store, space).bindings.values()]
         for id_ in {b.id for b in bound if sum(b.id == other.id for other in bound) > 1}:
             self._wrong(f"{id_} is bound in two spaces, although it was posted again")
         records = {int(key[2:], 16) for key in finish(self.store.scan(b"r:"))}
@@ -252,6 +324,8 @@ async def _removed(ingest: Ingest, id_: str) -> bool:
 def _contents(request: Request) -> list[tuple[str, bytes | None]]:
     if isinstance(request, Remove):
         return [(request.id, None)]
+    if isinstance(request, Check | Seal | Follow):
+        return []
     wanted = request.posts if isinstance(request, Batch) else (request,)
     return [(p.id, _content(p)) for p in wanted]
 

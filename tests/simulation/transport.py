@@ -101,6 +101,17 @@ class Transport:
             )
         return done
 
+    async def stream_read(
+        self, keys: Sequence[bytes], after: Sequence[bytes], count: int
+    ) -> list[list[tuple[bytes, bytes]]]:
+        found = []
+        for key, position in zip(keys, after, strict=True):
+            found += await self._call(
+                "read a stream",
+                lambda key=key, position=position: finish(self._store.stream_read([key], [position], count)),
+            )
+        return found
+
     async def delete(self, keys: Sequence[bytes]) -> None:
         await self._call("delete", lambda: finish(self._store.delete(keys)))
 

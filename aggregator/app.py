@@ -114,7 +114,9 @@ def _wire(
 ) -> Service:
     retention_ms = int(settings.retention_days * DAY_MS) or None
     policy = policy_of(settings)
-    index = Index(store, analyser.spaces, retention_ms=retention_ms)
+    index = Index(
+        store, analyser.spaces, retention_ms=retention_ms, segment_articles=settings.segment_articles
+    )
     events = Events(store, burst_rule_of(settings))
     ingest = Ingest(
         index,

@@ -100,6 +100,11 @@ class Settings:
     retention_days: float = _option(
         90.0, "Forget articles after this many days (0: never).", **_between(0, 36500)
     )
+    segment_articles: int = _option(
+        10_000_000,
+        "Articles after which the writable part of an index is sealed and the next one begun.",
+        **_between(1, 10**9),
+    )
     max_body_bytes: int = _option(
         2 * 1024 * 1024, "Largest request body or input line, decompressed.", **_between(1024, 2**30)
     )

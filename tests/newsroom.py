@@ -16,6 +16,7 @@ from aggregator.eventdraft import Draft
 from aggregator.eventlog import EventLog
 from aggregator.features import HashedModel
 from aggregator.index import Index
+from aggregator.index.segments import SEGMENT_ARTICLES
 from aggregator.ingest import Ingest
 from aggregator.store.base import Store, Transaction
 from aggregator.verdict import Policy
@@ -111,11 +112,12 @@ def core(
     retention_ms: int | None = None,
     clock: Clock | None = None,
     keep_texts: bool = True,
+    segment_articles: int = SEGMENT_ARTICLES,
 ) -> Core:
     """A service core; several over one store behave like several processes."""
     analyser = Analyser({"xx": HashedModel()})
     clock = clock or Clock()
-    index = Index(store, analyser.spaces, retention_ms=retention_ms)
+    index = Index(store, analyser.spaces, retention_ms=retention_ms, segment_articles=segment_articles)
 
     async def analyse_many(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
         return analyser.analyse_many(articles)

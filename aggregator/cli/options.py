@@ -23,7 +23,7 @@ RULES = (
     "keep_updates",
     "models_dir",
 )
-STORE = ("data_dir", "appendfsync", "retention_days", "keep_texts")
+STORE = ("data_dir", "appendfsync", "retention_days", "segment_articles", "keep_texts")
 BURSTS = ("burst_items", "burst_window_hours", "min_sources", "sensitivity")
 STORE_META = "URL"
 SPANS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}

@@ -1,0 +1,163 @@
+"""Sealing, and what holds over several segments: on every store, and with eight writers on a real one."""
+
+import asyncio
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from newsroom import Clock, Core, core, edited, story
+
+from aggregator.domain import Article
+from aggregator.errors import NotFound, StoreUnavailable
+from aggregator.index.snapshot import Layers
+from aggregator.store import keys
+from aggregator.store.base import Put, Store
+from aggregator.store.memory import MemoryStore
+from aggregator.store.redis import open_store
+
+
+async def seal(newsroom: Core) -> Layers:
+    """Close the writable segment; gives the layers afterwards."""
+    (space,) = newsroom.index.spaces
+    segments = newsroom.index.segments
+    await segments.seal(space, (await segments.layers(space)).last, newsroom.clock())
+    return await segments.layers(space)
+
+
+async def test_a_full_segment_is_sealed_and_the_next_one_begun(store: Store) -> None:
+    """Every article counts, exact copies and updates too."""
+    newsroom = core(store, segment_articles=3)
+    for i in range(7):
+        await newsroom.post(f"a{i}", story(i))
+
+    (space,) = newsroom.index.spaces
+    assert await newsroom.index.segments.refresh(space) == Layers(space, 0, 2)
+    assert [await _held(store, keys.tag(space, n)) for n in range(3)] == [3, 3, 1]
+
+
+async def _held(store: Store, tag: bytes) -> int:
+    return len([key for key in await store.scan(tag + b"i") if key])
+
+
+async def test_sealing_twice_is_sealing_once(store: Store) -> None:
+    """Two that find a segment full at the same moment begin one new segment."""
+    newsroom, other = core(store), core(store)
+    (space,) = newsroom.index.spaces
+    await asyncio.gather(*(each.index.segments.seal(space, 0, 1) for each in (newsroom, other)))
+
+    assert await newsroom.index.segments.refresh(space) == Layers(space, 0, 1)
+
+
+async def test_who_dies_between_closing_and_moving_the_head_leaves_no_harm(store: Store) -> None:
+    """The next one who reads the segment finds it closed, goes on in the next and moves the head."""
+    newsroom = core(store)
+    (space,) = newsroom.index.spaces
+    await newsroom.post("a", story(1))
+    await store.put([Put(keys.closed(keys.tag(space, 0)), b"1")])
+
+    assert (await newsroom.post("b", edited(story(1), 2))).outcome.verdict == "duplicate"
+    assert (await newsroom.index.segments.head(space)).last == 1
+
+
+async def test_a_frozen_article_is_matched_updated_and_deleted_like_any_other(store: Store) -> None:
+    """Two processes, one of which has not heard of the seal; every kind of change to what lies below."""
+    clock = Clock()
+    newsroom, other = core(store, clock=clock), core(store, clock=clock)
+    await newsroom.post("a", story(1))
+    await newsroom.post("copy", story(1).upper())
+    await other.post("b", edited(story(1), 2))
+    await seal(newsroom)
+
+    assert (await other.post("a", story(1))).stored is False
+    again = (await other.post("c", edited(story(1), 3))).outcome.match
+    assert again is not None
+    assert again.canonical_id == "a"
+    assert [r.id for r in await newsroom.index.copies("c")] == ["a", "copy", "b", "c"]
+
+    await other.ingest.delete("a")
+    with pytest.raises(NotFound):
+        await newsroom.index.get("a")
+    assert (await newsroom.index.get("copy")).outcome.match is None
+    assert [r.id for r in await newsroom.index.copies("b")] == ["copy", "b", "c"]
+
+    await newsroom.post("copy", story(9))
+    assert (await other.post("d", story(9).upper())).outcome.match is not None
+    await seal(other)
+    assert [r.id for r in await newsroom.index.copies("c")] == ["copy", "b", "c", "d"]
+    assert (await newsroom.post("a", story(1))).outcome.verdict == "duplicate"
+
+
+async def test_the_stream_goes_on_over_seals(store: Store) -> None:
+    """Every article once and in order, with any size of step; a reader that was away longer too."""
+    newsroom = core(store, segment_articles=2)
+    for i in range(7):
+        await newsroom.post(f"a{i}", story(i))
+    assert [item.id for item in await newsroom.index.recent(3)] == ["a6", "a5", "a4"]
+    await newsroom.ingest.delete("a0")
+
+    for step in (1, 2, 3, 100):
+        followed: list[tuple[str, str]] = []
+        positions: dict[bytes, bytes] = {}
+        while True:
+            items, positions = await newsroom.index.stream(positions, step)
+            if not items:
+                break
+            followed += [(item.id, item.kind) for item in items]
+        assert sorted(followed) == sorted([*((f"a{i}", "article") for i in range(7)), ("a0", "deleted")])
+        assert step > 1 or followed[-1] == ("a0", "deleted")
+
+
+WRITERS, STORIES, COPIES = 8, 80, 4
+
+
+async def test_eight_writers_over_many_seals_lose_and_double_nothing(valkey_url: str) -> None:
+    """Near-copies of each story come in through different writers at once, while segments of 40 fill up.
+
+    Each writer has its own connection and its own idea of which segment is the writable one.
+    """
+    stores = [open_store(valkey_url) for _ in range(WRITERS)]
+    clock = Clock()
+    rooms = [core(each, segment_articles=40, clock=clock, keep_texts=False) for each in stores]
+    texts = [story(i, sentences=12) for i in range(STORIES)]
+    articles = [
+        Article(id=f"{i}-{c}", text=edited(text, c), lang="en")
+        for i, text in enumerate(texts)
+        for c in range(COPIES)
+    ]
+    try:
+        await asyncio.gather(*(_write(rooms[w], w, articles) for w in range(WRITERS)))
+        index = rooms[0].index
+        (space,) = index.spaces
+        layers = await index.segments.refresh(space)
+        stored = {article.id: await index.get(article.id) for article in articles}
+        new = Counter(id_.split("-")[0] for id_, one in stored.items() if one.outcome.match is None)
+        items, _ = await index.stream({}, len(articles) * 2)
+        held = [await _held(stores[0], tag) for tag in layers.tags]
+    finally:
+        for each in stores:
+            await each.close()
+
+    assert new == {str(i): 1 for i in range(STORIES)}
+    assert Counter(item.id for item in items) == {article.id: 1 for article in articles}
+    assert sum(held) == len(articles)
+    assert layers.last >= len(articles) // 40 - 4
+    assert all(before <= 40 + WRITERS * 64 for before, _ in pairwise(held))
+
+
+async def _write(room: Core, writer: int, articles: list[Article]) -> None:
+    """Every article is sent by two writers, in batches of sizes that differ between writers."""
+    mine = [a for i, a in enumerate(articles) if i % WRITERS in (writer, (writer + 3) % WRITERS)]
+    step = 1 + writer * 3
+    for i in range(0, len(mine), step):
+        for answer in await room.ingest.submit_many(mine[i : i + step]):
+            assert not isinstance(answer, Exception), answer
+
+
+async def test_a_head_of_another_format_is_refused() -> None:
+    """Rather than guessing which segments there are."""
+    newsroom = core(MemoryStore())
+    (space,) = newsroom.index.spaces
+    await newsroom.index.store.put([Put(keys.head(space), b"\x63")])
+
+    with pytest.raises(StoreUnavailable, match="format 63"):
+        await newsroom.post("a", story(1))

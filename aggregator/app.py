@@ -138,6 +138,7 @@ def _wire(
             pool.analyse_many,
             clock=clock,
             related_bits=policy.related_bits,
+            min_similarity=settings.min_related,
             story_of=events.story_of,
         ),
         explain=Explain(index, pool.analyse_many, policy),

@@ -15,12 +15,13 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from aggregator import topics
 from aggregator.blocks import BlockPlan
 from aggregator.domain import Match, Outcome, Record, arrival_ms_of
 from aggregator.overlap import bands
 from aggregator.store import keys
-from aggregator.store.base import Append, Check, Delete, Equals, Put, StreamAdd, Transaction, Write
-from aggregator.store.entries import pack
+from aggregator.store.base import Append, Check, Delete, Equals, Push, Put, StreamAdd, Transaction, Write
+from aggregator.store.entries import ENTRY_BYTES, pack
 from aggregator.store.marks import NEVER, mark_of
 from aggregator.store.records import Binding, encode_binding, encode_pointer, encode_stream_row
 
@@ -95,7 +96,9 @@ class Segment:
         writes: list[Write] = [self._bind(binding), self._announce("article", binding), *self._mark(record)]
         if not self._may_lean(record, outcome.match):
             writes += self._entries(record)
-        if outcome.match is not None:
+        if outcome.match is None:
+            writes += self._topics(record)
+        else:
             row = keys.id_hash(record.id)
             writes += [
                 self._point(binding),
@@ -118,18 +121,23 @@ class Segment:
             self._announce("article", binding),
             *self._mark(record),
         ]
-        if binding.outcome.match is not None:
-            writes.append(self._point(binding))
+        writes += self._topics(record) if binding.outcome.match is None else [self._point(binding)]
         checks = (self._open(), Equals(known.key, known.raw), *group.unchanged)
         return Transaction(checks, tuple(writes))
 
     def delete(
-        self, known: Known, group: Group, heir: Known | None, carriers: Sequence[Record]
+        self,
+        known: Known,
+        group: Group,
+        heir: Known | None,
+        carriers: Sequence[Record],
+        promoted: Record | None = None,
     ) -> Transaction:
         """Take an article down; its copies are re-pointed to ``heir``, the earliest one left.
 
         ``group`` is the group the article belongs to; ``heir`` is the canonical article afterwards: the earliest copy when the canonical one goes, else the
-        canonical one itself. ``carriers``: see ``update``.
+        canonical one itself. ``carriers``: see ``update``. ``promoted``: the record of a copy that becomes
+        canonical.
         """
         gone = known.binding
         writes: list[Write] = [
@@ -139,6 +147,7 @@ class Segment:
             self._announce("deleted", gone),
         ]
         writes += self._regroup(gone, group, heir)
+        writes += self._topics(promoted) if promoted is not None else []
         if gone.outcome.match is None:
             writes.append(self._put(keys.tombstone(self._tag, gone.first), keys.DEAD))
         checks = (self._open(), Equals(known.key, known.raw), *group.unchanged)
@@ -197,6 +206,13 @@ class Segment:
         return blocks + [
             Append(keys.band(self._tag, band), pack(band, record.number), BAND_BUCKET_BYTES)
             for band in bands(record.sketch)
+        ]
+
+    def _topics(self, record: Record) -> list[Write]:
+        """Only canonical articles: the copies of one wire story would push out all else under its terms."""
+        return [
+            Push(keys.topic(self._tag, value), pack(value, record.number), topics.KEPT * ENTRY_BYTES)
+            for value in topics.indexed(record.terms)
         ]
 
     def _bind(self, binding: Binding) -> Write:

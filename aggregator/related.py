@@ -1,11 +1,12 @@
 """What else is about this? The recommendation team's question, for stored ids and for any text.
 
-Neighbours are what stands within ``related_bits`` of the fingerprint, and what belongs to the same
-breaking event: reports in quite other words.
+Neighbours are what stands within ``related_bits`` of the fingerprint, what shares distinctive terms, and
+what belongs to the same breaking event: reports in quite other words.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,9 @@ from aggregator.verdict import Candidate
 
 MAX_IDS = 20
 MAX_STORY = 64
+# Terms in common make a neighbour from this cosine on: there people's judgement of pairs and ours agree
+# best (``aggregator evaluate pairs``).
+MIN_SIMILARITY = 0.15
 
 # First number of an article's group -> ids of the articles of its event, oldest first; () without one.
 StoryOf = Callable[[int], Awaitable[Sequence[str]]]
@@ -29,6 +33,7 @@ class Filter:
     since_ms: int | None = None
     source: str | None = None
     exclude_source: str | None = None
+    lang: str | None = None
 
     def admits(self, record: Record) -> bool:
         when = record.published_at_ms if record.published_at_ms is not None else record.arrived_ms
@@ -36,7 +41,12 @@ class Filter:
             return False
         if self.source is not None and record.source != self.source:
             return False
+        if self.lang is not None and record.lang != self.lang:
+            return False
         return self.exclude_source is None or record.source != self.exclude_source
+
+
+ANY = Filter()
 
 
 class Related:
@@ -49,12 +59,14 @@ class Related:
         *,
         clock: Callable[[], int],
         related_bits: int = 7,
+        min_similarity: float = MIN_SIMILARITY,
         story_of: StoryOf | None = None,
     ) -> None:
         self._index = index
         self._analyse_many = analyse_many
         self._clock = clock
         self._related_bits = related_bits
+        self._min_similarity = min_similarity
         self._story_of = story_of
 
     async def of_id(
@@ -62,24 +74,18 @@ class Related:
         id_: str,
         *,
         limit: int = 10,
-        since_ms: int | None = None,
-        source: str | None = None,
-        exclude_source: str | None = None,
+        wanted: Filter = ANY,
     ) -> list[RelatedItem]:
         """Neighbours of a stored article, its own copies left out. Raises NotFound."""
         stored = await self._index.get(id_)
-        return await self._of(
-            _as_analysis(stored), id_, _group_of(stored), limit, Filter(since_ms, source, exclude_source)
-        )
+        return await self._of(_as_analysis(stored), id_, _group_of(stored), limit, wanted)
 
     async def of_ids(
         self,
         ids: Sequence[str],
         *,
         limit: int = 10,
-        since_ms: int | None = None,
-        source: str | None = None,
-        exclude_source: str | None = None,
+        wanted: Filter = ANY,
     ) -> list[RelatedItem]:
         """Neighbours of several articles just read, none of them among the answers; best similarity first.
 
@@ -87,10 +93,8 @@ class Related:
         """
         read = set(ids)
         best: dict[str, RelatedItem] = {}
-        for id_ in dict.fromkeys(ids):
-            found = await self.of_id(
-                id_, limit=limit + len(read), since_ms=since_ms, source=source, exclude_source=exclude_source
-            )
+        answers = (self.of_id(id_, limit=limit + len(read), wanted=wanted) for id_ in dict.fromkeys(ids))
+        for found in await asyncio.gather(*answers):
             for item in found:
                 if item.id not in read and item.similarity > getattr(best.get(item.id), "similarity", -1.0):
                     best[item.id] = item
@@ -101,23 +105,22 @@ class Related:
         article: Article,
         *,
         limit: int = 10,
-        since_ms: int | None = None,
-        source: str | None = None,
-        exclude_source: str | None = None,
+        wanted: Filter = ANY,
     ) -> list[RelatedItem]:
         """Neighbours of a text that is not stored. Raises NoText."""
         analysis = (await self._analyse_many([article]))[0]
         if isinstance(analysis, AggregatorError):
             raise analysis
-        return await self._of(analysis, "", None, limit, Filter(since_ms, source, exclude_source))
+        return await self._of(analysis, "", None, limit, wanted)
 
     async def _of(
         self, analysis: Analysis, id_: str, group: int | None, limit: int, wanted: Filter
     ) -> list[RelatedItem]:
-        found = await self._index.neighbours(analysis, id_, self._clock())
-        near = [c for c in found if c.distance <= self._related_bits]
-        near += await self._of_its_story(analysis, id_, group)
-        shown = [c for c in near if wanted.admits(c.record)]
+        found, story = await asyncio.gather(
+            self._index.neighbours(analysis, id_, self._clock()), self._of_its_story(analysis, id_, group)
+        )
+        near = [c for c in found if c.distance <= self._related_bits or c.similarity >= self._min_similarity]
+        shown = [c for c in (*near, *story) if wanted.admits(c.record)]
         return list(rank(shown, without_group=group, limit=limit))
 
     async def _of_its_story(self, analysis: Analysis, id_: str, group: int | None) -> list[Candidate]:

@@ -80,6 +80,9 @@ class Settings:
     )
     duplicate_bits: int = _option(3, "Largest Hamming distance of a duplicate.", **_between(0, 7))
     related_bits: int = _option(7, "Largest Hamming distance of a related article.", **_between(0, 7))
+    min_related: float = _option(
+        0.15, "Least cosine of their terms at which /related shows an article further away.", **_between(0, 1)
+    )
     min_containment: float = _option(
         0.2, "Smallest share of the shorter text's wording that can make a copy ...", **_between(0.01, 1)
     )

@@ -50,6 +50,7 @@ LAYERS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
             "aggregator.ranking",
             "aggregator.similarity",
             "aggregator.titled",
+            "aggregator.topics",
             "aggregator.verdict",
         ),
     ),

@@ -5,7 +5,7 @@ from newsroom import Core, core, edited, story
 
 from aggregator.domain import Article
 from aggregator.errors import NoText, NotFound
-from aggregator.related import Related
+from aggregator.related import Filter, Related
 from aggregator.store.memory import MemoryStore
 
 
@@ -33,12 +33,14 @@ async def test_of_id_leaves_out_copies(desk: tuple[Core, Related]) -> None:
 
 
 async def test_filters(desk: tuple[Core, Related]) -> None:
-    """By source, without a source, and since a time."""
+    """By source, without a source, in a language, and since a time."""
     everything = await desk[1].of_id("a")
 
-    assert {i.source for i in await desk[1].of_id("a", source="two")} <= {"two"}
-    assert {i.source for i in await desk[1].of_id("a", exclude_source="two")} <= {"one"}
-    assert await desk[1].of_id("a", since_ms=desk[0].clock.now_ms + 10**9) == []
+    assert {i.source for i in await desk[1].of_id("a", wanted=Filter(source="two"))} <= {"two"}
+    assert {i.source for i in await desk[1].of_id("a", wanted=Filter(exclude_source="two"))} <= {"one"}
+    assert await desk[1].of_id("a", wanted=Filter(since_ms=desk[0].clock.now_ms + 10**9)) == []
+    assert await desk[1].of_id("a", wanted=Filter(lang="zh")) == []
+    assert len(await desk[1].of_id("a", wanted=Filter(lang="en"))) == len(everything)
     assert len(await desk[1].of_id("a", limit=1)) == min(1, len(everything))
 
 
@@ -60,7 +62,9 @@ async def test_members_of_the_same_event() -> None:
     async def story_of(number: int) -> list[str]:
         return ["a0", "a1", "taken down"] if number == (await newsroom.index.get("a0")).record.first else []
 
-    related = Related(newsroom.index, newsroom.analyse_many, clock=newsroom.clock, story_of=story_of)
+    related = Related(
+        newsroom.index, newsroom.analyse_many, clock=newsroom.clock, min_similarity=1, story_of=story_of
+    )
 
     assert [i.id for i in await related.of_id("a0")] == ["a1"]
     assert await related.of_id("a2") == []
@@ -72,3 +76,37 @@ async def test_unknown_id_and_empty_text(desk: tuple[Core, Related]) -> None:
         await desk[1].of_id("nobody")
     with pytest.raises(NoText):
         await desk[1].of_article(Article(id=""))
+
+
+FLOOD = (
+    "Floods close the Brackwater tunnel; Estmark opens its shelters tonight.",
+    "Estmark shelters fill while the tunnel under Brackwater stays shut. Floods rise.",
+)
+
+
+async def test_the_same_matter_in_other_words() -> None:
+    """Far apart by bits and without a phrase in common, but with the same rare terms; copies never show."""
+    newsroom = core(MemoryStore())
+    related = Related(newsroom.index, newsroom.analyse_many, clock=newsroom.clock)
+    await newsroom.post("a", FLOOD[0])
+    await newsroom.post("b", FLOOD[1])
+    await newsroom.post("a again", FLOOD[0])
+    await newsroom.post("other", "An orchard festival sells cider on Sunday.")
+
+    found = await related.of_id("a")
+    assert [item.id for item in found] == ["b"]
+    assert found[0].distance > 7 and found[0].similarity >= 0.15
+    assert [item.id for item in await related.of_id("b")] == ["a"]
+    assert await related.of_id("other") == []
+
+
+async def test_who_inherits_a_group_is_found_by_its_terms() -> None:
+    """Copies stand under no terms of their own; the one that becomes canonical does."""
+    newsroom = core(MemoryStore())
+    related = Related(newsroom.index, newsroom.analyse_many, clock=newsroom.clock)
+    await newsroom.post("a", FLOOD[0])
+    await newsroom.post("copy", FLOOD[0])
+    await newsroom.post("b", FLOOD[1])
+    await newsroom.ingest.delete("a")
+
+    assert [item.id for item in await related.of_id("b")] == ["copy"]

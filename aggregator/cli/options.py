@@ -15,6 +15,7 @@ RULES = (
     "policy",
     "duplicate_bits",
     "related_bits",
+    "min_related",
     "preset",
     "min_containment",
     "min_shared",

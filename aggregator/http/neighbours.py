@@ -13,6 +13,7 @@ from aggregator.http import answers, bodies, views
 from aggregator.http.decoding import checked_ids, decode, path_id, to_article, to_ms
 from aggregator.http.keys import SERVICE
 from aggregator.http.schemas import ArticleIn, ExplainIn, NoQuery, RelatedIn, RelatedListOut, RelatedQuery
+from aggregator.related import Filter
 from aggregator.urls import checked_id
 
 _related_in = msgspec.json.Decoder(RelatedIn).decode
@@ -50,9 +51,12 @@ async def explain(request: web.Request, query: NoQuery) -> web.StreamResponse:
 def _wanted(query: RelatedQuery) -> dict[str, Any]:
     return {
         "limit": query.limit,
-        "since_ms": to_ms(query.since, "since"),
-        "source": query.source,
-        "exclude_source": query.exclude_source,
+        "wanted": Filter(
+            since_ms=to_ms(query.since, "since"),
+            source=query.source,
+            exclude_source=query.exclude_source,
+            lang=query.lang,
+        ),
     }
 
 

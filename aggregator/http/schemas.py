@@ -108,6 +108,10 @@ class RelatedQuery(Struct, forbid_unknown_fields=True):
     ) = None
     source: Annotated[Source, Meta(description="Only articles from this outlet.")] | None = None
     exclude_source: Annotated[Source, Meta(description="No articles from this outlet.")] | None = None
+    lang: (
+        Annotated[str, Meta(pattern="^[a-z]{2,3}$", description="Only articles in this language, e.g. de.")]
+        | None
+    ) = None
 
 
 class EventFilter(Struct, forbid_unknown_fields=True):

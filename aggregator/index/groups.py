@@ -124,7 +124,7 @@ class Groups(IndexBase):
         group, canonical = await self._group(snapshot, known)
         carriers = carriers_of(known.binding, _left(known, group, canonical))
         segment = self.segment(snapshot, record.space)
-        return segment.update(known, record, group, await self._carriers(carriers))
+        return segment.update(known, record, group, list((await self._carriers(carriers)).values()))
 
     async def delete(self, id_: str) -> None:
         """Take an article down; its copies are re-pointed to the earliest one left. Raises NotFound."""
@@ -166,8 +166,15 @@ class Groups(IndexBase):
         heir = heir_of(known.binding, group) if is_canonical else canonical
         promoted = heir.binding if is_canonical and heir else None
         carriers = carriers_of(known.binding, _left(known, group, canonical), promoted)
+        records = await self._carriers([*carriers, promoted] if promoted else carriers)
         segment = self.segment(snapshot, known.space)
-        transaction = segment.delete(known, group, heir, await self._carriers(carriers))
+        transaction = segment.delete(
+            known,
+            group,
+            heir,
+            [records[b.number] for b in carriers if b.number in records],
+            records.get(promoted.number) if promoted else None,
+        )
         if await self.store.commit(transaction):
             return False
         await self.forget_records([known.binding.number])
@@ -192,8 +199,8 @@ class Groups(IndexBase):
         unchanged += [rest.unchanged(space, key) for key in wanted]
         return Group(first, tuple(members), tuple(unchanged)), canonical
 
-    async def _carriers(self, bindings: Sequence[Binding]) -> list[Record]:
-        return list((await self.records([b.number for b in bindings])).values()) if bindings else []
+    async def _carriers(self, bindings: Sequence[Binding]) -> dict[int, Record]:
+        return await self.records([b.number for b in bindings]) if bindings else {}
 
 
 def _bound(snapshot: Snapshot, space: str, hashed_id: bytes) -> Known | None:

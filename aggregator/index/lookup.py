@@ -12,6 +12,7 @@ from itertools import zip_longest
 
 import numpy as np
 
+from aggregator import topics
 from aggregator.domain import Analysis, Match, Record
 from aggregator.fingerprint import hamming_distance
 from aggregator.index.base import IndexBase
@@ -20,7 +21,7 @@ from aggregator.overlap import compare_many, probed_bands
 from aggregator.similarity import cosines
 from aggregator.store import keys
 from aggregator.store.base import Check, Equals, Length
-from aggregator.store.entries import ArticleNumbers, Distances, sharing, within
+from aggregator.store.entries import ArticleNumbers, Distances, sharing, weighed, within
 from aggregator.store.records import decode_binding, decode_pointer, decode_record
 from aggregator.verdict import Candidate
 
@@ -134,11 +135,22 @@ class Lookup(IndexBase):
         return within(snapshot.everywhere(space, wanted), fingerprint, radius, floor)
 
     async def neighbours(self, analysis: Analysis, id_: str, now_ms: int) -> list[Candidate]:
-        """Look-up alone, for reading: candidates of one article, its own id left out."""
+        """For reading: what is near by bits or has distinctive terms in common, its own id left out.
+
+        Two round trips, whatever the size of the index: 68 buckets and the newest under a dozen terms.
+        """
         probe = self.probe(analysis, id_)
-        snapshot = await self.segments.read({probe.space: probe.keys})
-        numbers = self.candidate_numbers(snapshot, probe, now_ms)
-        await self.fetch(snapshot, dict.fromkeys(numbers, analysis.space))
+        space, weights = probe.space, topics.probed(analysis.terms)
+        under = [keys.topic(b"", hashed) for hashed in weights]
+        snapshot = await self.segments.read({space: [*probe.buckets, *under]})
+        floor = self.floor(snapshot.layers[space], now_ms)
+        near, distances = within(
+            snapshot.everywhere(space, probe.buckets), analysis.fingerprint, RADIUS_BITS, floor
+        )
+        alike = weighed(snapshot.everywhere(space, under), weights, floor)
+        numbers = near[np.lexsort((near, distances))][:MAX_CANDIDATES].tolist()
+        numbers = list(dict.fromkeys(numbers + alike[:MAX_CANDIDATES].tolist()))
+        await self.fetch(snapshot, dict.fromkeys(numbers, space))
         return self.candidates(snapshot, probe, numbers)
 
     async def among(self, analysis: Analysis, id_: str, ids: Sequence[str]) -> list[Candidate]:

@@ -47,6 +47,15 @@ class Append:
 
 
 @dataclass(frozen=True, slots=True)
+class Push:
+    """Append ``value`` to ``key``, of which at least the newest ``keep`` bytes stay, at most twice as many."""
+
+    key: bytes
+    value: bytes
+    keep: int
+
+
+@dataclass(frozen=True, slots=True)
 class Put:
     """Set ``key``."""
 
@@ -71,7 +80,7 @@ class StreamAdd:
 
 
 Check = Length | Equals
-Write = Append | Put | Delete | StreamAdd
+Write = Append | Push | Put | Delete | StreamAdd
 
 
 @dataclass(frozen=True, slots=True)

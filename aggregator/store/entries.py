@@ -1,6 +1,7 @@
 """Packed bucket entries: 16 bytes each, filtered without a Python loop.
 
-    bytes 0..7    little-endian uint64: the fingerprint (in a band bucket: the band)
+    bytes 0..7    little-endian uint64: the fingerprint (in a band bucket: the band; in a topic bucket:
+                  the term's hash with its weight in the lowest byte)
     bytes 8..15   little-endian uint64: the article number
 
 An article found in several buckets counts once. Entries are only ever appended, so a bucket's
@@ -9,7 +10,7 @@ length is its version (``index/``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +55,26 @@ def sharing(
     keep = np.isin(table[:, 0], np.fromiter(values, np.uint64)) & (table[:, 1] >= np.uint64(floor))
     numbers, counts = np.unique(table[keep, 1], return_counts=True)
     return numbers, counts
+
+
+def weighed(buckets: Iterable[bytes | None], weights: Mapping[int, float], floor: int) -> ArticleNumbers:
+    """Article numbers under any of these terms (hashes as ``topics.probed``), those that weigh most first.
+
+    An article's weight is the product of both weights, summed over the terms; of equals the newer is first.
+    """
+    table = _table(buckets)
+    table = table[table[:, 1] >= np.uint64(floor)]
+    hashes = np.fromiter(sorted(weights), np.uint64, len(weights))
+    if not len(table) or not len(hashes):
+        return np.empty(0, np.uint64)
+    own = np.array([weights[h] for h in hashes.tolist()])
+    terms = table[:, 0] & ~np.uint64(0xFF)
+    at = np.minimum(np.searchsorted(hashes, terms), len(hashes) - 1)
+    product = np.where(hashes[at] == terms, own[at] * (table[:, 0] & np.uint64(0xFF)), 0.0)
+    numbers, place = np.unique(table[:, 1], return_inverse=True)
+    sums = np.bincount(place.reshape(-1), product)
+    order = np.lexsort((numbers, sums))[::-1]
+    return numbers[order][sums[order] > 0]
 
 
 def _table(buckets: Iterable[bytes | None]) -> npt.NDArray[np.uint64]:

@@ -6,6 +6,7 @@ tag the functions give the rest of a key, which is the same in all segments.
 
     {en.3f2a.0}b0:1f2e   bucket: block 0 has value 0x1f2e      packed entries (``entries.py``)
     {en.3f2a.0}s1f2e3    band bucket: low 18 bits of a band    packed entries
+    {en.3f2a.0}t1f2e3    topic bucket: top 20 bits of a term   packed entries, the newest only
     {en.3f2a.0}i<16 B>   id binding, by xxh3_128 of the id     ``records.Binding``
     {en.3f2a.0}p<8 B>    state of an article number            canonical it is a copy of, or DEAD
     {en.3f2a.0}g<8 B>    tombstone of a canonical article that was deleted, by first number
@@ -23,6 +24,7 @@ from __future__ import annotations
 import xxhash
 
 BAND_BITS = 18
+TOPIC_BITS = 20
 DEAD = b"\x00"
 # "Nothing here, whatever older segments say." No value that is written otherwise begins so.
 ABSENT = b"\x02"
@@ -62,6 +64,10 @@ def bucket(tag_: bytes, block: int, value: int) -> bytes:
 
 def band(tag_: bytes, value: int) -> bytes:
     return b"%ss%05x" % (tag_, value & ((1 << BAND_BITS) - 1))
+
+
+def topic(tag_: bytes, term_hash: int) -> bytes:
+    return b"%st%05x" % (tag_, term_hash >> (64 - TOPIC_BITS))
 
 
 def id_hash(id_: str) -> bytes:

@@ -18,6 +18,7 @@ from aggregator.store.base import (
     Check,
     Delete,
     Length,
+    Push,
     Put,
     StoreInfo,
     Transaction,
@@ -148,6 +149,9 @@ class MemoryStore:
             present = self._values.get(write.key, b"")
             if not write.limit or len(present) + len(write.value) <= write.limit:
                 self._set(write.key, present + write.value)  # keeps a time to live, as APPEND does
+        elif isinstance(write, Push):
+            grown = self._values.get(write.key, b"") + write.value
+            self._set(write.key, grown if len(grown) <= 2 * write.keep else grown[-write.keep :])
         elif isinstance(write, Put):
             self._drop(write.key)
             self._set(write.key, bytes(write.value))

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from aggregator.store.base import Append, Delete, Length, Put, Transaction
+from aggregator.store.base import Append, Delete, Length, Push, Put, Transaction
 
 Command = tuple[Any, ...]
 
@@ -16,7 +16,7 @@ COMMIT: Final = files("aggregator.store").joinpath("lua/commit.lua").read_bytes(
 COMMIT_SHA: Final = hashlib.sha1(COMMIT, usedforsecurity=False).hexdigest()
 
 _ABSENT, _VALUE = -1, -2  # of the script's ``want``
-_APPEND, _PUT, _DELETE, _ADD = 1, 2, 3, 4  # of its ``steps``
+_APPEND, _PUT, _DELETE, _ADD, _PUSH = 1, 2, 3, 4, 5  # of its ``steps``
 _GLOB: Final = b"\\*?[]^-"
 
 
@@ -39,6 +39,9 @@ def encode(transaction: Transaction) -> Command:
         keys.append(write.key)
         if isinstance(write, Append):
             steps += (_APPEND, write.limit)
+            values.append(write.value)
+        elif isinstance(write, Push):
+            steps += (_PUSH, write.keep)
             values.append(write.value)
         elif isinstance(write, Put):
             steps += (_PUT, 0 if write.ttl_ms is None else max(1, write.ttl_ms))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aggregator.store.base import Append, Delete, Equals, Length, Put, Store, StreamAdd, Transaction
+from aggregator.store.base import Append, Delete, Equals, Length, Push, Put, Store, StreamAdd, Transaction
 from aggregator.store.memory import MemoryStore
 from aggregator.store.redis import open_store
 
@@ -396,6 +396,13 @@ async def test_info_says_what_it_is(store: Store) -> None:
     assert info.memory_bytes >= 0
 
 
+async def test_push_keeps_the_newest(store: Store) -> None:
+    """At least ``keep`` bytes stay, at most twice as many; a time to live stays too."""
+    for n in range(9):
+        await store.commit(Transaction((), (Push(b"{t}p", b"%d." % n, 6),)))
+    assert await store.read([b"{t}p"]) == [b"4.5.6.7.8."]
+
+
 async def test_close_may_be_repeated(store: Store) -> None:
     """Closing twice is harmless."""
     await store.put([Put(b"a", b"")])
@@ -410,6 +417,7 @@ CHECKS = st.one_of(
 )
 WRITES = st.one_of(
     st.builds(Append, KEYS, VALUES, st.integers(0, 5)),
+    st.builds(Push, KEYS, VALUES, st.integers(1, 4)),
     st.builds(Put, KEYS, VALUES, st.sampled_from([None, DAY_MS])),
     st.builds(Delete, KEYS),
     st.builds(StreamAdd, st.just(b"{t}s"), VALUES),

@@ -6,7 +6,8 @@
 --             want   one number per check: >= 0 the length the key must have (0: absent);
 --                    -1 the key must be absent; -2 the key must equal the next value of ARGV
 --             steps  two numbers per write: 1, limit = APPEND; 2, ttl in ms (0: none) = SET;
---                    3, 0 = DEL; 4, 0 = XADD. All but DEL take the next value of ARGV
+--                    3, 0 = DEL; 4, 0 = XADD; 5, keep = APPEND, then only the last ``keep`` bytes
+--                    stay once there are twice as many. All but DEL take the next value of ARGV
 -- ARGV[2..] those values
 -- returns   the numbers (from 1) of the checks that failed; empty: everything was applied
 --
@@ -47,6 +48,10 @@ for i = 1, #steps, 2 do
     if step == 1 then
       if number == 0 or call('STRLEN', KEYS[k]) + #ARGV[value] <= number then
         call('APPEND', KEYS[k], ARGV[value])
+      end
+    elseif step == 5 then
+      if call('APPEND', KEYS[k], ARGV[value]) > 2 * number then
+        call('SET', KEYS[k], call('GETRANGE', KEYS[k], -number, -1), 'KEEPTTL')
       end
     elseif step == 2 then
       if number == 0 then

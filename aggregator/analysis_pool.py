@@ -49,14 +49,14 @@ class AnalysisPool:
             done = await asyncio.gather(*(self._elsewhere(part) for part in parts))
             return [result for part in done for result in part]
         heavy = [i for i, a in enumerate(articles) if _is_heavy(a)]
-        if not heavy:
-            return self._analyser.analyse_many(articles)
         elsewhere = await asyncio.gather(*(self._elsewhere([articles[i]]) for i in heavy))
         results = dict(zip(heavy, (r[0] for r in elsewhere), strict=True))
-        return [
-            results[i] if i in results else self._analyser.analyse_many([a])[0]
-            for i, a in enumerate(articles)
-        ]
+        for i, article in enumerate(articles):
+            if i not in results:
+                results[i] = self._analyser.analyse_many([article])[0]
+                if len(articles) > 1:  # a batch gives way to single articles after each of its own
+                    await asyncio.sleep(0)
+        return [results[i] for i in range(len(articles))]
 
     def close(self) -> None:
         """Stop the worker processes. Idempotent."""

@@ -125,6 +125,7 @@ def _wire(
         clock=clock,
         keep_texts=settings.keep_texts or settings.demo,
         event_of=events.event_of,
+        give_way=_give_way,
     )
     return Service(
         settings=settings,
@@ -148,6 +149,11 @@ def _wire(
         jobs=Jobs(events, index, clock, settings.tick_seconds),
         clock=clock,
     )
+
+
+async def _give_way() -> None:
+    """Between two articles of a batch, whatever else waits on the event loop has its turn."""
+    await asyncio.sleep(0)
 
 
 @asynccontextmanager

@@ -34,7 +34,7 @@ from aggregator.eventdraft import Draft
 from aggregator.eventlog import DESK, POSITION, RETENTION_MS, EventLog, decode_orders
 from aggregator.store.base import Equals, Put, Store, Transaction
 
-# The detector is fed on the event loop: so many items at a time, some 50 ms.
+# The detector works in a thread, lest requests wait for it: a bulk load fills the stream. So many items at a time.
 BATCH = 250
 CHECKPOINT_MS = 10_000
 STATE = b"{events}state"
@@ -101,14 +101,12 @@ class Events(EventLog):
         self._lead = None  # whatever interrupts from here on, the next tick starts from what is saved
         while True:
             items, streams = await index.stream(lead.streams, self._batch)
-            self._feed(lead, items, streams, now_ms)
+            await asyncio.to_thread(self._feed, lead, items, streams, now_ms)
             if len(items) < self._batch:
                 break
             if lead.wants_checkpoint(now_ms, self._checkpoint_ms) and not await self._save(lead, now_ms):
                 return []
-            await asyncio.sleep(0)
-        lead.detector.tick(now_ms)
-        lead.pending += lead.detector.changes()
+        await asyncio.to_thread(lead.tick, now_ms)
         if lead.wants_checkpoint(now_ms, self._checkpoint_ms) and not await self._save(lead, now_ms):
             return []
         self._lead = lead
@@ -159,7 +157,7 @@ class Events(EventLog):
         number = lead.checkpoint + 1
         position = FORMAT + _pack(_Position(number, self._rule.mode, lead.streams))
         for _ in range(SAVE_ATTEMPTS):
-            state = zlib.compress(lead.detector.dump(), 1)
+            state = await asyncio.to_thread(lead.dump)
             writes = [
                 Put(POSITION, position),
                 Put(STATE, state),
@@ -215,6 +213,15 @@ class _Lead:
             self.desk = desk
             self.detector.follow(decode_orders(desk))
             self.pending += self.detector.changes()
+
+    def tick(self, now_ms: int) -> None:
+        """Time goes on for the detector."""
+        self.detector.tick(now_ms)
+        self.pending += self.detector.changes()
+
+    def dump(self) -> bytes:
+        """The detector as it is saved."""
+        return zlib.compress(self.detector.dump(), 1)
 
     def wants_checkpoint(self, now_ms: int, every_ms: int) -> bool:
         """At once for what people or feeds wait for, else now and then."""

@@ -34,7 +34,12 @@ from aggregator.verdict import Candidate, Policy, decide
 MAX_RELATED = 10
 
 AnalyseMany = Callable[[Sequence[Article]], Awaitable[list[Analysis | AggregatorError]]]
+GiveWay = Callable[[], Awaitable[None]]
 EventOf = Callable[[Sequence[int]], Awaitable[dict[int, str]]]
+
+
+async def _at_once() -> None:
+    """Goes on without a pause."""
 
 
 class Ingest:
@@ -49,6 +54,7 @@ class Ingest:
         clock: Callable[[], int],
         keep_texts: bool = False,
         event_of: EventOf | None = None,
+        give_way: GiveWay = _at_once,
     ) -> None:
         self._index = index
         self._analyse_many = analyse_many
@@ -56,6 +62,7 @@ class Ingest:
         self._clock = clock
         self._keep_texts = keep_texts
         self._event_of = event_of
+        self._give_way = give_way
         self._numbers = Numbers()
         self.decided_again = 0  # commits that lost a race, for metrics
 
@@ -116,6 +123,7 @@ class Ingest:
         await self._examine(snapshot, pending, probes, now_ms)
         steps = []
         for one, probe in zip(pending, probes, strict=True):
+            await self._give_way()
             step = await self._decide(one, probe, snapshot, now_ms, dry_run)
             if dry_run:
                 step.answer = replace(step.answer, stored=False)
@@ -140,6 +148,7 @@ class Ingest:
         """Fetch the records of all candidates, and of ids that are known already."""
         wanted: dict[int, str] = {}
         for one, probe in zip(pending, probes, strict=True):
+            await self._give_way()
             one.numbers = self._index.candidate_numbers(snapshot, probe, now_ms)
             for number in one.numbers:
                 wanted[number] = probe.analysis.space

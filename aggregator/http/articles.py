@@ -16,8 +16,9 @@ from aggregator.http.errors import problem
 from aggregator.http.keys import BANDS, METRICS, REQUEST_ID, SERVICE
 from aggregator.http.schemas import CopiesOut, IngestQuery, LineProblem, NoQuery, encode
 
-# Lines that are looked up together: as many as one commit round of ``ingest`` takes.
-CHUNK_LINES = 64
+# Lines that are looked up together: enough to spare round trips, few enough that a single article which comes
+# in between does not wait long for the store and for the reading of its answers.
+CHUNK_LINES = 16
 
 log = logging.getLogger(__name__)
 

@@ -32,6 +32,9 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from math import comb
 
+import numpy as np
+import numpy.typing as npt
+
 BITS = 64
 MAX_RADIUS = 7
 
@@ -67,6 +70,11 @@ class BlockPlan:
     def values(self, fingerprint: int) -> tuple[int, ...]:
         """The value of each block, in block order: the buckets a fingerprint is stored under."""
         return tuple(fingerprint >> shift & mask for shift, mask in self._cuts)
+
+    def block_of(self, fingerprints: npt.NDArray[np.uint64], block: int) -> npt.NDArray[np.uint64]:
+        """The value of one block of many fingerprints, (n,) -> (n,)."""
+        shift, mask = self._cuts[block]
+        return fingerprints >> np.uint64(shift) & np.uint64(mask)
 
     def probes(self, fingerprint: int, radius: int) -> list[tuple[int, int]]:
         """The (block, value) keys that hold all fingerprints within ``radius`` bits, each key once.

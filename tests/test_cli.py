@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
@@ -530,6 +531,29 @@ def test_doctor_says_what_there_is_and_changes_nothing(
     assert f"Nothing answers on http://127.0.0.1:{free_port}" in said
     assert "xx." in said
     assert not data.exists()
+
+
+def test_doctor_compares_what_is_found_with_what_is_stored(
+    valkey_url: str, tmp_path: Path, free_port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--audit: 0 while all is found, 1 once a bucket has lost its entries, also in the embedded store."""
+    lines = tmp_path / "articles.jsonl"
+    lines.write_text(
+        "".join(
+            json.dumps({"id": str(i), "text": f"Tern {i} landed.", "lang": "eo"}) + "\n" for i in range(9)
+        )
+    )
+    own = ["--data-dir", str(tmp_path / "data")]
+    for store, where in (("embedded", own), (valkey_url, ["--store-url", valkey_url])):
+        assert run("ingest", "--store", store, *own, "--out", os.devnull, str(lines)) == 0
+        capsys.readouterr()
+        assert run("doctor", *where, "--port", str(free_port), "--audit", "5") == 0
+        assert "5 of 9 articles compared with all: recall 1.0 at every radius" in capsys.readouterr().out
+
+    with redis.Redis.from_url(valkey_url) as client:
+        client.delete(*client.keys("*}b0:*"))
+    assert run("doctor", "--store-url", valkey_url, "--port", str(free_port), "--audit", "5") == 1
+    assert "look-ups missed" in capsys.readouterr().out
 
 
 def test_doctor_asks_the_store(valkey_url: str, free_port: int, capsys: pytest.CaptureFixture[str]) -> None:

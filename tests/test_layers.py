@@ -63,6 +63,7 @@ LAYERS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
             "aggregator.actions",
             "aggregator.analysis_pool",
             "aggregator.arrivals",
+            "aggregator.audit",
             "aggregator.event_stream",
             "aggregator.eventdraft",
             "aggregator.eventlog",

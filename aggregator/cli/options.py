@@ -368,4 +368,8 @@ def _doctor(commands: Any) -> None:
         "aggregator.cli.doctor:run",
     )  # fmt: skip
     command.add_argument("--json", action="store_true", help="one JSON object instead of sentences")
+    command.add_argument(
+        "--audit", type=_positive, metavar="N",
+        help="compare N stored articles per space with all that is stored, at every radius; 1 if one is missed",
+    )  # fmt: skip
     _settings(command, FIELDS)

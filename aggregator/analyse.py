@@ -6,6 +6,7 @@ the lines of ``Analyser.analyse``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -37,9 +38,9 @@ class Model(Protocol):
     @property
     def id(self) -> str: ...
 
-    def project(self, tokens: Sequence[str]) -> npt.NDArray[np.float64]: ...
+    def project(self, tokens: Sequence[str] | Mapping[str, int]) -> npt.NDArray[np.float64]: ...
 
-    def weights(self, tokens: Sequence[str]) -> dict[str, float]: ...
+    def weights(self, tokens: Sequence[str] | Mapping[str, int]) -> dict[str, float]: ...
 
 
 class Analyser:
@@ -59,11 +60,13 @@ class Analyser:
         title, text = _title_and_text(article)
         lang = detect(f"{title}\n{text[:_LANGUAGE_SAMPLE]}", article.lang)
         group, model = self._model_of(lang)
-        words = worded(title, text, lang)
+        title_words, title_terms = tokens.words_and_terms(title, lang)
+        text_words, text_terms = tokens.words_and_terms(text, lang)
+        words = _worded(title_words, text_words)
         if not words:
             raise NoText("The article has no words: give it a `text`, `html` with a main text, or a `title`.")
         # "Hello" is all stop words: without terms every such text would get the one fingerprint 0.
-        terms = tokens.tokenize(f"{title}\n{text}", lang) or words
+        terms = Counter(title_terms + text_terms or words)
         return Analysis(
             lang=lang,
             space=self._spaces[group],
@@ -117,8 +120,11 @@ def worded(title: str, text: str, lang: str) -> list[str]:
     Wire copy is printed under many headlines, so a long text stands for itself. But a three-line
     notice ("dividend 25 cents, payable April 20") says only in its headline whom it is about.
     """
-    words = tokens.words(text, lang)
-    return words if len(words) >= TITLED_WORDS else tokens.words(title, lang) + words
+    return _worded(tokens.words(title, lang), tokens.words(text, lang))
+
+
+def _worded(title_words: list[str], text_words: list[str]) -> list[str]:
+    return text_words if len(text_words) >= TITLED_WORDS else title_words + text_words
 
 
 def _title_and_text(article: Article) -> tuple[str, str]:
@@ -129,7 +135,10 @@ def _title_and_text(article: Article) -> tuple[str, str]:
 
 
 def _heaviest(weights: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
-    kept = sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:MAX_TERMS]
+    # Sorting pairs of all terms costs more than finding first which weights are out of the question.
+    least = sorted(weights.values(), reverse=True)[:MAX_TERMS][-1:]
+    heavy = [item for item in weights.items() if item[1] >= least[0]]
+    kept = sorted(heavy, key=lambda item: (-item[1], item[0]))[:MAX_TERMS]
     norm = sum(weight * weight for _, weight in kept) ** 0.5
     return tuple((term, weight / norm) for term, weight in kept) if norm else ()
 

@@ -39,6 +39,9 @@ FALLBACK_GROUP = "xx"
 TERM_WEIGHT = "1+ln(tf)"
 
 Sums = npt.NDArray[np.float64]
+# Index terms of one text in order, or how often each occurs, in order of first occurrence.
+Tokens = Sequence[str] | Mapping[str, int]
+_DAMPED_BELOW = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,22 +88,21 @@ class FeatureModel:
         """First four hex digits of the content hash: what a fingerprint space is named by."""
         return self.content_hash[:4]
 
-    def project(self, tokens: Sequence[str]) -> Sums:
+    def project(self, tokens: Tokens) -> Sums:
         """(64,) float64 sums of the index terms ``tokens`` of one text; no terms give zeros."""
-        rows, x = [], []
-        for token, count in Counter(tokens).items():
-            row = self._rows.get(token)
-            if row is not None:
-                rows.append(row)
-                x.append(_damped(count) * self._idf[row])
-        if not rows:
-            return _hashed_sums(tokens)
+        counts = Counter(tokens)
+        row_of, idf = self._rows, self._idf
+        known = [(row_of[token], count) for token, count in counts.items() if token in row_of]
+        if not known:
+            return _hashed_sums(counts)
+        rows = [row for row, _ in known]
+        x = [_damped(count) * idf[row] for row, count in known]
         weights = np.array(x) / _norm(x)
         # Not ``@``: BLAS adds in an order of its own. Reducing the first axis adds row after row.
         sums: Sums = np.add.reduce(self._matrix[rows] * weights[:, None], axis=0) - self.offset
         return sums
 
-    def weights(self, tokens: Sequence[str]) -> dict[str, float]:
+    def weights(self, tokens: Tokens) -> dict[str, float]:
         """TF-IDF weight of every distinct token, in order of first occurrence; their L2 norm is 1.
 
         A term that the model does not know is as rare as the rarest it knows.
@@ -175,17 +177,20 @@ class HashedModel:
         """First four hex digits of the content hash, as for a fitted model."""
         return self.content_hash[:4]
 
-    def project(self, tokens: Sequence[str]) -> Sums:
+    def project(self, tokens: Tokens) -> Sums:
         """(64,) float64 sums of the index terms ``tokens`` of one text; no terms give zeros."""
         return _hashed_sums(tokens)
 
-    def weights(self, tokens: Sequence[str]) -> dict[str, float]:
+    def weights(self, tokens: Tokens) -> dict[str, float]:
         """Weight of every distinct token, in order of first occurrence; their L2 norm is 1."""
         return _normalised({token: _damped(count) for token, count in Counter(tokens).items()})
 
 
+_DAMPED = (0.0, *(1.0 + math.log(count) for count in range(1, _DAMPED_BELOW)))
+
+
 def _damped(count: int) -> float:
-    return 1.0 if count == 1 else 1.0 + math.log(count)
+    return _DAMPED[count] if count < _DAMPED_BELOW else 1.0 + math.log(count)
 
 
 def _norm(x: Sequence[float]) -> float:
@@ -198,7 +203,7 @@ def _normalised(weights: dict[str, float]) -> dict[str, float]:
     return {term: weight / norm for term, weight in weights.items()} if norm else {}
 
 
-def _hashed_sums(tokens: Sequence[str]) -> Sums:
+def _hashed_sums(tokens: Tokens) -> Sums:
     # Weights as they are, not normalised: terms that occur once weigh 1, so that a tie is exactly 0 in any
     # order of the terms. In short texts ties are common.
     weights = {token: _damped(count) for token, count in Counter(tokens).items()}

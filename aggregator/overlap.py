@@ -79,7 +79,11 @@ def hashes_of_runs(hashes: npt.NDArray[np.uint64], width: int = SHINGLE_WORDS) -
     mixed = np.zeros(count, np.uint64)
     for i in range(width):
         mixed += hashes[i : i + count] * _ODD[i]
-    return np.unique(_finalise(mixed))
+    found = np.sort(_finalise(mixed))  # np.unique gives the same and takes three times as long
+    first = np.ones(count, np.bool_)
+    np.not_equal(found[1:], found[:-1], out=first[1:])
+    distinct: npt.NDArray[np.uint64] = found[first]
+    return distinct
 
 
 def _finalise(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,15 @@ def test_projection_is_the_definition_bit_by_bit(tokens: list[str]) -> None:
             sums[k] += float(MODEL.matrix[TERMS.index(term), k]) * (value / norm)
 
     assert MODEL.project(tokens).tolist() == [s - o for s, o in zip(sums, MODEL.offset.tolist(), strict=True)]
+
+
+@given(TOKENS)
+def test_counted_terms_give_the_same(tokens: list[str]) -> None:
+    """Terms counted once serve both sums and weights."""
+    counts = Counter(tokens)
+    for model in (MODEL, HashedModel()):
+        assert model.project(counts).tolist() == model.project(tokens).tolist()
+        assert model.weights(counts) == model.weights(tokens)
 
 
 def test_unknown_terms_do_not_move_a_known_text() -> None:

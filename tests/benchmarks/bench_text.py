@@ -1,4 +1,4 @@
-"""CPU time of the text stages per article: ``python tests/benchmarks/bench_text.py``.
+"""CPU time of the text stages and of the whole analysis per article: ``python tests/benchmarks/bench_text.py``.
 
 The articles are written here, about 400 English words and 800 Chinese characters, with curly quotes as
 the web has them; each repeat is a different article (numbers and order of sentences), so only the stem
@@ -11,6 +11,9 @@ import random
 import time
 from collections.abc import Callable, Sequence
 
+from aggregator.analyse import Analyser
+from aggregator.domain import Article
+from aggregator.models import load_models
 from aggregator.text.extract import extract
 from aggregator.text.language import detect
 from aggregator.text.tokens import figures, normalise, tokenize, words
@@ -68,6 +71,7 @@ def _page(text: str) -> str:
 
 
 def main() -> None:
+    analyser = Analyser(load_models())
     for lang, texts in (("en", _articles(ENGLISH, 22, 1)), ("zh", _articles(CHINESE, 21, 2))):
         size = sum(map(len, texts)) / ARTICLES
         count = sum(len(words(text, lang)) for text in texts) / ARTICLES
@@ -77,6 +81,7 @@ def main() -> None:
             "words": lambda text, lang=lang: words(text, lang),
             "tokenize": lambda text, lang=lang: tokenize(text, lang),
             "figures": figures,
+            "analyse": lambda text: analyser.analyse(Article(id="x", text=text)),  # all of it, no lang given
         }
         print(f"{lang}: {size:.0f} characters, {count:.0f} words per article")
         for name, stage in stages.items():

@@ -59,6 +59,18 @@ def test_scripts_that_settle_the_language(text: str, expected: str | None):
     assert by_script(text) == expected
 
 
+def test_plain_english_needs_no_statistics():
+    """Prose says so by its commonest words; headlines and quoted titles are left to the statistics."""
+    assert language._is_plainly_english(
+        "The bridge of the old town has been closed, and the ferry left late."
+    )
+    assert not language._is_plainly_english("Council closes bridge, ferry returns")
+    assert not language._is_plainly_english("Der Film „The Lord of the Rings“ läuft heute, und was er kostet")
+    assert not language._is_plainly_english(
+        "And og gås gik over marken, of tidligt om morgenen, and efter and"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

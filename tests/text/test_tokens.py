@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 
 from aggregator.text import characters, tokens
 from aggregator.text.lexicon import STEMMED, STEMS_CACHED, stemmer
-from aggregator.text.tokens import MAX_WORD_CHARS, RECIPE, figures, normalise, stop_words, tokenize, words
+from aggregator.text.tokens import (
+    MAX_WORD_CHARS,
+    RECIPE,
+    figures,
+    normalise,
+    stop_words,
+    tokenize,
+    words,
+    words_and_terms,
+)
 
 LANGS = ["en", "zh", "de", "fr", "ru", "ar", "ja", "ko", "th", "hi", "und", ""]
 
@@ -48,6 +57,20 @@ def test_normalise_is_idempotent_on_every_character():
         block = "\n".join(f"{chr(code)} a{chr(code)}" for code in range(start, start + 0x1000))
         once = normalise(block)
         assert normalise(once) == once, hex(start)
+
+
+@settings(deadline=None)
+@given(ANY_TEXT | TROUBLE, ANY_TEXT | TROUBLE, st.sampled_from(LANGS))
+def test_words_and_terms_at_once_and_line_by_line(title: str, text: str, lang: str):
+    """Cut once they are the same, and so are a headline's and a text's apart: what an analysis relies on."""
+    whole = f"{title}\n{text}"
+    (title_words, title_terms), (text_words, text_terms) = (
+        words_and_terms(part, lang) for part in (title, text)
+    )
+
+    assert words_and_terms(whole, lang) == (words(whole, lang), tokenize(whole, lang))
+    assert title_words + text_words == words(whole, lang)
+    assert title_terms + text_terms == tokenize(whole, lang)
 
 
 @settings(deadline=None)

@@ -7,14 +7,15 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from chromium import CHROMIUM, FLAGS
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "http"))
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session", scope="session")
 async def browser() -> AsyncIterator[object]:
-    """A headless Chromium; the test is skipped by name where none is installed."""
+    """One headless Chromium for all; each test opens contexts of its own, or is skipped where none is installed."""
     if CHROMIUM is None:
         pytest.skip("no Chromium is installed (Debian package: chromium)")
     api = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
@@ -32,7 +33,7 @@ def service() -> object:
     return FakeService()
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def client(service: object) -> AsyncIterator[object]:
     """The application, served."""
     from fake_service import serving

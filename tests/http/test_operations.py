@@ -92,7 +92,7 @@ async def test_security_headers_are_everywhere(client, path):
     assert headers["Content-Security-Policy"].startswith("default-src 'self'")
     assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
     assert headers["X-Content-Type-Options"] == "nosniff"
-    assert headers["Referrer-Policy"] == "no-referrer"
+    assert headers["Referrer-Policy"] == "same-origin"
     assert headers["Server"] == "aggregator"
 
 

@@ -33,7 +33,7 @@ function tellActor() {
   if (!button) return;
   button.hidden = !actor;
   button.textContent = actor || "";
-  button.setAttribute("aria-label", `You are ${actor}; change your name`);
+  button.title = "The name that colleagues see beside what you do; press to change it";
 }
 
 async function askActor() {

@@ -5,9 +5,9 @@ import { start as startNews } from "./news.js";
 import { start as startActions } from "./actions.js";
 import { start as startPassages } from "./passages.js";
 
+startLive(); // first: it remembers the page as it was sent
 tellTimes();
 startNews();
-startLive();
 startActions();
 startPassages();
 

@@ -130,6 +130,7 @@ export async function refresh() {
       tag = response.headers.get("ETag");
       show(await response.text());
     } else if (response.status !== 304) {
+      failures = 1; // the service itself says so: no need to wait for a second time
       throw new Error(response.status === 503 ? "The store is away" : "The service answers with an error");
     }
     failures = 0;
@@ -188,6 +189,7 @@ function listen() {
 export function start() {
   if (!(body.dataset.page in POLL_MS)) return;
   for (const list of document.querySelectorAll("[data-live]")) for (const node of list.children) sent.set(node, node.outerHTML);
+  for (const whole of document.querySelectorAll("[data-live-whole]")) sent.set(whole, whole.innerHTML);
   schedule(POLL_MS[body.dataset.page]);
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) refresh();

@@ -29,7 +29,7 @@ function mark(root) {
 
 // An event came in above what is being read: say so without moving it.
 export function arrived(node) {
-  if (!node.matches("[data-detected]")) return;
+  if (!node.matches("#events > [data-detected]")) return;
   node.classList.add("arrived");
   if (window.scrollY > 200) unseen += 1;
 }

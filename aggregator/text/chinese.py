@@ -1,8 +1,14 @@
-"""Chinese words: jieba is the reference, rjieba (the same algorithm and dictionary in Rust) the fast path.
+"""Chinese words, and one script for them: simplified.
+
+Words: jieba is the reference, rjieba (the same algorithm and dictionary in Rust) the fast path.
 
 Both cut in accurate mode with the hidden Markov model for unknown words. Only runs of the range that
 jieba's dictionary covers are given to them (``DICTIONARY_RANGE``), so differences in how the two treat
 anything else cannot show; a test pins that they give the same words.
+
+OpenCC, when installed (the extra ``chinese``), writes traditional characters as simplified ones, so that copies
+in both scripts share words, shingles and fingerprint. Without it each script keeps to itself: ``form`` is part of
+the fingerprint space, so texts analysed with and without it are never compared.
 """
 
 from __future__ import annotations
@@ -16,6 +22,7 @@ from functools import cache
 DICTIONARY_RANGE = "\u4e00-\u9fd5"
 
 Cutter = Callable[[str], list[str]]
+Converter = Callable[[str], str]
 
 
 @cache
@@ -51,3 +58,24 @@ def jieba_cutter() -> Cutter:
     tokenizer.initialized = True
     cut: Cutter = tokenizer.lcut
     return cut
+
+
+@cache
+def simplifier() -> Converter | None:
+    """OpenCC's conversion from traditional to simplified characters; None when it is not installed."""
+    try:
+        convert: Converter = importlib.import_module("opencc").OpenCC("t2s").convert
+    except ImportError:
+        return None
+    return convert
+
+
+def simplified(text: str) -> str:
+    """The text in simplified characters, as it is without OpenCC. No lone surrogates: fold it first."""
+    convert = simplifier()
+    return convert(text) if convert else text
+
+
+def form() -> str:
+    """What becomes of traditional characters in this process: "t2s", or "" when they stay."""
+    return "t2s" if simplifier() else ""

@@ -18,7 +18,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from aggregator.text.characters import MARKS, UNSPACED, fold, normalise
-from aggregator.text.chinese import DICTIONARY_RANGE, cutter
+from aggregator.text.chinese import DICTIONARY_RANGE, cutter, simplified
 from aggregator.text.lexicon import stemmer
 
 __all__ = [
@@ -120,6 +120,8 @@ def stop_words(lang: str) -> frozenset[str]:
 def _prepare(text: str, lang: str) -> tuple[str, str]:
     """The folded text and the cheapest pattern that finds its pieces (of three, 1 : 2 : 6 in time)."""
     folded = _THOUSANDS_COMMA.sub("", fold(text))
+    if lang == "zh":
+        folded = simplified(folded)
     if lang == "en" and "'" in folded:
         folded = _ENGLISH_CLITIC.sub("", folded).replace("'", "")
     if not folded.isascii():

@@ -1,10 +1,11 @@
 """Ten languages, twenty articles each, five edits of each: copies are found, strangers are not.
 
 What is guaranteed when the declared language is wrong: articles are compared within one fingerprint space, and
-there are three (English, Chinese, all others). A declared tag is believed. So a wrong tag *within* a space (German
-declared as French) hides no copy; a wrong tag that leads into *another* space (German declared as English) hides
-copies from articles tagged rightly, while copies under the same wrong tag still meet. Without any tag the script
-and the letters decide, for every article of these texts rightly.
+there are three (English, Chinese, all others). A tag that the text plainly contradicts is not believed: another
+script, or 100 characters of English tagged as something else or the reverse. What is left is a wrong tag on less
+text than that: within a space (German as French) it hides no copy, into another space (a German headline as
+English) it hides copies from articles tagged rightly, while copies under the same wrong tag still meet. Without
+any tag the script and the letters decide, for every article of these texts rightly.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import replace
 
 import pytest
 from languages_edits import EDITS, LANGUAGES, articles
+from opencc import OpenCC
 
 from aggregator.analyse import Analyser
 from aggregator.domain import Analysis, Answer, Article
@@ -137,15 +139,41 @@ async def test_a_wrong_tag_within_a_space_hides_nothing(lang: str) -> None:
         assert sum(one.outcome.match is not None for one in given) >= 19, kind
 
 
-async def test_a_wrong_tag_into_another_space_hides_copies_only_from_the_rightly_tagged() -> None:
-    """The limit of the guarantee: German tagged as English meets German tagged as English, and no other."""
+@pytest.mark.parametrize("wrong", ["en", "zh", "de", "ja"])
+@pytest.mark.parametrize("lang", LANGUAGES)
+async def test_a_wrong_tag_into_another_space_hides_nothing(lang: str, wrong: str) -> None:
+    """A site that tags all it prints as English, Chinese, ...: the very same copies are found."""
     ingest = fresh()
-    await answers(ingest, articles("de"))
-    wrong = [replace(a, lang="en", id=f"{a.id}-en") for a in articles("de")]
+    await answers(ingest, articles(lang))
+    given = await answers(ingest, [replace(a, lang=wrong) for a in edited(lang, "padded")], dry_run=True)
+
+    assert sum(one.outcome.match is not None for one in given) >= 19
+
+
+async def test_a_wrong_tag_on_a_headline_hides_copies_only_from_the_rightly_tagged() -> None:
+    """The limit of the guarantee: too little text to contradict its tag meets others tagged so, and no other."""
+    right = [replace(a, text="") for a in articles("de")]
+    wrong = [replace(a, lang="en", id=f"{a.id}-en") for a in right]
+    ingest = fresh()
+    await answers(ingest, right)
     apart = await answers(ingest, wrong)
     together = await answers(ingest, [replace(a, id=f"{a.id}-again") for a in wrong])
-    untagged = await answers(ingest, [replace(a, lang=None, id=f"{a.id}-none") for a in articles("de")])
 
     assert not any(one.outcome.match for one in apart)
     assert all(one.outcome.match for one in together)
-    assert all(one.outcome.match for one in untagged)
+
+
+@pytest.mark.parametrize("kind", ["as written", "truncated", "padded"])
+async def test_traditional_and_simplified_copies_meet(kind: str) -> None:
+    """With OpenCC one text in both scripts is one article, cut or padded too."""
+    to_traditional = OpenCC("s2t").convert
+    some = articles("zh") if kind == "as written" else edited("zh", kind)
+    copies = [
+        replace(a, id=f"{a.id}-t", title=to_traditional(a.title), text=to_traditional(a.text)) for a in some
+    ]
+    ingest = fresh()
+    await answers(ingest, articles("zh"))
+    given = await answers(ingest, copies, dry_run=True)
+
+    assert all(a.text != original.text for a, original in zip(copies, some, strict=True))
+    assert sum(one.outcome.match is not None for one in given) >= 19

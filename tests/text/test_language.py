@@ -59,6 +59,42 @@ def test_scripts_that_settle_the_language(text: str, expected: str | None):
     assert by_script(text) == expected
 
 
+GERMAN = (
+    "Der Stadtrat schließt die alte Brücke über den Fluss. Bis zum Frühjahr prüfen Fachleute jeden Pfeiler, und der "
+    "Verkehr wird über die neue Straße im Norden geführt."
+)
+ENGLISH = (
+    "The council closes the old bridge over the river. Until spring experts examine every pillar, and traffic that "
+    "used it goes along the new road in the north."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "declared", "expected"),
+    [
+        (GERMAN, "en", "de"),
+        (GERMAN, "zh", "de"),
+        (GERMAN, "ja", "de"),
+        (GERMAN, "fr", "fr"),
+        (GERMAN[:60], "en", "en"),
+        (ENGLISH, "de", "en"),
+        (ENGLISH, "zh", "en"),
+        (ENGLISH[:60], "de", "de"),
+        ("市议会投票决定关闭旧桥", "en", "zh"),
+        ("市議會投票", "ja", "ja"),
+        ("東京の古い橋が閉鎖される", "zh", "ja"),
+        ("시의회가 오래된 다리를 폐쇄한다", "en", "ko"),
+        ("Городской совет во вторник проголосовал за закрытие старого моста. " * 2, "en", "ru"),
+        ("די שטאָט פֿאַרמאַכט די אַלטע בריק", "yi", "yi"),
+        ("", "zh", "zh"),
+        ("737", "zh", "zh"),
+    ],
+)
+def test_a_plainly_contradicted_tag_is_not_believed(text: str, declared: str, expected: str):
+    """Another script, or enough text in another language, outweighs the tag; little text does not."""
+    assert detect(text, declared) == expected
+
+
 def test_plain_english_needs_no_statistics():
     """Prose says so by its commonest words; headlines and quoted titles are left to the statistics."""
     assert language._is_plainly_english(

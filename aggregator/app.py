@@ -19,6 +19,7 @@ from aggregator.errors import AggregatorError
 from aggregator.event_stream import EventStream
 from aggregator.events import Events
 from aggregator.explain import Explain
+from aggregator.housekeeping import TURN_S, Housekeeping
 from aggregator.index import Index
 from aggregator.ingest import Ingest
 from aggregator.jobs import Jobs
@@ -54,6 +55,7 @@ class Service:
     event_stream: EventStream
     actions: Actions
     jobs: Jobs
+    housekeeping: Housekeeping
     clock: Callable[[], int]
 
     async def analyse_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
@@ -118,6 +120,7 @@ def _wire(
         store, analyser.spaces, retention_ms=retention_ms, segment_articles=settings.segment_articles
     )
     events = Events(store, burst_rule_of(settings))
+    housekeeping = Housekeeping(index, clock)
     ingest = Ingest(
         index,
         pool.analyse_many,
@@ -146,7 +149,15 @@ def _wire(
         events=events,
         event_stream=EventStream(events),
         actions=Actions(events, index),
-        jobs=Jobs(events, index, clock, settings.tick_seconds),
+        jobs=Jobs(
+            events,
+            index,
+            clock,
+            settings.tick_seconds,
+            upkeep=housekeeping.turn,
+            upkeep_seconds=TURN_S,
+        ),
+        housekeeping=housekeeping,
         clock=clock,
     )
 

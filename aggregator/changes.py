@@ -115,7 +115,7 @@ class Segment:
         binding = Binding(record.number, old.first, record.text_hash, record.id, old.outcome)
         writes: list[Write] = [
             self._bind(binding),
-            self._put(keys.state(self._tag, old.number), keys.DEAD),
+            *self._bury(old),
             *self._entries(record),
             *self._carry(carriers),
             self._announce("article", binding),
@@ -143,7 +143,7 @@ class Segment:
         writes: list[Write] = [
             self._remove(known.key),
             *self._carry(carriers),
-            self._put(keys.state(self._tag, gone.number), keys.DEAD),
+            *self._bury(gone),
             self._announce("deleted", gone),
         ]
         writes += self._regroup(gone, group, heir)
@@ -170,7 +170,7 @@ class Segment:
         if new_key != old_key or not rows:
             writes.append(Delete(old_key))
         if rows:
-            writes.append(self._put(new_key, rows))
+            writes.append(Put(new_key, rows))  # others will be appended, who live longer
         return writes
 
     def _open(self) -> Check:
@@ -184,6 +184,14 @@ class Segment:
     def _mark(self, record: Record) -> list[Write]:
         mark = mark_of(record.number, self._mark_rate)
         return [Append(keys.marks(self._tag), mark)] if mark else []
+
+    def _bury(self, gone: Binding) -> list[Write]:
+        """A version leaves; its entries stay, so its number is dead, and listed for compaction."""
+        listed = gone.number.to_bytes(8, "little")
+        return [
+            self._put(keys.state(self._tag, gone.number), keys.DEAD),
+            Append(keys.graves(self._tag), listed),
+        ]
 
     def _remove(self, key: bytes) -> Write:
         return Delete(key) if self._alone else Put(key, keys.ABSENT)

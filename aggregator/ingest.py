@@ -184,7 +184,11 @@ class Ingest:
         newest: int,
     ) -> Step:
         outcome = decide(one.analysis, candidates, self._policy)
-        record = await self._numbered(one, now_ms, newest)
+        led = next((c.canonical[1] for c in candidates if c.canonical[0] == one.article.id), 0)
+        if led and outcome.match is not None:
+            # It expired before its copies did, and comes back: it leads them again.
+            outcome = Outcome("new", distance=outcome.distance)
+        record = await self._numbered(one, now_ms, newest, led)
         seen = self._index.seen(snapshot, probe, one.numbers, outcome.match)
         transaction = self._index.segment(snapshot, probe.space).insert(record, outcome, seen)
         return self._step(one, outcome, candidates, True, transaction, record)

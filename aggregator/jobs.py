@@ -1,4 +1,4 @@
-"""When does the detector run? A scheduler tick on every replica; one of them leads.
+"""When does the detector run, and the upkeep of the index? A scheduler tick on every replica; one of them leads.
 
 Each tick takes or renews a lease (three intervals long) and, if it got it, lets ``Events`` read on. The lease
 only saves work: that nothing is doubled when two replicas believe they lead is the compare-and-set of
@@ -55,6 +55,8 @@ class Jobs:
         *,
         leases: Leases | None = None,
         on_changes: Callable[[list[Change]], Awaitable[None]] | None = None,
+        upkeep: Callable[[], Awaitable[None]] | None = None,
+        upkeep_seconds: float = 5.0,
     ) -> None:
         self._events = events
         self._index = index
@@ -62,6 +64,8 @@ class Jobs:
         self._interval_s = tick_seconds
         self._leases = leases or events.store
         self._on_changes = on_changes
+        self._upkeep = upkeep
+        self._upkeep_s = upkeep_seconds
         self._token = f"{os.getpid()}:{secrets.token_hex(8)}".encode()
         self._scheduler: AsyncIOScheduler | None = None
         self._running = asyncio.Lock()
@@ -76,16 +80,9 @@ class Jobs:
             raise RuntimeError("The jobs are running already.")
         scheduler = AsyncIOScheduler(timezone="UTC")
         scheduler.add_listener(self._count, EVENT_JOB_MISSED | EVENT_JOB_MAX_INSTANCES)
-        scheduler.add_job(
-            self.tick,
-            "interval",
-            seconds=self._interval_s,
-            id=JOB_ID,
-            # The default of one second drops ticks on a busy machine (reference/ecosystem, section 4).
-            misfire_grace_time=max(1, round(self._interval_s)),
-            coalesce=True,
-            max_instances=1,
-        )
+        _schedule(scheduler, JOB_ID, self.tick, self._interval_s)
+        if self._upkeep is not None:
+            _schedule(scheduler, "upkeep", self._upkeep, self._upkeep_s)
         scheduler.start()
         self._scheduler = scheduler
 
@@ -149,7 +146,24 @@ class Jobs:
         self._problem = None
 
     def _count(self, event: JobEvent) -> None:
+        if event.job_id != JOB_ID:
+            return
         if event.code == EVENT_JOB_MISSED:
             self.misfires += 1
         else:
             self.overlaps += 1
+
+
+def _schedule(
+    scheduler: AsyncIOScheduler, id_: str, run: Callable[[], Awaitable[None]], seconds: float
+) -> None:
+    scheduler.add_job(
+        run,
+        "interval",
+        seconds=seconds,
+        id=id_,
+        # The default of one second drops ticks on a busy machine (reference/ecosystem, section 4).
+        misfire_grace_time=max(1, round(seconds)),
+        coalesce=True,
+        max_instances=1,
+    )

@@ -69,6 +69,7 @@ LAYERS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
             "aggregator.eventlog",
             "aggregator.events",
             "aggregator.explain",
+            "aggregator.housekeeping",
             "aggregator.ingest",
             "aggregator.jobs",
             "aggregator.numbers",

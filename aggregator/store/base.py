@@ -16,7 +16,7 @@ verdicts lives above it (``index/``), once. What all implementations promise:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -161,6 +161,9 @@ class Store(Protocol):
 
     async def scan(self, prefix: bytes) -> list[bytes]:
         """All keys that start with ``prefix``. Slow by nature: doctor and maintenance only."""
+
+    def scan_steps(self, prefix: bytes) -> AsyncIterator[list[bytes]]:
+        """The same a few hundred at a time, in any order; a key may come twice, one that is new may not come."""
 
     async def info(self) -> StoreInfo:
         """State of the store; never raises, an unreachable store is ``ready=False`` with a ``problem``."""

@@ -77,6 +77,16 @@ def weighed(buckets: Iterable[bytes | None], weights: Mapping[int, float], floor
     return numbers[order][sums[order] > 0]
 
 
+def kept(bucket: bytes, floor: int, dead: ArticleNumbers) -> bytes:
+    """The bucket without entries below ``floor`` or of ``dead`` numbers; these ascending, each once."""
+    table = _table([bucket])
+    gone = table[:, 1] < np.uint64(floor)
+    if len(dead):
+        at = np.minimum(np.searchsorted(dead, table[:, 1]), len(dead) - 1)
+        gone |= dead[at] == table[:, 1]
+    return table[~gone].tobytes() if gone.any() else bucket
+
+
 def _table(buckets: Iterable[bytes | None]) -> npt.NDArray[np.uint64]:
     joined = b"".join(b for b in buckets if b)
     return np.frombuffer(joined, "<u8").reshape(-1, 2)

@@ -13,13 +13,17 @@ tag the functions give the rest of a key, which is the same in all segments.
     {en.3f2a.0}c<8 B>    copies of a canonical article         16-byte id hashes, packed
     {en.3f2a.0}closed    present once the segment is sealed: when, in ms
     {en.3f2a.0}marks     a sample of the numbers it took        ``index/segments.py``
+    {en.3f2a.0}dead      numbers of versions that left while it was written to, 8 bytes each
     {en.3f2a.0}stream    article stream in commit order
     {en.3f2a}segments    which segments are live               ``index/segments.Head``
+    {en.3f2a}upkeep      how far compaction is                 ``index/upkeep.Round``
     r:<16 hex>           record of an article number           ``records.encode_record``
     x:<16 hex>           its text, compressed (keep_texts)
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 
 import xxhash
 
@@ -97,6 +101,22 @@ def closed(tag_: bytes) -> bytes:
 
 def marks(tag_: bytes) -> bytes:
     return tag_ + b"marks"
+
+
+def graves(tag_: bytes) -> bytes:
+    return tag_ + b"dead"
+
+
+def upkeep(space: str) -> bytes:
+    return b"{%s}upkeep" % space.encode()
+
+
+def cells(widths: Sequence[int]) -> Iterator[bytes]:
+    """The keys of all buckets that a segment may have, without its tag: a fixed order."""
+    for block, width in enumerate(widths):
+        yield from (bucket(b"", block, value) for value in range(1 << width))
+    yield from (band(b"", value) for value in range(1 << BAND_BITS))
+    yield from (b"t%05x" % value for value in range(1 << TOPIC_BITS))
 
 
 def stream(tag_: bytes) -> bytes:

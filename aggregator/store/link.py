@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -206,10 +206,16 @@ class Link:
         if node is not None:
             self._client.nodes_manager.move_node_to_end_of_cached_nodes(node.name)
 
-    async def scan(self, pattern: bytes) -> set[bytes]:
-        """All keys that match, of all primaries."""
+    async def scan(self, pattern: bytes) -> AsyncIterator[list[bytes]]:
+        """All keys that match, of all primaries, up to a thousand at a time; a key may come twice."""
         with self._errors():
-            return {key async for key in self._client.scan_iter(match=pattern, count=_SCAN_COUNT)}
+            found: list[bytes] = []
+            async for key in self._client.scan_iter(match=pattern, count=_SCAN_COUNT):
+                found.append(key)
+                if len(found) == _SCAN_COUNT:
+                    yield found
+                    found = []
+            yield found
 
     async def nodes(self) -> list[Node]:
         """The reports of the server, or of each primary of the cluster."""

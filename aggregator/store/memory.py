@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from aggregator import __version__
 from aggregator.store.base import (
@@ -123,6 +123,12 @@ class MemoryStore:
         """All keys that start with ``prefix``, sorted."""
         self._expire()
         return sorted(key for key in {**self._values, **self._streams} if key.startswith(prefix))
+
+    async def scan_steps(self, prefix: bytes) -> AsyncIterator[list[bytes]]:
+        """The same, a hundred at a time."""
+        found = await self.scan(prefix)
+        for i in range(0, len(found), 100):
+            yield found[i : i + 100]
 
     async def info(self) -> StoreInfo:
         """Always ready; ``memory_bytes`` counts keys and values, not Python's overhead."""

@@ -7,7 +7,7 @@ what the server's own report means ``health.py``. No other module sees the drive
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from redis import exceptions as driver
@@ -164,7 +164,11 @@ class RedisStore:
 
     async def scan(self, prefix: bytes) -> list[bytes]:
         """All keys that start with ``prefix``, sorted; walks the whole server."""
-        return sorted(await self._link.scan(starts_with(prefix)))
+        return sorted({key async for found in self.scan_steps(prefix) for key in found})
+
+    def scan_steps(self, prefix: bytes) -> AsyncIterator[list[bytes]]:
+        """The same, up to a thousand at a time."""
+        return self._link.scan(starts_with(prefix))
 
     async def info(self) -> StoreInfo:
         """State of the server or of all primaries; never raises."""

@@ -113,7 +113,9 @@ def _pointing(seen: View) -> list[str]:
             continue
         groups.setdefault(match.canonical_first, []).append(hashed)
         canonical = by_id.get(match.canonical_id)
-        if match.canonical_first < seen.floor and canonical is None:
+        if match.canonical_first < seen.floor and (
+            canonical is None or canonical.first != match.canonical_first
+        ):
             continue  # the original has expired; its name stays
         if canonical is None or canonical.first != match.canonical_first:
             wrong.append(f"{binding.id} points at {match.canonical_id}, which is gone")

@@ -384,6 +384,8 @@ async def test_scan_finds_exactly_the_prefix(store: Store) -> None:
     assert await store.scan(b"{") == sorted([b"{%d}k" % i for i in range(300)] + [b"{s}k"])
     assert await store.scan(b"{29") == sorted([b"{29}k", *(b"{29%d}k" % i for i in range(10))])
     assert await store.scan(b"nothing") == []
+    steps = [found async for found in store.scan_steps(b"{")]
+    assert {key for found in steps for key in found} == set(await store.scan(b"{"))
 
 
 async def test_info_says_what_it_is(store: Store) -> None:

@@ -35,6 +35,7 @@ CALLS: dict[str, Callable[[RedisStore], Awaitable[Any]]] = {
     "acquire": lambda store: store.acquire(b"l", b"t", 1000),
     "release": lambda store: store.release(b"l", b"t"),
     "scan": lambda store: store.scan(b""),
+    "scan_steps": lambda store: anext(store.scan_steps(b"")),
 }
 WRITES = ("commit", "commit_many", "put", "delete", "stream_trim", "acquire", "release")
 

@@ -1,0 +1,73 @@
+"""When is the upkeep of the index done, and by whom? By one replica, in short turns.
+
+Every turn takes or renews a lease, works for ``TURN_MS`` at most, and leaves the rest to the next turn: so
+requests wait for one chunk of work at the longest. What a turn did is in the store (``index/upkeep.py``); when
+this replica dies, another one goes on there. All replicas learn in each turn what the leader changed: which
+segments there are, and the floor. A turn that fails is tried again; its reason is logged when it changes.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+from collections.abc import AsyncIterator, Callable
+
+from aggregator.errors import AggregatorError
+from aggregator.index import Index
+from aggregator.index.upkeep import Upkeep
+
+LEASE_KEY = b"{upkeep}leader"
+TURN_S = 5.0
+TURN_MS = 250
+LEASE_TURNS = 3
+
+logger = logging.getLogger(__name__)
+
+
+class Housekeeping:
+    """The upkeep of one replica. ``turns`` worked as leader, ``idle`` ones of others, ``errors``: since start."""
+
+    def __init__(self, index: Index, clock: Callable[[], int], *, turn_ms: int = TURN_MS) -> None:
+        self._index = index
+        self._clock = clock
+        self._turn_ms = turn_ms
+        self._token = f"{os.getpid()}:{secrets.token_hex(8)}".encode()
+        self._work: AsyncIterator[None] | None = None
+        self._problem = ""
+        self.upkeep = Upkeep(index)
+        self.turns = self.idle = self.errors = 0
+
+    async def turn(self) -> None:
+        """One turn. Never raises, except when cancelled."""
+        try:
+            await self._turn()
+        except AggregatorError as error:
+            self.errors += 1
+            self._work = None
+            if str(error) != self._problem:
+                logger.warning("The upkeep of the index failed and will be tried again: %s", error)
+            self._problem = str(error)
+        else:
+            self._problem = ""
+
+    async def _turn(self) -> None:
+        lease_ms = int(LEASE_TURNS * TURN_S * 1000)
+        if not await self._index.store.acquire(LEASE_KEY, self._token, lease_ms):
+            self.idle += 1
+            self._work = None
+            for space in self._index.spaces:
+                await self._index.segments.refresh(space)
+            return
+        self.turns += 1
+        started_ms = self._clock()
+        self._work = self._work or self._all(started_ms)
+        async for _ in self._work:
+            if not 0 <= self._clock() - started_ms < self._turn_ms:
+                return
+        self._work = None
+
+    async def _all(self, now_ms: int) -> AsyncIterator[None]:
+        for space in self._index.spaces:
+            async for _ in self.upkeep.chunks(space, now_ms):
+                yield

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import dataclasses
 import json
@@ -115,42 +114,6 @@ def events(args: argparse.Namespace, settings: Settings) -> int:
     print(
         json.dumps(figures if args.mode == "both" else figures[0]) if args.json else protocol.table(reports)
     )
-    return OK
-
-
-def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
-    """Score the verdicts on labelled articles."""
-    from aggregator.analyse import Analyser
-    from aggregator.evaluation import near_duplicates as protocol
-    from aggregator.models import load_models
-
-    reading.check_readable([*args.files, *args.background])
-    if args.grid:
-        return _grid(args)
-    analyser = Analyser(load_models(Path(settings.models_dir) if settings.models_dir else None))
-    gold = [protocol.Labelled(article(row), label(row, at)) for at, row in enumerate(rows_of(args.files), 1)]
-    background = [article(row) for row in rows_of(args.background)]
-    rows = asyncio.run(protocol.evaluate(gold, analyser, orders=args.orders, background=background))
-    if args.json:
-        print(json.dumps([row.as_json() for row in rows]))
-    else:
-        print(f"{len(gold)} labelled articles, {len(background)} of background, {args.orders} random orders")
-        print(protocol.table(rows))
-    return OK
-
-
-def _grid(args: argparse.Namespace) -> int:
-    """The published system over a grid of its settings."""
-    from aggregator.evaluation import shingling
-    from aggregator.evaluation.near_duplicates import Labelled
-
-    gold = [Labelled(article(row), label(row, at)) for at, row in enumerate(rows_of(args.files), 1)]
-    settings = shingling.grid(
-        args.shingle, args.sample, args.sketch, args.collisions, args.leading, args.overlap
-    )
-    background = [article(row) for row in rows_of(args.background)]
-    lines = shingling.evaluate(gold, settings, orders=args.orders, background=background)
-    print(json.dumps([line.as_json() for line in lines]) if args.json else shingling.table(lines))
     return OK
 
 

@@ -243,13 +243,15 @@ def _evaluate(commands: Any) -> None:
 def _near_duplicates(protocols: Any) -> None:
     command = _command(
         protocols, "near-duplicates", "articles with a `cluster` each, shown one after another",
-        "aggregator.cli.offline:near_duplicates",
+        "aggregator.cli.evaluation:near_duplicates",
     )  # fmt: skip
     command.add_argument("files", nargs="+", metavar="FILE", help="articles with a `cluster` each")
     command.add_argument("--orders", metavar="N", type=_positive, default=1, help="random orders (default 1)")
     command.add_argument(
         "--background", metavar="FILE", action="append", default=[], help="articles stored before; repeatable"
     )
+    _pages(command)
+    _calibrate(command)
     command.add_argument("--json", action="store_true", help="one JSON list instead of a table")
     command.add_argument(
         "--grid",
@@ -269,7 +271,7 @@ def _near_duplicates(protocols: Any) -> None:
         group.add_argument(
             flag, metavar="X,...", type=_listed(kind), default=values, help=f"{help} (default {shown})"
         )
-    _settings(command, ("models_dir", "log_level"))
+    _settings(command, (*RULES, "log_level"))
 
 
 def _clusters(protocols: Any) -> None:
@@ -280,6 +282,8 @@ def _clusters(protocols: Any) -> None:
     command.add_argument("files", nargs="+", metavar="FILE", help="articles with a `cluster` each")
     command.add_argument("--orders", metavar="N", type=_positive, default=1, help="random orders (default 1)")
     _background(command)
+    _pages(command)
+    _calibrate(command)
     command.add_argument("--json", action="store_true", help="one JSON list instead of a table")
     _settings(command, (*RULES, "log_level"))
 
@@ -292,6 +296,7 @@ def _pairs(protocols: Any) -> None:
     command.add_argument(
         "files", nargs="+", metavar="FILE", help="text1, text2 and `same` or `overall` in each row"
     )
+    command.add_argument("--plot", metavar="FILE", help="draw the curves into this .png or .svg (matplotlib)")
     command.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     _settings(command, ("models_dir", "log_level"))
 
@@ -306,8 +311,26 @@ def _related(protocols: Any) -> None:
     )
     _background(command)
     command.add_argument("--limit", metavar="K", type=_positive, default=10, help="asked for (default 10)")
+    _calibrate(command)
     command.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     _settings(command, (*RULES, "log_level"))
+
+
+def _pages(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--html", metavar="PATH", default="",
+        help="a directory or tar archive with the page of each id: through the extraction, instead of the texts",
+    )  # fmt: skip
+
+
+def _calibrate(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--calibrate", action="store_true", help="which thresholds these labels speak for, score by score"
+    )
+    command.add_argument(
+        "--plot", metavar="FILE",
+        help="draw precision and recall against each score into this .png or .svg (matplotlib); calibrates too",
+    )  # fmt: skip
 
 
 def _background(command: argparse.ArgumentParser) -> None:

@@ -25,6 +25,7 @@ from typing import Any
 from aggregator.analyse import Analyser
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError, BadInput
+from aggregator.evaluation.calibration import SHARES, Curve, Point, curve
 from aggregator.evaluation.measures import roc_auc
 from aggregator.fingerprint import hamming_distance
 from aggregator.overlap import compare
@@ -34,7 +35,6 @@ from aggregator.text.tokens import tokenize
 SCORES = ("similarity", "tf-idf", "overlap", "bits")
 ALIKE_UP_TO = 2.0
 UNLIKE_FROM = 3.0
-THRESHOLDS = tuple(step / 20 for step in range(1, 20))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +53,6 @@ class Scored:
     langs: str
     same: bool
     scores: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """What calling everything from ``threshold`` on alike would mean."""
-
-    threshold: float
-    precision: float
-    recall: float
-    f1: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +78,20 @@ class Report:
 
     def points(self, score: str) -> list[Point]:
         """The threshold table."""
-        return [_point(self.pairs, score, threshold) for threshold in THRESHOLDS]
+        return [_point(self.pairs, score, threshold) for threshold in SHARES]
+
+    def curves(self) -> list[Curve]:
+        """Precision and recall against distance, overlap and similarity."""
+        alike = sum(p.same for p in self.pairs)
+        named = {"distance": "bits", "overlap": "overlap", "similarity": "similarity"}
+        return [
+            curve(
+                name,
+                ((64 * (1 - p.scores[s]) if s == "bits" else p.scores[s], p.same) for p in self.pairs),
+                alike,
+            )
+            for name, s in named.items()
+        ]
 
     def best(self, score: str) -> Point:
         """The threshold of the highest F1, the lowest such."""

@@ -49,9 +49,11 @@ async def test_one_label_for_all_is_not_what_was_found() -> None:
 async def test_overlapping_labels_are_merged_beside() -> None:
     """Files with the known overlapping labels are given under both labellings."""
     labelled = [Labelled(g.article, "Drink" if g.article.id == "0-1" else "Caffeine") for g in gold()[:3]]
-    given, merged = await evaluate(labelled, ANALYSER, policy=Policy())
+    given, merged, bound = await evaluate(labelled, ANALYSER, policy=Policy())
 
     assert given.mean("b_cubed_f1") < merged.mean("b_cubed_f1") == 1.0
+    assert bound.labels == "labels themselves"
+    assert bound.mean("b_cubed_precision") == 1.0 > bound.mean("b_cubed_recall")
 
 
 def test_agreement_of_a_split_group() -> None:

@@ -20,7 +20,18 @@ from aggregator.blocks import BlockPlan
 from aggregator.domain import Match, Outcome, Record, arrival_ms_of
 from aggregator.overlap import bands
 from aggregator.store import keys
-from aggregator.store.base import Append, Check, Delete, Equals, Push, Put, StreamAdd, Transaction, Write
+from aggregator.store.base import (
+    Append,
+    Chain,
+    Check,
+    Delete,
+    Equals,
+    Push,
+    Put,
+    StreamAdd,
+    Transaction,
+    Write,
+)
 from aggregator.store.entries import ENTRY_BYTES, pack
 from aggregator.store.marks import NEVER, mark_of
 from aggregator.store.records import Binding, encode_binding, encode_pointer, encode_stream_row
@@ -86,8 +97,12 @@ class Segment:
         self._lean_ms = lean_ms
         self._mark_rate = mark_rate
 
-    def insert(self, record: Record, outcome: Outcome, seen: Sequence[Check]) -> Transaction:
+    def insert(
+        self, record: Record, outcome: Outcome, seen: Sequence[Check], given: Equals | None = None
+    ) -> Transaction:
         """A new id. ``seen``: all that was looked at is as it was, the id and the match included.
+
+        ``given``: the segment has taken no commit since, so there is nothing to look at.
 
         An exact copy adds no index entries while the text it repeats stands there for as long.
         """
@@ -104,7 +119,7 @@ class Segment:
                 self._point(binding),
                 Append(keys.copies(self._tag, outcome.match.canonical_first), row),
             ]
-        return Transaction(tuple(checks), tuple(writes))
+        return self._made(checks, writes, b"+", record.number, given)
 
     def update(self, known: Known, record: Record, group: Group, carriers: Sequence[Record]) -> Transaction:
         """New content under a known id: the new version takes the old one's place and keeps its verdict.
@@ -123,7 +138,7 @@ class Segment:
         ]
         writes += self._topics(record) if binding.outcome.match is None else [self._point(binding)]
         checks = (self._open(), Equals(known.key, known.raw), *group.unchanged)
-        return Transaction(checks, tuple(writes))
+        return self._made(checks, writes, b"+", record.number)
 
     def delete(
         self,
@@ -151,7 +166,7 @@ class Segment:
         if gone.outcome.match is None:
             writes.append(self._put(keys.tombstone(self._tag, gone.first), keys.DEAD))
         checks = (self._open(), Equals(known.key, known.raw), *group.unchanged)
-        return Transaction(checks, tuple(writes))
+        return self._made(checks, writes, b"-", gone.number)
 
     def _regroup(self, gone: Binding, group: Group, heir: Known | None) -> list[Write]:
         writes: list[Write] = []
@@ -172,6 +187,18 @@ class Segment:
         if rows:
             writes.append(Put(new_key, rows))  # others will be appended, who live longer
         return writes
+
+    def _made(
+        self,
+        checks: Sequence[Check],
+        writes: Sequence[Write],
+        sign: bytes,
+        number: int,
+        given: Equals | None = None,
+    ) -> Transaction:
+        """Every commit is a link of the version, so an equal version means that no other came between."""
+        version = Chain(keys.version(self._tag), sign + number.to_bytes(8, "big"))
+        return Transaction(tuple(checks), (*writes, version), given)
 
     def _open(self) -> Check:
         return Equals(keys.closed(self._tag), None)

@@ -190,7 +190,8 @@ class Ingest:
             outcome = Outcome("new", distance=outcome.distance)
         record = await self._numbered(one, now_ms, newest, led)
         seen = self._index.seen(snapshot, probe, one.numbers, outcome.match)
-        transaction = self._index.segment(snapshot, probe.space).insert(record, outcome, seen)
+        given = snapshot.unwritten(probe.space)
+        transaction = self._index.segment(snapshot, probe.space).insert(record, outcome, seen, given)
         return self._step(one, outcome, candidates, True, transaction, record)
 
     async def _repeat(

@@ -23,7 +23,7 @@ import msgspec
 from aggregator.errors import StoreUnavailable
 from aggregator.index.snapshot import Layers, Snapshot
 from aggregator.store import keys
-from aggregator.store.base import Equals, Put, Store, Transaction
+from aggregator.store.base import Chain, Equals, Put, Store, Transaction
 from aggregator.store.marks import rate_of, tally
 
 SEGMENT_ARTICLES = 10_000_000
@@ -66,6 +66,7 @@ class Segments:
             layers = {space: self._known[space] for space in wanted}
             closed = {space: keys.closed(each.top) for space, each in layers.items()}
             everything = dict.fromkeys(closed.values())
+            everything.update((keys.version(each.top), None) for each in layers.values())
             for space, each in layers.items():
                 suffixes = wanted[space]
                 everything.update((tag + key, None) for tag in each.tags for key in suffixes)
@@ -86,7 +87,8 @@ class Segments:
     async def seal(self, space: str, number: int, now_ms: int) -> None:
         """Close the segment with this number, if nobody has; the next one is writable then."""
         closed = keys.closed(keys.tag(space, number))
-        await self._store.commit(Transaction((Equals(closed, None),), (Put(closed, b"%d" % now_ms),)))
+        version = Chain(keys.version(keys.tag(space, number)), b"closed")
+        await self._store.commit(Transaction((Equals(closed, None),), (Put(closed, b"%d" % now_ms), version)))
         await self._move(space, number + 1)
 
     async def seal_if_full(self, space: str, now_ms: int) -> None:

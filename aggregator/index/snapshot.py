@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from aggregator.domain import Record
 from aggregator.store import keys
-from aggregator.store.base import Append, Delete, Equals, Put, Transaction
+from aggregator.store.base import Append, Chain, Delete, Equals, Put, Transaction, link
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,10 @@ class Snapshot:
         top = self.top(space, key)
         return Equals(top, self.values.get(top))
 
+    def unwritten(self, space: str) -> Equals:
+        """Holds while the writable segment took exactly the commits that were applied here, in their order."""
+        return self.unchanged(space, keys.version(b""))
+
     def touches(self, space: str, wanted: Sequence[bytes]) -> bool:
         """Whether this batch changed one of these keys."""
         top = self.layers[space].top
@@ -97,3 +101,5 @@ class Snapshot:
                 self.values[write.key] = write.value
             elif isinstance(write, Delete):
                 self.values[write.key] = None
+            elif isinstance(write, Chain):
+                self.values[write.key] = link(self.values.get(write.key), write.token)

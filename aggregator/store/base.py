@@ -16,29 +16,29 @@ verdicts lives above it (``index/``), once. What all implementations promise:
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Length:
+
+class Length(msgspec.Struct, frozen=True):
     """Holds while ``key`` is ``length`` bytes long (0: absent). Only for keys that grow by Append."""
 
     key: bytes
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class Equals:
+class Equals(msgspec.Struct, frozen=True):
     """Holds while ``key`` has exactly this value (None: absent)."""
 
     key: bytes
     value: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(msgspec.Struct, frozen=True):
     """Append ``value`` to ``key``; skipped when it would make it longer than ``limit`` (0: no limit)."""
 
     key: bytes
@@ -46,8 +46,7 @@ class Append:
     limit: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Push:
+class Push(msgspec.Struct, frozen=True):
     """Append ``value`` to ``key``, of which at least the newest ``keep`` bytes stay, at most twice as many."""
 
     key: bytes
@@ -55,8 +54,7 @@ class Push:
     keep: int
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(msgspec.Struct, frozen=True):
     """Set ``key``."""
 
     key: bytes
@@ -64,31 +62,45 @@ class Put:
     ttl_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(msgspec.Struct, frozen=True):
     """Remove ``key`` if it is there."""
 
     key: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class StreamAdd:
+class StreamAdd(msgspec.Struct, frozen=True):
     """Add one entry to the stream at ``key``."""
 
     key: bytes
     payload: bytes
 
 
+class Chain(msgspec.Struct, frozen=True):
+    """Set ``key`` to ``link(its value, token)``: equal values then mean equal histories of tokens."""
+
+    key: bytes
+    token: bytes
+
+
+def link(value: bytes | None, token: bytes) -> bytes:
+    """What ``Chain`` writes: SHA-1 in hex of the former value (absent: nothing) and the token."""
+    return hashlib.sha1((value or b"") + token, usedforsecurity=False).hexdigest().encode()
+
+
 Check = Length | Equals
-Write = Append | Push | Put | Delete | StreamAdd
+Write = Append | Push | Put | Delete | StreamAdd | Chain
 
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """All keys must carry the same tag."""
+    """All keys must carry the same tag.
+
+    ``given``: while it holds, its author knows that all checks hold; they are looked at only when it does not.
+    """
 
     checks: tuple[Check, ...]
     writes: tuple[Write, ...]
+    given: Equals | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ tag the functions give the rest of a key, which is the same in all segments.
     {en.3f2a.0}closed    present once the segment is sealed: when, in ms
     {en.3f2a.0}marks     a sample of the numbers it took        ``index/segments.py``
     {en.3f2a.0}dead      numbers of versions that left while it was written to, 8 bytes each
+    {en.3f2a.0}version   hash of all commits it took, in their order
     {en.3f2a.0}stream    article stream in commit order
     {en.3f2a}segments    which segments are live               ``index/segments.Head``
     {en.3f2a}upkeep      how far compaction is                 ``index/upkeep.Round``
@@ -117,6 +118,10 @@ def cells(widths: Sequence[int]) -> Iterator[bytes]:
         yield from (bucket(b"", block, value) for value in range(1 << width))
     yield from (band(b"", value) for value in range(1 << BAND_BITS))
     yield from (b"t%05x" % value for value in range(1 << TOPIC_BITS))
+
+
+def version(tag_: bytes) -> bytes:
+    return tag_ + b"version"
 
 
 def stream(tag_: bytes) -> bytes:

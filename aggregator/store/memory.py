@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from aggregator import __version__
 from aggregator.store.base import (
     Append,
+    Chain,
     Check,
     Delete,
     Length,
@@ -25,6 +26,7 @@ from aggregator.store.base import (
     Write,
     lease_return,
     lease_steps,
+    link,
 )
 
 Entry = tuple[tuple[int, int], bytes]
@@ -58,7 +60,9 @@ class MemoryStore:
     async def commit(self, transaction: Transaction) -> tuple[int, ...]:
         """() when applied, else the indices of the checks that failed."""
         self._expire()
-        failed = tuple(i for i, check in enumerate(transaction.checks) if not self._holds(check))
+        failed: tuple[int, ...] = ()
+        if transaction.given is None or not self._holds(transaction.given):
+            failed = tuple(i for i, check in enumerate(transaction.checks) if not self._holds(check))
         if not failed:
             for write in transaction.writes:
                 self._apply(write)
@@ -167,6 +171,8 @@ class MemoryStore:
                 heapq.heappush(self._due, (due_ms, write.key))
         elif isinstance(write, Delete):
             self._drop(write.key)
+        elif isinstance(write, Chain):
+            self._set(write.key, link(self._values.get(write.key), write.token))
         else:
             self._add(write.key, bytes(write.payload))
 

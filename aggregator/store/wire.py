@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from aggregator.store.base import Append, Delete, Length, Push, Put, Transaction
+from aggregator.store.base import Append, Chain, Delete, Length, Push, Put, Transaction
 
 Command = tuple[Any, ...]
 
@@ -16,7 +16,7 @@ COMMIT: Final = files("aggregator.store").joinpath("lua/commit.lua").read_bytes(
 COMMIT_SHA: Final = hashlib.sha1(COMMIT, usedforsecurity=False).hexdigest()
 
 _ABSENT, _VALUE = -1, -2  # of the script's ``want``
-_APPEND, _PUT, _DELETE, _ADD, _PUSH = 1, 2, 3, 4, 5  # of its ``steps``
+_APPEND, _PUT, _DELETE, _ADD, _PUSH, _CHAIN = 1, 2, 3, 4, 5, 6  # of its ``steps``
 _GLOB: Final = b"\\*?[]^-"
 
 
@@ -26,7 +26,8 @@ def encode(transaction: Transaction) -> Command:
     values: list[bytes] = []
     want: list[int] = []
     steps: list[int] = []
-    for check in transaction.checks:
+    given = transaction.given
+    for check in transaction.checks if given is None else (given, *transaction.checks):
         keys.append(check.key)
         if isinstance(check, Length):
             want.append(check.length)
@@ -48,10 +49,14 @@ def encode(transaction: Transaction) -> Command:
             values.append(write.value)
         elif isinstance(write, Delete):
             steps += (_DELETE, 0)
+        elif isinstance(write, Chain):
+            steps += (_CHAIN, 0)
+            values.append(write.token)
         else:
             steps += (_ADD, 0)
             values.append(write.payload)
-    return (len(keys), *keys, msgspec.msgpack.encode((want, steps)), *values)
+    plan = msgspec.msgpack.encode((want, steps, given is not None))
+    return (len(keys), *keys, plan, *values)
 
 
 def first_key(command: Command) -> bytes:

@@ -10,7 +10,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aggregator.store.base import Append, Delete, Equals, Length, Push, Put, Store, StreamAdd, Transaction
+from aggregator.store.base import (
+    Append,
+    Chain,
+    Delete,
+    Equals,
+    Length,
+    Push,
+    Put,
+    Store,
+    StreamAdd,
+    Transaction,
+    link,
+)
 from aggregator.store.memory import MemoryStore
 from aggregator.store.redis import open_store
 
@@ -443,3 +455,35 @@ async def test_all_stores_agree_with_memory(store: Store, transactions: list[Tra
     assert await store.scan(b"{t}") == await model.scan(b"{t}")
     tails = [await each.stream_tail(b"{t}s", 99) for each in (store, model)]
     assert [payload for _, payload in tails[0]] == [payload for _, payload in tails[1]]
+
+
+async def test_a_chain_names_all_that_was_chained(store: Store) -> None:
+    """Each link depends on those before it, so order and number count."""
+    for token in (b"a", b"b"):
+        assert await store.commit(Transaction((), (Chain(b"{t}v", token), Append(b"{t}x", token)))) == ()
+
+    assert await store.read([b"{t}v", b"{t}x"]) == [link(link(None, b"a"), b"b"), b"ab"]
+    assert link(link(None, b"b"), b"a") != link(link(None, b"a"), b"b") != link(None, b"ab")
+
+
+async def test_while_the_given_holds_checks_are_not_looked_at(store: Store) -> None:
+    """Present or absent; the values of checks and writes behind it stay in step."""
+    checks = (Equals(b"{t}a", b"wrong"), Length(b"{t}b", 7), Equals(b"{t}c", b"wrong too"))
+    writes = (Put(b"{t}v", b"1"), Append(b"{t}b", b"x"))
+
+    assert await store.commit(Transaction(checks, writes, Equals(b"{t}v", None))) == ()
+    assert await store.commit(Transaction(checks, writes, Equals(b"{t}v", b"1"))) == ()
+    assert await store.read([b"{t}v", b"{t}b"]) == [b"1", b"xx"]
+
+
+async def test_when_the_given_fails_the_checks_decide(store: Store) -> None:
+    """Failed ones are numbered as if there were no given; when all hold, it is applied all the same."""
+    await store.put([Put(b"{t}a", b"a"), Put(b"{t}b", b"bb")])
+    stale = Equals(b"{t}v", b"other")
+    checks = (Equals(b"{t}a", b"a"), Length(b"{t}b", 2), Equals(b"{t}c", None))
+    wrong = (Equals(b"{t}a", b"b"), Length(b"{t}b", 2), Equals(b"{t}b", b"no"))
+
+    assert await store.commit(Transaction(wrong, (Put(b"{t}x", b"1"),), stale)) == (0, 2)
+    assert await store.read([b"{t}x"]) == [None]
+    assert await store.commit(Transaction(checks, (Put(b"{t}x", b"1"),), stale)) == ()
+    assert await store.read([b"{t}x"]) == [b"1"]

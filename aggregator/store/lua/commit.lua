@@ -2,22 +2,26 @@
 -- Compare and write, all or nothing. Called by store/redis.py only, which encodes the plan.
 --
 -- KEYS      one per check, then one per write, in the transaction's order (all of one slot)
--- ARGV[1]   msgpack of {want, steps}
+-- ARGV[1]   msgpack of {want, steps, given}
 --             want   one number per check: >= 0 the length the key must have (0: absent);
 --                    -1 the key must be absent; -2 the key must equal the next value of ARGV
 --             steps  two numbers per write: 1, limit = APPEND; 2, ttl in ms (0: none) = SET;
 --                    3, 0 = DEL; 4, 0 = XADD; 5, keep = APPEND, then only the last ``keep`` bytes
---                    stay once there are twice as many. All but DEL take the next value of ARGV
+--                    stay once there are twice as many; 6, 0 = SET to the SHA-1 of the former
+--                    value and the next one of ARGV. All but DEL take the next value of ARGV
+--             given  true: while the first check holds, the others do too and are not looked at; it is
+--                    not counted among them
 -- ARGV[2..] those values
 -- returns   the numbers (from 1) of the checks that failed; empty: everything was applied
 --
 -- The first line lets the server refuse the whole script when it is out of memory, read-only or
 -- cannot write its log. Without it a script fails at the first such command, half done.
 local plan = cmsgpack.unpack(ARGV[1])
-local want, steps = plan[1], plan[2]
+local want, steps, given = plan[1], plan[2], plan[3]
 local call = redis.call
 local failed = {}
 local value = 1
+local before = given and 1 or 0
 
 for i = 1, #want do
   local wanted, holds = want[i], nil
@@ -29,8 +33,17 @@ for i = 1, #want do
     value = value + 1
     holds = call('GET', KEYS[i]) == ARGV[value]
   end
-  if not holds then
-    failed[#failed + 1] = i
+  if i <= before then
+    if holds then
+      for j = i + 1, #want do
+        if want[j] == -2 then
+          value = value + 1
+        end
+      end
+      break
+    end
+  elseif not holds then
+    failed[#failed + 1] = i - before
   end
 end
 if #failed > 0 then
@@ -53,6 +66,8 @@ for i = 1, #steps, 2 do
       if call('APPEND', KEYS[k], ARGV[value]) > 2 * number then
         call('SET', KEYS[k], call('GETRANGE', KEYS[k], -number, -1), 'KEEPTTL')
       end
+    elseif step == 6 then
+      call('SET', KEYS[k], redis.sha1hex((call('GET', KEYS[k]) or '') .. ARGV[value]))
     elseif step == 2 then
       if number == 0 then
         call('SET', KEYS[k], ARGV[value])

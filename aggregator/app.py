@@ -121,6 +121,7 @@ def _wire(
     )
     events = Events(store, burst_rule_of(settings))
     housekeeping = Housekeeping(index, clock)
+    actions = Actions(events, index)
     ingest = Ingest(
         index,
         pool.analyse_many,
@@ -128,6 +129,7 @@ def _wire(
         clock=clock,
         keep_texts=settings.keep_texts or settings.demo,
         event_of=events.event_of,
+        taken_down=actions.take_down,
         give_way=_give_way,
     )
     return Service(
@@ -148,7 +150,7 @@ def _wire(
         explain=Explain(index, pool.analyse_many, policy),
         events=events,
         event_stream=EventStream(events),
-        actions=Actions(events, index),
+        actions=actions,
         jobs=Jobs(
             events,
             index,

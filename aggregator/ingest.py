@@ -36,6 +36,7 @@ MAX_RELATED = 10
 AnalyseMany = Callable[[Sequence[Article]], Awaitable[list[Analysis | AggregatorError]]]
 GiveWay = Callable[[], Awaitable[None]]
 EventOf = Callable[[Sequence[int]], Awaitable[dict[int, str]]]
+TakenDown = Callable[[int, str, int], Awaitable[None]]
 
 
 async def _at_once() -> None:
@@ -54,6 +55,7 @@ class Ingest:
         clock: Callable[[], int],
         keep_texts: bool = False,
         event_of: EventOf | None = None,
+        taken_down: TakenDown | None = None,
         give_way: GiveWay = _at_once,
     ) -> None:
         self._index = index
@@ -62,6 +64,7 @@ class Ingest:
         self._clock = clock
         self._keep_texts = keep_texts
         self._event_of = event_of
+        self._taken_down = taken_down
         self._give_way = give_way
         self._numbers = Numbers()
         self.decided_again = 0  # commits that lost a race, for metrics
@@ -99,8 +102,10 @@ class Ingest:
         return results
 
     async def delete(self, id_: str) -> None:
-        """Undo a reservation or take an article down. Raises NotFound."""
-        await self._index.delete(id_)
+        """Undo a reservation or take an article down, out of its event too. Raises NotFound."""
+        for first in await self._index.delete(id_):
+            if self._taken_down is not None:
+                await self._taken_down(first, id_, self._clock())
 
     async def _settle(self, pending: list[Arrival], dry_run: bool) -> None:
         """Decide and commit until every article has its answer."""

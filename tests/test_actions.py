@@ -302,3 +302,21 @@ async def test_orders_outlive_a_lost_state(room: Newsroom) -> None:
     assert set(event.items) == {i.id for i in room.stream.items} - {ferry.items[3]}
     assert (await again.get(bridge.id)).merged_into == ferry.id
     assert len([e for e in await again.list() if e.status != "closed"]) == 1
+
+
+async def test_a_deleted_article_leaves_its_event_before_the_next_tick(room: Newsroom) -> None:
+    """Its headline does not stand for an hour because a detector is away; nor does the next version bring it back."""
+    bridge, _ = await room.two()
+    headline = next(i for i in room.stream.items if i.id == bridge.headline_id)
+
+    await room.actions.take_down(headline.first, headline.id, at(26))
+    event = await room.events.get(bridge.id)
+    room.stream.burst(2, start=27)
+    await room.tick(30)
+
+    assert headline.id not in event.items and event.title != bridge.title
+    event = await room.events.get(bridge.id)
+    assert headline.id not in event.items and event.size == 21 and event.title != bridge.title
+    position = await room.events.newest_change()
+    await room.actions.take_down(12345, "unknown", at(31))
+    assert await room.events.newest_change() == position

@@ -108,7 +108,7 @@ def test_an_event_fires_once_and_says_why() -> None:
     assert (event.first_seen_ms, last.last_seen_ms) == (START_MS, START_MS + 39 * MINUTE_MS)
     assert event.timeline == ((START_MS, 10), (START_MS + 10 * MINUTE_MS, 6))
     assert event.rate == 10
-    assert set(event.terms[:3]) == {"harbour", "bridge", "collapse"}
+    assert set(event.terms[:3]) == {"Harbour", "bridge", "collapse"}
     assert event.reason.startswith("16 items from 1 source in 15 min about ")
     assert event.title.startswith("Harbour bridge collapse")
     assert last.id == event.id
@@ -122,6 +122,19 @@ def test_items_of_unnamed_sources_are_not_said_to_have_none() -> None:
         wire.send(minute, source="")
 
     assert wire.fired[0].reason.startswith("16 items from sources without a name in 15 min about ")
+
+
+def test_terms_are_shown_as_words_and_not_as_stems() -> None:
+    """As most headlines write them, not at their beginning if possible; a term of no headline as it is."""
+    wire = Wire()
+    titles = ["Flooding: Thornby calls for help", "Thornby Floods again", "Help for flooded Thornby"]
+    for i in range(18):
+        terms = (("thornbi", 1.0), ("flood", 1.0), ("evacu", 1.0))
+        wire.send(i, title=titles[i % 3], terms=terms, lang="en")
+
+    (event,) = wire.fired
+    assert set(event.terms) == {"Thornby", "flooded", "evacu"}
+    assert "Thornby" in event.reason and "thornbi" not in event.reason
 
 
 def test_stories_are_kept_apart() -> None:

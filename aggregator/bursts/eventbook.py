@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from aggregator.bursts import profile
+from aggregator.bursts import profile, wording
 from aggregator.bursts.event import HOUR_MS, BurstRule, Change, Event, Kind
 from aggregator.bursts.openevent import OpenEvent
 from aggregator.bursts.stories import Member, Stories, Story, Weigh
@@ -100,7 +100,7 @@ class EventBook:
         for event in self.open.values():
             if article_id in event.items:
                 event.remove(article_id)
-                event.title = ""
+                event.title, event.words = "", {}
                 self._mark(event)
 
     # -- house-keeping -------------------------------------------------------------------------
@@ -139,13 +139,15 @@ class EventBook:
         headline = self._stories.medoid(story, self._weigh)
         event.title, event.headline_id = headline.title, headline.id
         event.terms = self._stories.heaviest(story, self._weigh)
+        if not event.words.keys() >= set(event.terms):
+            event.words = wording.words(event.terms, story.members.values())
         event.profile = profile.of(story, self._idf)
 
     def _reason(self, event: OpenEvent, story: Story) -> str:
         minutes = (event.last_seen_ms - event.first_seen_ms) // MINUTE_MS
         sources = len(event.sources)
         outlets = f"{sources} source{'s' * (sources != 1)}" if sources else "sources without a name"
-        about = ", ".join(event.terms[:3])
+        about = ", ".join(event.words[term] for term in event.terms[:3])
         return (
             f"{story.firing} items from {outlets} in "
             f"{_duration(minutes)} about {about}, where {_usual(event.expected)} in "

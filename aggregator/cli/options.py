@@ -343,8 +343,10 @@ def _events(protocols: Any) -> None:
     command = _command(
         protocols, "events", "known events in recorded streams of headlines", "aggregator.cli.offline:events"
     )
+    command.add_argument(
+        "windows", metavar="WINDOWS", nargs="?", help="directory of the windows, else FILE's"
+    )
     command.add_argument("file", metavar="FILE", help="list of known events, each with its window file")
-    command.add_argument("--windows", metavar="DIR", help="where the windows are (default: beside FILE)")
     command.add_argument("--processes", metavar="N", type=_positive, default=1, help="windows at a time")
     command.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     command.add_argument("--plot", metavar="DIR", help="draw the timeline of each window there (matplotlib)")

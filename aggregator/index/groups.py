@@ -126,12 +126,16 @@ class Groups(IndexBase):
         segment = self.segment(snapshot, record.space)
         return segment.update(known, record, group, list((await self._carriers(carriers)).values()))
 
-    async def delete(self, id_: str) -> None:
-        """Take an article down; its copies are re-pointed to the earliest one left. Raises NotFound."""
+    async def delete(self, id_: str) -> list[int]:
+        """Take an article down; its copies are re-pointed to the earliest one left. Raises NotFound.
+
+        Returns its first number in every space it was in.
+        """
         for _ in range(ATTEMPTS):
             snapshot, found = await self._find(id_)
-            if any([await self._leave(snapshot, known) for known in found]):
-                return
+            left = [known.binding.first for known in found if await self._leave(snapshot, known)]
+            if left:
+                return left
         raise _contention(id_)
 
     async def leave(self, space: str, id_: str, *, below: int) -> bool:

@@ -1,0 +1,156 @@
+"""A Scrapy item pipeline that asks for each item whether we have it already.
+
+    ITEM_PIPELINES = {"aggregator.clients.scrapy_pipeline.NewsDedupPipeline": 300, "...your database...": 800}
+    NEWSDEDUP_URL = "http://127.0.0.1:8080"
+
+| setting | default | meaning |
+| --- | --- | --- |
+| NEWSDEDUP_URL | http://127.0.0.1:8080 | the service |
+| NEWSDEDUP_KEY | | an access key, where the service asks for one |
+| NEWSDEDUP_DUPLICATES | drop | "drop" raises DropItem for duplicates, "tag" lets them pass |
+| NEWSDEDUP_ON_FAILURE | open | "open": without an answer in time the item passes, tagged "unknown"; "closed": it waits |
+| NEWSDEDUP_DEADLINE | 0.3 | seconds that an item waits when failing open |
+| NEWSDEDUP_PATIENCE | 60 | seconds that an item waits when failing closed; then it is dropped ... |
+| NEWSDEDUP_HELD | newsdedup-held.jsonl | ... and its article appended here, for ``aggregator ingest`` later |
+| NEWSDEDUP_FIELDS | {} | our field -> yours, e.g. {"text": "maintext", "published_at": "date_publish"} |
+| NEWSDEDUP_TAG_FIELD | dedup | the item's field that gets verdict, ids and related ones, where it can have it |
+
+Put it last before the pipeline that stores. When a later pipeline raises, or drops the item, the reservation
+is taken back, so that another outlet's copy is not a duplicate of nothing. Needs Scrapy >= 2.14 and its
+asyncio reactor (the default). Counts stand in the crawl's stats under ``newsdedup/``.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from itemadapter import ItemAdapter
+from scrapy import signals
+from scrapy.crawler import Crawler
+from scrapy.exceptions import DropItem, NotConfigured
+
+from aggregator.clients.client import Client
+from aggregator.clients.decision import ARTICLE_FIELDS, Decision, Unavailable
+from aggregator.errors import BadInput, ConfigurationError
+
+log = logging.getLogger(__name__)
+
+
+class NewsDedupPipeline:
+    """See the module. Nothing is ever lost silently: what has no answer passes, waits, or is held in a file."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        settings = crawler.settings
+        self._stats = crawler.stats
+        self._drops = _one_of(settings.get("NEWSDEDUP_DUPLICATES", "drop"), "NEWSDEDUP_DUPLICATES", "drop", "tag")
+        mode = _one_of(settings.get("NEWSDEDUP_ON_FAILURE", "open"), "NEWSDEDUP_ON_FAILURE", "open", "closed")
+        deadline = "NEWSDEDUP_DEADLINE" if mode == "open" else "NEWSDEDUP_PATIENCE"
+        self._held = Path(settings.get("NEWSDEDUP_HELD", "newsdedup-held.jsonl"))
+        self._tag_field = settings.get("NEWSDEDUP_TAG_FIELD", "dedup")
+        self._fields = {name: name for name in ARTICLE_FIELDS} | settings.getdict("NEWSDEDUP_FIELDS")
+        try:
+            self._client = Client(
+                settings.get("NEWSDEDUP_URL", "http://127.0.0.1:8080"),
+                key=settings.get("NEWSDEDUP_KEY", ""),
+                deadline_s=settings.getfloat(deadline, 0.3 if mode == "open" else 60.0),
+                on_failure="open" if mode == "open" else "closed",
+            )
+        except ConfigurationError as error:
+            raise NotConfigured(f"NEWSDEDUP_URL: {error}") from None
+        # Items that were let through, until the pipelines behind this one are done with them.
+        self._passed: dict[int, Decision] = {}
+        crawler.signals.connect(self._done, signals.item_scraped)
+        crawler.signals.connect(self._failed, signals.item_error)
+        crawler.signals.connect(self._failed, signals.item_dropped)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> NewsDedupPipeline:
+        """Scrapy's way in."""
+        return cls(crawler)
+
+    async def close_spider(self) -> None:
+        """Give the connections back."""
+        await self._client.close()
+
+    async def process_item(self, item: Any) -> Any:
+        """The item, tagged. Raises DropItem for a duplicate, and for what is held when failing closed."""
+        article = self._article(ItemAdapter(item))
+        try:
+            decision = await self._client.submit(article)
+        except Unavailable as error:
+            self._hold(article)
+            raise DropItem(f"held in {self._held}: {error}") from None
+        except BadInput as error:  # an article we cannot judge is not one we may lose
+            log.warning("not checked, passed on: %s", error)
+            decision = Decision("refused", problem=str(error))
+        self._count(decision.verdict)
+        if not decision.keep and self._drops == "drop":
+            raise DropItem(f"duplicate of {decision.canonical_id}")
+        self._tag(item, decision)
+        self._passed[id(item)] = decision
+        return item
+
+    def _article(self, item: ItemAdapter) -> dict[str, Any]:
+        found = {ours: item.get(theirs) for ours, theirs in self._fields.items()}
+        return {name: _plain(name, value) for name, value in found.items() if value not in (None, "")}
+
+    def _tag(self, item: Any, decision: Decision) -> None:
+        answer = decision.answer
+        tag = {
+            "verdict": decision.verdict,
+            "id": decision.id,
+            "canonical_id": decision.canonical_id,
+            "related": [related.id for related in answer.related] if answer else [],
+            "event_id": answer.event_id if answer else None,
+        }
+        try:
+            ItemAdapter(item)[self._tag_field] = tag
+        except (KeyError, AttributeError):  # an item class without this field: the stats still tell
+            log.debug("%s has no field %r to tag", type(item).__name__, self._tag_field)
+
+    def _hold(self, article: Mapping[str, Any]) -> None:
+        with self._held.open("a", encoding="utf-8") as out:
+            out.write(json.dumps(article, ensure_ascii=False) + "\n")
+        self._count("held")
+
+    def _done(self, item: Any) -> None:
+        self._passed.pop(id(item), None)
+
+    async def _failed(self, item: Any) -> None:
+        """A pipeline behind this one did not take the item: what was reserved for it goes back."""
+        decision = self._passed.pop(id(item), None)
+        if decision is None:
+            return
+        try:
+            undone = await self._client.undo(decision)
+        except Unavailable as error:
+            log.warning("the reservation of %s stays: %s", decision.id, error)
+            undone = False
+        if undone:
+            self._count("undone")
+
+    def _count(self, what: str) -> None:
+        if self._stats is not None:
+            self._stats.inc_value(f"newsdedup/{what}")
+
+
+def _one_of(value: str, name: str, *allowed: str) -> str:
+    if value not in allowed:
+        raise NotConfigured(f"{name}: expected one of {', '.join(allowed)}, found {value!r}.")
+    return value
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A field's value as the service takes it: text, and dates with an offset (those without one are UTC)."""
+    if isinstance(value, list | tuple):  # loaders without an output processor leave lists
+        value = "\n".join(map(str, value)) if name in ("text", "html") else value[0]
+    if isinstance(value, datetime):
+        value = (value if value.tzinfo else value.replace(tzinfo=UTC)).isoformat()
+    elif isinstance(value, date):
+        value = datetime(value.year, value.month, value.day, tzinfo=UTC).isoformat()
+    return str(value)

@@ -1,0 +1,194 @@
+"""Articles from one Redis stream, verdicts to another: for crawlers that already speak through Redis.
+
+Each entry of the input stream has a field ``article`` with the JSON of one article. A worker of the consumer
+group takes up to 64, sends them as one batch, and writes each verdict and the acknowledgement of its entry in
+one transaction. So an entry is acknowledged only after its article was committed, and a worker that dies in
+between leaves its entries to the next one, which takes over what was idle for a minute (its own first). The
+articles' ids make the second round answer what the first one did: at least once delivery, one verdict.
+
+An entry that cannot be read, is refused, or was delivered too often goes to the stream ``<input>:dead`` with
+the reason. Verdicts and dead letters are bounded (the oldest leave first).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from redis import asyncio as driver
+from redis.exceptions import RedisError, ResponseError
+
+from aggregator.clients.client import Client
+from aggregator.clients.decision import Decision, Unavailable
+from aggregator.errors import ConfigurationError
+
+BATCH = 64
+BLOCK_MS = 1_000
+IDLE_MS = 60_000
+MAX_DELIVERIES = 5
+KEPT = 100_000
+PAUSE_S = 1.0
+
+log = logging.getLogger(__name__)
+
+Entry = tuple[bytes, dict[bytes, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """The names of the streams and of this worker. ``consumer`` must differ between running workers."""
+
+    source: str = "articles"
+    verdicts: str = "verdicts"
+    group: str = "aggregator"
+    consumer: str = "worker-1"
+
+    @property
+    def dead(self) -> str:
+        """Where entries go that no worker could settle."""
+        return f"{self.source}:dead"
+
+
+class StreamWorker:
+    """One consumer. ``client`` must fail closed: an entry without an answer stays pending."""
+
+    def __init__(
+        self,
+        redis: driver.Redis,
+        client: Client,
+        streams: Streams,
+        *,
+        idle_ms: int = IDLE_MS,
+        max_deliveries: int = MAX_DELIVERIES,
+    ) -> None:
+        self._redis, self._client, self._streams = redis, client, streams
+        self._idle_ms, self._max_deliveries = idle_ms, max_deliveries
+        self._own_done = False
+        self.settled = self.dead = 0
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until ``stop`` is set; what is away is waited for."""
+        while not stop.is_set():
+            try:
+                await self.prepare()
+                while not stop.is_set():
+                    await self.step(BLOCK_MS)
+            except ResponseError as error:
+                raise ConfigurationError(f"The stream {self._streams.source!r} cannot be read: {error}.") from None
+            except (RedisError, OSError, Unavailable) as error:
+                log.warning("waiting: %s", error)
+                self._own_done = False
+                await _pause(stop)
+
+    async def prepare(self) -> None:
+        """Make the consumer group, from the stream's beginning, if there is none."""
+        try:
+            await self._redis.xgroup_create(self._streams.source, self._streams.group, id="0", mkstream=True)
+        except ResponseError as error:
+            if "BUSYGROUP" not in str(error):
+                raise
+
+    async def step(self, block_ms: int | None = None) -> int:
+        """Settle one batch: own left-overs, then those of the dead, then new ones. Returns how many."""
+        entries = await self._pending() or await self._abandoned() or await self._fresh(block_ms)
+        if entries:
+            await self._settle(entries)
+        return len(entries)
+
+    async def _pending(self) -> list[Entry]:
+        """What this consumer took in a former life and did not finish; looked at until there is none."""
+        if self._own_done:
+            return []
+        entries = await self._read("0", None)
+        self._own_done = not entries
+        return await self._alive(entries)
+
+    async def _abandoned(self) -> list[Entry]:
+        names = self._streams
+        taken = await self._redis.xautoclaim(
+            names.source, names.group, names.consumer, self._idle_ms, start_id="0", count=BATCH
+        )
+        return await self._alive(taken[1])
+
+    async def _fresh(self, block_ms: int | None) -> list[Entry]:
+        return await self._read(">", block_ms)
+
+    async def _read(self, after: str, block_ms: int | None) -> list[Entry]:
+        names = self._streams
+        answer = await self._redis.xreadgroup(
+            names.group, names.consumer, {names.source: after}, count=BATCH, block=block_ms
+        )
+        pairs = list(answer.values())[0] if isinstance(answer, dict) and answer else answer
+        if isinstance(answer, dict):
+            return [entry for chunk in pairs or [] for entry in chunk]
+        return [entry for _, chunk in pairs or [] for entry in chunk]
+
+    async def _alive(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Without those delivered too often (they take the worker down, or nobody can settle them)."""
+        if not entries:
+            return []
+        names = self._streams
+        details = await self._redis.xpending_range(
+            names.source, names.group, min=entries[0][0], max=entries[-1][0], count=len(entries) * 4
+        )
+        tired = {d["message_id"] for d in details if d["times_delivered"] > self._max_deliveries}
+        for entry in entries:
+            if entry[0] in tired:
+                await self._bury(entry, f"delivered more than {self._max_deliveries} times")
+            elif not entry[1]:  # trimmed from the stream while it was pending
+                await self._redis.xack(names.source, names.group, entry[0])
+        return [entry for entry in entries if entry[0] not in tired and entry[1]]
+
+    async def _settle(self, entries: Sequence[Entry]) -> None:
+        decoded = [_article(fields) for _, fields in entries]
+        articles = [found for found in decoded if isinstance(found, dict)]
+        answers = iter(await self._client.submit_many(articles))
+        for entry, found in zip(entries, decoded, strict=True):
+            decision = next(answers) if isinstance(found, dict) else Decision("refused", problem=found)
+            if decision.answer is None:
+                await self._bury(entry, decision.problem)
+            else:
+                await self._acknowledge(entry[0], msgspec.json.encode(decision.answer))
+
+    async def _acknowledge(self, entry_id: bytes, verdict: bytes) -> None:
+        names = self._streams
+        async with self._redis.pipeline(transaction=True) as both:
+            both.xadd(names.verdicts, {"entry": entry_id, "verdict": verdict}, maxlen=KEPT, approximate=True)
+            both.xack(names.source, names.group, entry_id)
+            await both.execute()
+        self.settled += 1
+
+    async def _bury(self, entry: Entry, reason: str) -> None:
+        names = self._streams
+        log.warning("entry %s goes to %s: %s", entry[0].decode(), names.dead, reason)
+        async with self._redis.pipeline(transaction=True) as both:
+            fields: dict[Any, Any] = {**entry[1], b"entry": entry[0], b"reason": reason}
+            both.xadd(names.dead, fields, maxlen=KEPT, approximate=True)
+            both.xack(names.source, names.group, entry[0])
+            await both.execute()
+        self.dead += 1
+
+
+async def _pause(stop: asyncio.Event) -> None:
+    try:
+        async with asyncio.timeout(PAUSE_S):
+            await stop.wait()
+    except TimeoutError:
+        pass
+
+
+def _article(fields: dict[bytes, bytes]) -> dict[str, Any] | str:
+    """The article of an entry, or what is wrong with it."""
+    raw = fields.get(b"article")
+    if raw is None:
+        return "The entry has no field 'article'."
+    try:
+        article = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        return f"The field 'article' is not JSON ({error})."
+    return article if isinstance(article, dict) else "The field 'article' is not a JSON object."

@@ -1,0 +1,111 @@
+"""The same client for code without asyncio: the asyncio one, run on a loop in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, TypeVar
+
+from aggregator.clients.client import Client
+from aggregator.clients.decision import Decision
+from aggregator.http.schemas import ArticleOut, CopiesOut, EventDetailOut, EventsOut, ExplainOut, RelatedOut
+
+T = TypeVar("T")
+
+
+class SyncClient:
+    """As ``Client``, with the same arguments, blocking. One may be shared by many threads.
+
+    Use as ``with SyncClient(url) as client``, or ``close`` it.
+    """
+
+    def __init__(self, url: str = "http://127.0.0.1:8080", **options: Any) -> None:
+        self._client = Client(url, **options)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="aggregator-client", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> SyncClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the connections back and end the thread. Idempotent."""
+        if self._loop.is_closed():
+            return
+        self._run(self._client.close)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def submit(self, article: Mapping[str, Any]) -> Decision:
+        """See ``Client.submit``."""
+        return self._run(lambda: self._client.submit(article))
+
+    def check(self, article: Mapping[str, Any]) -> Decision:
+        """See ``Client.check``."""
+        return self._run(lambda: self._client.check(article))
+
+    def submit_many(self, articles: Iterable[Mapping[str, Any]], *, dry_run: bool = False) -> list[Decision]:
+        """See ``Client.submit_many``."""
+        return self._run(lambda: self._client.submit_many(articles, dry_run=dry_run))
+
+    def undo(self, decision: Decision) -> bool:
+        """See ``Client.undo``."""
+        return self._run(lambda: self._client.undo(decision))
+
+    @contextmanager
+    def reserving(self, article: Mapping[str, Any]) -> Iterator[Decision]:
+        """See ``Client.reserving``."""
+        decision = self.submit(article)
+        try:
+            yield decision
+        except BaseException:
+            self.undo(decision)
+            raise
+
+    def get(self, id: str) -> ArticleOut:
+        """See ``Client.get``."""
+        return self._run(lambda: self._client.get(id))
+
+    def delete(self, id: str) -> bool:
+        """See ``Client.delete``."""
+        return self._run(lambda: self._client.delete(id))
+
+    def copies(self, id: str) -> CopiesOut:
+        """See ``Client.copies``."""
+        return self._run(lambda: self._client.copies(id))
+
+    def related(self, id: str, *, limit: int = 10) -> Sequence[RelatedOut]:
+        """See ``Client.related``."""
+        return self._run(lambda: self._client.related(id, limit=limit))
+
+    def related_to(self, article: Mapping[str, Any], *, limit: int = 10) -> Sequence[RelatedOut]:
+        """See ``Client.related_to``."""
+        return self._run(lambda: self._client.related_to(article, limit=limit))
+
+    def explain(self, a: str, b: str) -> ExplainOut:
+        """See ``Client.explain``."""
+        return self._run(lambda: self._client.explain(a, b))
+
+    def events(self, query: str = "") -> EventsOut:
+        """See ``Client.events``."""
+        return self._run(lambda: self._client.events(query))
+
+    def event(self, id: str) -> EventDetailOut:
+        """See ``Client.event``."""
+        return self._run(lambda: self._client.event(id))
+
+    def ready(self) -> bool:
+        """See ``Client.ready``."""
+        return self._run(self._client.ready)
+
+    def _run(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        return asyncio.run_coroutine_threadsafe(call(), self._loop).result()

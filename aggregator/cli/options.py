@@ -51,6 +51,7 @@ def parser() -> argparse.ArgumentParser:
     _serve(commands)
     _ingest(commands, "ingest", "check article files and store them, one verdict line per line")
     _ingest(commands, "check", "the same as ingest, but nothing is stored")
+    _work(commands)
     _explain(commands)
     _replay(commands)
     _fit(commands)
@@ -110,13 +111,33 @@ def _where(command: argparse.ArgumentParser, *, server: bool = True) -> None:
 
 def _ingest(commands: Any, name: str, help: str) -> None:
     command = _command(commands, name, help, "aggregator.cli.ingest:run")
-    command.add_argument("files", nargs="+", metavar="FILE", help=".jsonl, .jsonl.gz or - for standard input")
+    command.add_argument(
+        "files", nargs="*", default=["-"], metavar="FILE",
+        help=".jsonl, .jsonl.gz or - for standard input (the default)",
+    )  # fmt: skip
     command.add_argument(
         "--out", metavar="FILE", help="write the verdict lines here (default: standard output)"
     )
     command.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal")
     _where(command)
     _settings(command, (*RULES, *STORE, "max_body_bytes", "log_level"))
+
+
+def _work(commands: Any) -> None:
+    command = _command(
+        commands, "work", "take articles from one Redis stream and put verdicts into another",
+        "aggregator.cli.work:run",
+    )  # fmt: skip
+    command.add_argument("--redis", metavar=STORE_META, default="redis://127.0.0.1:6379", help="where the streams are")
+    command.add_argument("--server", metavar=STORE_META, help="a running service (default: the local one)")
+    command.add_argument("--source", default="articles", metavar="STREAM", help="entries with a field 'article'")
+    command.add_argument("--verdicts", default="verdicts", metavar="STREAM", help="where the verdicts go")
+    command.add_argument("--group", default="aggregator", metavar="NAME", help="the consumer group")
+    command.add_argument(
+        "--consumer", metavar="NAME", help="this worker's name, its own and lasting (default: the host's)"
+    )
+    command.add_argument("--until-empty", action="store_true", help="end when nothing is left to do")
+    _settings(command, ("log_level",))
 
 
 def _explain(commands: Any) -> None:

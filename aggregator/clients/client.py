@@ -127,9 +127,9 @@ class Client:
     async def reserving(self, article: Mapping[str, Any]) -> AsyncIterator[Decision]:
         """``submit``, then your insert inside the block; when that raises, the reservation is taken back.
 
-            async with client.reserving(article) as decision:
-                if decision.keep:
-                    await database.insert(article)
+        async with client.reserving(article) as decision:
+            if decision.keep:
+                await database.insert(article)
         """
         decision = await self.submit(article)
         try:

@@ -56,7 +56,8 @@ def encoded(article: Mapping[str, Any]) -> bytes:
     unknown = sorted(set(article) - set(ARTICLE_FIELDS))
     if unknown:
         raise BadInput(
-            f"{', '.join(unknown)}: no such field; an article has {', '.join(ARTICLE_FIELDS)}.", field=unknown[0]
+            f"{', '.join(unknown)}: no such field; an article has {', '.join(ARTICLE_FIELDS)}.",
+            field=unknown[0],
         )
     try:
         return msgspec.json.encode({name: value for name, value in article.items() if value is not None})

@@ -47,7 +47,9 @@ class NewsDedupPipeline:
     def __init__(self, crawler: Crawler) -> None:
         settings = crawler.settings
         self._stats = crawler.stats
-        self._drops = _one_of(settings.get("NEWSDEDUP_DUPLICATES", "drop"), "NEWSDEDUP_DUPLICATES", "drop", "tag")
+        self._drops = _one_of(
+            settings.get("NEWSDEDUP_DUPLICATES", "drop"), "NEWSDEDUP_DUPLICATES", "drop", "tag"
+        )
         mode = _one_of(settings.get("NEWSDEDUP_ON_FAILURE", "open"), "NEWSDEDUP_ON_FAILURE", "open", "closed")
         deadline = "NEWSDEDUP_DEADLINE" if mode == "open" else "NEWSDEDUP_PATIENCE"
         self._held = Path(settings.get("NEWSDEDUP_HELD", "newsdedup-held.jsonl"))

@@ -79,7 +79,9 @@ class StreamWorker:
                 while not stop.is_set():
                     await self.step(BLOCK_MS)
             except ResponseError as error:
-                raise ConfigurationError(f"The stream {self._streams.source!r} cannot be read: {error}.") from None
+                raise ConfigurationError(
+                    f"The stream {self._streams.source!r} cannot be read: {error}."
+                ) from None
             except (RedisError, OSError, Unavailable) as error:
                 log.warning("waiting: %s", error)
                 self._own_done = False

@@ -1,0 +1,53 @@
+"""``aggregator work``: a consumer of a Redis stream of articles; the running service decides."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+
+from redis import asyncio as driver
+
+from aggregator.cli import OK
+from aggregator.cli.serve import run_loop, url_of
+from aggregator.clients.client import Client
+from aggregator.clients.stream_worker import StreamWorker, Streams
+from aggregator.errors import ConfigurationError
+from aggregator.settings import Settings
+
+log = logging.getLogger("aggregator.work")
+
+
+def run(args: argparse.Namespace, settings: Settings) -> int:
+    """Work until SIGTERM or SIGINT, or with ``--until-empty`` until nothing is left."""
+    return run_loop(_run(args, settings))
+
+
+async def _run(args: argparse.Namespace, settings: Settings) -> int:
+    try:
+        redis = driver.Redis.from_url(args.redis)
+    except ValueError as error:
+        raise ConfigurationError(f"redis: {args.redis!r} is not an address ({error}).") from None
+    url = args.server or url_of(settings.host, settings.port)
+    streams = Streams(args.source, args.verdicts, args.group, args.consumer or socket.gethostname())
+    async with contextlib.aclosing(redis), Client(url, on_failure="closed") as client:
+        worker = StreamWorker(redis, client, streams)
+        await (_drain(worker) if args.until_empty else worker.run(_stop_signal()))
+    log.info("%d entries settled, %d given up", worker.settled, worker.dead)
+    return OK
+
+
+async def _drain(worker: StreamWorker) -> None:
+    await worker.prepare()
+    while await worker.step():
+        pass
+
+
+def _stop_signal() -> asyncio.Event:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop

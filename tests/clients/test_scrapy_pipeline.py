@@ -1,0 +1,160 @@
+"""A real crawl by Scrapy of a small site on loopback, with the real service behind its pipeline."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from newsroom import edited, story
+from serving import serving
+
+CRAWL = Path(__file__).with_name("crawl.py")
+PAGES, STORIES = 300, 200
+
+pytestmark = pytest.mark.services
+
+
+@dataclass
+class Site:
+    """Pages, of which those from ``stories`` on are near-copies of the first. ``visits`` may do something."""
+
+    url: str = ""
+    pages: int = PAGES
+    stories: int = STORIES
+    served: int = 0
+    visits: dict[int, Callable[[], object]] = field(default_factory=dict)
+
+    async def page(self, request: web.Request) -> web.Response:
+        """One page."""
+        number = int(request.match_info["number"])
+        self.served += 1
+        if self.served in self.visits:
+            done = self.visits[self.served]()
+            if asyncio.iscoroutine(done):
+                await done
+        text = story(number % self.stories, 12)
+        if number >= self.stories:
+            text = edited(text, number)
+        return web.Response(text=f"<h1>Page {number}</h1><p>{text}</p>", content_type="text/html")
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    """The site, served."""
+    made = Site()
+    app = web.Application()
+    app.router.add_get("/page/{number}", made.page)
+    async with TestServer(app) as server:
+        made.url = str(server.make_url("")).rstrip("/")
+        yield made
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What reached the database, and what the pipeline counted."""
+
+    rows: list[dict]
+    stats: dict[str, int]
+
+    @property
+    def stories(self) -> set[int]:
+        """Which stories are in the database, as original or as copy."""
+        return {int(row["id"]) % STORIES for row in self.rows}
+
+
+async def crawl(site: Site, folder: Path, *settings: str, poison: str = "") -> Outcome:
+    """Run the crawl to its end."""
+    database = folder / "database.jsonl"
+    database.touch()
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-W", "error::DeprecationWarning:aggregator", str(CRAWL), site.url, str(site.pages), str(database), *settings,
+        env={**os.environ, "POISON": poison}, cwd=folder,
+    )  # fmt: skip
+    assert await process.wait() == 0
+    rows = [json.loads(line) for line in database.read_text().splitlines()]
+    return Outcome(rows, json.loads(Path(f"{database}.stats").read_text()))
+
+
+async def test_exactly_one_of_each_story_reaches_the_database(site, tmp_path):
+    """300 pages with 100 near-copies: 200 items, each tagged; an insert that fails frees its story."""
+    async with serving(store_url="memory") as url:
+        outcome = await crawl(
+            site, tmp_path, f"NEWSDEDUP_URL={url}", "NEWSDEDUP_ON_FAILURE=closed", poison="150"
+        )
+
+    # Page 150 has no copy: its insert failed, so it is missing, and its reservation was taken back.
+    assert len(outcome.rows) == STORIES - 1
+    assert outcome.stories == set(range(STORIES)) - {150}
+    assert {row["dedup"]["verdict"] for row in outcome.rows} <= {"new", "related"}
+    assert outcome.stats["newsdedup/duplicate"] == PAGES - STORIES
+    assert outcome.stats["newsdedup/undone"] == 1
+
+
+async def test_tagging_lets_duplicates_pass(site, tmp_path):
+    """Who wants to keep copies gets told whose they are."""
+    site.pages, site.stories = 30, 20
+    async with serving(store_url="memory") as url:
+        outcome = await crawl(
+            site, tmp_path, f"NEWSDEDUP_URL={url}", "NEWSDEDUP_DUPLICATES=tag", "NEWSDEDUP_ON_FAILURE=closed"
+        )
+    copies = [row for row in outcome.rows if row["dedup"]["verdict"] == "duplicate"]
+
+    assert (len(outcome.rows), len(copies)) == (30, 10)
+    assert all(int(row["dedup"]["canonical_id"]) % 20 == int(row["id"]) % 20 for row in copies)
+
+
+async def test_failing_open_loses_no_story(site, tmp_path):
+    """The service dies in mid-crawl: what has no answer passes, untested."""
+    pids: dict[int, str] = {}
+    async with serving(data_dir=tmp_path / "var", pids=pids) as url:
+        site.visits[120] = lambda: os.kill(next(iter(pids)), signal.SIGKILL)
+        outcome = await crawl(site, tmp_path, f"NEWSDEDUP_URL={url}", "NEWSDEDUP_DEADLINE=1")
+
+    assert outcome.stories == set(range(STORIES))
+    assert outcome.stats["newsdedup/unknown"] > 0
+    assert len(outcome.rows) == PAGES - outcome.stats.get("newsdedup/duplicate", 0)
+
+
+async def test_failing_closed_waits_for_the_service(site, tmp_path, free_port):
+    """Killed in mid-crawl and started again: the items waited, and exactly 200 come through."""
+    pids: dict[int, str] = {}
+    options = {"data_dir": tmp_path / "var", "appendfsync": "always", "port": free_port}
+    async with AsyncExitStack() as stack:
+        url = await stack.enter_async_context(serving(**options, pids=pids))
+
+        async def replaced() -> None:
+            os.kill(next(iter(pids)), signal.SIGKILL)
+            await stack.enter_async_context(serving(**options))
+
+        site.visits[120] = replaced
+        outcome = await crawl(
+            site, tmp_path, f"NEWSDEDUP_URL={url}", "NEWSDEDUP_ON_FAILURE=closed", "NEWSDEDUP_PATIENCE=90"
+        )
+
+    assert (len(outcome.rows), outcome.stories) == (STORIES, set(range(STORIES)))
+    assert "newsdedup/held" not in outcome.stats
+
+
+async def test_failing_closed_holds_what_it_cannot_ask_about(site, tmp_path):
+    """No service at all: nothing passes, everything is in a file that can be ingested later."""
+    site.pages = 30
+    outcome = await crawl(
+        site,
+        tmp_path,
+        "NEWSDEDUP_URL=http://127.0.0.1:9",
+        "NEWSDEDUP_ON_FAILURE=closed",
+        "NEWSDEDUP_PATIENCE=0.05",
+    )
+    held = [json.loads(line) for line in (tmp_path / "newsdedup-held.jsonl").read_text().splitlines()]
+
+    assert outcome.rows == []
+    assert {row["id"] for row in held} == {str(number) for number in range(30)}
+    assert outcome.stats["newsdedup/held"] == 30

@@ -14,7 +14,7 @@ from redis import asyncio as driver
 from aggregator.cli import OK
 from aggregator.cli.serve import run_loop, url_of
 from aggregator.clients.client import Client
-from aggregator.clients.stream_worker import StreamWorker, Streams
+from aggregator.clients.stream_worker import Streams, StreamWorker
 from aggregator.errors import ConfigurationError
 from aggregator.settings import Settings
 

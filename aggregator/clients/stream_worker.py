@@ -125,10 +125,10 @@ class StreamWorker:
         answer = await self._redis.xreadgroup(
             names.group, names.consumer, {names.source: after}, count=BATCH, block=block_ms
         )
-        pairs = list(answer.values())[0] if isinstance(answer, dict) and answer else answer
+        # Per stream, a list of entries: as pairs in RESP2, as a mapping of lists of lists in RESP3.
         if isinstance(answer, dict):
-            return [entry for chunk in pairs or [] for entry in chunk]
-        return [entry for _, chunk in pairs or [] for entry in chunk]
+            return [entry for chunks in answer.values() for chunk in chunks for entry in chunk]
+        return [entry for _, chunk in answer or [] for entry in chunk]
 
     async def _alive(self, entries: Sequence[Entry]) -> list[Entry]:
         """Without those delivered too often (they take the worker down, or nobody can settle them)."""

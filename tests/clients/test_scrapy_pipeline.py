@@ -70,6 +70,11 @@ class Outcome:
         return {int(row["id"]) % STORIES for row in self.rows}
 
 
+def _outcome(database: Path) -> Outcome:
+    rows = [json.loads(line) for line in database.read_text().splitlines()]
+    return Outcome(rows, json.loads(database.with_name(database.name + ".stats").read_text()))
+
+
 async def crawl(site: Site, folder: Path, *settings: str, poison: str = "") -> Outcome:
     """Run the crawl to its end."""
     database = folder / "database.jsonl"
@@ -79,8 +84,7 @@ async def crawl(site: Site, folder: Path, *settings: str, poison: str = "") -> O
         env={**os.environ, "POISON": poison}, cwd=folder,
     )  # fmt: skip
     assert await process.wait() == 0
-    rows = [json.loads(line) for line in database.read_text().splitlines()]
-    return Outcome(rows, json.loads(Path(f"{database}.stats").read_text()))
+    return _outcome(database)
 
 
 async def test_exactly_one_of_each_story_reaches_the_database(site, tmp_path):

@@ -12,7 +12,7 @@ from redis import asyncio as driver
 
 from aggregator.app import open_service
 from aggregator.clients import Client, Unavailable
-from aggregator.clients.stream_worker import StreamWorker, Streams
+from aggregator.clients.stream_worker import Streams, StreamWorker
 from aggregator.http.app import make_app
 from aggregator.settings import Settings
 
@@ -27,9 +27,12 @@ async def redis(valkey_url: str) -> AsyncIterator[driver.Redis]:
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
     """A client, failing closed, of a service in memory."""
-    async with open_service(Settings(store_url="memory")) as service, TestServer(make_app(service)) as server:
-        async with Client(str(server.make_url("")), on_failure="closed", deadline_s=30) as opened:
-            yield opened
+    async with (
+        open_service(Settings(store_url="memory")) as service,
+        TestServer(make_app(service)) as server,
+        Client(str(server.make_url("")), on_failure="closed", deadline_s=30) as opened,
+    ):
+        yield opened
 
 
 async def put(redis: driver.Redis, *articles: dict[str, str] | str) -> None:
@@ -133,8 +136,7 @@ async def test_it_stops_when_told(redis, client):
     stop = asyncio.Event()
     worker = StreamWorker(redis, client, Streams())
     task = asyncio.create_task(worker.run(stop))
-    while not await redis.xlen("verdicts"):
-        await asyncio.sleep(0)
+    assert await redis.xread({"verdicts": "0"}, block=30_000)
     stop.set()
     await task
 

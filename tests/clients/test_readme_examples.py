@@ -1,0 +1,53 @@
+"""The examples of README, run as they stand there."""
+
+import asyncio
+import re
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import TestServer
+from scrapy.settings import Settings as ScrapySettings
+from scrapy.signalmanager import SignalManager
+
+from aggregator.app import open_service
+from aggregator.clients import Client
+from aggregator.clients.scrapy_pipeline import NewsDedupPipeline
+from aggregator.http.app import make_app
+from aggregator.settings import Settings
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+async def test_the_client_example_reserves_what_it_inserts(monkeypatch):
+    """With a client patient enough for this machine."""
+    monkeypatch.setattr("aggregator.clients.client.Client.__init__.__kwdefaults__", _patient())
+    example = next(text for text in EXAMPLES if "SyncClient" in text)
+    inserted: list[Any] = []
+    async with open_service(Settings(store_url="memory")) as service, TestServer(make_app(service)) as server:
+        here = example.replace("http://127.0.0.1:8080", str(server.make_url("")))
+        await asyncio.to_thread(exec, here, {"insert": inserted.append})
+        stored = await service.index.get("ferry-1")
+
+    assert [article["id"] for article in inserted] == [stored.record.id]
+
+
+@pytest.mark.parametrize("text", [text for text in EXAMPLES if "ITEM_PIPELINES" in text])
+async def test_the_scrapy_example_configures_a_pipeline(text):
+    """Its settings are all known, and the class it names is ours."""
+    given: dict[str, Any] = {}
+    exec(text, given)
+    settings = {name: value for name, value in given.items() if name.isupper()}
+    crawler: Any = SimpleNamespace(settings=ScrapySettings(settings), stats=None, signals=SignalManager())
+    documented = sys.modules[NewsDedupPipeline.__module__].__doc__ or ""
+
+    assert list(settings["ITEM_PIPELINES"]) == [f"{NewsDedupPipeline.__module__}.NewsDedupPipeline"]
+    assert all(f"| {name} |" in documented for name in settings if name.startswith("NEWSDEDUP"))
+    await NewsDedupPipeline.from_crawler(crawler).close_spider()
+
+
+def _patient() -> dict[str, Any]:
+    return {**(Client.__init__.__kwdefaults__ or {}), "deadline_s": 30.0}

@@ -122,7 +122,7 @@ class StreamWorker:
 
     async def _read(self, after: str, block_ms: int | None) -> list[Entry]:
         names = self._streams
-        answer = await self._redis.xreadgroup(
+        answer: Any = await self._redis.xreadgroup(
             names.group, names.consumer, {names.source: after}, count=BATCH, block=block_ms
         )
         # Per stream, a list of entries: as pairs in RESP2, as a mapping of lists of lists in RESP3.
@@ -135,7 +135,7 @@ class StreamWorker:
         if not entries:
             return []
         names = self._streams
-        details = await self._redis.xpending_range(
+        details: Any = await self._redis.xpending_range(
             names.source, names.group, min=entries[0][0], max=entries[-1][0], count=len(entries) * 4
         )
         tired = {d["message_id"] for d in details if d["times_delivered"] > self._max_deliveries}

@@ -1,4 +1,16 @@
-"""The open events: how each fires, grows, fades, is merged and closes, and what of it was not told yet."""
+"""The open events: how each fires, grows, fades, is merged and closes, and what of it was not told yet.
+
+On a timeline (15 items, 4 h; looked at once a minute)::
+
+    12:00  16 items within 4 h                breaking (fired): told
+    12:40  32 items in all                    doubled: told; again at 64
+    13:10  peak of 40 items within 4 h
+    15:00  21 of them are left in the window  breaking: more than half the peak
+    15:01  20 left                            fading: half of it
+    15:30  24 left                            breaking again: over 15 and over half; not told
+    19:30  last item exactly 4 h old          fading
+    19:30:00.001                              closed: told. What comes now begins a new story
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""An item of the stream as a story sees it: its terms, its place in time, and whether it counts."""
+"""An item of the stream as a story sees it: its terms, its place in time, and whether it counts.
+
+On a timeline (window 4 h)::
+
+    published 08:00, arrives 12:00:00.000    exactly 4 h old: counts, at its arrival
+    published 08:00, arrives 12:00:00.001    over 4 h old: joins its story, never fires
+    published 13:00, arrives 12:00           early: counts at its arrival
+    not dated,       arrives 12:00           counts at its arrival
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,14 @@
 
 Usual is measured at the present volume of the stream: when all of it comes ten times as fast (a backlog is
 delivered, a new source was added, a market opens), ten times the usual number is routine for each story.
+
+On a timeline (sensitivity 1: four times the usual number)::
+
+    every day  at this hour  so many items of a kind that 4.0 are usual in 4 h
+    today      09:20         15 of them within 4 h: "more than 15" is not reached
+    today      09:21         16 = 4 x 4.0: clearly more -> fires
+    today      09:21 instead the rest of the stream runs at 1.1 times its usual volume: 4.4 are usual now, silence
+    last week  at this hour  40 items in 4 h, and none since: about half of it is usual today
 """
 
 from __future__ import annotations

@@ -61,5 +61,8 @@ def detail(given: Event, articles: list[schemas.ArticleRef]) -> schemas.EventDet
         **{name: getattr(short, name) for name in short.__struct_fields__},
         timeline=[schemas.TimelinePoint(when(at_ms), items) for at_ms, items in given.timeline],
         items=list(given.items),
+        cosines=list(given.cosines),
+        first_source=given.sources[0] if given.sources else "",
+        headline_id=given.headline_id,
         articles=articles,
     )

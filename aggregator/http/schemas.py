@@ -341,10 +341,17 @@ class TimelinePoint(Struct):
 
 
 class EventDetailOut(EventOut):
-    """The special report: ``items`` are ids in order of joining, ``articles`` the newest of them in full."""
+    """The special report: ``items`` are ids in order of joining, ``articles`` the newest of them in full.
+
+    cosines       how near each item was to the story when it joined, 0..1 (1: a copy, or the first)
+    first_source  who had it first; ``headline_id``: the article whose headline is the title
+    """
 
     timeline: list[TimelinePoint]
     items: list[str]
+    cosines: list[float]
+    first_source: str
+    headline_id: str
     articles: list[ArticleRef]
 
 

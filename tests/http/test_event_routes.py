@@ -29,7 +29,8 @@ async def test_special_report(client, service):
     service.events.told = [event("e1", "Bridge closed", ("a", "gone"))]
     body = await (await client.get("/v1/events/e1")).json()
 
-    assert body["items"] == ["a", "gone"]
+    assert body["items"] == ["a", "gone"] and body["cosines"] == [1.0, 1.0]
+    assert body["first_source"] == "one.example"
     assert [article["id"] for article in body["articles"]] == ["a"]
     assert [point["items"] for point in body["timeline"]] == [4, 12]
 

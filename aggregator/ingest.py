@@ -11,7 +11,8 @@ decided again. So of several near-copies that arrive at the same moment exactly 
 sent them and through whichever process, and a crash leaves all of an article or nothing of it.
 
 Many articles travel together: a batch costs the same few round trips as one article, and each of
-its articles is decided as if those before it were stored already.
+its articles is decided as if those before it were stored already. Articles that come one by one while
+others are under way make such a batch too (``gathering.py``).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from aggregator.arrivals import Arrival, Step, chunks, compress, metadata, own_g
 from aggregator.changes import Known
 from aggregator.domain import Analysis, Answer, Article, Outcome, Record, arrival_ms_of
 from aggregator.errors import AggregatorError, Contention
+from aggregator.gathering import Gathering
 from aggregator.index import ATTEMPTS, Index, Probe, Snapshot
 from aggregator.numbers import Numbers
 from aggregator.similarity import rank
@@ -66,12 +68,23 @@ class Ingest:
         self._event_of = event_of
         self._taken_down = taken_down
         self._give_way = give_way
+        self._gathering = Gathering(self._settle)
         self._numbers = Numbers()
         self.decided_again = 0  # commits that lost a race, for metrics
 
     async def submit(self, article: Article, *, dry_run: bool = False) -> Answer:
         """One article. Raises NoText, StoreUnavailable."""
-        result = (await self.submit_many([article], dry_run=dry_run))[0]
+        if dry_run:
+            result = (await self.submit_many([article], dry_run=True))[0]
+        else:
+            started = time.perf_counter()
+            analysis = (await self._analyse_many([article]))[0]
+            if isinstance(analysis, AggregatorError):
+                raise analysis
+            analyse_ms = (time.perf_counter() - started) * 1000
+            arrival = Arrival(0, article, analysis)
+            await self._gathering.add(arrival)
+            result = _answered(arrival, analyse_ms)
         if isinstance(result, AggregatorError):
             raise result
         return result
@@ -95,10 +108,7 @@ class Ingest:
             await self._settle(chunk, dry_run)
         results: list[Answer | AggregatorError] = list(analysed)  # type: ignore[arg-type]
         for one in pending:
-            assert one.answer is not None
-            results[one.position] = one.answer
-            if isinstance(one.answer, Answer):
-                one.answer.timings_ms["analyse"] = analyse_ms
+            results[one.position] = _answered(one, analyse_ms)
         return results
 
     async def delete(self, id_: str) -> None:
@@ -107,7 +117,7 @@ class Ingest:
             if self._taken_down is not None:
                 await self._taken_down(first, id_, self._clock())
 
-    async def _settle(self, pending: list[Arrival], dry_run: bool) -> None:
+    async def _settle(self, pending: list[Arrival], dry_run: bool = False) -> None:
         """Decide and commit until every article has its answer."""
         for _ in range(ATTEMPTS):
             if not pending:
@@ -302,6 +312,13 @@ class Ingest:
         for step in steps:
             event = next((events[g] for g in step.groups if g in events), None)
             step.pending.answer = replace(step.answer, event_id=event, timings_ms=step.answer.timings_ms)
+
+
+def _answered(one: Arrival, analyse_ms: float) -> Answer | AggregatorError:
+    assert one.answer is not None
+    if isinstance(one.answer, Answer):
+        one.answer.timings_ms["analyse"] = analyse_ms
+    return one.answer
 
 
 def _marked(step: Step, failed_checks: Sequence[int]) -> bool:

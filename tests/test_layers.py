@@ -70,6 +70,7 @@ LAYERS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
             "aggregator.events",
             "aggregator.explain",
             "aggregator.housekeeping",
+            "aggregator.gathering",
             "aggregator.ingest",
             "aggregator.jobs",
             "aggregator.numbers",

@@ -172,12 +172,13 @@ class Lookup(IndexBase):
         matched to still lives. Where an earlier article of the batch was seen, it must have been committed
         just so: a stranger's entry in its place would give the same length.
         """
-        space, values = probe.space, snapshot.values
-        looked_at = [snapshot.top(space, key) for key in (*probe.keys, *map(_state, numbers))]
-        relied_on = {b for k in looked_at for b in snapshot.changed.get(k, ())}
+        space, values, tag = probe.space, snapshot.values, snapshot.layers[probe.space].top
+        grown = [tag + key for key in probe.keys]
+        changed = snapshot.changed.keys() & {*grown, *(tag + _state(n) for n in numbers)}
+        relied_on = {binding for key in changed for binding in snapshot.changed[key]}
         return [
             snapshot.unchanged(space, _binding(probe.id)),
-            *(Length(k, len(values[k] or b"")) for k in looked_at[: len(probe.keys)]),
+            *[Length(key, len(values[key] or b"")) for key in grown],
             *(Equals(b, values[b]) for b in sorted(relied_on)),
             *(self.alive(snapshot, space, match) if match else ()),
         ]

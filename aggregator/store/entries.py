@@ -37,6 +37,8 @@ def within(
     bits = np.bitwise_count(table[:, 0] ^ np.uint64(fingerprint))
     near = np.flatnonzero(bits <= radius)  # few: all that follows is about them
     numbers, distances = table[near, 1], bits[near].astype(np.int64)
+    if not len(near):
+        return numbers, distances
     if floor:
         keep = numbers >= np.uint64(floor)
         numbers, distances = numbers[keep], distances[keep]
@@ -52,6 +54,8 @@ def sharing(
 ) -> tuple[ArticleNumbers, npt.NDArray[np.int64]]:
     """Article numbers with one of ``values`` among their bands, and how many entries it has there. Both (n,)."""
     table = _table(buckets)
+    if not len(table):
+        return np.empty(0, np.uint64), np.empty(0, np.int64)
     keep = np.isin(table[:, 0], np.fromiter(values, np.uint64)) & (table[:, 1] >= np.uint64(floor))
     numbers, counts = np.unique(table[keep, 1], return_counts=True)
     return numbers, counts

@@ -1,11 +1,13 @@
 """Saved web pages as articles: the extraction stage is scored with what follows it.
 
 Pages lie in a directory or a tar archive (compressed or not), each under the id of its article. Their bytes are
-decoded as a crawler would: what the page declares, else what its bytes look like.
+decoded as a browser would.
 """
 
 from __future__ import annotations
 
+import contextlib
+import re
 import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +15,11 @@ from pathlib import Path
 
 from aggregator.domain import Article
 from aggregator.errors import BadInput
+
+DECLARED_WITHIN = 4096
+_CHARSET = re.compile(rb"""charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]+)""", re.IGNORECASE)
+# What browsers read under these names (WHATWG Encoding).
+_WESTERN = {"iso-8859-1": "cp1252", "latin1": "cp1252", "us-ascii": "cp1252", "ascii": "cp1252"}
 
 
 def with_pages(articles: Sequence[Article], path: Path) -> list[Article]:
@@ -39,6 +46,9 @@ def _directory(path: Path, articles: Sequence[Article]) -> Mapping[str, bytes]:
 
 
 def _decoded(page: bytes) -> str:
-    from trafilatura.utils import decode_file
-
-    return decode_file(page)
+    """As a browser would: what the page declares; else UTF-8 if it is that, else Windows' Western alphabet."""
+    declared = _CHARSET.search(page[:DECLARED_WITHIN])
+    for encoding in (declared[1].decode("ascii") if declared else "utf-8-sig", "utf-8-sig"):
+        with contextlib.suppress(UnicodeDecodeError, LookupError):
+            return page.decode(_WESTERN.get(encoding.lower(), encoding))
+    return page.decode("cp1252", "replace")

@@ -1,0 +1,153 @@
+"""Are copies copies? Verdicts on real news against exhaustive comparison of the texts, by a command.
+
+    python tests/benchmarks/bench_truth.py [--data DIR] [--preset precise] [--json]
+
+Two questions, each on all of allsides_dev and reuters21578_dev in their order:
+
+* **false duplicates**: of the items called duplicate, how many have a true containment below .1, or from .1 to .2?
+  True is exact: |A and B| / min(|A|, |B|) over the sets of lower-cased ``\\w+`` 3-grams of title and text. Listed.
+* **missed copies**: of the pairs of reuters21578_dev whose resemblance |A and B| / |A or B| (same sets) is at least
+  .8, how many have their later item called duplicate? Under both policies.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from aggregator.analyse import Analyser
+from aggregator.app import policy_of
+from aggregator.domain import Analysis, Answer, Article, Match
+from aggregator.errors import AggregatorError
+from aggregator.index import Index
+from aggregator.ingest import Ingest
+from aggregator.models import load_models
+from aggregator.reading import rows
+from aggregator.settings import load
+from aggregator.store.memory import MemoryStore
+from aggregator.verdict import Policy
+
+FILES = ("allsides_dev", "reuters21578_dev")
+COPY = 0.8
+START_MS = 1_600_000_000_000
+CHUNK = 512
+
+
+def main() -> None:
+    """Run and print."""
+    options = _options()
+    policy = policy_of(load({}, {"preset": options.preset}))
+    analyser = Analyser(load_models())
+    report = {}
+    for name in FILES:
+        articles = _articles(Path(options.data) / f"{name}.jsonl.gz")
+        analysed = analyser.analyse_many(articles)
+        copies = _natural_copies(articles) if name == "reuters21578_dev" else []
+        for rule in (policy, replace(policy, name="hamming")):
+            answers = asyncio.run(_duplicates(articles, analysed, rule, analyser.spaces))
+            found = {"items": len(articles), "duplicates": len(answers), **_false(articles, answers)}
+            if copies:
+                called = sum(later in answers for _, later in copies)
+                found |= {"natural_copies": len(copies), "called": called}
+            report[f"{name}, {rule.name}"] = found
+    print(json.dumps(report) if options.json else _table(report))
+
+
+async def _duplicates(
+    articles: Sequence[Article],
+    analysed: Sequence[Analysis | AggregatorError],
+    policy: Policy,
+    spaces: Sequence[str],
+) -> dict[str, Match]:
+    """What was called duplicate, and of what; by id."""
+    ready = {a.id: r for a, r in zip(articles, analysed, strict=True)}
+
+    async def look_up(some: Sequence[Article]) -> list[Analysis | AggregatorError]:
+        return [ready[a.id] for a in some]
+
+    clock = itertools.count(START_MS)
+    ingest = Ingest(Index(MemoryStore(), spaces), look_up, policy, clock=lambda: next(clock))
+    answers = await ingest.submit_many(articles)
+    return {a.id: a.outcome.match for a in answers if isinstance(a, Answer) and a.outcome.match}
+
+
+def _false(articles: Sequence[Article], answers: dict[str, Match]) -> dict[str, object]:
+    """Duplicates by true containment, those below .2 with ids."""
+    by_id = {a.id: a for a in articles}
+    listed: dict[str, list[object]] = {"below_.1": [], ".1_to_.2": []}
+    for id_, match in answers.items():
+        a, b = _grams(by_id[id_]), _grams(by_id[match.id])
+        true = len(a & b) / min(len(a), len(b)) if a and b else 1.0
+        if true < 0.2:
+            listed["below_.1" if true < 0.1 else ".1_to_.2"].append(
+                (id_, match.id, match.rule, round(true, 3))
+            )
+    return {f"true containment {name}": found for name, found in listed.items()}
+
+
+def _natural_copies(articles: Sequence[Article]) -> list[tuple[str, str]]:
+    """(earlier id, later id) of every pair with a resemblance of at least ``COPY``, by exhaustive comparison."""
+    columns: dict[tuple[str, ...], int] = {}
+    sets = [[columns.setdefault(g, len(columns)) for g in _grams(a)] for a in articles]
+    starts = np.cumsum([0, *map(len, sets)])
+    data = np.ones(starts[-1], np.float32)
+    matrix = sparse.csr_matrix((data, list(itertools.chain.from_iterable(sets)), starts))
+    sizes = np.diff(starts)
+    pairs = []
+    for start in range(0, len(sets), CHUNK):
+        shared = (matrix[start : start + CHUNK] @ matrix.T).tocoo()
+        later = shared.row + start
+        both = shared.data / (sizes[later] + sizes[shared.col] - shared.data)
+        for i, j in zip(later[both >= COPY], shared.col[both >= COPY], strict=True):
+            if j < i:
+                pairs.append((articles[j].id, articles[i].id))
+    return pairs
+
+
+def _grams(article: Article) -> set[tuple[str, ...]]:
+    words = re.findall(r"\w+", f"{article.title}\n{article.text}".lower())
+    return set(zip(words, words[1:], words[2:], strict=False))
+
+
+def _table(report: dict[str, dict[str, object]]) -> str:
+    lines = []
+    for name, found in report.items():
+        lines.append(name)
+        for figure, value in found.items():
+            if isinstance(value, list):
+                lines.append(f"  {figure}: {len(value)}")
+                lines += [f"      {row}" for row in value] if len(value) <= 40 else ["      (see --json)"]
+            else:
+                lines.append(f"  {figure}: {value}")
+    return "\n".join(lines)
+
+
+def _articles(file: Path) -> list[Article]:
+    return [
+        Article(id=row["id"], title=row.get("title") or "", text=row.get("text") or "", lang="en")
+        for row in rows([str(file)])
+    ]
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", default=os.environ.get("AGGREGATOR_DATA", "../shared/data"))
+    parser.add_argument("--preset", default="balanced", help="balanced (default) or precise")
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -10,6 +10,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from aggregator.http import articles, events, neighbours, operations, pages, queries, schemas, sse
+from aggregator.http.errors import expected
 from aggregator.http.pages import documentation, front, health, lookup, report
 
 Handler = Callable[[web.Request, Any], Awaitable[web.StreamResponse]]
@@ -178,9 +179,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 def add_routes(app: web.Application) -> None:
     """Put every endpoint into the router."""
     for endpoint in ENDPOINTS:
-        app.router.add_route(endpoint.method, _pattern(endpoint.path), _handler(endpoint))
-        if endpoint.method == "GET":
-            app.router.add_route("HEAD", _pattern(endpoint.path), _handler(endpoint))
+        for method in ("GET", "HEAD") if endpoint.method == "GET" else (endpoint.method,):
+            app.router.add_route(method, _pattern(endpoint.path), _handler(endpoint), expect_handler=expected)
 
 
 def _pattern(path: str) -> str:

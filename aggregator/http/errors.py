@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from http import HTTPStatus
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 from aiohttp.typedefs import Handler
 
 from aggregator import errors
@@ -145,6 +145,19 @@ async def middleware(request: web.Request, handler: Handler) -> web.StreamRespon
             "request %s failed: %s %s", request.get(REQUEST_ID), request.method, request.rel_url.raw_path
         )
         return respond(problem(error), request=request)
+
+
+async def expected(request: web.Request) -> web.StreamResponse | None:
+    """Before a body: go on for 100-continue; aiohttp would refuse anything else in plain text."""
+    wish = request.headers.get("Expect", "")
+    if request.version < HttpVersion11:
+        return None
+    if wish.lower() == "100-continue":
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0
+        return None
+    detail = f"Expect: only 100-continue can be expected here, not {wish[:40]!r}."
+    return respond(_problem(HTTPStatus.EXPECTATION_FAILED, "http", detail), request=request)
 
 
 def _of_ours(request: web.Request, error: errors.AggregatorError) -> web.Response:

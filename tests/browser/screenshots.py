@@ -18,6 +18,8 @@ from typing import Any
 import yarl
 from aiohttp import web
 from chromium import CHROMIUM, FLAGS
+from newsday import more
+from PIL import Image
 from playwright.async_api import Browser, async_playwright
 
 from aggregator import demo
@@ -47,9 +49,12 @@ class Clock:
 
 
 def demonstration(now_ms: int) -> list[Article]:
-    """The project's own stream, its end now."""
-    now = datetime.fromtimestamp(now_ms / 1000).astimezone()
-    return [_article(demo.article(row, now)) for row in demo.stream()]
+    """The project's own stream and some more of our own, the end now."""
+    late_ms = 60_000 * min(row["minutes_ago"] for row in demo.stream())
+    now = datetime.fromtimestamp((now_ms + late_ms) / 1000).astimezone()
+    articles = [_article(demo.article(row, now)) for row in demo.stream()]
+    articles += map(_article, more(datetime.fromtimestamp(now_ms / 1000).astimezone()))
+    return sorted(articles, key=lambda article: article.published_at_ms or 0)
 
 
 def _article(body: dict[str, Any]) -> Article:
@@ -134,6 +139,13 @@ async def pages_of(service: Service) -> dict[str, str]:
     return found
 
 
+def shrink(file: Path) -> None:
+    """A palette is enough for a page, and a third of the bytes."""
+    with Image.open(file) as picture:
+        few = picture.convert("RGB").quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    few.save(file, optimize=True)
+
+
 async def photograph(browser: Browser, url: str, paths: dict[str, str], out: Path, full: bool) -> None:
     """Every page in both widths and both schemes."""
     for scheme in SCHEMES:
@@ -145,7 +157,9 @@ async def photograph(browser: Browser, url: str, paths: dict[str, str], out: Pat
             for name, path in paths.items():
                 await page.goto(url + path)
                 await page.evaluate("document.fonts.ready")
-                await page.screenshot(path=out / f"{name}-{width}-{scheme}.png", full_page=full)
+                file = out / f"{name}-{width}-{scheme}.png"
+                await page.screenshot(path=file, full_page=full)
+                shrink(file)
             await context.close()
 
 

@@ -276,3 +276,12 @@ async def test_no_body_makes_a_5xx(given_bodies):
         rows = (await response.read()).splitlines()
         assert len(rows) == sum(1 for row in batch.split(b"\n") if row.strip(b" \t\r"))
         assert not any(json.loads(row).get("error", {}).get("status", 0) >= 500 for row in rows)
+
+
+async def test_an_expectation_nobody_has_is_a_problem(client):
+    """aiohttp alone would answer in plain text; 100-continue goes on as ever."""
+    refused = await client.post("/v1/articles", json={"title": "Bridge"}, headers={"Expect": "200-maybe"})
+    taken = await client.post("/v1/articles", json={"title": "Bridge"}, expect100=True)
+
+    assert (refused.status, refused.content_type) == (417, "application/problem+json")
+    assert taken.status == 201

@@ -18,7 +18,7 @@ MINUTE_MS = 60_000
 MINUTES = 60
 # Enough for an hour at 80 articles a minute; beyond, the chart covers less and says so.
 MAX_ARRIVALS = 5000
-CHART_WIDTH, CHART_HEIGHT = 960, 120
+CHART_WIDTH, CHART_HEIGHT = 960, 150
 VERDICTS: tuple[VerdictName, ...] = ("new", "related", "duplicate")
 
 

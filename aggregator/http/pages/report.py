@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,11 +16,10 @@ from aggregator.http.keys import SERVICE
 from aggregator.http.pages import cards, charts, shown
 from aggregator.http.schemas import NoQuery
 from aggregator.index import Stored
-from aggregator.text import tokens
 
 # A report shows so many of the newest items; the JSON of the event names all.
 MAX_ITEMS = 200
-CHART_WIDTH, CHART_HEIGHT = 960, 160
+CHART_WIDTH, CHART_HEIGHT = 960, 150
 UNNAMED = "(outlet not named)"
 
 
@@ -52,7 +50,6 @@ async def report(request: web.Request, query: NoQuery) -> web.StreamResponse:
     first = event.items[:1]
     stored = await service.index.get_many([*ids, *first])
     copies = await _copies_of(request, ids, stored)
-    chart = _chart(event, service.clock())
     items = _items(event, ids, stored, copies)
     first_seen = min((s for s in stored.values()), key=lambda s: _at_ms(s.record), default=None)
     return shown(
@@ -61,9 +58,7 @@ async def report(request: web.Request, query: NoQuery) -> web.StreamResponse:
         page="report",
         event=event,
         card=cards.card(event, service.clock()),
-        chart=chart,
-        terms=in_words(event.terms, [s.record for s in stored.values()]),
-        fired_at=chart.place(event.detected_at_ms),
+        timeline=_chart(event, service.clock()),
         window=f"{service.settings.burst_window_hours:g} h",
         outlets=_by_outlet(items),
         copies=sum(len(item.copies) for item in items),
@@ -120,16 +115,6 @@ def _by_outlet(items: Sequence[Item]) -> list[Outlet]:
     for item in sorted(items, key=lambda i: i.at_ms):
         grouped.setdefault(item.record.source or UNNAMED, []).append(item)
     return [Outlet(name, tuple(found)) for name, found in grouped.items()]
-
-
-def in_words(terms: Sequence[str], records: Sequence[Record]) -> list[str]:
-    """Index terms as their headlines spell them: ``metr`` -> ``metres``; the commonest spelling of each."""
-    spellings: dict[str, Counter[str]] = {}
-    for record in records:
-        for word in tokens.words(record.title, record.lang):
-            for term in tokens.tokenize(word, record.lang):
-                spellings.setdefault(term, Counter())[word] += 1
-    return [spellings[t].most_common(1)[0][0] if t in spellings else t for t in terms]
 
 
 def _at_ms(record: Record) -> int:

@@ -3,7 +3,7 @@
 ``FeatureModel`` is what a fit leaves for serving: TF-IDF, then PCA, then hyperplanes (Hu & You,
 MECS 2017, section 3), with everything after the TF-IDF folded into one (V, 64) matrix:
 
-    x_i = (1 + ln tf_i) * idf_i, divided by the L2 norm of x          (n known terms)
+    x_i = (1 + ln tf_i) * idf_i, divided by the L2 norm of x          (n known terms; or tf_i * idf_i)
     V   = x @ matrix - offset                                         (64,)
 
 and bit k of the fingerprint is ``V_k > 0`` (``fingerprint.bits_of``). The products are look-ups and
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -35,8 +35,9 @@ from aggregator.fingerprint import BITS, SEED, signs_of
 from aggregator.text.tokens import RECIPE
 
 FALLBACK_GROUP = "xx"
-# How a term's count becomes its weight; part of a model's identity.
+# How a term's count becomes its weight, before idf; part of a model's identity.
 TERM_WEIGHT = "1+ln(tf)"
+RAW_WEIGHT = "tf"
 
 Sums = npt.NDArray[np.float64]
 # Index terms of one text in order, or how often each occurs, in order of first occurrence.
@@ -55,6 +56,7 @@ class FeatureModel:
     offset      (64,) float64, subtracted from every projection (zeros: not centred)
     recipe      ``text.tokens.RECIPE`` at the time of the fit
     metadata    corpus, licence, size, settings: for people; no part of ``content_hash``
+    term_weight ``TERM_WEIGHT`` or ``RAW_WEIGHT``
     """
 
     group: str
@@ -64,9 +66,11 @@ class FeatureModel:
     offset: npt.NDArray[np.float64] = field(repr=False)
     recipe: str = RECIPE
     metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    term_weight: str = TERM_WEIGHT
     content_hash: str = field(init=False)
     _rows: dict[str, int] = field(init=False, repr=False)
     _idf: list[float] = field(init=False, repr=False)
+    _weigh: Callable[[int], float] = field(init=False, repr=False)
     _highest_idf: float = field(init=False, repr=False)
     _matrix: npt.NDArray[np.float32] = field(init=False, repr=False)
 
@@ -76,6 +80,7 @@ class FeatureModel:
             "content_hash": _content_hash(self),
             "_rows": {term: row for row, term in enumerate(self.vocabulary)},
             "_idf": self.idf.tolist(),
+            "_weigh": _WEIGHTS[self.term_weight],
             "_highest_idf": float(self.idf.max()),
             # float16 is for the disk; widening it once (exactly) makes each gather four times faster.
             "_matrix": self.matrix.astype(np.float32),
@@ -91,12 +96,12 @@ class FeatureModel:
     def project(self, tokens: Tokens) -> Sums:
         """(64,) float64 sums of the index terms ``tokens`` of one text; no terms give zeros."""
         counts = Counter(tokens)
-        row_of, idf = self._rows, self._idf
+        row_of, idf, weigh = self._rows, self._idf, self._weigh
         known = [(row_of[token], count) for token, count in counts.items() if token in row_of]
         if not known:
             return _hashed_sums(counts)
         rows = [row for row, _ in known]
-        x = [_damped(count) * idf[row] for row, count in known]
+        x = [weigh(count) * idf[row] for row, count in known]
         weights = np.array(x) / _norm(x)
         # Not ``@``: BLAS adds in an order of its own. Reducing the first axis adds row after row.
         sums: Sums = np.add.reduce(self._matrix[rows] * weights[:, None], axis=0) - self.offset
@@ -107,10 +112,10 @@ class FeatureModel:
 
         A term that the model does not know is as rare as the rarest it knows.
         """
-        rows, idf, highest = self._rows, self._idf, self._highest_idf
+        rows, idf, weigh, highest = self._rows, self._idf, self._weigh, self._highest_idf
         return _normalised(
             {
-                token: _damped(count) * (idf[rows[token]] if token in rows else highest)
+                token: weigh(count) * (idf[rows[token]] if token in rows else highest)
                 for token, count in Counter(tokens).items()
             }
         )
@@ -121,7 +126,7 @@ class FeatureModel:
             "kind": "folded-pca",
             "group": self.group,
             "recipe": self.recipe,
-            "term_weight": TERM_WEIGHT,
+            "term_weight": self.term_weight,
             "content_hash": self.content_hash,
             "metadata": dict(self.metadata),
         }
@@ -144,6 +149,7 @@ class FeatureModel:
                 arrays["offset"],
                 recipe,
                 fields["metadata"],
+                term_weight,
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ModelError(
@@ -193,6 +199,9 @@ def _damped(count: int) -> float:
     return _DAMPED[count] if count < _DAMPED_BELOW else 1.0 + math.log(count)
 
 
+_WEIGHTS: Mapping[str, Callable[[int], float]] = {TERM_WEIGHT: _damped, RAW_WEIGHT: float}
+
+
 def _norm(x: Sequence[float]) -> float:
     # fsum: the exactly rounded sum, whatever vector instructions the machine has.
     return math.sqrt(math.fsum([value * value for value in x]))
@@ -219,7 +228,7 @@ def _stored_arrays(model: FeatureModel) -> dict[str, npt.NDArray[Any]]:
 
 def _content_hash(model: FeatureModel) -> str:
     arrays = [array.tobytes() for array in _stored_arrays(model).values()]
-    return _hash_of_parts("folded-pca", model.group, model.recipe, TERM_WEIGHT, str(SEED), *arrays)
+    return _hash_of_parts("folded-pca", model.group, model.recipe, model.term_weight, str(SEED), *arrays)
 
 
 def _hash_of_parts(*parts: str | bytes) -> str:
@@ -241,13 +250,15 @@ def _check_shapes(model: FeatureModel) -> None:
             raise ValueError(f"{name} holds values that are not finite")
     if not terms or len(set(model.vocabulary)) != terms or any("\n" in term for term in model.vocabulary):
         raise ValueError("the vocabulary is empty, repeats a term or has a line break in one")
+    if model.term_weight not in _WEIGHTS:
+        raise ValueError(f"term_weight is {model.term_weight!r}")
     if not (model.idf > 0).all():
         raise ValueError("idf holds values that are not above 0")
 
 
 def _check_made_for_us(path: Path, recipe: str, term_weight: str) -> None:
-    if recipe != RECIPE or term_weight != TERM_WEIGHT:
+    if recipe != RECIPE or term_weight not in _WEIGHTS:
         raise ModelError(
             f"{path}: the model was fitted for index terms {recipe!r} with weights {term_weight!r} and this "
-            f"program makes {RECIPE!r} with {TERM_WEIGHT!r}; fit it again with `aggregator fit`."
+            f"program makes {RECIPE!r} with {' or '.join(map(repr, _WEIGHTS))}; fit it again with `aggregator fit`."
         )

@@ -13,6 +13,11 @@ of ``-offset``, all alike. So the default takes away only as much of the mean as
 ("direction": ``x - (x . m) m`` with m the mean at unit length), which is the same for a typical article
 (``x . m = |mean|``) and nothing for an untypical one. It folds into the matrix; the offset is 0.
 
+**Learned hyperplanes** are turned so that articles of the corpus stand away from them (iterative quantisation,
+Gong & Lazebnik, CVPR 2011): an edit then moves fewer over to the other side, and unrelated articles on one
+subject share more bits. With counts as they are ("raw") more copies are found by bits alone, and far more
+strangers with them (ARCHITECTURE.md, "Models"): for small archives under the policy ``hamming``.
+
 ``features.FeatureModel`` is the right-hand side; the left one stays in ``Fitted`` for tests and study.
 The same articles in the same order give the same file, whatever the number of cores (but eigenvectors
 may differ in their last digits between BLAS builds, and so a rounded entry here and there).
@@ -35,7 +40,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
 
 from aggregator.errors import BadInput
-from aggregator.features import FeatureModel
+from aggregator.features import RAW_WEIGHT, TERM_WEIGHT, FeatureModel
 from aggregator.fingerprint import BITS, hyperplanes
 from aggregator.reading import check_readable, rows
 from aggregator.text.language import detect, group_of
@@ -45,6 +50,8 @@ Matrix = npt.NDArray[np.float64]
 
 _RANDOM_STATE = 0  # where the Lanczos iteration starts
 _LANGUAGE_SAMPLE_CHARS = 600
+_TURNS = 40  # of the hyperplanes; the bits hardly change after thirty
+_WEIGHTS = {"log": TERM_WEIGHT, "raw": RAW_WEIGHT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +64,9 @@ class FitSettings:
     components    principal axes, >= 64 with orthogonal hyperplanes
     centring      "direction" or "mean" (see above); "none": the axes go through the origin
     whiten        axes are divided by (their variance) ** (whiten / 2): 0 not at all, 1 fully
-    hyperplanes   "hashed": the +-1 of the paper; "orthogonal": those made orthonormal (QR)
+    hyperplanes   "hashed": the +-1 of the paper; "orthogonal": those made orthonormal (QR); "learned": those
+                  turned to suit the corpus (see above)
+    counts        a term weighs by "log" (1 + ln tf) or "raw" (tf) of how often it occurs, times its idf
     pca_articles  the axes are found on at most so many articles, evenly spaced; idf uses all
     """
 
@@ -67,7 +76,8 @@ class FitSettings:
     components: int = 128
     centring: Literal["direction", "mean", "none"] = "direction"
     whiten: float = 0.0
-    hyperplanes: Literal["hashed", "orthogonal"] = "orthogonal"
+    hyperplanes: Literal["hashed", "orthogonal", "learned"] = "orthogonal"
+    counts: Literal["log", "raw"] = "log"
     pca_articles: int = 50_000
 
     def __post_init__(self) -> None:
@@ -87,11 +97,12 @@ class FitSettings:
                     f"centring must be direction, mean or none, not {self.centring!r}",
                 ),
                 (
-                    self.hyperplanes not in ("hashed", "orthogonal"),
-                    "hyperplanes must be hashed or orthogonal",
+                    self.hyperplanes not in ("hashed", "orthogonal", "learned"),
+                    f"hyperplanes must be hashed, orthogonal or learned, not {self.hyperplanes!r}",
                 ),
+                (self.counts not in _WEIGHTS, f"counts must be log or raw, not {self.counts!r}"),
                 (
-                    self.hyperplanes == "orthogonal" and self.components < BITS,
+                    self.hyperplanes != "hashed" and self.components < BITS,
                     f"{BITS} orthogonal hyperplanes need at least {BITS} components, not {self.components}",
                 ),
                 (self.pca_articles < 2, f"pca_articles must be at least 2, not {self.pca_articles}"),
@@ -124,13 +135,9 @@ class Fitted:
         """(n, 64) sums as scikit-learn computes them, unfolded and unrounded: what serving must agree with."""
         counter = CountVectorizer(analyzer=_as_they_are, vocabulary=self.model.vocabulary)
         x = self.tfidf.transform(counter.transform(token_lists))
-        if self.settings.centring == "direction":
-            direction = _unit(self.mean)
-            taken_away = np.outer(x @ direction, direction)
-        else:
-            taken_away = self.mean[None, :]
-        components = x @ self.axes.T - taken_away @ self.axes.T
-        return np.asarray((components * _scale(self.variance, self.settings.whiten)) @ self.hyperplanes)
+        return np.asarray(
+            _components(x, self.axes, self.mean, self.variance, self.settings) @ self.hyperplanes
+        )
 
 
 def fit(
@@ -156,14 +163,25 @@ def fit(
     columns, vocabulary = _choose_terms(counts, counter.get_feature_names_out(), settings)
     counts = counts[:, columns]
     _check_enough(counts.shape, group, settings)
-    tfidf = TfidfTransformer(sublinear_tf=True)
+    tfidf = TfidfTransformer(sublinear_tf=settings.counts == "log")
     x = tfidf.fit_transform(counts)
     with threadpool_limits(1):  # the sums of BLAS depend on its threads; the work is sparse and needs none
-        axes, mean, variance = _principal_axes(_evenly_spaced(x, settings.pca_articles), settings)
-    normals = _hyperplanes(settings)
+        sampled = _evenly_spaced(x, settings.pca_articles)
+        axes, mean, variance = _principal_axes(sampled, settings)
+        normals = _hyperplanes(settings)
+        if settings.hyperplanes == "learned":
+            normals = _turned(normals, _components(sampled, axes, mean, variance, settings))
     matrix, offset = _fold((axes.T * _scale(variance, settings.whiten)) @ normals, mean, settings)
     described = {**(metadata or {}), "articles": counts.shape[0], "settings": asdict(settings)}
-    model = FeatureModel(group, vocabulary, tfidf.idf_.astype("<f4"), matrix, offset, metadata=described)
+    model = FeatureModel(
+        group,
+        vocabulary,
+        tfidf.idf_.astype("<f4"),
+        matrix,
+        offset,
+        metadata=described,
+        term_weight=_WEIGHTS[settings.counts],
+    )
     return Fitted(model, settings, tfidf, axes, mean, variance, normals)
 
 
@@ -251,6 +269,32 @@ def _principal_axes(x: sparse.csr_matrix, settings: FitSettings) -> tuple[Matrix
     order = np.argsort(-svd.singular_values_, kind="stable")
     variance = svd.singular_values_[order] ** 2 / x.shape[0]
     return svd.components_[order], np.zeros(x.shape[1]), variance
+
+
+def _components(
+    x: sparse.csr_matrix, axes: Matrix, mean: Matrix, variance: Matrix, settings: FitSettings
+) -> Matrix:
+    """(n, components): articles along the axes, centred and scaled as the settings say."""
+    if settings.centring == "direction":
+        direction = _unit(mean)
+        away = np.outer(x @ direction, axes @ direction)
+    else:
+        away = (axes @ mean)[None, :]
+    return np.asarray((x @ axes.T - away) * _scale(variance, settings.whiten))
+
+
+def _turned(normals: Matrix, components: Matrix) -> Matrix:
+    """Orthonormal normals from which the (n, k) articles stand further away (Gong & Lazebnik 2011).
+
+    In turn: the corner of the cube (signs) nearest to each article, then the normals nearest to those corners.
+    """
+    lengths = np.linalg.norm(components, axis=1, keepdims=True)
+    articles = components / np.where(lengths > 0, lengths, 1.0)  # a sign asks for no length
+    for _ in range(_TURNS):
+        corners = np.where(articles @ normals > 0, 1.0, -1.0)
+        left, _, right = np.linalg.svd(articles.T @ corners, full_matrices=False)
+        normals = left @ right
+    return np.asarray(normals)
 
 
 def _fold(

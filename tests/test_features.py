@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator import features, modelfile
+from aggregator import modelfile
 from aggregator.errors import ModelError
 from aggregator.features import FeatureModel, HashedModel
 from aggregator.fingerprint import bits_of, hamming_distance, hash_of, simhash
@@ -214,13 +214,25 @@ def test_another_recipe_is_refused(tmp_path: Path) -> None:
     assert_refused(path, "fitted for index terms 'tokens/0 by hand'.*fit it again")
 
 
-def test_another_term_weight_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_term_weight_is_refused(tmp_path: Path) -> None:
     """So would another form of tf."""
     path = tmp_path / "en.model"
-    monkeypatch.setattr(features, "TERM_WEIGHT", "tf")
-    make_model().save(path)
-    monkeypatch.undo()
-    assert_refused(path, "with weights 'tf'.*fit it again")
+    MODEL.save(path)
+    fields, arrays = modelfile.read(path)
+    modelfile.write(path, fields | {"term_weight": "sqrt(tf)"}, arrays)
+    assert_refused(path, r"with weights 'sqrt\(tf\)'.*fit it again")
+
+
+def test_raw_counts_are_another_model(tmp_path: Path) -> None:
+    """A repeated term weighs as often as it occurs; the file keeps that, and the id tells."""
+    raw = make_model(term_weight="tf")
+    raw.save(tmp_path / "en.model")
+    loaded = FeatureModel.load(tmp_path / "en.model")
+    once, thrice = raw.weights(["term1", "term2"]), loaded.weights(["term1", "term2", "term1", "term1"])
+
+    assert loaded.content_hash == raw.content_hash != MODEL.content_hash
+    assert thrice["term1"] / thrice["term2"] == pytest.approx(3 * once["term1"] / once["term2"])
+    assert raw.project(["term1"]).tolist() == MODEL.project(["term1"]).tolist()
 
 
 def test_content_that_is_not_its_hash_is_refused(tmp_path: Path) -> None:

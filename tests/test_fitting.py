@@ -48,6 +48,7 @@ VARIANTS = {
     "default": SMALL,
     "paper": FitSettings(terms=120, components=70, centring="mean", hyperplanes="hashed"),
     "few": FitSettings(terms=120, components=20, hyperplanes="hashed"),
+    "learned": FitSettings(terms=120, components=70, hyperplanes="learned", counts="raw"),
     "whitened": FitSettings(terms=120, components=64, centring="mean", whiten=1.0),
     "not-centred": FitSettings(terms=64, components=10, centring="none", whiten=0.25, hyperplanes="hashed"),
 }
@@ -130,11 +131,28 @@ def test_orthogonal_hyperplanes_are_orthonormal() -> None:
     assert ((normals * hashed).sum(axis=0) > 0).all()
 
 
+def test_learned_hyperplanes_stand_clear_of_the_articles() -> None:
+    """They are orthonormal, fewer articles lie close to them, and so an edit moves fewer bits."""
+    flipped, close = {}, {}
+    for kind in ("orthogonal", "learned"):
+        fitted = fit(CORPUS, "en", FitSettings(terms=120, components=70, hyperplanes=kind))
+        sums = fitted.two_steps(CORPUS)
+        close[kind] = (np.abs(sums) < 0.2 * np.abs(sums).mean(axis=1, keepdims=True)).mean()
+        pairs = [[bits_of(fitted.model.project(t)) for t in (full, full[:60])] for full in UNSEEN[:60]]
+        flipped[kind] = np.mean([hamming_distance(a, b) for a, b in pairs])
+        assert np.allclose(fitted.hyperplanes.T @ fitted.hyperplanes, np.eye(64))
+
+    assert close["learned"] < close["orthogonal"]
+    assert flipped["learned"] < flipped["orthogonal"]
+
+
 def test_same_articles_same_model() -> None:
     """A second fit, also from a generator, gives the same content hash; other articles another."""
     first = fit(CORPUS, "en", SMALL).model
 
     assert fit(iter(CORPUS), "en", SMALL).model.content_hash == first.content_hash
+    learned = [fit(CORPUS, "en", VARIANTS["learned"]).model.content_hash for _ in range(2)]
+    assert learned[0] == learned[1] != first.content_hash
     assert fit(CORPUS[:-1], "en", SMALL).model.content_hash != first.content_hash
 
 
@@ -192,7 +210,8 @@ def test_axes_of_a_sample() -> None:
         ({"whiten": 2.0}, "whiten must be from 0 to 1"),
         ({"min_articles": 0}, "min_articles must be at least 1"),
         ({"components": 0, "hyperplanes": "hashed"}, "components must be at least 1"),
-        ({"hyperplanes": "curved"}, "hashed or orthogonal"),
+        ({"hyperplanes": "curved"}, "hashed, orthogonal or learned, not 'curved'"),
+        ({"counts": "cube"}, "counts must be log or raw, not 'cube'"),
         ({"centring": "median"}, "centring must be direction, mean or none, not 'median'"),
         ({"pca_articles": 1}, "pca_articles must be at least 2"),
     ],

@@ -181,6 +181,14 @@ def _fit(commands: Any) -> None:
     )
     command.add_argument("--components", metavar="N", type=int, help="principal components")
     command.add_argument("--terms", metavar="N", type=int, help="largest vocabulary")
+    command.add_argument(
+        "--hyperplanes",
+        choices=("hashed", "orthogonal", "learned"),
+        help="hashed: as in the paper; learned: more copies by bits alone, and more strangers (default orthogonal)",
+    )
+    command.add_argument(
+        "--counts", choices=("log", "raw"), help="what occurrences of a term weigh (default log)"
+    )
     command.add_argument("--corpus", metavar="TEXT", help="what the articles are, for the model's card")
     command.add_argument("--licence", metavar="TEXT", help="their licence, for the model's card")
     command.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal")

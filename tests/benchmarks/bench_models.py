@@ -1,6 +1,8 @@
 """Which settings should a shipped model have? Prints the table of ARCHITECTURE.md, "Models".
 
-    python tests/benchmarks/bench_models.py [--data DIR] [--terms 10000 20000 30000] [--draws 3]
+    python tests/benchmarks/bench_models.py [--data DIR] [--terms 10000 20000 30000] [--counts log raw]
+        [--centring direction mean none] [--components 64 128 ...] [--hyperplanes hashed orthogonal learned]
+        [--whiten 0 0.5] [--draws 3]
 
 Fits on three fifths of the English corpus and looks at
 
@@ -46,10 +48,11 @@ MERGED = (
 CENTRING: tuple[Literal["direction", "mean", "none"], ...] = ("direction", "mean", "none")
 BACKGROUNDS = ("home", "away", "titles")
 COMPONENTS = (64, 128, 160, 192, 256)
+KINDS = ("hashed", "orthogonal", "learned")
 WHITEN = (0.0, 0.5)
 UNRELATED_BELOW = 0.3
 HEAD = (
-    "| terms | centring | components | hyperplanes | whiten | P <= 3 | R <= 3 | P <= 7 | R <= 7 | pairs <= 3 "
+    "| terms | counts | centring | components | hyperplanes | whiten | P <= 3 | R <= 3 | P <= 7 | R <= 7 | pairs <= 3 "
     "| pairs <= 7 | home <= 3 | home <= 7 | away <= 3 | away <= 7 | titles <= 3 | titles <= 7 "
     "| bucket home | away | titles |"
 )
@@ -60,21 +63,26 @@ def main() -> None:
     corpus = Corpus(Path(options.data))
     print(HEAD)
     print("| --- " * HEAD.count(" | ") + "| --- |")
-    for terms, centring in itertools.product(options.terms, CENTRING):
-        settings = FitSettings(terms=terms, centring=centring, components=max(COMPONENTS))
+    for terms, counts, centring in itertools.product(options.terms, options.counts, options.centring):
+        settings = FitSettings(
+            terms=terms, counts=counts, centring=centring, components=max(options.components)
+        )
         fitted = fitting.fit(corpus.fit, "en", settings)
-        projected = {name: _components(fitted, tokens) for name, tokens in corpus.groups.items()}
-        for row in _rows(corpus, fitted.variance, projected, options.draws):
-            print(
-                f"| {len(fitted.model.vocabulary)} | {centring} | {row}",
-                flush=True,
-            )
+        groups = {**corpus.groups, "fit": corpus.fit}
+        projected = {name: _components(fitted, tokens) for name, tokens in groups.items()}
+        for row in _rows(corpus, fitted.variance, projected, options):
+            print(f"| {len(fitted.model.vocabulary)} | {counts} | {centring} | {row}", flush=True)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", default=os.environ.get("AGGREGATOR_DATA", "../shared/data"))
     parser.add_argument("--terms", type=int, nargs="+", default=[10_000, 20_000, 30_000])
+    parser.add_argument("--counts", nargs="+", default=["log"], choices=("log", "raw"))
+    parser.add_argument("--centring", nargs="+", default=CENTRING, choices=CENTRING)
+    parser.add_argument("--components", type=int, nargs="+", default=COMPONENTS)
+    parser.add_argument("--hyperplanes", nargs="+", default=KINDS[:2], choices=KINDS)
+    parser.add_argument("--whiten", type=float, nargs="+", default=WHITEN)
     parser.add_argument("--draws", type=int, default=3)
     return parser.parse_args()
 
@@ -123,22 +131,21 @@ def _merged(cluster: str) -> str:
 def _components(fitted: fitting.Fitted, token_lists: list[list[str]]) -> np.ndarray:
     counter = CountVectorizer(analyzer=list, vocabulary=fitted.model.vocabulary)
     x = fitted.tfidf.transform(counter.transform(token_lists))
-    if fitted.settings.centring == "direction":
-        direction = fitted.mean / np.linalg.norm(fitted.mean)
-        return np.asarray(x @ fitted.axes.T - np.outer(x @ direction, fitted.axes @ direction))
-    return np.asarray(x @ fitted.axes.T - fitted.mean @ fitted.axes.T)
+    return fitting._components(x, fitted.axes, fitted.mean, fitted.variance, fitted.settings)
 
 
 def _rows(
-    corpus: Corpus, variance: np.ndarray, projected: dict[str, np.ndarray], draws: int
+    corpus: Corpus, variance: np.ndarray, projected: dict[str, np.ndarray], options: argparse.Namespace
 ) -> Iterator[str]:
-    for count, kind, whiten in itertools.product(COMPONENTS, ("hashed", "orthogonal"), WHITEN):
+    for count, kind, whiten in itertools.product(options.components, options.hyperplanes, options.whiten):
         scale = variance[:count] ** (-whiten / 2)
         figures = []
-        for draw in range(draws):
+        for draw in range(options.draws):
             normals = signs_of(f"pca:{j + 1000 * draw}" for j in range(count))
-            if kind == "orthogonal":
+            if kind != "hashed":
                 normals = np.linalg.qr(normals)[0]
+            if kind == "learned":
+                normals = fitting._turned(normals, projected["fit"][:, :count] * scale)
             bits = {name: _pack((c[:, :count] * scale) @ normals) for name, c in projected.items()}
             figures.append(_figures(corpus, bits))
         cells = " | ".join(_cell(value) for value in np.mean(figures, axis=0))

@@ -46,6 +46,7 @@ class Step:
     version: int = 0  # the id's newest number afterwards ...
     elsewhere: tuple[Known, ...] = ()  # ... and its older ones in other languages' spaces, to be taken out
     groups: tuple[int, ...] = field(default=())
+    standing: Record | None = None  # what the id is bound to afterwards
 
 
 def chunks(pending: Sequence[Arrival]) -> Iterator[list[Arrival]]:

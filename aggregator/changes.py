@@ -168,6 +168,39 @@ class Segment:
         checks = (self._open(), Equals(known.key, known.raw), *group.unchanged)
         return self._made(checks, writes, b"-", gone.number)
 
+    def adopt(
+        self, binding: Binding, before: Binding | None, record: Record | None, seen: Sequence[Check]
+    ) -> Transaction:
+        """An article that another space decided, under its number and with its verdict; announced there.
+
+        ``before``: what its id is bound to here; ``record`` may be None when this very number is and stays a
+        copy. Each text gets entries of its own, exact copies too: what they lean on there may not be here.
+        """
+        standing = before is not None and before.number == binding.number
+        writes: list[Write] = [self._bind(binding)]
+        if before is not None and not standing:
+            writes += self._bury(before)
+        if record is not None and not standing:
+            writes += [*self._entries(record), *self._mark(record)]
+        match = binding.outcome.match
+        if match is not None:
+            row = keys.id_hash(binding.id)
+            writes += [self._point(binding), Append(keys.copies(self._tag, match.canonical_first), row)]
+        elif not standing or (before is not None and before.outcome.match is not None):
+            writes += [self._point(binding), *(self._topics(record) if record is not None else [])]
+        return Transaction((self._open(), *seen), tuple(writes))
+
+    def retire(self, gone: Binding, seen: Sequence[Check]) -> Transaction:
+        """The other space has it no longer: out it goes, and its number can never come back."""
+        return Transaction((self._open(), *seen), (self._remove(self._binding_key(gone.id)), *self.bar(gone)))
+
+    def bar(self, gone: Binding) -> list[Write]:
+        """What keeps whoever is late from bringing in a number that left."""
+        writes = self._bury(gone)
+        if gone.outcome.match is None and gone.number == gone.first:
+            writes.append(self._put(keys.tombstone(self._tag, gone.first), keys.DEAD))
+        return writes
+
     def _regroup(self, gone: Binding, group: Group, heir: Known | None) -> list[Write]:
         writes: list[Write] = []
         rows = b""

@@ -56,7 +56,7 @@ class Housekeeping:
         if not await self._index.store.acquire(LEASE_KEY, self._token, lease_ms):
             self.idle += 1
             self._work = None
-            for space in self._index.spaces:
+            for space in self._index.journals:
                 await self._index.segments.refresh(space)
             return
         self.turns += 1
@@ -68,6 +68,6 @@ class Housekeeping:
         self._work = None
 
     async def _all(self, now_ms: int) -> AsyncIterator[None]:
-        for space in self._index.spaces:
+        for space in self._index.journals:
             async for _ in self.upkeep.chunks(space, now_ms):
                 yield

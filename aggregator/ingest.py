@@ -22,9 +22,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from aggregator.arrivals import Arrival, Step, chunks, compress, metadata, own_group, record_of, with_metadata
+from aggregator.beside import Beside, Posted
 from aggregator.changes import Known
 from aggregator.domain import Analysis, Answer, Article, Outcome, Record, arrival_ms_of
-from aggregator.errors import AggregatorError, Contention
+from aggregator.errors import AggregatorError, Contention, NotFound
 from aggregator.gathering import Gathering
 from aggregator.index import ATTEMPTS, Index, Probe, Snapshot
 from aggregator.numbers import Numbers
@@ -59,6 +60,7 @@ class Ingest:
         event_of: EventOf | None = None,
         taken_down: TakenDown | None = None,
         give_way: GiveWay = _at_once,
+        beside: Beside | None = None,
     ) -> None:
         self._index = index
         self._analyse_many = analyse_many
@@ -69,6 +71,7 @@ class Ingest:
         self._taken_down = taken_down
         self._give_way = give_way
         self._gathering = Gathering(self._settle)
+        self._beside = beside
         self._numbers = Numbers()
         self.decided_again = 0  # commits that lost a race, for metrics
 
@@ -113,9 +116,17 @@ class Ingest:
 
     async def delete(self, id_: str) -> None:
         """Undo a reservation or take an article down, out of its event too. Raises NotFound."""
-        for first in await self._index.delete(id_):
+        try:
+            gone = await self._index.delete(id_)
+        except NotFound:
+            if self._beside is not None:  # who took it out may have died before it left there too
+                await self._beside.absent(id_)
+            raise
+        if self._beside is not None:
+            await self._beside.left(gone)
+        for known in gone:
             if self._taken_down is not None:
-                await self._taken_down(first, id_, self._clock())
+                await self._taken_down(known.binding.first, id_, self._clock())
 
     async def _settle(self, pending: list[Arrival], dry_run: bool = False) -> None:
         """Decide and commit until every article has its answer."""
@@ -218,8 +229,10 @@ class Ingest:
             fresh = with_metadata(record, one.article)
             if metadata(fresh) != metadata(record):
                 await self._index.rewrite_record(known, fresh)
+                if self._beside is not None:
+                    await self._beside.rewrite(fresh)
         if one.written and one.number != known.binding.number:
-            await self._index.forget_records([one.number])
+            await self._index.forget_records({one.number: one.analysis.space})
         return self._step(one, known.binding.outcome, candidates, False, None, record)
 
     async def _update(
@@ -243,7 +256,7 @@ class Ingest:
         What was written already is kept, unless it says otherwise.
         """
         if one.written and (one.number <= newest or one.first != (first or one.number)):
-            await self._index.forget_records([one.number])
+            await self._index.forget_records({one.number: one.analysis.space})
             one.number, one.written = 0, False
         if one.number <= newest:  # another process may have a faster clock
             one.number = self._numbers.next(max(now_ms, arrival_ms_of(newest) + 1))
@@ -274,7 +287,8 @@ class Ingest:
         groups = dict.fromkeys(c.canonical[1] for c in near)
         if own is not None:
             groups = {own: None, **groups}
-        return Step(one, answer, transaction, record if stored else None, groups=tuple(groups))
+        kept = record if stored else None
+        return Step(one, answer, transaction, kept, groups=tuple(groups), standing=record)
 
     async def _record(self, steps: Sequence[Step], now_ms: int) -> list[Arrival]:
         """Write the records, then commit in order; returns the articles that lost a race."""
@@ -297,14 +311,21 @@ class Ingest:
         for step in steps:
             if step.pending not in lost:
                 await self._take_out(step)
+        if self._beside is not None:
+            settled = [s for s in steps if s.pending not in lost and s.standing is not None]
+            await self._beside.follow([Posted(s.pending.article, s.standing) for s in settled if s.standing])
         return sorted(lost, key=lambda p: p.position)
 
     async def _take_out(self, step: Step) -> None:
         """The replaced version's record goes, and versions in other languages' spaces do."""
         if step.superseded is not None:
-            await self._index.forget_records([step.superseded])
+            await self._index.forget_records({step.superseded: step.answer.space})
+            if self._beside is not None:
+                await self._beside.forget(step.superseded)
         for known in step.elsewhere:
-            await self._index.leave(known.space, known.binding.id, below=step.version)
+            left = await self._index.leave(known.space, known.binding.id, below=step.version)
+            if left and self._beside is not None:
+                await self._beside.left([known])
 
     async def _answer(self, steps: Sequence[Step]) -> None:
         wanted = list(dict.fromkeys(g for s in steps for g in s.groups))

@@ -17,24 +17,26 @@ from aggregator.store.records import decode_stream_row, stream_number
 
 
 class ArticleStream(Groups):
-    """The journal that the event detector follows."""
+    """The journal that the event detector follows.
+
+    An article is announced in the space that decided it, so before, while and after another space takes
+    over, the streams of both are read.
+    """
 
     async def recent(self, limit: int) -> list[StreamItem]:
         """The newest articles of all spaces, newest first."""
-        tails = await asyncio.gather(*(self._tail(space, limit) for space in self.spaces))
-        payloads = [payload for tail in tails for payload in tail]
-        payloads.sort(key=stream_number, reverse=True)
-        return await self._items(payloads[:limit])
+        rows = await self._tails(limit)
+        rows.sort(key=lambda row: stream_number(row[1]), reverse=True)
+        return await self._items(rows[:limit])
 
     async def arrivals(self, limit: int) -> list[StreamItem]:
         """As ``recent`` without reading records: times and verdicts alone."""
-        tails = await asyncio.gather(*(self._tail(space, limit) for space in self.spaces))
-        items = [decode_stream_row(payload, None) for tail in tails for payload in tail]
+        items = [decode_stream_row(payload, None) for _, payload in await self._tails(limit)]
         return sorted(items, key=lambda item: item.number, reverse=True)[:limit]
 
     async def count(self) -> int:
         """Entries of the streams of all live segments: every version that came, and every deletion, is one."""
-        layers = [await self.segments.layers(space) for space in self.spaces]
+        layers = [await self.segments.layers(space) for space in self.journals]
         return sum(
             await self.store.stream_lengths([keys.stream(tag) for each in layers for tag in each.tags])
         )
@@ -46,11 +48,12 @@ class ArticleStream(Groups):
 
         Per space one stream has a position: the one that is being read. {} is the beginning.
         """
-        places = [await self._place(space, positions) for space in self.spaces]
-        payloads: list[list[bytes]] = [[] for _ in self.spaces]
+        spaces = self.journals
+        places = [await self._place(space, positions) for space in spaces]
+        payloads: list[list[bytes]] = [[] for _ in spaces]
         reading = list(range(len(places)))
         while reading:
-            tags = [keys.tag(self.spaces[i], places[i][0]) for i in reading]
+            tags = [keys.tag(spaces[i], places[i][0]) for i in reading]
             left = [count - len(payloads[i]) for i in reading]
             closed, read = await self._ends(tags, [places[i][1] for i in reading], max(left))
             following = []
@@ -63,13 +66,13 @@ class ArticleStream(Groups):
                     places[i] = number + 1, b""
                     following.append(i)
             reading = [i for i in following if len(payloads[i]) < count]
-        prefixes = tuple(map(keys.space_prefix, self.spaces))
+        prefixes = tuple(map(keys.space_prefix, spaces))
         moved = {key: at for key, at in positions.items() if not key.startswith(prefixes)}
-        for space, (number, position) in zip(self.spaces, places, strict=True):
+        for space, (number, position) in zip(spaces, places, strict=True):
             if position or number:
                 moved[keys.stream(keys.tag(space, number))] = position
-        ordered = sorted((p for part in payloads for p in part), key=stream_number)
-        return await self._items(ordered), moved
+        rows = [(space, p) for space, part in zip(spaces, payloads, strict=True) for p in part]
+        return await self._items(sorted(rows, key=lambda row: stream_number(row[1]))), moved
 
     async def _ends(
         self, tags: Sequence[bytes], after: Sequence[bytes], count: int
@@ -86,6 +89,10 @@ class ArticleStream(Groups):
         number, position = max(mine, default=(0, b""))
         return (number, position) if number >= layers.first else (layers.first, b"")
 
+    async def _tails(self, limit: int) -> list[tuple[str, bytes]]:
+        tails = await asyncio.gather(*(self._tail(space, limit) for space in self.journals))
+        return [(space, p) for space, tail in zip(self.journals, tails, strict=True) for p in tail]
+
     async def _tail(self, space: str, limit: int) -> list[bytes]:
         found: list[bytes] = []
         layers = (await self.segments.read({space: ()})).layers[space]
@@ -95,6 +102,6 @@ class ArticleStream(Groups):
                 found += [payload for _, payload in tail]
         return found
 
-    async def _items(self, payloads: Sequence[bytes]) -> list[StreamItem]:
-        records = await self.records([stream_number(p) for p in payloads])
-        return [decode_stream_row(p, records.get(stream_number(p))) for p in payloads]
+    async def _items(self, rows: Sequence[tuple[str, bytes]]) -> list[StreamItem]:
+        records = await self.records({stream_number(p): space for space, p in rows})
+        return [decode_stream_row(p, records.get(stream_number(p))) for _, p in rows]

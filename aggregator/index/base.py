@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from aggregator.blocks import PLANS, BlockPlan
 from aggregator.changes import Segment
 from aggregator.domain import number_of
 from aggregator.index.segments import SEGMENT_ARTICLES, Segments
 from aggregator.index.snapshot import Layers, Snapshot
+from aggregator.store import keys
 from aggregator.store.base import Store
 
 DAY_MS = 86_400_000
@@ -19,7 +20,8 @@ class IndexBase:
     """One store and the spaces in it.
 
     ``spaces``: those that are served, e.g. ("en.3f2a", "zh.91c0", "xx.0001"). ``retention_ms``: how
-    long articles are kept at least (None: for ever). ``segment_articles``: when a segment is full.
+    long articles are kept at least (None: for ever). ``plan``: how their fingerprints are cut. ``beside``: spaces
+    that are written along, each with its plan. ``segment_articles``: when a segment is full.
     """
 
     def __init__(
@@ -29,6 +31,7 @@ class IndexBase:
         *,
         retention_ms: int | None = None,
         plan: BlockPlan = PLANS["4x16"],
+        beside: Mapping[str, BlockPlan] | None = None,
         segment_articles: int = SEGMENT_ARTICLES,
     ) -> None:
         self.store = store
@@ -36,10 +39,27 @@ class IndexBase:
         self.retention_ms = retention_ms
         self.segments = Segments(store, segment_articles)
         self._plan = plan
+        self._beside = dict(beside or {})
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """Spaces that are written along and not read (``beside.py``)."""
+        return tuple(self._beside)
+
+    @property
+    def journals(self) -> tuple[str, ...]:
+        """All of them: an article is announced in the space that decided it."""
+        return self.spaces + self.beside
+
+    async def forget_records(self, numbers: Mapping[int, str]) -> None:
+        """Remove records and texts of versions that are no longer, or never came to be, in the index."""
+        await self.store.delete(
+            [key for n, space in numbers.items() for key in (keys.record(space, n), keys.text(n))]
+        )
 
     def plan(self, space: str) -> BlockPlan:
         """How fingerprints of a space are cut."""
-        return self._plan
+        return self._beside.get(space, self._plan)
 
     @property
     def lean_ms(self) -> int:

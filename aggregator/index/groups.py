@@ -36,8 +36,11 @@ class Groups(IndexBase):
 
     def known(self, snapshot: Snapshot, id_: str) -> list[Known]:
         """The bindings of an id in a snapshot, newest first: one, while it does not change its space."""
-        hashed = keys.id_hash(id_)
-        found = [_bound(snapshot, space, hashed) for space in snapshot.layers]
+        return self.bound(snapshot, keys.id_hash(id_))
+
+    def bound(self, snapshot: Snapshot, hashed_id: bytes) -> list[Known]:
+        """As ``known``, by the hash of the id."""
+        found = [_bound(snapshot, space, hashed_id) for space in snapshot.layers]
         return sorted((k for k in found if k), key=lambda k: k.binding.number, reverse=True)
 
     async def find(self, id_: str) -> Known:
@@ -55,7 +58,8 @@ class Groups(IndexBase):
     async def get(self, id_: str) -> Stored:
         """The stored article. Raises NotFound."""
         known = await self.find(id_)
-        record = (await self.records([known.binding.number])).get(known.binding.number)
+        number = known.binding.number
+        record = (await self.records({number: known.space})).get(number)
         if record is None:
             raise NotFound(f"The article {id_[:200]!r} has expired.")
         return Stored(record, known.binding.outcome)
@@ -64,17 +68,17 @@ class Groups(IndexBase):
         """The stored articles among these ids, in two reads."""
         wanted = [keys.binding(b"", keys.id_hash(id_)) for id_ in dict.fromkeys(ids)]
         snapshot = await self.segments.read(dict.fromkeys(self.spaces, wanted))
-        bindings = {id_: found[0].binding for id_ in ids if (found := self.known(snapshot, id_))}
-        records = await self.records([binding.number for binding in bindings.values()])
+        found = {id_: known[0] for id_ in ids if (known := self.known(snapshot, id_))}
+        records = await self.records({known.binding.number: known.space for known in found.values()})
         return {
-            id_: Stored(records[binding.number], binding.outcome)
-            for id_, binding in bindings.items()
-            if binding.number in records
+            id_: Stored(records[known.binding.number], known.binding.outcome)
+            for id_, known in found.items()
+            if known.binding.number in records
         }
 
-    async def records(self, numbers: Sequence[int]) -> dict[int, Record]:
-        """Records by number; those that are gone are left out."""
-        values = await self.store.read([keys.record(n) for n in numbers])
+    async def records(self, numbers: Mapping[int, str]) -> dict[int, Record]:
+        """Records of article numbers, given with their spaces; those that are gone are left out."""
+        values = await self.store.read([keys.record(space, n) for n, space in numbers.items()])
         return {n: decode_record(v) for n, v in zip(numbers, values, strict=True) if v is not None}
 
     async def text_of(self, number: int) -> bytes | None:
@@ -83,7 +87,7 @@ class Groups(IndexBase):
 
     async def put_records(self, records: Sequence[Record], texts: Mapping[int, bytes]) -> set[int]:
         """Write records (and compressed texts) under fresh numbers; returns numbers that were taken already."""
-        items = [Put(keys.record(r.number), encode_record(r), self.ttl_ms) for r in records]
+        items = [Put(keys.record(r.space, r.number), encode_record(r), self.ttl_ms) for r in records]
         written = await self.store.put(items, only_if_absent=True)
         taken = {r.number for r, ok in zip(records, written, strict=True) if not ok}
         kept = [Put(keys.text(n), t, self.ttl_ms) for n, t in texts.items() if n not in taken]
@@ -96,16 +100,13 @@ class Groups(IndexBase):
 
         When the version left meanwhile (a delete, an update), what was written goes at once.
         """
-        await self.store.put([Put(keys.record(record.number), encode_record(record), self.ttl_ms)])
+        key = keys.record(record.space, record.number)
+        await self.store.put([Put(key, encode_record(record), self.ttl_ms)])
         hashed = keys.id_hash(record.id)
         snapshot = await self.segments.read({known.space: [keys.binding(b"", hashed)]})
         now = _bound(snapshot, known.space, hashed)
         if now is None or now.binding.number != record.number:
-            await self.forget_records([record.number])
-
-    async def forget_records(self, numbers: Sequence[int]) -> None:
-        """Remove records and texts of versions that are no longer, or never came to be, in the index."""
-        await self.store.delete([key for n in numbers for key in (keys.record(n), keys.text(n))])
+            await self.forget_records({record.number: record.space})
 
     # -- groups --------------------------------------------------------------------------------
 
@@ -116,7 +117,7 @@ class Groups(IndexBase):
         members = [m.binding for m in (canonical, *group.members) if m is not None]
         ordered = sorted({m.id: m for m in (*members, found[0].binding)}.values(), key=lambda m: m.first)
         ordered.sort(key=lambda m: m.outcome.match is not None)
-        records = await self.records([m.number for m in ordered])
+        records = await self.records({m.number: found[0].space for m in ordered})
         return [records[m.number] for m in ordered if m.number in records]
 
     async def update_transaction(self, snapshot: Snapshot, known: Known, record: Record) -> Transaction:
@@ -124,16 +125,18 @@ class Groups(IndexBase):
         group, canonical = await self._group(snapshot, known)
         carriers = carriers_of(known.binding, _left(known, group, canonical))
         segment = self.segment(snapshot, record.space)
-        return segment.update(known, record, group, list((await self._carriers(carriers)).values()))
+        return segment.update(
+            known, record, group, list((await self._carriers(record.space, carriers)).values())
+        )
 
-    async def delete(self, id_: str) -> list[int]:
+    async def delete(self, id_: str) -> list[Known]:
         """Take an article down; its copies are re-pointed to the earliest one left. Raises NotFound.
 
-        Returns its first number in every space it was in.
+        Returns what it was bound to in every space it was in.
         """
         for _ in range(ATTEMPTS):
             snapshot, found = await self._find(id_)
-            left = [known.binding.first for known in found if await self._leave(snapshot, known)]
+            left = [known for known in found if await self._leave(snapshot, known)]
             if left:
                 return left
         raise _contention(id_)
@@ -170,7 +173,7 @@ class Groups(IndexBase):
         heir = heir_of(known.binding, group) if is_canonical else canonical
         promoted = heir.binding if is_canonical and heir else None
         carriers = carriers_of(known.binding, _left(known, group, canonical), promoted)
-        records = await self._carriers([*carriers, promoted] if promoted else carriers)
+        records = await self._carriers(known.space, [*carriers, promoted] if promoted else carriers)
         segment = self.segment(snapshot, known.space)
         transaction = segment.delete(
             known,
@@ -181,7 +184,7 @@ class Groups(IndexBase):
         )
         if await self.store.commit(transaction):
             return False
-        await self.forget_records([known.binding.number])
+        await self.forget_records({known.binding.number: known.space})
         return True
 
     async def _group(self, snapshot: Snapshot, known: Known) -> tuple[Group, Known | None]:
@@ -203,8 +206,8 @@ class Groups(IndexBase):
         unchanged += [rest.unchanged(space, key) for key in wanted]
         return Group(first, tuple(members), tuple(unchanged)), canonical
 
-    async def _carriers(self, bindings: Sequence[Binding]) -> dict[int, Record]:
-        return await self.records([b.number for b in bindings]) if bindings else {}
+    async def _carriers(self, space: str, bindings: Sequence[Binding]) -> dict[int, Record]:
+        return await self.records(dict.fromkeys((b.number for b in bindings), space)) if bindings else {}
 
 
 def _bound(snapshot: Snapshot, space: str, hashed_id: bytes) -> Known | None:

@@ -95,7 +95,7 @@ class Lookup(IndexBase):
         if not missing:
             return
         states = [tag + _state(n) for n in missing for tag in snapshot.layers[wanted[n]].tags]
-        values = await self.store.read([*map(keys.record, missing), *states])
+        values = await self.store.read([*(keys.record(wanted[n], n) for n in missing), *states])
         for number, data in zip(missing, values, strict=False):
             if data is not None:
                 snapshot.records[number] = decode_record(data)

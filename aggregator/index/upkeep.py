@@ -79,7 +79,7 @@ class Upkeep:
 
     async def run(self, now_ms: int) -> None:
         """All that there is to do in all spaces, to the end."""
-        for space in self._index.spaces:
+        for space in self._index.journals:
             async for _ in self.chunks(space, now_ms):
                 pass
 
@@ -207,7 +207,7 @@ class Upkeep:
         """No entry names these versions any more: what a crash left of their records goes, then their marks."""
         for i in range(0, len(numbers), self._chunk_keys):
             some = numbers[i : i + self._chunk_keys]
-            await self._store.delete([key for n in some for key in (keys.record(n), keys.text(n))])
+            await self._index.forget_records(dict.fromkeys(some, keys.space_of(tag)))
             await self._store.delete([keys.state(tag, n) for n in some])
             yield
         if numbers:

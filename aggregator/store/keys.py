@@ -18,7 +18,7 @@ tag the functions give the rest of a key, which is the same in all segments.
     {en.3f2a.0}stream    article stream in commit order
     {en.3f2a}segments    which segments are live               ``index/segments.Head``
     {en.3f2a}upkeep      how far compaction is                 ``index/upkeep.Round``
-    r:<16 hex>           record of an article number           ``records.encode_record``
+    r:en.3f2a:<16 hex>   record of an article number           ``records.encode_record``
     x:<16 hex>           its text, compressed (keep_texts)
 """
 
@@ -128,8 +128,8 @@ def stream(tag_: bytes) -> bytes:
     return tag_ + b"stream"
 
 
-def record(number: int) -> bytes:
-    return b"r:%016x" % number
+def record(space: str, number: int) -> bytes:
+    return b"r:%s:%016x" % (space.encode(), number)
 
 
 def text(number: int) -> bytes:

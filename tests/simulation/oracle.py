@@ -32,6 +32,7 @@ PLAN = PLANS["4x16"]
 class View:
     """One space, decoded: what its segments say together, the newest that says anything being right."""
 
+    space: str
     bindings: dict[bytes, Binding] = field(default_factory=dict)
     states: dict[int, bytes] = field(default_factory=dict)
     tombstones: set[int] = field(default_factory=set)
@@ -44,7 +45,7 @@ class View:
 
 def view(store: MemoryStore, space: str, floor: int = 0) -> View:
     """Read everything in a space; bindings below the floor have expired."""
-    seen = View(floor=floor)
+    seen = View(space, floor=floor)
     prefix = keys.space_prefix(space)
     numbers = {keys.segment_of(key) for key in (*store._values, *store._streams) if key.startswith(prefix)}
     seen.segments = len(numbers)
@@ -143,7 +144,7 @@ def _records(store: MemoryStore, seen: View) -> list[str]:
     """Every live version has its record, and the two agree."""
     wrong = []
     for binding in seen.bindings.values():
-        data = store._values.get(keys.record(binding.number))
+        data = store._values.get(keys.record(seen.space, binding.number))
         if data is None:
             wrong.append(f"{binding.id} has no record")
             continue
@@ -159,7 +160,7 @@ def _standing(store: MemoryStore, seen: View) -> list[str]:
     wrong = []
     carried: set[tuple[int, bytes]] = set()
     for binding in seen.bindings.values():
-        data = store._values.get(keys.record(binding.number))
+        data = store._values.get(keys.record(seen.space, binding.number))
         if data is None:
             continue
         places = [keys.bucket(b"", b, v) for b, v in enumerate(PLAN.values(decode_record(data).fingerprint))]

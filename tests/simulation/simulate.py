@@ -266,7 +266,7 @@ class World:
         bound = [b for space in ANALYSER.spaces for b in oracle.view(self.store, space).bindings.values()]
         for id_ in {b.id for b in bound if sum(b.id == other.id for other in bound) > 1}:
             self._wrong(f"{id_} is bound in two spaces, although it was posted again")
-        records = {int(key[2:], 16) for key in finish(self.store.scan(b"r:"))}
+        records = {int(key.rsplit(b":", 1)[1], 16) for key in finish(self.store.scan(b"r:"))}
         if not self.scheduler.tally.faults and records - {b.number for b in bound}:
             self._wrong("a record of an article that is gone stays, although nothing failed")
 

@@ -6,6 +6,7 @@ the lines of ``Analyser.analyse``.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -15,7 +16,7 @@ import numpy.typing as npt
 import xxhash
 
 from aggregator import overlap
-from aggregator.domain import Analysis, Article, Sketch
+from aggregator.domain import Analysis, Article, Record, Sketch
 from aggregator.errors import AggregatorError, NoText
 from aggregator.fingerprint import bits_of
 from aggregator.text import chinese, tokens
@@ -47,6 +48,7 @@ class Analyser:
     """The models in use, one per language group; group "xx" serves every language without its own."""
 
     def __init__(self, models: Mapping[str, Model], plan_name: str = "4x16") -> None:
+        self.plan_name = plan_name
         self._models = dict(models)
         self._spaces = {group: space_name(group, model, plan_name) for group, model in models.items()}
 
@@ -91,6 +93,13 @@ class Analyser:
         if group not in self._models:
             group = "xx"
         return group, self._models[group]
+
+    def carried(self, record: Record, source: Analyser) -> Record | None:
+        """A record of ``source`` as these models would make it, when only the block plan differs; else None."""
+        group, model = self._model_of(record.lang)
+        if source._model_of(record.lang)[1].id != model.id:
+            return None
+        return dataclasses.replace(record, space=self._spaces[group])
 
     def analyse_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
         """One result per article; an unusable one gives its error and costs the others nothing."""

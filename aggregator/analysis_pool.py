@@ -38,7 +38,7 @@ class AnalysisPool:
     """Runs ``Analyser.analyse_many``, with worker processes started when first needed."""
 
     def __init__(self, analyser: Analyser, processes: int = 1) -> None:
-        self._analyser = analyser
+        self.analyser = analyser
         self._processes = processes
         self._executor: ProcessPoolExecutor | None = None
 
@@ -53,7 +53,7 @@ class AnalysisPool:
         results = dict(zip(heavy, (r[0] for r in elsewhere), strict=True))
         for i, article in enumerate(articles):
             if i not in results:
-                results[i] = self._analyser.analyse_many([article])[0]
+                results[i] = self.analyser.analyse_many([article])[0]
                 if len(articles) > 1:  # a batch gives way to single articles after each of its own
                     await asyncio.sleep(0)
         return [results[i] for i in range(len(articles))]
@@ -83,7 +83,7 @@ class AnalysisPool:
                 max(1, self._processes),
                 mp_context=multiprocessing.get_context("spawn"),
                 initializer=_load,
-                initargs=(self._analyser,),
+                initargs=(self.analyser,),
             )
         return self._executor
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from aggregator.actions import Actions
-from aggregator.analyse import Analyser
+from aggregator.analyse import Analyser, Model
 from aggregator.analysis_pool import AnalysisPool
+from aggregator.beside import Beside
+from aggregator.blocks import PLANS
 from aggregator.bursts import BurstRule
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError
@@ -49,6 +51,7 @@ class Service:
     analyser: Analyser
     pool: AnalysisPool
     ingest: Ingest
+    beside: Beside | None
     related: Related
     explain: Explain
     events: Events
@@ -78,13 +81,31 @@ async def open_service(
     batches and HTML be analysed by so many other processes.
     """
     async with _opened_store(settings) as store:
-        models = load_models(Path(settings.models_dir) if settings.models_dir else None)
-        analyser = Analyser(models)
+        analyser, other = analysers_of(settings)
         pool = AnalysisPool(analyser, processes)
+        second = AnalysisPool(other, processes) if other else None
         try:
-            yield _wire(settings, store, analyser, pool, clock)
+            yield _wire(settings, store, analyser, pool, clock, second)
         finally:
             pool.close()
+            if second is not None:
+                second.close()
+
+
+def analysers_of(settings: Settings) -> tuple[Analyser, Analyser | None]:
+    """Who decides, and who is written along (None: nobody)."""
+    now = Analyser(_models(settings.models_dir), settings.block_plan)
+    if not (settings.next_models_dir or settings.next_block_plan):
+        return now, None
+    after = Analyser(
+        _models(settings.next_models_dir or settings.models_dir),
+        settings.next_block_plan or settings.block_plan,
+    )
+    return (after, now) if settings.serve_next else (now, after)
+
+
+def _models(directory: str) -> Mapping[str, Model]:
+    return load_models(Path(directory) if directory else None)
 
 
 def policy_of(settings: Settings) -> Policy:
@@ -112,13 +133,29 @@ def burst_rule_of(settings: Settings) -> BurstRule:
 
 
 def _wire(
-    settings: Settings, store: Store, analyser: Analyser, pool: AnalysisPool, clock: Callable[[], int]
+    settings: Settings,
+    store: Store,
+    analyser: Analyser,
+    pool: AnalysisPool,
+    clock: Callable[[], int],
+    second: AnalysisPool | None,
 ) -> Service:
     retention_ms = int(settings.retention_days * DAY_MS) or None
     policy = policy_of(settings)
+    other = second.analyser if second is not None else None
     index = Index(
-        store, analyser.spaces, retention_ms=retention_ms, segment_articles=settings.segment_articles
+        store,
+        analyser.spaces,
+        retention_ms=retention_ms,
+        plan=PLANS[analyser.plan_name],
+        beside={s: PLANS[other.plan_name] for s in other.spaces if s not in analyser.spaces}
+        if other
+        else None,
+        segment_articles=settings.segment_articles,
     )
+    beside = None
+    if second is not None and other is not None and index.beside:
+        beside = Beside(index, second.analyse_many, lambda record: other.carried(record, analyser))
     events = Events(store, burst_rule_of(settings))
     housekeeping = Housekeeping(index, clock)
     actions = Actions(events, index)
@@ -131,6 +168,7 @@ def _wire(
         event_of=events.event_of,
         taken_down=actions.take_down,
         give_way=_give_way,
+        beside=beside,
     )
     return Service(
         settings=settings,
@@ -139,6 +177,7 @@ def _wire(
         analyser=analyser,
         pool=pool,
         ingest=ingest,
+        beside=beside,
         related=Related(
             index,
             pool.analyse_many,

@@ -94,7 +94,7 @@ async def _missed(
         for radius in range(MAX_RADIUS + 1):
             found, _ = await index.near(space, fingerprint, radius, now_ms)
             wanted = {number for number, bits in truth.items() if bits <= radius}
-            missed[radius] += len(await _still_there(index, wanted - set(found.tolist())))
+            missed[radius] += len(await _still_there(index, space, wanted - set(found.tolist())))
     return tuple(missed), sum(map(len, near))
 
 
@@ -107,13 +107,13 @@ async def _lost(index: Index, space: str, count: int, floor: int, now_ms: int) -
             continue  # an exact copy stands in the index through the article it repeats
         found, _ = await index.near(space, item.fingerprint, 0, now_ms)
         if item.number not in found:
-            lost += len(await _still_there(index, {item.number}))
+            lost += len(await _still_there(index, space, {item.number}))
     return lost
 
 
-async def _still_there(index: Index, numbers: set[int]) -> set[int]:
+async def _still_there(index: Index, space: str, numbers: set[int]) -> set[int]:
     """Those whose record has not gone meanwhile."""
-    return set(await index.records(sorted(numbers))) if numbers else set()
+    return set(await index.records(dict.fromkeys(sorted(numbers), space))) if numbers else set()
 
 
 async def _buckets(index: Index, space: str, block: int) -> AsyncIterator[tuple[int, npt.NDArray[np.uint64]]]:

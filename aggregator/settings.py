@@ -67,6 +67,22 @@ class Settings:
         **_one_of("always", "everysec"),
     )
     models_dir: str = _option("", "Directory of fitted models; empty: those that ship.")
+    block_plan: str = _option(
+        "4x16",
+        "How fingerprints are cut into blocks (README, Another model).",
+        **_one_of("4x16", "5x13", "8x8"),
+    )
+    next_models_dir: str = _option(
+        "",
+        "Directory of the models to change to: all articles are then written for both, and decided by models_dir.",
+    )
+    next_block_plan: str = _option(
+        "", "Block plan to change to, likewise; empty: the same.", **_one_of("", "4x16", "5x13", "8x8")
+    )
+    serve_next: bool = _option(
+        False,
+        "Decide by what next_models_dir and next_block_plan name, once `aggregator reindex` has filled it.",
+    )
     policy: str = _option(
         "verified",
         "Who decides: verified (fingerprint, then overlap), hamming (the paper's rule alone) or titled "

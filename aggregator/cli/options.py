@@ -23,8 +23,10 @@ RULES = (
     "sure_containment",
     "keep_updates",
     "models_dir",
+    "block_plan",
 )
-STORE = ("data_dir", "appendfsync", "retention_days", "segment_articles", "keep_texts")
+CHANGE = ("next_models_dir", "next_block_plan", "serve_next")
+STORE = ("data_dir", "appendfsync", "retention_days", "segment_articles", "keep_texts", *CHANGE)
 BURSTS = ("burst_items", "burst_window_hours", "min_sources", "sensitivity")
 STORE_META = "URL"
 SPANS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -53,6 +55,7 @@ def parser() -> argparse.ArgumentParser:
     _ingest(commands, "check", "the same as ingest, but nothing is stored")
     _work(commands)
     _explain(commands)
+    _reindex(commands)
     _replay(commands)
     _fit(commands)
     _dedupe(commands)
@@ -149,6 +152,22 @@ def _explain(commands: Any) -> None:
     command.add_argument("--json", action="store_true", help="one JSON object instead of sentences")
     _where(command)
     _settings(command, (*RULES, *STORE, "log_level"))
+
+
+def _reindex(commands: Any) -> None:
+    command = _command(
+        commands, "reindex", "fill the space of another model or block plan while the present one serves",
+        "aggregator.cli.reindex:run",
+    )  # fmt: skip
+    command.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help="the articles, .jsonl or .jsonl.gz (default: their kept texts)",
+    )
+    command.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal")
+    _where(command, server=False)
+    _settings(command, (*RULES, *STORE, "max_body_bytes", "log_level"))
 
 
 def _replay(commands: Any) -> None:

@@ -128,7 +128,7 @@ class MinHashLsh:
         from datasketch import MinHash
 
         values = np.random.default_rng(fingerprint).integers(0, 2**32, 128, np.uint64)
-        return MinHash(num_perm=128, hashvalues=values)
+        return MinHash(num_perm=128, hashvalues=values, scheme="legacy")  # whichever, but the same
 
 
 def _bytes(fingerprints: np.ndarray) -> np.ndarray:

@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from newsroom import edited, story
 
+from aggregator.app import open_service
 from aggregator.blocks import MAX_RADIUS, PLANS, BlockPlan
 from aggregator.fingerprint import bits_of
 from aggregator.index import Index
 from aggregator.models import load_models
+from aggregator.settings import Settings
 from aggregator.store import keys
 from aggregator.store.base import Store
 from aggregator.store.entries import pack, within
@@ -102,3 +104,14 @@ def test_buckets_hold_all_neighbours_and_the_filter_keeps_just_them(
 
     truth = [(n, (f ^ asked).bit_count()) for n, f in enumerate(stored, 1)]
     assert list(zip(found.tolist(), distances.tolist(), strict=True)) == [t for t in truth if t[1] <= radius]
+
+
+async def test_another_plan_is_another_index() -> None:
+    """The setting reaches the index, and no space holds entries of two plans."""
+    spaces: list[set[str]] = []
+    for name, plan in PLANS.items():
+        async with open_service(Settings(store_url="memory", block_plan=name)) as service:
+            assert all(service.index.plan(space) == plan for space in service.index.spaces)
+            spaces.append(set(service.index.spaces))
+
+    assert len(set.union(*spaces)) == sum(map(len, spaces))

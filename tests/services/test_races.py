@@ -1,12 +1,17 @@
 """Exactly one of several simultaneous near-copies is new, over HTTP and several server processes."""
 
 import asyncio
+import itertools
 from collections import Counter
 
 import aiohttp
 import pytest
-from newsroom import edited, story
+from newsroom import core, edited, story
 from serving import serving
+
+from aggregator.domain import Analysis, Article
+from aggregator.fingerprint import hamming_distance
+from aggregator.store.redis import open_store
 
 COPIES = 8
 
@@ -41,3 +46,26 @@ async def test_every_burst_has_exactly_one_new(
 
     assert [v["new"] for v in verdicts] == [1] * bursts
     assert [v["duplicate"] for v in verdicts] == [COPIES - 1] * bursts
+
+
+async def test_copies_that_only_their_wording_betrays(valkey_url: str) -> None:
+    """Three quarters of the words are common, all fingerprints out of reach: still exactly one is new.
+
+    2,000 bursts: ``tests/benchmarks/bench_overlap_bursts.py``.
+    """
+    desks = [core(open_store(valkey_url)) for _ in range(2)]
+    far = 0
+    for burst in range(24):
+        texts = [f"{story(5_000 + 64 * burst + c, 10)} {story(burst, 30)}" for c in range(4)]
+        analysed = await desks[0].analyse_many([Article(id="", text=text, lang="en") for text in texts])
+        prints = [one.fingerprint for one in analysed if isinstance(one, Analysis)]
+        if any(hamming_distance(a, b) <= 7 for a, b in itertools.combinations(prints, 2)):
+            continue
+        far += 1
+        sent = (desks[c % 2].post(f"{burst}-{c}", text) for c, text in enumerate(texts))
+        verdicts = Counter(answer.outcome.verdict for answer in await asyncio.gather(*sent))
+
+        assert verdicts["duplicate"] == 3, verdicts
+    assert far >= 12
+    for desk in desks:
+        await desk.index.store.close()

@@ -20,7 +20,7 @@ PREFIX = "AGGREGATOR_"
 # Thresholds that are set together; a threshold that is given itself wins.
 PRESETS: Mapping[str, Mapping[str, float]] = {
     "balanced": {},
-    "precise": {"min_containment": 0.4, "min_shared": 90.0, "min_similarity": 0.4, "sure_containment": 0.85},
+    "precise": {"min_containment": 0.3, "min_shared": 90.0, "min_similarity": 0.3, "sure_containment": 0.85},
 }
 STORE_SCHEMES = ("redis", "rediss", "redis+cluster", "rediss+cluster", "unix")
 

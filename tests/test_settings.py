@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from aggregator.errors import ConfigurationError
-from aggregator.settings import PREFIX, Settings, load, markdown_table
+from aggregator.settings import PREFIX, PRESETS, Settings, load, markdown_table
 
 
 def problems(environment: dict[str, str], overrides: dict[str, object] | None = None) -> list[str]:
@@ -116,3 +116,12 @@ def test_every_setting_is_documented_and_its_default_is_valid() -> None:
         assert option.metadata["doc"]
         check = option.metadata["check"]
         assert check is None or check(option.default)
+
+
+def test_a_preset_sets_thresholds_and_what_is_given_itself_wins() -> None:
+    """``precise`` asks for more than ``balanced`` in every respect."""
+    balanced, precise = load({}), load({}, {"preset": "precise"})
+
+    assert all(getattr(precise, name) > getattr(balanced, name) for name in PRESETS["precise"])
+    mixed = load({"AGGREGATOR_PRESET": "precise", "AGGREGATOR_MIN_SHARED": "50"})
+    assert (mixed.min_shared, mixed.min_containment) == (50.0, precise.min_containment)

@@ -1,6 +1,6 @@
 """Which wire items about different companies were called copies of one another?
 
-    python tests/benchmarks/bench_tickers.py [--data DIR] [--plain] [--json]
+    python tests/benchmarks/bench_tickers.py [--data DIR] [--preset precise] [--plain] [--json]
 
 Reuters-21578 names the companies of an item by ticker, ``<IBM>``. Two items that both name some and share none
 are about different companies, so a verdict "duplicate" between them is very likely wrong: template news (dividend
@@ -22,12 +22,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from aggregator.analyse import Analyser
+from aggregator.app import policy_of
 from aggregator.domain import Analysis, Answer, Article, Match
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
 from aggregator.ingest import Ingest
 from aggregator.models import load_models
 from aggregator.reading import rows
+from aggregator.settings import load
 from aggregator.store.memory import MemoryStore
 from aggregator.verdict import Policy
 
@@ -42,7 +44,7 @@ def main() -> None:
         Article(id=row["id"], title=row.get("title") or "", text=row.get("text") or "", lang="en")
         for row in rows([str(Path(options.data) / "reuters21578_dev.jsonl.gz")])
     ]
-    policy = Policy()
+    policy = policy_of(load({}, {"preset": options.preset}))
     if options.plain:
         policy = replace(policy, min_shared=0.0, min_similarity=0.0)
     matches = asyncio.run(duplicates(articles, policy))
@@ -100,6 +102,7 @@ def _options() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", default=os.environ.get("AGGREGATOR_DATA", "../shared/data"))
+    parser.add_argument("--preset", default="balanced", help="balanced (default) or precise")
     parser.add_argument("--plain", action="store_true", help="containment alone decides, for comparison")
     parser.add_argument("--json", action="store_true", help="one JSON list instead of lines")
     return parser.parse_args()

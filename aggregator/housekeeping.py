@@ -15,12 +15,14 @@ from collections.abc import AsyncIterator, Callable
 
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
+from aggregator.index.census import Census, count
 from aggregator.index.upkeep import Upkeep
 
 LEASE_KEY = b"{upkeep}leader"
 TURN_S = 5.0
 TURN_MS = 250
 LEASE_TURNS = 3
+COUNT_MS = 60_000
 
 logger = logging.getLogger(__name__)
 
@@ -36,12 +38,15 @@ class Housekeeping:
         self._work: AsyncIterator[None] | None = None
         self._problem = ""
         self.upkeep = Upkeep(index)
+        self.counts: dict[str, Census] = {}
+        self._counted_ms = -COUNT_MS
         self.turns = self.idle = self.errors = 0
 
     async def turn(self) -> None:
         """One turn. Never raises, except when cancelled."""
         try:
             await self._turn()
+            await self._count()
         except AggregatorError as error:
             self.errors += 1
             self._work = None
@@ -66,6 +71,13 @@ class Housekeeping:
             if not 0 <= self._clock() - started_ms < self._turn_ms:
                 return
         self._work = None
+
+    async def _count(self) -> None:
+        """What the metrics of this replica say of the segments; now and then."""
+        now_ms = self._clock()
+        if not 0 <= now_ms - self._counted_ms < COUNT_MS:
+            self._counted_ms = now_ms
+            self.counts = {space: await count(self._index, space) for space in self._index.spaces}
 
     async def _all(self, now_ms: int) -> AsyncIterator[None]:
         for space in self._index.journals:

@@ -548,7 +548,12 @@ def test_doctor_compares_what_is_found_with_what_is_stored(
         assert run("ingest", "--store", store, *own, "--out", os.devnull, str(lines)) == 0
         capsys.readouterr()
         assert run("doctor", *where, "--port", str(free_port), "--audit", "5") == 0
-        assert "5 of 9 articles compared with all: recall 1.0 at every radius" in capsys.readouterr().out
+        said = capsys.readouterr().out
+        assert "5 of 9 articles compared with all: recall 1.0 at every radius" in said
+        counted = "segment 0 with 9 texts (writable). Largest bucket sampled: "
+        assert (counted in said) == (
+            store == valkey_url
+        )  # an embedded store that does not run is not started
 
     with redis.Redis.from_url(valkey_url) as client:
         client.delete(*client.keys("*}b0:*"))

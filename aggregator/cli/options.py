@@ -131,9 +131,13 @@ def _work(commands: Any) -> None:
         commands, "work", "take articles from one Redis stream and put verdicts into another",
         "aggregator.cli.work:run",
     )  # fmt: skip
-    command.add_argument("--redis", metavar=STORE_META, default="redis://127.0.0.1:6379", help="where the streams are")
+    command.add_argument(
+        "--redis", metavar=STORE_META, default="redis://127.0.0.1:6379", help="where the streams are"
+    )
     command.add_argument("--server", metavar=STORE_META, help="a running service (default: the local one)")
-    command.add_argument("--source", default="articles", metavar="STREAM", help="entries with a field 'article'")
+    command.add_argument(
+        "--source", default="articles", metavar="STREAM", help="entries with a field 'article'"
+    )
     command.add_argument("--verdicts", default="verdicts", metavar="STREAM", help="where the verdicts go")
     command.add_argument("--group", default="aggregator", metavar="NAME", help="the consumer group")
     command.add_argument(

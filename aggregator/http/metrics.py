@@ -13,6 +13,8 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from aggregator import __version__
 from aggregator.domain import Answer
+from aggregator.housekeeping import Housekeeping
+from aggregator.index import Index
 from aggregator.store.base import StoreInfo
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -70,6 +72,7 @@ class Metrics:
             "Ticks of the event detector that were missed.",
             registry=registry,
         )
+        self._index = IndexMetrics(registry)
         info = Gauge("aggregator_info", "Version and spaces.", ["version", "space"], registry=registry)
         self._info = info
         self.recent_ms: deque[dict[str, float]] = deque(maxlen=RECENT)
@@ -84,8 +87,19 @@ class Metrics:
         for stage, ms in answer.timings_ms.items():
             self.stages.labels(stage).observe(ms / 1000)
 
-    def exposition(self, store: StoreInfo, spaces: Sequence[str], decided_again: int, misfires: int) -> bytes:
+    def exposition(
+        self,
+        store: StoreInfo,
+        spaces: Sequence[str],
+        decided_again: int,
+        misfires: int,
+        *,
+        index: Index | None = None,
+        housekeeping: Housekeeping | None = None,
+    ) -> bytes:
         """The text that Prometheus reads."""
+        if index is not None and housekeeping is not None:
+            self._index.update(index, housekeeping, store.memory_bytes)
         self._ready.set(store.ready)
         self._memory.set(store.memory_bytes)
         self._decided_again.set(decided_again)
@@ -93,3 +107,42 @@ class Metrics:
         for space in spaces:
             self._info.labels(__version__, space).set(1)
         return generate_latest(self._registry)
+
+
+class IndexMetrics:
+    """How full the index is, and what a look-up reads of it. What is counted here is known anyway: no scrape asks the store."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        def gauge(name: str, meaning: str, *labels: str) -> Gauge:
+            return Gauge(f"aggregator_index_{name}", meaning, labels, registry=registry)
+
+        self._segments = gauge("segments", "Live segments.", "space")
+        self._articles = gauge("articles", "Articles of live segments, estimated from a sample.", "space")
+        self._oldest = gauge(
+            "oldest_seconds", "Arrival of the oldest marked article, seconds since 1970.", "space"
+        )
+        self._per_article = gauge("bytes_per_article", "Memory of the store per estimated article.")
+        self._lookups = gauge("lookups", "Look-ups since start.")
+        self._candidates = gauge("candidates", "Bucket entries that look-ups compared, since start.")
+        self._largest = gauge(
+            "largest_bucket", "Entries of the largest bucket that a look-up met, since start."
+        )
+        self._removed = gauge("entries_removed", "Entries that compaction removed here, since start.")
+        self._dropped = gauge("segments_dropped", "Segments dropped here, since start.")
+
+    def update(self, index: Index, housekeeping: Housekeeping, memory_bytes: int) -> None:
+        """Set all of them."""
+        self._lookups.set(index.lookups)
+        self._candidates.set(index.entries_read)
+        self._largest.set(index.largest_read)
+        self._removed.set(housekeeping.upkeep.done.entries_removed)
+        self._dropped.set(housekeeping.upkeep.done.segments_dropped)
+        for space, census in housekeeping.counts.items():
+            self._segments.labels(space).set(len(census.segments))
+            self._articles.labels(space).set(census.articles)
+            oldest = [s.oldest_ms for s in census.segments if s.oldest_ms is not None]
+            if oldest:
+                self._oldest.labels(space).set(min(oldest) / 1000)
+        articles = sum(census.articles for census in housekeeping.counts.values())
+        if articles:
+            self._per_article.set(memory_bytes / articles)

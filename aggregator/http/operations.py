@@ -35,6 +35,8 @@ async def metrics(request: web.Request, query: None) -> web.StreamResponse:
         service.index.spaces,
         service.ingest.decided_again,
         getattr(service.jobs, "misfires", 0),
+        index=service.index,
+        housekeeping=service.housekeeping,
     )
     return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE})
 

@@ -40,6 +40,8 @@ class IndexBase:
         self.segments = Segments(store, segment_articles)
         self._plan = plan
         self._beside = dict(beside or {})
+        # Since start, for metrics; the latter two in entries of buckets.
+        self.lookups = self.entries_read = self.largest_read = 0
 
     @property
     def beside(self) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from aggregator.overlap import compare_many, probed_bands
 from aggregator.similarity import cosines
 from aggregator.store import keys
 from aggregator.store.base import Check, Equals, Length
-from aggregator.store.entries import ArticleNumbers, Distances, sharing, weighed, within
+from aggregator.store.entries import ENTRY_BYTES, ArticleNumbers, Distances, sharing, weighed, within
 from aggregator.store.records import decode_binding, decode_pointer, decode_record
 from aggregator.verdict import Candidate
 
@@ -78,6 +78,7 @@ class Lookup(IndexBase):
         """
         floor = self.floor(snapshot.layers[probe.space], now_ms)
         buckets = snapshot.everywhere(probe.space, probe.buckets)
+        self._count(buckets)
         near, distances = within(buckets, probe.analysis.fingerprint, RADIUS_BITS, floor)
         alike, shared = sharing(
             snapshot.everywhere(probe.space, probe.bands), probed_bands(probe.analysis.sketch), floor
@@ -88,6 +89,12 @@ class Lookup(IndexBase):
         # betrays, nor common wording a near fingerprint.
         turns = (n for pair in zip_longest(by_distance, by_bands) for n in pair if n is not None)
         return list(dict.fromkeys(turns))[:MAX_CANDIDATES]
+
+    def _count(self, buckets: Sequence[bytes | None]) -> None:
+        sizes = [len(bucket) for bucket in buckets if bucket]
+        self.lookups += 1
+        self.entries_read += sum(sizes) // ENTRY_BYTES
+        self.largest_read = max(self.largest_read, max(sizes, default=0) // ENTRY_BYTES)
 
     async def fetch(self, snapshot: Snapshot, wanted: Mapping[int, str]) -> None:
         """Add records and states of article numbers (with their spaces) to the snapshot."""

@@ -142,7 +142,9 @@ async def pages_of(service: Service) -> dict[str, str]:
 def shrink(file: Path) -> None:
     """A palette is enough for a page, and a third of the bytes."""
     with Image.open(file) as picture:
-        few = picture.convert("RGB").quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+        few = picture.convert("RGB").quantize(
+            256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
+        )
     few.save(file, optimize=True)
 
 

@@ -63,6 +63,7 @@ class FakeService:
         self.events = self.actions = FakeEvents(self)
         self.event_stream = EventStream(EventLog(MemoryStore()), poll_s=0.01)
         self.jobs = None
+        self.housekeeping = None
         self.spaces = ("en.0000",)
         self.decided_again = 0
         self.failure: Exception | None = None

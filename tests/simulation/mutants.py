@@ -19,6 +19,7 @@ from aggregator.index import Index, groups
 from aggregator.index.lookup import Lookup
 from aggregator.index.segments import Segments
 from aggregator.index.snapshot import Snapshot
+from aggregator.index.upkeep import Upkeep
 from aggregator.ingest import Ingest
 from aggregator.store import keys
 from aggregator.store.base import Append, Check, Delete, Equals, Length, Transaction
@@ -226,3 +227,63 @@ def _(patch: Patch) -> None:
         return await self.store.read([keys.closed(tag) for tag in tags]), read
 
     patch.setattr(Index, "_ends", hasty)
+
+
+@mutant("compaction rewrites the writable segment", "a length that comes back")
+def _(patch: Patch) -> None:
+    whole = Upkeep._sweep
+
+    async def greedy(self: Upkeep, layers: Any, number: int, cursor: int, dead: Any) -> Any:
+        for each in (number, layers.last):
+            async for moved in whole(self, layers, each, 0, dead):
+                yield moved
+
+    patch.setattr(Upkeep, "_sweep", greedy)
+
+
+@mutant("marks of the dead go before their entries", "the dead below")
+def _(patch: Patch) -> None:
+    async def idle(self: Upkeep, *arguments: Any) -> Any:
+        for moved in ():
+            yield moved
+
+    patch.setattr(Upkeep, "_sweep", idle)
+
+
+@mutant("marks of the dead in the writable segment go", "the dead on top")
+def _(patch: Patch) -> None:
+    whole = Upkeep._bury
+
+    async def greedy(self: Upkeep, tag: bytes, numbers: Any) -> Any:
+        top = keys.tag(keys.space_of(tag), keys.segment_of(tag) + 1)
+        for each, some in ((tag, numbers), (top, (await self._graves(top)).tolist())):
+            async for step in whole(self, each, some):
+                yield step
+
+    patch.setattr(Upkeep, "_bury", greedy)
+
+
+@mutant("a segment is dropped whatever lives in it", "a segment with life in it")
+def _(patch: Patch) -> None:
+    async def at_once(self: Upkeep, *arguments: Any) -> bool:
+        return True
+
+    patch.setattr(Upkeep, "_is_forgotten", at_once)
+
+
+@mutant("an exact copy leans for ever", "an exact copy long after")
+def _(patch: Patch) -> None:
+    patch.setattr(Segment, "_may_lean", lambda self, record, match: bool(match and match.rule == "exact"))
+
+
+@mutant("an original that comes back is a copy of its copies", "an original comes back")
+def _(patch: Patch) -> None:
+    whole = Ingest._insert
+
+    async def alone(self: Ingest, one: Any, *rest: Any) -> Any:
+        strangers = [
+            dataclasses.replace(c, canonical=(c.canonical[0] + "?", c.canonical[1])) for c in rest[2]
+        ]
+        return await whole(self, one, *rest[:2], strangers, *rest[3:])
+
+    patch.setattr(Ingest, "_insert", alone)

@@ -87,13 +87,16 @@ def _add(seen: View, layered: dict[bytes, bytes], key: bytes, value: bytes) -> N
         seen.entries.setdefault(key, set()).update(numbers)
 
 
-def sound(store: MemoryStore, space: str, floor: int = 0) -> list[str]:
-    """Everything that is wrong with one space, in words."""
+def sound(store: MemoryStore, space: str, floor: int = 0, promised: int = 0) -> list[str]:
+    """Everything that is wrong with one space, in words.
+
+    Articles below ``floor`` have expired; those from ``promised`` on must be found.
+    """
     seen = view(store, space, floor)
     return [
         *_pointing(seen),
         *_records(store, seen),
-        *_standing(store, seen),
+        *_standing(store, seen, promised),
         *_entries(seen),
         *_streamed(seen),
     ]
@@ -155,7 +158,7 @@ def _records(store: MemoryStore, seen: View) -> list[str]:
     return wrong
 
 
-def _standing(store: MemoryStore, seen: View) -> list[str]:
+def _standing(store: MemoryStore, seen: View, promised: int) -> list[str]:
     """Every live text stands in all its buckets, itself or through an exact copy of its group."""
     wrong = []
     carried: set[tuple[int, bytes]] = set()
@@ -167,7 +170,7 @@ def _standing(store: MemoryStore, seen: View) -> list[str]:
         if all(binding.number in seen.entries.get(p, ()) for p in places):
             carried.add((_group(binding), binding.text_hash))
     for binding in seen.bindings.values():
-        if (_group(binding), binding.text_hash) not in carried:
+        if binding.number >= promised and (_group(binding), binding.text_hash) not in carried:
             wrong.append(f"the text of {binding.id} is in no bucket")
     return wrong
 

@@ -76,7 +76,18 @@ class Follow:
     """Read the article stream on, to its present end."""
 
 
-Request = Post | Batch | Remove | Check | Seal | Follow
+@dataclass(frozen=True)
+class Tidy:
+    """Do all the upkeep there is: floor, drops, compaction."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Let more than a third of the period of retention pass."""
+
+
+Request = Post | Batch | Remove | Check | Seal | Follow | Tidy | Wait
+SIGNS: dict[str, Request] = {"|": Seal(), ">": Follow(), "#": Tidy(), "~": Wait()}
 Program = tuple[tuple[Request, ...], ...]
 """Per writer, its requests in order."""
 
@@ -108,7 +119,10 @@ def posts(*pairs: str) -> tuple[Post, ...]:
 
 
 def writer(*lines: str) -> tuple[Request, ...]:
-    """A writer's requests: "a=s0" posts, "a=s0 b=s1" posts a batch, "-a" deletes, "?s0" looks up, "|" seals, ">" follows."""
+    """A writer's requests: "a=s0" posts, "a=s0 b=s1" posts a batch, "-a" deletes, "?s0" looks up, "|" seals, ">" follows.
+
+    "#" tidies up, "~" waits.
+    """
     requests: list[Request] = []
     for line in lines:
         parts = line.split()
@@ -116,8 +130,8 @@ def writer(*lines: str) -> tuple[Request, ...]:
             requests.append(Remove(line[1:]))
         elif line.startswith("?"):
             requests.append(Check(line[1:]))
-        elif line in "|>":
-            requests.append(Seal() if line == "|" else Follow())
+        elif line in SIGNS:
+            requests.append(SIGNS[line])
         elif len(parts) == 1:
             requests += posts(line)
         else:
@@ -167,6 +181,20 @@ SMALL: dict[str, Program] = {
     "a frozen group grows and shrinks": (writer("a=s0", "b=s1", "|", "c=s2", "-a"), writer("-c", "d=scut")),
     "a retry after a seal": (writer("a=s0", "|", "a=s0"), writer("b=s1", "a=s0")),
     "the stream over a seal": (writer(">", ">"), writer("a=s0", "|", "b=t0")),
+    "compaction beside near-copies": (writer("x=s0", "-x", "|", "a=s1"), writer("#", "b=s2", "?s0")),
+    "a length that comes back": (writer("|", "x=s2", "-x", "a=s1"), writer("#", "b=s2")),
+    "the dead below": (writer("a=s0", "b=t0", "-a", "|", "#", "c=u0"), writer("d=s1")),
+    "the dead on top": (writer("a=s0", "|", "b=t0", "-b", "#", "c=u0"), writer("d=t1")),
+    "dead above, named below": (writer("a=s0", "b=s0!", "|", "a=t0", "|", "#"), writer("c=s1", "-b")),
+    "two who tidy up": (writer("a=s0", "b=s1", "-a", "|", "#"), writer("#", "c=s2")),
+    "a segment with life in it": (writer("a=s0", "|", "b=t0", "#"), writer("c=s1")),
+    "an exact copy long after": (writer("a=s0", "~", "b=s0!", "~", "~", "c=t0"), writer("#")),
+    "an original comes back": (writer("a=s0", "~", "b=s1", "~", "~", "#", "a=s0"), writer("c=s2", "-b")),
+    "a segment is forgotten": (
+        writer("a=s0", "|", "~", "b=s1", "~", "~", "~", "#"),
+        writer("?s0", ">", "c=s2"),
+    ),
+    "expired and posted again": (writer("a=s0", "~", "~", "~", "~", "#", "a=s0"), writer("a=s0", "b=s1")),
     "deleted above, sealed again": (writer("a=s0", "|", "-a", "|", "b=s1"), writer("a=s1")),
 }
 
@@ -185,11 +213,11 @@ def random_program(rng: Random) -> Program:
         text = rng.choice(texts)
         return Post(id_, (home[id_] + text[1:]) if steady else text, rng.choice(languages))
 
-    sealed = rng.choice((0, 0, 0.1, 0.25))
+    sealed, waits = rng.choice((0, 0, 0.1, 0.25, 0.4)), rng.random() < 0.5
 
     def request() -> Request:
         if rng.random() < sealed:
-            return Seal() if rng.random() < 0.7 else Follow()
+            return SIGNS[rng.choice("|||>##" + ("~~~" if waits else ""))]
         kind = rng.random()
         if kind > 0.9:
             return Check(rng.choice(texts), rng.choice(languages))
@@ -214,8 +242,10 @@ def _shown(request: Request) -> str:
         return f"-{request.id}"
     if isinstance(request, Check):
         return f"?{request.text}@{request.lang}"
-    if isinstance(request, Seal | Follow):
-        return "|" if isinstance(request, Seal) else ">"
+    for sign, step in SIGNS.items():
+        if request == step:
+            return sign
+    assert isinstance(request, Post | Batch | Remove | Check)
     if isinstance(request, Batch):
         return "[" + " ".join(map(_shown, request.posts)) + "]"
     return f"{request.id}={request.text}" + ("" if request.lang == "en" else f"@{request.lang}")

@@ -9,7 +9,7 @@ instant, a transaction is applied at once; a pipeline is not, so each of its com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeVar
@@ -111,6 +111,14 @@ class Transport:
                 lambda key=key, position=position: finish(self._store.stream_read([key], [position], count)),
             )
         return found
+
+    async def stream_trim(self, key: bytes, before: bytes) -> None:
+        await self._call("trim a stream", lambda: finish(self._store.stream_trim(key, before)))
+
+    async def scan_steps(self, prefix: bytes) -> AsyncIterator[list[bytes]]:
+        found = await self._call("scan", lambda: finish(self._store.scan(prefix)))
+        for i in range(0, len(found), 20):
+            yield found[i : i + 20]
 
     async def delete(self, keys: Sequence[bytes]) -> None:
         await self._call("delete", lambda: finish(self._store.delete(keys)))

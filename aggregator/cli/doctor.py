@@ -97,7 +97,7 @@ def _models(settings: Settings) -> Iterator[Finding]:
     except AggregatorError as error:
         yield Finding("models", "wrong", str(error), UNUSABLE)
         return
-    for model, space in zip(models.values(), Analyser(models).spaces, strict=True):
+    for model, space in zip(models.values(), Analyser(models, settings.block_plan).spaces, strict=True):
         terms = len(getattr(model, "vocabulary", ()))
         made = f"{terms} terms" if terms else "hashed terms, for every other language"
         corpus = getattr(model, "metadata", {}).get("corpus")

@@ -17,12 +17,13 @@ from dataclasses import dataclass
 
 from aggregator.bursts import Event
 from aggregator.errors import StoreUnavailable
-from aggregator.eventlog import CHANGES, ChangeRecord, EventLog
+from aggregator.eventlog import CHANGES, CHANGES_KEPT_MS, ChangeRecord, EventLog
 
 POLL_S = 0.5
 BATCH = 200
 MAX_LISTENERS = 256
 MAX_WAITING = 1000
+BEGINNING = (0, 0)
 _POSITION = re.compile(rb"\d{1,19}-\d{1,19}")
 
 log = logging.getLogger(__name__)
@@ -121,7 +122,7 @@ class EventStream:
         """
         tail = await self.tail()
         listener = Listener(tail if after is None else after)
-        if after is not None and not (_POSITION.fullmatch(after) and order(after) <= order(tail)):
+        if after is not None and not _is_resumable(after, tail):
             listener.start_over(tail)
         if self._reader is None:
             self._position = tail
@@ -175,6 +176,15 @@ class EventStream:
             return []
         events = await self._events.get_many(list(dict.fromkeys(c.event_id for _, c in changes)))
         return [Told(position, change, events.get(change.event_id)) for position, change in changes]
+
+
+def _is_resumable(position: bytes, tail: bytes) -> bool:
+    """Whether it can be of this stream, and what follows it is still kept."""
+    if not _POSITION.fullmatch(position):
+        return False
+    if order(position) == BEGINNING:
+        return True
+    return order(position) <= order(tail) and order(position)[0] >= order(tail)[0] - CHANGES_KEPT_MS
 
 
 def order(position: bytes) -> tuple[int, int]:

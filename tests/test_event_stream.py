@@ -74,8 +74,8 @@ async def test_another_process_resumes_the_same_positions(log, stream):
         assert await heard(after, 2) == [2, 3]
 
 
-@pytest.mark.parametrize("position", [b"99999999999999-0", b"nonsense", b"5"])
-async def test_a_position_of_another_store_starts_over(log, stream, position):
+@pytest.mark.parametrize("position", [b"99999999999999-0", b"nonsense", b"5", b"5-0"])
+async def test_a_position_of_another_store_or_of_long_ago_starts_over(log, stream, position):
     """It says that changes were missed, and goes on from now."""
     await happen(log, 1)
     async with stream.listen(position) as listener:
@@ -88,12 +88,14 @@ async def test_a_position_of_another_store_starts_over(log, stream, position):
 async def test_who_missed_too_much_starts_over(log, stream, monkeypatch):
     """A reader of last month's position loads the list again in place of a thousand changes."""
     monkeypatch.setattr(event_stream, "MAX_WAITING", 2)
-    await happen(log, 1, 2, 3, 4)
-    async with stream.listen(b"0-0") as listener:
-        await happen(log, 5)
+    await happen(log, 1)
+    position = await stream.tail()
+    await happen(log, 2, 3, 4, 5)
+    async with stream.listen(position) as listener:
+        await happen(log, 6)
 
         assert listener.missed
-        assert await heard(listener, 1) == [5]
+        assert await heard(listener, 1) == [6]
 
 
 async def test_who_is_too_slow_is_let_go_and_resumes(log, stream, monkeypatch):

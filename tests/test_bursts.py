@@ -540,6 +540,7 @@ def test_the_literal_rule_counts_neighbours_within_seven_bits() -> None:
         ("Bridge-builder honoured", "Bridge-builder honoured"),
         ("NATO-led force leaves", "NATO-led force leaves"),
         ("UPDATE 2-", "UPDATE 2-"),
+        ("WHEAT HARVEST - MINISTRY", "WHEAT HARVEST - MINISTRY"),
         ("", ""),
     ],
 )

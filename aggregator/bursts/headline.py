@@ -1,4 +1,7 @@
-"""Desk prefixes of headlines, told by their shape: capitals, perhaps a number, then a dash."""
+"""Desk prefixes of headlines, told by their shape: capitals, perhaps a number, then a dash.
+
+A headline all in capitals has no such shape and keeps everything.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,8 @@ def strip_desk_prefix(title: str) -> str:
     >>> strip_desk_prefix("NATO-led force leaves")
     'NATO-led force leaves'
     """
+    if title.isupper():
+        return title.strip()
     stripped = _PREFIX.sub("", title)
     # A capital, a digit or a quotation begins a headline; a small letter goes on with a compound word.
     return title.strip() if stripped[:1].islower() else stripped.strip()

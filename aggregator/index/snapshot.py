@@ -44,6 +44,9 @@ class Layers:
         return self.first == self.last
 
 
+_CHANGES = (Append, Put, Delete)  # of keys that look-ups read; a union would be made anew for every write
+
+
 @dataclass(slots=True)
 class Snapshot:
     """Values of keys at one instant, plus what this batch has decided since.
@@ -86,12 +89,12 @@ class Snapshot:
     def touches(self, space: str, wanted: Sequence[bytes]) -> bool:
         """Whether this batch changed one of these keys."""
         top = self.layers[space].top
-        return bool(self.changed) and any(top + key in self.changed for key in wanted)
+        return bool(self.changed) and not self.changed.keys().isdisjoint([top + key for key in wanted])
 
     def apply(self, transaction: Transaction, binding: bytes) -> None:
         """Change the snapshot as the commit of the article bound at ``binding`` will change the store."""
         for write in transaction.writes:
-            if isinstance(write, Append | Put | Delete):
+            if isinstance(write, _CHANGES):
                 self.changed.setdefault(write.key, set()).add(binding)
             if isinstance(write, Append):
                 before = self.values.get(write.key) or b""

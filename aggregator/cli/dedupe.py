@@ -12,6 +12,7 @@ from aggregator.corpus.encode import Encoding
 from aggregator.corpus.executors import opened
 from aggregator.corpus.finish import finish
 from aggregator.corpus.job import Job, Method, prepare
+from aggregator.corpus.output import name_of
 from aggregator.corpus.pipeline import Told, run
 from aggregator.errors import ConfigurationError
 from aggregator.settings import Settings
@@ -22,6 +23,8 @@ FIELDS = ("id", "title", "text", "html", "url", "source", "published_at", "lang"
 def dedupe(args: argparse.Namespace, settings: Settings) -> int:
     """0 when every row was used, 1 when some were bad. Raises for what stops all of it."""
     job = job_of(args, settings)
+    if args.load and args.no_copy:
+        raise ConfigurationError("load: the deduplicated copy is what is loaded; leave --no-copy out.")
     if prepare(job, fresh=args.fresh):
         print(f"going on with the work in {job.work}", file=sys.stderr)
     told = Bars(shown=not args.no_progress)
@@ -34,6 +37,8 @@ def dedupe(args: argparse.Namespace, settings: Settings) -> int:
     finally:
         told.close()
     _say(summary, job.out)
+    if args.load and _load(job, args, settings):
+        return SOME_BAD
     return SOME_BAD if summary["bad_rows"] else OK
 
 
@@ -48,7 +53,7 @@ def job_of(args: argparse.Namespace, settings: Settings) -> Job:
     return Job(
         inputs=tuple(args.files),
         out=Path(args.out),
-        encoding=Encoding(settings.models_dir, _columns(args.column), args.lang or ""),
+        encoding=Encoding(settings.models_dir, _columns(args.column), args.lang or "", args.shingles),
         method=method,
         policy=policy_of(settings),
         within_ms=args.within,
@@ -57,6 +62,12 @@ def job_of(args: argparse.Namespace, settings: Settings) -> Job:
         format=args.format,
         copy=not args.no_copy,
     )
+
+
+def _load(job: Job, args: argparse.Namespace, settings: Settings) -> int:
+    from aggregator.cli.loading import load
+
+    return load(job.out / name_of("deduplicated", job.format), dict(job.encoding.columns), args, settings)
 
 
 def _columns(given: list[str]) -> tuple[tuple[str, str], ...]:

@@ -231,7 +231,13 @@ def _dedupe(commands: Any) -> None:
     _reading_options(command.add_argument_group("input and output"))
     _method_options(command.add_argument_group("method"))
     _running_options(command.add_argument_group("where it runs"))
-    _settings(command, (*RULES, "log_level"))
+    command.add_argument(
+        "--load",
+        action="store_true",
+        help="then put the deduplicated copy into an index, by --server or --store",
+    )
+    _where(command)
+    _settings(command, (*RULES, *STORE, "max_body_bytes", "log_level"))
 
 
 def _reading_options(group: Any) -> None:
@@ -252,6 +258,10 @@ def _reading_options(group: Any) -> None:
 
 def _method_options(group: Any) -> None:
     group.add_argument("--encode", choices=("combined", "simhash", "sketch"), default="combined")
+    group.add_argument(
+        "--shingles", choices=("words", "letters"), default="words",
+        help="letters: runs of letters, for scanned archives full of misread characters",
+    )  # fmt: skip
     group.add_argument(
         "--radius", metavar="BITS", type=int, choices=range(4), default=3,
         help="fingerprints this near are candidates (default 3)",
@@ -290,6 +300,7 @@ def _evaluate(commands: Any) -> None:
     _pairs(protocols)
     _related(protocols)
     _events(protocols)
+    _methods(protocols)
 
 
 def _near_duplicates(protocols: Any) -> None:
@@ -383,6 +394,22 @@ def _calibrate(command: argparse.ArgumentParser) -> None:
         "--plot", metavar="FILE",
         help="draw precision and recall against each score into this .png or .svg (matplotlib); calibrates too",
     )  # fmt: skip
+
+
+def _methods(protocols: Any) -> None:
+    command = _command(
+        protocols, "methods", "the literature's methods for whole archives side by side, clean and scanned",
+        "aggregator.cli.methods:methods",
+    )  # fmt: skip
+    command.add_argument("files", nargs="+", metavar="FILE", help="articles with a `cluster` each")
+    command.add_argument("--method", metavar="NAME", action="append", help="only these; repeatable")
+    command.add_argument(
+        "--level", metavar="NAME", action="append", help="clean, light, medium, heavy; repeatable"
+    )
+    command.add_argument("--out", metavar="FILE", help="write an HTML page with the table and a plot")
+    command.add_argument("--processes", metavar="N", type=_positive, default=1, help="methods at a time")
+    command.add_argument("--json", action="store_true", help="one JSON list instead of a table")
+    _settings(command, ("log_level",))
 
 
 def _background(command: argparse.ArgumentParser) -> None:

@@ -22,6 +22,7 @@ import xxhash
 from aggregator.analyse import TITLED_WORDS, sketch_of, space_name
 from aggregator.corpus import rows
 from aggregator.corpus.english import plainly_english
+from aggregator.corpus.letters import letter_sketch
 from aggregator.corpus.vocabulary import vocabulary_of
 from aggregator.domain import Article, Sketch
 from aggregator.errors import BadInput, NoText
@@ -56,6 +57,7 @@ class Encoding:
     models_dir: str = ""
     columns: tuple[tuple[str, str], ...] = ()
     lang: str = ""
+    shingles: str = "words"  # or "letters" (``letters.py``)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,8 @@ class Encoder:
         group = group_of(lang)
         group = group if group in self._models else "xx"
         fingerprint, sketch = self._plain(titled, worded, lang) or self._any(title, text, words, lang, group)
+        if self.encoding.shingles == "letters":
+            sketch = letter_sketch(words)
         return Signature(
             id=article.id,
             source=article.source,

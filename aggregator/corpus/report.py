@@ -29,6 +29,11 @@ _PAGES = jinja2.Environment(
 )
 
 
+def style() -> str:
+    """The style sheet that these pages share."""
+    return (Path(__file__).parent / "pages" / "style.html").read_text(encoding="utf-8")
+
+
 def examples(result: Result) -> list[tuple[int, int, int]]:
     """(position, row, row) of confirmed pairs from the least to the most overlap."""
     a, b = rows_of(result.confirmed.pairs)

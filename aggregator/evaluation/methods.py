@@ -1,0 +1,234 @@
+"""Every method side by side: on labelled articles, clean and as a scanner would have read them.
+
+For each method and each clustering the threshold is tuned on the clusters with even numbers (by B-cubed F1) and
+scored on the odd ones, and the reverse; the figures are the means of both. Labels that share texts are merged
+first (``near_duplicates.SPOTSIGS_MERGED``); ARI is given for the labels as they are too.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from math import comb
+from statistics import mean
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aggregator.corpus.cluster import Links, cluster
+from aggregator.evaluation.measures import adjusted_rand, b_cubed
+from aggregator.evaluation.near_duplicates import SPOTSIGS_MERGED, Labelled
+from aggregator.evaluation.noise import CLEAN, LEVELS, Level, damaged
+from aggregator.evaluation.proposers import METHODS, NEURAL, Scored
+
+CLUSTERINGS = ("union-find", "average", "leiden")
+# Cosines and distances need high thresholds, overlaps low ones: the same wide range for all.
+THRESHOLDS = (
+    0.005,
+    0.01,
+    0.02,
+    0.03,
+    0.05,
+    0.07,
+    0.1,
+    0.15,
+    0.2,
+    0.25,
+    0.3,
+    0.4,
+    0.5,
+    0.6,
+    0.7,
+    0.8,
+    0.85,
+    0.9,
+    0.95,
+)
+LINKS_MAX = 150_000  # of the strongest pairs; a graph of all pairs of a thousand articles says nothing more
+
+# Figures that others published, of other systems and mostly on other data.
+PUBLISHED = (
+    ("NEWS-COPY (historical newspapers, scanned)", "ARI", "LSH", 0.737),
+    ("NEWS-COPY (historical newspapers, scanned)", "ARI", "n-gram overlap", 0.440),
+    ("NEWS-COPY (historical newspapers, scanned)", "ARI", "bi-encoder", 0.915),
+    ("NEWS-COPY (historical newspapers, scanned)", "ARI", "re-ranking", 0.937),
+    ("SpotSigs gold set", "F1 of pairs or decisions, best first", "several systems", 0.956),
+    ("SpotSigs gold set", "F1", "several systems", 0.955),
+    ("SpotSigs gold set", "F1", "several systems", 0.943),
+    ("SpotSigs gold set", "F1", "several systems", 0.940),
+    ("SpotSigs gold set", "F1", "several systems", 0.920),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One method with one clustering at one level of noise; means of both directions of tuning."""
+
+    level: str
+    method: str
+    clustering: str
+    b_cubed_f1: float
+    adjusted_rand: float
+    adjusted_rand_as_labelled: float
+    pair_precision: float
+    pair_recall: float
+    pair_f1: float
+    mean_group: float
+    thresholds: tuple[float, float]  # tuned on even, on odd
+    whole_b_cubed_f1: float  # of all clusters at the first of them
+    seconds: float
+    memory_mb: float
+
+
+def evaluate(
+    gold: Sequence[Labelled],
+    *,
+    methods: Sequence[str] = tuple(METHODS),
+    levels: Sequence[Level] = (CLEAN, *LEVELS),
+    merged: Mapping[str, str] = SPOTSIGS_MERGED,
+    processes: int = 1,
+) -> list[Row]:
+    """One row per level, method and clustering. Raises ConfigurationError when a method's extra is missing."""
+    tasks = [(gold, method, level, merged) for level in levels for method in methods]
+    # A process of its own for each, so that its peak memory is its own.
+    with ProcessPoolExecutor(processes, max_tasks_per_child=1) as executor:
+        found = executor.map(_rows, *zip(*tasks, strict=True))
+        return [row for rows in found for row in rows]
+
+
+def _rows(gold: Sequence[Labelled], method: str, level: Level, merged: Mapping[str, str]) -> list[Row]:
+    articles = [replace(one.article, text=damaged(one.article.text, level, one.article.id)) for one in gold]
+    before = _peak_mb()
+    started = time.perf_counter()
+    scored = METHODS[method](articles)
+    seconds = time.perf_counter() - started
+    memory = _peak_mb() - before
+    labels = [one.label for one in gold]
+    truth = [merged.get(label, label) for label in labels]
+    rows = []
+    for clustering in CLUSTERINGS:
+        figures = _tuned(scored, clustering, truth, labels)
+        rows.append(Row(level.name, method, clustering, **figures, seconds=seconds, memory_mb=memory))
+    return rows
+
+
+def _tuned(scored: Scored, clustering: str, truth: Sequence[str], labels: Sequence[str]) -> dict[str, Any]:
+    """Tune on one half, score on the other, both ways."""
+    names = sorted(set(truth))
+    even = np.array([names.index(label) % 2 == 0 for label in truth])
+    tuned, figures = [], []
+    whole = 0.0
+    for half in (even, ~even):
+        strength = _strength(scored, truth, half)
+        found = {t: grouped(scored, strength, len(truth), clustering, t) for t in THRESHOLDS}
+        best = max(THRESHOLDS, key=lambda t: b_cubed(_of(truth, half), found[t][half].tolist())[2])
+        tuned.append(best)
+        figures.append(_figures(truth, labels, found[best], ~half))
+        whole = whole or b_cubed(truth, found[best].tolist())[2]
+    means = {name: mean(one[name] for one in figures) for name in figures[0]}
+    return {**means, "thresholds": tuple(tuned), "whole_b_cubed_f1": whole}
+
+
+def _strength(scored: Scored, truth: Sequence[str], half: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+    """The scores, or what a classifier trained on this half's pairs makes of their features."""
+    if scored.features is None:
+        return scored.score
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+
+    known = half[scored.a] & half[scored.b]
+    same = np.array(truth)[scored.a] == np.array(truth)[scored.b]
+    scaled = StandardScaler().fit(scored.features[known])
+    model = LogisticRegression(max_iter=1_000).fit(scaled.transform(scored.features[known]), same[known])
+    found: npt.NDArray[np.float64] = model.predict_proba(scaled.transform(scored.features))[:, 1]
+    return found
+
+
+def grouped(
+    scored: Scored, strength: npt.NDArray[np.float64], count: int, clustering: str, threshold: float
+) -> npt.NDArray[np.int64]:
+    """(n,) labels: union-find over pairs at or above the threshold, or a split of the whole graph."""
+    order = np.argsort(-strength, kind="stable")[:LINKS_MAX]
+    least = threshold if clustering == "union-find" else np.nextafter(0, 1)
+    order = order[strength[order] >= least]
+    links = Links(count, scored.a[order], scored.b[order], strength[order])
+    return cluster(links, clustering, threshold, count).labels
+
+
+def _figures(
+    truth: Sequence[str], labels: Sequence[str], found: npt.NDArray[np.int64], half: npt.NDArray[np.bool_]
+) -> dict[str, float]:
+    wanted, given = _of(truth, half), found[half].tolist()
+    precision, recall, f1 = pairwise(wanted, given)
+    groups = [size for size in Counter(given).values() if size > 1]
+    return {
+        "b_cubed_f1": b_cubed(wanted, given)[2],
+        "adjusted_rand": adjusted_rand(wanted, given),
+        "adjusted_rand_as_labelled": adjusted_rand(_of(labels, half), given),
+        "pair_precision": precision,
+        "pair_recall": recall,
+        "pair_f1": f1,
+        "mean_group": mean(groups) if groups else 0.0,
+    }
+
+
+def pairwise(truth: Sequence[str], found: Sequence[int]) -> tuple[float, float, float]:
+    """Precision, recall and F1 over pairs that are in one group."""
+    both = sum(comb(n, 2) for n in Counter(zip(truth, found, strict=True)).values())
+    given = sum(comb(n, 2) for n in Counter(found).values())
+    wanted = sum(comb(n, 2) for n in Counter(truth).values())
+    precision, recall = both / given if given else 1.0, both / wanted if wanted else 1.0
+    return precision, recall, 2 * both / (given + wanted) if given + wanted else 1.0
+
+
+def _of(labels: Sequence[str], half: npt.NDArray[np.bool_]) -> list[str]:
+    return [label for label, chosen in zip(labels, half.tolist(), strict=True) if chosen]
+
+
+def _peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def best_per_method(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Per level, each method with its best clustering, best first."""
+    found: dict[str, list[Row]] = {}
+    for level in dict.fromkeys(row.level for row in rows):
+        best: dict[str, Row] = {}
+        for row in (row for row in rows if row.level == level):
+            if row.method not in best or row.b_cubed_f1 > best[row.method].b_cubed_f1:
+                best[row.method] = row
+        found[level] = sorted(best.values(), key=lambda row: -row.b_cubed_f1)
+    return found
+
+
+def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Plain values."""
+    return [{k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(row).items()} for row in rows]
+
+
+def table(rows: Sequence[Row]) -> str:
+    """For a terminal."""
+    heads = ("B3 F1", "ARI", "ARI lab.", "pair P", "pair R", "pair F1", "group", "whole", "s", "MB")
+    lines = [f"{'level':7} {'method':18} {'clustering':11}" + "".join(f"{head:>9}" for head in heads)]
+    for row in rows:
+        figures = (
+            row.b_cubed_f1, row.adjusted_rand, row.adjusted_rand_as_labelled, row.pair_precision, row.pair_recall,
+            row.pair_f1,
+        )  # fmt: skip
+        lines.append(
+            f"{row.level:7} {row.method:18} {row.clustering:11}"
+            + "".join(f"{figure:9.3f}" for figure in figures)
+            + f"{row.mean_group:9.1f}{row.whole_b_cubed_f1:9.3f}{row.seconds:9.1f}{row.memory_mb:9.0f}"
+        )
+    lines.append("\nPublished, of other systems and (but for SpotSigs) on other data:")
+    lines += [f"  {value:.3f}  {measure}, {system}: {data}" for data, measure, system, value in PUBLISHED]
+    return "\n".join(lines)
+
+
+def is_neural(row: Row) -> bool:
+    return row.method in NEURAL

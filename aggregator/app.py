@@ -33,6 +33,7 @@ from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.memory import MemoryStore
 from aggregator.store.redis import open_store
 from aggregator.verdict import Policy
+from aggregator.watches import Watches
 
 DAY_MS = 86_400_000
 HOUR_MS = 3_600_000
@@ -56,6 +57,7 @@ class Service:
     explain: Explain
     events: Events
     event_stream: EventStream
+    watches: Watches
     actions: Actions
     jobs: Jobs
     housekeeping: Housekeeping
@@ -189,6 +191,7 @@ def _wire(
         explain=Explain(index, pool.analyse_many, policy),
         events=events,
         event_stream=EventStream(events),
+        watches=Watches(store),
         actions=actions,
         jobs=Jobs(
             events,

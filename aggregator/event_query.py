@@ -24,6 +24,7 @@ class EventQuery:
     lang      language of one of its items; "zh-Hant" asks for "zh"
     min_size  items that count, at least
     status    its state
+    beside    further queries that must hold too
     """
 
     term: str = ""
@@ -31,6 +32,7 @@ class EventQuery:
     lang: str = ""
     min_size: int = 0
     status: EventStatus | None = None
+    beside: tuple[EventQuery, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -39,6 +41,8 @@ class EventQuery:
 
     def matches(self, event: Event) -> bool:
         """Whether the event has all that is asked for."""
+        if not all(query.matches(event) for query in self.beside):
+            return False
         if event.size < self.min_size or (self.status is not None and event.status != self.status):
             return False
         if self.source and normalise(self.source) not in map(normalise, event.sources):

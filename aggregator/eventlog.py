@@ -36,6 +36,8 @@ STEPS = 64
 # A filtered list reads so many events at a time until it has enough.
 READ_TOGETHER = 200
 
+# Where an event stands in the list: last seen, detected (ms), id.
+Place = tuple[int, int, str]
 ChangeKind = Kind | Literal["action"]
 
 
@@ -81,15 +83,22 @@ class EventLog:
         since_ms: int | None = None,
         limit: int = 50,
         wanted: EventQuery | None = None,
+        after: Place | None = None,
     ) -> list[Event]:
-        """Saved events, the most recently seen first. ``since_ms``: only those seen then or later."""
+        """Saved events, the most recently seen first. ``since_ms``: only those seen then or later.
+
+        ``after``: only what comes behind this place, to go on where a list ended.
+        """
         index = await self.index()
-        ids = [
-            id_
-            for id_, e in index.items()
-            if (status is None or e.status == status) and (since_ms is None or e.last_seen_ms >= since_ms)
-        ]
-        ids.sort(key=lambda id_: (index[id_].last_seen_ms, index[id_].detected_at_ms, id_), reverse=True)
+        places = sorted(
+            (
+                (e.last_seen_ms, e.detected_at_ms, id_)
+                for id_, e in index.items()
+                if (status is None or e.status == status) and (since_ms is None or e.last_seen_ms >= since_ms)
+            ),
+            reverse=True,
+        )
+        ids = [place[2] for place in places if after is None or place < after]
         found: list[Event] = []
         while ids and len(found) < limit:
             some, ids = ids[:READ_TOGETHER], ids[READ_TOGETHER:]
@@ -147,6 +156,11 @@ class EventLog:
     async def index(self) -> dict[str, Entry]:
         """All events that are kept."""
         return decode_index((await self.store.read([INDEX]))[0])
+
+
+def place_of(event: Event) -> Place:
+    """Where it stands in the list of events."""
+    return event.last_seen_ms, event.detected_at_ms, event.id
 
 
 def heirs(index: Mapping[str, Entry], event_id: str) -> list[str]:

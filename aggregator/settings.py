@@ -53,6 +53,12 @@ class Settings:
 
     host: str = _option("127.0.0.1", "Address to listen on.", **_some_text())
     port: int = _option(8080, "Port to listen on (0: any free one).", **_between(0, 65535))
+    public_url: str = _option(
+        "",
+        "Address under which readers reach the service, for links in feeds and webhooks; empty: the one they asked at.",
+        lambda v: not v or v.startswith(("http://", "https://")),
+        "an http:// or https:// address",
+    )
     workers: int = _option(1, "Server processes sharing the port.", **_between(1, 64))
     data_dir: str = _option("var", "Directory of the embedded store (its log and lock).", **_some_text())
     store_url: str = _option(

@@ -77,6 +77,8 @@ LAYERS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
             "aggregator.numbers",
             "aggregator.reindexing",
             "aggregator.related",
+            "aggregator.shelf",
+            "aggregator.watches",
         ),
     ),
     ("4a composition", False, ("aggregator.app",)),

@@ -9,7 +9,18 @@ from typing import Any
 from aiohttp import web
 from msgspec import Struct
 
-from aggregator.http import articles, events, neighbours, operations, pages, queries, schemas, sse
+from aggregator.http import (
+    articles,
+    events,
+    feeds,
+    neighbours,
+    operations,
+    pages,
+    queries,
+    schemas,
+    sse,
+    watches,
+)
 from aggregator.http.errors import expected
 from aggregator.http.pages import documentation, front, health, lookup, report
 
@@ -100,7 +111,37 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "GET", "/v1/events/stream", sse.events, "streamEvents",
         "Events as they change: server-sent events, resumed by Last-Event-ID.", EVENT,
-        {200: "text/event-stream"}, query=schemas.EventStreamQuery, problems=(400, 503),
+        {200: "text/event-stream"}, query=schemas.EventStreamQuery, problems=(400, 404, 503),
+    ),
+    Endpoint(
+        "GET", "/v1/events.atom", feeds.atom, "atomFeed",
+        "Events as an Atom feed.", EVENT,
+        {200: feeds.ATOM_TYPE, 304: None}, query=schemas.FeedQuery, problems=(400, 404, 503),
+    ),
+    Endpoint(
+        "GET", "/v1/events.json", feeds.json_feed, "jsonFeed",
+        "Events as a JSON Feed.", EVENT,
+        {200: feeds.JSON_FEED_TYPE, 304: None}, query=schemas.FeedQuery, problems=(400, 404, 503),
+    ),
+    Endpoint(
+        "POST", "/v1/watches", watches.post, "postWatch",
+        "Save a query of /v1/events under a name.", EVENT,
+        {201: schemas.WatchOut}, query=schemas.NoQuery, body=schemas.WatchIn, problems=(*BODY, 409),
+    ),
+    Endpoint(
+        "GET", "/v1/watches", watches.list_, "listWatches",
+        "All saved watches.", EVENT,
+        {200: schemas.WatchesOut}, query=schemas.NoQuery, problems=(400, 503),
+    ),
+    Endpoint(
+        "GET", "/v1/watches/{id}", watches.get, "getWatch",
+        "One saved watch.", EVENT,
+        {200: schemas.WatchOut}, query=schemas.NoQuery, problems=(400, 404, 503),
+    ),
+    Endpoint(
+        "DELETE", "/v1/watches/{id}", watches.delete, "deleteWatch",
+        "Forget a saved watch.", EVENT,
+        {204: None}, query=schemas.NoQuery, problems=(400, 404, 503),
     ),
     Endpoint(
         "GET", "/v1/events/{id}", events.detail, "getEvent",

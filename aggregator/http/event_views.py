@@ -8,8 +8,8 @@ from aggregator.http import schemas
 from aggregator.http.views import when
 
 
-def wanted(query: schemas.EventFilter) -> EventQuery:
-    """The filter that a query asks for."""
+def wanted(query: schemas.SavedFilter) -> EventQuery:
+    """The filter that a query itself asks for, without the watch it may name."""
     return EventQuery(query.term.strip(), query.source.strip(), query.lang, query.min_size, query.status)
 
 

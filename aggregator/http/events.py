@@ -11,8 +11,10 @@ from aiohttp import web
 from aggregator.bursts import Action
 from aggregator.domain import Record
 from aggregator.errors import BadInput, NotFound
-from aggregator.http import answers, bodies, event_views, views
+from aggregator.eventlog import place_of
+from aggregator.http import answers, bodies, cursors, event_views, views
 from aggregator.http.decoding import decode, one_line, path_id, to_ms
+from aggregator.http.event_queries import wanted
 from aggregator.http.keys import SERVICE
 from aggregator.http.schemas import ActionIn, EventsOut, EventsQuery, NoQuery
 from aggregator.urls import checked_id
@@ -28,13 +30,18 @@ _action_in = msgspec.json.Decoder(ActionIn).decode
 
 async def list_(request: web.Request, query: EventsQuery) -> web.StreamResponse:
     """Events, the most recently seen first."""
-    found = await request.app[SERVICE].events.list(
+    service = request.app[SERVICE]
+    after = cursors.decode(query.cursor) if query.cursor else None
+    found = await service.events.list(
         status=query.status,
         since_ms=to_ms(query.since, "since"),
-        limit=query.limit,
-        wanted=event_views.wanted(query),
+        limit=query.limit + 1,
+        wanted=await wanted(service.watches, query),
+        **({"after": after} if after else {}),
     )
-    return answers.json(EventsOut([event_views.event(event) for event in found]))
+    page = found[: query.limit]
+    following = cursors.encode(place_of(page[-1])) if len(found) > len(page) else None
+    return answers.json(EventsOut([event_views.event(event) for event in page], following))
 
 
 async def detail(request: web.Request, query: NoQuery) -> web.StreamResponse:

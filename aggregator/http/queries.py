@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TypeVar
 
 import msgspec
@@ -18,9 +19,14 @@ _LOST_PLUS = re.compile(r"(T\S+) (\d\d:\d\d)$")
 
 def parse(request: web.Request, kind: type[T]) -> T:
     """The query as a Struct of type ``kind``. Raises BadInput naming the parameter."""
+    return convert_pairs(request.query.items(), kind)
+
+
+def convert_pairs(pairs: Iterable[tuple[str, str]], kind: type[T]) -> T:
+    """As ``parse``, for names and values from elsewhere."""
     known = [field.encode_name for field in msgspec.structs.fields(kind)]  # type: ignore[arg-type]
     values: dict[str, str] = {}
-    for name, value in request.query.items():
+    for name, value in pairs:
         shown = one_line(name)[:80]
         if name not in known:
             takes = ", ".join(known) if known else "none"

@@ -88,6 +88,13 @@ class ActionIn(Struct, forbid_unknown_fields=True):
     scope: Scope | None = None
 
 
+class WatchIn(Struct, forbid_unknown_fields=True):
+    """A query of /v1/events to be saved."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=200)]
+    query: Annotated[str, Meta(max_length=2000, description='E.g. "term=bridge&min_size=20".')]
+
+
 class NoQuery(Struct, forbid_unknown_fields=True):
     """No query parameters."""
 
@@ -114,14 +121,28 @@ class RelatedQuery(Struct, forbid_unknown_fields=True):
     ) = None
 
 
-class EventFilter(Struct, forbid_unknown_fields=True):
-    """Which events: all that is given must hold. The list, the stream and the editors' page take it."""
+class SavedFilter(Struct, forbid_unknown_fields=True):
+    """Which events: all that is given must hold. A watch saves such a query."""
 
     term: Annotated[str, Meta(max_length=200, description="In the headline, or among the terms.")] = ""
     source: Annotated[str, Meta(max_length=MAX_SOURCE_CHARS, description="An outlet that reported it.")] = ""
     lang: Annotated[str, Meta(max_length=35, description="Language of one of its items.")] = ""
     min_size: Annotated[int, Meta(ge=0, description="Items that count, at least.")] = 0
     status: EventStatus | None = None
+
+
+class EventFilter(SavedFilter, forbid_unknown_fields=True):
+    """The list, the stream, the feeds and the editors' page take it."""
+
+    watch: Annotated[
+        str, Meta(max_length=40, description="Id of a saved watch, whose query must hold too.")
+    ] = ""
+
+
+class FeedQuery(EventFilter, forbid_unknown_fields=True):
+    """Query of the feeds."""
+
+    limit: Annotated[int, Meta(ge=1, le=MAX_EVENTS, description="Most entries.")] = 50
 
 
 class FrontQuery(EventFilter, forbid_unknown_fields=True):
@@ -165,6 +186,7 @@ class EventsQuery(EventFilter, forbid_unknown_fields=True):
 
     since: Annotated[Offset, Meta(description="Only events seen at or after this time.")] | None = None
     limit: Annotated[int, Meta(ge=1, le=MAX_EVENTS, description="Most events answered.")] = 50
+    cursor: Annotated[str, Meta(max_length=800, description="``next`` of the page before.")] = ""
 
 
 # -- answers -----------------------------------------------------------------------------------
@@ -356,9 +378,29 @@ class EventDetailOut(EventOut):
 
 
 class EventsOut(Struct):
-    """Events, the most recently seen first."""
+    """Events, the most recently seen first. ``next``: cursor of the next page, null on the last one."""
 
     events: list[EventOut]
+    next: str | None
+
+
+class WatchOut(Struct):
+    """A saved watch, and where its events are read."""
+
+    id: str
+    name: str
+    query: str
+    created_at: datetime
+    list: str
+    stream: str
+    atom: str
+    json: str
+
+
+class WatchesOut(Struct):
+    """All saved watches, oldest first."""
+
+    watches: list[WatchOut]
 
 
 class StoreOut(Struct):

@@ -17,6 +17,7 @@ from aggregator.event_query import EventQuery
 from aggregator.event_stream import Listener, Told
 from aggregator.http import event_views
 from aggregator.http.errors import TooManyStreams
+from aggregator.http.event_queries import wanted
 from aggregator.http.keys import METRICS, SERVICE
 from aggregator.http.schemas import EventStreamQuery, encode
 
@@ -29,7 +30,8 @@ HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Bufferin
 
 async def events(request: web.Request, query: EventStreamQuery) -> web.StreamResponse:
     """Events as they change, until the caller or the service leaves."""
-    stream = request.app[SERVICE].event_stream
+    service = request.app[SERVICE]
+    stream, admitted = service.event_stream, await wanted(service.watches, query)
     if stream.is_full:
         raise TooManyStreams("No more streams can be opened here just now; try again in a few seconds.")
     after = request.headers.get("Last-Event-ID", "") or query.after
@@ -38,7 +40,7 @@ async def events(request: web.Request, query: EventStreamQuery) -> web.StreamRes
         await response.prepare(request)
         try:
             with request.app[METRICS].listeners.track_inprogress():
-                await _pass_on(response, listener, event_views.wanted(query))
+                await _pass_on(response, listener, admitted)
         except (ConnectionError, TimeoutError):  # the caller is gone
             return response
         await response.write_eof()
@@ -50,7 +52,7 @@ async def close(app: web.Application) -> None:
     app[SERVICE].event_stream.close()
 
 
-async def _pass_on(response: web.StreamResponse, listener: Listener, wanted: EventQuery) -> None:
+async def _pass_on(response: web.StreamResponse, listener: Listener, admitted: EventQuery) -> None:
     opening = b"retry: %d\nid: %s\n" % (RETRY_MS, listener.position)
     await _write(response, opening + (b"event: reset\ndata: {}\n\n" if listener.missed else b"\n"))
     while True:
@@ -61,7 +63,7 @@ async def _pass_on(response: web.StreamResponse, listener: Listener, wanted: Eve
             continue
         if told is None:
             return
-        await _write(response, _message(told, wanted))
+        await _write(response, _message(told, admitted))
 
 
 async def _write(response: web.StreamResponse, data: bytes) -> None:
@@ -69,9 +71,9 @@ async def _write(response: web.StreamResponse, data: bytes) -> None:
         await response.write(data)
 
 
-def _message(told: Told, wanted: EventQuery) -> bytes:
+def _message(told: Told, admitted: EventQuery) -> bytes:
     """One change; of what the listener does not want only the position, so that it need not be read again."""
-    if told.event is None or not wanted.matches(told.event):
+    if told.event is None or not admitted.matches(told.event):
         return b"id: %s\n\n" % told.position
     data = encode(event_views.event(told.event))
     return b"id: %s\nevent: %s\ndata: %s\n\n" % (told.position, told.change.kind.encode(), data)

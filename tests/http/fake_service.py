@@ -28,7 +28,7 @@ from aggregator.domain import (
 from aggregator.errors import AggregatorError, NoText, NotFound
 from aggregator.event_query import EventQuery
 from aggregator.event_stream import EventStream
-from aggregator.eventlog import EventLog
+from aggregator.eventlog import EventLog, Place, place_of
 from aggregator.explain import Explanation
 from aggregator.http.app import make_app
 from aggregator.http.server import make_runner
@@ -37,6 +37,7 @@ from aggregator.overlap import Overlap
 from aggregator.settings import Settings
 from aggregator.store.base import StoreInfo
 from aggregator.store.memory import MemoryStore
+from aggregator.watches import Watches
 
 START_MS = 1_790_000_000_000
 
@@ -62,6 +63,7 @@ class FakeService:
         self.index = self.ingest = self.related = self.explain = self
         self.events = self.actions = FakeEvents(self)
         self.event_stream = EventStream(EventLog(MemoryStore()), poll_s=0.01)
+        self.watches = Watches(MemoryStore())
         self.jobs = None
         self.housekeeping = None
         self.spaces = ("en.0000",)
@@ -246,11 +248,15 @@ class FakeEvents:
         since_ms: int | None = None,
         limit: int = 50,
         wanted: EventQuery | None = None,
+        after: Place | None = None,
     ) -> list[Event]:
         self._service.check()
         self.asked = {"status": status, "since_ms": since_ms, "limit": limit}
         wanted = wanted or EventQuery()
-        return [e for e in self.told if status in (None, e.status) and wanted.matches(e)][:limit]
+        admitted = [e for e in self.told if status in (None, e.status) and wanted.matches(e)]
+        if len({e.last_seen_ms for e in admitted}) > 1:
+            admitted.sort(key=place_of, reverse=True)
+        return [e for e in admitted if after is None or place_of(e) < after][:limit]
 
     async def get(self, event_id: str) -> Event:
         self._service.check()

@@ -193,7 +193,7 @@ QUERIES = [
     (
         "/v1/events?limt=3",
         "limt",
-        "limt: there is no query parameter of this name here (known: term, source, lang, min_size, status, since, limit).",
+        "limt: there is no query parameter of this name here (known: term, source, lang, min_size, status, watch, since, limit, cursor).",
     ),
     ("/v1/events?limit=3&limit=4", "limit", "limit: this query parameter is given twice."),
     (

@@ -20,7 +20,7 @@ async def test_list_and_filters(client, service):
     assert everything["events"][0]["detected_at"].endswith("Z")
     assert "items" not in everything["events"][0]
     assert [one["id"] for one in closed["events"]] == ["e2"]
-    assert service.events.asked == {"status": "closed", "since_ms": 1_795_132_800_000, "limit": 5}
+    assert service.events.asked == {"status": "closed", "since_ms": 1_795_132_800_000, "limit": 6}
 
 
 async def test_special_report(client, service):

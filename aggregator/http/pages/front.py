@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from aggregator.domain import StreamItem
-from aggregator.http import event_views
+from aggregator.http import event_queries
 from aggregator.http.keys import SERVICE
 from aggregator.http.pages import cards, shown
 from aggregator.http.schemas import FrontQuery
@@ -21,7 +21,7 @@ async def front(request: web.Request, query: FrontQuery) -> web.StreamResponse:
     """Events, first things first, and recent verdicts; 304 while nothing has changed."""
     service = request.app[SERVICE]
     position = await service.event_stream.tail()  # before the list is read: what changes between is told
-    wanted = event_views.wanted(query)
+    wanted = await event_queries.wanted(service.watches, query)
     events = await service.events.list(limit=MAX_EVENTS, wanted=wanted)
     recent = await service.index.recent(MAX_VERDICTS)
     settings = service.settings

@@ -1,0 +1,34 @@
+"""From a request's query to the events it wants: its own filter, and that of a saved watch it names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from urllib.parse import parse_qsl, urlencode
+
+import msgspec
+
+from aggregator.event_query import EventQuery
+from aggregator.http import event_views, queries, schemas
+from aggregator.watches import Watches
+
+
+async def wanted(watches: Watches, query: schemas.EventFilter) -> EventQuery:
+    """The filter; with a watch both must hold. Raises NotFound for a watch that is none."""
+    own = event_views.wanted(query)
+    if not query.watch:
+        return own
+    saved = filter_of((await watches.get(query.watch)).query)
+    return replace(own, beside=(event_views.wanted(saved),))
+
+
+def filter_of(text: str) -> schemas.SavedFilter:
+    """A query string, as it stands behind the question mark. Raises BadInput naming the parameter."""
+    return queries.convert_pairs(
+        parse_qsl(text.removeprefix("?"), keep_blank_values=True), schemas.SavedFilter
+    )
+
+
+def saved_form(query: schemas.SavedFilter) -> str:
+    """The one way of writing a filter: what says nothing is left out."""
+    given = msgspec.structs.asdict(query)
+    return urlencode([(name, value) for name, value in given.items() if value])

@@ -1,0 +1,59 @@
+"""Routes of saved watches."""
+
+from __future__ import annotations
+
+import msgspec
+from aiohttp import web
+
+from aggregator.errors import BadInput
+from aggregator.http import answers, bodies, schemas
+from aggregator.http.decoding import decode, one_line, path_id
+from aggregator.http.event_queries import filter_of, saved_form
+from aggregator.http.keys import SERVICE
+from aggregator.http.views import when
+from aggregator.watches import Watch
+
+_watch_in = msgspec.json.Decoder(schemas.WatchIn).decode
+
+
+async def post(request: web.Request, query: schemas.NoQuery) -> web.StreamResponse:
+    """Save a query under a name."""
+    service = request.app[SERVICE]
+    body = decode(await bodies.read_body(request, service.settings.max_body_bytes), _watch_in)
+    name = one_line(body.name)
+    if not name:
+        raise BadInput("name: say what is watched; the name is blank.", field="name")
+    watch = await service.watches.save(name, saved_form(filter_of(body.query)), service.clock())
+    return answers.json(watch_out(watch), status=201)
+
+
+async def list_(request: web.Request, query: schemas.NoQuery) -> web.StreamResponse:
+    """All watches."""
+    watches = await request.app[SERVICE].watches.list()
+    return answers.json(schemas.WatchesOut([watch_out(watch) for watch in watches]))
+
+
+async def get(request: web.Request, query: schemas.NoQuery) -> web.StreamResponse:
+    """One watch."""
+    watch = await request.app[SERVICE].watches.get(path_id(request.match_info["id"]))
+    return answers.json(watch_out(watch))
+
+
+async def delete(request: web.Request, query: schemas.NoQuery) -> web.StreamResponse:
+    """Forget a watch; feeds and streams that name it answer 404 from then on."""
+    await request.app[SERVICE].watches.remove(path_id(request.match_info["id"]))
+    return web.Response(status=204)
+
+
+def watch_out(watch: Watch) -> schemas.WatchOut:
+    """A watch, with the addresses under which its events are read."""
+    return schemas.WatchOut(
+        id=watch.id,
+        name=watch.name,
+        query=watch.query,
+        created_at=when(watch.created_ms),
+        list=f"/v1/events?watch={watch.id}",
+        stream=f"/v1/events/stream?watch={watch.id}",
+        atom=f"/v1/events.atom?watch={watch.id}",
+        json=f"/v1/events.json?watch={watch.id}",
+    )

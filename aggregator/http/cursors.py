@@ -22,7 +22,8 @@ def decode(cursor: str) -> Place:
     """The place. Raises BadInput for what is no cursor of ours."""
     try:
         padded = cursor.encode() + b"=" * (-len(cursor) % 4)
-        return _place(base64.b64decode(padded, altchars=b"-_", validate=True))
+        place: Place = _place(base64.b64decode(padded, altchars=b"-_", validate=True))
+        return place
     except (binascii.Error, msgspec.MsgspecError, UnicodeError, ValueError):
         raise BadInput(
             "cursor: it is none of this list; take `next` from the page before.", field="cursor"

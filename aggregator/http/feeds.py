@@ -105,7 +105,8 @@ def _atom(events: Sequence[Event], base: str, path: str) -> bytes:
         for term in event.terms:
             _add(entry, "category", term=term)
         _add(entry, "summary", summary(event), type="text")
-    return b'<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(feed, encoding="utf-8")
+    text: bytes = ElementTree.tostring(feed, encoding="utf-8", xml_declaration=True)
+    return text
 
 
 def _json(events: Sequence[Event], base: str, path: str) -> bytes:

@@ -167,6 +167,7 @@ def _wire(
         policy,
         clock=clock,
         keep_texts=settings.keep_texts or settings.demo,
+        fingerprints_only=settings.fingerprints_only,
         event_of=events.event_of,
         taken_down=actions.take_down,
         give_way=_give_way,

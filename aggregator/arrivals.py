@@ -9,12 +9,15 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from aggregator.changes import Known
-from aggregator.domain import Analysis, Answer, Article, Match, Record
+from aggregator.domain import Analysis, Answer, Article, Match, Record, Sketch
 from aggregator.errors import AggregatorError
 from aggregator.store.base import Transaction
 
 CHUNK = 64
+_NO_SKETCH = Sketch(0, np.empty(0, np.uint32))
 
 
 @dataclass(slots=True)
@@ -47,6 +50,12 @@ class Step:
     elsewhere: tuple[Known, ...] = ()  # ... and its older ones in other languages' spaces, to be taken out
     groups: tuple[int, ...] = field(default=())
     standing: Record | None = None  # what the id is bound to afterwards
+
+
+def bare(one: Arrival) -> Arrival:
+    """All of it that the paper's rule needs: id, fingerprint and the hash of its text. Nothing else is stored."""
+    analysis = replace(one.analysis, sketch=_NO_SKETCH, terms=(), figures=(), title="", text="")
+    return replace(one, article=Article(id=one.article.id), analysis=analysis)
 
 
 def chunks(pending: Sequence[Arrival]) -> Iterator[list[Arrival]]:

@@ -21,7 +21,17 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from aggregator.arrivals import Arrival, Step, chunks, compress, metadata, own_group, record_of, with_metadata
+from aggregator.arrivals import (
+    Arrival,
+    Step,
+    bare,
+    chunks,
+    compress,
+    metadata,
+    own_group,
+    record_of,
+    with_metadata,
+)
 from aggregator.beside import Beside, Posted
 from aggregator.changes import Known
 from aggregator.domain import Analysis, Answer, Article, Outcome, Record, arrival_ms_of
@@ -57,6 +67,7 @@ class Ingest:
         *,
         clock: Callable[[], int],
         keep_texts: bool = False,
+        fingerprints_only: bool = False,
         event_of: EventOf | None = None,
         taken_down: TakenDown | None = None,
         give_way: GiveWay = _at_once,
@@ -67,6 +78,7 @@ class Ingest:
         self._policy = policy
         self._clock = clock
         self._keep_texts = keep_texts
+        self._fingerprints_only = fingerprints_only
         self._event_of = event_of
         self._taken_down = taken_down
         self._give_way = give_way
@@ -85,12 +97,15 @@ class Ingest:
             if isinstance(analysis, AggregatorError):
                 raise analysis
             analyse_ms = (time.perf_counter() - started) * 1000
-            arrival = Arrival(0, article, analysis)
+            arrival = self._arrived(Arrival(0, article, analysis))
             await self._gathering.add(arrival)
             result = _answered(arrival, analyse_ms)
         if isinstance(result, AggregatorError):
             raise result
         return result
+
+    def _arrived(self, arrival: Arrival) -> Arrival:
+        return bare(arrival) if self._fingerprints_only else arrival
 
     async def submit_many(
         self, articles: Sequence[Article], *, dry_run: bool = False
@@ -103,7 +118,7 @@ class Ingest:
         analysed = await self._analyse_many(articles)
         analyse_ms = (time.perf_counter() - started) * 1000 / max(1, len(articles))
         pending = [
-            Arrival(position, article, analysis)
+            self._arrived(Arrival(position, article, analysis))
             for position, (article, analysis) in enumerate(zip(articles, analysed, strict=True))
             if not isinstance(analysis, AggregatorError)
         ]

@@ -121,6 +121,10 @@ class Settings:
     keep_updates: bool = _option(
         False, "A copy with other figures (tolls, prices) is an article of its own, not a duplicate."
     )
+    fingerprints_only: bool = _option(
+        False,
+        "Store ids and fingerprints alone; needs policy hamming, and answers carry ids only.",
+    )
     keep_texts: bool = _option(False, "Keep each text, compressed, for explain, comparison and reindex.")
     retention_days: float = _option(
         90.0, "Forget articles after this many days (0: never).", **_between(0, 36500)
@@ -204,6 +208,8 @@ def _combinations(settings: Settings) -> list[str]:
         problems.append(
             f"related_bits ({settings.related_bits}) must not be below duplicate_bits ({settings.duplicate_bits})."
         )
+    if settings.fingerprints_only and (settings.policy != "hamming" or settings.keep_texts or settings.demo):
+        problems.append("fingerprints_only: needs policy hamming, and neither keep_texts nor demo.")
     url = settings.store_url
     scheme, separator, rest = url.partition("://")
     if url not in ("", "memory") and not (separator and rest and scheme in STORE_SCHEMES):

@@ -112,6 +112,7 @@ def core(
     retention_ms: int | None = None,
     clock: Clock | None = None,
     keep_texts: bool = True,
+    fingerprints_only: bool = False,
     segment_articles: int = SEGMENT_ARTICLES,
 ) -> Core:
     """A service core; several over one store behave like several processes."""
@@ -122,5 +123,12 @@ def core(
     async def analyse_many(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
         return analyser.analyse_many(articles)
 
-    ingest = Ingest(index, analyse_many, policy or Policy(), clock=clock, keep_texts=keep_texts)
+    ingest = Ingest(
+        index,
+        analyse_many,
+        policy or Policy(),
+        clock=clock,
+        keep_texts=keep_texts,
+        fingerprints_only=fingerprints_only,
+    )
     return Core(index, ingest, analyser, clock)

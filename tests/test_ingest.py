@@ -14,6 +14,7 @@ from aggregator.errors import AggregatorError, NoText, NotFound
 from aggregator.fingerprint import hamming_distance
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
+from aggregator.store.records import encode_record
 from aggregator.verdict import Policy
 
 
@@ -332,3 +333,15 @@ async def test_an_id_twice_in_a_batch(newsroom: Core) -> None:
     assert [a.stored for a in answers if isinstance(a, Answer)] == [True, False, True]
     record = (await newsroom.index.get("a")).record
     assert (record.source, record.first < record.number) == ("z", True)
+
+
+async def test_fingerprints_only_stores_nothing_else() -> None:
+    """Copies are found by bits and by equal text; the record holds no title, address, sample or terms."""
+    newsroom = core(MemoryStore(), policy=Policy(name="hamming"), keep_texts=False, fingerprints_only=True)
+    await newsroom.post("a", story(1), title="Headline", url="https://example.org/a", source="one")
+    again = await newsroom.post("b", story(1))
+    record = (await newsroom.index.get("a")).record
+
+    assert again.outcome.match is not None and again.outcome.match.rule == "exact"
+    assert (record.title, record.url, record.source, record.terms, record.sketch.size) == ("", "", "", (), 0)
+    assert len(encode_record(record)) < 80

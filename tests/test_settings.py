@@ -125,3 +125,10 @@ def test_a_preset_sets_thresholds_and_what_is_given_itself_wins() -> None:
     assert all(getattr(precise, name) > getattr(balanced, name) for name in PRESETS["precise"])
     mixed = load({"AGGREGATOR_PRESET": "precise", "AGGREGATOR_MIN_SHARED": "50"})
     assert (mixed.min_shared, mixed.min_containment) == (50.0, precise.min_containment)
+
+
+def test_fingerprints_only_needs_the_rule_that_needs_no_more() -> None:
+    """Without samples nothing can be verified."""
+    with pytest.raises(ConfigurationError, match="needs policy hamming"):
+        load({}, {"fingerprints_only": True})
+    assert load({}, {"fingerprints_only": True, "policy": "hamming"}).fingerprints_only

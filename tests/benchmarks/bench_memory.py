@@ -1,6 +1,6 @@
 """How much does the store hold per article, and in what?
 
-    python tests/benchmarks/bench_memory.py [FILE ...] [--articles 14000] [--store redis://...]
+    python tests/benchmarks/bench_memory.py [FILE ...] [--articles 14000] [--fingerprints-only] [--store redis://...]
 
 Real articles (default: allsides_dev) go through the service's own ingest into an embedded server (or an empty one
 at ``--store``). Printed: the server's used_memory per article, all in, and per kind of key what MEMORY USAGE says
@@ -49,14 +49,14 @@ def main() -> None:
         url = options.store or stack.enter_context(EmbeddedServer(Path(directory))).url
         client = redis.Redis.from_url(url)
         before = client.info("memory")["used_memory"]
-        count = asyncio.run(_fill(url, options.files, options.articles))
+        count = asyncio.run(_fill(url, options.files, options.articles, options.fingerprints_only))
         used = client.info("memory")["used_memory"] - before
         print(f"{count} articles, {used / count:,.0f} bytes each")
         for kind, (keys, size) in sorted(_by_kind(client).items(), key=lambda item: -item[1][1]):
             print(f"  {kind:20} {keys / count:6.2f} keys  {size / count:6.0f} bytes")
 
 
-async def _fill(url: str, files: Sequence[str], most: int) -> int:
+async def _fill(url: str, files: Sequence[str], most: int, fingerprints_only: bool) -> int:
     analyser = Analyser(load_models())
 
     async def analyse_many(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
@@ -64,7 +64,13 @@ async def _fill(url: str, files: Sequence[str], most: int) -> int:
 
     store = open_store(url)
     index = Index(store, analyser.spaces, retention_ms=RETENTION_MS)
-    ingest = Ingest(index, analyse_many, Policy(), clock=lambda: time.time_ns() // 1_000_000)
+    ingest = Ingest(
+        index,
+        analyse_many,
+        Policy(name="hamming" if fingerprints_only else "verified"),
+        clock=lambda: time.time_ns() // 1_000_000,
+        fingerprints_only=fingerprints_only,
+    )
     articles = [
         Article(
             id=row["id"], title=row.get("title") or "", text=row.get("text") or "", url=row.get("url") or "",
@@ -102,6 +108,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--store", help="a redis:// URL of an empty server (default: an embedded one of its own)"
     )
+    parser.add_argument("--fingerprints-only", action="store_true", help="as the setting of this name")
     return parser.parse_args()
 
 

@@ -96,8 +96,9 @@ ANALYSER = Analyser({"en": HashedModel(group="en"), "xx": HashedModel()})
 
 @cache
 def analysis(text: str, lang: str) -> Analysis:
-    """The real analysis of a named text."""
-    return ANALYSER.analyse(Article(id="any", text=TEXTS[text], lang=lang))
+    """The real analysis of a named text, in just this language: made-up words alone do not look English."""
+    start = "This is what they have been with, and that was from the. " if lang == "en" else ""
+    return ANALYSER.analyse(Article(id="any", text=start + TEXTS[text], lang=lang))
 
 
 _NAMES = {text: name for name, text in TEXTS.items()}

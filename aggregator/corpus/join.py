@@ -165,11 +165,17 @@ def _near(
 
 
 def _agreeing(a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32], least: int) -> npt.NDArray[np.bool_]:
-    """Do two articles have ``least`` of their smallest hashes in common? (..., BANDS) each."""
+    """Do two articles have ``least`` of their smallest hashes in common, or all of a shorter sample? (..., BANDS)."""
     both = np.sort(np.concatenate([a, b], axis=-1), axis=-1)
-    equal = both[..., 1:] == both[..., :-1]
-    # A short sample repeats its last hash; such articles pass, they are few.
-    found: npt.NDArray[np.bool_] = equal.sum(axis=-1) >= least
+    repeats_a, repeats_b = _repeats(a), _repeats(b)  # a short sample repeats its last hash
+    common = _repeats(both) - repeats_a - repeats_b
+    found: npt.NDArray[np.bool_] = common >= np.minimum(least, a.shape[-1] - np.maximum(repeats_a, repeats_b))
+    return found
+
+
+def _repeats(hashes: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
+    """How many of the ascending hashes in the last axis equal the one before."""
+    found: npt.NDArray[np.int64] = (hashes[..., 1:] == hashes[..., :-1]).sum(axis=-1)
     return found
 
 

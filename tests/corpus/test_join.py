@@ -92,3 +92,16 @@ def test_a_crowded_bucket_is_not_compared_in_full() -> None:
 
     assert 0 < len(pairs) <= 8 * 1_000
     assert left_out == 1_000 * 999 // 2 - sum(1_000 - step for step in range(1, 9))
+
+
+def test_crowded_buckets_ask_for_more_agreement() -> None:
+    """Thirty articles with one shingle in common are no candidates; two that share more are, long or short."""
+    columns = random_columns(30, 3)
+    rng = np.random.default_rng(5)
+    columns.bands[:] = np.sort(rng.integers(1_000, 2**32, columns.bands.shape, np.uint32), axis=1)
+    columns.bands[:, 0] = 7
+    columns.bands[1, :4] = columns.bands[0, :4]
+    columns.bands[2, 1:] = columns.bands[3, 1:] = 900  # two hashes each, both the same
+
+    pairs, _ = join(Partition(0, 8), columns, np.arange(30), 3)
+    assert sorted(zip(*map(np.ndarray.tolist, rows_of(pairs)), strict=True)) == [(0, 1), (2, 3)]

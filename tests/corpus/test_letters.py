@@ -1,0 +1,35 @@
+"""Shingles of letters: blind to spaces, and hardly troubled by misread letters."""
+
+from newsroom import story
+
+from aggregator import overlap
+from aggregator.corpus.letters import letter_sketch, run_hashes
+from aggregator.evaluation.noise import LEVELS, damaged
+
+
+def test_broken_words_change_nothing() -> None:
+    """Only the letters count, wherever the spaces are."""
+    assert run_hashes("thehousepassed").tolist() == run_hashes("".join(["the", "house", "passed"])).tolist()
+    assert (
+        letter_sketch(["thehou", "sepassed"]).sample.tolist()
+        == letter_sketch(["the", "house", "passed"]).sample.tolist()
+    )
+
+
+def test_equal_runs_count_once_and_short_texts_are_one_run() -> None:
+    """A run is eight bytes."""
+    assert len(run_hashes("a" * 20)) == 1
+    assert len(run_hashes("abcdefgh")) == len(run_hashes("abc")) == 1
+    assert len(run_hashes("")) == 0
+
+
+def test_two_scans_of_one_text_share_more_runs_than_word_shingles() -> None:
+    """Which is what they are for."""
+    text = story(11)
+    one, other = (damaged(text, LEVELS[2], seed).lower().replace(".", "").split() for seed in "ab")
+    letters = overlap.compare(letter_sketch(one), letter_sketch(other)).containment
+    words = overlap.compare(overlap.sketch(one), overlap.sketch(other)).containment
+
+    assert letters > 2 * words
+    strangers = letter_sketch(story(12).lower().replace(".", "").split())
+    assert overlap.compare(letter_sketch(one), strangers).containment < 0.05

@@ -1,0 +1,91 @@
+"""What does each policy call a copy among very many headlines? Eight words are the hardest case for 64 bits.
+
+    python tests/benchmarks/bench_titles.py [--titles 1000000] [--data DIR]
+
+Background: the headlines of reuters_titles_2007, each once, then made ones: the first half of one and the second
+half of another. All go through the real ingest over an in-memory store, in order. A verdict "duplicate" is false
+when the two headlines have under half of the shorter one's words in common (sets of lower-cased ``\\w+``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import os
+import random
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tqdm import tqdm
+
+from aggregator.analyse import Analyser
+from aggregator.domain import Analysis, Answer, Article
+from aggregator.errors import AggregatorError
+from aggregator.index import Index
+from aggregator.ingest import Ingest
+from aggregator.models import load_models
+from aggregator.reading import rows
+from aggregator.store.memory import MemoryStore
+from aggregator.verdict import Policy
+
+BATCH = 2000
+START_MS = 1_600_000_000_000
+
+
+def titles(file: Path, count: int) -> Iterator[str]:
+    """Distinct headlines, real ones first."""
+    real = list(itertools.islice(dict.fromkeys(row["title"] for row in rows([str(file)])), count))
+    yield from real
+    rng = random.Random(0)
+    for _ in range(count - len(real)):
+        one, other = rng.choice(real).split(), rng.choice(real).split()
+        yield " ".join(one[: (len(one) + 1) // 2] + other[len(other) // 2 :])
+
+
+async def run(texts: Sequence[str], policy: Policy) -> tuple[int, int]:
+    """How many were called duplicate, and how many of them falsely."""
+    analyser = Analyser(load_models())
+
+    async def analyse_many(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
+        return analyser.analyse_many(articles)
+
+    clock = itertools.count(START_MS)
+    ingest = Ingest(Index(MemoryStore(), analyser.spaces), analyse_many, policy, clock=lambda: next(clock))
+    called = false = 0
+    for start in tqdm(range(0, len(texts), BATCH), desc=policy.name, disable=None):
+        batch = [
+            Article(id=str(start + at), title=t, lang="en")
+            for at, t in enumerate(texts[start : start + BATCH])
+        ]
+        for answer in await ingest.submit_many(batch):
+            match = answer.outcome.match if isinstance(answer, Answer) else None
+            if match is not None and isinstance(answer, Answer):
+                called += 1
+                false += not alike(texts[int(answer.id)], texts[int(match.id)])
+    return called, false
+
+
+def alike(a: str, b: str) -> bool:
+    """At least half of the shorter one's words in common."""
+    first, second = (set(re.findall(r"\w+", text.lower())) for text in (a, b))
+    return 2 * len(first & second) >= min(len(first), len(second))
+
+
+def main() -> None:
+    """Run and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--titles", type=int, default=1_000_000)
+    parser.add_argument("--data", default=os.environ.get("AGGREGATOR_DATA", "../shared/data"))
+    options = parser.parse_args()
+    texts = list(titles(Path(options.data) / "reuters_titles_2007.jsonl.gz", options.titles))
+    for policy in (Policy(name="hamming"), Policy()):
+        called, false = asyncio.run(run(texts, policy))
+        print(f"{policy.name:9} {len(texts)} headlines, {called} called duplicate, {false} of them falsely")
+
+
+if __name__ == "__main__":
+    main()

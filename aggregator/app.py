@@ -34,10 +34,12 @@ from aggregator.store.memory import MemoryStore
 from aggregator.store.redis import open_store
 from aggregator.verdict import Policy
 from aggregator.watches import Watches
+from aggregator.webhooks import Courier, Hooks
 
 DAY_MS = 86_400_000
 HOUR_MS = 3_600_000
 REVIVE_PAUSE_S = 1.0
+COURIER_S = 1.0
 
 log = logging.getLogger("aggregator.store")
 
@@ -61,6 +63,8 @@ class Service:
     actions: Actions
     jobs: Jobs
     housekeeping: Housekeeping
+    hooks: Hooks
+    courier: Courier
     clock: Callable[[], int]
 
     async def analyse_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
@@ -86,9 +90,11 @@ async def open_service(
         analyser, other = analysers_of(settings)
         pool = AnalysisPool(analyser, processes)
         second = AnalysisPool(other, processes) if other else None
+        service = _wire(settings, store, analyser, pool, clock, second)
         try:
-            yield _wire(settings, store, analyser, pool, clock, second)
+            yield service
         finally:
+            await service.courier.close()
             pool.close()
             if second is not None:
                 second.close()
@@ -160,6 +166,10 @@ def _wire(
         beside = Beside(index, second.analyse_many, lambda record: other.carried(record, analyser))
     events = Events(store, burst_rule_of(settings))
     housekeeping = Housekeeping(index, clock)
+    hooks = Hooks(store)
+    courier = Courier(
+        events, hooks, clock, base_url=settings.public_url.rstrip("/"), private=settings.webhook_private
+    )
     actions = Actions(events, index)
     ingest = Ingest(
         index,
@@ -200,9 +210,12 @@ def _wire(
             clock,
             settings.tick_seconds,
             upkeep=housekeeping.turn,
+            beside=((courier.turn, COURIER_S),),
             upkeep_seconds=TURN_S,
         ),
         housekeeping=housekeeping,
+        hooks=hooks,
+        courier=courier,
         clock=clock,
     )
 

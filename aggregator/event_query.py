@@ -6,7 +6,8 @@ Pure. What is not asked for admits everything; what is asked for must all hold.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
+from urllib.parse import parse_qsl
 
 from aggregator.bursts.event import Event
 from aggregator.text.tokens import normalise, tokenize
@@ -38,6 +39,18 @@ class EventQuery:
     def is_empty(self) -> bool:
         """Whether every event is admitted."""
         return self == EventQuery()
+
+    @classmethod
+    def parse(cls, text: str) -> EventQuery:
+        """A query string that was checked when it was saved; what it does not name stays open."""
+        given = dict(parse_qsl(text))
+        return cls(
+            term=given.get("term", ""),
+            source=given.get("source", ""),
+            lang=given.get("lang", ""),
+            min_size=int(given.get("min_size", 0)),
+            status=cast("EventStatus | None", given.get("status")),
+        )
 
     def matches(self, event: Event) -> bool:
         """Whether the event has all that is asked for."""

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import os
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from apscheduler.events import EVENT_JOB_MAX_INSTANCES, EVENT_JOB_MISSED, JobEvent
@@ -43,7 +43,8 @@ class Jobs:
 
     Counters, since start: ``ticks`` finished as leader, ``idle`` (another replica leads), ``misfires`` (a
     tick came over an interval late), ``overlaps`` (the one before was still running), ``errors``.
-    ``leading`` and ``last_tick_ms`` are the present state.
+    ``leading`` and ``last_tick_ms`` are the present state. ``beside``: further work, each with its pause in
+    seconds; it takes leases of its own and never raises.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Jobs:
         on_changes: Callable[[list[Change]], Awaitable[None]] | None = None,
         upkeep: Callable[[], Awaitable[None]] | None = None,
         upkeep_seconds: float = 5.0,
+        beside: Sequence[tuple[Callable[[], Awaitable[None]], float]] = (),
     ) -> None:
         self._events = events
         self._index = index
@@ -66,6 +68,7 @@ class Jobs:
         self._on_changes = on_changes
         self._upkeep = upkeep
         self._upkeep_s = upkeep_seconds
+        self._beside = beside
         self._token = f"{os.getpid()}:{secrets.token_hex(8)}".encode()
         self._scheduler: AsyncIOScheduler | None = None
         self._running = asyncio.Lock()
@@ -83,6 +86,8 @@ class Jobs:
         _schedule(scheduler, JOB_ID, self.tick, self._interval_s)
         if self._upkeep is not None:
             _schedule(scheduler, "upkeep", self._upkeep, self._upkeep_s)
+        for run, seconds in self._beside:
+            _schedule(scheduler, run.__qualname__, run, seconds)
         scheduler.start()
         self._scheduler = scheduler
 

@@ -59,6 +59,10 @@ class Settings:
         lambda v: not v or v.startswith(("http://", "https://")),
         "an http:// or https:// address",
     )
+    webhook_private: bool = _option(
+        False,
+        "Webhooks may go to private addresses and plain http: for receivers in the newsroom's own network.",
+    )
     workers: int = _option(1, "Server processes sharing the port.", **_between(1, 64))
     data_dir: str = _option("var", "Directory of the embedded store (its log and lock).", **_some_text())
     store_url: str = _option(

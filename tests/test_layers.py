@@ -79,6 +79,8 @@ LAYERS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
             "aggregator.related",
             "aggregator.shelf",
             "aggregator.watches",
+            "aggregator.webhooks",
+            "aggregator.webhooks.*",
         ),
     ),
     ("4a composition", False, ("aggregator.app",)),

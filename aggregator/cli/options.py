@@ -26,7 +26,15 @@ RULES = (
     "block_plan",
 )
 CHANGE = ("next_models_dir", "next_block_plan", "serve_next")
-STORE = ("data_dir", "appendfsync", "retention_days", "segment_articles", "fingerprints_only", "keep_texts", *CHANGE)
+STORE = (
+    "data_dir",
+    "appendfsync",
+    "retention_days",
+    "segment_articles",
+    "fingerprints_only",
+    "keep_texts",
+    *CHANGE,
+)
 BURSTS = ("burst_items", "burst_window_hours", "min_sources", "sensitivity")
 STORE_META = "URL"
 SPANS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}

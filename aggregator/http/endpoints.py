@@ -20,6 +20,7 @@ from aggregator.http import (
     schemas,
     sse,
     watches,
+    webhooks,
 )
 from aggregator.http.errors import expected
 from aggregator.http.pages import documentation, front, health, lookup, report
@@ -153,6 +154,33 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "What an editor does to an event; answers the event as it stands then.", EVENT,
         {200: schemas.EventOut},
         query=schemas.NoQuery, body=schemas.ActionIn, problems=(*BODY, 404, 409),
+    ),
+    Endpoint(
+        "POST", "/v1/webhooks", webhooks.post, "postWebhook",
+        "Be called when an event fires, doubles, merges or closes (Standard Webhooks).", EVENT,
+        {201: schemas.WebhookOut},
+        query=schemas.NoQuery, body=schemas.WebhookIn, problems=(*BODY, 404, 409),
+    ),
+    Endpoint(
+        "GET", "/v1/webhooks", webhooks.list_, "listWebhooks",
+        "All webhooks and how they fare.", EVENT,
+        {200: schemas.WebhooksOut}, query=schemas.NoQuery, problems=(400, 503),
+    ),
+    Endpoint(
+        "GET", "/v1/webhooks/{id}", webhooks.get, "getWebhook",
+        "One webhook, and the calls that were given up.", EVENT,
+        {200: schemas.WebhookDetailOut}, query=schemas.NoQuery, problems=(400, 404, 503),
+    ),
+    Endpoint(
+        "DELETE", "/v1/webhooks/{id}", webhooks.delete, "deleteWebhook",
+        "No more calls.", EVENT,
+        {204: None}, query=schemas.NoQuery, problems=(400, 404, 503),
+    ),
+    Endpoint(
+        "POST", "/v1/webhooks/{id}/actions", webhooks.act, "postWebhookAction",
+        "Call it now with a test body, or take calls up again.", EVENT,
+        {200: schemas.WebhookOut},
+        query=schemas.NoQuery, body=schemas.WebhookActionIn, problems=(*BODY, 404, 409),
     ),
     Endpoint(
         "GET", "/healthz", operations.health, "health",

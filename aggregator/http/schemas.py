@@ -95,6 +95,23 @@ class WatchIn(Struct, forbid_unknown_fields=True):
     query: Annotated[str, Meta(max_length=2000, description='E.g. "term=bridge&min_size=20".')]
 
 
+class WebhookIn(Struct, forbid_unknown_fields=True):
+    """An address that wants to be called when an event fires, doubles, merges or closes."""
+
+    url: Annotated[str, Meta(max_length=2000, description="https only, unless webhook_private is set.")]
+    query: Annotated[str, Meta(max_length=2000, description="Of /v1/events: only such events.")] = ""
+    watch: Annotated[
+        str, Meta(max_length=40, description="Id of a saved watch, whose query must hold too.")
+    ] = ""
+    format: Literal["standard", "slack"] = "standard"
+
+
+class WebhookActionIn(Struct, forbid_unknown_fields=True):
+    """``ping`` calls it now with a test body; ``enable`` takes calls up again."""
+
+    action: Literal["ping", "enable"]
+
+
 class NoQuery(Struct, forbid_unknown_fields=True):
     """No query parameters."""
 
@@ -401,6 +418,46 @@ class WatchesOut(Struct):
     """All saved watches, oldest first."""
 
     watches: list[WatchOut]
+
+
+class WebhookOut(Struct):
+    """A webhook and how it fares; the ``secret`` is shown only when it is made."""
+
+    id: str
+    url: str
+    queries: list[str]
+    format: str
+    created_at: datetime
+    secret: str | None
+    disabled: str | None
+    owed: int
+    delivered: int
+    failed: int
+    last_at: datetime | None
+    last_result: str | None
+
+
+class DeadCall(Struct):
+    """A call that was given up after about a day."""
+
+    id: str
+    kind: str
+    event_id: str
+    made_at: datetime
+    attempts: int
+    result: str
+
+
+class WebhookDetailOut(WebhookOut):
+    """``dead``: the newest calls that were given up, newest first."""
+
+    dead: list[DeadCall]
+
+
+class WebhooksOut(Struct):
+    """All webhooks, oldest first."""
+
+    webhooks: list[WebhookOut]
 
 
 class StoreOut(Struct):

@@ -38,6 +38,7 @@ from aggregator.settings import Settings
 from aggregator.store.base import StoreInfo
 from aggregator.store.memory import MemoryStore
 from aggregator.watches import Watches
+from aggregator.webhooks import Courier, Hooks
 
 START_MS = 1_790_000_000_000
 
@@ -64,6 +65,8 @@ class FakeService:
         self.events = self.actions = FakeEvents(self)
         self.event_stream = EventStream(EventLog(MemoryStore()), poll_s=0.01)
         self.watches = Watches(MemoryStore())
+        self.hooks = Hooks(MemoryStore())
+        self.courier = Courier(EventLog(self.hooks.shelf._store), self.hooks, self.clock)
         self.jobs = None
         self.housekeeping = None
         self.spaces = ("en.0000",)

@@ -1,0 +1,89 @@
+"""Routes of webhooks."""
+
+from __future__ import annotations
+
+import msgspec
+from aiohttp import web
+
+from aggregator.errors import Conflict
+from aggregator.http import answers, bodies, schemas
+from aggregator.http.decoding import decode, path_id
+from aggregator.http.event_queries import filter_of, saved_form
+from aggregator.http.keys import SERVICE
+from aggregator.http.views import when, when_or_none
+from aggregator.webhooks import Hook
+from aggregator.webhooks.sending import checked_address
+
+_hook_in = msgspec.json.Decoder(schemas.WebhookIn).decode
+
+
+async def post(request: web.Request, query: schemas.NoQuery) -> web.StreamResponse:
+    """Subscribe an address. The secret is shown this once."""
+    service = request.app[SERVICE]
+    body = decode(await bodies.read_body(request, service.settings.max_body_bytes), _hook_in)
+    url = checked_address(body.url, private=service.settings.webhook_private)
+    asked = [body.query, (await service.watches.get(body.watch)).query if body.watch else ""]
+    queries = tuple(form for text in asked if (form := saved_form(filter_of(text))))
+    hook = await service.hooks.add(url, queries, body.format, service.clock())
+    return answers.json(_hook_out(hook, 0, hook.secret), status=201)
+
+
+async def list_(request: web.Request, query: schemas.NoQuery) -> web.StreamResponse:
+    """All webhooks and how they fare."""
+    service = request.app[SERVICE]
+    owed = await service.courier.owed()
+    hooks = await service.hooks.list()
+    return answers.json(schemas.WebhooksOut([_hook_out(hook, owed.get(hook.id, 0)) for hook in hooks]))
+
+
+async def get(request: web.Request, query: schemas.NoQuery) -> web.StreamResponse:
+    """One webhook, and the calls to it that were given up."""
+    service = request.app[SERVICE]
+    hook = await service.hooks.get(path_id(request.match_info["id"]))
+    owed = (await service.courier.owed()).get(hook.id, 0)
+    dead = [
+        schemas.DeadCall(call.id, call.kind, call.event, when(call.made_ms), call.attempts, call.result)
+        for call in await service.courier.dead(hook.id)
+    ]
+    short = _hook_out(hook, owed)
+    return answers.json(schemas.WebhookDetailOut(**msgspec.structs.asdict(short), dead=dead))
+
+
+async def delete(request: web.Request, query: schemas.NoQuery) -> web.StreamResponse:
+    """Unsubscribe."""
+    await request.app[SERVICE].hooks.remove(path_id(request.match_info["id"]))
+    return web.Response(status=204)
+
+
+async def act(request: web.Request, query: schemas.NoQuery) -> web.StreamResponse:
+    """Call it now with a test body, or take calls up again."""
+    service = request.app[SERVICE]
+    id_ = path_id(request.match_info["id"])
+    body = decode(
+        await bodies.read_body(request, service.settings.max_body_bytes),
+        msgspec.json.Decoder(schemas.WebhookActionIn).decode,
+    )
+    if body.action == "enable":
+        return answers.json(_hook_out(await service.hooks.enable(id_), 0))
+    hook = await service.hooks.get(id_)
+    result = await service.courier.ping(hook)
+    if result.problem is not None:
+        raise Conflict(f"The test call to {hook.url} did not arrive: {result.problem}.")
+    return answers.json(_hook_out(hook, 0))
+
+
+def _hook_out(hook: Hook, owed: int, secret: str | None = None) -> schemas.WebhookOut:
+    return schemas.WebhookOut(
+        id=hook.id,
+        url=hook.url,
+        queries=list(hook.queries),
+        format=hook.format,
+        created_at=when(hook.created_ms),
+        secret=secret,
+        disabled=hook.disabled or None,
+        owed=owed,
+        delivered=hook.delivered,
+        failed=hook.failed,
+        last_at=when_or_none(hook.last_ms or None),
+        last_result=hook.last_result or None,
+    )

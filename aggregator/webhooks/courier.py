@@ -18,7 +18,7 @@ from aggregator.bursts import Event
 from aggregator.errors import StoreUnavailable
 from aggregator.event_query import EventQuery
 from aggregator.eventlog import ChangeRecord, EventLog
-from aggregator.store.base import Equals, Put, StreamAdd, Transaction
+from aggregator.store.base import Equals, Put, StreamAdd, Transaction, Write
 from aggregator.webhooks.hooks import Hook, Hooks
 from aggregator.webhooks.outbox import Call, Outbox, owing, settled
 from aggregator.webhooks.payload import payload, ping
@@ -175,9 +175,9 @@ class Courier:
 
     async def _save(self, raw: bytes | None, outbox: Outbox, dead: Sequence[Call]) -> Outbox | None:
         """The outbox, if it still is what was read."""
-        given_up = tuple(StreamAdd(DEAD, msgspec.msgpack.encode(call)) for call in dead)
-        writes = (Put(OUTBOX, msgspec.msgpack.encode(outbox)), *given_up)
-        failed = await self._events.store.commit(Transaction((Equals(OUTBOX, raw),), writes))
+        writes: list[Write] = [Put(OUTBOX, msgspec.msgpack.encode(outbox))]
+        writes += [StreamAdd(DEAD, msgspec.msgpack.encode(call)) for call in dead]
+        failed = await self._events.store.commit(Transaction((Equals(OUTBOX, raw),), tuple(writes)))
         if failed:
             return None
         if dead:

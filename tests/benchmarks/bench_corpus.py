@@ -32,14 +32,14 @@ def main() -> None:
     options.add_argument("--words", type=int, default=400)
     options.add_argument("--dir", type=Path, required=True)
     options.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    options.add_argument("--cluster", default=None, help="passed on to dedupe")
+    options.add_argument("--shingles", default="words", help="passed on to dedupe")
     args = options.parse_args()
     plan = synthetic.Plan(args.articles, args.words)
     files = corpus(plan, args.dir / f"corpus-{args.articles}-{args.words}", args.processes)
     out = args.dir / f"out-{args.articles}-{args.words}"
     command = [sys.executable, "-m", "aggregator", "dedupe", *map(str, files), "--out", str(out), "--fresh"]
-    more = ["--cluster", args.cluster] if args.cluster else []
-    subprocess.run([*command, "--no-copy", "--processes", str(args.processes), *more], check=True)
+    more = ["--shingles", args.shingles, "--processes", str(args.processes)]
+    subprocess.run([*command, "--no-copy", *more], check=True)
     report(plan, json.loads((out / "summary.json").read_bytes()), score(plan, out / "pairs.jsonl"))
 
 

@@ -17,10 +17,11 @@ def test_broken_words_change_nothing() -> None:
 
 
 def test_equal_runs_count_once_and_short_texts_are_one_run() -> None:
-    """A run is eight bytes."""
+    """A run is eight characters of any alphabet."""
     assert len(run_hashes("a" * 20)) == 1
     assert len(run_hashes("abcdefgh")) == len(run_hashes("abc")) == 1
     assert len(run_hashes("")) == 0
+    assert len(run_hashes("домикилес")) == 2
 
 
 def test_two_scans_of_one_text_share_more_runs_than_word_shingles() -> None:

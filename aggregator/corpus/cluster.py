@@ -1,7 +1,7 @@
 """Which confirmed pairs make one group?
 
 Following every link (union-find) lets one page that quotes two stories join them, and a chain of such pages
-swallow a corpus. So components are looked at again: ``average`` splits each by average linkage of resemblance,
+swallow a corpus. So components are looked at again: ``average`` splits each by average linkage of containment,
 ``leiden`` (constant Potts model) and ``louvain`` by community detection (igraph, an extra). No group exceeds
 ``cap`` distinct texts: a larger component is rebuilt from its strongest links until the cap, and what was cut is
 reported.
@@ -72,15 +72,32 @@ def named(labels: Rows) -> Rows:
     return found
 
 
-def cluster(links: Links, method: str, threshold: float, cap: int) -> Clustering:
-    """Groups of linked articles. ``threshold``: average resemblance, or resolution; unused by union-find."""
+def cluster(links: Links, method: str, threshold: float, cap: int, weak: Links | None = None) -> Clustering:
+    """Groups of linked articles. ``threshold``: average strength, or resolution; unused by union-find.
+
+    ``weak`` links join nothing, but count when a component is split: between articles that share a little
+    the cut is less likely than between those that share nothing.
+    """
     whole = components(links)
     kept, cuts = _capped(links, whole, cap)
     labels = components(kept) if cuts else whole
     if method == "union-find":
         return Clustering(labels, cuts)
     split: Split = {"average": _average, "leiden": _leiden, "louvain": _louvain}[method]
-    return Clustering(_split(kept, labels, split, threshold), cuts)
+    return Clustering(_split(_within(labels, kept, weak), labels, split, threshold), cuts)
+
+
+def _within(labels: Rows, links: Links, weak: Links | None) -> Links:
+    """The links with those weak ones whose two articles are in one component."""
+    if weak is None:
+        return links
+    inside = labels[weak.a] == labels[weak.b]
+    return Links(
+        links.count,
+        np.concatenate([links.a, weak.a[inside]]),
+        np.concatenate([links.b, weak.b[inside]]),
+        np.concatenate([links.strength, weak.strength[inside]]),
+    )
 
 
 def _split(links: Links, labels: Rows, split: Split, threshold: float) -> Rows:

@@ -36,6 +36,7 @@ from aggregator.corpus.join import Pairs, join_files, merged, partitions, rows_o
 from aggregator.verdict import Policy
 
 CONFIRM_PAIRS = 1 << 18
+WEAK_CONTAINMENT = 0.05
 Rows = npt.NDArray[np.int64]
 
 
@@ -46,6 +47,8 @@ class Confirmed:
     pairs: Pairs
     overlaps: Overlaps
     distance: npt.NDArray[np.uint8]  # Hamming, 0..64; of two spaces: 255
+    weak: Pairs  # those that did not pass but share something ...
+    weak_containment: npt.NDArray[np.float32]  # ... and how much
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,9 +90,8 @@ def run(job: Job, pool: Pool, told: Told) -> Result:
         confirmed = _confirm(job, columns, alone, candidates, pool, told)
     with clock.measured("cluster"):
         told.stage("cluster", None, "pairs")
-        clustering = cluster(
-            _links(len(columns), confirmed), job.method.cluster, job.method.threshold, job.cap
-        )
+        links, weak = _links(len(columns), confirmed)
+        clustering = cluster(links, job.method.cluster, job.method.threshold, job.cap, weak)
     labels = clustering.labels[alone.first]
     return Result(
         columns, alone, len(candidates), left_out, confirmed, clustering, labels, chunks, dict(clock.seconds)
@@ -164,8 +166,9 @@ def confirm_files(directory: str, pairs: Pairs, method: Method, policy: Policy, 
     file = Path(out)
     if not file.exists():
         found = confirm(mapped(Path(directory)), pairs, method, policy)
-        figures = {name: getattr(found.overlaps, name).astype(np.float32) for name in _FIGURES}
-        save(file, pairs=found.pairs, distance=found.distance, **figures)
+        arrays = {name: getattr(found, name) for name in ("pairs", "distance", "weak", "weak_containment")}
+        arrays |= {name: getattr(found.overlaps, name).astype(np.float32) for name in _FIGURES}
+        save(file, **arrays)
     return len(pairs)
 
 
@@ -179,7 +182,9 @@ def confirm(columns: Columns, pairs: Pairs, method: Method, policy: Policy) -> C
     a, b = rows_of(pairs[kept])
     distance = np.bitwise_count(columns.fingerprint[a] ^ columns.fingerprint[b])
     distance = np.where(columns.space[a] == columns.space[b], distance, 255).astype(np.uint8)
-    return Confirmed(pairs[kept], Overlaps(*(getattr(found, name)[kept] for name in _FIGURES)), distance)
+    weak = ~kept & (found.containment >= WEAK_CONTAINMENT)
+    figures = Overlaps(*(getattr(found, name)[kept] for name in _FIGURES))
+    return Confirmed(pairs[kept], figures, distance, pairs[weak], found.containment[weak].astype(np.float32))
 
 
 def near_in_time(alone: Distinct, pairs: Pairs, within_ms: int | None) -> npt.NDArray[np.bool_]:
@@ -202,13 +207,18 @@ def _joined(parts: Sequence[Any]) -> Confirmed:
 
     figures = [column(name, np.empty(0, np.float32)) for name in _FIGURES]
     return Confirmed(
-        column("pairs", np.empty(0, np.uint64)), Overlaps(*figures), column("distance", np.empty(0, np.uint8))
+        column("pairs", np.empty(0, np.uint64)),
+        Overlaps(*figures),
+        column("distance", np.empty(0, np.uint8)),
+        column("weak", np.empty(0, np.uint64)),
+        column("weak_containment", np.empty(0, np.float32)),
     )
 
 
-def _links(count: int, confirmed: Confirmed) -> Links:
-    a, b = rows_of(confirmed.pairs)
-    return Links(count, a, b, confirmed.overlaps.resemblance.astype(np.float64))
+def _links(count: int, found: Confirmed) -> tuple[Links, Links]:
+    """What joins articles, and what only counts in a split."""
+    strong = Links(count, *rows_of(found.pairs), found.overlaps.containment.astype(np.float64))
+    return strong, Links(count, *rows_of(found.weak), found.weak_containment.astype(np.float64))
 
 
 class _Clock:

@@ -65,3 +65,12 @@ def test_names_and_components_of_nothing() -> None:
         1,
         2,
     ]
+
+
+def test_weak_links_join_nothing_but_hold_a_component_together() -> None:
+    """Two cliques with a bridge stay one group when all their articles share a little."""
+    all_weak = [(i, j, 0.3) for i in range(5) for j in range(5, 11) if (i, j) != (4, 5)]
+    found = cluster(two_groups(0.5), "average", 0.25, 100, links(11, *all_weak))
+
+    assert cluster(two_groups(0.5), "average", 0.25, 100).labels.tolist() == [0] * 5 + [5] * 5 + [10]
+    assert found.labels.tolist() == [0] * 10 + [10]

@@ -75,22 +75,22 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "GET", "/v1/articles/{id}/copies", articles.copies, "getCopies",
         "All stored copies of an article, the first one in front.", ARTICLE,
-        {200: schemas.CopiesOut}, query=schemas.NoQuery, problems=(400, 404, 503),
+        {200: schemas.CopiesOut}, query=schemas.NoQuery, problems=(400, 404, 410, 503),
     ),
     Endpoint(
         "GET", "/v1/articles/{id}/related", neighbours.of_id, "getRelated",
         "What else is about this?", RELATED,
-        {200: schemas.RelatedListOut}, query=schemas.RelatedQuery, problems=(400, 404, 503),
+        {200: schemas.RelatedListOut}, query=schemas.RelatedQuery, problems=(400, 404, 410, 503),
     ),
     Endpoint(
         "GET", "/v1/articles/{id}", articles.get, "getArticle",
         "A stored article and its verdict.", ARTICLE,
-        {200: schemas.ArticleOut}, query=schemas.NoQuery, problems=(400, 404, 503),
+        {200: schemas.ArticleOut}, query=schemas.NoQuery, problems=(400, 404, 410, 503),
     ),
     Endpoint(
         "DELETE", "/v1/articles/{id}", articles.delete, "deleteArticle",
         "Undo a reservation, or take an article down.", ARTICLE,
-        {204: None}, query=schemas.NoQuery, problems=(400, 404, 503),
+        {204: None}, query=schemas.NoQuery, problems=(400, 404, 410, 503),
     ),
     Endpoint(
         "POST", "/v1/related", neighbours.of_body, "postRelated",

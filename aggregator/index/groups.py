@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from aggregator.changes import Group, Known, carriers_of, heir_of
 from aggregator.domain import Outcome, Record
-from aggregator.errors import Contention, NotFound
+from aggregator.errors import Contention, Gone, NotFound
 from aggregator.index.base import ATTEMPTS, IndexBase
 from aggregator.index.snapshot import Snapshot
 from aggregator.store import keys
@@ -52,16 +52,19 @@ class Groups(IndexBase):
         snapshot = await self.segments.read({space: [keys.binding(b"", hashed)] for space in self.spaces})
         known = self.known(snapshot, id_)
         if not known:
+            # Bindings outlive their articles by a while, so for so long we can tell "no longer" from "never".
+            if any(snapshot.newest(space, keys.binding(b"", hashed)) for space in snapshot.layers):
+                raise _expired(id_)
             raise NotFound(f"No article is stored under the id {id_[:200]!r}.")
         return snapshot, known
 
     async def get(self, id_: str) -> Stored:
-        """The stored article. Raises NotFound."""
+        """The stored article. Raises NotFound, Gone when it has expired (for a while, then NotFound)."""
         known = await self.find(id_)
         number = known.binding.number
         record = (await self.records({number: known.space})).get(number)
         if record is None:
-            raise NotFound(f"The article {id_[:200]!r} has expired.")
+            raise _expired(id_)
         return Stored(record, known.binding.outcome)
 
     async def get_many(self, ids: Sequence[str]) -> dict[str, Stored]:
@@ -236,6 +239,10 @@ def _left(known: Known, group: Group, canonical: Known | None) -> list[Binding]:
     """Who stays in the group when ``known`` leaves it."""
     members = (canonical, *group.members)
     return [m.binding for m in members if m is not None and m.binding.id != known.binding.id]
+
+
+def _expired(id_: str) -> Gone:
+    return Gone(f"The article {id_[:200]!r} has expired; it is older than the retention of the index.")
 
 
 def _contention(id_: str) -> Contention:

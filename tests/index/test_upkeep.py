@@ -5,7 +5,7 @@ import pytest
 from newsroom import Clock, Core, core, edited, story
 
 from aggregator.domain import Article
-from aggregator.errors import NotFound
+from aggregator.errors import Gone, NotFound
 from aggregator.index.upkeep import Upkeep
 from aggregator.store import keys
 from aggregator.store.base import Store
@@ -116,6 +116,8 @@ async def test_the_floor_never_sinks() -> None:
     await newsroom.post("a", story(1))
     newsroom.clock.now_ms += 10 * DAY_MS
     await Upkeep(newsroom.index).run(newsroom.clock())
+    with pytest.raises(Gone, match="expired"):
+        await newsroom.index.get("a")
 
     kept_for_ever = core(store, clock=newsroom.clock)
     probe = Article(id="p", text=edited(story(1), 2), lang="en")

@@ -49,7 +49,7 @@ def job_of(args: argparse.Namespace, settings: Settings) -> Job:
 
     policy = policy_of(settings)
     method = Method(
-        encode=args.encode, verify=args.verify, cluster=args.cluster, radius_bits=args.radius,
+        encode=args.encode, verify=args.verify, cluster=args.cluster, radius_bits=args.radius, cosine=args.cosine,
         **({} if args.threshold is None else {"threshold": args.threshold}),
     )  # fmt: skip
     return Job(

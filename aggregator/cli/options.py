@@ -265,7 +265,14 @@ def _reading_options(group: Any) -> None:
 
 
 def _method_options(group: Any) -> None:
-    group.add_argument("--encode", choices=("combined", "simhash", "sketch"), default="combined")
+    group.add_argument(
+        "--encode", choices=("combined", "simhash", "sketch", "tfidf", "doc2vec", "embedding"), default="combined",
+        help="what proposes candidates: joins of numbers (default combined), or the 64 nearest by vectors, "
+        "which needs all texts in memory",
+    )  # fmt: skip
+    group.add_argument(
+        "--cosine", metavar="X", type=float, default=0.8, help="of candidates by vectors, at least (default 0.8)"
+    )
     group.add_argument(
         "--shingles", choices=("words", "letters"), default="words",
         help="letters: runs of letters, for scanned archives full of misread characters",

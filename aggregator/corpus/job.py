@@ -22,7 +22,8 @@ Representative = Literal["earliest", "longest", "medoid"]
 class Method:
     """One value per stage.
 
-    encode      simhash | sketch | combined: which join proposes candidates
+    encode      simhash | sketch | combined: which join proposes candidates; or tfidf | doc2vec | embedding,
+                the 64 nearest by vectors with at least this ``cosine``
     verify      none | containment
     cluster     union-find | average | leiden | louvain, with its ``threshold``
     radius_bits of the fingerprint join, 0..3
@@ -33,6 +34,7 @@ class Method:
     cluster: str = "average"
     threshold: float = 0.05
     radius_bits: int = 3
+    cosine: float = 0.8  # Zhang's
 
 
 @dataclass(frozen=True, slots=True)

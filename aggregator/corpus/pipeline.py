@@ -33,6 +33,7 @@ from aggregator.corpus.encode import UNDATED, encode_block
 from aggregator.corpus.executors import Pool
 from aggregator.corpus.job import Job, Method
 from aggregator.corpus.join import Pairs, join_files, merged, partitions, rows_of
+from aggregator.corpus.nearby import ENCODERS, nearby
 from aggregator.verdict import Policy
 
 CONFIRM_PAIRS = 1 << 18
@@ -85,7 +86,11 @@ def run(job: Job, pool: Pool, told: Told) -> Result:
         told.stage("gather", None, "rows")
         columns, alone = _gather(job, chunks)
     with clock.measured("join"):
-        candidates, left_out = _join(job, len(alone.rows), pool, told)
+        if job.method.encode in ENCODERS:
+            told.stage("vectors", None, "rows")
+            candidates, left_out = nearby(job, chunks, alone), 0
+        else:
+            candidates, left_out = _join(job, len(alone.rows), pool, told)
     with clock.measured("confirm"):
         confirmed = _confirm(job, columns, alone, candidates, pool, told)
     with clock.measured("cluster"):

@@ -202,3 +202,12 @@ def test_other_representatives(tmp_path: Path, prefer: str) -> None:
     assert run(tmp_path / "out", source, "--representative", prefer) == 0
     chosen = {row["id"].partition("-")[2] for row in read_lines(tmp_path / "out" / "representatives.jsonl")}
     assert chosen <= {"original", "edited"}
+
+
+@pytest.mark.parametrize("encode", ["tfidf", "doc2vec"])
+def test_candidates_by_vectors(tmp_path: Path, encode: str) -> None:
+    """The nearest by cosine are confirmed like any others."""
+    source = write_lines(tmp_path / "a.jsonl", archive_rows())
+
+    assert run(tmp_path / "out", source, "--encode", encode, "--cosine", "0.3") == 0
+    assert groups(tmp_path / "out") == WANTED

@@ -1,0 +1,58 @@
+"""Candidates by vectors: the 64 nearest of each article whose cosine reaches a threshold (Zhang 2023).
+
+Unlike the joins this needs all texts and all vectors in memory at once: a comparison for corpora of up to some
+hundred thousand articles, not the way to seven million.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from aggregator.corpus import rows, vectors
+from aggregator.corpus.checkpoint import save
+from aggregator.corpus.columns import Distinct
+from aggregator.corpus.job import Job
+from aggregator.corpus.join import Pairs
+from aggregator.errors import BadInput
+
+ENCODERS: Mapping[str, Callable[[Sequence[str]], vectors.Vectors]] = {
+    "tfidf": vectors.tfidf,
+    "doc2vec": vectors.doc2vec,
+    "embedding": vectors.embedding,
+}
+
+
+def nearby(job: Job, chunks: Sequence[Path], alone: Distinct) -> Pairs:
+    """Ascending pairs of distinct rows; kept in a file for a run that is taken up again."""
+    file = job.work / "candidates" / "vectors.npz"
+    if not file.exists():
+        a, b, cosine = vectors.nearest(ENCODERS[job.method.encode](texts(job, chunks, alone)))
+        near = cosine >= job.method.cosine
+        first, second = alone.rows[a[near]], alone.rows[b[near]]
+        pairs = first.astype(np.uint64) << np.uint64(32) | second.astype(np.uint64)
+        save(file, pairs=np.unique(pairs))
+    with np.load(file) as arrays:
+        found: Pairs = arrays["pairs"]
+    return found
+
+
+def texts(job: Job, chunks: Sequence[Path], alone: Distinct) -> list[str]:
+    """Text (or title) of each distinct row, by reading the input again."""
+    wanted = np.zeros(len(alone.first), bool)
+    wanted[alone.rows] = True
+    columns = dict(job.encoding.columns)
+    found, at = [], 0
+    for block, chunk in zip(rows.blocks(job.inputs), chunks, strict=True):
+        with np.load(chunk) as arrays:
+            usable = arrays["kept"].tolist()
+        for ok, (_, row) in zip(usable, block.rows, strict=True):
+            if not ok or isinstance(row, BadInput):
+                continue
+            if wanted[at]:
+                article = rows.article(row, columns)
+                found.append(article.text or article.title or article.html)
+            at += 1
+    return found

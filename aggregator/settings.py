@@ -154,6 +154,8 @@ class Settings:
     log_level: str = _option(
         "INFO", "Least severe log records shown.", **_one_of("DEBUG", "INFO", "WARNING", "ERROR")
     )
+    log_format: str = _option("text", "Log records as lines of text or of json.", **_one_of("text", "json"))
+    access_log: bool = _option(False, "A log record for each request.")
     demo: bool = _option(False, "Replay the demonstration stream after start; keeps texts.")
 
 

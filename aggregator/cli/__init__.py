@@ -24,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = options.parser().parse_args(argv)
     try:
         chosen = settings.load(overrides=options.overrides(args))
-        logs.configure(chosen.log_level)
+        logs.configure(chosen.log_level, chosen.log_format)
         module, _, function = args.command_path.partition(":")
         return int(getattr(importlib.import_module(module), function)(args, chosen))
     except errors.AggregatorError as error:

@@ -131,7 +131,7 @@ def _ingest(commands: Any, name: str, help: str) -> None:
     )
     command.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal")
     _where(command)
-    _settings(command, (*RULES, *STORE, "max_body_bytes", "log_level"))
+    _settings(command, (*RULES, *STORE, "max_body_bytes", "log_level", "log_format"))
 
 
 def _work(commands: Any) -> None:
@@ -152,7 +152,7 @@ def _work(commands: Any) -> None:
         "--consumer", metavar="NAME", help="this worker's name, its own and lasting (default: the host's)"
     )
     command.add_argument("--until-empty", action="store_true", help="end when nothing is left to do")
-    _settings(command, ("log_level",))
+    _settings(command, ("log_level", "log_format"))
 
 
 def _explain(commands: Any) -> None:
@@ -163,7 +163,7 @@ def _explain(commands: Any) -> None:
     command.add_argument("second", metavar="B", help="the same for the other article")
     command.add_argument("--json", action="store_true", help="one JSON object instead of sentences")
     _where(command)
-    _settings(command, (*RULES, *STORE, "log_level"))
+    _settings(command, (*RULES, *STORE, "log_level", "log_format"))
 
 
 def _reindex(commands: Any) -> None:
@@ -179,7 +179,7 @@ def _reindex(commands: Any) -> None:
     )
     command.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal")
     _where(command, server=False)
-    _settings(command, (*RULES, *STORE, "max_body_bytes", "log_level"))
+    _settings(command, (*RULES, *STORE, "max_body_bytes", "log_level", "log_format"))
 
 
 def _replay(commands: Any) -> None:
@@ -198,7 +198,7 @@ def _replay(commands: Any) -> None:
     )  # fmt: skip
     _mode(command)
     command.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal")
-    _settings(command, (*BURSTS, "log_level"))
+    _settings(command, (*BURSTS, "log_level", "log_format"))
 
 
 def _fit(commands: Any) -> None:
@@ -223,7 +223,7 @@ def _fit(commands: Any) -> None:
     command.add_argument("--corpus", metavar="TEXT", help="what the articles are, for the model's card")
     command.add_argument("--licence", metavar="TEXT", help="their licence, for the model's card")
     command.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal")
-    _settings(command, ("log_level",))
+    _settings(command, ("log_level", "log_format"))
 
 
 def _dedupe(commands: Any) -> None:
@@ -245,7 +245,7 @@ def _dedupe(commands: Any) -> None:
         help="then put the deduplicated copy into an index, by --server or --store",
     )
     _where(command)
-    _settings(command, (*RULES, *STORE, "max_body_bytes", "log_level"))
+    _settings(command, (*RULES, *STORE, "max_body_bytes", "log_level", "log_format"))
 
 
 def _reading_options(group: Any) -> None:
@@ -349,7 +349,7 @@ def _near_duplicates(protocols: Any) -> None:
         group.add_argument(
             flag, metavar="X,...", type=_listed(kind), default=values, help=f"{help} (default {shown})"
         )
-    _settings(command, (*RULES, "log_level"))
+    _settings(command, (*RULES, "log_level", "log_format"))
 
 
 def _clusters(protocols: Any) -> None:
@@ -363,7 +363,7 @@ def _clusters(protocols: Any) -> None:
     _pages(command)
     _calibrate(command)
     command.add_argument("--json", action="store_true", help="one JSON list instead of a table")
-    _settings(command, (*RULES, "log_level"))
+    _settings(command, (*RULES, "log_level", "log_format"))
 
 
 def _pairs(protocols: Any) -> None:
@@ -376,7 +376,7 @@ def _pairs(protocols: Any) -> None:
     )
     command.add_argument("--plot", metavar="FILE", help="draw the curves into this .png or .svg (matplotlib)")
     command.add_argument("--json", action="store_true", help="one JSON object instead of a table")
-    _settings(command, ("models_dir", "log_level"))
+    _settings(command, ("models_dir", "log_level", "log_format"))
 
 
 def _related(protocols: Any) -> None:
@@ -391,7 +391,7 @@ def _related(protocols: Any) -> None:
     command.add_argument("--limit", metavar="K", type=_positive, default=10, help="asked for (default 10)")
     _calibrate(command)
     command.add_argument("--json", action="store_true", help="one JSON object instead of a table")
-    _settings(command, (*RULES, "log_level"))
+    _settings(command, (*RULES, "log_level", "log_format"))
 
 
 def _pages(command: argparse.ArgumentParser) -> None:
@@ -424,7 +424,7 @@ def _methods(protocols: Any) -> None:
     command.add_argument("--out", metavar="FILE", help="write an HTML page with the table and a plot")
     command.add_argument("--processes", metavar="N", type=_positive, default=1, help="methods at a time")
     command.add_argument("--json", action="store_true", help="one JSON list instead of a table")
-    _settings(command, ("log_level",))
+    _settings(command, ("log_level", "log_format"))
 
 
 def _background(command: argparse.ArgumentParser) -> None:
@@ -445,7 +445,7 @@ def _events(protocols: Any) -> None:
     command.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     command.add_argument("--plot", metavar="DIR", help="draw the timeline of each window there (matplotlib)")
     _mode(command, "both")
-    _settings(command, (*BURSTS, "log_level"))
+    _settings(command, (*BURSTS, "log_level", "log_format"))
 
 
 def _mode(command: argparse.ArgumentParser, *more: str) -> None:

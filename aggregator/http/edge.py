@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import secrets
 import time
@@ -10,8 +11,10 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from aggregator.http.errors import CALLER_GONE, CrossSite
-from aggregator.http.keys import METRICS, REQUEST_ID
+from aggregator.http.keys import METRICS, REQUEST_ID, SERVICE
+from aggregator.http.requestid import CURRENT
 
+LONGEST_PATH = 500
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 SECURITY_HEADERS = {
     "Content-Security-Policy": (
@@ -25,6 +28,8 @@ SECURITY_HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Server": "aggregator",
 }
+access = logging.getLogger("aggregator.access")
+
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -33,6 +38,7 @@ async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Give the request an id (its own when it brings a decent one); count it and time it."""
     given = request.headers.get("X-Request-Id", "")
     request[REQUEST_ID] = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+    named = CURRENT.set(request[REQUEST_ID])
     started = time.perf_counter()
     status = CALLER_GONE
     try:
@@ -43,7 +49,11 @@ async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
         status = error.status
         raise
     finally:
-        _count(request, status, time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        _count(request, status, seconds)
+        if request.app[SERVICE].settings.access_log:
+            _log(request, status, seconds)
+        CURRENT.reset(named)
 
 
 @web.middleware
@@ -76,3 +86,11 @@ def _count(request: web.Request, status: int, seconds: float) -> None:
     metrics = request.app[METRICS]
     metrics.requests.labels(method, route, str(status)).inc()
     metrics.latency.labels(route).observe(seconds)
+
+
+def _log(request: web.Request, status: int, seconds: float) -> None:
+    """One line for one request. The query stays out: it may hold what a reader looked for."""
+    path = request.rel_url.raw_path[:LONGEST_PATH]
+    ms = round(seconds * 1000, 1)
+    fields = {"method": request.method, "path": path, "status": status, "ms": ms, "remote": request.remote}
+    access.info("%s %s %d %.1f ms", request.method, path, status, ms, extra={"fields": fields})

@@ -3,7 +3,10 @@
 from dataclasses import replace
 
 import pytest
+from fake_service import FakeService, serving
 from prometheus_client.parser import text_string_to_metric_families
+
+from aggregator.settings import Settings
 
 
 async def test_health(client):
@@ -128,3 +131,16 @@ async def test_own_origin_can_write(client):
     origin = {"Origin": f"http://{client.host}:{client.port}"}
 
     assert (await client.post("/v1/articles", json={"text": "One text."}, headers=origin)).status == 201
+
+
+async def test_the_access_log_names_each_request_and_no_query(caplog):
+    """One record: method, path, status, time and the id that the answer carries."""
+    caplog.set_level("INFO", "aggregator.access")
+    quiet, chatty = FakeService(), FakeService(Settings(store_url="memory", access_log=True))
+    for service in (quiet, chatty):
+        async with serving(service) as client:
+            await client.get("/healthz?who=reader", headers={"X-Request-Id": "crawler-7"})
+            await client.get("/no%0Asuch")
+    told = [(r.getMessage().rsplit(" ", 2)[0], r.fields["status"]) for r in caplog.records]
+
+    assert told == [("GET /healthz 200", 200), ("GET /no%0Asuch 404", 404)]

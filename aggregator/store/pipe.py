@@ -6,7 +6,9 @@ is still opened by the driver (address, TLS, password, database), and then only 
 over it. **Nothing is repeated**: what was under way when a connection ended or an answer was overdue
 fails, and whoever sent it decides.
 
-A caller that is cancelled leaves its place in the queue, so that no answer goes to somebody else.
+A caller that is cancelled leaves its place in the queue, so that no answer goes to somebody else. What
+arrived together is handed out together, and only if all of it was understood and asked for: one
+answer too many means that nobody knows whose the others are.
 """
 
 from __future__ import annotations
@@ -27,6 +29,9 @@ from aggregator.store.wire import Command
 
 PIPES = 4
 _PING = hiredis.pack_command(("PING",))
+_MORE = (
+    object()
+)  # the parser's word for an answer that is not complete; its default is a value that RESP knows
 
 
 class Pipes:
@@ -65,7 +70,7 @@ class _Pipe:
         self._timeout_s = timeout_s
         self._idle_s = idle_s
         self._connection: _Connection | None = None
-        self._opening = asyncio.Lock()
+        self._opening: asyncio.Task[_Connection] | None = None
 
     async def ask(self, commands: Sequence[Command]) -> list[Any]:
         request = b"".join(map(hiredis.pack_command, commands))
@@ -79,19 +84,44 @@ class _Pipe:
             self.load -= 1
 
     async def _fresh(self) -> _Connection:
-        async with self._opening:
-            connection = self._connection
-            if connection is not None and connection.is_open and not connection.is_fresh(self._idle_s):
-                # One that was forgotten on the way ends here, and another one is opened.
-                with suppress(driver.ConnectionError, driver.TimeoutError):
-                    await connection.ask(_PING, 1)
-            if connection is None or not connection.is_open:
-                opened = self._make()
+        """One attempt for all who wait: one after another they would each wait for a server that hangs."""
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._renewed())
+            self._opening.add_done_callback(self._attempted)
+        attempt = self._opening
+        try:
+            return await asyncio.shield(attempt)
+        except asyncio.CancelledError:
+            if attempt.cancelled():
+                raise driver.ConnectionError("closed") from None
+            raise
+
+    async def _renewed(self) -> _Connection:
+        connection = self._connection
+        if connection is not None and connection.is_open and not connection.is_fresh(self._idle_s):
+            # One that was forgotten on the way ends here, and another one is opened.
+            with suppress(driver.ConnectionError, driver.TimeoutError):
+                await connection.ask(_PING, 1)
+        if connection is None or not connection.is_open:
+            opened = self._make()
+            try:
                 await opened.connect()  # type: ignore[no-untyped-call]
-                connection = self._connection = _Connection(opened, self._timeout_s)
-            return connection
+                if (task := asyncio.current_task()) and task.cancelling():
+                    raise asyncio.CancelledError  # by ``close``; connecting may have swallowed it
+            except BaseException:
+                await opened.disconnect(nowait=True)
+                raise
+            connection = self._connection = _Connection(opened, self._timeout_s)
+        return connection
+
+    def _attempted(self, attempt: asyncio.Task[_Connection]) -> None:
+        self._opening = None
+        if not attempt.cancelled():
+            attempt.exception()  # whoever waited has it; perhaps nobody waits any more
 
     def close(self) -> None:
+        if self._opening is not None:
+            self._opening.cancel()
         if self._connection is not None:
             self._connection.end(driver.ConnectionError("closed"))
             self._connection = None
@@ -119,8 +149,11 @@ class _Connection(asyncio.Protocol):
         self._transport.set_protocol(self)
         self._loop = asyncio.get_running_loop()
         self._timeout_s = timeout_s
-        self._parser = hiredis.Reader(protocolError=driver.InvalidResponse, replyError=BaseParser.parse_error)
+        self._parser = hiredis.Reader(
+            protocolError=driver.InvalidResponse, replyError=BaseParser.parse_error, notEnoughData=_MORE
+        )
         self._requests: deque[_Request] = deque()
+        self._owed = 0  # answers
         self._watch: asyncio.TimerHandle | None = None
         self._heard_s = self._loop.time()
         self.is_open = not self._transport.is_closing()
@@ -135,6 +168,7 @@ class _Connection(asyncio.Protocol):
             raise driver.ConnectionError("the connection has ended")
         waiting = _Request(self._loop.create_future(), count, self._loop.time() + self._timeout_s)
         self._requests.append(waiting)
+        self._owed += count
         self._transport.write(request)
         if self._watch is None:
             self._watch = self._loop.call_at(waiting.due_s, self._overdue)
@@ -143,12 +177,18 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Answers, or parts of them."""
         self._heard_s = self._loop.time()
+        answers: list[Any] = []
         try:
             self._parser.feed(data)
-            while (answer := self._parser.gets()) is not False:
-                self._deliver(answer)
+            while (answer := self._parser.gets()) is not _MORE:
+                answers.append(answer)
+            if len(answers) > self._owed:
+                raise driver.InvalidResponse("an answer that nobody asked for")
         except driver.InvalidResponse as error:
             self.end(driver.ConnectionError(f"not an answer of a Redis server: {error}"))
+            return
+        for answer in answers:
+            self._deliver(answer)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The other side is gone."""
@@ -167,8 +207,7 @@ class _Connection(asyncio.Protocol):
                 request.future.set_exception(type(why)(*why.args))
 
     def _deliver(self, answer: Any) -> None:
-        if not self._requests:
-            raise driver.InvalidResponse("an answer that nobody asked for")
+        self._owed -= 1
         first = self._requests[0]
         first.answers.append(answer)
         if len(first.answers) == first.count:

@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 import pytest
 from redis import exceptions as driver
 from redis.asyncio import ConnectionPool
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 
 from aggregator.store.pipe import Pipes
 
@@ -71,26 +73,59 @@ async def test_a_refusal_is_an_answer_like_any_other() -> None:
         assert fine == b"fine"
 
 
-@pytest.mark.parametrize("nonsense", [b"220 mail ready\r\n", b"+one\r\n+two\r\n+nobody asked\r\n"])
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        b"220 mail ready\r\n",
+        b"+one\r\n+two\r\n+three\r\n+nobody asked\r\n",
+        b"+one\r\n+two\r\n$5\r\nth220 mail ready\r\n",
+        b"-\xff\xfe\r\n#f\r\n220 mail ready\r\n",
+    ],
+)
 async def test_nonsense_ends_the_connection(nonsense: bytes) -> None:
-    """Who still waits hears of it; the next request opens another connection."""
+    """Who still waits hears of it and gets no part of it; the next request opens another connection."""
     async with babbling() as (pipes, babbler):
         task = asyncio.create_task(pipes.ask([("GET", b"a")] * 3))
         await babbler.requests.get()
         babbler.connections[0].write(nonsense)
-        if not nonsense.startswith(b"+"):
-            with pytest.raises(driver.ConnectionError, match="not an answer"):
-                await task
-        else:
-            babbler.connections[0].write(b"+too many\r\n")
-            assert await task == [b"one", b"two", b"nobody asked"]
-            while pipes._pipes[0]._connection.is_open:  # type: ignore[union-attr]  # noqa: ASYNC110
-                await asyncio.sleep(0)
+        with pytest.raises(driver.ConnectionError, match="not an answer"):
+            await task
         again = asyncio.create_task(pipes.ask([("GET", b"a")]))
         await babbler.requests.get()
         babbler.connections[1].write(b"+fresh\r\n")
 
         assert await again == [b"fresh"]
+
+
+async def test_those_who_wait_for_one_connection_share_one_attempt() -> None:
+    """A server that takes connections and says nothing: all of forty hear of it after one time limit, not forty."""
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(1)
+        accepted.append(writer)
+        await reader.read()
+        writer.close()
+
+    accepted: list[asyncio.StreamWriter] = []
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        once = Retry(NoBackoff(), 0)
+        pool = ConnectionPool(host="127.0.0.1", port=port, protocol=2, socket_timeout=0.2, retry=once)
+        pipes = Pipes(pool.make_connection, count=1, timeout_s=0.2, idle_s=25.0)
+        asked = [asyncio.create_task(pipes.ask([("GET", b"a")])) for _ in range(40)]
+        done = await asyncio.gather(*asked, return_exceptions=True)
+
+        assert {type(error) for error in done} <= {driver.TimeoutError, driver.ConnectionError}
+        assert len(accepted) == 1
+
+        late = asyncio.create_task(pipes.ask([("GET", b"a")]))
+        while len(accepted) < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        pipes.close()
+        with pytest.raises(driver.ConnectionError, match="closed"):
+            await late
+        assert pipes.waiting == 0
 
 
 async def test_everybody_behind_an_overdue_answer_hears_of_it() -> None:

@@ -29,28 +29,6 @@ def bars(title: str, names: Sequence[str], values: Sequence[float], *, logarithm
     return _figure(title + (" (logarithmic)" if logarithmic else ""), "".join(drawn))
 
 
-def grouped_bars(title: str, names: Sequence[str], series: Sequence[tuple[str, Sequence[float]]]) -> str:
-    """Several values in 0..1 per name, side by side, with a legend."""
-    step = (WIDTH - 2 * MARGIN) / max(1, len(names))
-    wide = step * 0.8 / max(1, len(series))
-    drawn = []
-    for number, (label, values) in enumerate(series):
-        for at, value in enumerate(values):
-            x, tall = MARGIN + at * step + step * 0.1 + number * wide, (HEIGHT - 2 * MARGIN) * max(0.0, value)
-            drawn.append(
-                f'<rect class="s{number}" x="{x:.1f}" y="{HEIGHT - MARGIN - tall:.1f}" width="{wide:.1f}" '
-                f'height="{tall:.1f}"><title>{escape(names[at])}, {escape(label)}: {value:.3f}</title></rect>'
-            )
-        drawn.append(
-            f'<text class="s{number}" x="{MARGIN + 60 + number * 120}" y="{MARGIN - 12}">{escape(label)}</text>'
-        )
-    drawn += [
-        f'<text x="{MARGIN + at * step + step / 2:.1f}" y="{HEIGHT - MARGIN + 14}">{escape(name)}</text>'
-        for at, name in enumerate(names)
-    ]
-    return _figure(title, "".join(drawn))
-
-
 def _figure(title: str, inner: str) -> str:
     base = HEIGHT - MARGIN
     return (

@@ -7,7 +7,7 @@ from html import escape
 
 from aggregator.corpus import plots
 from aggregator.corpus.report import style
-from aggregator.evaluation.methods import PUBLISHED, Row, best_per_method, is_neural
+from aggregator.evaluation.methods import PUBLISHED, PUBLISHED_TIMES, Row, best_per_method, is_neural
 
 HEADS = (
     "level", "method", "clustering", "B-cubed F1", "ARI", "ARI as labelled", "pair P", "pair R", "pair F1",
@@ -32,6 +32,11 @@ def page(rows: Sequence[Row]) -> str:
             *(
                 f"<tr><td>{escape(data)}</td><td>{escape(system)}</td><td>{measure}</td><td>{value:.3f}</td></tr>"
                 for data, measure, system, value in PUBLISHED
+            ),
+            "</table><table>",
+            *(
+                f"<tr><td>{escape(system)}</td><td>{articles:,}</td><td>{time}</td></tr>"
+                for system, articles, time in PUBLISHED_TIMES
             ),
             "</table></body></html>",
         )

@@ -1,6 +1,7 @@
 """How records and id bindings are written down: a format byte, then MessagePack.
 
-A reader that meets another format byte refuses with a clear error instead of guessing.
+Records of format 1 are still read; a reader that meets any other format byte refuses
+with a clear error instead of guessing. How a sample is packed is told in ``store/samples.py``.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import numpy as np
 
 from aggregator.domain import NUMBER_RANDOM_BITS, Outcome, Record, Sketch, StreamItem, VerdictName
 from aggregator.errors import StoreUnavailable
+from aggregator.store.samples import packed, unpacked
 
 FORMAT = b"\x01"
+RECORD_FORMAT = b"\x02"  # 1: the sample as plain uint32
 T = TypeVar("T")
 
 
@@ -90,18 +93,19 @@ def encode_record(record: Record) -> bytes:
         source=record.source,
         published_at_ms=record.published_at_ms,
         size=record.sketch.size,
-        sample=record.sketch.sample.astype("<u4").tobytes(),
+        sample=packed(record.sketch.sample),
         terms="\n".join(t for t, _ in record.terms),
         weights=np.rint(weights * 255).astype(np.uint8).tobytes(),
         figures=np.array(record.figures, "<u4").tobytes(),
     )
-    return FORMAT + _encode(row)
+    return RECORD_FORMAT + _encode(row)
 
 
 @lru_cache(maxsize=4096)  # the originals of many copies, the frames of many templates come again and again
 def decode_record(data: bytes) -> Record:
     """The record written by ``encode_record``. Raises StoreUnavailable when it is damaged or foreign."""
-    row = _decode(_row, data)
+    row = _decode(_row, data, RECORD_FORMAT, FORMAT)
+    plain = data[:1] == FORMAT
     weights = np.frombuffer(row.weights, np.uint8) / 255.0
     return Record(
         number=row.number,
@@ -116,7 +120,7 @@ def decode_record(data: bytes) -> Record:
         url=row.url,
         source=row.source,
         published_at_ms=row.published_at_ms,
-        sketch=Sketch(row.size, np.frombuffer(row.sample, "<u4")),
+        sketch=Sketch(row.size, np.frombuffer(row.sample, "<u4") if plain else unpacked(row.sample)),
         terms=tuple(zip(row.terms.split("\n"), weights.tolist(), strict=True)) if row.terms else (),
         figures=tuple(np.frombuffer(row.figures, "<u4").tolist()),
     )
@@ -179,11 +183,12 @@ def stream_number(data: bytes) -> int:
     return row.number
 
 
-def _decode(decoder: msgspec.msgpack.Decoder[T], data: bytes) -> T:
-    if data[:1] != FORMAT:
+def _decode(decoder: msgspec.msgpack.Decoder[T], data: bytes, *formats: bytes) -> T:
+    formats = formats or (FORMAT,)
+    if data[:1] not in formats:
         raise StoreUnavailable(
             f"The store holds a record of format {data[:1].hex() or 'none'}, this version reads "
-            f"{FORMAT.hex()}: run the version that wrote it, or reindex."
+            f"{' and '.join(f.hex() for f in formats)}: run the version that wrote it, or reindex."
         )
     try:
         return decoder.decode(data[1:])

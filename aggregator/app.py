@@ -10,7 +10,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from aggregator.access import Access
 from aggregator.actions import Actions
+from aggregator.allowance import Allowance
 from aggregator.analyse import Analyser, Model
 from aggregator.analysis_pool import AnalysisPool
 from aggregator.beside import Beside
@@ -27,7 +29,7 @@ from aggregator.ingest import Ingest
 from aggregator.jobs import Jobs
 from aggregator.models import load_models
 from aggregator.related import Related
-from aggregator.settings import Settings
+from aggregator.settings import Settings, is_loopback
 from aggregator.store.base import Store
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.memory import MemoryStore
@@ -61,6 +63,8 @@ class Service:
     event_stream: EventStream
     watches: Watches
     actions: Actions
+    access: Access
+    allowance: Allowance
     jobs: Jobs
     housekeeping: Housekeeping
     hooks: Hooks
@@ -86,7 +90,7 @@ async def open_service(
     The detector's scheduler is not started: ``service.jobs.start()`` does that. ``processes`` > 1 lets
     batches and HTML be analysed by so many other processes.
     """
-    async with _opened_store(settings) as store:
+    async with opened_store(settings) as store:
         analyser, other = analysers_of(settings)
         pool = AnalysisPool(analyser, processes)
         second = AnalysisPool(other, processes) if other else None
@@ -137,6 +141,17 @@ def burst_rule_of(settings: Settings) -> BurstRule:
         window_ms=int(settings.burst_window_hours * HOUR_MS),
         min_sources=settings.min_sources,
         sensitivity=settings.sensitivity,
+    )
+
+
+def access_of(settings: Settings, store: Store, clock: Callable[[], int]) -> Access:
+    """The keys of a store, under the rules an operator chose."""
+    return Access(
+        store,
+        clock,
+        bootstrap=settings.bootstrap_key,
+        always=not is_loopback(settings.host),
+        never=settings.open_access,
     )
 
 
@@ -204,6 +219,8 @@ def _wire(
         event_stream=EventStream(events),
         watches=Watches(store),
         actions=actions,
+        access=access_of(settings, store, clock),
+        allowance=Allowance(store, clock, settings.rate_limit),
         jobs=Jobs(
             events,
             index,
@@ -226,7 +243,8 @@ async def _give_way() -> None:
 
 
 @asynccontextmanager
-async def _opened_store(settings: Settings) -> AsyncIterator[Store]:
+async def opened_store(settings: Settings) -> AsyncIterator[Store]:
+    """The store that the settings name, checked; the embedded one runs as long as it is open."""
     if settings.store_url.startswith("memory"):
         yield MemoryStore()
         return

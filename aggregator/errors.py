@@ -7,6 +7,7 @@
     ├── NotFound              nothing stored under this id             -> 404
     │   └── Gone              it was stored and has expired            -> 410
     ├── Conflict              what is stored does not allow it         -> 409
+    ├── OverLimit             a key asks for too much at once          -> 429, retry later
     ├── StoreUnavailable      away, loading, read-only, full           -> 503, retry later
     │   └── Contention        the commit kept losing its race          -> 503, retry at once
     ├── ModelError            missing, truncated, foreign, mismatched  -> refuse to start
@@ -56,6 +57,12 @@ class Gone(NotFound):
 
 class Conflict(AggregatorError):
     """What is stored does not allow what was asked; asking again does not help before something else changes."""
+
+
+class OverLimit(AggregatorError):
+    """A key asks for more than its share; ``retry_after_s``: when there will be something left."""
+
+    retry_after_s = 1
 
 
 class StoreUnavailable(AggregatorError):

@@ -9,6 +9,7 @@ plain numbers, never ``Settings``. A setting ``store_url`` is the variable ``AGG
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -156,7 +157,48 @@ class Settings:
     )
     log_format: str = _option("text", "Log records as lines of text or of json.", **_one_of("text", "json"))
     access_log: bool = _option(False, "A log record for each request.")
+    key: str = _option(
+        "",
+        "The access key that commands send to a running service (`ingest`, `check`, `explain`, `work`).",
+        lambda v: v.isascii() and v.isprintable() and len(v) <= 200,
+        "printable ASCII characters",
+        secret=True,
+    )
+    bootstrap_key: str = _option(
+        "",
+        "An admin key of your own making, of 32 to 200 characters, kept nowhere but here: "
+        "for the first start, and for containers.",
+        lambda v: not v or (32 <= len(v) <= 200 and v.isascii() and v.isprintable() and " " not in v),
+        "32 to 200 printable ASCII characters without spaces",
+        secret=True,
+    )
+    open_access: bool = _option(
+        False,
+        "Ask nobody for a key, on any address: only behind a proxy with access control of its own.",
+    )
+    open_metrics: bool = _option(False, "Ask nobody for a key at /metrics.")
+    rate_limit: float = _option(
+        0.0,
+        "Articles or other requests per second that one key may send (0: any number).",
+        **_between(0, 1e6),
+    )
+    header_seconds: float = _option(
+        10.0, "How long the head of a request may take to arrive.", **_between(0.01, 600)
+    )
+    body_seconds: float = _option(
+        30.0, "How long a body may take to arrive, and a batch stand still.", **_between(0.01, 3600)
+    )
     demo: bool = _option(False, "Replay the demonstration stream after start; keeps texts.")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only programs of this machine can reach ``host``; a name other than localhost is not believed."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def load(
@@ -189,7 +231,8 @@ def load(
             continue
         check = option.metadata["check"]
         if check is not None and not check(value):
-            problems.append(f"{origin}: {value!r} must be {option.metadata['expects']}.")
+            shown = "the value" if option.metadata["secret"] else repr(value)
+            problems.append(f"{origin}: {shown} must be {option.metadata['expects']}.")
         values[name] = value
     if not problems:
         settings = Settings(**(dict(PRESETS[values.get("preset", "balanced")]) | values))

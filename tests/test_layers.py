@@ -60,7 +60,9 @@ LAYERS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
         "3 services",
         True,
         (
+            "aggregator.access",
             "aggregator.actions",
+            "aggregator.allowance",
             "aggregator.analysis_pool",
             "aggregator.arrivals",
             "aggregator.beside",

@@ -82,7 +82,9 @@ def _configuration(settings: Settings) -> Iterator[Finding]:
     for option in dataclasses.fields(settings):
         value = getattr(settings, option.name)
         if value != option.default:
-            shown = without_password(value) if option.metadata["secret"] else value
+            shown = value
+            if option.metadata["secret"]:
+                shown = without_password(value) if option.name == "store_url" else "(set)"
             changed.append(f"{option.name}={shown}")
     yield Finding("settings", "ok", "Not at their defaults: " + (", ".join(changed) or "none") + ".")
 
@@ -157,7 +159,7 @@ async def _server(url: str) -> list[Finding]:
 
 def _contents(settings: Settings) -> Iterator[Finding]:
     try:
-        reached = _reachable(settings)
+        reached = reachable(settings)
         if reached.store_url not in ("", "memory"):
             yield from asyncio.run(_index(reached))
     except AggregatorError:
@@ -203,7 +205,7 @@ async def _audit(settings: Settings, sample: int) -> list[Finding]:
     from aggregator.audit import audit
 
     findings = []
-    async with open_service(_reachable(settings)) as service:
+    async with open_service(reachable(settings)) as service:
         for space in service.index.spaces:
             found = await audit(service.index, space, sample, service.clock())
             if not found.stored:
@@ -221,7 +223,7 @@ async def _audit(settings: Settings, sample: int) -> list[Finding]:
     return findings or [Finding("audit", "note", "Nothing is stored yet.")]
 
 
-def _reachable(settings: Settings) -> Settings:
+def reachable(settings: Settings) -> Settings:
     """A store that a running service has started is asked over its socket; else it is started for the audit."""
     directory = Path(settings.data_dir)
     if settings.store_url or not (directory / "lock").exists():

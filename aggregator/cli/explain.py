@@ -74,7 +74,7 @@ async def _by_store(args: argparse.Namespace, settings: Settings, a: Side, b: Si
 async def _by_server(args: argparse.Namespace, settings: Settings, a: Side, b: Side) -> dict[str, Any]:
     url = args.server or url_of(settings.host, settings.port)
     body = msgspec.json.encode({"a": a, "b": b})
-    async with Server.open(url) as server:
+    async with Server.open(url, settings.key) as server:
         status, answer = await server.request("POST", "/v1/explain", body, "application/json")
     if status != 200:
         raise refusal(status, answer, url)

@@ -49,7 +49,7 @@ def check_where(args: argparse.Namespace) -> None:
 async def opened_target(args: argparse.Namespace, settings: Settings) -> AsyncIterator[Target]:
     """``--store``, ``--server``, or else the local server."""
     if args.store is None:
-        async with Server.open(args.server or url_of(settings.host, settings.port)) as server:
+        async with Server.open(args.server or url_of(settings.host, settings.port), settings.key) as server:
             yield server
         return
     async with LocalStore.open(settings, _processes(args.files)) as store:

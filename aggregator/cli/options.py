@@ -37,6 +37,8 @@ STORE = (
 )
 BURSTS = ("burst_items", "burst_window_hours", "min_sources", "sensitivity")
 STORE_META = "URL"
+# Options of a process can be read by everybody on the machine; these are variables only.
+VARIABLES_ONLY = ("key", "bootstrap_key")
 SPANS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 EPILOG = """\
@@ -68,6 +70,7 @@ def parser() -> argparse.ArgumentParser:
     _fit(commands)
     _dedupe(commands)
     _evaluate(commands)
+    _keys(commands)
     _doctor(commands)
     return top
 
@@ -93,6 +96,8 @@ def _settings(command: argparse.ArgumentParser, names: Iterable[str], title: str
     """One option per setting; values are checked by ``settings.load``, so all problems show together."""
     group = command.add_argument_group(title)
     for name in names:
+        if name in VARIABLES_ONLY:
+            continue
         option = FIELDS[name]
         flag = "--" + name.replace("_", "-")
         shown = "" if option.default in ("", False) else f" (default {option.default})"
@@ -479,6 +484,40 @@ def _listed(kind: Callable[[str], Any]) -> Callable[[str], list[Any]]:
             raise argparse.ArgumentTypeError(f"{text!r} is not numbers with commas between them") from None
 
     return values
+
+
+def _keys(commands: Any) -> None:
+    top = commands.add_parser("keys", help="say who may use the service, and as what", allow_abbrev=False)
+    changes = top.add_subparsers(title="changes", metavar="CHANGE", required=True)
+    for name, help in (
+        ("add", "make a key and print it, this once"),
+        ("list", "all keys: id, role, how long, name"),
+        ("revoke", "end a key now"),
+        ("rotate", "make another key of the same name and role; the old one lives on for a while"),
+    ):
+        command = _command(changes, name, help, "aggregator.cli.keys:run")
+        command.set_defaults(change=name)
+        _key_options(command, name)
+        _where(command, server=False)
+        _settings(command, ("data_dir", "log_level"))
+
+
+def _key_options(command: argparse.ArgumentParser, change: str) -> None:
+    if change == "add":
+        command.add_argument("name", metavar="NAME", help="whose key it is; changes are recorded under it")
+        command.add_argument("--role", required=True, choices=("crawler", "reader", "editor", "admin"))
+        command.add_argument("--expires", metavar="SPAN", type=_span_ms, help="e.g. 90d (default: never)")
+        command.add_argument(
+            "--source", metavar="NAME", action="append", default=[],
+            help="post and delete articles of this source alone; repeatable",
+        )  # fmt: skip
+    elif change != "list":
+        command.add_argument("id", metavar="ID", help="as `aggregator keys list` shows it")
+    if change == "rotate":
+        command.add_argument(
+            "--overlap", metavar="SPAN", type=_span_ms, default=SPANS_MS["d"],
+            help="how long the old key works beside the new one (default 1d)",
+        )  # fmt: skip
 
 
 def _doctor(commands: Any) -> None:

@@ -26,6 +26,11 @@ from aggregator.settings import Settings
 SHUTDOWN_S = 10.0
 DEMO_PAUSE_S = 0.2
 
+NO_KEYS = (
+    "host: other machines reach {host}, and there is no access key yet; make one (`aggregator keys add NAME --role "
+    "admin`), or set AGGREGATOR_BOOTSTRAP_KEY, or open_access when something in front of the service asks for keys."
+)
+
 T = TypeVar("T")
 
 log = logging.getLogger("aggregator.serve")
@@ -73,6 +78,8 @@ async def serve_here(
         beside.append(asyncio.ensure_future(then(port)))
 
     async with open_service(settings) as service:
+        if await service.access.lacks_keys():
+            raise ConfigurationError(NO_KEYS.format(host=settings.host))
         service.jobs.start()
         try:
             await serve(service, settings.host, settings.port, reuse_port=reuse_port, ready=ready, stop=stop)
@@ -93,17 +100,17 @@ def then_announce(settings: Settings) -> Callable[[int], Coroutine[Any, Any, Non
         url = url_of(settings.host, port)
         print(f"aggregator: ready on {url}", flush=True)
         if settings.demo:
-            await show_demo(url)
+            await show_demo(url, settings.key or settings.bootstrap_key)
 
     return then
 
 
-async def show_demo(url: str) -> None:
+async def show_demo(url: str, key: str = "") -> None:
     """Replay the demonstration and print what came of it; its failure does not end the service."""
     from aggregator import demo
 
     try:
-        report = await demo.replay(url, pause_s=DEMO_PAUSE_S)
+        report = await demo.replay(url, pause_s=DEMO_PAUSE_S, key=key)
     except Exception:
         log.exception("the demonstration failed; the service goes on")
         return

@@ -133,12 +133,13 @@ class Server:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, url: str) -> AsyncIterator[Server]:
+    async def open(cls, url: str, key: str = "") -> AsyncIterator[Server]:
         """Raises ConfigurationError for what is not an address; nothing is sent yet."""
         if not url.startswith(("http://", "https://")):
             raise ConfigurationError(f"server: {url!r} is not an http:// or https:// address.")
         timeout = aiohttp.ClientTimeout(total=BATCH_TIMEOUT_S, sock_connect=5.0)
-        async with aiohttp.ClientSession(timeout=timeout) as session:
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        async with aiohttp.ClientSession(timeout=timeout, headers=headers) as session:
             yield cls(session, url)
 
     async def send(self, lines: Sequence[Line], *, dry_run: bool) -> list[Reply]:

@@ -33,7 +33,7 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
         raise ConfigurationError(f"redis: {args.redis!r} is not an address ({error}).") from None
     url = args.server or url_of(settings.host, settings.port)
     streams = Streams(args.source, args.verdicts, args.group, args.consumer or socket.gethostname())
-    async with contextlib.aclosing(redis), Client(url, on_failure="closed") as client:
+    async with contextlib.aclosing(redis), Client(url, key=settings.key, on_failure="closed") as client:
         worker = StreamWorker(redis, client, streams)
         await (_drain(worker) if args.until_empty else worker.run(_stop_signal()))
     log.info("%d entries settled, %d given up", worker.settled, worker.dead)

@@ -92,7 +92,9 @@ def article(row: dict[str, Any], now: datetime) -> dict[str, Any]:
     return {**body, "published_at": published.isoformat(timespec="seconds")}
 
 
-async def replay(url: str, *, pause_s: float = 0.0, rows: Iterable[dict[str, Any]] | None = None) -> Report:
+async def replay(
+    url: str, *, pause_s: float = 0.0, rows: Iterable[dict[str, Any]] | None = None, key: str = ""
+) -> Report:
     """Send ``rows`` (default: all) to the service at ``url``, ``pause_s`` apart, and wait for an event.
 
     Raises StoreUnavailable when the service refuses or cannot be reached.
@@ -101,7 +103,8 @@ async def replay(url: str, *, pause_s: float = 0.0, rows: Iterable[dict[str, Any
     articles = [article(row, now) for row in (stream() if rows is None else rows)]
     timeout = aiohttp.ClientTimeout(total=60.0)
     try:
-        async with aiohttp.ClientSession(url, timeout=timeout) as session:
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        async with aiohttp.ClientSession(url, timeout=timeout, headers=headers) as session:
             answers = []
             for body in articles:
                 answers.append(await _json(session, "POST", "/v1/articles", body))

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from aggregator.domain import Answer, Article
-from aggregator.errors import AggregatorError, BadInput, StoreUnavailable
-from aggregator.http import answers, bodies, views
+from aggregator.errors import AggregatorError, BadInput, OverLimit, StoreUnavailable
+from aggregator.http import answers, bodies, gate, views
 from aggregator.http.decoding import decode_article, path_id
 from aggregator.http.errors import problem
-from aggregator.http.keys import BANDS, METRICS, REQUEST_ID, SERVICE
+from aggregator.http.keys import BANDS, CALLER, METRICS, REQUEST_ID, SERVICE
 from aggregator.http.schemas import CopiesOut, IngestQuery, LineProblem, NoQuery, encode
 
 # Lines that are looked up together: enough to spare round trips, few enough that a single article which comes
@@ -28,6 +28,7 @@ async def post(request: web.Request, query: IngestQuery) -> web.StreamResponse:
     service, metrics = request.app[SERVICE], request.app[METRICS]
     try:
         article = decode_article(await bodies.read_body(request, service.settings.max_body_bytes))
+        gate.check_source(request, article)
         answer = await service.ingest.submit(article, dry_run=query.dry_run)
     except BadInput as error:
         metrics.rejected.labels(error.code).inc()
@@ -59,7 +60,8 @@ async def batch(request: web.Request, query: IngestQuery) -> web.StreamResponse:
             for start in range(0, len(lines), CHUNK_LINES):
                 if writer.done():  # the caller is gone
                     break
-                waiting.put_nowait(await _answer_lines(request, lines[start : start + CHUNK_LINES], query))
+                chunk = lines[start : start + CHUNK_LINES]
+                waiting.put_nowait(await _answer_lines(request, chunk, query))
     finally:
         waiting.put_nowait(None)
         await writer
@@ -78,7 +80,12 @@ async def get(request: web.Request, query: NoQuery) -> web.StreamResponse:
 
 async def delete(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """Undo a reservation, or take an article down."""
-    await request.app[SERVICE].ingest.delete(path_id(request.match_info["id"]))
+    service, id_ = request.app[SERVICE], path_id(request.match_info["id"])
+    if request.get(CALLER) is not None and request[CALLER].sources:
+        refused = gate.refusal(request, [(await service.index.get(id_)).record.source])
+        if refused is not None:
+            raise refused
+    await service.ingest.delete(id_)
     return web.Response(status=204)
 
 
@@ -103,7 +110,7 @@ async def _write(response: web.StreamResponse, waiting: asyncio.Queue[bytes | No
 
 async def _answer_lines(request: web.Request, lines: Sequence[bodies.Line], query: IngestQuery) -> bytes:
     """Answers to some lines, in order, each with its line end."""
-    decoded = [_decoded(line) for line in lines]
+    decoded = [_decoded(request, line) for line in lines]
     articles = [found for found in decoded if isinstance(found, Article)]
     results = iter(await _submitted(request, articles, query))
     out = [
@@ -113,11 +120,12 @@ async def _answer_lines(request: web.Request, lines: Sequence[bodies.Line], quer
     return b"".join(out)
 
 
-def _decoded(line: bodies.Line) -> Article | BadInput:
+def _decoded(request: web.Request, line: bodies.Line) -> Article | AggregatorError:
     if line.error is not None:
         return line.error
     try:
-        return decode_article(line.data)
+        article = decode_article(line.data)
+        return gate.refusal(request, [article.source]) or article
     except BadInput as error:
         return error
 
@@ -129,8 +137,9 @@ async def _submitted(
     if not articles:
         return []
     try:
+        await gate.spend(request, len(articles))
         return await request.app[SERVICE].ingest.submit_many(articles, dry_run=query.dry_run)
-    except StoreUnavailable as error:
+    except (StoreUnavailable, OverLimit) as error:
         return [error] * len(articles)
     except Exception as error:
         request.app[METRICS].errors.inc()

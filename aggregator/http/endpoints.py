@@ -9,10 +9,12 @@ from typing import Any
 from aiohttp import web
 from msgspec import Struct
 
+from aggregator.access import Need
 from aggregator.http import (
     articles,
     events,
     feeds,
+    gate,
     neighbours,
     operations,
     pages,
@@ -23,7 +25,7 @@ from aggregator.http import (
     webhooks,
 )
 from aggregator.http.errors import expected
-from aggregator.http.pages import documentation, front, health, lookup, report
+from aggregator.http.pages import documentation, front, health, lookup, report, signing_in
 
 Handler = Callable[[web.Request, Any], Awaitable[web.StreamResponse]]
 
@@ -40,6 +42,8 @@ class Endpoint:
     body      what it takes (``many``: one per line; ``form``: the fields of a page's form)
     answers   status -> what it answers: a Struct type, a media type, or None for no content
     problems  error statuses worth naming besides 500
+    needs     the least that a caller's key must allow, where keys are asked for (``access.GRANTS``)
+    audited   whether each use is told to the audit log
     """
 
     method: str
@@ -54,6 +58,8 @@ class Endpoint:
     many: bool = False
     form: bool = False
     problems: tuple[int, ...] = ()
+    needs: Need = "admin"
+    audited: bool = False
 
 
 ARTICLE, RELATED, EVENT, OPERATION, PAGE = "articles", "related", "events", "operations", "pages"
@@ -65,182 +71,235 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "Have we got this already? Check an article and store it.", ARTICLE,
         {201: schemas.AnswerOut, 200: schemas.AnswerOut},
         query=schemas.IngestQuery, body=schemas.ArticleIn, problems=BODY,
+        needs="crawler",
     ),
     Endpoint(
         "POST", "/v1/articles/batch", articles.batch, "postBatch",
         "Many articles, one JSON object per line; one answer per line, in order.", ARTICLE,
         {200: schemas.AnswerOut},
         query=schemas.IngestQuery, body=schemas.ArticleIn, many=True, problems=(400, 415),
+        needs="crawler",
     ),
     Endpoint(
         "GET", "/v1/articles/{id}/copies", articles.copies, "getCopies",
         "All stored copies of an article, the first one in front.", ARTICLE,
         {200: schemas.CopiesOut}, query=schemas.NoQuery, problems=(400, 404, 410, 503),
+        needs="reader",
     ),
     Endpoint(
         "GET", "/v1/articles/{id}/related", neighbours.of_id, "getRelated",
         "What else is about this?", RELATED,
         {200: schemas.RelatedListOut}, query=schemas.RelatedQuery, problems=(400, 404, 410, 503),
+        needs="reader",
     ),
     Endpoint(
         "GET", "/v1/articles/{id}", articles.get, "getArticle",
         "A stored article and its verdict.", ARTICLE,
         {200: schemas.ArticleOut}, query=schemas.NoQuery, problems=(400, 404, 410, 503),
+        needs="key",
     ),
     Endpoint(
         "DELETE", "/v1/articles/{id}", articles.delete, "deleteArticle",
         "Undo a reservation, or take an article down.", ARTICLE,
         {204: None}, query=schemas.NoQuery, problems=(400, 404, 410, 503),
+        needs="crawler", audited=True,
     ),
     Endpoint(
         "POST", "/v1/related", neighbours.of_body, "postRelated",
         "What else is about this text, or about what was just read?", RELATED,
         {200: schemas.RelatedListOut},
         query=schemas.RelatedQuery, body=schemas.RelatedIn, problems=(*BODY, 404),
+        needs="reader",
     ),
     Endpoint(
         "POST", "/v1/explain", neighbours.explain, "explain",
         "Why are two articles copies, related, or neither?", RELATED,
         {200: schemas.ExplainOut},
         query=schemas.NoQuery, body=schemas.ExplainIn, problems=(*BODY, 404),
+        needs="reader",
     ),
     Endpoint(
         "GET", "/v1/events", events.list_, "listEvents",
         "What is breaking now?", EVENT,
         {200: schemas.EventsOut}, query=schemas.EventsQuery, problems=(400, 503),
+        needs="reader",
     ),
     Endpoint(
         "GET", "/v1/events/stream", sse.events, "streamEvents",
         "Events as they change: server-sent events, resumed by Last-Event-ID.", EVENT,
         {200: "text/event-stream"}, query=schemas.EventStreamQuery, problems=(400, 404, 503),
+        needs="reader",
     ),
     Endpoint(
         "GET", "/v1/events.atom", feeds.atom, "atomFeed",
         "Events as an Atom feed.", EVENT,
         {200: feeds.ATOM_TYPE, 304: None}, query=schemas.FeedQuery, problems=(400, 404, 503),
+        needs="reader",
     ),
     Endpoint(
         "GET", "/v1/events.json", feeds.json_feed, "jsonFeed",
         "Events as a JSON Feed.", EVENT,
         {200: feeds.JSON_FEED_TYPE, 304: None}, query=schemas.FeedQuery, problems=(400, 404, 503),
+        needs="reader",
     ),
     Endpoint(
         "POST", "/v1/watches", watches.post, "postWatch",
         "Save a query of /v1/events under a name.", EVENT,
         {201: schemas.WatchOut}, query=schemas.NoQuery, body=schemas.WatchIn, problems=(*BODY, 409),
+        needs="editor", audited=True,
     ),
     Endpoint(
         "GET", "/v1/watches", watches.list_, "listWatches",
         "All saved watches.", EVENT,
         {200: schemas.WatchesOut}, query=schemas.NoQuery, problems=(400, 503),
+        needs="reader",
     ),
     Endpoint(
         "GET", "/v1/watches/{id}", watches.get, "getWatch",
         "One saved watch.", EVENT,
         {200: schemas.WatchOut}, query=schemas.NoQuery, problems=(400, 404, 503),
+        needs="reader",
     ),
     Endpoint(
         "DELETE", "/v1/watches/{id}", watches.delete, "deleteWatch",
         "Forget a saved watch.", EVENT,
         {204: None}, query=schemas.NoQuery, problems=(400, 404, 503),
+        needs="editor", audited=True,
     ),
     Endpoint(
         "GET", "/v1/events/{id}", events.detail, "getEvent",
         "The special report of one event.", EVENT,
         {200: schemas.EventDetailOut, 308: None}, query=schemas.NoQuery, problems=(400, 404, 503),
+        needs="reader",
     ),
     Endpoint(
         "POST", "/v1/events/{id}/actions", events.act, "postAction",
         "What an editor does to an event; answers the event as it stands then.", EVENT,
         {200: schemas.EventOut},
         query=schemas.NoQuery, body=schemas.ActionIn, problems=(*BODY, 404, 409),
+        needs="editor", audited=True,
     ),
     Endpoint(
         "POST", "/v1/webhooks", webhooks.post, "postWebhook",
         "Be called when an event fires, doubles, merges or closes (Standard Webhooks).", EVENT,
         {201: schemas.WebhookOut},
         query=schemas.NoQuery, body=schemas.WebhookIn, problems=(*BODY, 404, 409),
+        needs="editor", audited=True,
     ),
     Endpoint(
         "GET", "/v1/webhooks", webhooks.list_, "listWebhooks",
         "All webhooks and how they fare.", EVENT,
         {200: schemas.WebhooksOut}, query=schemas.NoQuery, problems=(400, 503),
+        needs="editor",
     ),
     Endpoint(
         "GET", "/v1/webhooks/{id}", webhooks.get, "getWebhook",
         "One webhook, and the calls that were given up.", EVENT,
         {200: schemas.WebhookDetailOut}, query=schemas.NoQuery, problems=(400, 404, 503),
+        needs="editor",
     ),
     Endpoint(
         "DELETE", "/v1/webhooks/{id}", webhooks.delete, "deleteWebhook",
         "No more calls.", EVENT,
         {204: None}, query=schemas.NoQuery, problems=(400, 404, 503),
+        needs="editor", audited=True,
     ),
     Endpoint(
         "POST", "/v1/webhooks/{id}/actions", webhooks.act, "postWebhookAction",
         "Call it now with a test body, or take calls up again.", EVENT,
         {200: schemas.WebhookOut},
         query=schemas.NoQuery, body=schemas.WebhookActionIn, problems=(*BODY, 404, 409),
+        needs="editor", audited=True,
     ),
     Endpoint(
         "GET", "/healthz", operations.health, "health",
         "Does the process run?", OPERATION, {200: schemas.HealthOut},
+        needs="nothing",
     ),
     Endpoint(
         "GET", "/readyz", operations.ready, "ready",
         "Can requests be served?", OPERATION, {200: schemas.ReadyOut}, problems=(503,),
+        needs="nothing",
     ),
     Endpoint(
         "GET", "/metrics", operations.metrics, "metrics",
         "Figures for Prometheus.", OPERATION, {200: "text/plain"},
+        needs="reader",
     ),
     Endpoint(
         "GET", "/openapi.json", operations.openapi, "openapi",
         "This document.", OPERATION, {200: JSON},
+        needs="nothing",
     ),
     Endpoint(
         "GET", "/docs", documentation.docs, "docs",
         "This document for people.", PAGE, {200: "text/html"},
+        needs="nothing",
     ),
     Endpoint(
         "GET", "/", front.front, "front",
         "The editors' page: events and recent verdicts.", PAGE,
         {200: "text/html"}, query=schemas.FrontQuery, problems=(400, 503),
+        needs="reader",
     ),
     Endpoint(
         "GET", "/events/{id}", report.report, "report",
         "The special report of one event, for people.", PAGE,
         {200: "text/html"}, query=schemas.NoQuery, problems=(400, 404, 503),
+        needs="reader",
     ),
     Endpoint(
         "GET", "/lookup", lookup.lookup, "lookup",
         "The verdict on a stored article, for people.", PAGE,
         {200: "text/html"}, query=schemas.LookupQuery, problems=(400, 503),
+        needs="reader",
     ),
     Endpoint(
         "POST", "/lookup", lookup.lookup_pasted, "lookupPasted",
         "The verdict on a pasted text, for people; nothing is stored.", PAGE,
         {200: "text/html", 303: None}, query=schemas.LookupQuery, body=schemas.LookupForm, form=True,
         problems=(400, 413, 503),
+        needs="reader",
     ),
     Endpoint(
         "GET", "/compare", lookup.compare, "compare",
         "Two stored articles side by side, for people.", PAGE,
         {200: "text/html"}, query=schemas.CompareQuery, problems=(400, 503),
+        needs="reader",
     ),
     Endpoint(
         "POST", "/compare", lookup.compare_pasted, "comparePasted",
         "Two articles side by side, stored or pasted, for people.", PAGE,
         {200: "text/html"}, query=schemas.CompareQuery, body=schemas.CompareForm, form=True,
         problems=(400, 413, 503),
+        needs="reader",
     ),
     Endpoint(
         "GET", "/health", health.health, "healthPage",
         "How the service is, for people.", PAGE, {200: "text/html"},
+        needs="reader",
+    ),
+    Endpoint(
+        "GET", "/sign-in", signing_in.form, "signInForm",
+        "Where a person gives a key, and gets a session for the browser.", PAGE,
+        {200: "text/html"}, query=schemas.SignInQuery, problems=(400,),
+        needs="nothing",
+    ),
+    Endpoint(
+        "POST", "/sign-in", signing_in.sign_in, "signIn",
+        "Exchange a key for a session.", PAGE,
+        {303: None}, query=schemas.NoQuery, body=schemas.SignInForm, form=True, problems=(400, 401, 413, 503),
+        needs="nothing", audited=True,
+    ),
+    Endpoint(
+        "POST", "/sign-out", signing_in.sign_out, "signOut",
+        "End the session.", PAGE, {303: None}, query=schemas.NoQuery, problems=(400, 503),
+        needs="nothing", audited=True,
     ),
     Endpoint(
         "GET", "/static/{name}", pages.static, "static",
         "Style, script and icon of the pages.", PAGE, {200: "application/octet-stream"}, problems=(404,),
+        needs="nothing",
     ),
 )  # fmt: skip
 
@@ -259,7 +318,11 @@ def _pattern(path: str) -> str:
 
 def _handler(endpoint: Endpoint) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def handle(request: web.Request) -> web.StreamResponse:
+        await gate.admit(request, endpoint.needs)
         query = queries.parse(request, endpoint.query) if endpoint.query is not None else None
-        return await endpoint.handler(request, query)
+        response = await endpoint.handler(request, query)
+        if endpoint.audited:
+            gate.record(request, endpoint.name, response.status)
+        return response
 
     return handle

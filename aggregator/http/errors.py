@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from http import HTTPStatus
+from urllib.parse import quote
 
 from aiohttp import HttpVersion11, web
 from aiohttp.typedefs import Handler
 
 from aggregator import errors
-from aggregator.http.keys import METRICS, PAGES, REQUEST_ID
+from aggregator.http.keys import METRICS, PAGES, REQUEST_ID, caller_name
 from aggregator.http.schemas import Problem, encode
 
 PROBLEM_JSON = "application/problem+json"
@@ -37,6 +38,14 @@ class CrossSite(errors.BadInput):
     code = "cross_site"
 
 
+class Unauthenticated(errors.AggregatorError):
+    """A key is asked for, and none that works was sent."""
+
+
+class Forbidden(errors.AggregatorError):
+    """The caller's key does not allow it."""
+
+
 class TooManyStreams(errors.AggregatorError):
     """Every place for an open stream is taken, or the service is going down."""
 
@@ -50,6 +59,9 @@ STATUS: tuple[tuple[type[errors.AggregatorError], HTTPStatus, str], ...] = (
     (UnsupportedEncoding, HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported_encoding"),
     (SlowBody, HTTPStatus.REQUEST_TIMEOUT, "slow_body"),
     (CrossSite, HTTPStatus.FORBIDDEN, "cross_site"),
+    (Unauthenticated, HTTPStatus.UNAUTHORIZED, "unauthenticated"),
+    (Forbidden, HTTPStatus.FORBIDDEN, "forbidden"),
+    (errors.OverLimit, HTTPStatus.TOO_MANY_REQUESTS, "over_limit"),
     (errors.BadInput, HTTPStatus.BAD_REQUEST, "bad_input"),
     (errors.Gone, HTTPStatus.GONE, "gone"),
     (errors.NotFound, HTTPStatus.NOT_FOUND, "not_found"),
@@ -67,6 +79,9 @@ TITLES = {
     "unsupported_encoding": "The body has an encoding that is not understood",
     "slow_body": "The body did not arrive in time",
     "cross_site": "Requests from other sites are refused",
+    "unauthenticated": "An access key is needed",
+    "forbidden": "This key does not allow it",
+    "over_limit": "This key asks for too much at once",
     "not_found": "Nothing is stored under this id",
     "gone": "It has expired or was taken down",
     "conflict": "What is stored does not allow this",
@@ -110,7 +125,12 @@ def respond(
         told.request_id = request.get(REQUEST_ID)
         if _wants_page(request):
             page = request.app[PAGES].render(
-                "problem.html", page="problem", problem=told, stream="", position=""
+                "problem.html",
+                page="problem",
+                problem=told,
+                stream="",
+                position="",
+                who=caller_name(request),
             )
             return web.Response(
                 body=page, status=told.status, content_type="text/html", charset="utf-8", headers=headers
@@ -162,7 +182,13 @@ async def expected(request: web.Request) -> web.StreamResponse | None:
 
 def _of_ours(request: web.Request, error: errors.AggregatorError) -> web.Response:
     headers = {}
-    if isinstance(error, errors.StoreUnavailable | TooManyStreams):
+    if isinstance(error, Unauthenticated):
+        if request.method == "GET" and _wants_page(request):
+            return web.Response(
+                status=303, headers={"Location": "/sign-in?next=" + quote(request.raw_path, safe="")}
+            )
+        headers["WWW-Authenticate"] = 'Bearer realm="aggregator"'
+    if isinstance(error, errors.StoreUnavailable | errors.OverLimit | TooManyStreams):
         headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, errors.StoreUnavailable):
         log.warning("request %s: %s", request.get(REQUEST_ID), error)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from aggregator.access import AccessKey
 from aggregator.http.metrics import Metrics
 from aggregator.http.views import Bands
 
@@ -19,4 +20,11 @@ BANDS = web.AppKey("bands", Bands)
 PAGES: web.AppKey[Pages] = web.AppKey("pages")
 OPENAPI: web.AppKey[dict[str, Any]] = web.AppKey("openapi")
 
+CALLER = web.RequestKey("caller", AccessKey)
 REQUEST_ID = web.RequestKey("request_id", str)
+
+
+def caller_name(request: web.Request) -> str:
+    """The name of the caller's key, or nothing where nobody is asked for one."""
+    key = request.get(CALLER)
+    return key.name if key is not None else ""

@@ -19,9 +19,19 @@ Have we got this already? What else is about this? What is breaking now?
 Ids make every POST idempotent: a retry answers the same verdict. An id in a path is percent-encoded
 ("example.org%2Fa%3Fx%3D1"); unescaped slashes work too, unless it ends in /copies or /related.
 Bodies are UTF-8 JSON, plain or with Content-Encoding gzip; their Content-Type is not looked at.
+Where access keys are asked for, send "Authorization: Bearer KEY"; the role of the key decides what it may do.
 Times are RFC 3339 with an offset. Unknown fields and query parameters are refused.
 Every error is a problem (RFC 9457) whose detail is one sentence and whose code is stable.
 """
+
+
+_NEEDED = {
+    "key": "any key",
+    "crawler": "a key of the role crawler or admin",
+    "reader": "a key of the role reader, editor or admin",
+    "editor": "a key of the role editor or admin",
+    "admin": "a key of the role admin",
+}
 
 
 def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
@@ -41,7 +51,10 @@ def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
         "servers": [{"url": "/"}],
         "tags": [{"name": tag} for tag in dict.fromkeys(e.tag for e in endpoints)],
         "paths": paths,
-        "components": {"schemas": components},
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
     }
 
 
@@ -61,6 +74,9 @@ def _operation(endpoint: Endpoint, components: dict[str, Any]) -> dict[str, Any]
         "tags": [endpoint.tag],
         "responses": _responses(endpoint),
     }
+    if endpoint.needs != "nothing":
+        operation["security"] = [{"key": []}]
+        operation["description"] = f"Where access keys are asked for: {_NEEDED[endpoint.needs]}."
     parameters = _path_parameters(endpoint) + _query_parameters(endpoint, components)
     if parameters:
         operation["parameters"] = parameters
@@ -102,7 +118,8 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
         elif kind is not None:
             response["content"] = _content(kind, JSON)
         responses[str(status)] = response
-    for status in (*endpoint.problems, 500):
+    refusals = () if endpoint.needs == "nothing" else (401, 403, 429)
+    for status in (*endpoint.problems, *refusals, 500):
         responses[str(status)] = {
             "description": HTTPStatus(status).phrase,
             "content": _content(Problem, "application/problem+json"),

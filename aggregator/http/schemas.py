@@ -82,7 +82,12 @@ class ActionIn(Struct, forbid_unknown_fields=True):
     """
 
     action: ActionName
-    actor: Annotated[str, Meta(min_length=1, max_length=MAX_ACTOR_CHARS, description="Who does it.")]
+    actor: Annotated[
+        str,
+        Meta(
+            max_length=MAX_ACTOR_CHARS, description="Who does it; where keys are asked for, the key's name."
+        ),
+    ] = ""
     into: Identity | None = None
     item: Identity | None = None
     scope: Scope | None = None
@@ -183,6 +188,19 @@ class LookupForm(Struct, forbid_unknown_fields=True):
     """The look-up page's form."""
 
     q: Annotated[str, Meta(description="Id, address or text of an article.")] = ""
+
+
+class SignInQuery(Struct, forbid_unknown_fields=True):
+    """Query of the sign-in page: where to go on."""
+
+    next: Annotated[str, Meta(max_length=2000)] = "/"
+
+
+class SignInForm(Struct, forbid_unknown_fields=True):
+    """The sign-in page's form."""
+
+    key: Annotated[str, Meta(max_length=200, description="An access key.")] = ""
+    next: Annotated[str, Meta(max_length=2000)] = "/"
 
 
 class CompareForm(Struct, forbid_unknown_fields=True):

@@ -38,6 +38,8 @@ async def events(request: web.Request, query: EventStreamQuery) -> web.StreamRes
     async with stream.listen(after.encode("utf-8", "replace") or None) as listener:
         response = web.StreamResponse(headers=HEADERS)
         await response.prepare(request)
+        if request.method == "HEAD":  # whatever is written now would be taken for the next answer
+            return response
         try:
             with request.app[METRICS].listeners.track_inprogress():
                 await _pass_on(response, listener, admitted)

@@ -12,6 +12,8 @@ import xxhash
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
+from aggregator.access import Access
+from aggregator.allowance import Allowance
 from aggregator.bursts.editing import edited
 from aggregator.bursts.event import Action, Event
 from aggregator.domain import (
@@ -65,6 +67,8 @@ class FakeService:
         self.events = self.actions = FakeEvents(self)
         self.event_stream = EventStream(EventLog(MemoryStore()), poll_s=0.01)
         self.watches = Watches(MemoryStore())
+        self.access = Access(MemoryStore(), self.clock)
+        self.allowance = Allowance(MemoryStore(), self.clock, self.settings.rate_limit)
         self.hooks = Hooks(MemoryStore())
         self.courier = Courier(EventLog(self.hooks.shelf._store), self.hooks, self.clock)
         self.jobs = None

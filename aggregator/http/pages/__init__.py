@@ -15,7 +15,7 @@ from typing import Any
 import jinja2
 from aiohttp import web
 
-from aggregator.http.keys import PAGES
+from aggregator.http.keys import PAGES, caller_name
 from aggregator.http.pages import filters
 
 MEDIA_TYPES = {
@@ -51,7 +51,9 @@ class Pages:
 
 def shown(request: web.Request, template: str, **values: Any) -> web.Response:
     """A rendered page; 304 while it is what the caller has."""
-    return cached(request, request.app[PAGES].render(template, **values), "text/html")
+    return cached(
+        request, request.app[PAGES].render(template, who=caller_name(request), **values), "text/html"
+    )
 
 
 def cached(

@@ -68,7 +68,7 @@ async def lookup(request: web.Request, query: LookupQuery) -> web.StreamResponse
 
 async def lookup_pasted(request: web.Request, query: LookupQuery) -> web.StreamResponse:
     """The verdict on a pasted text, which is not stored; an id or address is looked up under its own address."""
-    given = (await _form(request, LookupForm)).q.strip()
+    given = (await form_fields(request, LookupForm)).q.strip()
     if is_name(given):
         try:
             await _id_of(request, given)
@@ -90,7 +90,7 @@ async def compare(request: web.Request, query: CompareQuery) -> web.StreamRespon
 
 async def compare_pasted(request: web.Request, query: CompareQuery) -> web.StreamResponse:
     """Two articles side by side, each stored or pasted."""
-    form = await _form(request, CompareForm)
+    form = await form_fields(request, CompareForm)
     return await _compare_page(request, form.a.strip(), form.b.strip())
 
 
@@ -225,7 +225,7 @@ async def _article_or_id(request: web.Request, given: str) -> str | Article:
     return to_article(ArticleIn(text=given), stored=False)
 
 
-async def _form(request: web.Request, kind: type[F]) -> F:
+async def form_fields(request: web.Request, kind: type[F]) -> F:
     """The fields of a form. Raises BadInput, TooLarge."""
     service = request.app[SERVICE]
     # Percent signs make up to three bytes of one.

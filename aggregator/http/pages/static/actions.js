@@ -30,7 +30,7 @@ function ask(dialog) {
 function tellActor() {
   const button = document.getElementById("who");
   const actor = localStorage.getItem(ACTOR);
-  if (!button) return;
+  if (!button || document.body.dataset.who) return;
   button.hidden = !actor;
   button.textContent = actor || "";
   button.title = "The name that colleagues see beside what you do; press to change it";
@@ -47,7 +47,8 @@ async function askActor() {
 }
 
 async function send(event, action) {
-  const actor = localStorage.getItem(ACTOR) || (await askActor());
+  // Who has signed in acts under the name of the key.
+  const actor = document.body.dataset.who || localStorage.getItem(ACTOR) || (await askActor());
   if (!actor) return;
   try {
     const response = await fetch(`/v1/events/${encodeURIComponent(event)}/actions`, {

@@ -1,0 +1,82 @@
+"""How much a key may still ask: a token bucket per key in the store, shared by all processes.
+
+A bucket fills with ``rate`` tokens per second up to ``burst``. A process takes tokens out in shares of up to a fifth
+of a second's worth, by compare-and-set, and spends them at no cost: one round trip buys many requests. What it costs
+(the lines of a batch) may be told after it was begun, so a bucket can go into debt: who owes waits until it is paid.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from aggregator.errors import OverLimit
+from aggregator.store.base import Equals, Put, Store, Transaction
+
+SHARE_S = 0.2
+ATTEMPTS = 8
+_BUCKET = struct.Struct("<dq")  # tokens, at ms
+
+
+@dataclass(slots=True)
+class _Share:
+    tokens: float = 0.0
+    until_ms: int = 0  # what was not spent by then is lost
+    empty_until_ms: int = 0  # the store need not be asked before
+
+
+class Allowance:
+    """``rate`` 0 asks nobody for anything. A bucket holds two seconds' worth, and at least one request."""
+
+    def __init__(self, store: Store, clock: Callable[[], int], rate: float) -> None:
+        self._store, self._clock, self._rate = store, clock, rate
+        self._burst = max(1.0, 2 * rate)
+        self._shares: dict[str, _Share] = {}
+
+    async def spend(self, key_id: str, tokens: int = 1) -> None:
+        """Raises OverLimit when nothing is left; then nothing was taken."""
+        if not self._rate:
+            return
+        share = self._shares.setdefault(key_id, _Share())
+        now_ms = self._clock()
+        if share.tokens > 0 and now_ms < share.until_ms:
+            share.tokens -= tokens
+            return
+        if now_ms < share.empty_until_ms:
+            raise _over(self._rate, share.empty_until_ms - now_ms)
+        debt = min(share.tokens, 0.0)
+        got, wait_ms = await self._take(key_id, max(1.0, self._rate * SHARE_S), debt, now_ms)
+        share.tokens = 0.0  # a debt has been paid with it
+        if not got:
+            share.empty_until_ms = now_ms + wait_ms
+            raise _over(self._rate, wait_ms)
+        share.tokens, share.until_ms = got - tokens, now_ms + 1000
+
+    async def _take(self, key_id: str, wanted: float, debt: float, now_ms: int) -> tuple[float, int]:
+        """Up to ``wanted`` tokens, or none and the ms until there is one."""
+        key = b"{access:%s}tokens" % key_id.encode()
+        for _ in range(ATTEMPTS):
+            raw = (await self._store.read([key]))[0]
+            left, at_ms = _BUCKET.unpack(raw) if raw else (self._burst, now_ms)
+            left = min(self._burst, left + max(0, now_ms - at_ms) / 1000 * self._rate) + debt
+            got = min(wanted, left) if left >= 1 else 0.0
+            if not got and not debt:
+                return 0.0, math.ceil((1 - left) / self._rate * 1000)
+            new = Put(key, _BUCKET.pack(left - got, max(now_ms, at_ms)), self._kept_ms(left))
+            if not await self._store.commit(Transaction((Equals(key, raw),), (new,))):
+                return got, math.ceil(max(0.0, 1 - left) / self._rate * 1000)
+        return 0.0, 100  # many processes at one key: that is over the limit, too
+
+    def _kept_ms(self, left: float) -> int:
+        """Until it is full again: a full bucket and none at all are the same."""
+        return 1000 + int((self._burst - left + self._burst) / self._rate * 1000)
+
+
+def _over(rate: float, wait_ms: int) -> OverLimit:
+    error = OverLimit(
+        f"This key asks for more than {rate:g} articles or requests per second (setting rate_limit)."
+    )
+    error.retry_after_s = max(1, math.ceil(wait_ms / 1000))
+    return error

@@ -1,0 +1,57 @@
+"""``aggregator keys``: who may use the service. Works on the store itself, beside a running service or without one."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from datetime import UTC, datetime
+
+from aggregator.access import Access, AccessKey
+from aggregator.app import opened_store, wall_clock_ms
+from aggregator.cli import OK
+from aggregator.cli.doctor import reachable
+from aggregator.cli.serve import run_loop
+from aggregator.errors import ConfigurationError
+from aggregator.settings import Settings
+
+
+def run(args: argparse.Namespace, settings: Settings) -> int:
+    """Carry out one change, or list. A new key is printed once and cannot be shown again."""
+    if settings.store_url.startswith("memory"):
+        raise ConfigurationError(
+            "store: keys in memory are forgotten at once; name the store of the service."
+        )
+    return run_loop(_run(args, reachable(settings)))
+
+
+async def _run(args: argparse.Namespace, settings: Settings) -> int:
+    async with opened_store(settings) as store:
+        access = Access(store, wall_clock_ms)
+        if args.change == "list":
+            for key in await access.list():
+                print(_line(key, wall_clock_ms()))
+        elif args.change == "revoke":
+            await access.revoke(args.id)
+            print(f"{args.id} is revoked; running services follow within two seconds.")
+        else:
+            print(await _made(args, access))
+    return OK
+
+
+async def _made(args: argparse.Namespace, access: Access) -> str:
+    if args.change == "rotate":
+        return (await access.rotate(args.id, args.overlap))[1]
+    expires_ms = None if args.expires is None else int(time.time() * 1000) + args.expires
+    return (await access.add(args.name, args.role, expires_ms=expires_ms, sources=tuple(args.source)))[1]
+
+
+def _line(key: AccessKey, now_ms: int) -> str:
+    until = (
+        "for ever" if key.expires_ms is None else ("until " if key.lives(now_ms) else "expired ") + _day(key)
+    )
+    only = f"  only {', '.join(key.sources)}" if key.sources else ""
+    return f"{key.id}  {key.role:7}  {until}  {key.name}{only}"
+
+
+def _day(key: AccessKey) -> str:
+    return datetime.fromtimestamp((key.expires_ms or 0) / 1000, UTC).strftime("%Y-%m-%d %H:%M")

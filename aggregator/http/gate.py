@@ -1,0 +1,92 @@
+"""Who asks, and may they? Before every handler; what each route needs stands in ``endpoints.py``.
+
+Programs send ``Authorization: Bearer KEY``, browsers the cookie of a session. Nothing else is looked at: a key in an
+address would end up in logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from aggregator.access import AccessKey, Need, audit
+from aggregator.domain import Article
+from aggregator.http.edge import SAFE_METHODS
+from aggregator.http.errors import CrossSite, Forbidden, Unauthenticated
+from aggregator.http.keys import CALLER, REQUEST_ID, SERVICE
+
+COOKIE = "aggregator_session"
+SCHEME = "bearer"
+
+
+async def admit(request: web.Request, needs: Need) -> None:
+    """Let it pass, or raise Unauthenticated, Forbidden, OverLimit."""
+    service = request.app[SERVICE]
+    if needs == "nothing" or (request.path == "/metrics" and service.settings.open_metrics):
+        return
+    if not await service.access.required():
+        return
+    key = await caller(request)
+    if key is None:
+        raise Unauthenticated('Authorization: send an access key as "Bearer KEY", or sign in at /sign-in.')
+    if not key.may(needs):
+        raise Forbidden(f"Authorization: the role {key.role} may not do this; it takes {needs} or admin.")
+    request[CALLER] = key
+    await service.allowance.spend(key.id)
+
+
+async def caller(request: web.Request) -> AccessKey | None:
+    """Whose key or session the request carries."""
+    access = request.app[SERVICE].access
+    scheme, _, presented = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() == SCHEME:
+        return await access.identify(presented.strip())
+    token = request.cookies.get(COOKIE)
+    if not token:
+        return None
+    if request.method not in SAFE_METHODS and not {"Origin", "Sec-Fetch-Site"} & request.headers.keys():
+        # ``edge.same_site`` looked at them where they are; a browser always sends one of them.
+        raise CrossSite("Origin: a change by a session must say which page sends it.")
+    return await access.of_session(token)
+
+
+async def spend(request: web.Request, articles: int) -> None:
+    """Charge the caller for more than one article. Raises OverLimit."""
+    key = request.get(CALLER)
+    if key is not None and articles > 0:
+        await request.app[SERVICE].allowance.spend(key.id, articles)
+
+
+def refusal(request: web.Request, sources: Sequence[str]) -> Forbidden | None:
+    """Why a caller whose key is for some sources must not touch articles of these."""
+    key = request.get(CALLER)
+    if key is None or not key.sources:
+        return None
+    foreign = [source for source in sources if source not in key.sources]
+    if not foreign:
+        return None
+    return Forbidden(f"source: this key is for {', '.join(key.sources)} alone, not for {foreign[0][:200]!r}.")
+
+
+def check_source(request: web.Request, article: Article) -> None:
+    """Raises Forbidden."""
+    refused = refusal(request, [article.source])
+    if refused is not None:
+        raise refused
+
+
+def actor(request: web.Request, told: str) -> str:
+    """Under which name a change is recorded: that of the key, where keys are asked for."""
+    key = request.get(CALLER)
+    return key.name if key is not None else told
+
+
+def record(request: web.Request, what: str, status: int) -> None:
+    """One line of the audit log. The address is percent-encoded as it was sent: it holds no line ends."""
+    key = request.get(CALLER)
+    audit.info(
+        "%s %s by=%r key=%s status=%d request=%s",
+        what, request.rel_url.raw_path[:500], key.name if key else "", key.id if key else "-", status,
+        request.get(REQUEST_ID),
+    )  # fmt: skip

@@ -24,7 +24,7 @@ from aggregator.events import Events, Source
 
 LEASE_KEY = b"{events}leader"
 LEASE_INTERVALS = 3
-DRAIN_S = 10.0
+DRAIN_S = 2.0
 JOB_ID = "events"
 
 logger = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ class Jobs:
         self._beside = beside
         self._token = f"{os.getpid()}:{secrets.token_hex(8)}".encode()
         self._scheduler: AsyncIOScheduler | None = None
-        self._running = asyncio.Lock()
+        self._running, self._keeping = asyncio.Lock(), asyncio.Lock()
         self._problem: str | None = None
         self.ticks = self.idle = self.misfires = self.overlaps = self.errors = 0
         self.leading = False
@@ -85,7 +85,7 @@ class Jobs:
         scheduler.add_listener(self._count, EVENT_JOB_MISSED | EVENT_JOB_MAX_INSTANCES)
         _schedule(scheduler, JOB_ID, self.tick, self._interval_s)
         if self._upkeep is not None:
-            _schedule(scheduler, "upkeep", self._upkeep, self._upkeep_s)
+            _schedule(scheduler, "upkeep", self._keep_up, self._upkeep_s)
         for run, seconds in self._beside:
             _schedule(scheduler, run.__qualname__, run, seconds)
         scheduler.start()
@@ -98,7 +98,7 @@ class Jobs:
             return
         scheduler.pause()
         try:
-            async with asyncio.timeout(DRAIN_S), self._running:
+            async with asyncio.timeout(DRAIN_S), self._running, self._keeping:
                 await self._hand_over()
         except (TimeoutError, StoreUnavailable) as error:
             logger.warning("The event detector did not stop in order: %s", error or "a tick took too long")
@@ -115,6 +115,11 @@ class Jobs:
                 self._failed(repr(error), unexpected=True)
             else:
                 self._recovered()
+
+    async def _keep_up(self) -> None:
+        assert self._upkeep is not None
+        async with self._keeping:
+            await self._upkeep()
 
     async def _advance(self) -> None:
         lease_ms = int(LEASE_INTERVALS * self._interval_s * 1000)

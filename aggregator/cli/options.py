@@ -276,7 +276,11 @@ def _method_options(group: Any) -> None:
         "which needs all texts in memory",
     )  # fmt: skip
     group.add_argument(
-        "--cosine", metavar="X", type=float, default=0.8, help="of candidates by vectors, at least (default 0.8)"
+        "--cosine",
+        metavar="X",
+        type=float,
+        default=0.8,
+        help="of candidates by vectors, at least (default 0.8)",
     )
     group.add_argument(
         "--shingles", choices=("words", "letters"), default="words",

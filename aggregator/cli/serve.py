@@ -1,7 +1,8 @@
 """``aggregator serve`` with one worker: the service runs in this process until it is told to stop.
 
 SIGTERM and SIGINT end it within ``SHUTDOWN_S`` seconds: requests under way are answered, the embedded store
-writes its log to disk. With more workers see ``workers.py``.
+writes its log to disk. With more workers see ``workers.py``, which also renews them on SIGHUP; here there is nobody
+to take over, so SIGHUP is only logged.
 """
 
 from __future__ import annotations
@@ -14,16 +15,29 @@ import errno
 import logging
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+from aggregator.domain import Article
 from aggregator.errors import ConfigurationError
 from aggregator.settings import Settings
 
 SHUTDOWN_S = 10.0
+# What a worker analyses before it is ready: dictionaries and statistics load with the first text that needs them,
+# and whoever sent that text to a worker that replaces another one would wait for them.
+WARMING = tuple(
+    Article(id="", text=text)
+    for text in (
+        "The ferry runs again.",
+        "Die Fähre nach Estmark fährt am Montag wieder.",
+        "渡轮星期一恢复通航。",
+    )
+)
+ONE_WORKER = "SIGHUP renews workers one after the other; with one worker restart the service instead"
 DEMO_PAUSE_S = 0.2
 
 NO_KEYS = (
@@ -61,7 +75,7 @@ async def serve_here(
     settings: Settings,
     *,
     then: Callable[[int], Coroutine[Any, Any, None]],
-    reuse_port: bool = False,
+    listener: socket.socket | None = None,
     stop: asyncio.Event | None = None,
 ) -> int:
     """Open everything and serve; ``then(port)`` runs beside it as soon as requests are answered."""
@@ -72,6 +86,8 @@ async def serve_here(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    if listener is None:
+        loop.add_signal_handler(signal.SIGHUP, log.warning, ONE_WORKER)
     beside: list[asyncio.Task[None]] = []
 
     def ready(port: int) -> None:
@@ -80,9 +96,11 @@ async def serve_here(
     async with open_service(settings) as service:
         if await service.access.lacks_keys():
             raise ConfigurationError(NO_KEYS.format(host=settings.host))
+        if listener is not None:
+            await service.analyse_many(WARMING)
         service.jobs.start()
         try:
-            await serve(service, settings.host, settings.port, reuse_port=reuse_port, ready=ready, stop=stop)
+            await serve(service, settings.host, settings.port, listener=listener, ready=ready, stop=stop)
         except OSError as error:
             raise address_problem(settings, error) from error
         finally:

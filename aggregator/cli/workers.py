@@ -1,8 +1,12 @@
 """``aggregator serve --workers N``: N server processes that share one port and one store.
 
-This process serves nothing itself. It owns the embedded store (when no store_url is given), reserves the
-port, starts the workers, replaces one that dies and stops all of them when told to. A worker whose
-supervisor vanishes stops by itself: the pipe between them closes.
+This process serves nothing itself. It owns the embedded store (when no store_url is given) and the socket that
+all workers accept from, starts the workers, replaces one that dies and stops all of them when told to. A worker
+whose supervisor vanishes stops by itself: the pipe between them closes.
+
+SIGHUP renews the workers one after the other: a new one starts, and only when it serves does the old one drain
+and leave. Since all accept from one socket, a connection that waits to be accepted is never lost with a worker
+(with a socket each, SO_REUSEPORT, the kernel had already promised it to the one that leaves).
 """
 
 from __future__ import annotations
@@ -36,81 +40,137 @@ def supervise(settings: Settings) -> int:
         raise ConfigurationError(
             "workers: a memory store cannot be shared; use 1 worker or another store_url."
         )
-    with _reserved(settings) as port, _store_for_all(settings) as (url, store):
-        shared = dataclasses.replace(settings, store_url=url, port=port)
-        return run_loop(Supervisor(shared, store).run())
+    with _bound(settings) as listener, _store_for_all(settings) as (url, store):
+        shared = dataclasses.replace(settings, store_url=url, port=int(listener.getsockname()[1]))
+        return run_loop(Supervisor(shared, listener, store).run())
+
+
+class Worker:
+    """One worker process as its supervisor sees it."""
+
+    def __init__(self, process: SpawnProcess, pipe: Connection) -> None:
+        self.process = process
+        self.ready = asyncio.Event()
+        self.ended = asyncio.Event()
+        self._pipe = pipe
+        asyncio.get_running_loop().add_reader(pipe.fileno(), self._heard)
+
+    def _heard(self) -> None:
+        try:
+            self._pipe.recv()
+        except (EOFError, OSError):
+            self._hang_up()
+            self.ended.set()
+        else:
+            self.ready.set()
+
+    async def end(self) -> None:
+        """Ask, wait, insist. Idempotent."""
+        await asyncio.to_thread(_end, self.process)
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        if not self._pipe.closed:
+            asyncio.get_running_loop().remove_reader(self._pipe.fileno())
+            self._pipe.close()
 
 
 class Supervisor:
-    """Keeps ``settings.workers`` processes alive."""
+    """Keeps ``settings.workers`` processes alive on ``listener``."""
 
-    def __init__(self, settings: Settings, store: object | None) -> None:
+    def __init__(self, settings: Settings, listener: socket.socket, store: object | None) -> None:
         self._settings = settings
+        self._listener = listener
         self._store = store
         self._stop = asyncio.Event()
-        self._ready = 0
+        self._renew = [asyncio.Event() for _ in range(settings.workers)]
+        self._renewing = asyncio.Lock()
+        self._renewal_done = asyncio.Event()
+        self._ready: set[int] = set()
         self._code = 0
         self._spawn = multiprocessing.get_context("spawn")
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop.set)
-        beside = asyncio.create_task(self._keep_store())
+            loop.add_signal_handler(number, self._leave)
+        beside = [asyncio.create_task(self._keep_store())]
+        loop.add_signal_handler(signal.SIGHUP, lambda: beside.append(loop.create_task(self._renew_all())))
         await asyncio.gather(*(self._keep(index) for index in range(self._settings.workers)))
-        beside.cancel()
+        for task in beside:
+            task.cancel()
         return self._code
+
+    def _leave(self) -> None:
+        """Whoever connects from now on is refused at once, not left waiting for nobody."""
+        self._stop.set()
+        self._listener.close()
 
     async def _keep(self, index: int) -> None:
         """One worker after another in the place ``index``, until told to stop."""
-        while not self._stop.is_set():
-            ours, theirs = self._spawn.Pipe()
-            process = self._spawn.Process(
-                target=worker, args=(self._settings, theirs), name=f"aggregator-worker-{index}"
-            )
-            process.start()
-            theirs.close()
-            was_ready = await self._until_end(process, ours)
+        worker = self._start(index)
+        renew = self._renew[index]
+        while True:
+            await _first(worker.ready, worker.ended, self._stop)
+            if worker.ready.is_set():
+                self._one_ready(index)
+                await _first(worker.ended, renew, self._stop)
             if self._stop.is_set():
-                return
-            if not was_ready:  # it would fail again: its message is on standard error
-                self._code = process.exitcode or 1
-                self._stop.set()
-                return
-            log.error("worker %d ended with code %s; starting another one", index, process.exitcode)
+                break
+            if not worker.ready.is_set():  # it would fail again: its message is on standard error
+                self._code = worker.process.exitcode or 1
+                self._leave()
+                break
+            if renew.is_set():
+                worker = await self._renewed(index, worker)
+                renew.clear()
+                self._renewal_done.set()
+                continue
+            await worker.end()
+            log.error("worker %d ended with code %s; starting another one", index, worker.process.exitcode)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stop.wait(), RESTART_PAUSE_S)
+            if self._stop.is_set():
+                break
+            worker = self._start(index)
+        await worker.end()
 
-    async def _until_end(self, process: SpawnProcess, pipe: Connection) -> bool:
-        """Wait until the worker has ended by itself or by our order; True when it had become ready."""
-        loop = asyncio.get_running_loop()
-        ended = asyncio.Event()
-        ready = asyncio.Event()
+    def _start(self, index: int) -> Worker:
+        ours, theirs = self._spawn.Pipe()
+        process = self._spawn.Process(
+            target=serve_shared,
+            args=(self._settings, self._listener, theirs),
+            name=f"aggregator-worker-{index}",
+        )
+        process.start()
+        theirs.close()
+        return Worker(process, ours)
 
-        def heard() -> None:
-            try:
-                pipe.recv()
-            except (EOFError, OSError):
-                loop.remove_reader(pipe.fileno())
-                ended.set()
-                return
-            ready.set()
-            self._one_ready()
+    async def _renewed(self, index: int, old: Worker) -> Worker:
+        """The worker that follows ``old``; ``old`` itself when the new one cannot start."""
+        new = self._start(index)
+        await _first(new.ready, new.ended, self._stop)
+        leaving, staying = (old, new) if new.ready.is_set() else (new, old)
+        if staying is old and not self._stop.is_set():
+            log.error("the new worker %d did not become ready; the old one goes on", index)
+        await leaving.end()
+        return staying
 
-        loop.add_reader(pipe.fileno(), heard)
-        waiting = {asyncio.ensure_future(ended.wait()), asyncio.ensure_future(self._stop.wait())}
-        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        for task in waiting:
-            task.cancel()
-        loop.remove_reader(pipe.fileno())
-        await asyncio.to_thread(_end, process)
-        pipe.close()
-        return ready.is_set()
+    async def _renew_all(self) -> None:
+        """One place after the other, so that never fewer than all workers serve."""
+        async with self._renewing:
+            log.info("renewing %d workers", len(self._renew))
+            for renew in self._renew:
+                self._renewal_done.clear()
+                renew.set()
+                await self._renewal_done.wait()
+            log.info("all workers are renewed")
 
-    def _one_ready(self) -> None:
-        self._ready += 1
-        if self._ready == self._settings.workers:
-            self._then = asyncio.create_task(then_announce(self._settings)(self._settings.port))
+    def _one_ready(self, index: int) -> None:
+        if index not in self._ready:
+            self._ready.add(index)
+            if len(self._ready) == self._settings.workers:
+                self._then = asyncio.create_task(then_announce(self._settings)(self._settings.port))
 
     async def _keep_store(self) -> None:
         """Bring the embedded store back if it dies."""
@@ -121,25 +181,34 @@ class Supervisor:
                 log.error("the embedded store had ended; it was started again")
 
 
-def worker(settings: Settings, pipe: Connection) -> None:
+def serve_shared(settings: Settings, listener: socket.socket, pipe: Connection) -> None:
     """A worker process: serve until SIGTERM, or until the supervisor is gone."""
-    logs.configure(settings.log_level, with_process=True)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # for the supervisor, though a terminal tells all of us
+    logs.configure(settings.log_level, settings.log_format, with_process=True)
     try:
-        code = run_loop(_serve_until_alone(settings, pipe))
+        code = run_loop(_serve_until_alone(settings, listener, pipe))
     except AggregatorError as error:
         log.error("%s", error)
         code = 3 if type(error).__name__ in ("StoreUnavailable", "Contention") else 2
     raise SystemExit(code)
 
 
-async def _serve_until_alone(settings: Settings, pipe: Connection) -> int:
+async def _serve_until_alone(settings: Settings, listener: socket.socket, pipe: Connection) -> int:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_reader(pipe.fileno(), stop.set)  # only ever readable at its end
 
     async def then(port: int) -> None:
         pipe.send(READY)
 
-    return await serve_here(settings, then=then, reuse_port=True, stop=stop)
+    return await serve_here(settings, then=then, listener=listener, stop=stop)
+
+
+async def _first(*events: asyncio.Event) -> None:
+    """Wait for any of them."""
+    waiting = [asyncio.ensure_future(event.wait()) for event in events]
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    for task in waiting:
+        task.cancel()
 
 
 def _end(process: SpawnProcess) -> None:
@@ -153,17 +222,16 @@ def _end(process: SpawnProcess) -> None:
 
 
 @contextlib.contextmanager
-def _reserved(settings: Settings) -> Iterator[int]:
-    """The port, bound but not listening, so that port 0 means the same one for all workers."""
+def _bound(settings: Settings) -> Iterator[socket.socket]:
+    """The socket of all workers. The first that is ready begins to listen: until then callers are refused."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as reserved:
-        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            reserved.bind((settings.host, settings.port))
+            listener.bind((settings.host, settings.port))
         except OSError as error:
             raise address_problem(settings, error) from error
-        yield int(reserved.getsockname()[1])
+        yield listener
 
 
 @contextlib.contextmanager

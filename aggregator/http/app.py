@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from aggregator.http import edge, errors, sse
 from aggregator.http.endpoints import ENDPOINTS, add_routes
-from aggregator.http.keys import BANDS, METRICS, OPENAPI, PAGES, SERVICE
+from aggregator.http.keys import BANDS, LEAVING, METRICS, OPENAPI, PAGES, SERVICE
 from aggregator.http.metrics import Metrics
 from aggregator.http.openapi import document
 from aggregator.http.pages import Pages
@@ -26,6 +27,7 @@ def make_app(service: Service) -> web.Application:
     app[BANDS] = Bands(service.settings.duplicate_bits, service.settings.related_bits)
     app[OPENAPI] = document(ENDPOINTS)
     app[PAGES] = Pages()
+    app[LEAVING] = asyncio.Event()
     app.on_response_prepare.append(edge.on_prepare)
     app.on_shutdown.append(sse.close)
     add_routes(app)

@@ -11,7 +11,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from aggregator.http.errors import CALLER_GONE, CrossSite
-from aggregator.http.keys import METRICS, REQUEST_ID, SERVICE
+from aggregator.http.keys import LEAVING, METRICS, REQUEST_ID, SERVICE
 from aggregator.http.requestid import CURRENT
 
 LONGEST_PATH = 500
@@ -73,6 +73,9 @@ async def on_prepare(request: web.Request, response: web.StreamResponse) -> None
     for name, value in SECURITY_HEADERS.items():
         response.headers[name] = value
     response.headers.setdefault("Cache-Control", "no-store")
+    if request.app[LEAVING].is_set():
+        response.force_close()
+        response.headers["Connection"] = "close"
     request_id = request.get(REQUEST_ID)
     if request_id is not None:
         response.headers["X-Request-Id"] = request_id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
@@ -18,6 +19,8 @@ SERVICE: web.AppKey[Service] = web.AppKey("service")
 METRICS = web.AppKey("metrics", Metrics)
 BANDS = web.AppKey("bands", Bands)
 PAGES: web.AppKey[Pages] = web.AppKey("pages")
+# Set once the server drains: from then on every answer is the last one of its connection.
+LEAVING = web.AppKey("leaving", asyncio.Event)
 OPENAPI: web.AppKey[dict[str, Any]] = web.AppKey("openapi")
 
 CALLER = web.RequestKey("caller", AccessKey)

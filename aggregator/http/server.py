@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -11,11 +13,16 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from aggregator.http.app import make_app
+from aggregator.http.keys import LEAVING
 
 if TYPE_CHECKING:
     from aggregator.app import Service
 
-SHUTDOWN_TIMEOUT_S = 10.0
+# Leaving takes at most: draining, then what is under way, then the detector (``jobs.DRAIN_S``): 10 s together.
+DRAIN_S = 1.0
+SHUTDOWN_TIMEOUT_S = 5.0
+BACKLOG = 1024
+_DRAIN_STEP_S = 0.02
 KEEPALIVE_TIMEOUT_S = 75.0
 # A batch is read in pieces of about twice this size: some fifty articles are looked up together.
 READ_BUFFER_BYTES = 128 * 1024
@@ -45,21 +52,42 @@ async def serve(
     host: str,
     port: int,
     *,
-    reuse_port: bool = False,
+    listener: socket.socket | None = None,
     ready: Callable[[int], None] = lambda port: None,
     stop: asyncio.Event | None = None,
 ) -> None:
     """Serve until ``stop`` is set or the task is cancelled; then finish what is under way within 10 s.
 
-    ``ready`` is called once with the port that is listened on (port 0 takes a free one). Signals are
+    ``listener``: a bound socket to accept from, which other processes may share, instead of ``host`` and
+    ``port``. ``ready`` is called once with the port that is listened on (port 0 takes a free one). Signals are
     the caller's. Raises OSError when the address cannot be had.
     """
-    runner = make_runner(make_app(service))
+    app = make_app(service)
+    runner = make_runner(app)
     await runner.setup()
+    site = (
+        web.SockSite(runner, listener, backlog=BACKLOG)
+        if listener is not None
+        else web.TCPSite(runner, host, port, backlog=BACKLOG)
+    )
     try:
-        site = web.TCPSite(runner, host, port, reuse_port=reuse_port or None)
         await site.start()
         ready(runner.addresses[0][1])
         await (stop or asyncio.Event()).wait()
+        await _drain(app, runner, site)
     finally:
         await runner.cleanup()
+
+
+async def _drain(app: web.Application, runner: web.AppRunner, site: web.BaseSite) -> None:
+    """Accept nothing more, and let every open connection end with an answer that says so.
+
+    To close an idle connection is to fail the request that its caller is just sending. So each caller gets
+    ``Connection: close`` with the next answer; after ``DRAIN_S`` what is left is idle, or a stream.
+    """
+    app[LEAVING].set()
+    await site.stop()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(DRAIN_S):
+            while runner.server is not None and runner.server.connections:  # noqa: ASYNC110 (it tells nobody)
+                await asyncio.sleep(_DRAIN_STEP_S)

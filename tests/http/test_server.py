@@ -52,23 +52,49 @@ async def test_a_request_under_way_is_finished(service):
     await task
 
 
-async def test_two_processes_can_share_a_port(service):
-    """With reuse_port a second listener gets the same port; without it the address is taken."""
+async def test_two_servers_can_accept_from_one_socket(service):
+    """Each answers while the other leaves; another listener finds the address taken."""
+    told: asyncio.Queue[int] = asyncio.Queue()
+    stops = asyncio.Event(), asyncio.Event()
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        servers = [
+            asyncio.create_task(
+                serve(service, "", 0, listener=listener.dup(), ready=told.put_nowait, stop=stop)
+            )
+            for stop in stops
+        ]
+        port = await told.get()
+        assert await told.get() == port == listener.getsockname()[1]
+        with pytest.raises(OSError, match="in use"):
+            await serve(service, "127.0.0.1", port, stop=stops[0])
+        stops[0].set()
+        await servers[0]
+        async with aiohttp.ClientSession() as session:
+            assert (await session.get(f"http://127.0.0.1:{port}/healthz")).status == 200
+        stops[1].set()
+        await servers[1]
+
+
+async def test_a_server_that_leaves_says_so_on_every_open_connection(service):
+    """The next answer of a kept connection is its last, so no caller sends into a connection that is closed."""
     told: asyncio.Queue[int] = asyncio.Queue()
     stop = asyncio.Event()
-    first = asyncio.create_task(
-        serve(service, "127.0.0.1", 0, reuse_port=True, ready=told.put_nowait, stop=stop)
-    )
-    port = await told.get()
-    second = asyncio.create_task(
-        serve(service, "127.0.0.1", port, reuse_port=True, ready=told.put_nowait, stop=stop)
-    )
+    task = asyncio.create_task(serve(service, "127.0.0.1", 0, ready=told.put_nowait, stop=stop))
+    reader, writer = await asyncio.open_connection("127.0.0.1", await told.get())
+    answers = []
+    for _ in range(2):
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        head = await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0]))
+        answers.append((head.split()[1], b"connection: close" in head.lower()))
+        stop.set()
+        await asyncio.sleep(0)
 
-    assert await told.get() == port
-    with pytest.raises(OSError, match="in use"):
-        await serve(service, "127.0.0.1", port, stop=stop)
-    stop.set()
-    await asyncio.gather(first, second)
+    assert answers == [(b"200", False), (b"200", True)]
+    assert await reader.read() == b""
+    writer.close()
+    await task
 
 
 async def test_callers_that_hang_up_or_speak_no_http_leave_no_tracebacks(service, caplog):

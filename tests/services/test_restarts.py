@@ -1,0 +1,149 @@
+"""Leaving and being renewed: real processes, under requests that do not stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+
+import aiohttp
+import pytest
+from serving import serving
+
+from aggregator import demo
+
+pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
+PACE_S = 0.05  # of each caller: enough requests at every instant, and a processor left for those who start
+ROWS = demo.stream()
+
+
+def workers(supervisor: int) -> set[int]:
+    """Process ids of the workers below ``supervisor``."""
+    listed = subprocess.check_output(["ps", "-eo", "pid=,ppid=,args="], text=True)
+    rows = (line.split(None, 2) for line in listed.splitlines())
+    return {int(pid) for pid, parent, args in rows if int(parent) == supervisor and "spawn_main" in args}
+
+
+class Crowd:
+    """Callers that never pause: half keep their connection, half open one for each request."""
+
+    def __init__(self, url: str, callers: int = 4) -> None:
+        self.statuses: list[int] = []
+        self.failures: list[str] = []
+        self._url = url
+        self._stop, self._one_more = asyncio.Event(), asyncio.Event()
+        self._callers = callers
+
+    async def __aenter__(self) -> Crowd:
+        self._tasks = [asyncio.create_task(self._call(index)) for index in range(self._callers)]
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self._stop.set()
+        await asyncio.gather(*self._tasks)
+
+    async def more(self, requests: int) -> None:
+        """Wait for so many answers more."""
+        wanted = len(self.statuses) + requests
+        async with asyncio.timeout(60):
+            while len(self.statuses) < wanted and not self.failures:
+                self._one_more.clear()
+                await self._one_more.wait()
+
+    async def _call(self, index: int) -> None:
+        connector = aiohttp.TCPConnector(limit=1, force_close=index % 2 == 0)
+        async with aiohttp.ClientSession(connector=connector) as session:
+            for number in count():
+                if self._stop.is_set():
+                    return
+                row = ROWS[(index * 7 + number) % len(ROWS)]
+                article = {"id": f"{index}-{row['id']}", "title": row["title"], "text": row["text"]}
+                try:
+                    async with session.post(self._url + "/v1/articles", json=article) as answer:
+                        await answer.read()
+                        self.statuses.append(answer.status)
+                except (aiohttp.ClientError, OSError) as error:
+                    self.failures.append(repr(error))
+                self._one_more.set()
+                await asyncio.sleep(PACE_S)
+
+
+async def changed(supervisor: int, before: set[int], size: int) -> set[int]:
+    """The workers, once none of ``before`` is left and there are ``size`` again."""
+    async with asyncio.timeout(200):  # the process list tells nobody when it changes
+        while (now := await asyncio.to_thread(workers, supervisor)) & before or len(now) != size:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    return now
+
+
+async def test_two_workers_are_renewed_one_after_the_other_without_a_failed_request(tmp_path: Path) -> None:
+    """SIGHUP: both process ids are new, every request meanwhile was answered, on kept and on new connections."""
+    pids: dict[int, str] = {}
+    async with (
+        serving("--workers=2", pids=pids, data_dir=tmp_path, log_level="ERROR") as url,
+        Crowd(url) as crowd,
+    ):
+        (supervisor,) = pids
+        before = workers(supervisor)
+        await crowd.more(50)
+        os.kill(supervisor, signal.SIGHUP)
+        after = await changed(supervisor, before, 2)
+        await crowd.more(50)
+
+    assert len(before) == 2 and not after & before
+    assert crowd.failures == []
+    assert set(crowd.statuses) <= {200, 201} and len(crowd.statuses) > 100
+
+
+async def test_a_worker_that_is_ended_by_hand_takes_no_request_with_it(tmp_path: Path) -> None:
+    """SIGTERM to one worker: the other one goes on, and another takes its place."""
+    pids: dict[int, str] = {}
+    async with (
+        serving("--workers=2", pids=pids, data_dir=tmp_path, log_level="ERROR") as url,
+        Crowd(url) as crowd,
+    ):
+        (supervisor,) = pids
+        before = workers(supervisor)
+        await crowd.more(50)
+        ended = min(before)
+        os.kill(ended, signal.SIGTERM)
+        await changed(supervisor, {ended}, 2)
+        await crowd.more(50)
+
+    assert crowd.failures == []
+    assert set(crowd.statuses) <= {200, 201}
+
+
+@pytest.mark.parametrize("options", [(), ("--workers=2",)], ids=["alone", "workers"])
+async def test_open_streams_do_not_hold_up_the_end(tmp_path: Path, options: Sequence[str]) -> None:
+    """SIGTERM with open event streams: each ends in order, and so does the service, within 10 s."""
+    pids: dict[int, str] = {}
+    async with contextlib.AsyncExitStack() as stack:
+        url = await stack.enter_async_context(serving(*options, pids=pids, data_dir=tmp_path))
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+        streams = [await session.get(url + "/v1/events/stream") for _ in range(5)]
+        for stream in streams:
+            assert (await stream.content.readline()).startswith(b"retry:")
+        started = time.monotonic()
+        os.kill(next(iter(pids)), signal.SIGTERM)
+        async with asyncio.timeout(10):
+            rests = await asyncio.gather(*(stream.content.read() for stream in streams))
+            while await asyncio.to_thread(running, next(iter(pids))):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+
+    assert all(b"id: " in rest for rest in rests)
+    assert time.monotonic() - started < 10
+
+
+def running(pid: int) -> bool:
+    """Whether the process lives, and is more than an entry that waits to be read."""
+    try:
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,240 @@
+"""Breaks a small site in every way it can, and keeps account of what was acknowledged. Run by ``scripts/chaos``.
+
+Two replicas of the service on one store, through a proxy, while crawlers post groups of three near-copies at the
+same moment, at 100 articles a second or more. After each fault every article acknowledged since the last one, and
+some older ones, must be found with the verdict that was answered; at the end all of them. No group has two that
+are new, none has none; each matter with more than fifteen reports, posted before, during and after a fault, becomes
+one event that is told once; each article stands once in the article stream. Three runs, each on a fresh store:
+
+    always      all kinds in turn, appendfsync always: any loss is a failure (exit code 1)
+    everysec    the store killed and its log torn, appendfsync everysec: losses are counted
+    power       the store dies and the end of its log is cut off, acknowledged articles with it: losses are counted
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from chaos.crawl import Crawl, report
+from chaos.faults import FAULTS, POWER_LOSS, Fault
+from chaos.ledger import Ledger
+from chaos.newsroom_site import Site
+from chaos.witness import REPORTS, Witness
+
+from aggregator.cli.serve import run_loop
+from aggregator.store.redis import open_store
+
+RATE = 130.0
+ENOUGH = 100
+PATIENCE_S = 15.0
+OLDER = 30
+READERS = 16
+SLACK_BYTES = 128 * 2**20
+SLACK_DESCRIPTORS = 100
+EVERYSEC = ("store killed", "log torn")
+
+
+@dataclass(slots=True)
+class Account:
+    """What one run came to. ``before``: kind -> articles acknowledged within 1 s before each of its faults."""
+
+    setting: str
+    before: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    figures: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """What should be zero and is not."""
+        kept = ("acknowledged", "refusals", "matters", "articles read again")
+        return {name: count for name, count in self.figures.items() if count and name not in kept}
+
+    def lines(self) -> list[str]:
+        """For people."""
+        shown = [f"{self.setting}: {sum(map(len, self.before.values()))} faults"]
+        for kind, counts in self.before.items():
+            took = statistics.median(self.seconds[kind])
+            shown.append(
+                f"  {kind:18} {len(counts):3} times, acknowledged within 1 s before: least {min(counts)}, "
+                f"median {statistics.median(counts):g}; whole again after {took:.1f} s (median)"
+            )
+        return shown + [f"  {name}: {count}" for name, count in self.figures.items()]
+
+
+class Run:
+    """One site, one ledger."""
+
+    def __init__(self, site: Site, account: Account, rate: float) -> None:
+        self.site, self.account = site, account
+        self.ledger = Ledger()
+        self.crawl = Crawl(site, self.ledger, rate)
+        self.witness = Witness(open_store(site.store.url))
+        self._matters = 0
+        self._read = 0
+        self._worst = [0, 0]  # bytes, descriptors
+
+    async def through(self, faults: Mapping[str, Fault], count: int) -> None:
+        """So many faults, kind after kind in a random order; then the final account."""
+        kinds = [kind for i in range(-(-count // len(faults))) for kind in self._shuffled(faults)][:count]
+        async with self.crawl:
+            await self._enough()
+            usual = self._size()
+            for number, kind in enumerate(kinds):
+                await self._one(kind, faults[kind], turn=kinds[:number].count(kind))
+                if sys.stderr.isatty() or number % 10 == 9:
+                    print(
+                        f"{self.account.setting}: {number + 1} of {count} faults", file=sys.stderr, flush=True
+                    )
+            self._compare(usual)
+        await self.site.until_ready()
+        await self._close()
+
+    def _shuffled(self, faults: Mapping[str, Fault]) -> list[str]:
+        return self.site.rng.sample(list(faults), len(faults))
+
+    async def _one(self, kind: str, fault: Fault, turn: int) -> None:
+        third = REPORTS // 3
+        matter, self._matters = self._matters, self._matters + 1
+        await self._reports(matter, range(third))
+        await self._enough()
+        started_s = time.monotonic()
+        self.account.before[kind].append(self.ledger.within(1.0))
+        meanwhile = asyncio.create_task(self._reports(matter, range(third, 2 * third)))
+        await fault(self.site, turn)
+        await self.site.until_ready()
+        await meanwhile
+        self.account.seconds[kind].append(time.monotonic() - started_s)
+        await self._reports(matter, range(2 * third, REPORTS))
+        await self._audit(self.ledger.unread(), OLDER)
+        await self.witness.read_on()
+        self.crawl.watch()
+
+    async def _enough(self) -> None:
+        """Wait until the crawlers are at full speed again; a machine that is too slow goes on as it is."""
+        deadline_s = time.monotonic() + PATIENCE_S
+        while self.ledger.within(1.0) < ENOUGH and time.monotonic() < deadline_s:
+            await asyncio.sleep(0.02)
+            self.crawl.watch()
+
+    async def _reports(self, matter: int, numbers: Sequence[int]) -> None:
+        await asyncio.gather(*(self.crawl.post(report(matter, n), -1) for n in numbers))
+
+    async def _audit(self, ids: Sequence[str], older: int = 0) -> None:
+        known = list(self.ledger.acknowledged)
+        waiting = [*ids, *self.site.rng.sample(known, min(older, len(known)))]
+        self._read += len(waiting)
+
+        async def read() -> None:
+            while waiting:
+                id_ = waiting.pop()
+                self.ledger.found(id_, await self.site.verdict_of(id_))
+
+        await asyncio.gather(*(read() for _ in range(READERS)))
+
+    def _size(self) -> list[int]:
+        replicas = self.site.replicas
+        return [max(r.resident_bytes() for r in replicas), max(r.descriptors() for r in replicas)]
+
+    def _compare(self, usual: list[int]) -> None:
+        """Memory and connections after all of it, the detector's past included, beside those at the start."""
+        now = self._size()
+        self.account.figures["replicas whose memory did not come back"] = int(
+            now[0] > 2 * usual[0] + SLACK_BYTES
+        )
+        self.account.figures["replicas with leaked connections"] = int(now[1] > usual[1] + SLACK_DESCRIPTORS)
+
+    async def _close(self) -> None:
+        await self._audit(list(self.ledger.acknowledged))
+        await self.witness.settle(range(self._matters))
+        announced = await self.witness.announced()
+        ledger = self.ledger
+        self.account.figures |= {
+            "acknowledged": len(ledger.acknowledged),
+            "articles read again": self._read,
+            "refusals": ledger.refusals,
+            "lost": len(ledger.lost),
+            "found with another verdict": len(ledger.changed),
+            "doubled (groups with two new)": len(ledger.doubled()),
+            "groups without a new one": len(ledger.missing()),
+            "matters": self._matters,
+            "events lost": len(set(range(self._matters)) - self.witness.told()),
+            "events doubled": self.witness.doubled(),
+            "articles announced twice": sum(count - 1 for count in announced.values()),
+            "articles never announced": len(ledger.acknowledged.keys() - announced.keys()),
+            "unexpected errors in the service's log": self.site.tracebacks(),
+        }
+        await self.witness.store.close()
+
+
+async def chaos(
+    setting: str, faults: Mapping[str, Fault], count: int, *, seed: int = 1, rate: float = RATE
+) -> Account:
+    """A fresh site, so many faults, its account. ``setting``: always, everysec or power."""
+    account = Account(setting)
+    with tempfile.TemporaryDirectory(prefix="chaos-") as directory:
+        appendfsync = "everysec" if setting == "everysec" else "always"
+        async with Site(Path(directory), appendfsync, random.Random(seed)) as site:
+            run = Run(site, account, rate)
+            await run.through(faults, count)
+            if account.failures.get("unexpected errors in the service's log"):
+                for replica in site.replicas:
+                    print(replica.log.read_text(errors="replace")[:4000], file=sys.stderr)
+    return account
+
+
+async def everything(args: argparse.Namespace) -> list[Account]:
+    """The runs that were asked for."""
+    chosen = {kind: fault for kind, fault in FAULTS.items() if not args.kinds or kind in args.kinds}
+    runs: list[tuple[str, Mapping[str, Fault], int]] = [("always", chosen, args.faults)]
+    runs.append(("everysec", {kind: FAULTS[kind] for kind in EVERYSEC}, args.everysec))
+    runs.append(("power", POWER_LOSS, args.power))
+    return [await chaos(*run, seed=args.seed, rate=args.rate) for run in runs if run[2]]
+
+
+def main() -> int:
+    """Exit code 1 when anything was lost or doubled under ``always``."""
+    parser = argparse.ArgumentParser(
+        prog="scripts/chaos", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--faults", type=int, default=300, help="under appendfsync always, kinds in turn")
+    parser.add_argument("--everysec", type=int, default=20, metavar="FAULTS", help="of the second run")
+    parser.add_argument("--power", type=int, default=10, metavar="FAULTS", help="of the third run")
+    parser.add_argument("--kinds", nargs="*", choices=list(FAULTS), help="of the first run; default: all")
+    parser.add_argument("--rate", type=float, default=RATE, help="articles posted a second")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    args = parser.parse_args()
+    accounts: list[Account] = run_loop(everything(args))
+    for account in accounts:
+        print("\n".join(account.lines()), flush=True)
+    if args.json:
+        args.json.write_text(json.dumps([_plain(account) for account in accounts], indent=1))
+    failures = accounts[0].failures if accounts and accounts[0].setting == "always" else {}
+    if failures:
+        print(f"FAILED: {failures}")
+    return int(bool(failures))
+
+
+def _plain(account: Account) -> dict[str, Any]:
+    return {
+        "setting": account.setting,
+        "before": dict(account.before),
+        "seconds": dict(account.seconds),
+        "figures": account.figures,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,158 @@
+"""A whole site on loopback: a store with its log, a faulty proxy before it, and two replicas of the service."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import redis.asyncio as redis
+from chaos import clocked
+from chaos.faulty_proxy import FaultyProxy
+from cluster import free_ports
+
+from aggregator.clients import Client
+from aggregator.clients.decision import Unavailable
+from aggregator.store.embedded import EmbeddedServer
+
+PATIENCE_S = 120.0
+REPLICAS = 2
+DEADLINE_S = 2.0
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+class Replica:
+    """One service process on a port of its own that it keeps over restarts."""
+
+    def __init__(self, port: int, arguments: list[str], directory: Path) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self.client = Client(self.url, deadline_s=DEADLINE_S, on_failure="closed")
+        self.log = directory / f"service-{port}.log"
+        self._arguments = [*arguments, f"--port={port}"]
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def pid(self) -> int:
+        """Of the process that runs."""
+        assert self._process is not None
+        return self._process.pid
+
+    async def start(self) -> None:
+        """Returns when it answers."""
+        with self.log.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                clocked.__file__,
+                *self._arguments,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=log,
+                env={**os.environ, "AGGREGATOR_TICK_SECONDS": "0.2"},
+            )
+        await self.until_ready()
+
+    async def until_ready(self) -> None:
+        """Ask until it says so."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not await self.client.ready():
+                assert self._process is not None
+                assert self._process.returncode is None, self.log.read_text()[-2000:]
+                await asyncio.sleep(0.02)
+
+    async def end(self, number: signal.Signals) -> None:
+        """Send the signal and wait for the end."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.send_signal(number)
+            await self._process.wait()
+
+    def resident_bytes(self) -> int:
+        """Its memory now."""
+        return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * PAGE_BYTES
+
+    def descriptors(self) -> int:
+        """Its open files and connections."""
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+
+class Site:
+    """Use as ``async with Site(...) as site``."""
+
+    def __init__(self, directory: Path, appendfsync: str, rng: random.Random) -> None:
+        self.rng = rng
+        self._directory = directory
+        port, *ports = free_ports(1 + REPLICAS)
+        extra = {"port": str(port), "bind": "127.0.0.1"}
+        self.store = EmbeddedServer(directory / "store", appendfsync=appendfsync, extra=extra)
+        self.proxy = FaultyProxy(port, rng)
+        self._ports = ports
+        self._clock = directory / "clock"
+        self._stack = AsyncExitStack()
+        self.replicas: list[Replica] = []
+
+    async def __aenter__(self) -> Site:
+        self.move_clock(0)
+        self.store.start()
+        self._stack.callback(self.store.stop)
+        self.direct = redis.Redis.from_url(self.store.url, socket_timeout=PATIENCE_S)
+        self._stack.push_async_callback(self.direct.aclose)
+        await self.proxy.start()
+        self._stack.push_async_callback(self.proxy.close)
+        url = f"--store-url=redis://127.0.0.1:{self.proxy.port}"
+        arguments = [str(self._clock), "serve", url, "--log-level=ERROR"]
+        for port in self._ports:
+            replica = Replica(port, arguments, self._directory)
+            self.replicas.append(replica)
+            self._stack.push_async_callback(replica.end, signal.SIGTERM)
+            self._stack.push_async_callback(replica.client.close)
+        await asyncio.gather(*(replica.start() for replica in self.replicas))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    def move_clock(self, offset_ms: int) -> None:
+        """From now on it is so much later for the service than it is."""
+        if not self._clock.exists():
+            self._clock.write_bytes(clocked.encoded(offset_ms))
+        with self._clock.open("r+b") as file:
+            file.write(clocked.encoded(offset_ms))
+
+    async def kill_store(self) -> None:
+        """SIGKILL; returns when it is dead."""
+        assert self.store.pid is not None
+        os.kill(self.store.pid, signal.SIGKILL)
+        while self.store.pid is not None:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+
+    def newest_log(self) -> Path:
+        """The file that the store appends to."""
+        logs = (self._directory / "store" / "appendonlydir").glob("*.incr.aof")
+        return max(logs, key=lambda path: int(path.name.split(".")[-3]))
+
+    async def revive_store(self) -> None:
+        """Start it again; it may still be loading."""
+        self.store.revive()
+
+    async def until_ready(self) -> None:
+        """All replicas answer."""
+        await asyncio.gather(*(replica.until_ready() for replica in self.replicas))
+
+    async def verdict_of(self, id_: str) -> str | None:
+        """What any replica says of an article; None: not known. Raises TimeoutError when nobody answers."""
+        from aggregator.errors import NotFound
+
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                try:
+                    return (await self.rng.choice(self.replicas).client.get(id_)).verdict
+                except NotFound:
+                    return None
+                except Unavailable:
+                    await asyncio.sleep(0.05)
+
+    def tracebacks(self) -> int:
+        """How often a replica met something that it did not expect."""
+        return sum(replica.log.read_text(errors="replace").count("Traceback") for replica in self.replicas)

@@ -1,0 +1,76 @@
+"""What stands in the store itself: every event told once, every article announced once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from aggregator.app import analysers_of
+from aggregator.eventlog import EventLog
+from aggregator.index import Index
+from aggregator.settings import Settings
+from aggregator.store.base import Store
+
+REPORTS = 18  # of one matter; more than fifteen make an event
+PATIENCE_S = 60.0
+STEP = 2000
+
+
+@dataclass(slots=True)
+class Witness:
+    """Follows the changes of events as a reader would, past the faulty connection.
+
+    matters  event id -> the matters that its articles are about
+    """
+
+    store: Store
+    fired: Counter[str] = field(default_factory=Counter)
+    matters: dict[str, set[int]] = field(default_factory=dict)
+    _position: bytes = b""
+
+    async def read_on(self) -> None:
+        """What was told since the last time."""
+        log = EventLog(self.store)
+        while changes := await log.changes(self._position, STEP):
+            self._position = changes[-1][0]
+            self.fired.update(change.event_id for _, change in changes if change.kind == "fired")
+
+    async def settle(self, matters: Iterable[int]) -> None:
+        """Wait until all of these have become events with all their reports, or for so long as patience lasts."""
+        wanted = set(matters)
+        deadline_s = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline_s:
+            await self.read_on()
+            events = await EventLog(self.store).get_many(list(self.fired))
+            self.matters = {
+                id_: {int(item[1:].partition("-")[0]) for item in event.items if item.startswith("m")}
+                for id_, event in events.items()
+            }
+            items = sum(len(set(event.items)) for event in events.values())
+            if wanted <= self.told() and items >= REPORTS * len(wanted):
+                return
+            await asyncio.sleep(0.2)
+
+    def told(self) -> set[int]:
+        """Matters that some event is about."""
+        return set().union(*self.matters.values()) if self.matters else set()
+
+    def doubled(self) -> int:
+        """Tellings beyond the first of each event, and events beyond the first of each matter."""
+        again = sum(count - 1 for count in self.fired.values())
+        of_matter = Counter(matter for about in self.matters.values() for matter in about)
+        return again + sum(count - 1 for count in of_matter.values())
+
+    async def announced(self) -> Counter[str]:
+        """How often each id stands in the article stream."""
+        index = Index(self.store, analysers_of(Settings())[0].spaces)
+        counted: Counter[str] = Counter()
+        positions: dict[bytes, bytes] = {}
+        while True:
+            items, positions = await index.stream(positions, STEP)
+            counted.update(item.id for item in items)
+            if not items:
+                return counted

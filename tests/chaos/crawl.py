@@ -4,27 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import random
 import time
 from collections.abc import Iterator
-from typing import Any
 
 from chaos.ledger import Ledger
 from chaos.newsroom_site import Site
-from newsroom import edited, story
+from newsroom import edited
 
 from aggregator.clients.decision import Unavailable
 
 CRAWLERS = 24
 COPIES = 3
 PAUSE_S = 0.05
-SENTENCES = 10
-FRESH = 1_000_000  # seeds of reports begin here
+WORDS = 100
+FRESH = 1_000_000_000  # seeds of reports begin here
+_SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in ("a", "e", "i", "o", "u", "ar", "en")]
+
+
+def wording(seed: int, count: int) -> list[str]:
+    """Words that no other seed has: nothing but the copies of one story has anything in common."""
+    syllables = random.Random(seed).choices(_SYLLABLES, k=4 * count)
+    return ["".join(syllables[i : i + 4]) for i in range(0, len(syllables), 4)]
 
 
 def articles() -> Iterator[tuple[int, dict[str, str]]]:
     """(group, article) without end: a story and two edited copies, then the next. About a hundred words each."""
     for group in itertools.count():
-        text, title = story(group, SENTENCES), " ".join(story(group, 1).split()[:6])
+        words = wording(group, WORDS)
+        text, title = " ".join(words), " ".join(words[:6])
         for copy in range(COPIES):
             body = edited(text, COPIES * group + copy, changes=2) if copy else text
             yield group, {"id": f"{group}-{copy}", "title": title, "text": body, "lang": "eo"}
@@ -77,13 +85,8 @@ class Crawl:
             await self.post(article, group)
 
 
-def report(matter: int, number: int) -> dict[str, Any]:
+def report(matter: int, number: int) -> dict[str, str]:
     """One of many reports on a matter: the same headline words, which nothing else has, and a text of its own."""
-    subject = " ".join(f"{a}{b}{c}" for a, b, c in _triples(story(FRESH + matter, 3).split()))
-    text = f"{subject} {subject}. {story(FRESH + 1000 * matter + number, 3)}"
+    subject = " ".join(wording(FRESH + matter, 4))
+    text = f"{subject} {subject}. {' '.join(wording(2 * FRESH + 1000 * matter + number, 30))}"
     return {"id": f"m{matter}-{number}", "title": f"{subject} {number}", "text": text, "lang": "eo"}
-
-
-def _triples(words: list[str]) -> Iterator[tuple[str, ...]]:
-    plain = [word.strip(".").lower() for word in words]
-    return zip(plain[0:12:3], plain[1:12:3], plain[2:12:3], strict=True)

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Awaitable, Callable
 
 from chaos.newsroom_site import REPLICAS, Site
+from redis.exceptions import OutOfMemoryError
 
 LONGEST_STALL_S = 5.5  # more than the service waits for its store
 CLOCK_MS = 40 * 60_000  # reports of one matter stay within the four hours of an event
@@ -41,7 +42,13 @@ async def stall_store(site: Site, turn: int) -> None:
 
 async def fill_store(site: Site, turn: int) -> None:
     """The store takes no more data: maxmemory far below what it has, noeviction."""
-    await site.direct.config_set("maxmemory", "1mb")
+    await site.direct.config_set("maxmemory", "100kb")
+    refused = False
+    try:
+        await site.direct.set("one more", "")
+    except OutOfMemoryError:
+        refused = True
+    assert refused, "the store is not full"
     await asyncio.sleep(site.rng.uniform(0.2, 0.8))
     await site.direct.config_set("maxmemory", 0)
 

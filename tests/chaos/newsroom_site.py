@@ -17,6 +17,7 @@ from cluster import free_ports
 
 from aggregator.clients import Client
 from aggregator.clients.decision import Unavailable
+from aggregator.errors import NotFound
 from aggregator.store.embedded import EmbeddedServer
 
 PATIENCE_S = 120.0
@@ -132,18 +133,12 @@ class Site:
         logs = (self._directory / "store" / "appendonlydir").glob("*.incr.aof")
         return max(logs, key=lambda path: int(path.name.split(".")[-3]))
 
-    async def revive_store(self) -> None:
-        """Start it again; it may still be loading."""
-        self.store.revive()
-
     async def until_ready(self) -> None:
         """All replicas answer."""
         await asyncio.gather(*(replica.until_ready() for replica in self.replicas))
 
     async def verdict_of(self, id_: str) -> str | None:
         """What any replica says of an article; None: not known. Raises TimeoutError when nobody answers."""
-        from aggregator.errors import NotFound
-
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 try:

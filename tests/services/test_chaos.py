@@ -1,0 +1,19 @@
+"""The short form of ``scripts/chaos``: six kinds of fault, once each."""
+
+import pytest
+from chaos.faults import FAULTS
+from chaos.harness import chaos
+
+KINDS = ("store killed", "log torn", "store full", "connections cut", "answers nonsense", "clock moved")
+
+
+@pytest.mark.services
+@pytest.mark.timeout(240)
+async def test_nothing_acknowledged_is_lost_and_nothing_is_doubled() -> None:
+    """Two replicas under load; after each fault what was answered is there, and events are told once."""
+    account = await chaos("always", {kind: FAULTS[kind] for kind in KINDS}, len(KINDS), rate=60)
+
+    print(*account.lines(), sep="\n")
+    assert account.failures == {}
+    assert account.figures["acknowledged"] > 100
+    assert min(count for counts in account.before.values() for count in counts) > 0

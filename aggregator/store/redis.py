@@ -18,6 +18,7 @@ from aggregator.store import health
 from aggregator.store.base import Delete, Put, StoreInfo, Transaction, lease_return, lease_steps
 from aggregator.store.failures import NOT_A_CLUSTER, WRONG_SETTINGS, first_line
 from aggregator.store.link import Link, open_link
+from aggregator.store.runs import Runs
 from aggregator.store.wire import (
     COMMIT,
     COMMIT_SHA,
@@ -45,6 +46,7 @@ class RedisStore:
 
     def __init__(self, link: Link) -> None:
         self._link = link
+        self._runs = Runs(self._send_each)
 
     async def check(self) -> None:
         """Raises ConfigurationError listing all that makes this server unfit.
@@ -98,7 +100,11 @@ class RedisStore:
         return failed(numbers)
 
     async def commit_many(self, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
-        """In order (on a cluster: in order within each slot). The first to each server brings the text.
+        """In order (on a cluster: in order within each slot); joined as far as ``runs.py`` allows."""
+        return await self._runs.commit(transactions)
+
+    async def _send_each(self, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
+        """One script for each, in one round trip. The first to each server brings the text.
 
         So none of the others can be refused as unknown and then be repeated out of its order.
         """

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from aggregator.errors import StoreUnavailable
 from aggregator.store.base import Put, Transaction
 from aggregator.store.memory import MemoryStore
+from aggregator.store.runs import Runs
 
 T = TypeVar("T")
 
@@ -59,6 +60,7 @@ class Transport:
         self._store = store
         self._late = late
         self._applied = applied
+        self._runs = Runs(self._commit_each)
 
     async def read(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """One stop per tag; the untagged keys together."""
@@ -79,6 +81,10 @@ class Transport:
         return (await self.commit_many([transaction]))[0]
 
     async def commit_many(self, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
+        """Joined as a server gets them."""
+        return await self._runs.commit(transactions)
+
+    async def _commit_each(self, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
         """One stop per transaction; when one comes late, so do those behind it."""
         results: list[tuple[int, ...]] = []
         for i, transaction in enumerate(transactions):

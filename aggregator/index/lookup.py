@@ -20,7 +20,7 @@ from aggregator.index.snapshot import Snapshot
 from aggregator.overlap import compare_many, probed_bands
 from aggregator.similarity import cosines
 from aggregator.store import keys
-from aggregator.store.base import Check, Equals, Length
+from aggregator.store.base import Check, Equals, Lengths
 from aggregator.store.entries import ENTRY_BYTES, ArticleNumbers, Distances, sharing, weighed, within
 from aggregator.store.records import decode_binding, decode_pointer, decode_record
 from aggregator.verdict import Candidate
@@ -59,8 +59,8 @@ class Lookup(IndexBase):
         return Probe(
             analysis,
             id_,
-            tuple(keys.bucket(b"", block, value) for block, value in cells),
-            tuple(keys.band(b"", band) for band in probed_bands(analysis.sketch)),
+            keys.buckets(cells),
+            tuple([keys.band(b"", band) for band in probed_bands(analysis.sketch)]),
         )
 
     async def snapshot(self, probes: Sequence[Probe]) -> Snapshot:
@@ -83,6 +83,8 @@ class Lookup(IndexBase):
         alike, shared = sharing(
             snapshot.everywhere(probe.space, probe.bands), probed_bands(probe.analysis.sketch), floor
         )
+        if not len(near) and not len(alike):  # most articles are like nothing that is stored
+            return []
         by_distance = near[np.lexsort((near, distances))][:MAX_CANDIDATES].tolist()
         by_bands = alike[np.lexsort((alike, -shared))][:MAX_CANDIDATES].tolist()
         # Turn and turn about: a crowd of near fingerprints must not hide a copy that only its wording
@@ -121,6 +123,8 @@ class Lookup(IndexBase):
                 continue
             pointer = decode_pointer(state) if state else None
             live.append((record, (pointer.id, pointer.first) if pointer else (record.id, record.first)))
+        if not live:
+            return []
         overlaps = compare_many(probe.analysis.sketch, [record.sketch for record, _ in live])
         alike = cosines(probe.analysis.terms, [record.terms for record, _ in live])
         own = probe.analysis.fingerprint
@@ -171,21 +175,28 @@ class Lookup(IndexBase):
         return self.candidates(snapshot, self.probe(analysis, id_), numbers)
 
     def seen(
-        self, snapshot: Snapshot, probe: Probe, numbers: Sequence[int], match: Match | None = None
+        self,
+        snapshot: Snapshot,
+        probe: Probe,
+        tops: Sequence[bytes],
+        numbers: Sequence[int],
+        match: Match | None = None,
     ) -> list[Check]:
         """The checks that what was looked at is as it was seen.
 
         No bucket has grown (those of frozen segments cannot), the id is bound as it was, and what it was
         matched to still lives. Where an earlier article of the batch was seen, it must have been committed
         just so: a stranger's entry in its place would give the same length.
+
+        ``tops``: the probe's keys in the writable segment.
         """
-        space, values, tag = probe.space, snapshot.values, snapshot.layers[probe.space].top
-        grown = [tag + key for key in probe.keys]
-        changed = snapshot.changed.keys() & {*grown, *(tag + _state(n) for n in numbers)}
-        relied_on = {binding for key in changed for binding in snapshot.changed[key]}
+        space, values, changed = probe.space, snapshot.values, snapshot.changed
+        looked_at = [*tops, *snapshot.tops(space, [_state(n) for n in numbers])]
+        relied_on = {binding for key in looked_at if key in changed for binding in changed[key]}
         return [
             snapshot.unchanged(space, _binding(probe.id)),
-            *[Length(key, len(values[key] or b"")) for key in grown],
+            *_lengths(values, tops[: len(probe.buckets)]),
+            *_lengths(values, tops[len(probe.buckets) :]),
             *(Equals(b, values[b]) for b in sorted(relied_on)),
             *(self.alive(snapshot, space, match) if match else ()),
         ]
@@ -196,6 +207,12 @@ class Lookup(IndexBase):
             snapshot.unchanged(space, _state(match.number)),
             Equals(snapshot.top(space, keys.tombstone(b"", match.canonical_first)), None),
         ]
+
+
+def _lengths(values: Mapping[bytes, bytes | None], tops: Sequence[bytes]) -> list[Check]:
+    if not tops:
+        return []
+    return [Lengths(tuple(tops), tuple([len(values[key] or b"") for key in tops]))]
 
 
 def _binding(id_: str) -> bytes:

@@ -65,12 +65,12 @@ class Segments:
         while True:
             layers = {space: self._known[space] for space in wanted}
             closed = {space: keys.closed(each.top) for space, each in layers.items()}
-            everything = dict.fromkeys(closed.values())
-            everything.update((keys.version(each.top), None) for each in layers.values())
+            everything = [*closed.values(), *(keys.version(each.top) for each in layers.values())]
             for space, each in layers.items():
-                suffixes = wanted[space]
-                everything.update((tag + key, None) for tag in each.tags for key in suffixes)
-            values = dict(zip(everything, await self._store.read(list(everything)), strict=True))
+                suffixes = dict.fromkeys(wanted[space])
+                for tag in each.tags:
+                    everything += [tag + key for key in suffixes]
+            values = dict(zip(everything, await self._store.read(everything), strict=True))
             sealed = [space for space, key in closed.items() if values[key] is not None]
             if not sealed:
                 return Snapshot(layers, values)

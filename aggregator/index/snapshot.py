@@ -44,9 +44,6 @@ class Layers:
         return self.first == self.last
 
 
-_CHANGES = (Append, Put, Delete)  # of keys that look-ups read; a union would be made anew for every write
-
-
 @dataclass(slots=True)
 class Snapshot:
     """Values of keys at one instant, plus what this batch has decided since.
@@ -86,23 +83,30 @@ class Snapshot:
         """Holds while the writable segment took exactly the commits that were applied here, in their order."""
         return self.unchanged(space, keys.version(b""))
 
-    def touches(self, space: str, wanted: Sequence[bytes]) -> bool:
-        """Whether this batch changed one of these keys."""
+    def tops(self, space: str, wanted: Sequence[bytes]) -> list[bytes]:
+        """The keys in the writable segment."""
         top = self.layers[space].top
-        return bool(self.changed) and not self.changed.keys().isdisjoint([top + key for key in wanted])
+        return [top + key for key in wanted]
+
+    def touches(self, tops: Sequence[bytes]) -> bool:
+        """Whether this batch changed one of these keys, as ``tops`` gives them."""
+        return bool(self.changed) and not self.changed.keys().isdisjoint(tops)
 
     def apply(self, transaction: Transaction, binding: bytes) -> None:
         """Change the snapshot as the commit of the article bound at ``binding`` will change the store."""
+        values = self.values
         for write in transaction.writes:
-            if isinstance(write, _CHANGES):
-                self.changed.setdefault(write.key, set()).add(binding)
             if isinstance(write, Append):
-                before = self.values.get(write.key) or b""
+                before = values.get(write.key) or b""
                 if not write.limit or len(before) + len(write.value) <= write.limit:
-                    self.values[write.key] = before + write.value
+                    values[write.key] = before + write.value
             elif isinstance(write, Put):
-                self.values[write.key] = write.value
+                values[write.key] = write.value
             elif isinstance(write, Delete):
-                self.values[write.key] = None
+                values[write.key] = None
             elif isinstance(write, Chain):
-                self.values[write.key] = link(self.values.get(write.key), write.token)
+                values[write.key] = link(values.get(write.key), write.token)
+                continue
+            else:  # nothing that look-ups read
+                continue
+            self.changed.setdefault(write.key, set()).add(binding)

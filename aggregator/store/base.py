@@ -31,6 +31,18 @@ class Length(msgspec.Struct, frozen=True):
     length: int
 
 
+class Lengths(msgspec.Struct, frozen=True):
+    """``Length`` of many keys at once, as one check; ``key`` is the first of them."""
+
+    keys: tuple[bytes, ...]
+    lengths: tuple[int, ...]
+
+    @property
+    def key(self) -> bytes:
+        """One of its keys: all have the same tag."""
+        return self.keys[0]
+
+
 class Equals(msgspec.Struct, frozen=True):
     """Holds while ``key`` has exactly this value (None: absent)."""
 
@@ -87,7 +99,7 @@ def link(value: bytes | None, token: bytes) -> bytes:
     return hashlib.sha1((value or b"") + token, usedforsecurity=False).hexdigest().encode()
 
 
-Check = Length | Equals
+Check = Length | Lengths | Equals
 Write = Append | Push | Put | Delete | StreamAdd | Chain
 
 

@@ -21,6 +21,10 @@ ArticleNumbers = npt.NDArray[np.uint64]
 Distances = npt.NDArray[np.int64]
 
 
+_NO_NUMBERS = np.empty(0, np.uint64)
+_NO_COUNTS = np.empty(0, np.int64)
+
+
 def pack(value: int, number: int) -> bytes:
     """One entry of 16 bytes."""
     return value.to_bytes(8, "little") + number.to_bytes(8, "little")
@@ -54,9 +58,14 @@ def sharing(
 ) -> tuple[ArticleNumbers, npt.NDArray[np.int64]]:
     """Article numbers with one of ``values`` among their bands, and how many entries it has there. Both (n,)."""
     table = _table(buckets)
-    if not len(table):
-        return np.empty(0, np.uint64), np.empty(0, np.int64)
-    keep = np.isin(table[:, 0], np.fromiter(values, np.uint64)) & (table[:, 1] >= np.uint64(floor))
+    wanted = np.sort(np.fromiter(values, np.uint64))
+    if not len(table) or not len(wanted):
+        return _NO_NUMBERS, _NO_COUNTS
+    # Most entries of a bucket are of other bands: np.isin and np.unique cost more than all the rest here.
+    at = np.minimum(np.searchsorted(wanted, table[:, 0]), len(wanted) - 1)
+    keep = (wanted[at] == table[:, 0]) & (table[:, 1] >= np.uint64(floor))
+    if not keep.any():
+        return _NO_NUMBERS, _NO_COUNTS
     numbers, counts = np.unique(table[keep, 1], return_counts=True)
     return numbers, counts
 

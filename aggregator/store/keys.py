@@ -25,7 +25,8 @@ tag the functions give the rest of a key, which is the same in all segments.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 
 import xxhash
 
@@ -66,6 +67,21 @@ def head(space: str) -> bytes:
 
 def bucket(tag_: bytes, block: int, value: int) -> bytes:
     return b"%sb%x:%04x" % (tag_, block, value)
+
+
+def buckets(cells: Iterable[tuple[int, int]]) -> tuple[bytes, ...]:
+    """``bucket`` of many cells, without a tag: half the cost of formatting each."""
+    hexes = _hexes()
+    return tuple([_BLOCKS[block] + hexes[value] for block, value in cells])
+
+
+_BLOCKS = [b"b%x:" % block for block in range(64)]
+
+
+@cache
+def _hexes() -> list[bytes]:
+    """Every value that a block of at most 16 bits may have: some 3 MB, made once."""
+    return [b"%04x" % value for value in range(1 << 16)]
 
 
 def band(tag_: bytes, value: int) -> bytes:

@@ -19,6 +19,7 @@ from aggregator.store.base import (
     Check,
     Delete,
     Length,
+    Lengths,
     Push,
     Put,
     StoreInfo,
@@ -150,6 +151,9 @@ class MemoryStore:
     def _holds(self, check: Check) -> bool:
         if isinstance(check, Length):
             return len(self._values.get(check.key, b"")) == check.length
+        if isinstance(check, Lengths):
+            each = zip(check.keys, check.lengths, strict=True)
+            return all(len(self._values.get(key, b"")) == length for key, length in each)
         if check.value is None:
             return not self._exists(check.key)
         return self._values.get(check.key) == check.value

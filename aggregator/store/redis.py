@@ -97,7 +97,7 @@ class RedisStore:
             # The server has never seen the script or forgot it (restart, SCRIPT FLUSH), so nothing
             # was done: sending it with its text is safe, and teaches it.
             (numbers,) = await self._link.send([("EVAL", COMMIT, *call)])
-        return failed(numbers)
+        return failed(numbers, transaction.checks)
 
     async def commit_many(self, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
         """In order (on a cluster: in order within each slot); joined as far as ``runs.py`` allows."""
@@ -118,7 +118,10 @@ class RedisStore:
                 taught.add(slot)
                 commands.append((*script, *call))
         answers = iter(await self._link.send(commands))
-        return [failed(next(answers)) if call[0] else () for call in calls]
+        return [
+            failed(next(answers), made.checks) if call[0] else ()
+            for made, call in zip(transactions, calls, strict=True)
+        ]
 
     async def put(self, items: Sequence[Put], *, only_if_absent: bool = False) -> list[bool]:
         """One pipeline of SETs; True where the key was set."""

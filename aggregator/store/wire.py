@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any, Final
 
 import msgspec
 
-from aggregator.store.base import Append, Chain, Delete, Length, Push, Put, Transaction
+from aggregator.store.base import Append, Chain, Check, Delete, Length, Lengths, Push, Put, Transaction
 
 Command = tuple[Any, ...]
 
@@ -28,6 +29,10 @@ def encode(transaction: Transaction) -> Command:
     steps: list[int] = []
     given = transaction.given
     for check in transaction.checks if given is None else (given, *transaction.checks):
+        if isinstance(check, Lengths):
+            keys += check.keys
+            want += check.lengths
+            continue
         keys.append(check.key)
         if isinstance(check, Length):
             want.append(check.length)
@@ -83,9 +88,16 @@ def entries(answer: Any) -> list[tuple[bytes, bytes]]:
     ]
 
 
-def failed(numbers: list[int]) -> tuple[int, ...]:
-    """The script's answer as indices of checks: it counts from 1."""
-    return tuple(number - 1 for number in numbers)
+def failed(numbers: Sequence[int], checks: Sequence[Check]) -> tuple[int, ...]:
+    """The script's answer as indices of checks: it counts keys, from 1."""
+    if not numbers:
+        return ()
+    checked = [
+        i
+        for i, check in enumerate(checks)
+        for _ in range(len(check.keys) if isinstance(check, Lengths) else 1)
+    ]
+    return tuple(dict.fromkeys(checked[number - 1] for number in numbers))
 
 
 def starts_with(prefix: bytes) -> bytes:

@@ -21,8 +21,8 @@ from aggregator.index.segments import Segments
 from aggregator.index.snapshot import Snapshot
 from aggregator.index.upkeep import Upkeep
 from aggregator.ingest import Ingest
-from aggregator.store import keys
-from aggregator.store.base import Append, Check, Delete, Equals, Length, Transaction
+from aggregator.store import keys, runs
+from aggregator.store.base import Append, Check, Delete, Equals, Length, Lengths, Transaction
 
 Patch = pytest.MonkeyPatch
 MUTANTS: dict[str, tuple[str, Callable[[Patch], None]]] = {}
@@ -53,12 +53,22 @@ def _is(check: Check, kind: bytes) -> bool:
 
 @mutant("buckets may have grown", "two near-copies")
 def _(patch: Patch) -> None:
-    _without(patch, "insert", lambda c: isinstance(c, Length))
+    _without(patch, "insert", lambda c: isinstance(c, Lengths))
+
+
+@mutant("commits are joined whatever came between", "two near-copies")
+def _(patch: Patch) -> None:
+    whole = runs.runs
+
+    def unguarded(transactions: Any) -> Any:
+        return [replace(r, whole=replace(r.whole, checks=())) if r.joined else r for r in whole(transactions)]
+
+    patch.setattr(runs, "runs", unguarded)
 
 
 @mutant("bands may have grown", "a copy only bands find")
 def _(patch: Patch) -> None:
-    _without(patch, "insert", lambda c: isinstance(c, Length) and _is(c, b"s"))
+    _without(patch, "insert", lambda c: isinstance(c, Lengths) and _is(c, b"s"))
 
 
 @mutant("the id may be bound by now", "a retry of an exact copy")
@@ -282,8 +292,8 @@ def _(patch: Patch) -> None:
 
     async def alone(self: Ingest, one: Any, *rest: Any) -> Any:
         strangers = [
-            dataclasses.replace(c, canonical=(c.canonical[0] + "?", c.canonical[1])) for c in rest[2]
+            dataclasses.replace(c, canonical=(c.canonical[0] + "?", c.canonical[1])) for c in rest[3]
         ]
-        return await whole(self, one, *rest[:2], strangers, *rest[3:])
+        return await whole(self, one, *rest[:3], strangers, *rest[4:])
 
     patch.setattr(Ingest, "_insert", alone)

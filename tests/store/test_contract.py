@@ -16,6 +16,7 @@ from aggregator.store.base import (
     Delete,
     Equals,
     Length,
+    Lengths,
     Push,
     Put,
     Store,
@@ -427,7 +428,12 @@ async def test_close_may_be_repeated(store: Store) -> None:
 KEYS = st.sampled_from([b"{t}a", b"{t}b", b"{t}c"])
 VALUES = st.sampled_from([b"", b"x", b"yy", b"zzz"])
 CHECKS = st.one_of(
-    st.builds(Length, KEYS, st.integers(0, 4)), st.builds(Equals, KEYS, st.one_of(st.none(), VALUES))
+    st.builds(Length, KEYS, st.integers(0, 4)),
+    st.builds(
+        lambda each: Lengths(*zip(*each, strict=True)),
+        st.lists(st.tuples(KEYS, st.integers(0, 4)), min_size=1, max_size=3),
+    ),
+    st.builds(Equals, KEYS, st.one_of(st.none(), VALUES)),
 )
 WRITES = st.one_of(
     st.builds(Append, KEYS, VALUES, st.integers(0, 5)),
@@ -487,3 +493,33 @@ async def test_when_the_given_fails_the_checks_decide(store: Store) -> None:
     assert await store.read([b"{t}x"]) == [None]
     assert await store.commit(Transaction(checks, (Put(b"{t}x", b"1"),), stale)) == ()
     assert await store.read([b"{t}x"]) == [b"1"]
+
+
+def _chained(tokens: bytes, version: bytes | None) -> list[Transaction]:
+    """Appends of one letter each, every one knowing the version that the one before it makes."""
+    made = []
+    for i in range(len(tokens)):
+        token = tokens[i : i + 1]
+        checks = (Lengths((b"{t}none", b"{t}x"), (0, i)),)
+        writes = (Append(b"{t}x", token), Chain(b"{t}v", token))
+        made.append(Transaction(checks, writes, Equals(b"{t}v", version)))
+        version = link(version, token)
+    return made
+
+
+async def test_commits_that_build_on_one_another_are_the_same_together(store: Store) -> None:
+    """While nobody came between, all of them apply, and the version names each."""
+    assert await store.commit_many(_chained(b"abc", None)) == [(), (), ()]
+    version = link(link(link(None, b"a"), b"b"), b"c")
+
+    assert await store.read([b"{t}x", b"{t}v"]) == [b"abc", version]
+
+
+async def test_after_a_strangers_commit_each_is_judged_by_what_it_looked_at(store: Store) -> None:
+    """One whose keys are as they were is applied all the same; the others fail by their own checks."""
+    await store.put([Put(b"{t}v", b"a stranger's")])
+    assert await store.commit_many(_chained(b"ab", None)) == [(), ()]
+    await store.put([Put(b"{t}v", b"a stranger's"), Put(b"{t}x", b"abc")])
+
+    assert await store.commit_many(_chained(b"abc", None)) == [(0,), (0,), (0,)]
+    assert await store.read([b"{t}x", b"{t}v"]) == [b"abc", b"a stranger's"]

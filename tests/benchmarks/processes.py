@@ -1,0 +1,46 @@
+"""CPU and memory of a process and its children, from /proc (Linux)."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+TICKS = os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """CPU seconds so far and resident MB, per role: service (with its workers), store, generator."""
+
+    cpu_s: dict[str, float]
+    resident_mb: dict[str, float]
+
+    def since(self, before: Usage) -> dict[str, float]:
+        """CPU seconds per role between two readings."""
+        return {role: s - before.cpu_s.get(role, 0.0) for role, s in self.cpu_s.items()}
+
+
+def usage(service: int) -> Usage:
+    """Of the service with this process id, the store among its children, and this process."""
+    cpu: dict[str, float] = {}
+    resident: dict[str, float] = {}
+    for pid in (service, *_below(service), os.getpid()):
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text()
+        except OSError:
+            continue  # it ended meanwhile
+        name, fields = stat[stat.index("(") + 1 : stat.rindex(")")], stat[stat.rindex(")") + 2 :].split()
+        role = "generator" if pid == os.getpid() else "store" if "server" in name else "service"
+        cpu[role] = cpu.get(role, 0.0) + (int(fields[11]) + int(fields[12])) / TICKS
+        resident[role] = resident.get(role, 0.0) + int(fields[21]) * PAGE / 1e6
+    return Usage(cpu, resident)
+
+
+def _below(pid: int) -> list[int]:
+    found: list[int] = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in map(int, path.read_text().split()):
+            found += [child, *_below(child)]
+    return found

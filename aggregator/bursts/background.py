@@ -82,8 +82,11 @@ class Background:
 
     def weight(self, term: str, seen: int, hour: int) -> float:
         """idf times the ratio of ``seen`` documents in the window to the expected ones, smoothed."""
-        ratio = (seen + PRIOR) / (self.expected(term, hour) + PRIOR)
-        return self.idf(term) * max(ratio, LEAST_RATIO)
+        usual = self._memo.get(term) if hour == self._memo_hour else None
+        if usual is None:
+            usual = self.expected(term, hour)
+        ratio = (seen + PRIOR) / (usual + PRIOR)
+        return self.idf(term) * (ratio if ratio > LEAST_RATIO else LEAST_RATIO)
 
     def forget_after(self, hour: int) -> None:
         """Drop hours later than ``hour``: they were counted under a wrong clock."""

@@ -191,7 +191,12 @@ class Stories:
 
     def chief(self, story: Story, weigh: Weigh) -> str:
         """The first of its distinctive terms."""
-        return min(story.sums, key=lambda t: (-story.sums[t] * weigh(t), t))
+        chief, most = "", -1.0
+        for term, weight in story.sums.items():
+            heaviness = weight * weigh(term)
+            if heaviness > most or (heaviness == most and term < chief):
+                chief, most = term, heaviness
+        return chief
 
     def having(self, terms: Iterable[str]) -> list[Story]:
         """Stories with any of these terms, the oldest first."""
@@ -221,7 +226,11 @@ class Stories:
         size = len(story.members)
         fresh = self.minute - story.norm_minute < minutes
         if not fresh or abs(size - story.norm_size) >= max(1.0, story.norm_size * STALE):
-            story.norm = math.sqrt(sum((weigh(t) * w) ** 2 for t, w in story.sums.items()))
+            squares = 0.0  # a loop, not sum(), whose rounding differs between versions of Python
+            for term, weight in story.sums.items():
+                length = weigh(term) * weight
+                squares += length * length
+            story.norm = math.sqrt(squares)
             story.norm_size, story.norm_minute = size, self.minute
         return story.norm
 

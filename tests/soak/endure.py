@@ -1,0 +1,212 @@
+"""A service at work for half an hour: does anything grow that should not? Run by ``scripts/soak``.
+
+One service on a store of its own gets all kinds of requests, broken ones among them. Its clock runs 1440 times as
+fast as the real one: a day a minute, so that the four hours of the detector, its week of routine, the retention of two
+days and the sealing, compaction and dropping of segments all come round several times. Memory, open files and
+connections, tasks and threads are sampled twice a second, first and last while nobody asks. Printed: slope per minute
+with its 95 % interval over the last two thirds, and the idle counts before and after. Exit code 1 when memory surely
+rises by more than a hundredth of its level in ten minutes, or when an idle count did not come back.
+
+The store's own memory is told per article: it keeps records by the real clock, so it has to grow here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import redis.asyncio as redis
+from soak import observed
+from soak.traffic import Traffic
+from soak.trend import Trend, trend
+
+from aggregator.cli.serve import run_loop
+from aggregator.store.embedded import EmbeddedServer
+
+SPEED = 1440
+RATE = 60.0
+PERIOD_S = 0.5
+PATIENCE_S = 60.0
+WARM_UP_SHARE = 1 / 3
+STEEPEST_PER_MINUTE = 0.001  # of the level
+LONG_MINUTES = 10  # a shorter run says nothing of slopes, only of leaks
+SLACK = {"files": 3, "tasks": 2, "threads": 0, "store_connections": 1}
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(slots=True)
+class Account:
+    """Samples by name, the counts while idle before and after, and what was asked."""
+
+    minutes: float
+    at_s: list[float] = field(default_factory=list)
+    samples: dict[str, list[float]] = field(default_factory=dict)
+    idle: list[dict[str, float]] = field(default_factory=list)
+    answers: dict[str, int] = field(default_factory=dict)
+
+    def trends(self) -> dict[str, Trend]:
+        """Of every series, without its first third."""
+        start = int(len(self.at_s) * WARM_UP_SHARE)
+        return {name: trend(self.at_s[start:], values[start:]) for name, values in self.samples.items()}
+
+    def failures(self) -> list[str]:
+        """One sentence for each thing that grew."""
+        before, after = self.idle[0], self.idle[-1]
+        found = [
+            f"{name}: {before[name]:g} when idle before, {after[name]:g} after"
+            for name, slack in SLACK.items()
+            if after[name] > before[name] + slack
+        ]
+        if self.minutes >= LONG_MINUTES:
+            memory = self.trends()["memory_kb"]
+            if memory.surely_rises_by > STEEPEST_PER_MINUTE * memory.mean:
+                found.append(f"memory rises by at least {memory.surely_rises_by:.0f} kB a minute")
+        wrong = {kind: n for kind, n in self.answers.items() if kind.split()[-1] in ("500", "503")}
+        return found + ([f"refused or failed: {wrong}"] if wrong else [])
+
+    def lines(self) -> list[str]:
+        """For people."""
+        asked = ", ".join(f"{kind}: {count}" for kind, count in sorted(self.answers.items()))
+        shown = [f"{self.minutes:g} minutes, {sum(self.answers.values())} requests ({asked})"]
+        for name, line in self.trends().items():
+            idle = " -> ".join(f"{counts[name]:g}" for counts in self.idle)
+            shown.append(
+                f"  {name:18} mean {line.mean:10.1f}, slope {line.per_minute:+8.2f} +- {line.margin:.2f} a minute; "
+                f"idle {idle}"
+            )
+        return shown
+
+
+class Watch:
+    """Reads what a process and its store have open."""
+
+    def __init__(self, pid: int, counts: Path, store: redis.Redis) -> None:
+        self._proc, self._counts, self._store = Path(f"/proc/{pid}"), counts, store
+
+    async def look(self) -> dict[str, float]:
+        """All of it, now."""
+        told = await self._store.info()
+        own = json.loads(self._counts.read_text().splitlines()[-1])
+        articles = max(1, await self._store.dbsize())
+        return {
+            "memory_kb": int((self._proc / "statm").read_text().split()[1]) * PAGE_BYTES / 1024,
+            "files": len(os.listdir(self._proc / "fd")),
+            "tasks": own["tasks"],
+            "threads": own["threads"],
+            "store_connections": told["connected_clients"],
+            "store_bytes_per_key": told["used_memory"] / articles,
+        }
+
+    async def until_idle(self, counts: dict[str, float] | None = None) -> dict[str, float]:
+        """What is open once it has come down to ``counts``, or after patience; without: after two calm seconds."""
+        deadline_s = time.monotonic() + PATIENCE_S
+        await asyncio.sleep(2.0)
+        while True:
+            now = await self.look()
+            if counts is None or all(now[name] <= counts[name] + slack for name, slack in SLACK.items()):
+                return now
+            if time.monotonic() > deadline_s:
+                return now
+            await asyncio.sleep(PERIOD_S)
+
+
+async def endure(
+    minutes: float, *, rate: float = RATE, tell: Callable[[str], None] = lambda line: None
+) -> Account:
+    """Start, wait, load, wait, stop; the account of it."""
+    account = Account(minutes)
+    with tempfile.TemporaryDirectory(prefix="soak-") as name:
+        directory = Path(name)
+        counts = directory / "counts"
+        with EmbeddedServer(directory / "store") as store:
+            process = await _serve(counts, store.url)
+            try:
+                url = await _ready(process)
+                async with redis.Redis.from_url(store.url) as direct:
+                    await _observe(account, Watch(process.pid, counts, direct), Traffic(url, rate), tell)
+            finally:
+                if process.returncode is None:
+                    process.terminate()
+                await process.communicate()
+    return account
+
+
+async def _serve(counts: Path, store_url: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        observed.__file__,
+        str(counts),
+        str(SPEED),
+        "serve",
+        "--port=0",
+        f"--store-url={store_url}",
+        "--retention-days=2",
+        "--tick-seconds=0.5",
+        "--log-level=ERROR",
+        stdout=asyncio.subprocess.PIPE,
+    )
+
+
+async def _ready(process: asyncio.subprocess.Process) -> str:
+    assert process.stdout is not None
+    async with asyncio.timeout(PATIENCE_S):
+        while b"ready on " not in (line := await process.stdout.readline()):
+            assert line, "the server ended before it was ready"
+    return line.split(b"ready on ")[1].strip().decode()
+
+
+async def _observe(account: Account, watch: Watch, traffic: Traffic, tell: Callable[[str], None]) -> None:
+    await _warm_up(traffic)
+    account.idle.append(await watch.until_idle())
+    started_s = time.monotonic()
+    running = asyncio.create_task(traffic.run())
+    while (at_s := time.monotonic() - started_s) < 60 * account.minutes and not running.done():
+        seen = await watch.look()
+        account.at_s.append(at_s)
+        for name, value in seen.items():
+            account.samples.setdefault(name, []).append(value)
+        if len(account.at_s) % 120 == 0:
+            tell(f"{at_s / 60:.0f} min: " + ", ".join(f"{name} {value:.0f}" for name, value in seen.items()))
+        await asyncio.sleep(PERIOD_S)
+    traffic.stop()
+    await running
+    account.answers = dict(traffic.answers)
+    account.idle.append(await watch.until_idle(account.idle[0]))
+
+
+async def _warm_up(traffic: Traffic) -> None:
+    """Whatever is opened once is opened now: connections to the store, threads, templates."""
+    warming = Traffic(traffic._url, traffic._rate, seed=2)
+    running = asyncio.create_task(warming.run())
+    await asyncio.sleep(4.0)
+    warming.stop()
+    await running
+
+
+def main() -> int:
+    """Exit code 1 when something grew."""
+    parser = argparse.ArgumentParser(
+        prog="scripts/soak", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--rate", type=float, default=RATE, help="requests a second")
+    args = parser.parse_args()
+    account: Account = run_loop(
+        endure(args.minutes, rate=args.rate, tell=lambda line: print(line, file=sys.stderr, flush=True))
+    )
+    print("\n".join(account.lines()))
+    failures = account.failures()
+    print("FAILED: " + "; ".join(failures) if failures else "nothing grows")
+    return int(bool(failures))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -19,7 +19,14 @@ from aggregator.overlap import SHINGLE_WORDS, Overlap, compare
 from aggregator.similarity import Terms, cosine
 from aggregator.text import tokens
 from aggregator.titled import required_similarity, title_similarity
-from aggregator.verdict import FRAMED_RATIO, Policy, figures_changed, is_copy, shared_for_copy
+from aggregator.verdict import (
+    FRAMED_RATIO,
+    STANDARD_ERRORS,
+    Policy,
+    figures_changed,
+    is_copy,
+    shared_for_copy,
+)
 
 MAX_SHOWN = 200
 
@@ -213,8 +220,10 @@ def _rule(overlap: Overlap, policy: Policy) -> str:
     if policy.name == "hamming":
         return f"policy hamming: a copy is at most {policy.duplicate_bits} bits apart, whatever its wording"
     lengths = "of about one length" if overlap.size_ratio >= FRAMED_RATIO else "of these lengths"
+    margin = STANDARD_ERRORS * overlap.error
+    beyond = f" beyond the {margin:.0%} that a sample may err by" if margin >= 0.005 else ""
     return (
-        f"a copy {lengths} shares {policy.min_containment:.0%} and "
+        f"a copy {lengths} shares {policy.min_containment:.0%}{beyond} and "
         f"{shared_for_copy(overlap, policy):.0f} shingles with a similarity of {policy.min_similarity:g}, "
         f"or {policy.sure_containment:.0%}"
     )

@@ -28,6 +28,9 @@ from aggregator.titled import required_similarity, title_similarity
 FRAMED_RATIO, FRAMED_FACTOR = 0.8, 5 / 3
 # One less than half as long as the other was cut or padded: frames are not.
 CUT_RATIO, CUT_FACTOR = 0.5, 2 / 3
+# The containment of two long texts is an estimate, and every article is compared with many: the one in forty
+# that seems above a threshold by chance would be a false copy of something.
+STANDARD_ERRORS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +130,12 @@ def is_copy(overlap: Overlap, similarity: float, policy: Policy) -> bool:
 
     A fifth of a text is enough when that is a passage of some length and both texts are about the same:
     the menu of one site around two articles is a long passage too. A short text must agree nearly whole.
+    What a sample only estimates must be a fifth beyond its error.
     """
     if overlap.containment >= policy.sure_containment:
         return True
     return (
-        overlap.containment >= policy.min_containment
+        overlap.containment - STANDARD_ERRORS * overlap.error >= policy.min_containment
         and overlap.shared >= shared_for_copy(overlap, policy)
         and similarity >= policy.min_similarity
     )

@@ -55,7 +55,9 @@ def test_order_of_words_matters() -> None:
     assert shingle_hashes(["a", "b", "c"]).tolist() != shingle_hashes(["c", "b", "a"]).tolist()
 
 
-@pytest.mark.parametrize(("shingles", "kept"), [(0, 0), (1, 1), (96, 96), (97, 96), (104, 97), (10**6, 512)])
+@pytest.mark.parametrize(
+    ("shingles", "kept"), [(0, 0), (1, 1), (128, 128), (129, 128), (136, 129), (10**6, 512)]
+)
 def test_sample_size(shingles: int, kept: int) -> None:
     """Everything of short texts, ever less of long ones, never above the cap."""
     assert sample_size(shingles) == kept
@@ -119,3 +121,19 @@ def test_empty_sketches() -> None:
     assert bands(empty) == ()
     assert compare(empty, empty).containment == 0.0
     assert compare(empty, sketch(prose(1, 50))).shared == 0.0
+
+
+def test_the_error_of_an_estimate() -> None:
+    """Short texts are compared whole; of longer ones most estimates lie within two standard errors of the truth."""
+    exact = compare(sketch(prose(1, 100)), sketch(prose(1, 100)[:60] + prose(2, 40)))
+    assert 0 < exact.containment < 1 and exact.error == 0.0
+
+    within = []
+    for seed in range(60):
+        first = prose(seed, 900)
+        second = first[:225] + prose(seed + 1000, 675)
+        true = len(np.intersect1d(shingle_hashes(first), shingle_hashes(second))) / 898
+        found = compare(sketch(first), sketch(second))
+        assert 0.015 < found.error < 0.045
+        within.append(abs(found.containment - true) <= 2 * found.error)
+    assert sum(within) >= 54

@@ -102,6 +102,14 @@ def test_is_copy(containment: float, shared: float, copy: bool) -> None:
     assert is_copy(Overlap(containment, 0.1, shared, size_ratio=0.6), 0.2, VERIFIED) is copy
 
 
+def test_an_estimate_must_be_beyond_its_error() -> None:
+    """A quarter that may be an eighth is no copy; what is known exactly needs no margin."""
+    assert is_copy(Overlap(0.25, 0.1, 90, size_ratio=0.6), 0.5, VERIFIED)
+    assert is_copy(Overlap(0.25, 0.1, 90, size_ratio=0.6, error=0.024), 0.5, VERIFIED)
+    assert not is_copy(Overlap(0.25, 0.1, 90, size_ratio=0.6, error=0.026), 0.5, VERIFIED)
+    assert is_copy(Overlap(0.75, 0.3, 90, size_ratio=0.6, error=0.3), 0.5, VERIFIED)
+
+
 @pytest.mark.parametrize(
     ("size_ratio", "shared", "copy"),
     [

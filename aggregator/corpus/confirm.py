@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from aggregator.corpus.columns import Columns
 from aggregator.corpus.join import Pairs, Rows, rows_of
-from aggregator.verdict import CUT_FACTOR, CUT_RATIO, FRAMED_FACTOR, FRAMED_RATIO, Policy
+from aggregator.verdict import CUT_FACTOR, CUT_RATIO, FRAMED_FACTOR, FRAMED_RATIO, STANDARD_ERRORS, Policy
 
 BATCH = 4_096
 _ALL = 0xFFFFFFFF
@@ -30,12 +30,13 @@ class Overlaps:
     resemblance: Floats
     shared: Floats
     size_ratio: Floats
+    error: Floats
 
 
 def overlaps(columns: Columns, pairs: Pairs) -> Overlaps:
     """The overlap of each pair, estimated from the samples."""
     parts = [_batch(columns, *rows_of(pairs[at : at + BATCH])) for at in range(0, len(pairs), BATCH)]
-    joined = np.concatenate([np.empty((4, 0)), *parts], axis=1)
+    joined = np.concatenate([np.empty((5, 0)), *parts], axis=1)
     return Overlaps(*joined)
 
 
@@ -43,12 +44,13 @@ def is_copy(found: Overlaps, policy: Policy) -> npt.NDArray[np.bool_]:
     """``verdict.is_copy`` for every pair, terms left aside: an archive's columns do not have them."""
     factor = np.where(found.size_ratio < CUT_RATIO, CUT_FACTOR, 1.0)
     factor = np.where(found.size_ratio >= FRAMED_RATIO, FRAMED_FACTOR, factor)
-    some = (found.containment >= policy.min_containment) & (found.shared >= policy.min_shared * factor)
+    sure = found.containment - STANDARD_ERRORS * found.error
+    some = (sure >= policy.min_containment) & (found.shared >= policy.min_shared * factor)
     return some | (found.containment >= policy.sure_containment)
 
 
 def _batch(columns: Columns, a: Rows, b: Rows) -> Floats:
-    """(4, n): containment, resemblance, shared, size ratio."""
+    """(5, n): containment, resemblance, shared, size ratio, error."""
     count = len(a)
     keys_a, keys_b = _keys(columns, a), _keys(columns, b)
     both = np.sort(np.concatenate([keys_a, keys_b]))
@@ -67,7 +69,12 @@ def _batch(columns: Columns, a: Rows, b: Rows) -> Floats:
     np.divide(common, in_a + in_b - common, out=resemblance, where=some)
     ratio = np.zeros(count)
     np.divide(smaller, larger, out=ratio, where=some)
-    return np.stack([containment, resemblance, containment * smaller, ratio])
+    error = np.zeros(count)
+    np.divide(containment * (1.0 - containment), base, out=error, where=some)
+    np.multiply(
+        error, np.maximum(0.0, 1.0 - np.divide(base, smaller, where=some, out=np.ones(count))), out=error
+    )
+    return np.stack([containment, resemblance, containment * smaller, ratio, np.sqrt(error)])
 
 
 def _keys(columns: Columns, rows: Rows) -> npt.NDArray[np.uint64]:

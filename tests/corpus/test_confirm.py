@@ -38,4 +38,5 @@ def test_many_pairs_at_once_get_the_figures_of_one_at_a_time(cuts: list[tuple[in
         assert (found.containment[at], found.resemblance[at], found.shared[at], found.size_ratio[at]) == (
             wanted.containment, wanted.resemblance, wanted.shared, wanted.size_ratio,
         )  # fmt: skip
+        assert abs(found.error[at] - wanted.error) < 1e-12
         assert verdicts[at] == verdict.is_copy(wanted, 1.0, verdict.Policy())

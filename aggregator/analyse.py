@@ -120,9 +120,14 @@ def space_name(group: str, model: Model, plan_name: str) -> str:
     return f"{group}.{xxhash.xxh3_64_intdigest('|'.join(parts).encode()) & 0xFFFF:04x}"
 
 
+def separates_words(lang: str) -> bool:
+    """Does writing in this language put spaces between words?"""
+    return lang not in _UNSPACED
+
+
 def sketch_of(words: Sequence[str], lang: str) -> Sketch:
     """Shingles of words, or of characters in languages that do not separate words."""
-    return overlap.sketch(words, overlap.SHINGLE_CHARACTERS if lang in _UNSPACED else overlap.SHINGLE_WORDS)
+    return overlap.sketch(words, overlap.SHINGLE_WORDS if separates_words(lang) else overlap.SHINGLE_CHARACTERS)
 
 
 def worded(title: str, text: str, lang: str) -> list[str]:

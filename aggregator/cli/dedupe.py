@@ -12,7 +12,6 @@ from aggregator.corpus.encode import Encoding
 from aggregator.corpus.executors import opened
 from aggregator.corpus.finish import finish
 from aggregator.corpus.job import Job, Method, prepare
-from aggregator.corpus.letters import policy_for_letters
 from aggregator.corpus.output import name_of
 from aggregator.corpus.pipeline import Told, run
 from aggregator.errors import ConfigurationError
@@ -47,7 +46,6 @@ def job_of(args: argparse.Namespace, settings: Settings) -> Job:
     """The job that the options describe. Raises ConfigurationError."""
     from aggregator.app import policy_of
 
-    policy = policy_of(settings)
     method = Method(
         encode=args.encode, verify=args.verify, cluster=args.cluster, radius_bits=args.radius, cosine=args.cosine,
         **({} if args.threshold is None else {"threshold": args.threshold}),
@@ -57,7 +55,7 @@ def job_of(args: argparse.Namespace, settings: Settings) -> Job:
         out=Path(args.out),
         encoding=Encoding(settings.models_dir, _columns(args.column), args.lang or "", args.shingles),
         method=method,
-        policy=policy_for_letters(policy) if args.shingles == "letters" else policy,
+        policy=policy_of(settings),
         within_ms=args.within,
         cap=args.cap,
         representative=args.representative,

@@ -283,8 +283,9 @@ def _method_options(group: Any) -> None:
         help="of candidates by vectors, at least (default 0.8)",
     )
     group.add_argument(
-        "--shingles", choices=("words", "letters"), default="words",
-        help="letters: runs of letters, for scanned archives full of misread characters",
+        "--shingles", choices=("letters", "words"), default="letters",
+        help="what is compared: runs of letters, which misread characters and broken words trouble little (default), "
+        "or of words, as in the service",
     )  # fmt: skip
     group.add_argument(
         "--radius", metavar="BITS", type=int, choices=range(4), default=3,

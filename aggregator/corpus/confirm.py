@@ -100,6 +100,7 @@ def _limits(columns: Columns, rows: Rows) -> npt.NDArray[np.int64]:
 
 def _up_to(keys: npt.NDArray[np.uint64], limit: npt.NDArray[np.int64], count: int) -> Floats:
     """How many hashes of each row of the batch are at most its limit."""
-    position = (keys >> np.uint64(32)).astype(np.int64)
-    below = (keys & np.uint64(_ALL)).astype(np.int64) <= limit[position]
-    return np.bincount(position[below], minlength=count).astype(float)
+    row = np.arange(count, dtype=np.uint64) << np.uint64(32)
+    starts = np.searchsorted(keys, row)
+    ends = np.searchsorted(keys, row | limit.astype(np.uint64), side="right")
+    return (ends - starts).astype(float)

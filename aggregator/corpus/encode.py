@@ -1,8 +1,8 @@
 """What is kept of an article while its corpus is compared? Numbers only, never its text.
 
 A block of rows becomes a ``Chunk``: one numpy array per column, written to one file, whole or not at all. The
-columns are those that the live service would store (fingerprint and sample of shingles, ``analyse.py``), so a
-result can be loaded into it; term weights and figures, which only it needs, are left out.
+fingerprint is that of the live service (``analyse.py``); the sample is of shingles of letters where a language
+separates words, and as the service has it otherwise. Term weights and figures, which only it needs, are left out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from aggregator.analyse import TITLED_WORDS, sketch_of, space_name
+from aggregator.analyse import TITLED_WORDS, separates_words, sketch_of, space_name
 from aggregator.corpus import rows
 from aggregator.corpus.english import plainly_english
 from aggregator.corpus.letters import letter_sketch
@@ -46,6 +46,7 @@ COLUMNS: tuple[tuple[str, str, int], ...] = (
     ("words", "<u4", 1),
     ("size", "<u4", 1),  # distinct shingles
     ("sampled", "<u2", 1),  # of them in the sample
+    ("lettered", "|u1", 1),  # 1: shingles of letters, 0: of words or characters
     ("bands", "<u4", BANDS),
 )
 
@@ -57,7 +58,7 @@ class Encoding:
     models_dir: str = ""
     columns: tuple[tuple[str, str], ...] = ()
     lang: str = ""
-    shingles: str = "words"  # or "letters" (``letters.py``)
+    shingles: str = "letters"  # of languages that separate words (``letters.py``); or "words", as the service
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ class Signature:
     words: int
     size: int
     sample: npt.NDArray[np.uint32]
+    lettered: bool = False
 
 
 class Encoder:
@@ -101,8 +103,11 @@ class Encoder:
             raise NoText("The article has no words.")
         group = group_of(lang)
         group = group if group in self._models else "xx"
-        fingerprint, sketch = self._plain(titled, worded, lang) or self._any(title, text, words, lang, group)
-        if self.encoding.shingles == "letters":
+        lettered = self.encoding.shingles == "letters" and separates_words(lang)
+        fingerprint, sketch = self._plain(titled, worded, lang, lettered) or self._any(
+            title, text, words, lang, group, lettered
+        )
+        if sketch is None:
             sketch = letter_sketch(words)
         return Signature(
             id=article.id,
@@ -114,10 +119,13 @@ class Encoder:
             words=len(words),
             size=sketch.size,
             sample=sketch.sample,
+            lettered=lettered,
         )
 
-    def _plain(self, titled: list[str], worded: list[str], lang: str) -> tuple[int, Sketch] | None:
-        """Fingerprint and sample of plain English; None for anything else."""
+    def _plain(
+        self, titled: list[str], worded: list[str], lang: str, lettered: bool
+    ) -> tuple[int, Sketch | None] | None:
+        """Fingerprint and sample of plain English, without the sample if ``lettered``; None for anything else."""
         if (
             lang != "en"
             or self._english is None
@@ -127,15 +135,17 @@ class Encoder:
             return None
         numbers = self._english.numbers(titled + worded)
         fingerprint = self._english.fingerprint(numbers)
-        if fingerprint is None:
-            return None
+        if fingerprint is None or lettered:
+            return None if fingerprint is None else (fingerprint, None)
         compared = numbers[len(titled) :] if len(worded) >= TITLED_WORDS else numbers
         return fingerprint, self._english.sketch(compared)
 
-    def _any(self, title: str, text: str, words: list[str], lang: str, group: str) -> tuple[int, Sketch]:
+    def _any(
+        self, title: str, text: str, words: list[str], lang: str, group: str, lettered: bool
+    ) -> tuple[int, Sketch | None]:
         """The same by the general stages."""
         terms = tokens.tokenize(f"{title}\n{text}", lang) or words
-        return bits_of(self._models[group].project(terms)), sketch_of(words, lang)
+        return bits_of(self._models[group].project(terms)), None if lettered else sketch_of(words, lang)
 
     def _lang(self, title: str, text: str, declared: str | None) -> str:
         known = from_tag(declared or self.encoding.lang) if declared or self.encoding.lang else None
@@ -186,6 +196,7 @@ def arrays_of(found: Sequence[Signature]) -> tuple[dict[str, npt.NDArray[Any]], 
         "words": [s.words for s in found],
         "size": [s.size for s in found],
         "sampled": [len(s.sample) for s in found],
+        "lettered": [s.lettered for s in found],
     }
     arrays = {
         name: np.array(values[name], dtype).reshape((-1, width) if width > 1 else -1)

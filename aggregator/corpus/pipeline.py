@@ -33,6 +33,7 @@ from aggregator.corpus.encode import UNDATED, encode_block
 from aggregator.corpus.executors import Pool
 from aggregator.corpus.job import Job, Method
 from aggregator.corpus.join import Pairs, join_files, merged, partitions, rows_of
+from aggregator.corpus.letters import policy_for_letters
 from aggregator.corpus.nearby import ENCODERS, nearby
 from aggregator.verdict import Policy
 
@@ -183,13 +184,19 @@ _FIGURES = ("containment", "resemblance", "shared", "size_ratio")
 def confirm(columns: Columns, pairs: Pairs, method: Method, policy: Policy) -> Confirmed:
     """The pairs that are copies by the method's rule, with their figures."""
     found = overlaps(columns, pairs)
-    kept = np.ones(len(pairs), bool) if method.verify == "none" else is_copy(found, policy)
+    kept = np.ones(len(pairs), bool) if method.verify == "none" else _copies(columns, pairs, found, policy)
     a, b = rows_of(pairs[kept])
     distance = np.bitwise_count(columns.fingerprint[a] ^ columns.fingerprint[b])
     distance = np.where(columns.space[a] == columns.space[b], distance, 255).astype(np.uint8)
     weak = ~kept & (found.containment >= WEAK_CONTAINMENT)
     figures = Overlaps(*(getattr(found, name)[kept] for name in _FIGURES))
     return Confirmed(pairs[kept], figures, distance, pairs[weak], found.containment[weak].astype(np.float32))
+
+
+def _copies(columns: Columns, pairs: Pairs, found: Overlaps, policy: Policy) -> npt.NDArray[np.bool_]:
+    """By the rule for the kind of shingles that both articles have."""
+    lettered = columns.lettered[rows_of(pairs)[0]] == 1
+    return np.where(lettered, is_copy(found, policy_for_letters(policy)), is_copy(found, policy))
 
 
 def near_in_time(alone: Distinct, pairs: Pairs, within_ms: int | None) -> npt.NDArray[np.bool_]:

@@ -13,7 +13,7 @@ from aggregator.domain import Article
 from aggregator.models import load_models
 from aggregator.text.language import detect
 
-ENCODER = Encoder(Encoding())
+ENCODER = Encoder(Encoding(shingles="words"))
 ANALYSER = Analyser(load_models())
 TEXTS = [
     "The minister said on Tuesday that 1,200 homes in the valley had lost power; it's not known for how long.",

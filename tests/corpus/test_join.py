@@ -30,7 +30,7 @@ def random_columns(count: int, seed: int) -> Columns:
     empty = np.zeros(count, np.uint32)
     return Columns(
         fingerprint, np.zeros((count, 2), np.uint64), empty.astype(np.uint16), empty, np.zeros(count, np.int64),
-        empty, empty, empty.astype(np.uint16), np.zeros((count, 16), np.uint32), empty, np.arange(count),
+        empty, empty, empty.astype(np.uint16), empty.astype(np.uint8), np.zeros((count, 16), np.uint32), empty, np.arange(count),
         np.zeros(0, np.uint8), np.zeros(count, np.int64), ["en.0000"], [""],
     )  # fmt: skip
 

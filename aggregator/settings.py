@@ -143,6 +143,11 @@ class Settings:
         2 * 1024 * 1024, "Largest request body or input line, decompressed.", **_between(1024, 2**30)
     )
     max_batch_lines: int = _option(10_000, "Most lines of one batch.", **_between(1, 10**6))
+    max_waiting: int = _option(
+        128,
+        "Articles sent one by one that a process works on at once; more are told to come again (503).",
+        **_between(1, 100_000),
+    )
     burst_items: int = _option(15, "An event fires above this many similar items ...", **_between(2, 10_000))
     burst_window_hours: float = _option(4.0, "... within this many hours.", **_between(0.1, 168))
     min_sources: int = _option(1, "Distinct sources an event needs.", **_between(1, 1000))

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from aggregator.http import edge, errors, sse
+from aggregator.http.admission import Admission
 from aggregator.http.endpoints import ENDPOINTS, add_routes
-from aggregator.http.keys import BANDS, LEAVING, METRICS, OPENAPI, PAGES, SERVICE
+from aggregator.http.keys import ADMISSION, BANDS, LEAVING, METRICS, OPENAPI, PAGES, SERVICE
 from aggregator.http.metrics import Metrics
 from aggregator.http.openapi import document
 from aggregator.http.pages import Pages
@@ -25,6 +26,7 @@ def make_app(service: Service) -> web.Application:
     app[SERVICE] = service
     app[METRICS] = Metrics()
     app[BANDS] = Bands(service.settings.duplicate_bits, service.settings.related_bits)
+    app[ADMISSION] = Admission(service.settings.max_waiting)
     app[OPENAPI] = document(ENDPOINTS)
     app[PAGES] = Pages()
     app[LEAVING] = asyncio.Event()

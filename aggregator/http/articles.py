@@ -11,9 +11,10 @@ from aiohttp import web
 from aggregator.domain import Answer, Article
 from aggregator.errors import AggregatorError, BadInput, OverLimit, StoreUnavailable
 from aggregator.http import answers, bodies, gate, views
+from aggregator.http.admission import Overloaded
 from aggregator.http.decoding import decode_article, path_id
 from aggregator.http.errors import problem
-from aggregator.http.keys import BANDS, CALLER, METRICS, REQUEST_ID, SERVICE
+from aggregator.http.keys import ADMISSION, BANDS, CALLER, METRICS, REQUEST_ID, SERVICE
 from aggregator.http.schemas import CopiesOut, IngestQuery, LineProblem, NoQuery, encode
 
 # Lines that are looked up together: enough to spare round trips, few enough that a single article which comes
@@ -27,9 +28,14 @@ async def post(request: web.Request, query: IngestQuery) -> web.StreamResponse:
     """Check one article and store it."""
     service, metrics = request.app[SERVICE], request.app[METRICS]
     try:
-        article = decode_article(await bodies.read_body(request, service.settings.max_body_bytes))
-        gate.check_source(request, article)
-        answer = await service.ingest.submit(article, dry_run=query.dry_run)
+        body = await bodies.read_body(request, service.settings.max_body_bytes)
+        with request.app[ADMISSION].place():
+            article = decode_article(body)
+            gate.check_source(request, article)
+            answer = await service.ingest.submit(article, dry_run=query.dry_run)
+    except Overloaded:
+        metrics.rejected.labels("overloaded").inc()
+        raise
     except BadInput as error:
         metrics.rejected.labels(error.code).inc()
         raise

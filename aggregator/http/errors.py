@@ -11,6 +11,7 @@ from aiohttp import HttpVersion11, web
 from aiohttp.typedefs import Handler
 
 from aggregator import errors
+from aggregator.http.admission import Overloaded
 from aggregator.http.keys import METRICS, PAGES, REQUEST_ID, caller_name
 from aggregator.http.schemas import Problem, encode
 
@@ -61,6 +62,7 @@ STATUS: tuple[tuple[type[errors.AggregatorError], HTTPStatus, str], ...] = (
     (CrossSite, HTTPStatus.FORBIDDEN, "cross_site"),
     (Unauthenticated, HTTPStatus.UNAUTHORIZED, "unauthenticated"),
     (Forbidden, HTTPStatus.FORBIDDEN, "forbidden"),
+    (Overloaded, HTTPStatus.SERVICE_UNAVAILABLE, "overloaded"),
     (errors.OverLimit, HTTPStatus.TOO_MANY_REQUESTS, "over_limit"),
     (errors.BadInput, HTTPStatus.BAD_REQUEST, "bad_input"),
     (errors.Gone, HTTPStatus.GONE, "gone"),
@@ -87,6 +89,7 @@ TITLES = {
     "conflict": "What is stored does not allow this",
     "contention": "Too many near-copies at once",
     "store_unavailable": "The store is unavailable",
+    "overloaded": "Too many articles are on their way",
     "too_many_streams": "Too many streams are open",
     "model": "A feature model is missing or does not fit",
     "configuration": "The service is not configured to do this",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from aggregator.access import AccessKey
+from aggregator.http.admission import Admission
 from aggregator.http.metrics import Metrics
 from aggregator.http.views import Bands
 
@@ -21,6 +22,7 @@ BANDS = web.AppKey("bands", Bands)
 PAGES: web.AppKey[Pages] = web.AppKey("pages")
 # Set once the server drains: from then on every answer is the last one of its connection.
 LEAVING = web.AppKey("leaving", asyncio.Event)
+ADMISSION = web.AppKey("admission", Admission)
 OPENAPI: web.AppKey[dict[str, Any]] = web.AppKey("openapi")
 
 CALLER = web.RequestKey("caller", AccessKey)

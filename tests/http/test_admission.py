@@ -1,0 +1,68 @@
+"""Back-pressure: who is refused at once, and who keeps a place."""
+
+import asyncio
+
+import pytest
+from fake_service import FakeService, serving
+
+from aggregator.domain import Answer, Article
+from aggregator.http.admission import Admission, Overloaded
+from aggregator.settings import Settings
+
+
+class _Held(FakeService):
+    """Articles wait at the decision until they are let go."""
+
+    def __init__(self) -> None:
+        super().__init__(Settings(max_waiting=2))
+        self.waiting = 0
+        self.arrived = asyncio.Condition()
+        self.go = asyncio.Event()
+
+    async def submit(self, article: Article, *, dry_run: bool = False) -> Answer:
+        async with self.arrived:
+            self.waiting += 1
+            self.arrived.notify_all()
+        await self.go.wait()
+        return await super().submit(article, dry_run=dry_run)
+
+
+async def test_beyond_the_limit_a_request_is_refused_at_once_and_later_taken_in() -> None:
+    """Refused with a status that says so and when to come again; those on their way are answered all the same."""
+    service = _Held()
+    async with serving(service) as client:
+        held = [
+            asyncio.create_task(client.post("/v1/articles", json={"text": f"words {i}"})) for i in range(2)
+        ]
+        async with service.arrived:
+            await service.arrived.wait_for(lambda: service.waiting == 2)
+
+        refused = await client.post("/v1/articles", json={"text": "one more"})
+        told = await refused.json(content_type=None)
+        service.go.set()
+        answered = [(await one).status for one in held]
+        again = await client.post("/v1/articles", json={"text": "one more"})
+
+        assert (refused.status, told["code"], refused.headers["Retry-After"]) == (503, "overloaded", "1")
+        assert "max_waiting" in told["detail"]
+        assert answered == [201, 201]
+        assert again.status == 201
+
+
+async def test_what_fails_gives_its_place_back() -> None:
+    """Unusable articles as well."""
+    async with serving(FakeService(Settings(max_waiting=1))) as client:
+        statuses = [(await client.post("/v1/articles", data=b"{")).status for _ in range(3)]
+
+        assert statuses == [400, 400, 400]
+        assert (await client.post("/v1/articles", json={"text": "words"})).status == 201
+
+
+def test_places_are_counted() -> None:
+    """As many as there are, no more."""
+    admission = Admission(1)
+    with admission.place(), pytest.raises(Overloaded, match="1 articles"), admission.place():
+        pass
+
+    with admission.place():
+        assert admission.taken == 1

@@ -6,16 +6,14 @@ With several worker processes each answers for itself: a scrape of the shared po
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.metrics import MetricWrapperBase
 
-from aggregator import __version__
 from aggregator.domain import Answer
-from aggregator.housekeeping import Housekeeping
-from aggregator.index import Index
-from aggregator.store.base import StoreInfo
+from aggregator.http.states import OF_SERVICE, OF_STORE, Snapshot, States
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 # Of so many articles the times are kept singly, for the health page.
@@ -63,21 +61,9 @@ class Metrics:
         self.listeners = Gauge(
             "aggregator_event_listeners", "Open streams of changed events.", registry=registry
         )
-        self._ready = Gauge("aggregator_store_ready", "1 while the store can serve.", registry=registry)
-        self._memory = Gauge("aggregator_store_memory_bytes", "Memory the store uses.", registry=registry)
-        self._decided_again = Gauge(
-            "aggregator_commits_decided_again",
-            "Commits that lost a race and were decided again, since start.",
-            registry=registry,
-        )
-        self._misfires = Gauge(
-            "aggregator_scheduler_misfires",
-            "Ticks of the event detector that were missed.",
-            registry=registry,
-        )
-        self._index = IndexMetrics(registry)
-        info = Gauge("aggregator_info", "Version and spaces.", ["version", "space"], registry=registry)
-        self._info = info
+        self._states = States()
+        registry.register(self._states)
+        ProcessCollector(registry=registry)
         self.recent_ms: deque[dict[str, float]] = deque(maxlen=RECENT)
 
     def answered(self, answer: Answer) -> None:
@@ -90,62 +76,33 @@ class Metrics:
         for stage, ms in answer.timings_ms.items():
             self.stages.labels(stage).observe(ms / 1000)
 
-    def exposition(
-        self,
-        store: StoreInfo,
-        spaces: Sequence[str],
-        decided_again: int,
-        misfires: int,
-        *,
-        index: Index | None = None,
-        housekeeping: Housekeeping | None = None,
-    ) -> bytes:
+    def exposition(self, snapshot: Snapshot) -> bytes:
         """The text that Prometheus reads."""
-        if index is not None and housekeeping is not None:
-            self._index.update(index, housekeeping, store.memory_bytes)
-        self._ready.set(store.ready)
-        self._memory.set(store.memory_bytes)
-        self._decided_again.set(decided_again)
-        self._misfires.set(misfires)
-        for space in spaces:
-            self._info.labels(__version__, space).set(1)
+        self._states.snapshot = snapshot
         return generate_latest(self._registry)
 
 
-class IndexMetrics:
-    """How full the index is, and what a look-up reads of it. What is counted here is known anyway: no scrape asks the store."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        def gauge(name: str, meaning: str, *labels: str) -> Gauge:
-            return Gauge(f"aggregator_index_{name}", meaning, labels, registry=registry)
-
-        self._segments = gauge("segments", "Live segments.", "space")
-        self._articles = gauge("articles", "Articles of live segments, estimated from a sample.", "space")
-        self._oldest = gauge(
-            "oldest_seconds", "Arrival of the oldest marked article, seconds since 1970.", "space"
+def markdown_table() -> str:
+    """The table of docs/METRICS.md; a test keeps the two equal. Names are those of a query."""
+    counted = [
+        (
+            f"{family.name}_total" if family.type == "counter" else family.name,
+            family.type,
+            labels,
+            family.documentation,
         )
-        self._per_article = gauge("bytes_per_article", "Memory of the store per estimated article.")
-        self._lookups = gauge("lookups", "Look-ups since start.")
-        self._candidates = gauge("candidates", "Bucket entries that look-ups compared, since start.")
-        self._largest = gauge(
-            "largest_bucket", "Entries of the largest bucket that a look-up met, since start."
-        )
-        self._removed = gauge("entries_removed", "Entries that compaction removed here, since start.")
-        self._dropped = gauge("segments_dropped", "Segments dropped here, since start.")
+        for family, labels in _counted()
+    ]
+    known: list[tuple[str, str, tuple[str, ...], str]] = [
+        (f"{row.name}_total" if row.kind == "counter" else row.name, row.kind, row.labels, row.meaning)
+        for row in OF_STORE + OF_SERVICE
+    ]
+    rows = ["| series | kind | labels | meaning |", "| --- | --- | --- | --- |"]
+    for name, kind, labels, meaning in sorted(counted + known):
+        rows.append(f"| `{name}` | {kind} | {', '.join(f'`{label}`' for label in labels)} | {meaning} |")
+    return "\n".join(rows)
 
-    def update(self, index: Index, housekeeping: Housekeeping, memory_bytes: int) -> None:
-        """Set all of them."""
-        self._lookups.set(index.lookups)
-        self._candidates.set(index.entries_read)
-        self._largest.set(index.largest_read)
-        self._removed.set(housekeeping.upkeep.done.entries_removed)
-        self._dropped.set(housekeeping.upkeep.done.segments_dropped)
-        for space, census in housekeeping.counts.items():
-            self._segments.labels(space).set(len(census.segments))
-            self._articles.labels(space).set(census.articles)
-            oldest = [s.oldest_ms for s in census.segments if s.oldest_ms is not None]
-            if oldest:
-                self._oldest.labels(space).set(min(oldest) / 1000)
-        articles = sum(census.articles for census in housekeeping.counts.values())
-        if articles:
-            self._per_article.set(memory_bytes / articles)
+
+def _counted() -> list[tuple[Metric, tuple[str, ...]]]:
+    metrics = [metric for metric in vars(Metrics()).values() if isinstance(metric, MetricWrapperBase)]
+    return [(next(iter(metric.collect())), tuple(metric._labelnames)) for metric in metrics]

@@ -10,6 +10,7 @@ from aggregator.http import answers, errors
 from aggregator.http.keys import METRICS, OPENAPI, SERVICE
 from aggregator.http.metrics import CONTENT_TYPE
 from aggregator.http.schemas import HealthOut, ReadyOut, StoreOut
+from aggregator.http.states import Snapshot
 
 
 async def health(request: web.Request, query: None) -> web.StreamResponse:
@@ -30,14 +31,9 @@ async def ready(request: web.Request, query: None) -> web.StreamResponse:
 async def metrics(request: web.Request, query: None) -> web.StreamResponse:
     """Prometheus text."""
     service = request.app[SERVICE]
-    text = request.app[METRICS].exposition(
-        await service.store.info(),
-        service.index.spaces,
-        service.ingest.decided_again,
-        getattr(service.jobs, "misfires", 0),
-        index=service.index,
-        housekeeping=service.housekeeping,
-    )
+    info = await service.store.info()
+    owed = await service.courier.owed() if info.ready else {}
+    text = request.app[METRICS].exposition(Snapshot(service, info, owed))
     return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE})
 
 

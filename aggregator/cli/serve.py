@@ -96,8 +96,8 @@ async def serve_here(
     async with open_service(settings) as service:
         if await service.access.lacks_keys():
             raise ConfigurationError(NO_KEYS.format(host=settings.host))
-        if listener is not None:
-            await service.analyse_many(WARMING)
+        # Dictionaries load when first needed, which would take the first crawler's deadline.
+        await service.analyse_many(WARMING)
         service.jobs.start()
         try:
             await serve(service, settings.host, settings.port, listener=listener, ready=ready, stop=stop)

@@ -119,6 +119,15 @@ def test_big_events_are_those_of_the_paper(data: Path) -> None:
     assert report.as_json()["big_events"] == 1
 
 
+def test_every_window_is_left_out_once(data: Path) -> None:
+    """Without the window that has the hit nothing is detected, and the table says how far the figures move."""
+    report = evaluate(data, data / "events.json", BurstRule())
+
+    assert [(part.detected, part.asked) for part in report.jackknife] == [(0, 1), (1, 2), (1, 1)]
+    line = next(li for li in table([report]).splitlines() if li.startswith("stories") and ".." in li)
+    assert line.split() == ["stories", "0..1", "-5..-5", "min", "0.67..0.67", "50%..50%"]
+
+
 def test_every_window_gets_its_timeline(data: Path, tmp_path: Path) -> None:
     """One picture per known event, named after it and the rule."""
     pytest.importorskip("matplotlib")

@@ -1,6 +1,6 @@
 """How records and id bindings are written down: a format byte, then MessagePack.
 
-Records of format 1 are still read; a reader that meets any other format byte refuses
+Records and bindings of format 1 are still read; a reader that meets any other format byte refuses
 with a clear error instead of guessing. How a sample is packed is told in ``store/samples.py``.
 """
 
@@ -12,12 +12,22 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from aggregator.domain import NUMBER_RANDOM_BITS, Outcome, Record, Sketch, StreamItem, VerdictName
+from aggregator.domain import (
+    NUMBER_RANDOM_BITS,
+    Match,
+    Outcome,
+    Record,
+    Rule,
+    Sketch,
+    StreamItem,
+    VerdictName,
+)
 from aggregator.errors import StoreUnavailable
 from aggregator.store.samples import packed, unpacked
 
 FORMAT = b"\x01"
 RECORD_FORMAT = b"\x02"  # 1: the sample as plain uint32
+BINDING_FORMAT = b"\x02"  # 1: the outcome with the names of its fields
 T = TypeVar("T")
 
 
@@ -29,6 +39,31 @@ class Binding(msgspec.Struct, frozen=True, array_like=True):
     text_hash: bytes
     id: str
     outcome: Outcome
+
+
+class _MatchRow(msgspec.Struct, frozen=True, array_like=True):
+    """A Match; None where the canonical article is the matched one itself."""
+
+    id: str
+    number: int
+    canonical_id: str | None
+    canonical_first: int | None
+    distance: int
+    overlap: float | None
+    rule: Rule
+
+
+class _BindingRow(msgspec.Struct, frozen=True, array_like=True):
+    """A Binding; ``first`` is None in a first version."""
+
+    number: int
+    first: int | None
+    text_hash: bytes
+    id: str
+    verdict: VerdictName
+    distance: int | None
+    updated_figures: bool
+    match: _MatchRow | None
 
 
 class _Row(msgspec.Struct, frozen=True, array_like=True):
@@ -70,7 +105,8 @@ class _StreamRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 _row = msgspec.msgpack.Decoder(_Row)
-_binding = msgspec.msgpack.Decoder(Binding)
+_binding = msgspec.msgpack.Decoder(_BindingRow)
+_named_binding = msgspec.msgpack.Decoder(Binding)
 _pointer = msgspec.msgpack.Decoder(Pointer)
 _stream_row = msgspec.msgpack.Decoder(_StreamRow)
 _encode = msgspec.msgpack.Encoder().encode
@@ -127,11 +163,55 @@ def decode_record(data: bytes) -> Record:
 
 
 def encode_binding(binding: Binding) -> bytes:
-    return FORMAT + _encode(binding)
+    outcome = binding.outcome
+    row = _BindingRow(
+        number=binding.number,
+        first=None if binding.first == binding.number else binding.first,
+        text_hash=binding.text_hash,
+        id=binding.id,
+        verdict=outcome.verdict,
+        distance=outcome.distance,
+        updated_figures=outcome.updated_figures,
+        match=_match_row(outcome.match) if outcome.match else None,
+    )
+    return BINDING_FORMAT + _encode(row)
+
+
+def _match_row(match: Match) -> _MatchRow:
+    return _MatchRow(
+        id=match.id,
+        number=match.number,
+        canonical_id=None if match.canonical_id == match.id else match.canonical_id,
+        canonical_first=None if match.canonical_first == match.number else match.canonical_first,
+        distance=match.distance,
+        overlap=match.overlap,
+        rule=match.rule,
+    )
 
 
 def decode_binding(data: bytes) -> Binding:
-    return _decode(_binding, data)
+    if data[:1] == FORMAT:
+        return _decode(_named_binding, data)
+    row = _decode(_binding, data, BINDING_FORMAT, FORMAT)
+    return Binding(
+        row.number,
+        row.number if row.first is None else row.first,
+        row.text_hash,
+        row.id,
+        Outcome(row.verdict, row.distance, _match(row.match) if row.match else None, row.updated_figures),
+    )
+
+
+def _match(row: _MatchRow) -> Match:
+    return Match(
+        id=row.id,
+        number=row.number,
+        canonical_id=row.id if row.canonical_id is None else row.canonical_id,
+        canonical_first=row.number if row.canonical_first is None else row.canonical_first,
+        distance=row.distance,
+        overlap=row.overlap,
+        rule=row.rule,
+    )
 
 
 def encode_pointer(id_: str, first: int) -> bytes:

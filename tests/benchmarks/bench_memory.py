@@ -1,10 +1,13 @@
 """How much does the store hold per article, and in what?
 
-    python tests/benchmarks/bench_memory.py [FILE ...] [--articles 14000] [--fingerprints-only] [--store redis://...]
+    python tests/benchmarks/bench_memory.py [FILE ...] [--articles 14000] [--fingerprints-only] [--at 1000000]
 
 Real articles (default: allsides_dev) go through the service's own ingest into an embedded server (or an empty one
 at ``--store``). Printed: the server's used_memory per article, all in, and per kind of key what MEMORY USAGE says
-of a sample of keys. Sparse buckets cost a key each, so the figure falls as the index fills.
+of a sample of keys. Sparse buckets cost a key each, so the figure falls as the index fills: ``--at 1000000`` adds
+what buckets cost per article in an index of so many, while it grows and once compacted. They are made by themselves,
+one in sixteen of their keys, as full as they would be there; topics as if no two articles' terms met more often than
+by chance, which is the dearest case.
 """
 
 from __future__ import annotations
@@ -18,9 +21,10 @@ import random
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import redis
 
 from aggregator.analyse import Analyser
@@ -29,13 +33,18 @@ from aggregator.errors import AggregatorError
 from aggregator.index import Index
 from aggregator.ingest import Ingest
 from aggregator.models import load_models
+from aggregator.overlap import BANDS
 from aggregator.reading import rows
+from aggregator.store import keys
 from aggregator.store.embedded import EmbeddedServer
+from aggregator.store.entries import ENTRY_BYTES
 from aggregator.store.redis import open_store
+from aggregator.topics import INDEXED, KEPT
 from aggregator.verdict import Policy
 
 RETENTION_MS = 90 * 86_400_000
 SAMPLE = 2000
+PART = 16
 KINDS = {
     "b": "fingerprint buckets", "s": "band buckets", "t": "topic buckets", "i": "id bindings",
     "p": "states", "c": "copies", "r": "records",
@@ -52,8 +61,42 @@ def main() -> None:
         count = asyncio.run(_fill(url, options.files, options.articles, options.fingerprints_only))
         used = client.info("memory")["used_memory"] - before
         print(f"{count} articles, {used / count:,.0f} bytes each")
-        for kind, (keys, size) in sorted(_by_kind(client).items(), key=lambda item: -item[1][1]):
-            print(f"  {kind:20} {keys / count:6.2f} keys  {size / count:6.0f} bytes")
+        for kind, (number, size) in sorted(_by_kind(client).items(), key=lambda item: -item[1][1]):
+            print(f"  {kind:20} {number / count:6.2f} keys  {size / count:6.0f} bytes")
+        if options.at:
+            alone = sum(size for kind, (_, size) in _by_kind(client).items() if "buckets" not in kind) / count
+            for state in ("growing", "compacted"):
+                client.flushall()
+                shared = _of_buckets(client, options.at, state == "growing", options.fingerprints_only)
+                print(f"at {options.at:,}, {state}: {alone:,.0f} alone + {shared:,.0f} in buckets")
+
+
+def _of_buckets(client: redis.Redis, articles: int, growing: bool, fingerprints_only: bool) -> float:
+    """Bytes per article in the buckets of an index of so many."""
+    kinds = [("b", 4 << 16, 4, articles)]
+    if not fingerprints_only:
+        kinds += [("s", 1 << keys.BAND_BITS, BANDS, articles), ("t", 1 << keys.TOPIC_BITS, INDEXED, KEPT)]
+    before = client.info("memory")["used_memory"]
+    rng, pipeline = np.random.default_rng(0), client.pipeline(transaction=False)
+    for name, cells, each, most in kinds:
+        for place, size in enumerate(rng.poisson(articles * each / cells, cells // PART).tolist()):
+            for part in _steps(min(size, most)) if growing else [min(size, most)] if size else []:
+                pipeline.append(f"{{en.3f2a.0}}{name}{place:05x}", bytes(part * ENTRY_BYTES))
+            if len(pipeline) > 5_000:
+                pipeline.execute()
+    pipeline.execute()
+    return float(client.info("memory")["used_memory"] - before) * PART / articles
+
+
+def _steps(entries: int) -> Iterator[int]:
+    """Appends after which the server has reserved as much as after ``entries`` single ones: it doubles."""
+    done, reserved = 0, 0
+    while done < entries:
+        step = 1 if done < 2 else min(entries, reserved + 1) - done
+        done += step
+        if done > reserved:
+            reserved = 2 * done if done > 1 else 1
+        yield step
 
 
 async def _fill(url: str, files: Sequence[str], most: int, fingerprints_only: bool) -> int:
@@ -91,10 +134,10 @@ def _by_kind(client: redis.Redis) -> dict[str, tuple[int, float]]:
         found[KINDS.get(rest[:1].decode("latin-1"), "others")].append(key)
     rng = random.Random(0)
     sizes = {}
-    for kind, keys in found.items():
-        some = rng.sample(keys, min(SAMPLE, len(keys)))
+    for kind, names in found.items():
+        some = rng.sample(names, min(SAMPLE, len(names)))
         mean = sum(client.memory_usage(key) or 0 for key in some) / len(some)
-        sizes[kind] = (len(keys), mean * len(keys))
+        sizes[kind] = (len(names), mean * len(names))
     return sizes
 
 
@@ -109,6 +152,9 @@ def _options() -> argparse.Namespace:
         "--store", help="a redis:// URL of an empty server (default: an embedded one of its own)"
     )
     parser.add_argument("--fingerprints-only", action="store_true", help="as the setting of this name")
+    parser.add_argument(
+        "--at", type=int, default=0, metavar="N", help="what it would be in an index of N articles"
+    )
     return parser.parse_args()
 
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.domain import Record, Sketch
+from aggregator.domain import Match, Outcome, Record, Sketch
 from aggregator.errors import StoreUnavailable
 from aggregator.overlap import BANDS, COARSE_BITS, bands, compare, sketch
-from aggregator.store.records import decode_record, encode_record
+from aggregator.store.records import Binding, decode_binding, decode_record, encode_binding, encode_record
 from aggregator.store.samples import packed, unpacked
 
 # A record of format 1, as the version before wrote it: a plain uint32 sample.
@@ -84,3 +84,43 @@ def test_a_damaged_sample_is_refused() -> None:
     """Bytes that end within a number are damage, not a shorter sample."""
     with pytest.raises(ValueError, match="buffer size"):
         unpacked(packed(np.arange(0, 2**20, 2**12, dtype=np.uint32))[:-1])
+
+
+OLD_BINDING = bytes.fromhex(
+    "01950705c41068686868686868686868686868686868a47175617984a776657264696374a96475706c696361"
+    "7465a864697374616e636502a56d6174636887a26964a470696572a66e756d62657204ac63616e6f6e696361"
+    "6c5f6964a4706f7274af63616e6f6e6963616c5f666972737403a864697374616e636502a76f7665726c6170"
+    "cb3fedc28f5c28f5c3a472756c65a76f7665726c6170af757064617465645f66696775726573c3"
+)
+PINNED = (
+    "029807c0c41068686868686868686868686868686868a471756179a96475706c696361746502c397a4706965"
+    "7204a4706f72740302cb3fedc28f5c28f5c3a76f7665726c6170"
+)
+MATCHED = Outcome("duplicate", 2, Match("pier", 4, "port", 3, 2, 0.93, "overlap"), True)
+
+
+@pytest.mark.parametrize("first", [5, 7])
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Outcome("new"),
+        Outcome("related", 6, None, True),
+        MATCHED,
+        Outcome("duplicate", 0, Match("port", 3, "port", 3, 0, None, "exact")),
+    ],
+)
+def test_bindings_come_back_as_they_were(first: int, outcome: Outcome) -> None:
+    """Every kind of decision, in a first version and in a later one."""
+    binding = Binding(7, first, b"h" * 16, "quay", outcome)
+    assert decode_binding(encode_binding(binding)) == binding
+
+
+def test_the_form_of_bindings_is_pinned() -> None:
+    """A first version is not told twice which number it has."""
+    data = encode_binding(Binding(7, 7, b"h" * 16, "quay", MATCHED))
+    assert data.hex() == PINNED
+
+
+def test_bindings_of_the_former_format_are_read() -> None:
+    """The version before wrote the names of the outcome's fields."""
+    assert decode_binding(OLD_BINDING) == Binding(7, 5, b"h" * 16, "quay", MATCHED)

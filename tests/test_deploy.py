@@ -1,0 +1,86 @@
+"""What is in deploy/ fits the service: its settings, ports, probes, and the promises of the README."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import yaml
+
+from aggregator.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[1]
+DEPLOY = ROOT / "deploy"
+COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+MANIFESTS = [
+    document
+    for path in sorted((DEPLOY / "kubernetes").glob("*.yml"))
+    for document in yaml.safe_load_all(path.read_text(encoding="utf-8"))
+]
+
+
+def test_every_variable_that_is_set_is_a_setting() -> None:
+    """An unknown one would stop the start."""
+    texts = [
+        path.read_text(encoding="utf-8")
+        for path in [*DEPLOY.rglob("*"), ROOT / "docker-compose.yml"]
+        if path.is_file()
+    ]
+    named = {name for text in texts for name in re.findall(r"\bAGGREGATOR_([A-Z_]+)", text)}
+
+    assert named
+    assert {name.lower() for name in named} <= set(Settings.__dataclass_fields__)
+
+
+def test_compose_keeps_articles_and_asks_for_a_key() -> None:
+    """Redis logs and never evicts; nothing but loopback is published; the roots are read-only where they can be."""
+    services = COMPOSE["services"]
+    command = " ".join(services["redis"]["command"])
+
+    assert "--appendonly yes" in command and "--maxmemory-policy noeviction" in command
+    assert all(port.startswith("127.0.0.1:") for s in services.values() for port in s.get("ports", ()))
+    assert services["aggregator"]["read_only"] and services["aggregator"]["cap_drop"] == ["ALL"]
+    assert ":?" in services["aggregator"]["environment"]["AGGREGATOR_BOOTSTRAP_KEY"]
+    assert {name for name, s in services.items() if s.get("profiles")} == {"prometheus", "grafana"}
+    mounted = [v.split(":")[0] for s in services.values() for v in s.get("volumes", ()) if v.startswith("./")]
+    assert all((ROOT / path).exists() for path in mounted)
+
+
+def test_the_manifests_probe_limit_and_protect() -> None:
+    """Every container: three probes, limits, no privileges; two replicas of the service, one of which stays."""
+    kinds = {(m["kind"], m["metadata"]["name"]): m for m in MANIFESTS}
+    pods = [m["spec"]["template"]["spec"] for m in MANIFESTS if m["kind"] in ("Deployment", "StatefulSet")]
+    service = kinds["Deployment", "aggregator"]["spec"]
+    container = service["template"]["spec"]["containers"][0]
+
+    for pod in pods:
+        assert pod["securityContext"]["runAsNonRoot"]
+        for each in pod["containers"]:
+            assert {"startupProbe", "readinessProbe", "livenessProbe"} <= set(each)
+            assert "memory" in each["resources"]["limits"]
+            assert each["securityContext"]["readOnlyRootFilesystem"]
+    assert (service["replicas"], service["strategy"]["rollingUpdate"]["maxUnavailable"]) == (2, 0)
+    assert kinds["PodDisruptionBudget", "aggregator"]["spec"]["minAvailable"] == 1
+    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
+    assert "noeviction" in kinds["ConfigMap", "aggregator-redis"]["data"]["redis.conf"]
+
+
+def test_the_image_runs_as_nobody_special_and_holds_only_the_package() -> None:
+    """Two stages, a number for a user (Kubernetes can check it), a health check, and no secret in the context."""
+    lines = (DEPLOY / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    context = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+
+    assert sum(line.startswith("FROM ") for line in lines) == 2
+    assert "USER 10001" in lines and any(line.startswith("HEALTHCHECK") for line in lines)
+    assert context[0] == "*" and {line[1:] for line in context if line[0] == "!"} == {
+        "pyproject.toml", "README.md", "LICENSE", "aggregator",
+    }  # fmt: skip
+
+
+def test_the_unit_reloads_and_leaves_in_time() -> None:
+    """SIGHUP on reload; SIGTERM to the first process alone, with more than the ten seconds that it may take."""
+    unit = (DEPLOY / "aggregator.service").read_text(encoding="utf-8")
+
+    assert "ExecReload=/bin/kill -HUP $MAINPID" in unit and "KillMode=mixed" in unit
+    assert int(re.findall(r"TimeoutStopSec=(\d+)", unit)[0]) > 10

@@ -1,17 +1,22 @@
 """Where analyses run: in this process, or in others when that keeps the event loop free.
 
 One plain article takes under a millisecond, less than a trip to another process. HTML extraction
-and very long texts take up to seconds; they, and whole batches when ``processes`` > 1, go to a pool
-whose workers load the models once.
+and very long texts take up to seconds; they, and whole batches when ``processes`` > 1, go to workers
+that load the models once.
+
+A page may be made to explode in the extractor. Each worker has one piece of work at a time, so its time counts
+from when it begins, and the worker that is killed for it takes nobody else's work along.
 """
 
 from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import resource
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 
 from aggregator.analyse import Analyser
 from aggregator.domain import Analysis, Article
@@ -19,28 +24,75 @@ from aggregator.errors import AggregatorError, BadInput
 
 LONG_CHARACTERS = 50_000
 BATCH = 16
-HTML_TIMEOUT_S = 30.0
+# An article of the largest size allowed takes a few seconds; whatever takes longer was made to.
+ARTICLE_TIMEOUT_S = 20.0
+START_TIMEOUT_S = 60.0  # a worker imports the libraries and gets the models
+# What a worker may take beyond what it has once the models are there.
+MEMORY_BYTES = 1 << 30
 
 _analyser: Analyser | None = None
 
 
-def _load(analyser: Analyser) -> None:
+def _load(analyser: Analyser, memory_bytes: int) -> None:
     global _analyser
     _analyser = analyser
+    statm = Path("/proc/self/statm")  # Linux; elsewhere there is only the limit of time
+    if statm.exists():
+        data_pages = int(statm.read_text(encoding="ascii").split()[5])
+        limit = data_pages * resource.getpagesize() + memory_bytes
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
 def _analyse(articles: list[Article]) -> list[Analysis | AggregatorError]:
     assert _analyser is not None
-    return _analyser.analyse_many(articles)
+    try:
+        return _analyser.analyse_many(articles)
+    except MemoryError:
+        return [_too_much() for _ in articles]
+
+
+class _Worker:
+    """One process, started when first needed and again after it was killed."""
+
+    def __init__(self, analyser: Analyser, memory_bytes: int) -> None:
+        self._executor = ProcessPoolExecutor(
+            1,
+            # "spawn": a forked child would inherit the event loop's sockets and threads' locks.
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=_load,
+            initargs=(analyser, memory_bytes),
+        )
+        self.started = False
+
+    async def run(self, articles: list[Article]) -> list[Analysis | AggregatorError]:
+        """Raises BrokenProcessPool, TimeoutError: then the worker is of no more use."""
+        loop = asyncio.get_running_loop()
+        if not self.started:
+            await asyncio.wait_for(loop.run_in_executor(self._executor, _analyse, []), START_TIMEOUT_S)
+            self.started = True
+        work = loop.run_in_executor(self._executor, _analyse, articles)
+        return await asyncio.wait_for(work, ARTICLE_TIMEOUT_S)
+
+    def kill(self) -> None:
+        """End it whatever it does."""
+        for process in list((self._executor._processes or {}).values()):
+            process.kill()
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    def close(self) -> None:
+        """End it when it is done."""
+        self._executor.shutdown(wait=True, cancel_futures=True)
 
 
 class AnalysisPool:
     """Runs ``Analyser.analyse_many``, with worker processes started when first needed."""
 
-    def __init__(self, analyser: Analyser, processes: int = 1) -> None:
+    def __init__(self, analyser: Analyser, processes: int = 1, *, memory_bytes: int = MEMORY_BYTES) -> None:
         self.analyser = analyser
-        self._processes = processes
-        self._executor: ProcessPoolExecutor | None = None
+        self._processes = max(1, processes)
+        self._memory_bytes = memory_bytes
+        self._free: list[_Worker] = []
+        self._places = asyncio.Semaphore(self._processes)
 
     async def analyse_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
         """One result per article, in order; an unusable article gives its error."""
@@ -60,39 +112,36 @@ class AnalysisPool:
 
     def close(self) -> None:
         """Stop the worker processes. Idempotent."""
-        if self._executor is not None:
-            self._executor.shutdown(wait=True, cancel_futures=True)
-            self._executor = None
+        while self._free:
+            self._free.pop().close()
 
     async def _elsewhere(self, articles: list[Article]) -> list[Analysis | AggregatorError]:
-        loop = asyncio.get_running_loop()
-        try:
-            work = loop.run_in_executor(self._pool(), _analyse, articles)
-            return await asyncio.wait_for(work, HTML_TIMEOUT_S * len(articles))
-        except (BrokenProcessPool, TimeoutError):
-            self._replace()
-            error = BadInput(
-                "Analysing this article took too much time or memory; send its plain text instead."
-            )
-            return [error for _ in articles]
+        done = await self._attempt(articles)
+        if done is not None:
+            return done
+        if len(articles) == 1:
+            return [_too_much()]
+        # One of them was too much; the others are not to blame.
+        return [(await self._attempt([article]) or [_too_much()])[0] for article in articles]
 
-    def _pool(self) -> ProcessPoolExecutor:
-        if self._executor is None:
-            # "spawn": a forked child would inherit the event loop's sockets and threads' locks.
-            self._executor = ProcessPoolExecutor(
-                max(1, self._processes),
-                mp_context=multiprocessing.get_context("spawn"),
-                initializer=_load,
-                initargs=(self.analyser,),
-            )
-        return self._executor
+    async def _attempt(self, articles: list[Article]) -> list[Analysis | AggregatorError] | None:
+        """None when it took too much, and the worker's life."""
+        async with self._places:
+            worker = self._free.pop() if self._free else _Worker(self.analyser, self._memory_bytes)
+            try:
+                done = await worker.run(articles)
+            except (BrokenProcessPool, TimeoutError):
+                worker.kill()
+                return None
+            except BaseException:  # cancelled: whatever it does is nobody's work any more
+                worker.kill()
+                raise
+            self._free.append(worker)
+            return done
 
-    def _replace(self) -> None:
-        if self._executor is not None:
-            for process in list((self._executor._processes or {}).values()):
-                process.kill()
-            self._executor.shutdown(wait=False, cancel_futures=True)
-            self._executor = None
+
+def _too_much() -> BadInput:
+    return BadInput("Analysing this article took too much time or memory; send its plain text instead.")
 
 
 def _is_heavy(article: Article) -> bool:

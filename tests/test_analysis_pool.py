@@ -1,11 +1,16 @@
 """Analyses in other processes say what they say in this one."""
 
+import asyncio
+import os
+
+import pytest
 from newsroom import story
 
+from aggregator import analysis_pool
 from aggregator.analyse import Analyser
 from aggregator.analysis_pool import BATCH, LONG_CHARACTERS, AnalysisPool
 from aggregator.domain import Analysis, Article
-from aggregator.errors import NoText
+from aggregator.errors import BadInput, NoText
 from aggregator.features import HashedModel
 
 ANALYSER = Analyser({"xx": HashedModel()})
@@ -38,3 +43,43 @@ async def test_batches_and_heavy_articles_elsewhere() -> None:
     finally:
         pool.close()
         pool.close()
+
+
+class Traps(HashedModel):
+    """A model that some articles explode in: by their time, their memory, or their process."""
+
+    def project(self, tokens):  # type: ignore[no-untyped-def]
+        """As ``HashedModel``, but for three words."""
+        words = " ".join(tokens)
+        while "qspinq" in words:
+            pass
+        if "qgreedq" in words:
+            return bytearray(3 << 30)
+        if "qdeadq" in words:
+            os._exit(1)
+        return super().project(tokens)
+
+
+def page(word: str) -> Article:
+    """A page about something, and ``word``."""
+    return Article(
+        id=word, html=f"<html><body><article><p>{story(3, 5)} {word} {word}</p></article></body></html>"
+    )
+
+
+async def test_what_explodes_costs_its_own_answer_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time, memory, a dead process: 400 each, while its neighbours in pool and batch are answered."""
+    monkeypatch.setattr(analysis_pool, "ARTICLE_TIMEOUT_S", 4.0)
+    pool = AnalysisPool(Analyser({"xx": Traps()}), processes=2, memory_bytes=256 << 20)
+    words = ["harmless", "qspinq", "peaceful", "qgreedq"]
+    batch = [Article(id=str(i), text=story(i, 3)) for i in range(2 * BATCH)]
+    batch[3] = page("qdeadq")
+    try:
+        single = await asyncio.gather(*(pool.analyse_many([page(word)]) for word in words))
+        together = await pool.analyse_many(batch)
+    finally:
+        pool.close()
+
+    for word, (result,) in zip(words, single, strict=True):
+        assert isinstance(result, BadInput if word in ("qspinq", "qgreedq") else Analysis), word
+    assert [i for i, result in enumerate(together) if not isinstance(result, Analysis)] == [3]

@@ -17,10 +17,8 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from aggregator.errors import BadInput, TooLarge
 from aggregator.http.errors import SlowBody, UnsupportedEncoding
+from aggregator.http.keys import SERVICE
 
-BODY_TIMEOUT_S = 30.0
-# A batch may go on for long, but not stand still for longer than this.
-PAUSE_TIMEOUT_S = 30.0
 PIECE_BYTES = 64 * 1024
 _GZIP = 16 + zlib.MAX_WBITS
 
@@ -43,20 +41,21 @@ def check_encoding(request: web.Request) -> None:
 
 async def read_body(request: web.Request, max_bytes: int) -> bytes:
     """The whole body. Raises TooLarge, SlowBody, BadInput (damaged gzip)."""
+    seconds = request.app[SERVICE].settings.body_seconds
     check_encoding(request)
     if (request.content_length or 0) > max_bytes:
         raise _too_large("body", max_bytes)
     parts: list[bytes] = []
     size = 0
     try:
-        async with asyncio.timeout(BODY_TIMEOUT_S):
+        async with asyncio.timeout(seconds):
             async for part in _parts(request):
                 size += len(part)
                 if size > max_bytes:
                     raise _too_large("body", max_bytes)
                 parts.append(part)
     except TimeoutError:
-        raise SlowBody(f"body: it did not arrive within {BODY_TIMEOUT_S:g} s.", field="body") from None
+        raise SlowBody(f"body: it did not arrive within {seconds:g} s.", field="body") from None
     return b"".join(parts)
 
 
@@ -66,17 +65,17 @@ async def lines(request: web.Request, max_line_bytes: int, max_lines: int) -> As
     Ends with a Line that carries TooLarge when there are more than ``max_lines``, BadInput when the
     data is damaged, SlowBody when it stands still: what came before is answered all the same.
     """
+    # It may go on for long, but not stand still for longer than this.
+    pause_s = request.app[SERVICE].settings.body_seconds
     check_encoding(request)
     cutter = _Cutter(max_line_bytes)
     parts = aiter(_parts(request))
     while True:
         try:
-            async with asyncio.timeout(PAUSE_TIMEOUT_S):
+            async with asyncio.timeout(pause_s):
                 part = await anext(parts, None)
         except TimeoutError:
-            cut = [
-                cutter.ended_by(SlowBody(f"body: nothing arrived for {PAUSE_TIMEOUT_S:g} s.", field="body"))
-            ]
+            cut = [cutter.ended_by(SlowBody(f"body: nothing arrived for {pause_s:g} s.", field="body"))]
             part = None
         except BadInput as error:
             cut = [cutter.ended_by(error)]

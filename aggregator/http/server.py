@@ -13,7 +13,8 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from aggregator.http.app import make_app
-from aggregator.http.keys import LEAVING
+from aggregator.http.deadlines import Runner
+from aggregator.http.keys import LEAVING, SERVICE
 
 if TYPE_CHECKING:
     from aggregator.app import Service
@@ -31,8 +32,9 @@ READ_BUFFER_BYTES = 128 * 1024
 def make_runner(app: web.Application) -> web.AppRunner:
     """The application with the connection options it relies on."""
     logging.getLogger("aiohttp.server").addFilter(_of_ours)
-    return web.AppRunner(
+    return Runner(
         app,
+        header_seconds=app[SERVICE].settings.header_seconds,
         access_log=None,  # metrics and request ids say it; a line per article says it badly
         auto_decompress=False,  # bodies.py does it, within its limits
         handler_cancellation=False,  # a caller that hangs up must not leave half of a write

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aggregator.errors import BadInput
-from aggregator.http import bodies
 from aggregator.http.decoding import decode_article
+from aggregator.settings import Settings
 
 DEEP = b"[" * 100_000
 TEXT = "Two ferries collided in fog off the northern pier."
@@ -215,9 +215,9 @@ async def test_query_sentence(client, path, field, sentence):
     assert sentence is None or told["detail"] == sentence
 
 
-async def test_slow_body_is_ended(client, monkeypatch):
+async def test_slow_body_is_ended(client, service):
     """A body that does not arrive in time is 408, and its connection is closed."""
-    monkeypatch.setattr(bodies, "BODY_TIMEOUT_S", 0.05)
+    service.settings = Settings(store_url="memory", body_seconds=0.05)
 
     async def forever():
         yield b'{"id": '

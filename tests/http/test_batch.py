@@ -9,7 +9,6 @@ import pytest
 from fake_service import FakeService, serving
 
 from aggregator.errors import StoreUnavailable
-from aggregator.http import bodies
 from aggregator.settings import Settings
 
 
@@ -166,9 +165,9 @@ async def test_client_that_sends_all_before_it_reads(service):
     assert answer.count(b'"verdict":"new"') == 9000
 
 
-async def test_a_batch_that_stands_still_is_ended(client, monkeypatch):
+async def test_a_batch_that_stands_still_is_ended(client, service):
     """After a pause too long the caller is told so in the last line."""
-    monkeypatch.setattr(bodies, "PAUSE_TIMEOUT_S", 0.05)
+    service.settings = Settings(store_url="memory", body_seconds=0.05)
     forever = asyncio.Event()
 
     async def body():

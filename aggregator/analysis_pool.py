@@ -30,12 +30,19 @@ START_TIMEOUT_S = 60.0  # a worker imports the libraries and gets the models
 # What a worker may take beyond what it has once the models are there.
 MEMORY_BYTES = 1 << 30
 
+_FIRST = Article(
+    id="",
+    html="<html><body><p>Die Brücke über den Fluss bleibt wegen des Sturmes geschlossen.</p></body></html>",
+)
+
 _analyser: Analyser | None = None
 
 
 def _load(analyser: Analyser, memory_bytes: int) -> None:
     global _analyser
     _analyser = analyser
+    # What is loaded when first needed (extraction, languages) is not the first article's time and memory.
+    analyser.analyse_many([_FIRST])
     statm = Path("/proc/self/statm")  # Linux; elsewhere there is only the limit of time
     if statm.exists():
         data_pages = int(statm.read_text(encoding="ascii").split()[5])

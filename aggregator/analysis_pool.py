@@ -103,7 +103,7 @@ class AnalysisPool:
 
     async def analyse_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
         """One result per article, in order; an unusable article gives its error."""
-        if self._processes > 1 and len(articles) >= 2 * BATCH:
+        if self._processes > 1 and len(articles) >= BATCH:
             parts = [list(articles[i : i + BATCH]) for i in range(0, len(articles), BATCH)]
             done = await asyncio.gather(*(self._elsewhere(part) for part in parts))
             return [result for part in done for result in part]

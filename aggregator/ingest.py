@@ -117,6 +117,21 @@ class Ingest:
         started = time.perf_counter()
         analysed = await self._analyse_many(articles)
         analyse_ms = (time.perf_counter() - started) * 1000 / max(1, len(articles))
+        return await self.settle_many(articles, analysed, analyse_ms, dry_run=dry_run)
+
+    async def analyse_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
+        """The first half of ``submit_many``, for who has the next articles analysed while these are settled."""
+        return await self._analyse_many(articles)
+
+    async def settle_many(
+        self,
+        articles: Sequence[Article],
+        analysed: Sequence[Analysis | AggregatorError],
+        analyse_ms: float = 0.0,
+        *,
+        dry_run: bool = False,
+    ) -> list[Answer | AggregatorError]:
+        """The second half; ``analyse_ms``: what the first took, per article."""
         pending = [
             self._arrived(Arrival(position, article, analysis))
             for position, (article, analysis) in enumerate(zip(articles, analysed, strict=True))

@@ -143,6 +143,11 @@ class Settings:
         2 * 1024 * 1024, "Largest request body or input line, decompressed.", **_between(1024, 2**30)
     )
     max_batch_lines: int = _option(10_000, "Most lines of one batch.", **_between(1, 10**6))
+    analysis_processes: int = _option(
+        2,
+        "Processes of each worker that analyse batches and HTML, started when first needed (1: HTML only).",
+        **_between(1, 64),
+    )
     max_waiting: int = _option(
         128,
         "Articles sent one by one that a process works on at once; more are told to come again (503).",

@@ -93,7 +93,7 @@ async def serve_here(
     def ready(port: int) -> None:
         beside.append(asyncio.ensure_future(then(port)))
 
-    async with open_service(settings) as service:
+    async with open_service(settings, processes=settings.analysis_processes) as service:
         if await service.access.lacks_keys():
             raise ConfigurationError(NO_KEYS.format(host=settings.host))
         # Dictionaries load when first needed, which would take the first crawler's deadline.

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from aiohttp import web
 
-from aggregator.domain import Answer, Article
+from aggregator.domain import Analysis, Answer, Article
 from aggregator.errors import AggregatorError, BadInput, OverLimit, StoreUnavailable
 from aggregator.http import answers, bodies, gate, views
 from aggregator.http.admission import Overloaded
 from aggregator.http.decoding import decode_article, path_id
 from aggregator.http.errors import problem
 from aggregator.http.keys import ADMISSION, BANDS, CALLER, METRICS, REQUEST_ID, SERVICE
+from aggregator.http.readahead import ReadAhead
 from aggregator.http.schemas import CopiesOut, IngestQuery, LineProblem, NoQuery, encode
 
 # Lines that are looked up together: enough to spare round trips, few enough that a single article which comes
@@ -61,14 +64,18 @@ async def batch(request: web.Request, query: IngestQuery) -> web.StreamResponse:
     await response.prepare(request)
     waiting: asyncio.Queue[bytes | None] = asyncio.Queue()
     writer = asyncio.create_task(_write(response, waiting))
+    ahead = ReadAhead(
+        bodies.lines(request, settings.max_body_bytes, settings.max_batch_lines),
+        CHUNK_LINES,
+        lambda lines: _prepared(request, lines),
+    )
     try:
-        async for lines in bodies.lines(request, settings.max_body_bytes, settings.max_batch_lines):
-            for start in range(0, len(lines), CHUNK_LINES):
-                if writer.done():  # the caller is gone
-                    break
-                chunk = lines[start : start + CHUNK_LINES]
-                waiting.put_nowait(await _answer_lines(request, chunk, query))
+        async for prepared in ahead:
+            if writer.done():  # the caller is gone
+                break
+            waiting.put_nowait(await _answer_lines(request, prepared, query))
     finally:
+        await ahead.close()
         waiting.put_nowait(None)
         await writer
     return response
@@ -114,14 +121,42 @@ async def _write(response: web.StreamResponse, waiting: asyncio.Queue[bytes | No
     await response.write_eof()
 
 
-async def _answer_lines(request: web.Request, lines: Sequence[bodies.Line], query: IngestQuery) -> bytes:
-    """Answers to some lines, in order, each with its line end."""
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """Lines of a batch, decoded and analysed, or what forbids to take them in."""
+
+    numbers: list[int]
+    decoded: list[Article | AggregatorError]
+    analysed: Sequence[Analysis | AggregatorError] | Exception
+    analyse_ms: float  # per article
+
+    @property
+    def articles(self) -> list[Article]:
+        return [found for found in self.decoded if isinstance(found, Article)]
+
+
+async def _prepared(request: web.Request, lines: Sequence[bodies.Line]) -> _Prepared:
+    """Headers are sent already, so every failure must become lines: none is raised."""
     decoded = [_decoded(request, line) for line in lines]
     articles = [found for found in decoded if isinstance(found, Article)]
-    results = iter(await _submitted(request, articles, query))
+    analysed: Sequence[Analysis | AggregatorError] | Exception = []
+    started = time.perf_counter()
+    try:
+        if articles:
+            await gate.spend(request, len(articles))
+            analysed = await request.app[SERVICE].ingest.analyse_many(articles)
+    except Exception as error:
+        analysed = error
+    analyse_ms = (time.perf_counter() - started) * 1000 / max(1, len(articles))
+    return _Prepared([line.number for line in lines], decoded, analysed, analyse_ms)
+
+
+async def _answer_lines(request: web.Request, prepared: _Prepared, query: IngestQuery) -> bytes:
+    """Answers to some lines, in order, each with its line end."""
+    results = iter(await _settled(request, prepared, query))
     out = [
-        _line(request, line.number, next(results) if isinstance(found, Article) else found, query)
-        for line, found in zip(lines, decoded, strict=True)
+        _line(request, number, next(results) if isinstance(found, Article) else found, query)
+        for number, found in zip(prepared.numbers, prepared.decoded, strict=True)
     ]
     return b"".join(out)
 
@@ -136,15 +171,19 @@ def _decoded(request: web.Request, line: bodies.Line) -> Article | AggregatorErr
         return error
 
 
-async def _submitted(
-    request: web.Request, articles: Sequence[Article], query: IngestQuery
+async def _settled(
+    request: web.Request, prepared: _Prepared, query: IngestQuery
 ) -> Sequence[Answer | Exception]:
     """One result per article. Headers are sent already, so every failure must become lines."""
+    articles, analysed = prepared.articles, prepared.analysed
     if not articles:
         return []
     try:
-        await gate.spend(request, len(articles))
-        return await request.app[SERVICE].ingest.submit_many(articles, dry_run=query.dry_run)
+        if isinstance(analysed, Exception):
+            raise analysed
+        return await request.app[SERVICE].ingest.settle_many(
+            articles, analysed, prepared.analyse_ms, dry_run=query.dry_run
+        )
     except (StoreUnavailable, OverLimit) as error:
         return [error] * len(articles)
     except Exception as error:

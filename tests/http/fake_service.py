@@ -96,6 +96,14 @@ class FakeService:
         self.check()
         return [self._submit(article, dry_run) for article in articles]
 
+    async def analyse_many(self, articles: Sequence[Article]) -> Sequence[Article]:
+        return articles
+
+    async def settle_many(
+        self, articles: Sequence[Article], analysed: object, analyse_ms: float, *, dry_run: bool = False
+    ) -> list[Answer | AggregatorError]:
+        return await self.submit_many(articles, dry_run=dry_run)
+
     def _submit(self, article: Article, dry_run: bool) -> Answer | AggregatorError:
         self.submitted.append(article)
         if article.html and "<p" not in article.html:

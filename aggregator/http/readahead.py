@@ -1,0 +1,70 @@
+"""What comes next is prepared while what came before is answered: a step of a pipeline.
+
+The lines of a batch are read, decoded and analysed (in other processes, if there are any) while those before
+them are looked up and committed, a few chunks ahead and no more: who takes slowly also makes the reading slow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Generic, TypeVar
+
+AHEAD = 3
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class ReadAhead(Generic[T, U]):
+    """Iterates over ``prepare(chunk)`` in the order of the chunks, each of at most ``size`` of what ``source`` gives.
+
+    ``prepare`` runs for up to ``AHEAD`` chunks at once. A failure of the source is raised behind what came before it.
+    """
+
+    def __init__(
+        self,
+        source: AsyncIterator[Sequence[T]],
+        size: int,
+        prepare: Callable[[Sequence[T]], Coroutine[Any, Any, U]],
+    ) -> None:
+        self._source = source
+        self._size = size
+        self._prepare = prepare
+        self._ready: asyncio.Queue[Awaitable[U] | None] = asyncio.Queue(AHEAD)
+        self._preparing: set[asyncio.Task[U]] = set()
+        self._reader = asyncio.create_task(self._read())
+
+    def __aiter__(self) -> AsyncIterator[U]:
+        return self
+
+    async def __anext__(self) -> U:
+        ready = await self._ready.get()
+        if ready is None:
+            await self._reader
+            raise StopAsyncIteration
+        return await ready
+
+    async def close(self) -> None:
+        """Stop reading and preparing. Idempotent."""
+        tasks = [self._reader, *self._preparing]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _read(self) -> None:
+        try:
+            async for given in self._source:
+                for start in range(0, len(given), self._size):
+                    task = asyncio.create_task(self._prepare(given[start : start + self._size]))
+                    self._preparing.add(task)
+                    task.add_done_callback(self._preparing.discard)
+                    await self._ready.put(task)
+        finally:
+            if not _cancelled():
+                await self._ready.put(None)
+
+
+def _cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

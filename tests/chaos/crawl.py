@@ -22,10 +22,18 @@ FRESH = 1_000_000_000  # seeds of reports begin here
 _SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in ("a", "e", "i", "o", "u", "ar", "en")]
 
 
+def coined(seed: int, count: int, syllables: int) -> list[str]:
+    """Made-up words; hardly any is made twice."""
+    parts = random.Random(seed).choices(_SYLLABLES, k=syllables * count)
+    return ["".join(parts[i : i + syllables]) for i in range(0, len(parts), syllables)]
+
+
+LANGUAGE = coined(0, 20_000, 4)
+
+
 def wording(seed: int, count: int) -> list[str]:
-    """Words that no other seed has: nothing but the copies of one story has anything in common."""
-    syllables = random.Random(seed).choices(_SYLLABLES, k=4 * count)
-    return ["".join(syllables[i : i + 4]) for i in range(0, len(syllables), 4)]
+    """Words of one language, as all news has: two seeds share a word or two, and no phrase."""
+    return random.Random(seed).choices(LANGUAGE, k=count)
 
 
 def articles() -> Iterator[tuple[int, dict[str, str]]]:
@@ -87,6 +95,6 @@ class Crawl:
 
 def report(matter: int, number: int) -> dict[str, str]:
     """One of many reports on a matter: the same headline words, which nothing else has, and a text of its own."""
-    subject = " ".join(wording(FRESH + matter, 4))
+    subject = " ".join(coined(FRESH + matter, 4, 5))
     text = f"{subject} {subject}. {' '.join(wording(2 * FRESH + 1000 * matter + number, 30))}"
     return {"id": f"m{matter}-{number}", "title": f"{subject} {number}", "text": text, "lang": "eo"}

@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import random
 import statistics
 import sys
@@ -38,7 +39,7 @@ from aggregator.store.redis import open_store
 
 RATE = 140.0
 ENOUGH = 100
-PATIENCE_S = 15.0
+PATIENCE_S = 5.0
 OLDER = 30
 READERS = 16
 SLACK_BYTES = 128 * 2**20
@@ -85,13 +86,16 @@ class Run:
         self._matters = 0
         self._read = 0
 
-    async def through(self, faults: Mapping[str, Fault], count: int) -> None:
-        """So many faults, kind after kind in a random order; then the final account."""
+    async def through(self, faults: Mapping[str, Fault], count: int, longest_s: float) -> None:
+        """So many faults, or what time allows, every kind as often as any other; then the final account."""
+        deadline_s = time.monotonic() + longest_s
         kinds = [kind for i in range(-(-count // len(faults))) for kind in self._shuffled(faults)][:count]
         async with self.crawl:
             await self._enough()
             usual = self._size()
             for number, kind in enumerate(kinds):
+                if time.monotonic() > deadline_s:
+                    break
                 await self._one(kind, faults[kind], turn=kinds[:number].count(kind))
                 if sys.stderr.isatty() or number % 10 == 9:
                     print(
@@ -99,6 +103,8 @@ class Run:
                     )
             self._compare(usual)
         await self.site.until_ready()
+        if sys.stderr.isatty() or count >= 10:
+            print(f"{self.account.setting}: reading all again", file=sys.stderr, flush=True)
         await self._close()
 
     def _shuffled(self, faults: Mapping[str, Fault]) -> list[str]:
@@ -179,7 +185,13 @@ class Run:
 
 
 async def chaos(
-    setting: str, faults: Mapping[str, Fault], count: int, *, seed: int = 1, rate: float = RATE
+    setting: str,
+    faults: Mapping[str, Fault],
+    count: int,
+    *,
+    seed: int = 1,
+    rate: float = RATE,
+    longest_s: float = math.inf,
 ) -> Account:
     """A fresh site, so many faults, its account. ``setting``: always, everysec or power."""
     account = Account(setting)
@@ -187,7 +199,7 @@ async def chaos(
         appendfsync = "everysec" if setting == "everysec" else "always"
         async with Site(Path(directory), appendfsync, random.Random(seed)) as site:
             run = Run(site, account, rate)
-            await run.through(faults, count)
+            await run.through(faults, count, longest_s)
             if account.failures.get("unexpected errors in the service's log"):
                 for replica in site.replicas:
                     print(replica.log.read_text(errors="replace")[:4000], file=sys.stderr)
@@ -200,7 +212,12 @@ async def everything(args: argparse.Namespace) -> list[Account]:
     runs: list[tuple[str, Mapping[str, Fault], int]] = [("always", chosen, args.faults)]
     runs.append(("everysec", {kind: FAULTS[kind] for kind in EVERYSEC}, args.everysec))
     runs.append(("power", POWER_LOSS, args.power))
-    return [await chaos(*run, seed=args.seed, rate=args.rate) for run in runs if run[2]]
+    accounts = []
+    for run in runs:
+        if run[2]:
+            accounts.append(await chaos(*run, seed=args.seed, rate=args.rate, longest_s=60 * args.minutes))
+            print("\n".join(accounts[-1].lines()), flush=True)
+    return accounts
 
 
 def main() -> int:
@@ -213,12 +230,13 @@ def main() -> int:
     parser.add_argument("--power", type=int, default=10, metavar="FAULTS", help="of the third run")
     parser.add_argument("--kinds", nargs="*", choices=list(FAULTS), help="of the first run; default: all")
     parser.add_argument("--rate", type=float, default=RATE, help="articles posted a second")
+    parser.add_argument(
+        "--minutes", type=float, default=math.inf, help="no further faults of a run after so long"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     args = parser.parse_args()
     accounts: list[Account] = run_loop(everything(args))
-    for account in accounts:
-        print("\n".join(account.lines()), flush=True)
     if args.json:
         args.json.write_text(json.dumps([_plain(account) for account in accounts], indent=1))
     failures = accounts[0].failures if accounts and accounts[0].setting == "always" else {}

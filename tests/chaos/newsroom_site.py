@@ -18,7 +18,7 @@ from cluster import free_ports
 from aggregator.clients import Client
 from aggregator.clients.decision import Unavailable
 from aggregator.errors import NotFound
-from aggregator.store.embedded import EmbeddedServer
+from aggregator.store.embedded import EmbeddedServer, _end_with_parent
 
 PATIENCE_S = 120.0
 REPLICAS = 2
@@ -51,6 +51,7 @@ class Replica:
                 *self._arguments,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=log,
+                preexec_fn=_end_with_parent(),
                 env={**os.environ, "AGGREGATOR_TICK_SECONDS": "0.2"},
             )
         await self.until_ready()

@@ -16,6 +16,8 @@ from aggregator.store.base import Store
 
 REPORTS = 18  # of one matter; more than fifteen make an event
 PATIENCE_S = 60.0
+FEW = 4  # articles of another matter that an event may have by a word they share
+STRAGGLERS_S = 3.0  # many ticks of the detector
 STEP = 2000
 
 
@@ -39,19 +41,15 @@ class Witness:
             self.fired.update(change.event_id for _, change in changes if change.kind == "fired")
 
     async def settle(self, matters: Iterable[int]) -> None:
-        """Wait until all of these have become events with all their reports, or for so long as patience lasts."""
+        """Wait until all of these have become events, or for so long as patience lasts; then for stragglers."""
         wanted = set(matters)
         deadline_s = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline_s:
             await self.read_on()
             events = await EventLog(self.store).get_many(list(self.fired))
-            self.matters = {
-                id_: {int(item[1:].partition("-")[0]) for item in event.items if item.startswith("m")}
-                for id_, event in events.items()
-            }
-            items = sum(len(set(event.items)) for event in events.values())
-            if wanted <= self.told() and items >= REPORTS * len(wanted):
-                return
+            self.matters = {id_: _matters(event.items) for id_, event in events.items()}
+            if wanted <= self.told():
+                deadline_s = min(deadline_s, time.monotonic() + STRAGGLERS_S)
             await asyncio.sleep(0.2)
 
     def told(self) -> set[int]:
@@ -74,3 +72,9 @@ class Witness:
             counted.update(item.id for item in items)
             if not items:
                 return counted
+
+
+def _matters(ids: Iterable[str]) -> set[int]:
+    """What an event with these articles is about."""
+    counted = Counter(int(id_[1:].partition("-")[0]) for id_ in ids if id_.startswith("m"))
+    return {matter for matter, count in counted.items() if count >= FEW}

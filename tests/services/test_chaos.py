@@ -11,7 +11,7 @@ KINDS = ("store killed", "log torn", "store full", "connections cut", "answers n
 @pytest.mark.timeout(240)
 async def test_nothing_acknowledged_is_lost_and_nothing_is_doubled() -> None:
     """Two replicas under load; after each fault what was answered is there, and events are told once."""
-    account = await chaos("always", {kind: FAULTS[kind] for kind in KINDS}, len(KINDS), rate=60)
+    account = await chaos("always", {kind: FAULTS[kind] for kind in KINDS}, len(KINDS), rate=30)
 
     print(*account.lines(), sep="\n")
     assert account.failures == {}

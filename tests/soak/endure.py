@@ -29,7 +29,7 @@ from soak.traffic import Traffic
 from soak.trend import Trend, trend
 
 from aggregator.cli.serve import run_loop
-from aggregator.store.embedded import EmbeddedServer
+from aggregator.store.embedded import EmbeddedServer, _end_with_parent
 
 SPEED = 1440
 RATE = 60.0
@@ -152,6 +152,7 @@ async def _serve(counts: Path, store_url: str) -> asyncio.subprocess.Process:
         "--tick-seconds=0.5",
         "--log-level=ERROR",
         stdout=asyncio.subprocess.PIPE,
+        preexec_fn=_end_with_parent(),
     )
 
 

@@ -30,6 +30,7 @@ from aggregator.jobs import Jobs
 from aggregator.models import load_models
 from aggregator.related import Related
 from aggregator.settings import Settings, is_loopback
+from aggregator.store import stamp
 from aggregator.store.base import Store
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.memory import MemoryStore
@@ -258,6 +259,7 @@ async def opened_store(settings: Settings) -> AsyncIterator[Store]:
         store = open_store(url)
         stack.push_async_callback(store.close)
         await store.check()
+        await stamp.claim(store)
         yield store
 
 

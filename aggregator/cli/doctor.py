@@ -135,12 +135,14 @@ def _embedded(directory: Path) -> Finding:
 
 
 async def _server(url: str) -> list[Finding]:
+    from aggregator.store import stamp
     from aggregator.store.redis import open_store
 
     try:
         store = open_store(url)
         try:
             await store.check()
+            await stamp.check(store)
             info = await store.info()
         finally:
             await store.close()

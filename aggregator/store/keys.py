@@ -19,6 +19,7 @@ tag the functions give the rest of a key, which is the same in all segments.
     {en.3f2a}segments    which segments are live               ``index/segments.Head``
     {en.3f2a}upkeep      how far compaction is                 ``index/upkeep.Round``
     r:en.3f2a:<16 hex>   record of an article number           ``records.encode_record``
+    {format}             format of the data               ``stamp.py``
     {reindex}<spaces>    how far a fill of these spaces is     ``reindexing.py``
     x:<16 hex>           its text, compressed (keep_texts)
 """

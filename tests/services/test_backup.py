@@ -1,0 +1,105 @@
+"""Backup and restore as docs/RUNBOOK.md describes them: copied while articles come in, restored elsewhere, all there."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import redis
+
+from aggregator import demo
+from aggregator.app import Service, open_service
+from aggregator.domain import Article
+from aggregator.settings import Settings
+from aggregator.store.embedded import EmbeddedServer
+
+pytestmark = pytest.mark.services
+ARTICLES = [Article(id=row["id"], title=row["title"], text=row["text"]) for row in demo.stream()]
+BEFORE, MEANWHILE = ARTICLES[:30], ARTICLES[30:50]
+
+
+async def verdicts(service: Service, articles: list[Article]) -> list[tuple[str, str, bool]]:
+    """(id, verdict, stored just now) of each, one after the other."""
+    answers = [await service.ingest.submit(article) for article in articles]
+    return [
+        (article.id, answer.outcome.verdict, answer.stored)
+        for article, answer in zip(articles, answers, strict=True)
+    ]
+
+
+async def filled(url: str, copy: Callable[[], None]) -> list[tuple[str, str, bool]]:
+    """Store articles, and ``copy`` while more come in; the verdicts of those before."""
+    async with open_service(Settings(store_url=url)) as service:
+        told = await verdicts(service, BEFORE)
+        await asyncio.gather(asyncio.to_thread(copy), verdicts(service, MEANWHILE))
+    assert all(stored for *_, stored in told)
+    return told
+
+
+async def answered(url: str) -> list[tuple[str, str]]:
+    """What a store says of the articles; none of them may be new to it."""
+    async with open_service(Settings(store_url=url)) as service:
+        again = await verdicts(service, BEFORE)
+    assert not any(stored for *_, stored in again)
+    return [(id_, verdict) for id_, verdict, _ in again]
+
+
+async def test_the_log_of_the_embedded_store_copied_while_it_runs(tmp_path: Path) -> None:
+    """Copy appendonlydir without a rewrite, start on the copy: every article has its verdict."""
+    backup = tmp_path / "backup"
+
+    def copy() -> None:
+        with redis.Redis.from_url(source.url) as client:
+            client.config_set("auto-aof-rewrite-percentage", 0)
+            assert client.info("persistence")["aof_rewrite_in_progress"] == 0
+            shutil.copytree(source.data_dir / "appendonlydir", backup / "appendonlydir")
+            client.config_set("auto-aof-rewrite-percentage", 100)
+
+    with EmbeddedServer(tmp_path / "data") as source:
+        told = await filled(source.url, copy)
+    with EmbeddedServer(backup) as restored:
+        assert await answered(restored.url) == [(id_, verdict) for id_, verdict, _ in told]
+
+
+@pytest.mark.redis
+async def test_a_snapshot_of_redis_taken_while_it_runs(tmp_path: Path) -> None:
+    """BGSAVE, dump.rdb into a server without a log, the log switched on there, and a start from that log."""
+    binary = shutil.which("redis-server")
+    if binary is None:
+        pytest.skip("redis-server is not installed")
+    backup = tmp_path / "backup"
+    backup.mkdir()
+
+    def copy() -> None:
+        with redis.Redis.from_url(source.url) as client:
+            client.bgsave()
+            until(client, "rdb_bgsave_in_progress")
+            shutil.copy(source.data_dir / "dump.rdb", backup)
+
+    with EmbeddedServer(tmp_path / "data", binary=binary) as source:
+        told = await filled(source.url, copy)
+    with (
+        EmbeddedServer(backup, binary=binary, extra={"appendonly": "no"}) as restored,
+        redis.Redis.from_url(restored.url) as client,
+    ):
+        client.config_set("appendonly", "yes")
+        until(client, "aof_rewrite_in_progress")
+    (backup / "dump.rdb").unlink(missing_ok=True)
+    with EmbeddedServer(backup, binary=binary) as restored:
+        assert await answered(restored.url) == [(id_, verdict) for id_, verdict, _ in told]
+
+
+def until(client: redis.Redis, busy: str) -> None:
+    """Wait until the server's background work has ended well."""
+    deadline = time.monotonic() + 30
+    while True:
+        info = client.info("persistence")
+        if not info[busy] and not info.get("aof_rewrite_scheduled"):
+            assert info["rdb_last_bgsave_status"] == info["aof_last_bgrewrite_status"] == "ok"
+            return
+        assert time.monotonic() < deadline, f"{busy} did not end"
+        time.sleep(0.02)

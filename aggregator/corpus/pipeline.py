@@ -178,7 +178,7 @@ def confirm_files(directory: str, pairs: Pairs, method: Method, policy: Policy, 
     return len(pairs)
 
 
-_FIGURES = ("containment", "resemblance", "shared", "size_ratio")
+_FIGURES = ("containment", "resemblance", "shared", "size_ratio", "error")
 
 
 def confirm(columns: Columns, pairs: Pairs, method: Method, policy: Policy) -> Confirmed:

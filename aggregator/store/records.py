@@ -67,8 +67,10 @@ class _BindingRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _Row(msgspec.Struct, frozen=True, array_like=True):
+    """A Record; ``first`` is None in a first version."""
+
     number: int
-    first: int
+    first: int | None
     id: str
     space: str
     lang: str
@@ -117,7 +119,7 @@ def encode_record(record: Record) -> bytes:
     weights = np.array([w for _, w in record.terms], np.float64)
     row = _Row(
         number=record.number,
-        first=record.first,
+        first=None if record.first == record.number else record.first,
         id=record.id,
         space=record.space,
         lang=record.lang,
@@ -145,7 +147,7 @@ def decode_record(data: bytes) -> Record:
     weights = np.frombuffer(row.weights, np.uint8) / 255.0
     return Record(
         number=row.number,
-        first=row.first,
+        first=row.number if row.first is None else row.first,
         id=row.id,
         space=row.space,
         lang=row.lang,

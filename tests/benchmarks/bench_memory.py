@@ -66,7 +66,7 @@ def main() -> None:
         if options.at:
             alone = sum(size for kind, (_, size) in _by_kind(client).items() if "buckets" not in kind) / count
             for state in ("growing", "compacted"):
-                client.flushall()
+                client.execute_command("FLUSHALL", "SYNC")
                 shared = _of_buckets(client, options.at, state == "growing", options.fingerprints_only)
                 print(f"at {options.at:,}, {state}: {alone:,.0f} alone + {shared:,.0f} in buckets")
 

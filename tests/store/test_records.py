@@ -1,6 +1,6 @@
 """What is written down of an article can be read again: in this format, and in the one before it."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -72,6 +72,13 @@ def test_records_of_the_former_format_are_read() -> None:
     assert read.terms[0] == ("harbour", 1.0) and read.terms[1] == ("crane", pytest.approx(0.4))
     others = [f.name for f in fields(Record) if f.name not in ("sketch", "terms")]
     assert [getattr(read, name) for name in others] == [getattr(made, name) for name in others]
+
+
+@pytest.mark.parametrize("first", [5, 7])
+def test_the_first_version_of_a_record_is_kept(first: int) -> None:
+    """Whether it is this one or an earlier one."""
+    written = encode_record(replace(record(sketch(["one"])), first=first))
+    assert (decode_record(written).number, decode_record(written).first) == (7, first)
 
 
 def test_a_foreign_format_is_refused() -> None:

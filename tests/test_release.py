@@ -1,0 +1,46 @@
+"""What a release consists of: locked packages, and a wheel that can be built again."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+
+
+def plain(name: str) -> str:
+    """A package's name as the lock writes it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_every_dependency_is_locked_with_its_hash() -> None:
+    """Nothing is installed that was not looked at; no host of an index stands in the file."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = {plain(re.split(r"[<>=;\[ ]", line)[0]) for line in project["dependencies"]}
+    entries = re.split(r"\n(?=\S)", LOCK.strip())
+    locked = {plain(entry.partition("==")[0]) for entry in entries}
+
+    assert wanted <= locked
+    assert all("--hash=sha256:" in entry for entry in entries)
+    assert "://" not in LOCK
+
+
+def test_the_wheel_is_the_same_twice(tmp_path: Path) -> None:
+    """One SOURCE_DATE_EPOCH, two builds, equal bytes."""
+    build = "import sys; from hatchling.build import build_wheel; print(build_wheel(sys.argv[1]))"
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": "1790000000"}
+    digests = set()
+    for turn in ("one", "two"):
+        (tmp_path / turn).mkdir()
+        command = [sys.executable, "-c", build, str(tmp_path / turn)]
+        subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=100)
+        (wheel,) = (tmp_path / turn).glob("*.whl")
+        digests.add(hashlib.sha256(wheel.read_bytes()).hexdigest())
+
+    assert len(digests) == 1

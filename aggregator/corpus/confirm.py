@@ -41,7 +41,12 @@ def overlaps(columns: Columns, pairs: Pairs) -> Overlaps:
 
 
 def is_copy(found: Overlaps, policy: Policy) -> npt.NDArray[np.bool_]:
-    """``verdict.is_copy`` for every pair, terms left aside: an archive's columns do not have them."""
+    """``verdict.is_copy`` for every pair, terms left aside: an archive's columns do not have them.
+
+    So two different articles in one site's long frame pass here when a fifth of the shorter is frame; the service
+    asks for similar terms too. Nearness of fingerprints is no stand-in: that of a copy that was cut or padded
+    may lie anywhere.
+    """
     factor = np.where(found.size_ratio < CUT_RATIO, CUT_FACTOR, 1.0)
     factor = np.where(found.size_ratio >= FRAMED_RATIO, FRAMED_FACTOR, factor)
     sure = found.containment - STANDARD_ERRORS * found.error

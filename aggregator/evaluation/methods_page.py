@@ -7,7 +7,7 @@ from html import escape
 
 from aggregator.corpus import plots
 from aggregator.corpus.report import style
-from aggregator.evaluation.methods import PUBLISHED, PUBLISHED_TIMES, Row, best_per_method, is_neural
+from aggregator.evaluation.methods import PUBLISHED, PUBLISHED_TIMES, Row, best_per_method, is_neural, not_run
 
 HEADS = (
     "level", "method", "clustering", "B-cubed F1", "ARI", "ARI as labelled", "pair P", "pair R", "pair F1",
@@ -28,7 +28,9 @@ def page(rows: Sequence[Row]) -> str:
             *(f"<th>{head}</th>" for head in HEADS),
             "</tr>",
             *(_line(row) for row in rows),
-            "</table><h2>Published, of other systems</h2><p>Not measured here; on the data named.</p><table>",
+            "</table>",
+            *(f"<p>{escape(line)}</p>" for line in not_run(rows)),
+            "<h2>Published, of other systems</h2><p>Not measured here; on the data named.</p><table>",
             *(
                 f"<tr><td>{escape(data)}</td><td>{escape(system)}</td><td>{measure}</td><td>{value:.3f}</td></tr>"
                 for data, measure, system, value in PUBLISHED

@@ -54,7 +54,7 @@ def sketch(articles: Sequence[Article]) -> Scored:
     return _joined(_columns(articles), bits=False)
 
 
-def combined(articles: Sequence[Article], shingles: str = "words") -> Scored:
+def combined(articles: Sequence[Article], shingles: str = "letters") -> Scored:
     """Containment of candidates that share a band or are within 3 bits: what ``dedupe`` does."""
     return _joined(_columns(articles, shingles), bits=True)
 
@@ -141,7 +141,7 @@ METHODS: Mapping[str, Propose] = {
     "simhash": simhash,
     "sketch": sketch,
     "combined": combined,
-    "combined, letters": partial(combined, shingles="letters"),
+    "combined, words": partial(combined, shingles="words"),
     "tfidf": tfidf,
     "tfidf, by title": titled,
     "re-ranking": reranked,

@@ -96,7 +96,9 @@ def test_the_command_prints_a_table_and_draws_a_page(
     args = ["evaluate", "methods", str(file), "--method", "n-gram overlap 3", "--level", "clean"]
 
     assert main([*args, "--out", str(tmp_path / "m.html")]) == 0
-    assert "Published, of other systems" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "Published, of other systems" in printed
+    assert "clean   not run: simhash, sketch, combined" in printed
     assert "n-gram overlap 3" in (tmp_path / "m.html").read_text(encoding="utf-8")
     assert main([*args[:3], "--method", "magic"]) == 2
     assert "there is no 'magic'" in capsys.readouterr().err

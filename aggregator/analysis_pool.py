@@ -1,7 +1,7 @@
 """Where analyses run: in this process, or in others when that keeps the event loop free.
 
 One plain article takes under a millisecond, less than a trip to another process. HTML extraction
-and very long texts take up to seconds; they, and whole batches when ``processes`` > 1, go to workers
+and very long texts take up to seconds; they, and whole batches when ``processes`` > 0, go to workers
 that load the models once.
 
 A page may be made to explode in the extractor. Each worker has one piece of work at a time, so its time counts
@@ -94,8 +94,9 @@ class _Worker:
 class AnalysisPool:
     """Runs ``Analyser.analyse_many``, with worker processes started when first needed."""
 
-    def __init__(self, analyser: Analyser, processes: int = 1, *, memory_bytes: int = MEMORY_BYTES) -> None:
+    def __init__(self, analyser: Analyser, processes: int = 0, *, memory_bytes: int = MEMORY_BYTES) -> None:
         self.analyser = analyser
+        self._takes_batches = processes > 0
         self._processes = max(1, processes)
         self._memory_bytes = memory_bytes
         self._free: list[_Worker] = []
@@ -103,7 +104,7 @@ class AnalysisPool:
 
     async def analyse_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
         """One result per article, in order; an unusable article gives its error."""
-        if self._processes > 1 and len(articles) >= BATCH:
+        if self._takes_batches and len(articles) >= BATCH:
             parts = [list(articles[i : i + BATCH]) for i in range(0, len(articles), BATCH)]
             done = await asyncio.gather(*(self._elsewhere(part) for part in parts))
             return [result for part in done for result in part]

@@ -84,11 +84,11 @@ def wall_clock_ms() -> int:
 
 @asynccontextmanager
 async def open_service(
-    settings: Settings, *, clock: Callable[[], int] = wall_clock_ms, processes: int = 1
+    settings: Settings, *, clock: Callable[[], int] = wall_clock_ms, processes: int = 0
 ) -> AsyncIterator[Service]:
     """Open the store, load the models, wire the parts; everything is closed again on exit.
 
-    The detector's scheduler is not started: ``service.jobs.start()`` does that. ``processes`` > 1 lets
+    The detector's scheduler is not started: ``service.jobs.start()`` does that. ``processes`` > 0 lets
     batches and HTML be analysed by so many other processes.
     """
     async with opened_store(settings) as store:

@@ -58,7 +58,7 @@ async def opened_target(args: argparse.Namespace, settings: Settings) -> AsyncIt
 
 def _processes(files: list[str]) -> int:
     size = reading.total_bytes(files)
-    return min(4, os.cpu_count() or 1) if size is not None and size > PARALLEL_BYTES else 1
+    return min(4, os.cpu_count() or 1) if size is not None and size > PARALLEL_BYTES else 0
 
 
 async def _run(args: argparse.Namespace, settings: Settings) -> int:

@@ -87,7 +87,7 @@ class LocalStore:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, settings: Settings, processes: int = 1) -> AsyncIterator[LocalStore]:
+    async def open(cls, settings: Settings, processes: int = 0) -> AsyncIterator[LocalStore]:
         """Raises ConfigurationError, ModelError, StoreUnavailable."""
         async with open_service(settings, processes=processes) as service:
             yield cls(service)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from aggregator.app import analysers_of
@@ -18,7 +18,7 @@ REPORTS = 18  # of one matter; more than fifteen make an event
 PATIENCE_S = 60.0
 FEW = 4  # articles of another matter that an event may have by a word they share
 STRAGGLERS_S = 3.0  # many ticks of the detector
-STEP = 2000
+STEP = 500
 
 
 @dataclass(slots=True)
@@ -32,6 +32,7 @@ class Witness:
     fired: Counter[str] = field(default_factory=Counter)
     matters: dict[str, set[int]] = field(default_factory=dict)
     _position: bytes = b""
+    _spaces: Sequence[str] = field(default_factory=lambda: analysers_of(Settings())[0].spaces)
 
     async def read_on(self) -> None:
         """What was told since the last time."""
@@ -62,9 +63,17 @@ class Witness:
         of_matter = Counter(matter for about in self.matters.values() for matter in about)
         return again + sum(count - 1 for count in of_matter.values())
 
+    async def verdicts(self, ids: Sequence[str]) -> dict[str, str]:
+        """What is stored of these; those that are not are left out."""
+        index, found = self._index(), {}
+        for start in range(0, len(ids), STEP):
+            stored = await index.get_many(ids[start : start + STEP])
+            found.update({id_: one.outcome.verdict for id_, one in stored.items()})
+        return found
+
     async def announced(self) -> Counter[str]:
         """How often each id stands in the article stream."""
-        index = Index(self.store, analysers_of(Settings())[0].spaces)
+        index = self._index()
         counted: Counter[str] = Counter()
         positions: dict[bytes, bytes] = {}
         while True:
@@ -72,6 +81,9 @@ class Witness:
             counted.update(item.id for item in items)
             if not items:
                 return counted
+
+    def _index(self) -> Index:
+        return Index(self.store, self._spaces)
 
 
 def _matters(ids: Iterable[str]) -> set[int]:

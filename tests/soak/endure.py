@@ -37,8 +37,9 @@ PERIOD_S = 0.5
 PATIENCE_S = 60.0
 WARM_UP_SHARE = 1 / 3
 STEEPEST_PER_MINUTE = 0.001  # of the level
-LONG_MINUTES = 10  # a shorter run says nothing of slopes, only of leaks
-SLACK = {"files": 3, "tasks": 2, "threads": 0, "store_connections": 1}
+LONG_MINUTES = 24  # the detector fills its week in seven; a shorter run says nothing of slopes, only of leaks
+# Pools open what they need when they first need it: threads, connections to the store.
+SLACK = {"files": 6, "tasks": 2, "threads": 4, "store_connections": 4}
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 

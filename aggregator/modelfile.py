@@ -100,7 +100,7 @@ def _header_of(path: Path, content: bytes) -> tuple[_Header, int]:
         raise _truncated(path)
     try:
         header = msgspec.msgpack.decode(content[_PREFIX.size : end], type=_Header)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise _damaged(path) from error
     if any(dtype not in _DTYPES or min(shape, default=0) < 0 for _, dtype, shape in header.arrays):
         raise _damaged(path)

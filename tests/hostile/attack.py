@@ -1,0 +1,258 @@
+"""Bad inputs by kind against the real service, regular expressions against long texts, mutated bytes against decoders.
+
+    PYTHONPATH=.:tests:tests/http python tests/hostile/attack.py [--seconds N] [--seed N] [--expressions]
+
+Prints how many were tried of each kind and what they were answered. Exit code 1: a 5xx answer, a slow expression,
+or an error that is none of ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import collections
+import gzip
+import importlib
+import json
+import pkgutil
+import random
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+from fake_service import serving
+
+import aggregator
+from aggregator.app import open_service
+from aggregator.errors import AggregatorError
+from aggregator.http.decoding import decode_article
+from aggregator.models import load_models
+from aggregator.settings import Settings
+from aggregator.store import entries
+from aggregator.text.extract import extract
+from aggregator.text.tokens import tokenize
+
+TEXT = "The harbour bridge of Brackwater stays closed, since a storm has torn two of its cables. "
+ODD = ["\x00", "\n", "\r\nX-A: b", "{}", "{en.0}", "a:b", "\u202eevil", "\u2028", "🌪" * 40, "é" * 600, "x" * 10_240,
+       "../../etc", "%00", "%0d%0a", "*", "\x1b[2J", "<script>alert(1)</script>", "' OR 1=1", "\ufeff", "a\u0301" * 300]  # fmt: skip
+ADVERSARIAL = ["a", " ", "\n", "0", ",", ".", "-", "/", "<", "<a ", "<html", "&", "=", "\t ", "新", "a.", "1,", "T1 ",
+               "aA", "| ", "_", "%41", "http://", "\u0301", '"', "(", "x" * 50 + " "]  # fmt: skip
+REGEX_CHARACTERS = 1_000_000
+REGEX_SECONDS = 3.0
+FIELDS = ("id", "url", "title", "text", "html", "source", "published_at", "lang")
+
+
+def articles() -> Iterator[tuple[str, bytes, dict[str, str]]]:
+    """Kind, body, headers of requests to POST /v1/articles."""
+    for value in [*ODD, None, 1, 1.5, [], {}, True]:
+        for field in FIELDS:
+            yield f"field {field}", json.dumps({"text": TEXT, field: value}).encode(), {}
+    for depth in (100, 10_000, 500_000):
+        for opening in (b"[", b'{"a":', b'{"text":['):
+            yield "nesting", opening * depth, {}
+    for size in (10, 1000, 10_000_000):
+        bomb = gzip.compress(b'{"text": "' + b"a" * size + b'"}')
+        yield "gzip", bomb, {"Content-Encoding": "gzip"}
+        yield "gzip", bomb[:-9], {"Content-Encoding": "gzip"}
+        yield "gzip", b"\x1f" + bomb[5:], {"Content-Encoding": "gzip"}
+    for encoding in ("br", "zstd", "deflate", "gzip, gzip", "x" * 200, "identity, gzip"):
+        yield "encoding", b"{}", {"Content-Encoding": encoding}
+    for page in pages():
+        yield "html", json.dumps({"html": page}).encode(), {}
+    for name, value in (("X-Request-Id", "a" * 4000), ("X-Request-Id", "\u00ff{}"), ("Authorization", "Bearer " + "x" * 4000),
+                        ("Authorization", "Basic ===="), ("Cookie", "aggregator_session=" + "{}" * 900), ("Origin", "null"),
+                        ("Accept", "*/*," * 900), ("Content-Type", "\u00e9"), ("Host", "a b"), ("X" * 200, "y")):  # fmt: skip
+        yield "header", json.dumps({"text": TEXT}).encode(), {name: value}
+
+
+def pages() -> Iterator[str]:
+    """HTML that is hard on a parser."""
+    for size in (100, 2_000):
+        for tag in ("div", "table><tr><td", "b", "a href=x", "svg", "template", "p"):
+            yield f"<{tag}>" * size + TEXT
+        yield "<p>" + "&amp;" * size + "<!--" * size
+        yield "<div " + " ".join(f"a{i}='{i}'" for i in range(size)) + f">{TEXT}</div>"
+    yield "<html><title>" + "<" * 100_000
+    yield "<!DOCTYPE x [<!ENTITY a 'aaaa'><!ENTITY b '&a;&a;&a;'>]><html><body><p>&b;" + TEXT
+    yield "<html><body><p>\x00\ud800" + TEXT
+    yield "<?xml version='1.0' encoding='utf-7'?><p>+ADw-script+AD4-" + TEXT
+
+
+def addresses() -> Iterator[tuple[str, str, str]]:
+    """Kind, method and path."""
+    for odd in ODD:
+        escaped = quote(odd, safe="")
+        for path in ("/v1/articles/{}", "/v1/articles/{}/related", "/v1/articles/{}/copies", "/v1/events/{}", "/v1/watches/{}",
+                     "/v1/webhooks/{}", "/events/{}", "/static/{}", "/{}"):  # fmt: skip
+            yield "id in path", "GET", path.format(escaped)
+        yield "id in path", "DELETE", f"/v1/articles/{escaped}"
+        for parameter in (
+            "term",
+            "source",
+            "status",
+            "cursor",
+            "watch",
+            "since",
+            "limit",
+            "lang",
+            "min_size",
+            "nonsense",
+        ):
+            yield "query", "GET", f"/v1/events?{parameter}={escaped}"
+            yield "query", "GET", f"/?{parameter}={escaped}"
+        for page in ("/lookup?q=", "/compare?a=x&b=", "/sign-in?next="):
+            yield "query", "GET", page + escaped
+
+
+async def tried_out() -> tuple[collections.Counter[tuple[str, int]], list[str]]:
+    """Answers by kind and class of status, and what must not have been answered."""
+    counts: collections.Counter[tuple[str, int]] = collections.Counter()
+    wrong = []
+    async with (
+        open_service(Settings(store_url="memory", keep_texts=True)) as service,
+        serving(service) as client,
+    ):
+
+        async def send(kind: str, method: str, path: str, **more: object) -> None:
+            try:
+                async with client.request(method, path, allow_redirects=False, **more) as response:
+                    await response.read()
+                    counts[kind, response.status // 100] += 1
+                    if response.status >= 500:
+                        wrong.append(f"{kind}: {method} {path[:80]} {response.status}")
+            except (ConnectionError, OSError, ValueError) as error:
+                counts[kind, 0] += 1
+                if "refused" in str(error):
+                    wrong.append(f"{kind}: {error}")
+
+        for kind, body, headers in articles():
+            await send(kind, "POST", "/v1/articles", data=body, headers=headers)
+        for kind, method, path in addresses():
+            await send(kind, method, path)
+    return counts, wrong
+
+
+def expressions() -> Iterator[tuple[str, re.Pattern[str]]]:
+    """Every compiled regular expression of the package."""
+    for module in pkgutil.walk_packages(aggregator.__path__, "aggregator."):
+        if any(part in module.name for part in ("__main__", "corpus", "evaluation", "scrapy")):
+            continue
+        for name, value in vars(importlib.import_module(module.name)).items():
+            if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
+                yield f"{module.name}.{name}", value
+
+
+def slow_expressions() -> tuple[int, list[str]]:
+    """How many were timed, and those that took too long on a million characters. Growth is tried small first."""
+    timed, slow = 0, []
+    for name, pattern in expressions():
+        timed += 1
+        for piece in ADVERSARIAL:
+            for size in (20_000, REGEX_CHARACTERS):
+                text = (piece * (size // len(piece) + 1))[:size] + "\x00"
+                started = time.perf_counter()
+                for _ in pattern.finditer(text):
+                    pass
+                pattern.fullmatch(text)
+                seconds = time.perf_counter() - started
+                if seconds > REGEX_SECONDS * max(size / REGEX_CHARACTERS, 0.1):
+                    slow.append(f"{name} on {piece!r} * {size}: {seconds:.2f} s")
+                    break
+    return timed, slow
+
+
+def targets(directory: Path) -> dict[str, tuple[Callable[[bytes], object], list[bytes]]]:
+    """Fuzz target -> what it runs, and what its inputs are made from."""
+    model = (Path(aggregator.__file__).parent / "models" / "en.model").read_bytes()[:4000]
+
+    def loaded(data: bytes) -> None:
+        (directory / "en.model").write_bytes(data)
+        load_models(directory)
+
+    def text(data: bytes) -> str:
+        return data.decode("utf-8", "replace")
+
+    page = f"<html><title>x</title><body><article><p>{TEXT * 3}</p></article></body></html>".encode()
+    return {
+        "extractor": (lambda data: extract(text(data)), [page, *(p.encode("utf-8", "replace")[:3000] for p in pages())]),
+        "tokenizer": (lambda data: tokenize(text(data), "zh" if data[:1] > b"a" else "en"), [TEXT.encode(), "新闻报道。".encode()]),
+        "article": (decode_article, [json.dumps({"text": TEXT, "url": "http://a.example/b"}).encode()]),
+        "model loader": (loaded, [model]),
+        "bucket": (lambda data: entries.weighed([data[: len(data) // 16 * 16], None], {0: 1.0}, 0), [bytes(range(64))]),
+    }  # fmt: skip
+
+
+def fuzzed(seconds: float, seed: int, directory: Path) -> tuple[dict[str, int], list[str]]:
+    """Executions per target, and errors that are none of ours."""
+    rng, runs, wrong = random.Random(seed), {}, []
+    for name, (run, seeds) in targets(directory).items():
+        until, runs[name] = time.monotonic() + seconds, 0
+        while time.monotonic() < until:
+            data = mutated(rng, rng.choice(seeds))
+            runs[name] += 1
+            try:
+                run(data)
+            except AggregatorError:
+                pass
+            except Exception as error:
+                wrong.append(f"{name}: {type(error).__name__}: {error} on {data[:60]!r}")
+                break
+    return runs, wrong
+
+
+def mutated(rng: random.Random, data: bytes) -> bytes:
+    """A few bytes flipped, cut, doubled or put in."""
+    out = bytearray(data)
+    for _ in range(rng.randint(1, 8)):
+        at = rng.randrange(len(out) + 1)
+        match rng.randrange(4):
+            case 0:
+                out[at : at + 1] = bytes([rng.randrange(256)])
+            case 1:
+                del out[at : at + rng.randrange(64)]
+            case 2:
+                out[at:at] = out[at : at + rng.randrange(64)]
+            case _:
+                out[at:at] = rng.choice(
+                    [b"<", b"\x00", b"\xff\xff\xff\xff", b"{", b"[" * 50, b"\xed\xa0\x80", b"&#"]
+                )
+    return bytes(out)
+
+
+def main() -> int:
+    """Everything, as a table."""
+    import tempfile
+
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--seconds", type=float, default=5.0, help="per fuzz target")
+    options.add_argument("--seed", type=int, default=1)
+    options.add_argument(
+        "--expressions", action="store_true", help="time every regular expression, too (minutes)"
+    )
+    args = options.parse_args()
+    counts, wrong = asyncio.run(tried_out())
+    print(f"{'bad inputs':20} {'tried':>6} {'2xx':>6} {'3xx':>6} {'4xx':>6} {'5xx':>6} {'cut off':>8}")
+    for kind in sorted({kind for kind, _ in counts}):
+        of = [counts[kind, status] for status in (2, 3, 4, 5, 0)]
+        print(f"{kind:20} {sum(of):6} {of[0]:6} {of[1]:6} {of[2]:6} {of[3]:6} {of[4]:8}")
+    print(f"{'all':20} {counts.total():6}, 5xx: {sum(n for (_, status), n in counts.items() if status == 5)}")
+    with tempfile.TemporaryDirectory() as directory:
+        runs, errors = fuzzed(args.seconds, args.seed, Path(directory))
+    for name, number in runs.items():
+        print(f"fuzz {name:15} {number:8} executions")
+    if args.expressions:
+        timed, slow = slow_expressions()
+        print(
+            f"regular expressions: {timed} timed on {len(ADVERSARIAL)} texts of {REGEX_CHARACTERS} characters, slow: {len(slow)}"
+        )
+        errors += slow
+    for problem in [*wrong, *errors]:
+        print("WRONG", problem)
+    return 1 if wrong or errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

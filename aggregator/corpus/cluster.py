@@ -25,6 +25,8 @@ Split = Callable[[int, Rows, Rows, Floats, float], Rows]
 
 DENSE_MAX = 2_000  # average linkage needs all pairs of a component at once
 SEED = 20231
+WITHIN_MAX = 1_000  # distinct texts of a component whose pairs are all compared ...
+WITHIN_PAIRS_MAX = 1 << 23  # ... the smallest components first, up to so many pairs: minutes, and a gigabyte
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +72,22 @@ def named(labels: Rows) -> Rows:
     np.minimum.at(smallest, labels, np.arange(len(labels)))
     found: Rows = smallest[labels]
     return found
+
+
+def within(labels: Rows, most: int = WITHIN_MAX) -> npt.NDArray[np.uint64]:
+    """Ascending pairs (``join.Pairs``) of rows of one label, for labels of 3 to ``most`` rows."""
+    order = np.argsort(labels, kind="stable")
+    starts = np.flatnonzero(np.diff(labels[order], prepend=-1))
+    sizes = np.diff(np.append(starts, len(labels)))
+    found = [np.empty(0, np.uint64)]
+    left = WITHIN_PAIRS_MAX
+    for size in np.unique(sizes[(sizes > 2) & (sizes <= most)]).tolist():
+        first, second = np.triu_indices(size, 1)
+        some = starts[sizes == size][: left // len(first)]
+        left -= len(some) * len(first)
+        rows = order[some[:, None] + np.arange(size)].astype(np.uint64)  # ascending in each
+        found.append((rows[:, first] << np.uint64(32) | rows[:, second]).ravel())
+    return np.sort(np.concatenate(found))
 
 
 def cluster(links: Links, method: str, threshold: float, cap: int, weak: Links | None = None) -> Clustering:

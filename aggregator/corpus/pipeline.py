@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from aggregator.corpus import rows
 from aggregator.corpus.checkpoint import save, write
-from aggregator.corpus.cluster import Clustering, Links, cluster
+from aggregator.corpus.cluster import Clustering, Links, cluster, components, within
 from aggregator.corpus.columns import Columns, Distinct, distinct, gather, mapped
 from aggregator.corpus.confirm import Overlaps, is_copy, overlaps
 from aggregator.corpus.encode import UNDATED, encode_block
@@ -96,7 +96,7 @@ def run(job: Job, pool: Pool, told: Told) -> Result:
         confirmed = _confirm(job, columns, alone, candidates, pool, told)
     with clock.measured("cluster"):
         told.stage("cluster", None, "pairs")
-        links, weak = _links(len(columns), confirmed)
+        links, weak = _links(columns, confirmed)
         clustering = cluster(links, job.method.cluster, job.method.threshold, job.cap, weak)
     labels = clustering.labels[alone.first]
     return Result(
@@ -227,10 +227,17 @@ def _joined(parts: Sequence[Any]) -> Confirmed:
     )
 
 
-def _links(count: int, found: Confirmed) -> tuple[Links, Links]:
-    """What joins articles, and what only counts in a split."""
+def _links(columns: Columns, found: Confirmed) -> tuple[Links, Links]:
+    """What joins articles, and what only counts in a split: all that their components' other pairs share."""
+    count = len(columns)
     strong = Links(count, *rows_of(found.pairs), found.overlaps.containment.astype(np.float64))
-    return strong, Links(count, *rows_of(found.weak), found.weak_containment.astype(np.float64))
+    others = np.setdiff1d(within(components(strong)), found.pairs, assume_unique=True)
+    more = overlaps(columns, others).containment
+    apart = ~np.isin(found.weak, others)
+    a, b = rows_of(np.concatenate([found.weak[apart], others]))
+    return strong, Links(
+        count, a, b, np.concatenate([found.weak_containment[apart].astype(np.float64), more])
+    )
 
 
 class _Clock:

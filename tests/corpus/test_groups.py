@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from aggregator.corpus.cluster import Links, cluster, components, named
+from aggregator.corpus.cluster import Links, cluster, components, named, within
 
 
 def links(count: int, *edges: tuple[int, int, float]) -> Links:
@@ -74,3 +74,13 @@ def test_weak_links_join_nothing_but_hold_a_component_together() -> None:
 
     assert cluster(two_groups(0.5), "average", 0.25, 100).labels.tolist() == [0] * 5 + [5] * 5 + [10]
     assert found.labels.tolist() == [0] * 10 + [10]
+
+
+def test_all_pairs_within_a_component_are_named_once() -> None:
+    """Pairs are complete with their link; a component above the limit is left as it is."""
+    labels = np.array([0, 1, 0, 1, 0, 5, 6, 6, 6, 6])
+    found = within(labels, 3)
+
+    assert [(int(pair) >> 32, int(pair) & 0xFFFFFFFF) for pair in found] == [(0, 2), (0, 4), (2, 4)]
+    assert len(within(labels, 4)) == 3 + 6
+    assert len(within(labels[:0])) == 0

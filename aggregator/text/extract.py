@@ -1,7 +1,7 @@
-"""What is the article on this page? HTML -> title and main text, by trafilatura (fast mode, no network).
+"""What is the article on this page? HTML -> title and main text, by trafilatura (no network).
 
-Options, and why: ``fast`` (its measured F1 is .915 against .921, in two thirds of the time), no comments
-(readers' words are not the article's), no metadata (its date search costs more than the extraction; only
+Options, and why: not ``fast`` (without its second opinions it takes the surroundings of an article in a layout
+table for the article, ARCHITECTURE.md, "Copies and frames"), no comments (readers' words are not the article's), no metadata (its date search costs more than the extraction; only
 the title is needed, taken here), no deduplication (it remembers earlier pages: not a pure function).
 """
 
@@ -86,7 +86,7 @@ def _extract(trafilatura: Any, document: str) -> Extracted | None:
     if tree is None:
         return None
     title = _title(tree)
-    found = trafilatura.bare_extraction(tree, fast=True, include_comments=False, with_metadata=False)
+    found = trafilatura.bare_extraction(tree, include_comments=False, with_metadata=False)
     text = (found.text or "").strip() if found is not None else ""
     if not _LETTER_OR_DIGIT.search(text) or _only_furniture(tree, text):
         return None
@@ -95,9 +95,11 @@ def _extract(trafilatura: Any, document: str) -> Extracted | None:
 
 def _only_furniture(tree: Any, text: str) -> bool:
     """Whether each line is the text of a link or of a menu: an index page or an empty one, not an article."""
-    furniture = {_line(link.text_content()) for link in tree.iterfind(".//a[@href]")}
-    furniture.update(_line(piece) for piece in _furniture(tree))
-    return all(_line(line.removeprefix("- ")) in furniture for line in text.splitlines())
+    links = [_line(link.text_content()) for link in tree.iterfind(".//a[@href]")]
+    furniture = {*links, *(_line(piece) for piece in _furniture(tree))}
+    in_a_row = "".join("".join(links).split())  # a list of links may come as one line, without spaces between
+    lines = [_line(line.removeprefix("- ")) for line in text.splitlines()]
+    return all(line in furniture or "".join(line.split()) in in_a_row for line in lines)
 
 
 def _furniture(tree: Any) -> Iterator[str]:

@@ -25,7 +25,7 @@ ROWS = demo.stream()
 
 def workers(supervisor: int) -> set[int]:
     """Process ids of the workers below ``supervisor``."""
-    listed = subprocess.check_output(["ps", "-eo", "pid=,ppid=,args="], text=True)
+    listed = subprocess.check_output(["ps", "-ww", "-eo", "pid=,ppid=,args="], text=True)
     rows = (line.split(None, 2) for line in listed.splitlines())
     return {int(pid) for pid, parent, args in rows if int(parent) == supervisor and "spawn_main" in args}
 

@@ -11,13 +11,17 @@ import asyncio
 import zlib
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from aggregator.errors import BadInput, TooLarge
+from aggregator.http.decoding import Decode, decode
 from aggregator.http.errors import SlowBody, UnsupportedEncoding
 from aggregator.http.keys import SERVICE
+
+T = TypeVar("T")
 
 PIECE_BYTES = 64 * 1024
 _GZIP = 16 + zlib.MAX_WBITS
@@ -37,6 +41,11 @@ def check_encoding(request: web.Request) -> None:
     encoding = ",".join(request.headers.getall("Content-Encoding", [])).strip().lower()
     if encoding not in ("", "identity", "gzip"):
         raise UnsupportedEncoding("Content-Encoding: only identity and gzip are understood.", field="body")
+
+
+async def decoded(request: web.Request, decoder: Decode[T]) -> T:
+    """The body as ``decoder`` reads it. Raises as ``read_body`` does, and BadInput naming the field."""
+    return decode(await read_body(request, request.app[SERVICE].settings.max_body_bytes), decoder)
 
 
 async def read_body(request: web.Request, max_bytes: int) -> bytes:

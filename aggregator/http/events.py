@@ -13,7 +13,7 @@ from aggregator.domain import Record
 from aggregator.errors import BadInput, NotFound
 from aggregator.eventlog import place_of
 from aggregator.http import answers, bodies, cursors, event_views, gate, views
-from aggregator.http.decoding import decode, one_line, path_id, to_ms
+from aggregator.http.decoding import one_line, path_id, to_ms
 from aggregator.http.event_queries import wanted
 from aggregator.http.keys import SERVICE
 from aggregator.http.schemas import ActionIn, EventsOut, EventsQuery, NoQuery
@@ -67,7 +67,7 @@ async def act(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """One action of an editor."""
     service = request.app[SERVICE]
     id_ = path_id(request.match_info["id"])
-    body = decode(await bodies.read_body(request, service.settings.max_body_bytes), _action_in)
+    body = await bodies.decoded(request, _action_in)
     body.actor = gate.actor(request, body.actor)
     event = await service.actions.act(_action(body, id_, service.clock()))
     return answers.json(event_views.event(event))

@@ -10,7 +10,7 @@ from aiohttp import web
 from aggregator.domain import Article
 from aggregator.errors import BadInput
 from aggregator.http import answers, bodies, views
-from aggregator.http.decoding import checked_ids, decode, path_id, to_article, to_ms
+from aggregator.http.decoding import checked_ids, path_id, to_article, to_ms
 from aggregator.http.keys import SERVICE
 from aggregator.http.schemas import ArticleIn, ExplainIn, NoQuery, RelatedIn, RelatedListOut, RelatedQuery
 from aggregator.related import Filter
@@ -30,7 +30,7 @@ async def of_id(request: web.Request, query: RelatedQuery) -> web.StreamResponse
 async def of_body(request: web.Request, query: RelatedQuery) -> web.StreamResponse:
     """Articles related to a text that is not stored, or to what was just read."""
     service = request.app[SERVICE]
-    body = decode(await bodies.read_body(request, service.settings.max_body_bytes), _related_in)
+    body = await bodies.decoded(request, _related_in)
     if body.ids is None:
         found = await service.related.of_article(to_article(body, stored=False), **_wanted(query))
     elif _has_content(body):
@@ -43,7 +43,7 @@ async def of_body(request: web.Request, query: RelatedQuery) -> web.StreamRespon
 async def explain(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """Two articles compared."""
     service = request.app[SERVICE]
-    body = decode(await bodies.read_body(request, service.settings.max_body_bytes), _explain_in)
+    body = await bodies.decoded(request, _explain_in)
     found = await service.explain.pair(_side(body.a, "a"), _side(body.b, "b"))
     return answers.json(views.explanation(found))
 

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from aggregator.errors import BadInput
 from aggregator.http import answers, bodies, schemas
-from aggregator.http.decoding import decode, one_line, path_id
+from aggregator.http.decoding import one_line, path_id
 from aggregator.http.event_queries import filter_of, saved_form
 from aggregator.http.keys import SERVICE
 from aggregator.http.views import when
@@ -19,7 +19,7 @@ _watch_in = msgspec.json.Decoder(schemas.WatchIn).decode
 async def post(request: web.Request, query: schemas.NoQuery) -> web.StreamResponse:
     """Save a query under a name."""
     service = request.app[SERVICE]
-    body = decode(await bodies.read_body(request, service.settings.max_body_bytes), _watch_in)
+    body = await bodies.decoded(request, _watch_in)
     name = one_line(body.name)
     if not name:
         raise BadInput("name: say what is watched; the name is blank.", field="name")

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from aggregator.errors import Conflict
 from aggregator.http import answers, bodies, schemas
-from aggregator.http.decoding import decode, path_id
+from aggregator.http.decoding import path_id
 from aggregator.http.event_queries import filter_of, saved_form
 from aggregator.http.keys import SERVICE
 from aggregator.http.views import when, when_or_none
@@ -15,12 +15,13 @@ from aggregator.webhooks import Hook
 from aggregator.webhooks.sending import checked_address
 
 _hook_in = msgspec.json.Decoder(schemas.WebhookIn).decode
+_action_in = msgspec.json.Decoder(schemas.WebhookActionIn).decode
 
 
 async def post(request: web.Request, query: schemas.NoQuery) -> web.StreamResponse:
     """Subscribe an address. The secret is shown this once."""
     service = request.app[SERVICE]
-    body = decode(await bodies.read_body(request, service.settings.max_body_bytes), _hook_in)
+    body = await bodies.decoded(request, _hook_in)
     url = checked_address(body.url, private=service.settings.webhook_private)
     asked = [body.query, (await service.watches.get(body.watch)).query if body.watch else ""]
     queries = tuple(form for text in asked if (form := saved_form(filter_of(text))))
@@ -59,10 +60,7 @@ async def act(request: web.Request, query: schemas.NoQuery) -> web.StreamRespons
     """Call it now with a test body, or take calls up again."""
     service = request.app[SERVICE]
     id_ = path_id(request.match_info["id"])
-    body = decode(
-        await bodies.read_body(request, service.settings.max_body_bytes),
-        msgspec.json.Decoder(schemas.WebhookActionIn).decode,
-    )
+    body = await bodies.decoded(request, _action_in)
     if body.action == "enable":
         return answers.json(_hook_out(await service.hooks.enable(id_), 0))
     hook = await service.hooks.get(id_)

@@ -148,7 +148,7 @@ class Access:
 
     async def list(self) -> list[AccessKey]:
         """All keys of the store, oldest first."""
-        return list((await self._shelf.all()).values())
+        return await self._shelf.values()
 
     async def add(
         self, name: str, role: Role, *, expires_ms: int | None = None, sources: tuple[str, ...] = ()

@@ -31,6 +31,10 @@ class Shelf(Generic[T]):
         """Everything, in order of being put there. Raises StoreUnavailable."""
         return self._mapping((await self._store.read([self._key]))[0])
 
+    async def values(self) -> list[T]:
+        """Everything, oldest first. Raises StoreUnavailable."""
+        return list((await self.all()).values())
+
     async def get(self, id_: str) -> T:
         """One value. Raises NotFound."""
         found = (await self.all()).get(id_)

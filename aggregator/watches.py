@@ -22,26 +22,14 @@ class Watch(msgspec.Struct, frozen=True):
     created_ms: int
 
 
-class Watches:
+class Watches(Shelf[Watch]):
     """The watches of one store."""
 
     def __init__(self, store: Store) -> None:
-        self._shelf = Shelf(store, WATCHES, Watch, "watch", MAX_WATCHES)
+        super().__init__(store, WATCHES, Watch, "watch", MAX_WATCHES)
 
     async def save(self, name: str, query: str, now_ms: int) -> Watch:
         """Keep a query that was checked already. Raises Conflict above 1000."""
         watch = Watch(secrets.token_hex(6), name, query, now_ms)
-        await self._shelf.add(watch.id, watch)
+        await self.add(watch.id, watch)
         return watch
-
-    async def list(self) -> list[Watch]:
-        """All, oldest first."""
-        return list((await self._shelf.all()).values())
-
-    async def get(self, id_: str) -> Watch:
-        """One. Raises NotFound."""
-        return await self._shelf.get(id_)
-
-    async def remove(self, id_: str) -> None:
-        """Forget one. Raises NotFound."""
-        await self._shelf.remove(id_)

@@ -29,7 +29,7 @@ async def post(request: web.Request, query: schemas.NoQuery) -> web.StreamRespon
 
 async def list_(request: web.Request, query: schemas.NoQuery) -> web.StreamResponse:
     """All watches."""
-    watches = await request.app[SERVICE].watches.list()
+    watches = await request.app[SERVICE].watches.values()
     return answers.json(schemas.WatchesOut([watch_out(watch) for watch in watches]))
 
 

@@ -25,7 +25,7 @@ async def post(request: web.Request, query: schemas.NoQuery) -> web.StreamRespon
     url = checked_address(body.url, private=service.settings.webhook_private)
     asked = [body.query, (await service.watches.get(body.watch)).query if body.watch else ""]
     queries = tuple(form for text in asked if (form := saved_form(filter_of(text))))
-    hook = await service.hooks.add(url, queries, body.format, service.clock())
+    hook = await service.hooks.subscribe(url, queries, body.format, service.clock())
     return answers.json(_hook_out(hook, 0, hook.secret), status=201)
 
 
@@ -33,7 +33,7 @@ async def list_(request: web.Request, query: schemas.NoQuery) -> web.StreamRespo
     """All webhooks and how they fare."""
     service = request.app[SERVICE]
     owed = await service.courier.owed()
-    hooks = await service.hooks.list()
+    hooks = await service.hooks.values()
     return answers.json(schemas.WebhooksOut([_hook_out(hook, owed.get(hook.id, 0)) for hook in hooks]))
 
 

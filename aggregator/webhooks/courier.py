@@ -71,7 +71,7 @@ class Courier:
 
     async def deliver(self) -> None:
         """One round, by whoever calls it. Raises StoreUnavailable."""
-        hooks = {hook.id: hook for hook in await self._hooks.list()}
+        hooks = await self._hooks.all()
         outbox = await self._make_out(hooks)
         due = outbox.due(self._clock()) if outbox is not None else []
         if due and outbox is not None:
@@ -171,7 +171,7 @@ class Courier:
         self.failures += sum(problem is not None for problem in problems.values())
         for call in dead:
             log.error("webhook %s: the call %s was given up: %s", call.hook, call.id, call.result)
-        await self._hooks.shelf.change(lambda hooks: _noted(hooks, calls, results, now_ms))
+        await self._hooks.change(lambda hooks: _noted(hooks, calls, results, now_ms))
 
     async def _save(self, raw: bytes | None, outbox: Outbox, dead: Sequence[Call]) -> Outbox | None:
         """The outbox, if it still is what was read."""

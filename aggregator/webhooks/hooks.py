@@ -39,33 +39,21 @@ class Hook(msgspec.Struct, frozen=True):
     last_result: str = ""
 
 
-class Hooks:
+class Hooks(Shelf[Hook]):
     """The subscriptions of one store."""
 
     def __init__(self, store: Store) -> None:
-        self.shelf = Shelf(store, HOOKS, Hook, "webhook", MAX_HOOKS)
+        super().__init__(store, HOOKS, Hook, "webhook", MAX_HOOKS)
 
-    async def add(self, url: str, queries: tuple[str, ...], format: Format, now_ms: int) -> Hook:
+    async def subscribe(self, url: str, queries: tuple[str, ...], format: Format, now_ms: int) -> Hook:
         """Subscribe an address that was checked. Raises Conflict above 100."""
         hook = Hook(secrets.token_hex(6), url, new_secret(), queries, format, now_ms)
-        await self.shelf.add(hook.id, hook)
+        await self.add(hook.id, hook)
         return hook
-
-    async def list(self) -> list[Hook]:
-        """All, oldest first."""
-        return list((await self.shelf.all()).values())
-
-    async def get(self, id_: str) -> Hook:
-        """One. Raises NotFound."""
-        return await self.shelf.get(id_)
-
-    async def remove(self, id_: str) -> None:
-        """Unsubscribe. Raises NotFound."""
-        await self.shelf.remove(id_)
 
     async def enable(self, id_: str) -> Hook:
         """Take calls up again. Raises NotFound."""
-        return await self.shelf.update(id_, lambda hook: msgspec.structs.replace(hook, disabled=""))
+        return await self.update(id_, lambda hook: msgspec.structs.replace(hook, disabled=""))
 
 
 def new_secret() -> str:

@@ -70,7 +70,7 @@ class FakeService:
         self.access = Access(MemoryStore(), self.clock)
         self.allowance = Allowance(MemoryStore(), self.clock, self.settings.rate_limit)
         self.hooks = Hooks(MemoryStore())
-        self.courier = Courier(EventLog(self.hooks.shelf._store), self.hooks, self.clock)
+        self.courier = Courier(EventLog(self.hooks._store), self.hooks, self.clock)
         self.jobs = None
         self.housekeeping = None
         self.spaces = ("en.0000",)

@@ -66,7 +66,7 @@ async def desk(store) -> AsyncIterator[Desk]:
 
 async def test_fired_doubled_merged_closed_and_nothing_else(desk, receiver):
     """Never per item."""
-    await desk.hooks.add(receiver.url, (), "standard", EVENT_MS)
+    await desk.hooks.subscribe(receiver.url, (), "standard", EVENT_MS)
     for kind in ("fired", "updated", "doubled", "updated", "merged", "closed"):
         await tell(desk.log, kind, event("e/1", "Bridge closed", ("a",)), EVENT_MS)
     for _ in range(6):
@@ -75,19 +75,19 @@ async def test_fired_doubled_merged_closed_and_nothing_else(desk, receiver):
     assert receiver.types == ["event.fired", "event.doubled", "event.merged", "event.closed"]
     assert receiver.calls[0][1]["data"]["url"] == "https://news.example/events/e%2F1"
     assert len({id_ for id_, _ in receiver.calls}) == 4
-    assert (await desk.hooks.list())[0].delivered == 4
+    assert (await desk.hooks.values())[0].delivered == 4
 
 
 async def test_only_what_was_asked_for(desk, receiver):
     """All saved queries of a hook must admit the event."""
-    await desk.hooks.add(receiver.url, ("term=bridge", "min_size=2"), "slack", EVENT_MS)
+    await desk.hooks.subscribe(receiver.url, ("term=bridge", "min_size=2"), "slack", EVENT_MS)
     await tell(desk.log, "fired", event("e1", "Bridge closed", ("a",)), EVENT_MS)
     await tell(desk.log, "fired", event("e2", "Bakery opens", ("a", "b"), terms=()), EVENT_MS)
     before = len(receiver.calls)
     await tell(desk.log, "fired", event("e3", "Bridge <opens> & more", ("a", "b")), EVENT_MS)
     receiver.take = None  # type: ignore[assignment]
     calls = decoded((await desk.log.store.read([OUTBOX]))[0]).calls
-    await desk.courier._make_out({hook.id: hook for hook in await desk.hooks.list()})
+    await desk.courier._make_out(await desk.hooks.all())
     calls = decoded((await desk.log.store.read([OUTBOX]))[0]).calls
 
     assert before == 0
@@ -99,7 +99,7 @@ async def test_only_what_was_asked_for(desk, receiver):
 async def test_what_fails_is_tried_again_under_the_same_id(desk, receiver):
     """After its pause, and not before; the receiver sees one id."""
     receiver.statuses = [500, 500]
-    await desk.hooks.add(receiver.url, (), "standard", EVENT_MS)
+    await desk.hooks.subscribe(receiver.url, (), "standard", EVENT_MS)
     await tell(desk.log, "fired", event("e1", "Bridge closed", ("a",)), EVENT_MS)
     await desk.courier.deliver()
     await desk.courier.deliver()
@@ -108,7 +108,7 @@ async def test_what_fails_is_tried_again_under_the_same_id(desk, receiver):
     await desk.courier.deliver()
     desk.clock.now_ms += 600_000
     await desk.courier.deliver()
-    hook = (await desk.hooks.list())[0]
+    hook = (await desk.hooks.values())[0]
 
     assert len(receiver.calls) == 3 and len({id_ for id_, _ in receiver.calls}) == 1
     assert (hook.delivered, hook.failed, hook.last_result, await desk.courier.owed()) == (
@@ -121,9 +121,9 @@ async def test_what_fails_is_tried_again_under_the_same_id(desk, receiver):
 
 async def test_a_crash_after_the_call_repeats_it_under_the_same_id(desk, receiver):
     """The results were never saved: the next courier cannot know, the receiver can."""
-    await desk.hooks.add(receiver.url, (), "standard", EVENT_MS)
+    await desk.hooks.subscribe(receiver.url, (), "standard", EVENT_MS)
     await tell(desk.log, "fired", event("e1", "Bridge closed", ("a",)), EVENT_MS)
-    hooks = {hook.id: hook for hook in await desk.hooks.list()}
+    hooks = await desk.hooks.all()
     outbox = await desk.courier._make_out(hooks)
     await desk.courier._send(hooks, outbox.due(desk.clock()))
     other = Courier(desk.log, desk.hooks, desk.clock, private=True)
@@ -137,7 +137,7 @@ async def test_a_crash_after_the_call_repeats_it_under_the_same_id(desk, receive
 async def test_gone_means_gone(desk, receiver):
     """410 ends the subscription until somebody takes it up again; what was owed is listed."""
     receiver.statuses = [410]
-    hook = await desk.hooks.add(receiver.url, (), "standard", EVENT_MS)
+    hook = await desk.hooks.subscribe(receiver.url, (), "standard", EVENT_MS)
     for kind in ("fired", "closed"):
         await tell(desk.log, kind, event("e1", "Bridge closed", ("a",)), EVENT_MS)
     await desk.courier.deliver()
@@ -155,7 +155,7 @@ async def test_what_happened_before_the_first_hook_is_not_told(store, receiver):
     log, hooks = EventLog(store), Hooks(store)
     await tell(log, "fired", event("e1", "Bridge closed", ("a",)), EVENT_MS)
     courier = Courier(log, hooks, Clock(EVENT_MS), private=True)
-    await hooks.add(receiver.url, (), "standard", EVENT_MS)
+    await hooks.subscribe(receiver.url, (), "standard", EVENT_MS)
     await courier.deliver()
     await tell(log, "closed", event("e1", "Bridge closed", ("a",), status="closed"), EVENT_MS)
     await courier.deliver()
@@ -166,7 +166,7 @@ async def test_what_happened_before_the_first_hook_is_not_told(store, receiver):
 
 async def test_one_of_two_replicas_does_the_calls(desk, receiver):
     """The lease keeps it to one; when it goes, the other takes over."""
-    await desk.hooks.add(receiver.url, (), "standard", EVENT_MS)
+    await desk.hooks.subscribe(receiver.url, (), "standard", EVENT_MS)
     other = Courier(desk.log, desk.hooks, desk.clock, private=True)
     await desk.courier.turn()
     await tell(desk.log, "fired", event("e1", "Bridge closed", ("a",)), EVENT_MS)

@@ -26,7 +26,7 @@ from aggregator.explain import Explain
 from aggregator.housekeeping import TURN_S, Housekeeping
 from aggregator.index import Index
 from aggregator.ingest import Ingest
-from aggregator.jobs import Jobs
+from aggregator.jobs import Jobs, Work
 from aggregator.models import load_models
 from aggregator.related import Related
 from aggregator.settings import Settings, is_loopback
@@ -100,6 +100,7 @@ async def open_service(
             yield service
         finally:
             await service.courier.close()
+            await service.housekeeping.close()
             pool.close()
             if second is not None:
                 second.close()
@@ -227,9 +228,10 @@ def _wire(
             index,
             clock,
             settings.tick_seconds,
-            upkeep=housekeeping.turn,
-            beside=((courier.turn, COURIER_S),),
-            upkeep_seconds=TURN_S,
+            beside=(
+                Work("upkeep", housekeeping.turn, TURN_S),
+                Work("courier", courier.turn, COURIER_S),
+            ),
         ),
         housekeeping=housekeeping,
         hooks=hooks,

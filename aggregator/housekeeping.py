@@ -9,14 +9,13 @@ segments there are, and the floor. A turn that fails is tried again; its reason 
 from __future__ import annotations
 
 import logging
-import os
-import secrets
 from collections.abc import AsyncIterator, Callable
 
-from aggregator.errors import AggregatorError
+from aggregator.errors import AggregatorError, StoreUnavailable
 from aggregator.index import Index
 from aggregator.index.census import Census, count
 from aggregator.index.upkeep import Upkeep
+from aggregator.lease import Lease
 
 LEASE_KEY = b"{upkeep}leader"
 TURN_S = 5.0
@@ -34,7 +33,7 @@ class Housekeeping:
         self._index = index
         self._clock = clock
         self._turn_ms = turn_ms
-        self._token = f"{os.getpid()}:{secrets.token_hex(8)}".encode()
+        self._lease = Lease(index.store, LEASE_KEY, int(LEASE_TURNS * TURN_S * 1000))
         self._work: AsyncIterator[None] | None = None
         self._problem = ""
         self.upkeep = Upkeep(index)
@@ -56,9 +55,15 @@ class Housekeeping:
         else:
             self._problem = ""
 
+    async def close(self) -> None:
+        """Let another replica go on at once. Idempotent."""
+        try:
+            await self._lease.give_back()
+        except StoreUnavailable:
+            logger.debug("the lease of the upkeep runs out by itself")
+
     async def _turn(self) -> None:
-        lease_ms = int(LEASE_TURNS * TURN_S * 1000)
-        if not await self._index.store.acquire(LEASE_KEY, self._token, lease_ms):
+        if not await self._lease.take():
             self.idle += 1
             self._work = None
             for space in self._index.journals:

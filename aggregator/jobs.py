@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import secrets
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from dataclasses import dataclass, field
 
 from apscheduler.events import EVENT_JOB_MAX_INSTANCES, EVENT_JOB_MISSED, JobEvent
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
@@ -21,6 +19,7 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from aggregator.bursts import Change
 from aggregator.errors import AggregatorError, StoreUnavailable
 from aggregator.events import Events, Source
+from aggregator.lease import Lease
 
 LEASE_KEY = b"{events}leader"
 LEASE_INTERVALS = 3
@@ -30,12 +29,19 @@ JOB_ID = "events"
 logger = logging.getLogger(__name__)
 
 
-class Leases(Protocol):
-    """The part of a store that leases are taken from."""
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Further work in turns, ``seconds`` apart. A turn takes a lease of its own and never raises."""
 
-    async def acquire(self, key: bytes, token: bytes, ttl_ms: int) -> bool: ...
+    name: str
+    turn: Callable[[], Awaitable[None]]
+    seconds: float
+    running: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def release(self, key: bytes, token: bytes) -> None: ...
+    async def run(self) -> None:
+        """One turn; ``running`` is held meanwhile."""
+        async with self.running:
+            await self.turn()
 
 
 class Jobs:
@@ -43,8 +49,7 @@ class Jobs:
 
     Counters, since start: ``ticks`` finished as leader, ``idle`` (another replica leads), ``misfires`` (a
     tick came over an interval late), ``overlaps`` (the one before was still running), ``errors``.
-    ``leading`` and ``last_tick_ms`` are the present state. ``beside``: further work, each with its pause in
-    seconds; it takes leases of its own and never raises.
+    ``leading`` and ``last_tick_ms`` are the present state. ``beside``: what else is to be done.
     """
 
     def __init__(
@@ -54,24 +59,18 @@ class Jobs:
         clock: Callable[[], int],
         tick_seconds: float,
         *,
-        leases: Leases | None = None,
         on_changes: Callable[[list[Change]], Awaitable[None]] | None = None,
-        upkeep: Callable[[], Awaitable[None]] | None = None,
-        upkeep_seconds: float = 5.0,
-        beside: Sequence[tuple[Callable[[], Awaitable[None]], float]] = (),
+        beside: Sequence[Work] = (),
     ) -> None:
         self._events = events
         self._index = index
         self._clock = clock
         self._interval_s = tick_seconds
-        self._leases = leases or events.store
         self._on_changes = on_changes
-        self._upkeep = upkeep
-        self._upkeep_s = upkeep_seconds
         self._beside = beside
-        self._token = f"{os.getpid()}:{secrets.token_hex(8)}".encode()
+        self._lease = Lease(events.store, LEASE_KEY, int(LEASE_INTERVALS * tick_seconds * 1000))
         self._scheduler: AsyncIOScheduler | None = None
-        self._running, self._keeping = asyncio.Lock(), asyncio.Lock()
+        self._running = asyncio.Lock()
         self._problem: str | None = None
         self.ticks = self.idle = self.misfires = self.overlaps = self.errors = 0
         self.leading = False
@@ -84,24 +83,23 @@ class Jobs:
         scheduler = AsyncIOScheduler(timezone="UTC")
         scheduler.add_listener(self._count, EVENT_JOB_MISSED | EVENT_JOB_MAX_INSTANCES)
         _schedule(scheduler, JOB_ID, self.tick, self._interval_s)
-        if self._upkeep is not None:
-            _schedule(scheduler, "upkeep", self._keep_up, self._upkeep_s)
-        for run, seconds in self._beside:
-            _schedule(scheduler, run.__qualname__, run, seconds)
+        for work in self._beside:
+            _schedule(scheduler, work.name, work.run, work.seconds)
         scheduler.start()
         self._scheduler = scheduler
 
     async def stop(self) -> None:
-        """No new ticks; wait for the running one, save what it is ahead, give the lease back. Idempotent."""
+        """No new turns; the detector hands over first, then what runs beside it may end. Idempotent."""
         scheduler, self._scheduler = self._scheduler, None
         if scheduler is None:
             return
         scheduler.pause()
         try:
-            async with asyncio.timeout(DRAIN_S), self._running, self._keeping:
+            async with asyncio.timeout(DRAIN_S), self._running:
                 await self._hand_over()
         except (TimeoutError, StoreUnavailable) as error:
             logger.warning("The event detector did not stop in order: %s", error or "a tick took too long")
+        await asyncio.gather(*map(_drained, self._beside))
         scheduler.shutdown(wait=False)
 
     async def tick(self) -> None:
@@ -116,14 +114,8 @@ class Jobs:
             else:
                 self._recovered()
 
-    async def _keep_up(self) -> None:
-        assert self._upkeep is not None
-        async with self._keeping:
-            await self._upkeep()
-
     async def _advance(self) -> None:
-        lease_ms = int(LEASE_INTERVALS * self._interval_s * 1000)
-        self.leading = await self._leases.acquire(LEASE_KEY, self._token, lease_ms)
+        self.leading = await self._lease.take()
         if not self.leading:
             self.idle += 1
             return
@@ -140,7 +132,7 @@ class Jobs:
     async def _hand_over(self) -> None:
         if self.leading:
             await self._events.checkpoint(self._clock())
-            await self._leases.release(LEASE_KEY, self._token)
+            await self._lease.give_back()
             self.leading = False
 
     def _failed(self, problem: str, *, unexpected: bool = False) -> None:
@@ -162,6 +154,15 @@ class Jobs:
             self.misfires += 1
         else:
             self.overlaps += 1
+
+
+async def _drained(work: Work) -> None:
+    """Wait for the running turn; what takes longer is cancelled with the scheduler, and done again elsewhere."""
+    try:
+        async with asyncio.timeout(DRAIN_S), work.running:
+            pass
+    except TimeoutError:
+        logger.warning("A turn of %s took longer than %g s to end and is cut off.", work.name, DRAIN_S)
 
 
 def _schedule(

@@ -14,7 +14,7 @@ from aggregator.domain import StreamItem, number_of
 from aggregator.errors import StoreUnavailable
 from aggregator.eventlog import POSITION
 from aggregator.events import Events
-from aggregator.jobs import LEASE_KEY, Jobs
+from aggregator.jobs import LEASE_KEY, Jobs, Work
 from aggregator.store.memory import MemoryStore
 
 NOW_MS = 20_000 * 86_400_000
@@ -161,6 +161,33 @@ async def test_missed_and_overlapping_ticks_are_counted(store: MemoryStore, stre
     jobs._count(JobEvent(EVENT_JOB_MAX_INSTANCES, "events", "default"))
 
     assert (jobs.misfires, jobs.overlaps) == (1, 1)
+
+
+async def test_a_turn_beside_the_detector_ends_before_the_stop(store: MemoryStore, stream: Stream) -> None:
+    """A delivery that is on its way is not cut off, and the detector has handed over by then."""
+    begun, gate = asyncio.Event(), asyncio.Event()
+    free: list[bool] = []
+
+    async def turn() -> None:
+        begun.set()
+        await gate.wait()
+        await jobs._running.acquire()
+        free.append(await store.acquire(LEASE_KEY, b"another", 1000))
+
+    jobs = Jobs(
+        Events(store, BurstRule()), stream, lambda: NOW_MS, 0.05, beside=[Work("courier", turn, 0.01)]
+    )
+    jobs.start()
+    await asyncio.wait_for(stream.read.wait(), 10)
+    await asyncio.wait_for(begun.wait(), 10)
+
+    stopping = asyncio.create_task(jobs.stop())
+    await asyncio.sleep(0)
+    assert not stopping.done()
+    gate.set()
+    await asyncio.wait_for(stopping, 10)
+
+    assert free == [True]
 
 
 async def test_a_tick_that_hangs_does_not_hold_the_stop(

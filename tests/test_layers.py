@@ -76,6 +76,7 @@ LAYERS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
             "aggregator.gathering",
             "aggregator.ingest",
             "aggregator.jobs",
+            "aggregator.lease",
             "aggregator.numbers",
             "aggregator.reindexing",
             "aggregator.related",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import os
 import random
 import secrets
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ from aggregator.bursts import Event
 from aggregator.errors import StoreUnavailable
 from aggregator.event_query import EventQuery
 from aggregator.eventlog import ChangeRecord, EventLog
+from aggregator.lease import Lease
 from aggregator.store.base import Equals, Put, StreamAdd, Transaction, Write
 from aggregator.webhooks.hooks import Hook, Hooks
 from aggregator.webhooks.outbox import Call, Outbox, owing, settled
@@ -55,14 +55,14 @@ class Courier:
     ) -> None:
         self._events, self._hooks, self._clock = events, hooks, clock
         self._base_url, self._private = base_url, private
-        self._token = f"{os.getpid()}:{secrets.token_hex(8)}".encode()
+        self._lease = Lease(events.store, LEASE, LEASE_MS)
         self._session: aiohttp.ClientSession | None = None
         self.sent = self.failures = 0
 
     async def turn(self) -> None:
         """Make out and send what is due. Never raises, except when cancelled."""
         try:
-            if await self._events.store.acquire(LEASE, self._token, LEASE_MS):
+            if await self._lease.take():
                 await self.deliver()
         except StoreUnavailable as error:
             log.warning("webhooks wait for the store: %s", error)
@@ -84,7 +84,7 @@ class Courier:
             await self._session.close()
             self._session = None
         try:
-            await self._events.store.release(LEASE, self._token)
+            await self._lease.give_back()
         except StoreUnavailable:
             log.debug("the lease of the courier runs out by itself")
 

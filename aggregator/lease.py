@@ -1,0 +1,34 @@
+"""Which replica does a work that only one should do at a time? The one that holds the lease on it.
+
+A lease ends by itself ``ttl_ms`` after it was last taken, so the work of a replica that died goes on elsewhere.
+It only saves work: two replicas that both believe they hold it (one of them slept) must do no harm, which is the
+matter of what they commit, never of the lease.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+
+from aggregator.store.base import Store
+
+
+class Lease:
+    """One replica's side of the lease at ``key``. ``held``: as of the last ``take``."""
+
+    def __init__(self, store: Store, key: bytes, ttl_ms: int) -> None:
+        self._store, self._key, self._ttl_ms = store, key, ttl_ms
+        self._token = f"{os.getpid()}:{secrets.token_hex(8)}".encode()
+        self.held = False
+
+    async def take(self) -> bool:
+        """Take or renew it; False while another replica holds it. Raises StoreUnavailable."""
+        self.held = False
+        self.held = await self._store.acquire(self._key, self._token, self._ttl_ms)
+        return self.held
+
+    async def give_back(self) -> None:
+        """Let another replica take it at once. Idempotent. Raises StoreUnavailable."""
+        if self.held:
+            self.held = False
+            await self._store.release(self._key, self._token)

@@ -19,7 +19,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from aggregator import demo
-from aggregator.cli import main, options, targets
+from aggregator.cli import form, main, options, targets
 from aggregator.cli.ingest import BATCH_BYTES, BATCH_LINES, batches
 from aggregator.cli.serve import store_line, url_of, without_password
 from aggregator.errors import ConfigurationError, StoreUnavailable
@@ -122,7 +122,7 @@ def test_every_setting_is_an_option_of_serve() -> None:
     """Nothing can be set by variable only."""
     args = options.parser().parse_args(["serve"])
 
-    assert set(options.overrides(args)) == set(options.FIELDS)
+    assert set(options.overrides(args)) == set(form.FIELDS)
     assert set(options.overrides(args).values()) == {None}
 
 

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 
 def save(file: Path, **arrays: npt.NDArray[Any]) -> None:
-    """Write named arrays to ``file``, whole or not at all, whoever else may write the same."""
-    part = file.with_name(f"{file.name}.{os.getpid()}.part")
-    with open(part, "wb") as out:
+    """Write named arrays to ``file``, whole or not at all."""
+    with whole(file) as out:
         np.savez(out, **arrays)  # type: ignore[arg-type]
-    os.replace(part, file)
 
 
 def write(file: Path, data: bytes) -> None:
     """Write bytes to ``file``, whole or not at all."""
+    with whole(file) as out:
+        out.write(data)
+
+
+@contextmanager
+def whole(file: Path) -> Iterator[BinaryIO]:
+    """A file to write into that takes the place of ``file`` when all is written; after an error it stays aside.
+
+    Its name is of this process alone: two workers may be given the same task when one was thought dead.
+    """
     part = file.with_name(f"{file.name}.{os.getpid()}.part")
-    part.write_bytes(data)
+    with open(part, "wb") as out:
+        yield out
     os.replace(part, file)

@@ -7,7 +7,6 @@ ends of the rows beside it.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aggregator.corpus.checkpoint import write
 from aggregator.corpus.encode import COLUMNS, UNDATED, Signature, about_chunk, arrays_of
 
 Array = npt.NDArray[Any]
@@ -27,8 +27,9 @@ class Columns:
     """n articles; each array has n rows unless said otherwise.
 
     fingerprint uint64 · text_hash (n, 2) uint64 · date_ms int64, UNDATED when none · words, size uint32 ·
-    lettered uint8: 1 for shingles of letters · bands (n, 16) uint32 · space, source: positions in ``spaces`` and ``sources`` · sample: all samples one
-    after another, ``sample_end`` where each ends (int64) · id, id_end: likewise, UTF-8 bytes
+    lettered uint8: 1 for shingles of letters · bands (n, 16) uint32 · space, source: positions in ``spaces`` and
+    ``sources`` · sample: all samples one after another, ``sample_end`` where each ends (int64) · id, id_end:
+    likewise, UTF-8 bytes
     """
 
     fingerprint: Array
@@ -118,9 +119,7 @@ def _write(chunks: Sequence[Path], directory: Path) -> None:
     for array in out.values():
         if isinstance(array, np.memmap):
             array.flush()
-    part = directory / (_ABOUT + ".part")
-    part.write_text(json.dumps({"spaces": list(spaces), "sources": list(sources)}), encoding="utf-8")
-    os.replace(part, directory / _ABOUT)
+    write(directory / _ABOUT, json.dumps({"spaces": list(spaces), "sources": list(sources)}).encode())
 
 
 def _create(file: Path, dtype: str, shape: tuple[int, ...]) -> Array:

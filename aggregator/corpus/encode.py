@@ -8,7 +8,6 @@ separates words, and as the service has it otherwise. Term weights and figures, 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -20,7 +19,7 @@ import numpy.typing as npt
 import xxhash
 
 from aggregator.analyse import TITLED_WORDS, separates_words, sketch_of, space_name
-from aggregator.corpus import rows
+from aggregator.corpus import checkpoint, rows
 from aggregator.corpus.english import plainly_english
 from aggregator.corpus.letters import letter_sketch
 from aggregator.corpus.vocabulary import vocabulary_of
@@ -232,11 +231,7 @@ def _numbered(names: Any) -> dict[str, int]:
 def _save(out: str, found: Sequence[Signature], kept: Sequence[bool], bad: Sequence[dict[str, Any]]) -> None:
     arrays, spaces, sources = arrays_of(found)
     about = json.dumps({"spaces": spaces, "sources": sources, "bad": bad}).encode()
-    # A name of this process alone: two workers may be given the same block when one was thought dead.
-    part = f"{out}.{os.getpid()}.part"
-    with open(part, "wb") as file:
-        np.savez(file, about=np.frombuffer(about, np.uint8), kept=np.array(kept, bool), **arrays)  # type: ignore[arg-type]
-    os.replace(part, out)
+    checkpoint.save(Path(out), about=np.frombuffer(about, np.uint8), kept=np.array(kept, bool), **arrays)
 
 
 def about_chunk(file: Path) -> dict[str, Any]:

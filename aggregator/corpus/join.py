@@ -10,8 +10,9 @@ the upper half; it may be found by several partitions.
 
 Some shingles are in every other article ("one of the"): the more rows a bucket has, the more of their smallest
 hashes two of them must have in common to be worth a closer look (``AGREEING``). A bucket of more than ``BUCKET_MAX``
-rows (boilerplate, a template) is not compared in full: that would be quadratic. Its rows are put in order of their samples, where near-copies stand close together, and each is paired
-with the next ``WINDOW``. How many pairs were left out is counted.
+rows (boilerplate, a template) is not compared in full: that would be quadratic. Its rows are put in order of their
+samples, where near-copies stand close together, and each is paired with the next ``WINDOW``. How many pairs were left
+out is counted.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from aggregator.corpus.checkpoint import save
 from aggregator.corpus.columns import Columns, mapped
 
 # In a bucket of up to so many rows a pair must agree in so many of its smallest hashes.
@@ -79,8 +81,6 @@ def join_files(partition: Partition, directory: str, radius: int, out: str) -> t
     if not file.exists():
         rows = np.load(Path(directory) / "distinct.npy", mmap_mode="r")
         pairs, left_out = join(partition, mapped(Path(directory)), rows, radius)
-        from aggregator.corpus.checkpoint import save
-
         save(file, pairs=pairs, left_out=np.array(left_out))
     with np.load(file) as found:
         return len(found["pairs"]), int(found["left_out"])

@@ -16,7 +16,7 @@ from aggregator.cli.ingest import check_where
 from aggregator.cli.serve import run_loop, url_of
 from aggregator.cli.targets import Server, patiently, refusal
 from aggregator.errors import BadInput, NotFound
-from aggregator.http import schemas, views
+from aggregator.http import requests, views
 from aggregator.http.decoding import to_article
 from aggregator.settings import Settings
 
@@ -62,7 +62,7 @@ async def _by_store(args: argparse.Namespace, settings: Settings, a: Side, b: Si
     from aggregator.app import open_service
 
     first, second = (
-        side if isinstance(side, str) else to_article(schemas.ArticleIn(text=side["text"]), stored=False)
+        side if isinstance(side, str) else to_article(requests.ArticleIn(text=side["text"]), stored=False)
         for side in (a, b)
     )
     async with open_service(settings) as service:

@@ -126,7 +126,7 @@ def rows_of(files: Iterable[str]) -> Iterable[dict[str, Any]]:
 def article(row: dict[str, Any]) -> Any:
     """One row of an article file. Raises BadInput."""
     from aggregator.http.decoding import to_article
-    from aggregator.http.schemas import ArticleIn
+    from aggregator.http.requests import ArticleIn
 
     names = {field.encode_name for field in msgspec.structs.fields(ArticleIn)}
     try:

@@ -28,10 +28,10 @@ from aggregator.errors import (
     StoreUnavailable,
     TooLarge,
 )
-from aggregator.http import schemas, views
+from aggregator.http import responses, views
 from aggregator.http.decoding import decode_article
 from aggregator.http.errors import problem
-from aggregator.http.schemas import LineProblem, encode
+from aggregator.http.responses import LineProblem, encode
 from aggregator.reading import Line
 from aggregator.settings import Settings
 
@@ -196,7 +196,7 @@ class _Told(msgspec.Struct):
     """The parts of an answer line or a problem that are looked at here."""
 
     verdict: str | None = None
-    error: schemas.Problem | None = None
+    error: responses.Problem | None = None
     detail: str = ""
     code: str = ""
 

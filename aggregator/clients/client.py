@@ -25,7 +25,7 @@ import msgspec
 
 from aggregator.clients.decision import Decision, Unavailable, decided, decided_line, detail_of, encoded
 from aggregator.errors import BadInput, ConfigurationError, NotFound
-from aggregator.http.schemas import (
+from aggregator.http.responses import (
     ArticleOut,
     CopiesOut,
     EventDetailOut,

@@ -10,7 +10,7 @@ import msgspec
 
 from aggregator.domain import VerdictName
 from aggregator.errors import BadInput, StoreUnavailable
-from aggregator.http.schemas import AnswerOut, Problem
+from aggregator.http.responses import AnswerOut, Problem
 
 ARTICLE_FIELDS = ("id", "url", "title", "text", "html", "source", "published_at", "lang")
 

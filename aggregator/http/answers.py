@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from aiohttp import web
 from msgspec import Struct
 
-from aggregator.http.schemas import encode
+from aggregator.http.responses import encode
 
 _TOKEN = re.compile(r"[^A-Za-z0-9_-]")
 

@@ -18,7 +18,8 @@ from aggregator.http.decoding import decode_article, path_id
 from aggregator.http.errors import problem
 from aggregator.http.keys import ADMISSION, BANDS, CALLER, METRICS, REQUEST_ID, SERVICE
 from aggregator.http.readahead import ReadAhead
-from aggregator.http.schemas import CopiesOut, IngestQuery, LineProblem, NoQuery, encode
+from aggregator.http.requests import IngestQuery, NoQuery
+from aggregator.http.responses import CopiesOut, LineProblem, encode
 
 # Lines that are looked up together: enough to spare round trips, few enough that a single article which comes
 # in between does not wait long for the store and for the reading of its answers.

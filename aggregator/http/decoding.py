@@ -14,7 +14,7 @@ import msgspec
 
 from aggregator.domain import Article
 from aggregator.errors import BadInput
-from aggregator.http.schemas import ArticleIn
+from aggregator.http.requests import ArticleIn
 from aggregator.urls import MAX_ID_BYTES, canonical_url, checked_id, derive_id
 
 T = TypeVar("T")

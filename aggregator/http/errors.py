@@ -13,7 +13,7 @@ from aiohttp.typedefs import Handler
 from aggregator import errors
 from aggregator.http.admission import Overloaded
 from aggregator.http.keys import METRICS, PAGES, REQUEST_ID, caller_name
-from aggregator.http.schemas import Problem, encode
+from aggregator.http.responses import Problem, encode
 
 PROBLEM_JSON = "application/problem+json"
 CALLER_GONE = 499  # as nginx counts them

@@ -8,11 +8,11 @@ from urllib.parse import parse_qsl, urlencode
 import msgspec
 
 from aggregator.event_query import EventQuery
-from aggregator.http import event_views, queries, schemas
+from aggregator.http import event_views, queries, requests
 from aggregator.watches import Watches
 
 
-async def wanted(watches: Watches, query: schemas.EventFilter) -> EventQuery:
+async def wanted(watches: Watches, query: requests.EventFilter) -> EventQuery:
     """The filter; with a watch both must hold. Raises NotFound for a watch that is none."""
     own = event_views.wanted(query)
     if not query.watch:
@@ -21,14 +21,14 @@ async def wanted(watches: Watches, query: schemas.EventFilter) -> EventQuery:
     return replace(own, beside=(event_views.wanted(saved),))
 
 
-def filter_of(text: str) -> schemas.SavedFilter:
+def filter_of(text: str) -> requests.SavedFilter:
     """A query string, as it stands behind the question mark. Raises BadInput naming the parameter."""
     return queries.convert_pairs(
-        parse_qsl(text.removeprefix("?"), keep_blank_values=True), schemas.SavedFilter
+        parse_qsl(text.removeprefix("?"), keep_blank_values=True), requests.SavedFilter
     )
 
 
-def saved_form(query: schemas.SavedFilter) -> str:
+def saved_form(query: requests.SavedFilter) -> str:
     """The one way of writing a filter: what says nothing is left out."""
     given = msgspec.structs.asdict(query)
     return urlencode([(name, value) for name, value in given.items() if value])

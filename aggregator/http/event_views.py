@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from aggregator.bursts.event import Action, Event
 from aggregator.event_query import EventQuery
-from aggregator.http import schemas
+from aggregator.http import requests, responses
 from aggregator.http.views import when
 
 
-def wanted(query: schemas.SavedFilter) -> EventQuery:
+def wanted(query: requests.SavedFilter) -> EventQuery:
     """The filter that a query itself asks for, without the watch it may name."""
     return EventQuery(query.term.strip(), query.source.strip(), query.lang, query.min_size, query.status)
 
 
-def event(given: Event) -> schemas.EventOut:
+def event(given: Event) -> responses.EventOut:
     """An event in a list."""
-    return schemas.EventOut(
+    return responses.EventOut(
         id=given.id,
         title=given.title,
         status=given.status,
@@ -41,9 +41,9 @@ def event(given: Event) -> schemas.EventOut:
     )
 
 
-def action(given: Action) -> schemas.ActionOut:
+def action(given: Action) -> responses.ActionOut:
     """One entry of the audit trail."""
-    return schemas.ActionOut(
+    return responses.ActionOut(
         action=given.action,
         actor=given.actor,
         at=when(given.at_ms),
@@ -54,12 +54,12 @@ def action(given: Action) -> schemas.ActionOut:
     )
 
 
-def detail(given: Event, articles: list[schemas.ArticleRef]) -> schemas.EventDetailOut:
+def detail(given: Event, articles: list[responses.ArticleRef]) -> responses.EventDetailOut:
     """The special report."""
     short = event(given)
-    return schemas.EventDetailOut(
+    return responses.EventDetailOut(
         **{name: getattr(short, name) for name in short.__struct_fields__},
-        timeline=[schemas.TimelinePoint(when(at_ms), items) for at_ms, items in given.timeline],
+        timeline=[responses.TimelinePoint(when(at_ms), items) for at_ms, items in given.timeline],
         items=list(given.items),
         cosines=list(given.cosines),
         first_source=given.sources[0] if given.sources else "",

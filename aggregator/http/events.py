@@ -16,7 +16,8 @@ from aggregator.http import answers, bodies, cursors, event_views, gate, views
 from aggregator.http.decoding import one_line, path_id, to_ms
 from aggregator.http.event_queries import wanted
 from aggregator.http.keys import SERVICE
-from aggregator.http.schemas import ActionIn, EventsOut, EventsQuery, NoQuery
+from aggregator.http.requests import ActionIn, EventsQuery, NoQuery
+from aggregator.http.responses import EventsOut
 from aggregator.urls import checked_id
 
 # A special report shows the newest items in full; it names all of them.

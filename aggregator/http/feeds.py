@@ -22,7 +22,7 @@ from aiohttp import web
 from aggregator.bursts import Event
 from aggregator.http.event_queries import wanted
 from aggregator.http.keys import SERVICE
-from aggregator.http.schemas import FeedQuery
+from aggregator.http.requests import FeedQuery
 from aggregator.http.views import when
 
 ATOM = "http://www.w3.org/2005/Atom"

@@ -12,7 +12,8 @@ from aggregator.errors import BadInput
 from aggregator.http import answers, bodies, views
 from aggregator.http.decoding import checked_ids, path_id, to_article, to_ms
 from aggregator.http.keys import SERVICE
-from aggregator.http.schemas import ArticleIn, ExplainIn, NoQuery, RelatedIn, RelatedListOut, RelatedQuery
+from aggregator.http.requests import ArticleIn, ExplainIn, NoQuery, RelatedIn, RelatedQuery
+from aggregator.http.responses import RelatedListOut
 from aggregator.related import Filter
 from aggregator.urls import checked_id
 

@@ -10,7 +10,7 @@ import msgspec
 
 from aggregator import __version__
 from aggregator.http.endpoints import FORM, JSON, NDJSON, Endpoint
-from aggregator.http.schemas import LineProblem, Problem
+from aggregator.http.responses import LineProblem, Problem
 
 REF = "#/components/schemas/{name}"
 DESCRIPTION = """\

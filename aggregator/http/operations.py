@@ -9,7 +9,7 @@ from aggregator import __version__
 from aggregator.http import answers, errors
 from aggregator.http.keys import METRICS, OPENAPI, SERVICE
 from aggregator.http.metrics import CONTENT_TYPE
-from aggregator.http.schemas import HealthOut, ReadyOut, StoreOut
+from aggregator.http.responses import HealthOut, ReadyOut, StoreOut
 from aggregator.http.states import Snapshot
 
 

@@ -19,7 +19,8 @@ from aggregator.http import event_views
 from aggregator.http.errors import TooManyStreams
 from aggregator.http.event_queries import wanted
 from aggregator.http.keys import METRICS, SERVICE
-from aggregator.http.schemas import EventStreamQuery, encode
+from aggregator.http.requests import EventStreamQuery
+from aggregator.http.responses import encode
 
 HEARTBEAT_S = 15.0
 RETRY_MS = 2000

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from aggregator.domain import Answer, Match, Outcome, Record, RelatedItem, VerdictName, arrival_ms_of
 from aggregator.explain import Explanation
-from aggregator.http import schemas
+from aggregator.http import responses
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -36,10 +36,10 @@ def when_or_none(ms: int | None) -> datetime | None:
     return None if ms is None else when(ms)
 
 
-def answer(given: Answer, bands: Bands) -> schemas.AnswerOut:
+def answer(given: Answer, bands: Bands) -> responses.AnswerOut:
     """The verdict on one article."""
     outcome = given.outcome
-    return schemas.AnswerOut(
+    return responses.AnswerOut(
         id=given.id,
         verdict=outcome.verdict,
         distance=outcome.distance,
@@ -54,16 +54,16 @@ def answer(given: Answer, bands: Bands) -> schemas.AnswerOut:
     )
 
 
-def duplicate_of(match: Match | None) -> schemas.DuplicateOf | None:
+def duplicate_of(match: Match | None) -> responses.DuplicateOf | None:
     """Whom it repeats."""
     if match is None:
         return None
-    return schemas.DuplicateOf(match.id, match.canonical_id, match.distance, match.overlap, match.rule)
+    return responses.DuplicateOf(match.id, match.canonical_id, match.distance, match.overlap, match.rule)
 
 
-def related(item: RelatedItem) -> schemas.RelatedOut:
+def related(item: RelatedItem) -> responses.RelatedOut:
     """One neighbour."""
-    return schemas.RelatedOut(
+    return responses.RelatedOut(
         id=item.id,
         title=item.title,
         url=item.url,
@@ -74,9 +74,9 @@ def related(item: RelatedItem) -> schemas.RelatedOut:
     )
 
 
-def article(record: Record, outcome: Outcome, event_id: str | None, bands: Bands) -> schemas.ArticleOut:
+def article(record: Record, outcome: Outcome, event_id: str | None, bands: Bands) -> responses.ArticleOut:
     """A stored article."""
-    return schemas.ArticleOut(
+    return responses.ArticleOut(
         id=record.id,
         title=record.title,
         url=record.url,
@@ -97,9 +97,9 @@ def article(record: Record, outcome: Outcome, event_id: str | None, bands: Bands
     )
 
 
-def reference(record: Record) -> schemas.ArticleRef:
+def reference(record: Record) -> responses.ArticleRef:
     """An article in a list."""
-    return schemas.ArticleRef(
+    return responses.ArticleRef(
         id=record.id,
         title=record.title,
         url=record.url,
@@ -109,10 +109,10 @@ def reference(record: Record) -> schemas.ArticleRef:
     )
 
 
-def explanation(found: Explanation) -> schemas.ExplainOut:
+def explanation(found: Explanation) -> responses.ExplainOut:
     """Two articles compared."""
     sides = [
-        schemas.ExplainSideOut(
+        responses.ExplainSideOut(
             label=found.labels[side],
             space=found.spaces[side],
             fingerprint=f"{found.fingerprints[side]:016x}",
@@ -120,13 +120,13 @@ def explanation(found: Explanation) -> schemas.ExplainOut:
         )
         for side in (0, 1)
     ]
-    return schemas.ExplainOut(
+    return responses.ExplainOut(
         summary=found.summary,
         a=sides[0],
         b=sides[1],
         distance=found.distance,
         differing_bits=list(found.differing_bits) if found.differing_bits is not None else None,
-        overlap=schemas.OverlapOut(
+        overlap=responses.OverlapOut(
             containment=round(found.overlap.containment, 3),
             resemblance=round(found.overlap.resemblance, 3),
             shared=round(found.overlap.shared, 1),

@@ -6,17 +6,17 @@ import msgspec
 from aiohttp import web
 
 from aggregator.errors import BadInput
-from aggregator.http import answers, bodies, schemas
+from aggregator.http import answers, bodies, requests, responses
 from aggregator.http.decoding import one_line, path_id
 from aggregator.http.event_queries import filter_of, saved_form
 from aggregator.http.keys import SERVICE
 from aggregator.http.views import when
 from aggregator.watches import Watch
 
-_watch_in = msgspec.json.Decoder(schemas.WatchIn).decode
+_watch_in = msgspec.json.Decoder(requests.WatchIn).decode
 
 
-async def post(request: web.Request, query: schemas.NoQuery) -> web.StreamResponse:
+async def post(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """Save a query under a name."""
     service = request.app[SERVICE]
     body = await bodies.decoded(request, _watch_in)
@@ -27,27 +27,27 @@ async def post(request: web.Request, query: schemas.NoQuery) -> web.StreamRespon
     return answers.json(watch_out(watch), status=201)
 
 
-async def list_(request: web.Request, query: schemas.NoQuery) -> web.StreamResponse:
+async def list_(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """All watches."""
     watches = await request.app[SERVICE].watches.values()
-    return answers.json(schemas.WatchesOut([watch_out(watch) for watch in watches]))
+    return answers.json(responses.WatchesOut([watch_out(watch) for watch in watches]))
 
 
-async def get(request: web.Request, query: schemas.NoQuery) -> web.StreamResponse:
+async def get(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """One watch."""
     watch = await request.app[SERVICE].watches.get(path_id(request.match_info["id"]))
     return answers.json(watch_out(watch))
 
 
-async def delete(request: web.Request, query: schemas.NoQuery) -> web.StreamResponse:
+async def delete(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """Forget a watch; feeds and streams that name it answer 404 from then on."""
     await request.app[SERVICE].watches.remove(path_id(request.match_info["id"]))
     return web.Response(status=204)
 
 
-def watch_out(watch: Watch) -> schemas.WatchOut:
+def watch_out(watch: Watch) -> responses.WatchOut:
     """A watch, with the addresses under which its events are read."""
-    return schemas.WatchOut(
+    return responses.WatchOut(
         id=watch.id,
         name=watch.name,
         query=watch.query,

@@ -6,7 +6,7 @@ import msgspec
 from aiohttp import web
 
 from aggregator.errors import Conflict
-from aggregator.http import answers, bodies, schemas
+from aggregator.http import answers, bodies, requests, responses
 from aggregator.http.decoding import path_id
 from aggregator.http.event_queries import filter_of, saved_form
 from aggregator.http.keys import SERVICE
@@ -14,11 +14,11 @@ from aggregator.http.views import when, when_or_none
 from aggregator.webhooks import Hook
 from aggregator.webhooks.sending import checked_address
 
-_hook_in = msgspec.json.Decoder(schemas.WebhookIn).decode
-_action_in = msgspec.json.Decoder(schemas.WebhookActionIn).decode
+_hook_in = msgspec.json.Decoder(requests.WebhookIn).decode
+_action_in = msgspec.json.Decoder(requests.WebhookActionIn).decode
 
 
-async def post(request: web.Request, query: schemas.NoQuery) -> web.StreamResponse:
+async def post(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """Subscribe an address. The secret is shown this once."""
     service = request.app[SERVICE]
     body = await bodies.decoded(request, _hook_in)
@@ -29,34 +29,34 @@ async def post(request: web.Request, query: schemas.NoQuery) -> web.StreamRespon
     return answers.json(_hook_out(hook, 0, hook.secret), status=201)
 
 
-async def list_(request: web.Request, query: schemas.NoQuery) -> web.StreamResponse:
+async def list_(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """All webhooks and how they fare."""
     service = request.app[SERVICE]
     owed = await service.courier.owed()
     hooks = await service.hooks.values()
-    return answers.json(schemas.WebhooksOut([_hook_out(hook, owed.get(hook.id, 0)) for hook in hooks]))
+    return answers.json(responses.WebhooksOut([_hook_out(hook, owed.get(hook.id, 0)) for hook in hooks]))
 
 
-async def get(request: web.Request, query: schemas.NoQuery) -> web.StreamResponse:
+async def get(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """One webhook, and the calls to it that were given up."""
     service = request.app[SERVICE]
     hook = await service.hooks.get(path_id(request.match_info["id"]))
     owed = (await service.courier.owed()).get(hook.id, 0)
     dead = [
-        schemas.DeadCall(call.id, call.kind, call.event, when(call.made_ms), call.attempts, call.result)
+        responses.DeadCall(call.id, call.kind, call.event, when(call.made_ms), call.attempts, call.result)
         for call in await service.courier.dead(hook.id)
     ]
     short = _hook_out(hook, owed)
-    return answers.json(schemas.WebhookDetailOut(**msgspec.structs.asdict(short), dead=dead))
+    return answers.json(responses.WebhookDetailOut(**msgspec.structs.asdict(short), dead=dead))
 
 
-async def delete(request: web.Request, query: schemas.NoQuery) -> web.StreamResponse:
+async def delete(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """Unsubscribe."""
     await request.app[SERVICE].hooks.remove(path_id(request.match_info["id"]))
     return web.Response(status=204)
 
 
-async def act(request: web.Request, query: schemas.NoQuery) -> web.StreamResponse:
+async def act(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """Call it now with a test body, or take calls up again."""
     service = request.app[SERVICE]
     id_ = path_id(request.match_info["id"])
@@ -70,8 +70,8 @@ async def act(request: web.Request, query: schemas.NoQuery) -> web.StreamRespons
     return answers.json(_hook_out(hook, 0))
 
 
-def _hook_out(hook: Hook, owed: int, secret: str | None = None) -> schemas.WebhookOut:
-    return schemas.WebhookOut(
+def _hook_out(hook: Hook, owed: int, secret: str | None = None) -> responses.WebhookOut:
+    return responses.WebhookOut(
         id=hook.id,
         url=hook.url,
         queries=list(hook.queries),

@@ -11,7 +11,7 @@ from aggregator.domain import StreamItem
 from aggregator.http import event_queries
 from aggregator.http.keys import SERVICE
 from aggregator.http.pages import cards, shown
-from aggregator.http.schemas import FrontQuery
+from aggregator.http.requests import FrontQuery
 
 MAX_EVENTS = 100
 MAX_VERDICTS = 40

@@ -17,7 +17,7 @@ from aggregator.http import bodies
 from aggregator.http.decoding import convert, to_article
 from aggregator.http.keys import BANDS, SERVICE
 from aggregator.http.pages import shown
-from aggregator.http.schemas import ArticleIn, CompareForm, CompareQuery, LookupForm, LookupQuery
+from aggregator.http.requests import ArticleIn, CompareForm, CompareQuery, LookupForm, LookupQuery
 from aggregator.passages import MAX_CHARS, Piece, side_by_side
 from aggregator.urls import MAX_ID_BYTES, canonical_url, checked_id
 

@@ -14,7 +14,7 @@ from aggregator.errors import NotFound
 from aggregator.http.decoding import path_id
 from aggregator.http.keys import SERVICE
 from aggregator.http.pages import cards, charts, shown
-from aggregator.http.schemas import NoQuery
+from aggregator.http.requests import NoQuery
 from aggregator.index import Stored
 
 # A report shows so many of the newest items; the JSON of the event names all.

@@ -10,7 +10,7 @@ from aggregator.http.gate import COOKIE
 from aggregator.http.keys import CALLER, SERVICE
 from aggregator.http.pages import shown
 from aggregator.http.pages.lookup import form_fields
-from aggregator.http.schemas import NoQuery, SignInForm, SignInQuery
+from aggregator.http.requests import NoQuery, SignInForm, SignInQuery
 
 
 async def form(request: web.Request, query: SignInQuery) -> web.StreamResponse:

@@ -6,7 +6,7 @@ Times are RFC 3339 in UTC ("Z") with milliseconds.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -311,5 +311,4 @@ class LineProblem(Struct):
     error: Problem
 
 
-Json = dict[str, Any]
 encode = msgspec.json.Encoder().encode

@@ -127,7 +127,9 @@ def separates_words(lang: str) -> bool:
 
 def sketch_of(words: Sequence[str], lang: str) -> Sketch:
     """Shingles of words, or of characters in languages that do not separate words."""
-    return overlap.sketch(words, overlap.SHINGLE_WORDS if separates_words(lang) else overlap.SHINGLE_CHARACTERS)
+    return overlap.sketch(
+        words, overlap.SHINGLE_WORDS if separates_words(lang) else overlap.SHINGLE_CHARACTERS
+    )
 
 
 def worded(title: str, text: str, lang: str) -> list[str]:

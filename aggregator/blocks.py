@@ -82,9 +82,16 @@ class BlockPlan:
         ``radius`` is 0..7 (ValueError otherwise). Ordered by block, the block's own value first.
         """
         return [
-            (block, (fingerprint >> shift & mask) ^ flip)
-            for block, shift, mask, flips in self._recipes[_checked(radius)]
+            (block, value ^ flip)
+            for block, value, flips in self.around(fingerprint, radius)
             for flip in flips
+        ]
+
+    def around(self, fingerprint: int, radius: int) -> list[tuple[int, int, tuple[int, ...]]]:
+        """``probes``, not spelt out: per block that is read its number, its value and what to xor to that."""
+        return [
+            (block, fingerprint >> shift & mask, flips)
+            for block, shift, mask, flips in self._recipes[_checked(radius)]
         ]
 
     def radii(self, radius: int) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator.blocks import DEFAULT_PLAN, MAX_RADIUS, PLANS, BlockPlan
+from aggregator.store import keys
 
 FINGERPRINTS = st.integers(0, 2**64 - 1)
 BIT_SETS = st.sets(st.integers(0, 63), max_size=MAX_RADIUS)
@@ -31,6 +32,17 @@ def test_no_pair_within_the_radius_is_missed(plan: BlockPlan, fingerprint: int, 
 
     for radius in range(len(bits), MAX_RADIUS + 1):
         assert stored_under.intersection(plan.probes(fingerprint, radius)), radius
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+@given(fingerprint=FINGERPRINTS, radius=st.integers(0, MAX_RADIUS))
+def test_all_keys_of_a_look_up_at_once(plan: BlockPlan, fingerprint: int, radius: int) -> None:
+    """They are those of the single buckets, in the same order."""
+    tag = keys.tag("en.3f2a", 7)
+
+    at_once = keys.buckets(tag, plan.around(fingerprint, radius))
+
+    assert at_once == [keys.bucket(tag, block, value) for block, value in plan.probes(fingerprint, radius)]
 
 
 @pytest.mark.parametrize(("plan", "radius"), list(product(PLANS.values(), range(MAX_RADIUS + 1))))

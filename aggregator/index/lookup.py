@@ -55,11 +55,11 @@ class Lookup(IndexBase):
 
     def probe(self, analysis: Analysis, id_: str, radius: int = RADIUS_BITS) -> Probe:
         """What to read for one article: 68 buckets at radius 7 under 4x16, and its bands."""
-        cells = self.plan(analysis.space).probes(analysis.fingerprint, radius)
+        around = self.plan(analysis.space).around(analysis.fingerprint, radius)
         return Probe(
             analysis,
             id_,
-            keys.buckets(cells),
+            tuple(keys.buckets(b"", around)),
             tuple([keys.band(b"", band) for band in probed_bands(analysis.sketch)]),
         )
 
@@ -140,10 +140,9 @@ class Lookup(IndexBase):
 
         By bits alone, and as the buckets have it: deleted articles are still among them.
         """
-        wanted = [keys.bucket(b"", b, v) for b, v in self.plan(space).probes(fingerprint, radius)]
-        snapshot = await self.segments.read({space: wanted})
-        floor = self.floor(snapshot.layers[space], now_ms)
-        return within(snapshot.everywhere(space, wanted), fingerprint, radius, floor)
+        around = self.plan(space).around(fingerprint, radius)
+        layers, buckets = await self.segments.everywhere(space, lambda tag: keys.buckets(tag, around))
+        return within(buckets, fingerprint, radius, self.floor(layers, now_ms))
 
     async def neighbours(self, analysis: Analysis, id_: str, now_ms: int) -> list[Candidate]:
         """For reading: what is near by bits or has distinctive terms in common, its own id left out.

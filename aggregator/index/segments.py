@@ -16,7 +16,7 @@ left one looks whether the segment is full.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -77,6 +77,23 @@ class Segments:
             for space in sealed:
                 await self._move(space, layers[space].last + 1)
 
+    async def everywhere(
+        self, space: str, keys_under: Callable[[bytes], Sequence[bytes]]
+    ) -> tuple[Layers, list[bytes | None]]:
+        """What stands under the tag of each live segment: for keys that only grow, when nothing is to be committed.
+
+        ``read`` keeps every value under its key, which takes longer than all else of a look-up.
+        """
+        while True:
+            layers = self._known.get(space) or await self.layers(space)
+            everything = [keys.closed(layers.top)]
+            for tag in layers.tags:
+                everything += keys_under(tag)
+            closed, *values = await self._store.read(everything)
+            if closed is None:
+                return layers, values
+            await self._move(space, layers.last + 1)
+
     async def read_at(self, snapshot: Snapshot, space: str, wanted: Iterable[bytes]) -> Snapshot:
         """More keys of the layers that ``snapshot`` was read from; a commit checks that they still are."""
         layers = snapshot.layers[space]
@@ -132,8 +149,7 @@ class Segments:
         await self.change_head(space, last=last)
 
     async def _learn(self, spaces: Iterable[str]) -> None:
-        missing = [space for space in spaces if space not in self._known]
-        if missing:
+        if missing := [space for space in spaces if space not in self._known]:
             heads = await self._store.read([keys.head(space) for space in missing])
             for space, raw in zip(missing, heads, strict=True):
                 self._adopt(space, _decoded(raw))

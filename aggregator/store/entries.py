@@ -37,15 +37,17 @@ def within(
 
     Both (n,), ascending by number, each number once (at its smallest distance).
     """
-    table = _table(buckets)
-    bits = np.bitwise_count(table[:, 0] ^ np.uint64(fingerprint))
-    near = np.flatnonzero(bits <= radius)  # few: all that follows is about them
-    numbers, distances = table[near, 1], bits[near].astype(np.int64)
+    words = np.frombuffer(b"".join(filter(None, buckets)), "<u8")
+    bits = np.bitwise_count(words[::2] ^ np.uint64(fingerprint))
+    (near,) = (bits <= radius).nonzero()  # few: all that follows is about them
     if not len(near):
-        return numbers, distances
+        return _NO_NUMBERS, _NO_COUNTS
+    numbers, distances = words[1::2][near], bits[near].astype(np.int64)
     if floor:
         keep = numbers >= np.uint64(floor)
         numbers, distances = numbers[keep], distances[keep]
+    if len(numbers) < 2:
+        return numbers, distances
     order = np.lexsort((distances, numbers))
     numbers, distances = numbers[order], distances[order]
     first = np.ones(len(numbers), bool)
@@ -101,5 +103,5 @@ def kept(bucket: bytes, floor: int, dead: ArticleNumbers) -> bytes:
 
 
 def _table(buckets: Iterable[bytes | None]) -> npt.NDArray[np.uint64]:
-    joined = b"".join(b for b in buckets if b)
+    joined = b"".join(filter(None, buckets))
     return np.frombuffer(joined, "<u8").reshape(-1, 2)

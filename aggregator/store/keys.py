@@ -27,7 +27,6 @@ tag the functions give the rest of a key, which is the same in all segments.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 
 import xxhash
 
@@ -70,19 +69,18 @@ def bucket(tag_: bytes, block: int, value: int) -> bytes:
     return b"%sb%x:%04x" % (tag_, block, value)
 
 
-def buckets(cells: Iterable[tuple[int, int]]) -> tuple[bytes, ...]:
-    """``bucket`` of many cells, without a tag: half the cost of formatting each."""
-    hexes = _hexes()
-    return tuple([_BLOCKS[block] + hexes[value] for block, value in cells])
+def buckets(tag_: bytes, around: Iterable[tuple[int, int, tuple[int, ...]]]) -> list[bytes]:
+    """``bucket`` of all cells of a look-up (``blocks.BlockPlan.around``): half the cost of formatting each."""
+    blocks = [(tag_ + _BLOCKS[block], value, flips) for block, value, flips in around]
+    return [
+        block + _BYTES[(value ^ flip) >> 8] + _BYTES[(value ^ flip) & 0xFF]
+        for block, value, flips in blocks
+        for flip in flips
+    ]
 
 
 _BLOCKS = [b"b%x:" % block for block in range(64)]
-
-
-@cache
-def _hexes() -> list[bytes]:
-    """Every value that a block of at most 16 bits may have: some 3 MB, made once."""
-    return [b"%04x" % value for value in range(1 << 16)]
+_BYTES = [b"%02x" % value for value in range(1 << 8)]  # a block has at most 16 bits
 
 
 def band(tag_: bytes, value: int) -> bytes:

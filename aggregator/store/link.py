@@ -108,9 +108,12 @@ class Link:
         """
         if not commands:
             return []
-        with self._errors():
-            if self._places is None:
+        if self._places is None:
+            try:  # not ``_errors``: this is asked once or more for every look-up
                 return await self._round_trip(commands, again)
+            except FAILURES as error:
+                raise self._unavailable(error) from innermost(error)
+        with self._errors():
             try:
                 async with asyncio.timeout(self._wait_s):
                     await self._places.acquire()
@@ -259,5 +262,7 @@ class Link:
         try:
             yield
         except FAILURES as error:
-            cause = innermost(error)
-            raise StoreUnavailable(sentence(cause, self.address)) from cause
+            raise self._unavailable(error) from innermost(error)
+
+    def _unavailable(self, error: BaseException) -> StoreUnavailable:
+        return StoreUnavailable(sentence(innermost(error), self.address))

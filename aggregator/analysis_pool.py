@@ -11,84 +11,19 @@ from when it begins, and the worker that is killed for it takes nobody else's wo
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
-import resource
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from pathlib import Path
 
 from aggregator.analyse import Analyser
+from aggregator.analysis_worker import AnalysisWorker, WorkerGone, too_much
 from aggregator.domain import Analysis, Article
-from aggregator.errors import AggregatorError, BadInput
+from aggregator.errors import AggregatorError
 
 LONG_CHARACTERS = 50_000
 BATCH = 16
 # An article of the largest size allowed takes a few seconds; whatever takes longer was made to.
 ARTICLE_TIMEOUT_S = 20.0
-START_TIMEOUT_S = 60.0  # a worker imports the libraries and gets the models
 # What a worker may take beyond what it has once the models are there.
 MEMORY_BYTES = 1 << 30
-
-_FIRST = Article(
-    id="",
-    html="<html><body><p>Die Brücke über den Fluss bleibt wegen des Sturmes geschlossen.</p></body></html>",
-)
-
-_analyser: Analyser | None = None
-
-
-def _load(analyser: Analyser, memory_bytes: int) -> None:
-    global _analyser
-    _analyser = analyser
-    # What is loaded when first needed (extraction, languages) is not the first article's time and memory.
-    analyser.analyse_many([_FIRST])
-    statm = Path("/proc/self/statm")  # Linux; elsewhere there is only the limit of time
-    if statm.exists():
-        data_pages = int(statm.read_text(encoding="ascii").split()[5])
-        limit = data_pages * resource.getpagesize() + memory_bytes
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-
-
-def _analyse(articles: list[Article]) -> list[Analysis | AggregatorError]:
-    assert _analyser is not None
-    try:
-        return _analyser.analyse_many(articles)
-    except MemoryError:
-        return [_too_much() for _ in articles]
-
-
-class _Worker:
-    """One process, started when first needed and again after it was killed."""
-
-    def __init__(self, analyser: Analyser, memory_bytes: int) -> None:
-        self._executor = ProcessPoolExecutor(
-            1,
-            # "spawn": a forked child would inherit the event loop's sockets and threads' locks.
-            mp_context=multiprocessing.get_context("spawn"),
-            initializer=_load,
-            initargs=(analyser, memory_bytes),
-        )
-        self.started = False
-
-    async def run(self, articles: list[Article]) -> list[Analysis | AggregatorError]:
-        """Raises BrokenProcessPool, TimeoutError: then the worker is of no more use."""
-        loop = asyncio.get_running_loop()
-        if not self.started:
-            await asyncio.wait_for(loop.run_in_executor(self._executor, _analyse, []), START_TIMEOUT_S)
-            self.started = True
-        work = loop.run_in_executor(self._executor, _analyse, articles)
-        return await asyncio.wait_for(work, ARTICLE_TIMEOUT_S)
-
-    def kill(self) -> None:
-        """End it whatever it does."""
-        for process in list((self._executor._processes or {}).values()):
-            process.kill()
-        self._executor.shutdown(wait=False, cancel_futures=True)
-
-    def close(self) -> None:
-        """End it when it is done."""
-        self._executor.shutdown(wait=True, cancel_futures=True)
 
 
 class AnalysisPool:
@@ -99,7 +34,7 @@ class AnalysisPool:
         self._takes_batches = processes > 0
         self._processes = max(1, processes)
         self._memory_bytes = memory_bytes
-        self._free: list[_Worker] = []
+        self._free: list[AnalysisWorker] = []
         self._places = asyncio.Semaphore(self._processes)
 
     async def analyse_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
@@ -121,24 +56,24 @@ class AnalysisPool:
     def close(self) -> None:
         """Stop the worker processes. Idempotent."""
         while self._free:
-            self._free.pop().close()
+            self._free.pop().kill()
 
     async def _elsewhere(self, articles: list[Article]) -> list[Analysis | AggregatorError]:
         done = await self._attempt(articles)
         if done is not None:
             return done
         if len(articles) == 1:
-            return [_too_much()]
+            return [too_much()]
         # One of them was too much; the others are not to blame.
-        return [(await self._attempt([article]) or [_too_much()])[0] for article in articles]
+        return [(await self._attempt([article]) or [too_much()])[0] for article in articles]
 
     async def _attempt(self, articles: list[Article]) -> list[Analysis | AggregatorError] | None:
         """None when it took too much, and the worker's life."""
         async with self._places:
-            worker = self._free.pop() if self._free else _Worker(self.analyser, self._memory_bytes)
+            worker = self._free.pop() if self._free else AnalysisWorker(self.analyser, self._memory_bytes)
             try:
-                done = await worker.run(articles)
-            except (BrokenProcessPool, TimeoutError):
+                done = await worker.run(articles, ARTICLE_TIMEOUT_S)
+            except WorkerGone:
                 worker.kill()
                 return None
             except BaseException:  # cancelled: whatever it does is nobody's work any more
@@ -146,10 +81,6 @@ class AnalysisPool:
                 raise
             self._free.append(worker)
             return done
-
-
-def _too_much() -> BadInput:
-    return BadInput("Analysing this article took too much time or memory; send its plain text instead.")
 
 
 def _is_heavy(article: Article) -> bool:

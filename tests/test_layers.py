@@ -64,6 +64,7 @@ LAYERS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
             "aggregator.actions",
             "aggregator.allowance",
             "aggregator.analysis_pool",
+            "aggregator.analysis_worker",
             "aggregator.arrivals",
             "aggregator.beside",
             "aggregator.audit",

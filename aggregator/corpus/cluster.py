@@ -1,7 +1,7 @@
 """Which confirmed pairs make one group?
 
 Following every link (union-find) lets one page that quotes two stories join them, and a chain of such pages
-swallow a corpus. So components are looked at again: ``average`` splits each by average linkage of containment,
+swallow a corpus. So components are looked at again: ``average`` splits each by average linkage of resemblance,
 ``leiden`` (constant Potts model) and ``louvain`` by community detection (igraph, an extra). No group exceeds
 ``cap`` distinct texts: a larger component is rebuilt from its strongest links until the cap, and what was cut is
 reported.
@@ -166,7 +166,7 @@ def _graph(count: int, a: Rows, b: Rows) -> Any:
     igraph.set_random_number_generator(
         random.Random(SEED)
     )  # each component alike, in whatever order they come
-    return igraph.Graph(count, np.stack([a, b], 1).tolist())
+    return igraph.Graph(count, np.stack([a, b], 1))
 
 
 def _capped(links: Links, labels: Rows, cap: int) -> tuple[Links, tuple[Cut, ...]]:

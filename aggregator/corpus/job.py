@@ -32,7 +32,7 @@ class Method:
     encode: str = "combined"
     verify: str = "containment"
     cluster: str = "average"
-    threshold: float = 0.05
+    threshold: float = 0.02
     radius_bits: int = 3
     cosine: float = 0.8  # Zhang's
 

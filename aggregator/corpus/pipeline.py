@@ -38,7 +38,7 @@ from aggregator.corpus.nearby import ENCODERS, nearby
 from aggregator.verdict import Policy
 
 CONFIRM_PAIRS = 1 << 18
-WEAK_CONTAINMENT = 0.05
+WEAK_RESEMBLANCE = 0.01
 Rows = npt.NDArray[np.int64]
 
 
@@ -50,7 +50,7 @@ class Confirmed:
     overlaps: Overlaps
     distance: npt.NDArray[np.uint8]  # Hamming, 0..64; of two spaces: 255
     weak: Pairs  # those that did not pass but share something ...
-    weak_containment: npt.NDArray[np.float32]  # ... and how much
+    weak_resemblance: npt.NDArray[np.float32]  # ... and how much
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,7 +172,7 @@ def confirm_files(directory: str, pairs: Pairs, method: Method, policy: Policy, 
     file = Path(out)
     if not file.exists():
         found = confirm(mapped(Path(directory)), pairs, method, policy)
-        arrays = {name: getattr(found, name) for name in ("pairs", "distance", "weak", "weak_containment")}
+        arrays = {name: getattr(found, name) for name in ("pairs", "distance", "weak", "weak_resemblance")}
         arrays |= {name: getattr(found.overlaps, name).astype(np.float32) for name in _FIGURES}
         save(file, **arrays)
     return len(pairs)
@@ -188,9 +188,9 @@ def confirm(columns: Columns, pairs: Pairs, method: Method, policy: Policy) -> C
     a, b = rows_of(pairs[kept])
     distance = np.bitwise_count(columns.fingerprint[a] ^ columns.fingerprint[b])
     distance = np.where(columns.space[a] == columns.space[b], distance, 255).astype(np.uint8)
-    weak = ~kept & (found.containment >= WEAK_CONTAINMENT)
+    weak = ~kept & (found.resemblance >= WEAK_RESEMBLANCE)
     figures = Overlaps(*(getattr(found, name)[kept] for name in _FIGURES))
-    return Confirmed(pairs[kept], figures, distance, pairs[weak], found.containment[weak].astype(np.float32))
+    return Confirmed(pairs[kept], figures, distance, pairs[weak], found.resemblance[weak].astype(np.float32))
 
 
 def _copies(columns: Columns, pairs: Pairs, found: Overlaps, policy: Policy) -> npt.NDArray[np.bool_]:
@@ -223,20 +223,23 @@ def _joined(parts: Sequence[Any]) -> Confirmed:
         Overlaps(*figures),
         column("distance", np.empty(0, np.uint8)),
         column("weak", np.empty(0, np.uint64)),
-        column("weak_containment", np.empty(0, np.float32)),
+        column("weak_resemblance", np.empty(0, np.float32)),
     )
 
 
 def _links(columns: Columns, found: Confirmed) -> tuple[Links, Links]:
-    """What joins articles, and what only counts in a split: all that their components' other pairs share."""
+    """What joins articles, and what only counts in a split: all that their components' other pairs share.
+
+    Both by resemblance: a page of ten stories contains each of them, and would join them by containment.
+    """
     count = len(columns)
-    strong = Links(count, *rows_of(found.pairs), found.overlaps.containment.astype(np.float64))
+    strong = Links(count, *rows_of(found.pairs), found.overlaps.resemblance.astype(np.float64))
     others = np.setdiff1d(within(components(strong)), found.pairs, assume_unique=True)
-    more = overlaps(columns, others).containment
+    more = overlaps(columns, others).resemblance
     apart = ~np.isin(found.weak, others)
     a, b = rows_of(np.concatenate([found.weak[apart], others]))
     return strong, Links(
-        count, a, b, np.concatenate([found.weak_containment[apart].astype(np.float64), more])
+        count, a, b, np.concatenate([found.weak_resemblance[apart].astype(np.float64), more])
     )
 
 

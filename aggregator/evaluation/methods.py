@@ -27,29 +27,9 @@ from aggregator.evaluation.noise import CLEAN, LEVELS, Level, damaged
 from aggregator.evaluation.proposers import METHODS, NEURAL, Scored
 
 CLUSTERINGS = ("union-find", "average", "leiden")
-# Cosines and distances need high thresholds, overlaps low ones: the same wide range for all.
-THRESHOLDS = (
-    0.005,
-    0.01,
-    0.02,
-    0.03,
-    0.05,
-    0.07,
-    0.1,
-    0.15,
-    0.2,
-    0.25,
-    0.3,
-    0.4,
-    0.5,
-    0.6,
-    0.7,
-    0.8,
-    0.85,
-    0.9,
-    0.95,
-)
-LINKS_MAX = 80_000  # of the strongest pairs; a graph of all pairs of a thousand articles says nothing more
+# Cosines and distances need high thresholds, overlaps low ones: evenly spaced in log odds, .005 to .99.
+THRESHOLDS = tuple(float(t) for t in 1 / (1 + np.exp(-np.linspace(-5.3, 4.6, 41))))
+LINKS_MAX = 200_000  # of the strongest pairs: of a thousand articles more are near nothing
 
 # Figures that others published, of other systems and mostly on other data.
 PUBLISHED = (
@@ -131,8 +111,8 @@ def _tuned(scored: Scored, clustering: str, truth: Sequence[str], labels: Sequen
     found: dict[float, npt.NDArray[np.int64]] = {}
     for half in (even, ~even):
         if not found or scored.features is not None:  # only a classifier's scores depend on the half
-            strength = _strength(scored, truth, half)
-            found = {t: grouped(scored, strength, len(truth), clustering, t) for t in THRESHOLDS}
+            links = strongest(scored, _strength(scored, truth, half), len(truth))
+            found = {t: grouped(links, clustering, t) for t in THRESHOLDS}
         best = _best({t: b_cubed(_of(truth, half), groups[half].tolist())[2] for t, groups in found.items()})
         tuned.append(best)
         figures.append(_figures(truth, labels, found[best], ~half))
@@ -163,15 +143,19 @@ def _strength(scored: Scored, truth: Sequence[str], half: npt.NDArray[np.bool_])
     return found
 
 
-def grouped(
-    scored: Scored, strength: npt.NDArray[np.float64], count: int, clustering: str, threshold: float
-) -> npt.NDArray[np.int64]:
-    """(n,) labels: union-find over pairs at or above the threshold, or a split of the whole graph."""
+def strongest(scored: Scored, strength: npt.NDArray[np.float64], count: int) -> Links:
+    """At most LINKS_MAX pairs of any strength, strongest first."""
     order = np.argsort(-strength, kind="stable")[:LINKS_MAX]
-    least = threshold if clustering == "union-find" else np.nextafter(0, 1)
-    order = order[strength[order] >= least]
-    links = Links(count, scored.a[order], scored.b[order], strength[order])
-    return cluster(links, clustering, threshold, count).labels
+    order = order[strength[order] > 0]
+    return Links(count, scored.a[order], scored.b[order], strength[order])
+
+
+def grouped(links: Links, clustering: str, threshold: float) -> npt.NDArray[np.int64]:
+    """(n,) labels: union-find over pairs at or above the threshold, or a split of the whole graph."""
+    if clustering == "union-find":
+        end = int(np.searchsorted(-links.strength, -threshold, side="right"))
+        links = Links(links.count, links.a[:end], links.b[:end], links.strength[:end])
+    return cluster(links, clustering, threshold, links.count).labels
 
 
 def _figures(

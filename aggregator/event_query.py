@@ -45,8 +45,8 @@ class EventQuery:
         """A query string that was checked when it was saved; what it does not name stays open."""
         given = dict(parse_qsl(text))
         return cls(
-            term=given.get("term", ""),
-            source=given.get("source", ""),
+            term=given.get("term", "").strip(),
+            source=given.get("source", "").strip(),
             lang=given.get("lang", ""),
             min_size=int(given.get("min_size", 0)),
             status=cast("EventStatus | None", given.get("status")),

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from aggregator.bursts import Event
 from aggregator.errors import StoreUnavailable
-from aggregator.eventlog import CHANGES, CHANGES_KEPT_MS, ChangeRecord, EventLog
+from aggregator.eventlog import CHANGES_KEPT_MS, ChangeRecord, EventLog
 
 POLL_S = 0.5
 BATCH = 200
@@ -110,8 +110,7 @@ class EventStream:
 
     async def tail(self) -> bytes:
         """The position of the newest change: whoever listens behind it misses nothing from now on."""
-        newest = await self._events.store.stream_tail(CHANGES, 1)
-        return newest[0][0] if newest else b"0-0"
+        return await self._events.newest_change() or b"0-0"
 
     @contextlib.asynccontextmanager
     async def listen(self, after: bytes | None = None) -> AsyncIterator[Listener]:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
+from aggregator import telling
 from aggregator.bursts import BurstDetector, BurstRule, Event
 from aggregator.bursts.headline import strip_desk_prefix
 from aggregator.domain import StreamItem, number_of
@@ -129,8 +130,7 @@ def rfc3339(at_ms: int) -> str:
     >>> rfc3339(1_300_000_000_000)
     '2011-03-13T07:06:40Z'
     """
-    at = datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{at}.{at_ms % 1000:03d}Z" if at_ms % 1000 else f"{at}Z"
+    return telling.rfc3339(at_ms).replace(".000Z", "Z")
 
 
 def when_ms(text: object) -> int | None:

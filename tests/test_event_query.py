@@ -56,3 +56,10 @@ def test_an_empty_query_says_so():
     """Defaults ask for nothing."""
     assert EventQuery().is_empty
     assert not EventQuery(min_size=1).is_empty
+
+
+def test_a_saved_query_asks_for_what_was_saved():
+    """Blanks around a value, as older saved ones may have, ask for nothing more."""
+    parsed = EventQuery.parse("term=+ferries+&source=harbour+post&min_size=17&status=breaking&lang=en")
+
+    assert parsed == EventQuery("ferries", "harbour post", "en", 17, "breaking")

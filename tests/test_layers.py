@@ -49,6 +49,7 @@ LAYERS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
             "aggregator.passages",
             "aggregator.ranking",
             "aggregator.similarity",
+            "aggregator.telling",
             "aggregator.titled",
             "aggregator.topics",
             "aggregator.verdict",

@@ -17,8 +17,8 @@ async def wanted(watches: Watches, query: requests.EventFilter) -> EventQuery:
     own = event_views.wanted(query)
     if not query.watch:
         return own
-    saved = filter_of((await watches.get(query.watch)).query)
-    return replace(own, beside=(event_views.wanted(saved),))
+    saved = EventQuery.parse((await watches.get(query.watch)).query)
+    return replace(own, beside=(saved,))
 
 
 def filter_of(text: str) -> requests.SavedFilter:

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from typing import Any
-from urllib.parse import quote
 from xml.etree import ElementTree
 
 import msgspec
 from aiohttp import web
 
+from aggregator import telling
 from aggregator.bursts import Event
 from aggregator.http.event_queries import wanted
 from aggregator.http.keys import SERVICE
@@ -89,7 +89,7 @@ def _atom(events: Sequence[Event], base: str, path: str) -> bytes:
     newest = max((updated_ms(event) for event in events), default=0)
     _add(feed, "id", uuid.uuid5(_NAMESPACE, "feed:" + path).urn)
     _add(feed, "title", TITLE)
-    _add(feed, "updated", _rfc3339(newest))
+    _add(feed, "updated", telling.rfc3339(newest))
     _add(feed, "generator", "aggregator")
     _add(_add(feed, "author"), "name", "aggregator")
     _add(feed, "link", rel="self", type=ATOM_TYPE, href=base + path)
@@ -98,9 +98,9 @@ def _atom(events: Sequence[Event], base: str, path: str) -> bytes:
         entry = _add(feed, "entry")
         _add(entry, "id", _entry_id(event))
         _add(entry, "title", event.title)
-        _add(entry, "published", _rfc3339(event.detected_at_ms))
-        _add(entry, "updated", _rfc3339(updated_ms(event)))
-        _add(entry, "link", rel="alternate", type="text/html", href=_address(event, base))
+        _add(entry, "published", telling.rfc3339(event.detected_at_ms))
+        _add(entry, "updated", telling.rfc3339(updated_ms(event)))
+        _add(entry, "link", rel="alternate", type="text/html", href=telling.address(event, base))
         _add(entry, "category", term=event.status, scheme="urn:aggregator:status", label=event.status)
         for term in event.terms:
             _add(entry, "category", term=term)
@@ -113,11 +113,11 @@ def _json(events: Sequence[Event], base: str, path: str) -> bytes:
     items: list[dict[str, Any]] = [
         {
             "id": _entry_id(event),
-            "url": _address(event, base),
+            "url": telling.address(event, base),
             "title": _clean(event.title),
             "content_text": _clean(summary(event)),
-            "date_published": _rfc3339(event.detected_at_ms),
-            "date_modified": _rfc3339(updated_ms(event)),
+            "date_published": telling.rfc3339(event.detected_at_ms),
+            "date_modified": telling.rfc3339(updated_ms(event)),
             "tags": [event.status, *map(_clean, event.terms)],
             "_aggregator": {"id": event.id, "size": event.size, "sources": list(map(_clean, event.sources))},
         }
@@ -135,23 +135,11 @@ def _json(events: Sequence[Event], base: str, path: str) -> bytes:
 
 def summary(event: Event) -> str:
     """One or two sentences for those who see no page."""
-    outlets = len(event.sources)
-    return (
-        f"{event.size} items from {outlets} {'outlet' if outlets == 1 else 'outlets'}, "
-        f"{event.status}. {event.reason}"
-    )
+    return f"{telling.count(event)}, {event.status}. {event.reason}"
 
 
 def _entry_id(event: Event) -> str:
     return uuid.uuid5(_NAMESPACE, "event:" + event.id).urn
-
-
-def _address(event: Event, base: str) -> str:
-    return f"{base}/events/{quote(event.id, safe='')}"
-
-
-def _rfc3339(ms: int) -> str:
-    return when(ms).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _clean(text: str) -> str:

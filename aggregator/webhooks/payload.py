@@ -9,20 +9,17 @@ incoming webhooks of chat systems take.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from urllib.parse import quote
-
 import msgspec
 
 from aggregator.bursts import Event
+from aggregator.telling import address, count, rfc3339
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WORDS = {"fired": "Breaking", "doubled": "Growing", "merged": "Merged", "closed": "Over"}
 
 
 def payload(event: Event, kind: str, at_ms: int, format: str, base_url: str) -> bytes:
     """The body of a call. ``base_url``: where readers reach the service, "" when nobody said."""
-    url = f"{base_url}/events/{quote(event.id, safe='')}" if base_url else None
+    url = address(event, base_url) if base_url else None
     if format == "slack":
         return _message(event, kind, url)
     data = {
@@ -35,34 +32,26 @@ def payload(event: Event, kind: str, at_ms: int, format: str, base_url: str) -> 
         "sources": event.sources,
         "languages": event.languages,
         "terms": event.terms,
-        "detected_at": when(event.detected_at_ms),
-        "first_seen": when(event.first_seen_ms),
-        "last_seen": when(event.last_seen_ms),
+        "detected_at": rfc3339(event.detected_at_ms),
+        "first_seen": rfc3339(event.first_seen_ms),
+        "last_seen": rfc3339(event.last_seen_ms),
         "reason": event.reason,
         "merged_into": event.merged_into,
         "revision": event.revision,
         "url": url,
     }
-    return msgspec.json.encode({"type": f"event.{kind}", "timestamp": when(at_ms), "data": data})
+    return msgspec.json.encode({"type": f"event.{kind}", "timestamp": rfc3339(at_ms), "data": data})
 
 
 def ping(hook_id: str, at_ms: int, format: str) -> bytes:
     """The body of a test call."""
     if format == "slack":
         return msgspec.json.encode({"text": "A test call of the news aggregator."})
-    return msgspec.json.encode({"type": "ping", "timestamp": when(at_ms), "data": {"webhook": hook_id}})
-
-
-def when(ms: int) -> str:
-    """RFC 3339, UTC, to the millisecond."""
-    return (_EPOCH + timedelta(milliseconds=ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return msgspec.json.encode({"type": "ping", "timestamp": rfc3339(at_ms), "data": {"webhook": hook_id}})
 
 
 def _message(event: Event, kind: str, url: str | None) -> bytes:
     """Titles are strangers' text: the three characters that mark links and mentions are escaped."""
     title = event.title.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     linked = f"<{url}|{title}>" if url else title
-    outlets = f"{len(event.sources)} {'outlet' if len(event.sources) == 1 else 'outlets'}"
-    return msgspec.json.encode(
-        {"text": f"{_WORDS.get(kind, kind)}: {linked} ({event.size} items from {outlets})"}
-    )
+    return msgspec.json.encode({"text": f"{_WORDS.get(kind, kind)}: {linked} ({count(event)})"})

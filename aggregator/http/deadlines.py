@@ -1,8 +1,9 @@
-"""A deadline for the head of each request: whoever sends it a byte at a time holds a connection no longer.
+"""A deadline for the head of each request, and an answer to what is none.
 
-aiohttp bounds how long a connection may stand idle; a head that never ends would take as much. The deadline begins
-with the connection, or with the first bytes behind an answered request, and ends when the head is whole. Bodies have
-deadlines of their own (``bodies.py``).
+Whoever sends a head a byte at a time holds a connection no longer: aiohttp bounds how long a
+connection may stand idle; a head that never ends would take as much. The deadline begins with the connection, or with
+the first bytes behind an answered request, and ends when the head is whole. Bodies have deadlines of their own
+(``bodies.py``).
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from typing import Any
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
+
+from aggregator.http import errors
+from aggregator.http.edge import SECURITY_HEADERS
 
 
 class Handler(RequestHandler):
@@ -42,6 +46,22 @@ class Handler(RequestHandler):
         """Nothing is due any more."""
         self._end()
         super().connection_lost(exc)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Bytes that are no request: a problem like any other, where aiohttp answers in plain text, and the end."""
+        super().handle_error(
+            request, status, exc, message
+        )  # logs it, and sees whether it can be answered at all
+        response = errors.unreadable(status, exc)
+        response.headers.update(SECURITY_HEADERS)
+        response.force_close()
+        return response
 
     def _waits_for_a_head(self) -> bool:
         return self._current_request is None and not self._messages

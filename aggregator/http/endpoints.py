@@ -122,7 +122,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "GET", "/v1/events", events.list_, "listEvents",
         "What is breaking now?", EVENT,
-        {200: responses.EventsOut}, query=requests.EventsQuery, problems=(400, 503),
+        {200: responses.EventsOut}, query=requests.EventsQuery, problems=(400, 404, 503),
         needs="reader",
     ),
     Endpoint(
@@ -240,7 +240,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "GET", "/", front.front, "front",
         "The editors' page: events and recent verdicts.", PAGE,
-        {200: "text/html"}, query=requests.FrontQuery, problems=(400, 503),
+        {200: "text/html"}, query=requests.FrontQuery, problems=(400, 404, 503),
         needs="reader",
     ),
     Endpoint(

@@ -8,6 +8,7 @@ from http import HTTPStatus
 from urllib.parse import quote
 
 from aiohttp import HttpVersion11, web
+from aiohttp.http_exceptions import LineTooLong
 from aiohttp.typedefs import Handler
 
 from aggregator import errors
@@ -117,6 +118,18 @@ def problem(error: Exception) -> Problem:
 def not_ready(reason: str) -> web.Response:
     """503: why requests cannot be served now."""
     return respond(_problem(HTTPStatus.SERVICE_UNAVAILABLE, "not_ready", reason), {"Retry-After": "1"})
+
+
+def unreadable(status: int, reason: BaseException | None) -> web.Response:
+    """What arrived is no request that the application ever sees: too long, or not HTTP."""
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return respond(problem(Exception()))
+    detail = (
+        "The request line or a header is too long; at most 8190 bytes are read."
+        if isinstance(reason, LineTooLong)
+        else "What arrived is not a valid HTTP/1.1 request."
+    )
+    return respond(_problem(HTTPStatus(status), "http", detail))
 
 
 def respond(

@@ -1,6 +1,7 @@
 """Listening and leaving."""
 
 import asyncio
+import json
 import socket
 
 import aiohttp
@@ -107,7 +108,9 @@ async def test_callers_that_hang_up_or_speak_no_http_leave_no_tracebacks(service
     for rest in (b"Content-Length: some\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(head + rest)
-        assert (await reader.read()).startswith(b"HTTP/1.0 400 ")
+        answered, _, body = (await reader.read()).partition(b"\r\n\r\n")
+        assert answered.startswith(b"HTTP/1.0 400 ") and b"aiohttp" not in answered
+        assert json.loads(body)["detail"] == "What arrived is not a valid HTTP/1.1 request."
         writer.close()
     for path in (b"/v1/articles", b"/v1/articles/batch"):
         _, writer = await asyncio.open_connection("127.0.0.1", port)

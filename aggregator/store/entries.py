@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import numpy.typing as npt
 
+from aggregator.errors import StoreUnavailable
+
 ENTRY_BYTES = 16
 
 ArticleNumbers = npt.NDArray[np.uint64]
@@ -37,7 +39,7 @@ def within(
 
     Both (n,), ascending by number, each number once (at its smallest distance).
     """
-    words = np.frombuffer(b"".join(filter(None, buckets)), "<u8")
+    words = _words(buckets)
     bits = np.bitwise_count(words[::2] ^ np.uint64(fingerprint))
     (near,) = (bits <= radius).nonzero()  # few: all that follows is about them
     if not len(near):
@@ -103,5 +105,14 @@ def kept(bucket: bytes, floor: int, dead: ArticleNumbers) -> bytes:
 
 
 def _table(buckets: Iterable[bytes | None]) -> npt.NDArray[np.uint64]:
+    return _words(buckets).reshape(-1, 2)
+
+
+def _words(buckets: Iterable[bytes | None]) -> npt.NDArray[np.uint64]:
+    """Values and numbers of all entries in turn. Raises StoreUnavailable when a bucket ends within an entry."""
     joined = b"".join(filter(None, buckets))
-    return np.frombuffer(joined, "<u8").reshape(-1, 2)
+    if len(joined) % ENTRY_BYTES:
+        raise StoreUnavailable(
+            "A bucket in the store is damaged (it ends within an entry): run `aggregator doctor`."
+        )
+    return np.frombuffer(joined, "<u8")

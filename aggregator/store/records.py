@@ -143,7 +143,14 @@ def encode_record(record: Record) -> bytes:
 def decode_record(data: bytes) -> Record:
     """The record written by ``encode_record``. Raises StoreUnavailable when it is damaged or foreign."""
     row = _decode(_row, data, RECORD_FORMAT, FORMAT)
-    plain = data[:1] == FORMAT
+    try:
+        return _record(row, plain=data[:1] == FORMAT)
+    except ValueError as error:
+        raise _damaged(error) from error
+
+
+def _record(row: _Row, *, plain: bool) -> Record:
+    """Raises ValueError when the sample, the weights or the figures were cut."""
     weights = np.frombuffer(row.weights, np.uint8) / 255.0
     return Record(
         number=row.number,
@@ -275,6 +282,8 @@ def _decode(decoder: msgspec.msgpack.Decoder[T], data: bytes, *formats: bytes) -
     try:
         return decoder.decode(data[1:])
     except (msgspec.MsgspecError, ValueError) as error:
-        raise StoreUnavailable(
-            f"A record in the store is damaged ({error}): run `aggregator doctor`."
-        ) from error
+        raise _damaged(error) from error
+
+
+def _damaged(error: Exception) -> StoreUnavailable:
+    return StoreUnavailable(f"A record in the store is damaged ({error}): run `aggregator doctor`.")

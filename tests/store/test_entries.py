@@ -1,9 +1,11 @@
 """Packed bucket entries against a plain loop."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.store.entries import ENTRY_BYTES, pack, sharing, within
+from aggregator.errors import StoreUnavailable
+from aggregator.store.entries import ENTRY_BYTES, kept, pack, sharing, weighed, within
 
 words = st.integers(0, 2**64 - 1)
 entries = st.lists(st.tuples(words, st.integers(0, 40)), max_size=40)
@@ -13,6 +15,21 @@ def test_layout() -> None:
     """Sixteen bytes, both halves little-endian."""
     assert pack(1, 2) == b"\x01" + b"\x00" * 7 + b"\x02" + b"\x00" * 7
     assert len(pack(2**64 - 1, 2**64 - 1)) == ENTRY_BYTES
+
+
+@pytest.mark.parametrize("rest", [1, 8, 15])
+def test_a_bucket_that_ends_within_an_entry_is_one_clear_error(rest: int) -> None:
+    """Whoever reads it: half an entry would shift all that stand behind it."""
+    torn = (pack(1, 2) + pack(3, 4))[: ENTRY_BYTES + rest]
+    numbers = within([pack(5, 6)], 5, 0, 0)[0]
+    for read in (
+        lambda: within([torn], 0, 3, 0),
+        lambda: sharing([torn, None], {1}, 0),
+        lambda: weighed([torn], {0: 1.0}, 0),
+        lambda: kept(torn, 0, numbers),
+    ):
+        with pytest.raises(StoreUnavailable, match="it ends within an entry"):
+            read()
 
 
 @given(entries, words, st.integers(0, 7), st.integers(0, 40))

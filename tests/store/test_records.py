@@ -93,6 +93,16 @@ def test_a_damaged_sample_is_refused() -> None:
         unpacked(packed(np.arange(0, 2**20, 2**12, dtype=np.uint32))[:-1])
 
 
+def test_a_record_with_a_damaged_sample_is_one_clear_error() -> None:
+    """Callers meet the store's error, whichever part of a record is damaged."""
+    whole = encode_record(record(sketch(["one", "two", "three", "four"])))
+    sample = packed(sketch(["one", "two", "three", "four"]).sample)
+    cut = whole.replace(bytes([len(sample)]) + sample, bytes([len(sample) - 1]) + sample[:-1])
+    assert cut != whole
+    with pytest.raises(StoreUnavailable, match=r"A record in the store is damaged \(buffer size"):
+        decode_record(cut)
+
+
 OLD_BINDING = bytes.fromhex(
     "01950705c41068686868686868686868686868686868a47175617984a776657264696374a96475706c696361"
     "7465a864697374616e636502a56d6174636887a26964a470696572a66e756d62657204ac63616e6f6e696361"

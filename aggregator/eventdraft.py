@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import msgspec
 
-from aggregator.bursts import Change, Event, Orders
+from aggregator.bursts import Change, Event, Kind, Orders
 from aggregator.bursts.editing import carried, without
 from aggregator.eventlog import (
     CHANGES,
@@ -30,12 +30,13 @@ _json = msgspec.json.Encoder().encode
 
 
 class Draft:
-    """New versions of events over the ``index`` of the log."""
+    """New versions of events over the ``index`` of the log. ``taken``: what is told of the detector's changes."""
 
     def __init__(self, log: EventLog, index: dict[str, Entry]) -> None:
         self._log = log
         self.index = index
         self.events: dict[str, Event] = {}
+        self.taken: list[Change] = []
         self._saved: dict[str, Event] = {}
         self._told: list[tuple[ChangeKind, int, str]] = []
         self._more: list[Write] = []
@@ -61,7 +62,10 @@ class Draft:
         for change in changes:
             before = self.index.get(change.event.id)
             event = await self._continued(change.event, orders)
-            self.put(event, None if _is_known(change, before) else _told_as(change, event), change.at_ms)
+            kind = None if _is_known(change, before) else _told_as(change, event)
+            self.put(event, kind, change.at_ms)
+            if kind is not None:
+                self.taken.append(replace(change, kind=kind, event=event))
             ttl_ms = self._log.retention_ms
             self._more += [Put(number_key(n), event.id.encode(), ttl_ms) for n in change.numbers]
 
@@ -124,6 +128,6 @@ def _is_known(change: Change, entry: Entry | None) -> bool:
     return change.kind == "fired" or entry.status == "closed"
 
 
-def _told_as(change: Change, event: Event) -> ChangeKind:
+def _told_as(change: Change, event: Event) -> Kind:
     """Of a muted event nobody is alarmed."""
     return "updated" if event.muted and change.kind in ("fired", "doubled") else change.kind

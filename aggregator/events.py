@@ -89,7 +89,7 @@ class Events(EventLog):
         self.commits_lost = 0
 
     async def advance(self, index: Source, now_ms: int) -> list[Change]:
-        """One tick: read on, decide, save. Returns the changes it saved (none when it lost a race).
+        """One tick: read on, decide, save. Returns the changes as it told them (none when it lost a race).
 
         Raises StoreUnavailable; then nothing is half saved and the next call goes on where the save left off.
         """
@@ -158,15 +158,12 @@ class Events(EventLog):
         position = FORMAT + _pack(_Position(number, self._rule.mode, lead.streams))
         for _ in range(SAVE_ATTEMPTS):
             state = await asyncio.to_thread(lead.dump)
-            writes = [
-                Put(POSITION, position),
-                Put(STATE, state),
-                *(await self._drafted(lead, now_ms)).writes(),
-            ]
+            draft = await self._drafted(lead, now_ms)
+            writes = [Put(POSITION, position), Put(STATE, state), *draft.writes()]
             checks = (Equals(POSITION, lead.saved), Equals(DESK, lead.desk))
             failed = await self.store.commit(Transaction(checks, tuple(writes)))
             if not failed:
-                lead.saved_as(position, number, now_ms)
+                lead.saved_as(position, number, now_ms, draft.taken)
                 if number % TRIM_EVERY == 0:
                     await self.trim_changes()
                 return True
@@ -230,7 +227,7 @@ class _Lead:
         due = not 0 <= now_ms - self.saved_ms < every_ms
         return due and bool(self.ahead or self.pending)
 
-    def saved_as(self, position: bytes, number: int, now_ms: int) -> None:
+    def saved_as(self, position: bytes, number: int, now_ms: int, told: Sequence[Change]) -> None:
         self.saved, self.checkpoint, self.saved_ms = position, number, now_ms
-        self.done += self.pending
+        self.done += told
         self.ahead, self.pending, self.deleted, self.ordered = 0, [], {}, False

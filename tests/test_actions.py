@@ -11,7 +11,7 @@ import pytest
 from test_events import RULE, FakeIndex, at, told
 
 from aggregator.actions import Actions
-from aggregator.bursts import Action, Event
+from aggregator.bursts import Action, Change, Event
 from aggregator.errors import Conflict, NotFound
 from aggregator.eventlog import CHANGES_KEPT_MS, POSITION, EventLog
 from aggregator.events import STATE, Events
@@ -43,8 +43,8 @@ class Newsroom:
     events: Events
     actions: Actions
 
-    async def tick(self, minute: float) -> None:
-        await self.events.advance(self.stream, at(minute))
+    async def tick(self, minute: float) -> list[Change]:
+        return await self.events.advance(self.stream, at(minute))
 
     async def act(self, event: str, action: str, minute: float = 30.0, **given: str) -> Event:
         actor = given.pop("actor", "Ada")
@@ -91,9 +91,10 @@ async def test_a_muted_story_does_not_alert_again(room: Newsroom) -> None:
     room.stream.burst(30, start=31)
     await room.tick(70)
     room.stream.burst(40, start=2 * 1440 + 600)
-    await room.tick(2 * 1440 + 700)
+    changes = await room.tick(2 * 1440 + 700)
 
     again = (await room.events.list())[0]
+    assert [(c.kind, c.event.muted) for c in changes if c.event.id == again.id] == [("updated", "story")]
     assert again.id != bridge.id and (again.muted, again.status) == ("story", "breaking")
     assert [kind for kind, id_ in await told(room.events) if id_ == again.id] == ["updated"]
     assert ("doubled", bridge.id) not in await told(room.events)

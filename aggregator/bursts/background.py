@@ -7,6 +7,10 @@ He, Chang & Lim (2007): its idf in the stream times how much more often it is se
 template's words are as frequent as ever and say little; the place where something happens says
 nearly everything, although it may be no rare word.
 
+Before a day is known, that ratio misleads: no word was expected, so common ones, seen most, would seem to
+burst most. In a stream of few documents what is seen most does burst; in a busy one names would drown. So as
+much of the day as is missing, and the busier the stream the more, what is seen of a term counts as expected.
+
 ``EVERY`` is counted as a term of each document, so that the volume of the whole stream has its usual too.
 
 History is bounded by 7 days plus a window; an hour keeps at most ``MAX_TERMS`` terms.
@@ -28,6 +32,11 @@ WEEK_AGO = 0.5
 PRIOR = 3.0
 LEAST_RATIO = 0.5
 MAX_TERMS = 100_000
+# Without a past, half of what is seen passes for usual in a stream of so many documents.
+BUSY = 200
+# Weights are stale once the documents have grown by so many, and by such a share of what they were.
+GROWN = 1000
+GROWN_SHARE = 0.05
 # No word is empty.
 EVERY = ""
 
@@ -85,8 +94,14 @@ class Background:
         usual = self._memo.get(term) if hour == self._memo_hour else None
         if usual is None:
             usual = self.expected(term, hour)
+        if seen > usual:
+            usual += self._unknown(hour) * (seen - usual)
         ratio = (seen + PRIOR) / (usual + PRIOR)
         return self.idf(term) * (ratio if ratio > LEAST_RATIO else LEAST_RATIO)
+
+    def has_outgrown(self) -> bool:
+        """Whether the documents have become so many since the last ``freeze`` that no weight is what it was."""
+        return self._all - self.frozen >= max(GROWN, GROWN_SHARE * self.frozen)
 
     def forget_after(self, hour: int) -> None:
         """Drop hours later than ``hour``: they were counted under a wrong clock."""
@@ -113,6 +128,13 @@ class Background:
         for old in [h for h in self.hours if h < oldest]:
             self._drop(old)
         self.frozen = self._all
+
+    def _unknown(self, hour: int) -> float:
+        """Share of what is seen that passes for usual, 0..1: see the head of this module."""
+        missing = 0 if self.first_hour is None else self.first_hour + DAY_HOURS + self._reach - 1 - hour
+        if missing <= 0:
+            return 0.0
+        return min(missing, DAY_HOURS) / DAY_HOURS * self.frozen / (self.frozen + BUSY)
 
     def _open(self, hour: int) -> dict[str, int]:
         if self.first_hour is None or hour < self.first_hour:

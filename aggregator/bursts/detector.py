@@ -49,6 +49,9 @@ class BurstDetector:
             self.take_out(item.id, item.first)
             return
         self._advance(now_ms)
+        if self.background.has_outgrown():
+            self.stories.outdate()
+            self._freeze()
         if self.orders.has_removed(item) or self._is_update(item):
             return
         copied = self._story_of_copy(item)
@@ -104,12 +107,16 @@ class BurstDetector:
         begun = now_ms // MINUTE_MS > self.clock_ms // MINUTE_MS
         self.clock_ms = now_ms
         if begun:
-            self.background.freeze(now_ms // HOUR_MS)
-            self._weights.clear()
+            self._freeze()
             self.stories.minute = now_ms // MINUTE_MS
         self._expire()
         if begun:
             self._keep_house()
+
+    def _freeze(self) -> None:
+        """Weights are worked out anew from here on."""
+        self.background.freeze(self.clock_ms // HOUR_MS)
+        self._weights.clear()
 
     def _expire(self) -> None:
         oldest_ms = self.clock_ms - self.rule.window_ms

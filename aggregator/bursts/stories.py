@@ -202,6 +202,11 @@ class Stories:
         """Stories with any of these terms, the oldest first."""
         return [self.open[key] for key in sorted({key for t in terms for key in self._with.get(t, ())})]
 
+    def outdate(self) -> None:
+        """Weights are not what they were: every norm is worked out again."""
+        for story in self.open.values():
+            story.norm_minute = -STALE_MINUTES
+
     def restore(self, stories: Iterable[Story], next_key: int) -> None:
         """Put back saved stories."""
         self.next_key = next_key

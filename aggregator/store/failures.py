@@ -29,6 +29,9 @@ WRONG_SETTINGS: Final = (
 NOT_A_CLUSTER: Final = "Cluster mode is not enabled"
 """What the driver says, without a type of its own, when redis+cluster:// meets a plain server."""
 
+_BAD_CERTIFICATE: Final = "CERTIFICATE_VERIFY_FAILED"
+_CONNECTING: Final = "connecting to server"
+
 # What each of the driver's errors means, most special first. ``{at}`` is the server's address.
 _SENTENCES: Final[tuple[tuple[tuple[type[Exception], ...], str], ...]] = (
     ((driver.BusyLoadingError,), "The store at {at} is still loading its data; try again in a moment."),
@@ -53,7 +56,8 @@ _SENTENCES: Final[tuple[tuple[tuple[type[Exception], ...], str], ...]] = (
     ((driver.NoScriptError,), "The store at {at} lost its scripts under way; try again."),
     (
         (driver.ConnectionError, driver.RedisClusterException, OSError),
-        "The store at {at} cannot be reached or dropped the connection; see that it is running.",
+        "The store at {at} cannot be reached or dropped the connection; see that it is running, "
+        "and whether it wants TLS (rediss://).",
     ),
 )
 
@@ -64,10 +68,27 @@ def sentence(error: BaseException, address: str) -> str:
         return f"All connections to the store at {address} are busy; try again in a moment."
     if NOT_A_CLUSTER in str(error):
         return f"The store at {address} is not a cluster node; write redis:// instead of redis+cluster://."
+    if _BAD_CERTIFICATE in str(error):
+        why = first_line(error).partition("certificate verify failed: ")[2].partition(" (_ssl")[0]
+        return (
+            f"The certificate of the store at {address} is not trusted ({why.rstrip('.')}); write "
+            "?ssl_ca_certs=FILE behind store_url, with the authority that signed it, and the host name it is for."
+        )
+    if isinstance(error, driver.TimeoutError) and _CONNECTING in str(error):
+        return (
+            f"The store at {address} took no connection in time; see that it is running, and that it speaks TLS "
+            "when store_url says rediss://."
+        )
     for kinds, text in _SENTENCES:
         if isinstance(error, kinds):
             return text.format(at=address)
     return f"The store at {address} refused a command: {first_line(error)}."
+
+
+def is_for_the_operator(error: BaseException | None) -> bool:
+    """Whether this will not pass by waiting: what store_url says has to be corrected."""
+    said = str(error)
+    return isinstance(error, WRONG_SETTINGS) or NOT_A_CLUSTER in said or _BAD_CERTIFICATE in said
 
 
 def innermost(error: BaseException) -> BaseException:

@@ -12,10 +12,12 @@ with what is no longer true: so its role is asked for along with a read, at most
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 from redis import exceptions as driver
 from redis.asyncio import BlockingConnectionPool, Redis, RedisCluster
@@ -29,6 +31,7 @@ from aggregator.store.health import Node
 from aggregator.store.pipe import PIPES, Pipes
 from aggregator.store.wire import Command, first_key, text
 
+_FILES = frozenset({"ssl_ca_certs", "ssl_certfile", "ssl_keyfile"})
 _HEALTH_CHECK_S = 25  # below the idle limits of usual load balancers
 _SCAN_COUNT = 1000
 _ROLE_IS_KNOWN_S = 1.0
@@ -43,6 +46,7 @@ def open_link(
     Raises ConfigurationError when the url cannot be understood.
     """
     plain = url.replace("+cluster://", "://", 1)
+    _check_files(plain)
     options: dict[str, Any] = {
         "socket_timeout": socket_timeout_s,
         "socket_connect_timeout": min(connect_timeout_s, socket_timeout_s),
@@ -57,6 +61,7 @@ def open_link(
             pool = BlockingConnectionPool.from_url(
                 url, max_connections=max_connections, timeout=socket_timeout_s, **options
             )
+            pool.make_connection()  # type: ignore[no-untyped-call]  # connects to nobody, but refuses what it does not know
             pipes = Pipes(
                 pool.make_connection,
                 count=min(PIPES, max_connections),
@@ -67,9 +72,17 @@ def open_link(
         cluster = RedisCluster.from_url(plain, max_connections=max_connections + 4, **options)
     except (ValueError, TypeError, driver.RedisError, driver.RedisClusterException) as error:
         raise ConfigurationError(
-            "store_url: expected redis://host:port/0, rediss://, unix:///path or redis+cluster://host:port."
+            "store_url: expected redis://host:port/0, rediss://, unix:///path or redis+cluster://host:port, "
+            "with options of redis-py behind ? if any."
         ) from error
     return Link(cluster, address, places=max_connections, wait_s=socket_timeout_s)
+
+
+def _check_files(url: str) -> None:
+    """What is named in the address for TLS must be there. Raises ConfigurationError."""
+    for name, value in parse_qsl(urlsplit(url).query):
+        if name in _FILES and not os.access(value, os.R_OK):
+            raise ConfigurationError(f"store_url: the file {value} ({name}) cannot be read.")
 
 
 def _address(url: str) -> str:

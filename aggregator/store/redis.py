@@ -16,7 +16,7 @@ from redis.crc import key_slot
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.store import health
 from aggregator.store.base import Delete, Put, StoreInfo, Transaction, lease_return, lease_steps
-from aggregator.store.failures import NOT_A_CLUSTER, WRONG_SETTINGS, first_line
+from aggregator.store.failures import first_line, is_for_the_operator
 from aggregator.store.link import Link, open_link
 from aggregator.store.runs import Runs
 from aggregator.store.wire import (
@@ -59,7 +59,7 @@ class RedisStore:
             if not problems:
                 await self._probe_scripting()
         except StoreUnavailable as error:
-            if isinstance(error.__cause__, WRONG_SETTINGS) or NOT_A_CLUSTER in str(error.__cause__):
+            if is_for_the_operator(error.__cause__):
                 raise ConfigurationError(f"store_url: {error}") from error
             raise
         if problems:

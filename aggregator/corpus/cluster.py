@@ -152,7 +152,7 @@ def _average(count: int, a: Rows, b: Rows, strength: Floats, threshold: float) -
 
 def _leiden(count: int, a: Rows, b: Rows, strength: Floats, threshold: float) -> Rows:
     found = _graph(count, a, b).community_leiden(
-        objective_function="CPM", weights=strength.tolist(), resolution=threshold, n_iterations=10
+        objective_function="CPM", weights=strength.tolist(), resolution=threshold, n_iterations=2
     )
     return np.array(found.membership, np.int64)
 

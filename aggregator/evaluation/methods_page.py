@@ -11,7 +11,7 @@ from aggregator.evaluation.methods import PUBLISHED, PUBLISHED_TIMES, Row, best_
 
 HEADS = (
     "level", "method", "clustering", "B-cubed F1", "ARI", "ARI as labelled", "pair P", "pair R", "pair F1",
-    "mean group", "all clusters, B-cubed F1", "seconds", "MB",
+    "mean group", "all clusters, B-cubed F1", "CPU seconds", "MB",
 )  # fmt: skip
 
 

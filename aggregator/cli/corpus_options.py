@@ -92,9 +92,24 @@ def _method_options(group: Any) -> None:
         "--radius", metavar="BITS", type=int, choices=range(4), default=3,
         help="fingerprints this near are candidates (default 3)",
     )  # fmt: skip
-    group.add_argument("--verify", choices=("containment", "none"), default="containment")
-    group.add_argument("--cluster", choices=("average", "union-find", "leiden", "louvain"), default="average")
-    group.add_argument("--threshold", metavar="X", type=float, help="of the clustering")
+    group.add_argument(
+        "--verify", choices=("containment", "titles", "classifier", "none"), default="containment",
+        help="what confirms a candidate: shared wording (default); a cosine that depends on the titles, which needs "
+        "the candidates' texts in memory; or a classifier trained on --labelled",
+    )  # fmt: skip
+    group.add_argument(
+        "--labelled",
+        metavar="FILE",
+        help="articles with a `cluster` each, for --verify classifier to learn from",
+    )
+    group.add_argument(
+        "--cluster", choices=("average", "union-find", "leiden", "louvain"), default="average",
+        help="what makes groups of confirmed pairs: average linkage (default), every link, or communities",
+    )  # fmt: skip
+    group.add_argument(
+        "--threshold", metavar="X", type=float,
+        help="average resemblance within a group, or resolution of leiden (default 0.02)",
+    )  # fmt: skip
     group.add_argument(
         "--cap",
         metavar="N",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from aggregator import reading
 from aggregator.cli import OK, SOME_BAD
 from aggregator.corpus.encode import Encoding
 from aggregator.corpus.executors import opened
@@ -50,10 +52,15 @@ def job_of(args: argparse.Namespace, settings: Settings) -> Job:
         encode=args.encode, verify=args.verify, cluster=args.cluster, radius_bits=args.radius, cosine=args.cosine,
         **({} if args.threshold is None else {"threshold": args.threshold}),
     )  # fmt: skip
+    encoding = Encoding(settings.models_dir, _columns(args.column), args.lang or "", args.shingles)
+    if (args.verify == "classifier") != bool(args.labelled):
+        raise ConfigurationError("labelled: --verify classifier and --labelled FILE go together.")
+    if args.labelled:
+        method = replace(method, weights=_trained(args.labelled, encoding, method))
     return Job(
         inputs=tuple(args.files),
         out=Path(args.out),
-        encoding=Encoding(settings.models_dir, _columns(args.column), args.lang or "", args.shingles),
+        encoding=encoding,
         method=method,
         policy=policy_of(settings),
         within_ms=args.within,
@@ -62,6 +69,17 @@ def job_of(args: argparse.Namespace, settings: Settings) -> Job:
         format=args.format,
         copy=not args.no_copy,
     )
+
+
+def _trained(file: str, encoding: Encoding, method: Method) -> tuple[float, ...]:
+    """The weights of a classifier of pairs, from articles with a cluster each."""
+    from aggregator.cli.offline import article, label, rows_of
+    from aggregator.corpus.classifier import train
+
+    reading.check_readable([file])
+    rows = list(rows_of([file]))
+    labels = [label(row, at) for at, row in enumerate(rows, 1)]
+    return train([article(row) for row in rows], labels, encoding, method.radius_bits)
 
 
 def _load(job: Job, args: argparse.Namespace, settings: Settings) -> int:

@@ -24,7 +24,7 @@ class Method:
 
     encode      simhash | sketch | combined: which join proposes candidates; or tfidf | doc2vec | embedding,
                 the 64 nearest by vectors with at least this ``cosine``
-    verify      none | containment
+    verify      none | containment | titles (``titles.py``) | classifier, with its ``weights`` (``classifier.py``)
     cluster     union-find | average | leiden | louvain, with its ``threshold``
     radius_bits of the fingerprint join, 0..3
     """
@@ -35,6 +35,7 @@ class Method:
     threshold: float = 0.02
     radius_bits: int = 3
     cosine: float = 0.8  # Zhang's
+    weights: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from aggregator.corpus import rows, vectors
 from aggregator.corpus.checkpoint import save
 from aggregator.corpus.columns import Distinct
 from aggregator.corpus.job import Job
 from aggregator.corpus.join import Pairs
+from aggregator.domain import Article
 from aggregator.errors import BadInput
+
+Rows = npt.NDArray[np.int64]
 
 ENCODERS: Mapping[str, Callable[[Sequence[str]], vectors.Vectors]] = {
     "tfidf": vectors.tfidf,
@@ -29,7 +33,8 @@ def nearby(job: Job, chunks: Sequence[Path], alone: Distinct) -> Pairs:
     """Ascending pairs of distinct rows; kept in a file for a run that is taken up again."""
     file = job.work / "candidates" / "vectors.npz"
     if not file.exists():
-        a, b, cosine = vectors.nearest(ENCODERS[job.method.encode](texts(job, chunks, alone)))
+        texts = [text_of(one) for one in articles(job, chunks, alone.rows)]
+        a, b, cosine = vectors.nearest(ENCODERS[job.method.encode](texts))
         near = cosine >= job.method.cosine
         first, second = alone.rows[a[near]], alone.rows[b[near]]
         pairs = first.astype(np.uint64) << np.uint64(32) | second.astype(np.uint64)
@@ -39,20 +44,24 @@ def nearby(job: Job, chunks: Sequence[Path], alone: Distinct) -> Pairs:
     return found
 
 
-def texts(job: Job, chunks: Sequence[Path], alone: Distinct) -> list[str]:
-    """Text (or title) of each distinct row, by reading the input again."""
-    wanted = np.zeros(len(alone.first), bool)
-    wanted[alone.rows] = True
+def articles(job: Job, chunks: Sequence[Path], chosen: Rows) -> list[Article]:
+    """The articles of these rows (ascending), by reading the input again."""
     columns = dict(job.encoding.columns)
-    found, at = [], 0
+    wanted = iter(chosen.tolist())
+    found, at, next_one = [], 0, next(wanted, None)
     for block, chunk in zip(rows.blocks(job.inputs), chunks, strict=True):
         with np.load(chunk) as arrays:
             usable = arrays["kept"].tolist()
         for ok, (_, row) in zip(usable, block.rows, strict=True):
             if not ok or isinstance(row, BadInput):
                 continue
-            if wanted[at]:
-                article = rows.article(row, columns)
-                found.append(article.text or article.title or article.html)
+            if at == next_one:
+                found.append(rows.article(row, columns))
+                next_one = next(wanted, None)
             at += 1
     return found
+
+
+def text_of(article: Article) -> str:
+    """What there is of it."""
+    return article.text or article.title or article.html

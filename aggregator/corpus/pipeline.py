@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.corpus import rows
+from aggregator.corpus import classifier, rows
 from aggregator.corpus.checkpoint import save, write
 from aggregator.corpus.cluster import Clustering, Links, cluster, components, within
 from aggregator.corpus.columns import Columns, Distinct, distinct, gather, mapped
@@ -35,6 +35,7 @@ from aggregator.corpus.job import Job, Method
 from aggregator.corpus.join import Pairs, join_files, merged, partitions, rows_of
 from aggregator.corpus.letters import policy_for_letters
 from aggregator.corpus.nearby import ENCODERS, nearby
+from aggregator.corpus.titles import titled
 from aggregator.verdict import Policy
 
 CONFIRM_PAIRS = 1 << 18
@@ -93,7 +94,11 @@ def run(job: Job, pool: Pool, told: Told) -> Result:
         else:
             candidates, left_out = _join(job, len(alone.rows), pool, told)
     with clock.measured("confirm"):
-        confirmed = _confirm(job, columns, alone, candidates, pool, told)
+        near = candidates[near_in_time(alone, candidates, job.within_ms)]
+        if job.method.verify == "titles":
+            told.stage("titles", None, "pairs")
+            near = titled(job, chunks, near)
+        confirmed = _confirm(job, near, pool, told)
     with clock.measured("cluster"):
         told.stage("cluster", None, "pairs")
         links, weak = _links(columns, confirmed)
@@ -145,10 +150,7 @@ def _join(job: Job, count: int, pool: Pool, told: Told) -> tuple[Pairs, int]:
     return merged([np.load(file)["pairs"] for file in files]), left_out
 
 
-def _confirm(
-    job: Job, columns: Columns, alone: Distinct, candidates: Pairs, pool: Pool, told: Told
-) -> Confirmed:
-    candidates = candidates[near_in_time(alone, candidates, job.within_ms)]
+def _confirm(job: Job, candidates: Pairs, pool: Pool, told: Told) -> Confirmed:
     starts = range(0, len(candidates), CONFIRM_PAIRS)
     told.stage("confirm", len(starts), "slices")
     files = [job.work / "confirmed" / f"{start:012}.npz" for start in starts]
@@ -184,7 +186,7 @@ _FIGURES = ("containment", "resemblance", "shared", "size_ratio", "error")
 def confirm(columns: Columns, pairs: Pairs, method: Method, policy: Policy) -> Confirmed:
     """The pairs that are copies by the method's rule, with their figures."""
     found = overlaps(columns, pairs)
-    kept = np.ones(len(pairs), bool) if method.verify == "none" else _copies(columns, pairs, found, policy)
+    kept = _copies(columns, pairs, found, method, policy)
     a, b = rows_of(pairs[kept])
     distance = np.bitwise_count(columns.fingerprint[a] ^ columns.fingerprint[b])
     distance = np.where(columns.space[a] == columns.space[b], distance, 255).astype(np.uint8)
@@ -193,8 +195,14 @@ def confirm(columns: Columns, pairs: Pairs, method: Method, policy: Policy) -> C
     return Confirmed(pairs[kept], figures, distance, pairs[weak], found.resemblance[weak].astype(np.float32))
 
 
-def _copies(columns: Columns, pairs: Pairs, found: Overlaps, policy: Policy) -> npt.NDArray[np.bool_]:
-    """By the rule for the kind of shingles that both articles have."""
+def _copies(
+    columns: Columns, pairs: Pairs, found: Overlaps, method: Method, policy: Policy
+) -> npt.NDArray[np.bool_]:
+    """By the method's rule; that of containment is for the kind of shingles that both articles have."""
+    if method.verify == "classifier":
+        return classifier.is_copy(method.weights, classifier.features(columns, pairs, found))
+    if method.verify != "containment":
+        return np.ones(len(pairs), bool)  # "none", or they were looked at before (``titles.py``)
     lettered = columns.lettered[rows_of(pairs)[0]] == 1
     return np.where(lettered, is_copy(found, policy_for_letters(policy)), is_copy(found, policy))
 

@@ -11,11 +11,11 @@ from newsroom import edited, story
 DAY = "2026-03-{:02}T08:00:00Z"
 
 
-def archive_rows() -> list[dict[str, Any]]:
-    """60 articles: 40 alone, and 5 groups of an original, an edited, a cut and an equal copy."""
-    rows = [_row(f"alone{n}", story(n), n % 28 + 1) for n in range(40)]
+def archive_rows(first: int = 0) -> list[dict[str, Any]]:
+    """60 articles: 40 alone, and 5 groups of an original, an edited, a cut and an equal copy; another ``first``, other texts."""
+    rows = [_row(f"alone{n}", story(first + n), n % 28 + 1) for n in range(40)]
     for group in range(5):
-        text = story(1000 + group)
+        text = story(first + 1000 + group)
         rows.append(_row(f"g{group}-original", text, 1))
         rows.append(_row(f"g{group}-edited", edited(text, group), 2))
         rows.append(_row(f"g{group}-cut", " ".join(text.split()[:150]), 3))

@@ -211,3 +211,44 @@ def test_candidates_by_vectors(tmp_path: Path, encode: str) -> None:
 
     assert run(tmp_path / "out", source, "--encode", encode, "--cosine", "0.3") == 0
     assert groups(tmp_path / "out") == WANTED
+
+
+def test_a_cosine_that_depends_on_the_titles_confirms(tmp_path: Path) -> None:
+    """Under equal headlines a fifth of the terms is enough; without any the texts must be nearly one."""
+    rows = archive_rows()
+    for row in rows:
+        row["title"] = "Mayor opens the harbour bridge"
+        if row["id"].endswith("-cut"):
+            row["text"] = " ".join(row["text"].split()[:60])
+    source = write_lines(tmp_path / "a.jsonl", rows)
+    assert run(tmp_path / "out", source, "--verify", "titles") == 0
+    assert groups(tmp_path / "out") == WANTED
+
+    other = write_lines(tmp_path / "b.jsonl", [row | {"title": None} for row in rows])
+    assert run(tmp_path / "other", other, "--verify", "titles") == 0
+    assert groups(tmp_path / "other") == {
+        frozenset(id_ for id_ in group if not id_.endswith("-cut")) for group in WANTED
+    }
+
+
+def test_a_classifier_learns_from_labelled_articles_what_a_copy_is(tmp_path: Path) -> None:
+    """Trained on other groups than it is used on."""
+    labelled = archive_rows(first=5000)
+    for row in labelled:
+        row["cluster"] = row["id"].partition("-")[0]
+    known = write_lines(tmp_path / "known.jsonl", labelled)
+    source = write_lines(tmp_path / "a.jsonl", archive_rows())
+
+    assert run(tmp_path / "out", source, "--verify", "classifier", "--labelled", known) == 0
+    assert groups(tmp_path / "out") == WANTED
+
+
+def test_a_classifier_without_labels_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And labels that teach nothing are."""
+    rows = archive_rows()
+    source = write_lines(tmp_path / "a.jsonl", rows)
+    assert run(tmp_path / "out", source, "--verify", "classifier") == 2
+    assert "--labelled FILE" in capsys.readouterr().err
+    same = write_lines(tmp_path / "same.jsonl", [row | {"cluster": "one"} for row in rows])
+    assert run(tmp_path / "out", source, "--verify", "classifier", "--labelled", same) == 2
+    assert "of one cluster and of two" in capsys.readouterr().err

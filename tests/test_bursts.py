@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -361,6 +362,23 @@ def test_fragments_that_merely_burst_at_the_same_time_stay_apart() -> None:
     wire.tick(12)
 
     assert wire.fired == []
+
+
+@pytest.mark.parametrize("stalled", [False, True])
+def test_on_the_first_day_of_a_busy_stream_common_words_do_not_hide_an_event(stalled: bool) -> None:
+    """No word has a past: what is seen most is no news then. Also while the clock stands still."""
+    wire, rng = Wire(), random.Random(1)
+    common = [f"word{i}" for i in range(1500)]
+    for i in range(2000):
+        wire.send(0 if stalled else i / 100, " ".join(rng.sample(common, 8)))
+    for i in range(18):
+        words = f"brackwater viaduct inquest witness {' '.join(rng.sample(common, 5))}"
+        wire.send(0 if stalled else 20 + i / 10, words)
+    wire.tick(1 if stalled else 30)
+
+    (event,) = wire.fired
+    assert event.title.startswith("Brackwater viaduct inquest")
+    assert [change.event.size for change in wire.told][-1] == 18
 
 
 def test_an_article_taken_down_leaves_its_event() -> None:

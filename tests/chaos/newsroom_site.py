@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import re
 import signal
 import sys
 from contextlib import AsyncExitStack
@@ -23,6 +24,7 @@ from aggregator.store.embedded import EmbeddedServer, _end_with_parent
 PATIENCE_S = 120.0
 REPLICAS = 2
 DEADLINE_S = 2.0
+RECORD = re.compile(r"\n(?=\d{4}-\d\d-\d\d )")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -149,6 +151,7 @@ class Site:
                 except Unavailable:
                     await asyncio.sleep(0.05)
 
-    def tracebacks(self) -> int:
-        """How often a replica met something that it did not expect."""
-        return sum(replica.log.read_text(errors="replace").count("Traceback") for replica in self.replicas)
+    def tracebacks(self) -> list[str]:
+        """What the replicas met that they did not expect: the line that was logged, and the traceback below it."""
+        logs = (replica.log.read_text(errors="replace") for replica in self.replicas)
+        return [record for log in logs for record in RECORD.split(log) if "Traceback" in record]

@@ -21,7 +21,7 @@ MAX_TITLE_CHARS = 1_000
 
 _UNPARSEABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
 _HAS_ROOT = re.compile(r"<(?:html|body)[\s>]", re.IGNORECASE)
-_XML_DECLARATION = re.compile(r"\s*<\?xml[^>]{0,200}>", re.IGNORECASE)
+_XML_DECLARATION = re.compile(r"<\?xml[^>]{0,200}>", re.IGNORECASE)
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 # "Headline | The Paper", "Headline - The Paper": what follows the last such separator, if it is short.
 _SITE_NAME = re.compile(r"\s(?:[|\u2013\u2014\u00b7\u00bb-]|::)\s[^|\u2013\u2014\u00b7\u00bb]{1,40}$")

@@ -147,7 +147,7 @@ def from_tag(tag: str) -> str | None:
 
     ``en-US``, ``EN_us.UTF-8``, ``eng`` -> ``en``; ``zh-Hant``, ``cmn`` -> ``zh``; ``mul``, ``C``, ``?`` -> None.
     """
-    first = re.match(r"\s*([A-Za-z]{2,3})(?![^\W_])", tag)
+    first = re.match(r"([A-Za-z]{2,3})(?![^\W_])", tag.lstrip())
     if first is None:
         return None
     code = first[1].lower()

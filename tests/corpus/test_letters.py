@@ -1,10 +1,12 @@
 """Shingles of letters: blind to spaces, and hardly troubled by misread letters."""
 
+import pytest
 from newsroom import story
 
 from aggregator import overlap
-from aggregator.corpus.letters import letter_sketch, run_hashes
+from aggregator.corpus.letters import CHANCE_CONTAINMENT, letter_sketch, policy_for_letters, run_hashes
 from aggregator.evaluation.noise import LEVELS, damaged
+from aggregator.verdict import Policy
 
 
 def test_broken_words_change_nothing() -> None:
@@ -22,6 +24,15 @@ def test_equal_runs_count_once_and_short_texts_are_one_run() -> None:
     assert len(run_hashes("abcdefgh")) == len(run_hashes("abc")) == 1
     assert len(run_hashes("")) == 0
     assert len(run_hashes("домикилес")) == 2
+
+
+def test_a_text_that_shares_a_fifth_and_what_chance_gives_is_just_a_copy() -> None:
+    """The rule for letters is that for words, measured with another rule."""
+    policy = policy_for_letters(Policy())
+
+    assert policy.min_containment == pytest.approx(0.2 + 0.8 * CHANCE_CONTAINMENT)
+    assert (policy.min_shared, policy.min_similarity) == (300.0, Policy().min_similarity)
+    assert 0.8 < policy.sure_containment < 0.9
 
 
 def test_two_scans_of_one_text_share_more_runs_than_word_shingles() -> None:

@@ -2,10 +2,11 @@
 
 One service on a store of its own gets all kinds of requests, broken ones among them. Its clock runs 1440 times as
 fast as the real one: a day a minute, so that the four hours of the detector, its week of routine, the retention of two
-days and the sealing, compaction and dropping of segments all come round several times. Memory, open files and
-connections, tasks and threads are sampled twice a second, first and last while nobody asks. Printed: slope per minute
-with its 95 % interval over the last two thirds, and the idle counts before and after. Exit code 1 when memory surely
-rises by more than a hundredth of its level in ten minutes, or when an idle count did not come back.
+days and the sealing, compaction and dropping of segments all come round several times. Its caches of words are full
+from the start (``observed.py``). Memory, open files and connections, tasks, threads and entries in caches are sampled
+twice a second, first and last while nobody asks. Printed: slope per minute with its 95 % interval over the last two
+thirds, and the idle counts before and after. Exit code 1 when memory surely rises by more than a hundredth of its
+level in ten minutes, or when an idle count did not come back.
 
 The store's own memory is told per article: it keeps records by the real clock, so it has to grow here.
 """
@@ -102,6 +103,7 @@ class Watch:
             "files": len(os.listdir(self._proc / "fd")),
             "tasks": own["tasks"],
             "threads": own["threads"],
+            "cached": own["cached"],
             "store_connections": told["connected_clients"],
             "store_bytes_per_key": told["used_memory"] / articles,
         }

@@ -29,6 +29,7 @@ from aggregator.ingest import Ingest
 from aggregator.jobs import Jobs, Work
 from aggregator.models import load_models
 from aggregator.related import Related
+from aggregator.rounds import give_way, in_a_task
 from aggregator.settings import Settings, is_loopback
 from aggregator.store import stamp
 from aggregator.store.base import Store
@@ -197,7 +198,8 @@ def _wire(
         fingerprints_only=settings.fingerprints_only,
         event_of=events.event_of,
         taken_down=actions.take_down,
-        give_way=_give_way,
+        give_way=give_way,
+        begin=in_a_task,
         beside=beside,
     )
     return Service(
@@ -238,11 +240,6 @@ def _wire(
         courier=courier,
         clock=clock,
     )
-
-
-async def _give_way() -> None:
-    """Between two articles of a batch, whatever else waits on the event loop has its turn."""
-    await asyncio.sleep(0)
 
 
 @asynccontextmanager

@@ -16,7 +16,6 @@ from aggregator.domain import Analysis, Answer, Article, Match, Record, Sketch
 from aggregator.errors import AggregatorError
 from aggregator.store.base import Transaction
 
-CHUNK = 64
 _NO_SKETCH = Sketch(0, np.empty(0, np.uint32))
 
 
@@ -58,12 +57,12 @@ def bare(one: Arrival) -> Arrival:
     return replace(one, article=Article(id=one.article.id), analysis=analysis)
 
 
-def chunks(pending: Sequence[Arrival]) -> Iterator[list[Arrival]]:
-    """Up to ``CHUNK`` articles at a time, in order. No id twice: its second post is a repeat or update
+def chunks(pending: Sequence[Arrival], size: int) -> Iterator[list[Arrival]]:
+    """Up to ``size`` articles at a time, in order. No id twice: its second post is a repeat or update
     of what is stored, so the first must be stored before."""
     chunk: dict[str, Arrival] = {}
     for one in pending:
-        if len(chunk) == CHUNK or one.article.id in chunk:
+        if len(chunk) == size or one.article.id in chunk:
             yield list(chunk.values())
             chunk = {}
         chunk[one.article.id] = one

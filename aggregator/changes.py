@@ -267,8 +267,9 @@ class Segment:
         return [write for record in carriers for write in self._entries(record)]
 
     def _entries(self, record: Record) -> list[Write]:
+        entry = pack(record.fingerprint, record.number)
         blocks: list[Write] = [
-            Append(keys.bucket(self._tag, block, value), pack(record.fingerprint, record.number))
+            Append(keys.bucket(self._tag, block, value), entry)
             for block, value in enumerate(self._plan.values(record.fingerprint))
         ]
         return blocks + [

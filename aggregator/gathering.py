@@ -13,10 +13,11 @@ from aggregator.arrivals import Arrival, chunks
 
 
 class Gathering:
-    """Hands arrivals to ``settle`` in the order they came, one group at a time, no id twice in a group."""
+    """Hands arrivals to ``settle`` in the order they came, one group of at most ``size`` at a time, no id twice in it."""
 
-    def __init__(self, settle: Callable[[list[Arrival]], Awaitable[None]]) -> None:
+    def __init__(self, settle: Callable[[list[Arrival]], Awaitable[None]], size: int) -> None:
         self._settle = settle
+        self._size = size
         self._waiting: list[tuple[Arrival, asyncio.Future[None]]] = []
         self._busy = False
         self._round: asyncio.Task[None] | None = None  # referred to, lest it be collected under way
@@ -43,7 +44,7 @@ class Gathering:
     async def _run(self) -> None:
         try:
             while self._waiting:
-                group = next(chunks([arrival for arrival, _ in self._waiting]))
+                group = next(chunks([arrival for arrival, _ in self._waiting], self._size))
                 asked = [done for _, done in self._waiting[: len(group)]]
                 del self._waiting[: len(group)]
                 await self._settle_for(group, asked)

@@ -17,7 +17,8 @@ from aggregator.eventlog import EventLog
 from aggregator.features import HashedModel
 from aggregator.index import Index
 from aggregator.index.segments import SEGMENT_ARTICLES
-from aggregator.ingest import Ingest
+from aggregator.ingest import CHUNK, Ingest
+from aggregator.rounds import give_way, in_a_task
 from aggregator.store.base import Store, Transaction
 from aggregator.verdict import Policy
 
@@ -114,6 +115,7 @@ def core(
     keep_texts: bool = True,
     fingerprints_only: bool = False,
     segment_articles: int = SEGMENT_ARTICLES,
+    chunk: int = CHUNK,
 ) -> Core:
     """A service core; several over one store behave like several processes."""
     analyser = Analyser({"xx": HashedModel()})
@@ -130,5 +132,8 @@ def core(
         clock=clock,
         keep_texts=keep_texts,
         fingerprints_only=fingerprints_only,
+        give_way=give_way,
+        begin=in_a_task,
+        chunk=chunk,
     )
     return Core(index, ingest, analyser, clock)

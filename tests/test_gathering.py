@@ -6,12 +6,13 @@ import pytest
 from newsroom import story
 
 from aggregator.analyse import Analyser
-from aggregator.arrivals import CHUNK, Arrival
+from aggregator.arrivals import Arrival
 from aggregator.domain import Article
 from aggregator.errors import StoreUnavailable
 from aggregator.features import HashedModel
 from aggregator.gathering import Gathering
 
+CHUNK = 64
 ANALYSIS = Analyser({"xx": HashedModel()}).analyse(Article(id="", text=story(1), lang="eo"))
 
 
@@ -46,7 +47,7 @@ async def until_started(rounds: Rounds) -> None:
 async def test_the_first_goes_at_once_and_the_rest_together() -> None:
     """In the order they came, no more than a chunk at a time, no id twice in one."""
     rounds = Rounds()
-    gathering = Gathering(rounds.settle)
+    gathering = Gathering(rounds.settle, CHUNK)
     tasks = [asyncio.create_task(gathering.add(arrival("first")))]
     await until_started(rounds)
     ids = ["a", "b", "a", *map(str, range(CHUNK))]
@@ -62,7 +63,7 @@ async def test_a_failed_round_is_told_to_all_who_were_in_it_and_to_no_other() ->
     """The next round goes on."""
     rounds = Rounds()
     rounds.fails = True
-    gathering = Gathering(rounds.settle)
+    gathering = Gathering(rounds.settle, CHUNK)
     one = asyncio.create_task(gathering.add(arrival("one")))
     await until_started(rounds)
     two = asyncio.create_task(gathering.add(arrival("two")))
@@ -76,7 +77,7 @@ async def test_a_failed_round_is_told_to_all_who_were_in_it_and_to_no_other() ->
 async def test_who_is_cancelled_takes_nobody_along() -> None:
     """Its article stays in the round; the others get their answers."""
     rounds = Rounds()
-    gathering = Gathering(rounds.settle)
+    gathering = Gathering(rounds.settle, CHUNK)
     tasks = [asyncio.create_task(gathering.add(arrival(i))) for i in "abcd"]
     await until_started(rounds)
     await asyncio.sleep(0)

@@ -38,6 +38,7 @@ class Probe:
     id: str
     buckets: tuple[bytes, ...]
     bands: tuple[bytes, ...]
+    wording: tuple[int, ...]  # the values that ``bands`` are about
 
     @property
     def space(self) -> str:
@@ -56,11 +57,13 @@ class Lookup(IndexBase):
     def probe(self, analysis: Analysis, id_: str, radius: int = RADIUS_BITS) -> Probe:
         """What to read for one article: 68 buckets at radius 7 under 4x16, and its bands."""
         around = self.plan(analysis.space).around(analysis.fingerprint, radius)
+        wording = probed_bands(analysis.sketch)
         return Probe(
             analysis,
             id_,
             tuple(keys.buckets(b"", around)),
-            tuple([keys.band(b"", band) for band in probed_bands(analysis.sketch)]),
+            tuple([keys.band(b"", band) for band in wording]),
+            wording,
         )
 
     async def snapshot(self, probes: Sequence[Probe]) -> Snapshot:
@@ -80,9 +83,7 @@ class Lookup(IndexBase):
         buckets = snapshot.everywhere(probe.space, probe.buckets)
         self._count(buckets)
         near, distances = within(buckets, probe.analysis.fingerprint, RADIUS_BITS, floor)
-        alike, shared = sharing(
-            snapshot.everywhere(probe.space, probe.bands), probed_bands(probe.analysis.sketch), floor
-        )
+        alike, shared = sharing(snapshot.everywhere(probe.space, probe.bands), probe.wording, floor)
         if not len(near) and not len(alike):  # most articles are like nothing that is stored
             return []
         by_distance = near[np.lexsort((near, distances))][:MAX_CANDIDATES].tolist()
@@ -93,7 +94,7 @@ class Lookup(IndexBase):
         return list(dict.fromkeys(turns))[:MAX_CANDIDATES]
 
     def _count(self, buckets: Sequence[bytes | None]) -> None:
-        sizes = [len(bucket) for bucket in buckets if bucket]
+        sizes = list(map(len, filter(None, buckets)))
         self.lookups += 1
         self.entries_read += sum(sizes) // ENTRY_BYTES
         self.largest_read = max(self.largest_read, max(sizes, default=0) // ENTRY_BYTES)
@@ -191,7 +192,9 @@ class Lookup(IndexBase):
         """
         space, values, changed = probe.space, snapshot.values, snapshot.changed
         looked_at = [*tops, *snapshot.tops(space, [_state(n) for n in numbers])]
-        relied_on = {binding for key in looked_at if key in changed for binding in changed[key]}
+        relied_on: set[bytes] = set()
+        if changed:
+            relied_on = relied_on.union(*(changed[key] for key in looked_at if key in changed))
         return [
             snapshot.unchanged(space, _binding(probe.id)),
             *_lengths(values, tops[: len(probe.buckets)]),
@@ -211,7 +214,7 @@ class Lookup(IndexBase):
 def _lengths(values: Mapping[bytes, bytes | None], tops: Sequence[bytes]) -> list[Check]:
     if not tops:
         return []
-    return [Lengths(tuple(tops), tuple([len(values[key] or b"") for key in tops]))]
+    return [Lengths(tuple(tops), tuple(map(values.__getitem__, tops)))]
 
 
 def _binding(id_: str) -> bytes:

@@ -66,14 +66,15 @@ class Segments:
             layers = {space: self._known[space] for space in wanted}
             closed = {space: keys.closed(each.top) for space, each in layers.items()}
             everything = [*closed.values(), *(keys.version(each.top) for each in layers.values())]
+            named: dict[bytes, dict[bytes, bytes]] = {}
             for space, each in layers.items():
-                suffixes = dict.fromkeys(wanted[space])
                 for tag in each.tags:
-                    everything += [tag + key for key in suffixes]
+                    named[tag] = {key: tag + key for key in wanted[space]}
+                    everything += named[tag].values()
             values = dict(zip(everything, await self._store.read(everything), strict=True))
             sealed = [space for space, key in closed.items() if values[key] is not None]
             if not sealed:
-                return Snapshot(layers, values)
+                return Snapshot(layers, values, named=named)
             for space in sealed:
                 await self._move(space, layers[space].last + 1)
 

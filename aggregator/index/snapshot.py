@@ -8,7 +8,7 @@ of the top's own values, together with the check that it is still open, is a che
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from aggregator.domain import Record
@@ -44,23 +44,47 @@ class Layers:
         return self.first == self.last
 
 
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A transaction that a snapshot took as done: who is bound by it, and the segment's version around it."""
+
+    transaction: Transaction
+    binding: bytes
+    record: Record | None
+    version: bytes
+    before: bytes | None
+    after: bytes | None
+
+
 @dataclass(slots=True)
 class Snapshot:
     """Values of keys at one instant, plus what this batch has decided since.
 
     ``values`` are by full key. Methods take a ``key`` without its tag, and look under the tags of the
-    space's layers. ``changed``: keys that the batch will change, each with the bindings of the articles
-    that do.
+    space's layers; ``named`` has per tag the full keys of what was read first. ``changed``: keys that the batch will change, each with the bindings of the articles
+    that do. ``applied``: how it came to that, in order.
     """
 
     layers: dict[str, Layers] = field(default_factory=dict)
     values: dict[bytes, bytes | None] = field(default_factory=dict)
     records: dict[int, Record] = field(default_factory=dict)
-    changed: dict[bytes, set[bytes]] = field(default_factory=dict)
+    changed: dict[bytes, frozenset[bytes]] = field(default_factory=dict)
+    applied: list[Applied] = field(default_factory=list)
+    named: Mapping[bytes, Mapping[bytes, bytes]] = field(default_factory=dict)
 
     def everywhere(self, space: str, wanted: Sequence[bytes]) -> list[bytes | None]:
         """The values of keys that only grow, in all layers: a bucket is the sum of its layers."""
-        return [self.values[tag + key] for tag in self.layers[space].tags for key in wanted]
+        found: list[bytes | None] = []
+        for tag in self.layers[space].tags:
+            found += map(self.values.__getitem__, self._full(tag, wanted))
+        return found
+
+    def _full(self, tag: bytes, wanted: Sequence[bytes]) -> list[bytes]:
+        """Each is made once: a hundred keys of an article are looked for several times."""
+        named = self.named.get(tag)
+        if named is None:
+            return [tag + key for key in wanted]
+        return [named.get(key) or tag + key for key in wanted]
 
     def newest(self, space: str, key: bytes) -> bytes | None:
         """What the newest layer says that says anything. A key that was not read counts as absent."""
@@ -85,28 +109,53 @@ class Snapshot:
 
     def tops(self, space: str, wanted: Sequence[bytes]) -> list[bytes]:
         """The keys in the writable segment."""
-        top = self.layers[space].top
-        return [top + key for key in wanted]
+        return self._full(self.layers[space].top, wanted)
 
     def touches(self, tops: Sequence[bytes]) -> bool:
         """Whether this batch changed one of these keys, as ``tops`` gives them."""
         return bool(self.changed) and not self.changed.keys().isdisjoint(tops)
 
-    def apply(self, transaction: Transaction, binding: bytes) -> None:
+    def apply(self, transaction: Transaction, binding: bytes, record: Record | None) -> None:
         """Change the snapshot as the commit of the article bound at ``binding`` will change the store."""
-        values = self.values
+        values, changed, own = self.values, self.changed, frozenset((binding,))
+        version = keys.version(keys.tag_of(binding))
+        known = values.get(version)
         for write in transaction.writes:
+            key = write.key
             if isinstance(write, Append):
-                before = values.get(write.key) or b""
+                if key not in values:  # nobody looks at it here
+                    continue
+                before = values[key] or b""
                 if not write.limit or len(before) + len(write.value) <= write.limit:
-                    values[write.key] = before + write.value
+                    values[key] = before + write.value
             elif isinstance(write, Put):
-                values[write.key] = write.value
+                values[key] = write.value
             elif isinstance(write, Delete):
-                values[write.key] = None
+                values[key] = None
             elif isinstance(write, Chain):
-                values[write.key] = link(values.get(write.key), write.token)
+                values[key] = link(values.get(key), write.token)
                 continue
             else:  # nothing that look-ups read
                 continue
-            self.changed.setdefault(write.key, set()).add(binding)
+            others = changed.get(key)
+            changed[key] = own if others is None else others | own
+        if record is not None:
+            self.records[record.number] = record
+        self.applied.append(Applied(transaction, binding, record, version, known, values.get(version)))
+
+    def catch_up(self, applied: Sequence[Applied]) -> bool:
+        """Apply those of our commits that were not done yet when this was read.
+
+        A segment's version names its history, so it says which ones. False when it names another history, or
+        another segment is written to by now: then some commit failed, or a stranger's came between.
+        """
+        missing: list[Applied] = []
+        for version in dict.fromkeys(one.version for one in applied):
+            ours = [one for one in applied if one.version == version]
+            histories = [*(one.before for one in ours), ours[-1].after]
+            if version not in self.values or self.values[version] not in histories:
+                return False
+            missing += ours[histories.index(self.values[version]) :]
+        for one in missing:
+            self.apply(one.transaction, one.binding, one.record)
+        return True

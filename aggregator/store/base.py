@@ -24,18 +24,26 @@ from typing import Protocol
 import msgspec
 
 
-class Length(msgspec.Struct, frozen=True):
+class Length(msgspec.Struct, frozen=True, gc=False):
     """Holds while ``key`` is ``length`` bytes long (0: absent). Only for keys that grow by Append."""
 
     key: bytes
     length: int
 
 
-class Lengths(msgspec.Struct, frozen=True):
-    """``Length`` of many keys at once, as one check; ``key`` is the first of them."""
+class Lengths(msgspec.Struct, frozen=True, gc=False):
+    """``Length`` of many keys at once, as one check: each is as long as its value was. ``key`` is the first of them.
+
+    It takes the values, since most checks are never sent (``Transaction.given``).
+    """
 
     keys: tuple[bytes, ...]
-    lengths: tuple[int, ...]
+    values: tuple[bytes | None, ...]
+
+    @property
+    def lengths(self) -> list[int]:
+        """In the order of ``keys``."""
+        return [len(value) if value else 0 for value in self.values]
 
     @property
     def key(self) -> bytes:
@@ -43,14 +51,14 @@ class Lengths(msgspec.Struct, frozen=True):
         return self.keys[0]
 
 
-class Equals(msgspec.Struct, frozen=True):
+class Equals(msgspec.Struct, frozen=True, gc=False):
     """Holds while ``key`` has exactly this value (None: absent)."""
 
     key: bytes
     value: bytes | None
 
 
-class Append(msgspec.Struct, frozen=True):
+class Append(msgspec.Struct, frozen=True, gc=False):
     """Append ``value`` to ``key``; skipped when it would make it longer than ``limit`` (0: no limit)."""
 
     key: bytes
@@ -58,7 +66,7 @@ class Append(msgspec.Struct, frozen=True):
     limit: int = 0
 
 
-class Push(msgspec.Struct, frozen=True):
+class Push(msgspec.Struct, frozen=True, gc=False):
     """Append ``value`` to ``key``, of which at least the newest ``keep`` bytes stay, at most twice as many."""
 
     key: bytes
@@ -66,7 +74,7 @@ class Push(msgspec.Struct, frozen=True):
     keep: int
 
 
-class Put(msgspec.Struct, frozen=True):
+class Put(msgspec.Struct, frozen=True, gc=False):
     """Set ``key``."""
 
     key: bytes
@@ -74,20 +82,20 @@ class Put(msgspec.Struct, frozen=True):
     ttl_ms: int | None = None
 
 
-class Delete(msgspec.Struct, frozen=True):
+class Delete(msgspec.Struct, frozen=True, gc=False):
     """Remove ``key`` if it is there."""
 
     key: bytes
 
 
-class StreamAdd(msgspec.Struct, frozen=True):
+class StreamAdd(msgspec.Struct, frozen=True, gc=False):
     """Add one entry to the stream at ``key``."""
 
     key: bytes
     payload: bytes
 
 
-class Chain(msgspec.Struct, frozen=True):
+class Chain(msgspec.Struct, frozen=True, gc=False):
     """Set ``key`` to ``link(its value, token)``: equal values then mean equal histories of tokens."""
 
     key: bytes

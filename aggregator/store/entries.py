@@ -62,8 +62,10 @@ def sharing(
 ) -> tuple[ArticleNumbers, npt.NDArray[np.int64]]:
     """Article numbers with one of ``values`` among their bands, and how many entries it has there. Both (n,)."""
     table = _table(buckets)
+    if not len(table):
+        return _NO_NUMBERS, _NO_COUNTS
     wanted = np.sort(np.fromiter(values, np.uint64))
-    if not len(table) or not len(wanted):
+    if not len(wanted):
         return _NO_NUMBERS, _NO_COUNTS
     # Most entries of a bucket are of other bands: np.isin and np.unique cost more than all the rest here.
     at = np.minimum(np.searchsorted(wanted, table[:, 0]), len(wanted) - 1)

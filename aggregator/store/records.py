@@ -6,6 +6,7 @@ with a clear error instead of guessing. How a sample is packed is told in ``stor
 
 from __future__ import annotations
 
+import struct
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -116,7 +117,6 @@ _encode = msgspec.msgpack.Encoder().encode
 
 def encode_record(record: Record) -> bytes:
     """Term weights keep 8 bits each: they rank neighbours, nothing is summed over them."""
-    weights = np.array([w for _, w in record.terms], np.float64)
     row = _Row(
         number=record.number,
         first=None if record.first == record.number else record.first,
@@ -133,8 +133,8 @@ def encode_record(record: Record) -> bytes:
         size=record.sketch.size,
         sample=packed(record.sketch.sample),
         terms="\n".join(t for t, _ in record.terms),
-        weights=np.rint(weights * 255).astype(np.uint8).tobytes(),
-        figures=np.array(record.figures, "<u4").tobytes(),
+        weights=bytes([round(weight * 255) for _, weight in record.terms]),
+        figures=struct.pack(f"<{len(record.figures)}I", *record.figures),
     )
     return RECORD_FORMAT + _encode(row)
 

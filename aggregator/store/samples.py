@@ -21,11 +21,15 @@ _WHOLE = BANDS * 4
 
 def packed(sample: npt.NDArray[np.uint32]) -> bytes:
     """A sorted sample, (n,) uint32, written down."""
-    steps = sample.astype(np.int64) >> COARSE_BITS
-    long, rest = np.divmod(np.diff(steps[BANDS - 1 :]), _MORE)
+    steps = sample[BANDS - 1 :] >> COARSE_BITS
+    rest = steps[1:] - steps[:-1]
+    whole = sample[:BANDS].astype("<u4").tobytes()
+    if not len(rest) or rest.max() < _MORE:
+        return whole + rest.astype("<u2").tobytes()
+    long, rest = np.divmod(rest, _MORE)
     gaps = np.full(int(long.sum()) + len(rest), _MORE, "<u2")
     gaps[np.cumsum(long + 1) - 1] = rest
-    return sample[:BANDS].astype("<u4").tobytes() + gaps.tobytes()
+    return whole + gaps.tobytes()
 
 
 def unpacked(data: bytes) -> npt.NDArray[np.uint32]:

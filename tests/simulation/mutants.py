@@ -13,14 +13,15 @@ from typing import Any
 import pytest
 from transport import Transport
 
+from aggregator import rounds
 from aggregator.changes import Segment
+from aggregator.deciding import Deciding
 from aggregator.domain import arrival_ms_of
 from aggregator.index import Index, groups
 from aggregator.index.lookup import Lookup
 from aggregator.index.segments import Segments
 from aggregator.index.snapshot import Snapshot
 from aggregator.index.upkeep import Upkeep
-from aggregator.ingest import Ingest
 from aggregator.store import keys, runs
 from aggregator.store.base import Append, Check, Delete, Equals, Length, Lengths, Transaction
 
@@ -136,12 +137,35 @@ def _group_with(patch: Patch, checks: Callable[[Any], tuple[Check, ...]]) -> Non
 
 @mutant("a lost batch neighbour goes unnoticed", "a stranger in a neighbour's place")
 def _(patch: Patch) -> None:
+    _without_relied_on(patch)
+
+
+def _without_relied_on(patch: Patch) -> None:
     whole = Index.seen
 
     def lacking(self: Index, snapshot: Any, *rest: Any) -> list[Check]:
         return whole(self, dataclasses.replace(snapshot, changed={}), *rest)
 
     patch.setattr(Index, "seen", lacking)
+
+
+@mutant("a group is committed whatever became of the one before it", "overlapping groups")
+def _(patch: Patch) -> None:
+    _without_relied_on(patch)
+    whole = rounds._Overlap.settle
+
+    async def heedless(self: Any) -> bool:
+        if self._recording is not None:
+            begun, self._recording, self._before = self._recording, None, None
+            self.lost = [*getattr(self, "lost", ()), *await begun]
+        return True
+
+    async def settle(self: Any, groups: Any) -> None:
+        await whole(self, groups)
+        await self._rounds.settle(getattr(self, "lost", []))
+
+    patch.setattr(rounds._Overlap, "_finish", heedless)
+    patch.setattr(rounds._Overlap, "settle", settle)
 
 
 @mutant("nobody carries a text that leaves", "update leaves an exact copy")
@@ -162,14 +186,14 @@ def _(patch: Patch) -> None:
 
 @mutant("a record keeps the first version it was written for", "two updates of one id")
 def _(patch: Patch) -> None:
-    whole = Ingest._numbered
+    whole = Deciding._numbered
 
-    async def stubborn(self: Ingest, one: Any, now_ms: int, newest: int, first: int = 0) -> Any:
+    async def stubborn(self: Deciding, one: Any, now_ms: int, newest: int, first: int = 0) -> Any:
         if one.written:
             return await whole(self, one, arrival_ms_of(one.number), 0, one.first)
         return await whole(self, one, now_ms, newest, first)
 
-    patch.setattr(Ingest, "_numbered", stubborn)
+    patch.setattr(Deciding, "_numbered", stubborn)
 
 
 @mutant("a sealed segment still takes articles", "a seal between near-copies")
@@ -288,12 +312,12 @@ def _(patch: Patch) -> None:
 
 @mutant("an original that comes back is a copy of its copies", "an original comes back")
 def _(patch: Patch) -> None:
-    whole = Ingest._insert
+    whole = Deciding._insert
 
-    async def alone(self: Ingest, one: Any, *rest: Any) -> Any:
+    async def alone(self: Deciding, one: Any, *rest: Any) -> Any:
         strangers = [
             dataclasses.replace(c, canonical=(c.canonical[0] + "?", c.canonical[1])) for c in rest[3]
         ]
         return await whole(self, one, *rest[:3], strangers, *rest[4:])
 
-    patch.setattr(Ingest, "_insert", alone)
+    patch.setattr(Deciding, "_insert", alone)

@@ -7,7 +7,7 @@ shorter (``explore.shortest``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol
@@ -77,13 +77,35 @@ class Tally:
     deaths: int = 0
 
 
-@dataclass
+@dataclass(eq=False)
 class Task:
-    """A writer; ``stop`` is where it waits, None before it started."""
+    """A writer, or work that it began beside; ``stop`` is where it waits, None before it started."""
 
     name: str
-    work: Coroutine[Any, Any, None]
-    stop: Stop | None = None
+    work: Coroutine[Any, Any, Any]
+    stop: Stop | Task | None = None  # a Task: for the end of that one
+    parent: Task | None = None
+    ended: bool = False
+    result: Any = None
+    error: Exception | None = None
+
+    def __await__(self) -> Generator[Task, None, Any]:
+        """``rounds.Begun``."""
+        if not self.ended:
+            yield self
+        if self.error is not None:
+            raise self.error
+        return self.result
+
+    def cancel(self) -> None:
+        """It goes no further; what it has not sent stays unsent."""
+        self.work.close()
+        self.ended = True
+
+    @property
+    def waits(self) -> bool:
+        """Whether it has nothing to do before another task has ended."""
+        return isinstance(self.stop, Task) and not self.stop.ended
 
 
 @dataclass
@@ -98,25 +120,37 @@ class Scheduler:
     tally: Tally = field(default_factory=Tally)
     now: int = 0
     _asked: int = 0
+    _present: Task | None = None
 
     def run(self) -> None:
         """Until every writer has ended; delayed commands arrive among and after them."""
-        running = list(self.tasks)
-        while running or self.late:
-            choice = self._note(self.choices.whom(len(running) + len(self.late)))
+        while ready := [task for task in self.tasks if not task.waits] + list(self.late):
+            choice = self._note(self.choices.whom(len(ready)))
             self.now += 1
             self.tally.switches += choice > 0
-            if choice >= len(running):
+            chosen = ready[choice]
+            if not isinstance(chosen, Task):
                 self.story.append("a delayed command arrives")
-                self.late.pop(choice - len(running))()
+                self.late.remove(chosen)
+                chosen()
                 continue
-            task = running.pop(choice)
-            if self._advance(task):
-                running.insert(0, task)
+            self.tasks.remove(chosen)
+            self.tasks.insert(0, chosen)
+            self._present = chosen
+            chosen.ended = not self._advance(chosen)
+            self.tasks[:] = [task for task in self.tasks if not task.ended]
+
+    def begin(self, work: Coroutine[Any, Any, Any]) -> Task:
+        """``rounds.Begin``: work of the present writer beside it; it dies with it."""
+        assert self._present is not None
+        writer = self._present.parent or self._present
+        task = Task(f"{writer.name} beside", work, parent=writer)
+        self.tasks.insert(1, task)
+        return task
 
     def _advance(self, task: Task) -> bool:
         fault = Fault.NONE
-        if task.stop is not None:
+        if isinstance(task.stop, Stop):
             faults = AFTER if task.stop.applied else BEFORE
             fault = faults[self._note(self.choices.fault(len(faults), task.stop.applied))]
             if not task.stop.applied or fault is not Fault.NONE:
@@ -125,11 +159,19 @@ class Scheduler:
             self.tally.faults += fault is not Fault.NONE
         if fault is Fault.DEATH:
             self.tally.deaths += 1
-            task.work.close()
+            writer = task.parent or task
+            for each in [each for each in self.tasks if (each.parent or each) is writer]:
+                each.cancel()
             return False
         try:
-            task.stop = task.work.send(None if task.stop is None else fault)
-        except StopIteration:
+            task.stop = task.work.send(fault if isinstance(task.stop, Stop) else None)
+        except StopIteration as end:
+            task.result = end.value
+            return False
+        except Exception as error:
+            if task.parent is None:
+                raise
+            task.error = error
             return False
         return True
 

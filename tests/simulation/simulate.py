@@ -35,6 +35,7 @@ from aggregator.index import Index
 from aggregator.index.upkeep import Upkeep
 from aggregator.ingest import Ingest
 from aggregator.overlap import bands
+from aggregator.rounds import Begin
 from aggregator.store import keys
 from aggregator.store.base import Append, Delete, Put, Transaction
 from aggregator.store.memory import MemoryStore
@@ -79,6 +80,7 @@ class World:
         waits = any(isinstance(r, Wait) for requests in self.program for r in requests)
         self.retention_ms = RETENTION_MS if waits else None
         self.judged = _steady(self.program)
+        self.chunk = _chunk(self.program)
         tasks = [Task(f"writer {i}", self._writer(requests)) for i, requests in enumerate(self.program)]
         self.scheduler = Scheduler(self.choices, tasks, self.late)
 
@@ -99,7 +101,7 @@ class World:
     # -- the writers ---------------------------------------------------------------------------
 
     async def _writer(self, requests: tuple[Request, ...]) -> None:
-        ingest = self._ingest(Transport(self.store, self.late, self._committed))
+        ingest = self._ingest(Transport(self.store, self.late, self._committed), self.scheduler.begin)
         for request in requests:
             self.unanswered.append(request)
             for _ in range(ATTEMPTS):
@@ -184,9 +186,9 @@ class World:
             raise AssertionError(f"answered with {answer}")
         return answer.stored, answer.outcome
 
-    def _ingest(self, store: object) -> Ingest:
+    def _ingest(self, store: object, begin: Begin | None = None) -> Ingest:
         index = Index(store, ANALYSER.spaces, retention_ms=self.retention_ms)  # type: ignore[arg-type]
-        return Ingest(index, analyse_many, Policy(), clock=self.clock)  # type: ignore[arg-type]
+        return Ingest(index, analyse_many, Policy(), clock=self.clock, begin=begin, chunk=self.chunk)  # type: ignore[arg-type]
 
     def _floor(self, space: str) -> int:
         """Numbers below it have expired, whoever asks."""
@@ -397,6 +399,12 @@ def _posts(program: Program) -> list[Post]:
             found += request.posts if isinstance(request, Batch) else []
             found += [request] if isinstance(request, Post) else []
     return found
+
+
+def _chunk(program: Program) -> int:
+    """Articles of a batch that are decided together: pairs are, threes overlap one by one, fours by pairs."""
+    longest = max((len(r.posts) for each in program for r in each if isinstance(r, Batch)), default=0)
+    return {3: 1, 4: 2}.get(longest, 64)
 
 
 def _steady(program: Program) -> set[tuple[str, str]]:

@@ -431,7 +431,7 @@ CHECKS = st.one_of(
     st.builds(Length, KEYS, st.integers(0, 4)),
     st.builds(
         lambda each: Lengths(*zip(*each, strict=True)),
-        st.lists(st.tuples(KEYS, st.integers(0, 4)), min_size=1, max_size=3),
+        st.lists(st.tuples(KEYS, st.integers(0, 4).map(bytes)), min_size=1, max_size=3),
     ),
     st.builds(Equals, KEYS, st.one_of(st.none(), VALUES)),
 )
@@ -500,7 +500,7 @@ def _chained(tokens: bytes, version: bytes | None) -> list[Transaction]:
     made = []
     for i in range(len(tokens)):
         token = tokens[i : i + 1]
-        checks = (Lengths((b"{t}none", b"{t}x"), (0, i)),)
+        checks = (Lengths((b"{t}none", b"{t}x"), (None, bytes(i))),)
         writes = (Append(b"{t}x", token), Chain(b"{t}v", token))
         made.append(Transaction(checks, writes, Equals(b"{t}v", version)))
         version = link(version, token)

@@ -39,6 +39,7 @@ from aggregator.errors import AggregatorError
 from aggregator.index import Index
 from aggregator.ingest import Ingest
 from aggregator.overlap import sample_size
+from aggregator.rounds import give_way, in_a_task
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import open_store
 from aggregator.verdict import Policy
@@ -56,7 +57,7 @@ class Desk:
         self.store = open_store(url)
         self._ready = ready
         index = Index(self.store, [SPACE], retention_ms=90 * 86_400_000)
-        self.ingest = Ingest(index, self._analyse, Policy(), clock=lambda: time.time_ns() // 1_000_000)
+        self.ingest = Ingest(index, self._analyse, Policy(), clock=lambda: time.time_ns() // 1_000_000, give_way=give_way, begin=in_a_task)
 
     async def _analyse(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
         return [self._ready[article.id] for article in articles]

@@ -21,7 +21,9 @@ from aggregator.text import tokens
 from aggregator.titled import required_similarity, title_similarity
 from aggregator.verdict import (
     FRAMED_RATIO,
+    FRAMED_SIMILARITY,
     STANDARD_ERRORS,
+    WHOLE,
     Policy,
     figures_changed,
     is_copy,
@@ -141,7 +143,8 @@ def explain(a: Side, b: Side, policy: Policy) -> Explanation:
     elif policy.name == "titled":
         copy = comparable and similarity >= required_similarity(titles)
     else:
-        copy = is_copy(overlap, similarity, policy)
+        # Terms that were cut as those of two languages say nothing against a copy.
+        copy = is_copy(overlap, similarity if a.lang == b.lang else 1.0, policy)
     return Explanation(
         labels=(a.label, b.label),
         spaces=(a.space, b.space),
@@ -221,9 +224,14 @@ def _rule(overlap: Overlap, policy: Policy) -> str:
         return f"policy hamming: a copy is at most {policy.duplicate_bits} bits apart, whatever its wording"
     lengths = "of about one length" if overlap.size_ratio >= FRAMED_RATIO else "of these lengths"
     margin = STANDARD_ERRORS * overlap.error
+    framed = (
+        f" (between {policy.sure_containment:.0%} and {WHOLE:.0%} with a similarity of {FRAMED_SIMILARITY:g})"
+        if overlap.size_ratio >= FRAMED_RATIO and policy.sure_containment < WHOLE
+        else ""
+    )
     beyond = f" beyond the {margin:.0%} that a sample may err by" if margin >= 0.005 else ""
     return (
         f"a copy {lengths} shares {policy.min_containment:.0%}{beyond} and "
         f"{shared_for_copy(overlap, policy):.0f} shingles with a similarity of {policy.min_similarity:g}, "
-        f"or {policy.sure_containment:.0%}"
+        f"or {policy.sure_containment:.0%}{framed}"
     )

@@ -2,26 +2,38 @@
 
 Neighbours are what stands within ``related_bits`` of the fingerprint, what shares distinctive terms, and
 what belongs to the same breaking event: reports in quite other words.
+
+Two round trips answer. The first time an id is asked for, two more tell what it stands for; that is kept, and held
+to be right only while the id's binding, which every answer reads too, is what it was. The members of an event are
+kept for some seconds, as long as the detector takes between two looks at the stream.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from aggregator.domain import Analysis, Article, Record, RelatedItem
+import numpy as np
+
+from aggregator.domain import Analysis, Article, Outcome, Record, RelatedItem, Sketch
 from aggregator.errors import AggregatorError
 from aggregator.index import Index, Stored
 from aggregator.similarity import rank
-from aggregator.verdict import Candidate
 
 MAX_IDS = 20
 MAX_STORY = 64
 # Terms in common make a neighbour from this cosine on: there people's judgement of pairs and ours agree
 # best (``aggregator evaluate pairs``).
 MIN_SIMILARITY = 0.15
+# What the ids asked for last stand for, some 3 kB each, and who is in their events.
+KEPT_SUBJECTS = 4096
+STORY_MS = 5_000
+_NO_SKETCH = Sketch(0, np.empty(0, np.uint32))
 
+K = TypeVar("K")
+V = TypeVar("V")
 # First number of an article's group -> ids of the articles of its event, oldest first; () without one.
 StoryOf = Callable[[int], Awaitable[Sequence[str]]]
 
@@ -49,6 +61,16 @@ class Filter:
 ANY = Filter()
 
 
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What neighbours are looked for. Of a stored article also its group, and the version and outcome it is bound to."""
+
+    id: str
+    analysis: Analysis
+    group: int | None = None
+    bound: tuple[int, Outcome] | None = None
+
+
 class Related:
     """Related articles of what is stored, or of a text that is not."""
 
@@ -68,6 +90,8 @@ class Related:
         self._related_bits = related_bits
         self._min_similarity = min_similarity
         self._story_of = story_of
+        self._subjects: dict[str, Subject] = {}
+        self._stories: dict[int, tuple[int, Sequence[int]]] = {}  # group -> (read when, article numbers)
 
     async def of_id(
         self,
@@ -77,8 +101,13 @@ class Related:
         wanted: Filter = ANY,
     ) -> list[RelatedItem]:
         """Neighbours of a stored article, its own copies left out. Raises NotFound."""
-        stored = await self._index.get(id_)
-        return await self._of(_as_analysis(stored), id_, _group_of(stored), limit, wanted)
+        subject = self._subjects.get(id_)
+        found = await self._of(subject, limit, wanted) if subject is not None else None
+        if found is None:
+            subject = _subject_of(await self._index.get(id_))
+            _keep(self._subjects, id_, subject)
+            found = await self._of(replace(subject, bound=None), limit, wanted)
+        return found or []
 
     async def of_ids(
         self,
@@ -111,40 +140,62 @@ class Related:
         analysis = (await self._analyse_many([article]))[0]
         if isinstance(analysis, AggregatorError):
             raise analysis
-        return await self._of(analysis, "", None, limit, wanted)
+        return await self._of(Subject("", analysis), limit, wanted) or []
 
-    async def _of(
-        self, analysis: Analysis, id_: str, group: int | None, limit: int, wanted: Filter
-    ) -> list[RelatedItem]:
-        found, story = await asyncio.gather(
-            self._index.neighbours(analysis, id_, self._clock()), self._of_its_story(analysis, id_, group)
+    async def _of(self, subject: Subject, limit: int, wanted: Filter) -> list[RelatedItem] | None:
+        """None when the subject's id is no longer bound as it was."""
+        now_ms = self._clock()
+        around, story = await asyncio.gather(
+            self._index.around(subject.analysis, subject.id, now_ms), self._story(subject, now_ms)
         )
-        near = [c for c in found if c.distance <= self._related_bits or c.similarity >= self._min_similarity]
-        shown = [c for c in (*near, *story) if wanted.admits(c.record)]
-        return list(rank(shown, without_group=group, limit=limit))
+        if subject.bound is not None and (
+            around.bound is None or subject.bound != (around.bound.number, around.bound.outcome)
+        ):
+            return None
+        shown = [
+            candidate
+            for candidate in await self._index.examined(around, story)
+            if wanted.admits(candidate.record)
+            and (
+                candidate.distance <= self._related_bits
+                or candidate.similarity >= self._min_similarity
+                or candidate.record.number in story
+            )
+        ]
+        return list(rank(shown, without_group=subject.group, limit=limit))
 
-    async def _of_its_story(self, analysis: Analysis, id_: str, group: int | None) -> list[Candidate]:
+    async def _story(self, subject: Subject, now_ms: int) -> Sequence[int]:
         """The newest articles of the event it belongs to: they tell of one matter, at whatever distance."""
+        group = subject.group
         if self._story_of is None or group is None:
-            return []
-        ids = await self._story_of(group)
-        return await self._index.among(analysis, id_, ids[-MAX_STORY:])
+            return ()
+        read_ms, numbers = self._stories.get(group, (now_ms - STORY_MS, ()))
+        if now_ms - read_ms >= STORY_MS:
+            ids = await self._story_of(group)
+            space = subject.analysis.space
+            numbers = await self._index.numbers_of(space, ids[-MAX_STORY:]) if ids else ()
+            _keep(self._stories, group, (now_ms, numbers))
+        return numbers
 
 
-def _group_of(stored: Stored) -> int:
-    match = stored.outcome.match
-    return match.canonical_first if match else stored.record.first
+def _keep(kept: dict[K, V], key: K, value: V) -> None:
+    """Under ``key``; the one that was written longest ago makes room."""
+    kept.pop(key, None)
+    kept[key] = value
+    if len(kept) > KEPT_SUBJECTS:
+        del kept[next(iter(kept))]
 
 
-def _as_analysis(stored: Stored) -> Analysis:
-    record = stored.record
-    return Analysis(
+def _subject_of(stored: Stored) -> Subject:
+    record, match = stored.record, stored.outcome.match
+    analysis = Analysis(
         lang=record.lang,
         space=record.space,
         fingerprint=record.fingerprint,
         text_hash=record.text_hash,
         short=record.short,
-        sketch=record.sketch,
+        sketch=_NO_SKETCH,  # terms rank neighbours, wording does not
         terms=record.terms,
-        figures=record.figures,
     )
+    group = match.canonical_first if match else record.first
+    return Subject(record.id, analysis, group, (record.number, stored.outcome))

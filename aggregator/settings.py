@@ -115,8 +115,8 @@ class Settings:
     )
     min_shared: float = _option(
         60.0,
-        "... with at least so many shared shingles (two thirds of it when the lengths differ twofold, five "
-        "thirds when they are about equal) ...",
+        "... with at least so many shared shingles (two thirds of it when one has under two fifths of the "
+        "other's length, five thirds when they are about equal) ...",
         **_between(1, 100_000),
     )
     min_similarity: float = _option(0.2, "... and terms whose cosine is at least this.", **_between(0, 1))

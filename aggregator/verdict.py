@@ -26,8 +26,11 @@ from aggregator.titled import required_similarity, title_similarity
 
 # Of two texts of about one length a copy must share more: one frame filled in twice agrees in length.
 FRAMED_RATIO, FRAMED_FACTOR = 0.8, 5 / 3
-# One less than half as long as the other was cut or padded: frames are not.
-CUT_RATIO, CUT_FACTOR = 0.5, 2 / 3
+# ... and exchanges the names, its heaviest terms, while a copy whose sentences moved keeps them. Wording that agrees
+# nearly whole needs no such look.
+FRAMED_SIMILARITY, WHOLE = 0.85, 0.85
+# One under two fifths as long as the other was cut or padded: frames are not.
+CUT_RATIO, CUT_FACTOR = 0.4, 2 / 3
 # The containment of two long texts is an estimate, and every article is compared with many: the one in forty
 # that seems above a threshold by chance would be a false copy of something.
 STANDARD_ERRORS = 2
@@ -104,11 +107,16 @@ def _best_match(
     if policy.name == "titled":
         alike = [c for c in candidates if _same_event(subject, c)]
         return (min(alike, key=lambda c: (-c.similarity, _age(c))), "title") if alike else None
-    copies = [c for c in candidates if is_copy(c.overlap, c.similarity, policy)]
+    copies = [c for c in candidates if is_copy(c.overlap, _comparable(subject, c), policy)]
     if not copies:
         return None
     best = _nearest_of_the_group(copies)
     return best, "hamming" if best.distance <= policy.duplicate_bits else "overlap"
+
+
+def _comparable(subject: Analysis, candidate: Candidate) -> float:
+    """The similarity of terms; where a wrong tag had them cut in different ways it says nothing against a copy."""
+    return candidate.similarity if subject.lang == candidate.record.lang else 1.0
 
 
 def _nearest_of_the_group(copies: Sequence[Candidate]) -> Candidate:
@@ -129,15 +137,22 @@ def is_copy(overlap: Overlap, similarity: float, policy: Policy) -> bool:
     """Does so much shared wording make a copy of two texts whose terms are so similar?
 
     A fifth of a text is enough when that is a passage of some length and both texts are about the same:
-    the menu of one site around two articles is a long passage too. A short text must agree nearly whole.
-    What a sample only estimates must be a fifth beyond its error.
+    the menu of one site around two articles is a long passage too. A short text must agree nearly whole,
+    and be no frame filled in with other names. What a sample only estimates must be a fifth beyond its error.
     """
-    if overlap.containment >= policy.sure_containment:
+    if overlap.containment >= policy.sure_containment and not looks_framed(overlap, similarity):
         return True
     return (
         overlap.containment - STANDARD_ERRORS * overlap.error >= policy.min_containment
         and overlap.shared >= shared_for_copy(overlap, policy)
         and similarity >= policy.min_similarity
+    )
+
+
+def looks_framed(overlap: Overlap, similarity: float) -> bool:
+    """Two texts of about one length that share most words, but not those that tell what they are about."""
+    return (
+        overlap.size_ratio >= FRAMED_RATIO and overlap.containment < WHOLE and similarity < FRAMED_SIMILARITY
     )
 
 

@@ -1,5 +1,7 @@
 """Related articles of stored ids and of texts."""
 
+from collections.abc import Sequence
+
 import pytest
 from newsroom import Core, core, edited, story
 
@@ -111,3 +113,48 @@ async def test_who_inherits_a_group_is_found_by_its_terms() -> None:
     await newsroom.ingest.delete("a")
 
     assert [item.id for item in await related.of_id("b")] == ["copy"]
+
+
+async def test_an_answer_takes_two_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text always, an id from the second time on; after an update what it stands for is read anew."""
+    newsroom = core(store := MemoryStore())
+    related = Related(newsroom.index, newsroom.analyse_many, clock=newsroom.clock)
+    await newsroom.post("a", FLOOD[0])
+    await newsroom.post("b", FLOOD[1])
+    await newsroom.post("cider", "An orchard festival sells cider on Sunday.")
+    reads: list[int] = []
+    read = store.read
+
+    async def counted(keys: Sequence[bytes]) -> list[bytes | None]:
+        reads.append(len(keys))
+        return await read(keys)
+
+    monkeypatch.setattr(store, "read", counted)
+
+    async def asked(id_: str) -> tuple[list[str], int]:
+        reads.clear()
+        return [item.id for item in await related.of_id(id_)], len(reads)
+
+    assert await asked("a") == (["b"], 4)
+    assert await asked("a") == (["b"], 2)
+    await newsroom.post("a", "A cider festival in the orchard on Sunday.")
+    assert (await asked("a"))[0] == ["cider"]
+    assert await asked("a") == (["cider"], 2)
+    await newsroom.ingest.delete("a")
+    with pytest.raises(NotFound):
+        await related.of_id("a")
+    reads.clear()
+    assert await related.of_article(Article(id="", text=FLOOD[1], lang="en"))
+    assert len(reads) == 2
+
+
+async def test_what_was_asked_for_long_ago_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only so many articles are kept, the ones asked for last."""
+    monkeypatch.setattr("aggregator.related.KEPT_SUBJECTS", 2)
+    newsroom = core(MemoryStore())
+    related = Related(newsroom.index, newsroom.analyse_many, clock=newsroom.clock)
+    for i in range(4):
+        await newsroom.post(f"a{i}", story(i))
+        await related.of_id(f"a{i}")
+
+    assert list(related._subjects) == ["a2", "a3"]

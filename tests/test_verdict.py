@@ -116,14 +116,43 @@ def test_an_estimate_must_be_beyond_its_error() -> None:
         (0.8, 100.1, True),
         (0.8, 99.9, False),
         (0.79, 60, True),
-        (0.5, 59.9, False),
-        (0.49, 40.1, True),
-        (0.49, 39.9, False),
+        (0.4, 59.9, False),
+        (0.39, 40.1, True),
+        (0.39, 39.9, False),
     ],
 )
 def test_texts_of_one_length_must_share_more(size_ratio: float, shared: float, copy: bool) -> None:
     """A frame filled in twice agrees in length, a copy that was cut or padded does not."""
     assert is_copy(Overlap(0.4, 0.2, shared, size_ratio), 0.5, VERIFIED) is copy
+
+
+@pytest.mark.parametrize(
+    ("size_ratio", "containment", "similarity", "copy"),
+    [
+        (0.8, 0.84, 0.84, False),
+        (0.8, 0.84, 0.85, True),
+        (0.8, 0.85, 0.0, True),
+        (0.79, 0.75, 0.0, True),
+    ],
+)
+def test_a_short_frame_with_other_names_is_no_copy(
+    size_ratio: float, containment: float, similarity: float, copy: bool
+) -> None:
+    """Of about one length, mostly the same words, other heaviest terms; what was cut, or agrees whole, needs none."""
+    found = Overlap(containment, 0.6, 50, size_ratio)
+
+    assert is_copy(found, similarity, VERIFIED) is copy
+    assert is_copy(replace(found, shared=100.1), 0.5, VERIFIED)  # a long text that was revised
+
+
+def test_terms_of_two_languages_say_nothing() -> None:
+    """One text under two tags is cut into different terms: its wording alone decides."""
+    stored = candidate(1, containment=0.8, shared=50, similarity=0.0)
+    stored = replace(stored, overlap=replace(stored.overlap, size_ratio=1.0))
+    tagged = replace(stored, record=replace(stored.record, lang="de"))
+
+    assert decide(subject(), [stored], VERIFIED).verdict == "new"
+    assert decide(subject(), [tagged], VERIFIED).verdict == "duplicate"
 
 
 def test_a_long_passage_around_other_matter_is_no_copy() -> None:

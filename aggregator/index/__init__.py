@@ -1,7 +1,7 @@
 """Which stored articles are near this one, and how is a decision recorded?
 
 Everything the service knows of stored articles goes through ``Index``: look-ups of many articles in one
-round trip (``lookup``), bindings by id and groups of copies (``groups``), the articles in the order they
+round trip (``lookup``), what readers ask for (``neighbourhood``), bindings by id and groups of copies (``groups``), the articles in the order they
 came (``articlestream``), over the segments of each space (``segments``, ``snapshot``). The rules are
 elsewhere (``verdict.py``); what a change consists of is in ``changes.py``.
 
@@ -15,11 +15,22 @@ from __future__ import annotations
 from aggregator.index.articlestream import ArticleStream
 from aggregator.index.base import ATTEMPTS
 from aggregator.index.groups import Stored
-from aggregator.index.lookup import MAX_CANDIDATES, RADIUS_BITS, Lookup, Probe
+from aggregator.index.lookup import MAX_CANDIDATES, RADIUS_BITS, Probe
+from aggregator.index.neighbourhood import Around, Neighbourhood
 from aggregator.index.snapshot import Layers, Snapshot
 
-__all__ = ["ATTEMPTS", "MAX_CANDIDATES", "RADIUS_BITS", "Index", "Layers", "Probe", "Snapshot", "Stored"]
+__all__ = [
+    "ATTEMPTS",
+    "MAX_CANDIDATES",
+    "RADIUS_BITS",
+    "Around",
+    "Index",
+    "Layers",
+    "Probe",
+    "Snapshot",
+    "Stored",
+]
 
 
-class Index(Lookup, ArticleStream):
+class Index(Neighbourhood, ArticleStream):
     """The fingerprint index of all spaces over one store."""

@@ -12,7 +12,6 @@ from itertools import zip_longest
 
 import numpy as np
 
-from aggregator import topics
 from aggregator.domain import Analysis, Match, Record
 from aggregator.fingerprint import hamming_distance
 from aggregator.index.base import IndexBase
@@ -21,8 +20,8 @@ from aggregator.overlap import compare_many, probed_bands
 from aggregator.similarity import cosines
 from aggregator.store import keys
 from aggregator.store.base import Check, Equals, Lengths
-from aggregator.store.entries import ENTRY_BYTES, ArticleNumbers, Distances, sharing, weighed, within
-from aggregator.store.records import decode_binding, decode_pointer, decode_record
+from aggregator.store.entries import ENTRY_BYTES, ArticleNumbers, Distances, sharing, within
+from aggregator.store.records import decode_pointer, decode_record
 from aggregator.verdict import Candidate
 
 RADIUS_BITS = 7
@@ -144,35 +143,6 @@ class Lookup(IndexBase):
         around = self.plan(space).around(fingerprint, radius)
         layers, buckets = await self.segments.everywhere(space, lambda tag: keys.buckets(tag, around))
         return within(buckets, fingerprint, radius, self.floor(layers, now_ms))
-
-    async def neighbours(self, analysis: Analysis, id_: str, now_ms: int) -> list[Candidate]:
-        """For reading: what is near by bits or has distinctive terms in common, its own id left out.
-
-        Two round trips, whatever the size of the index: 68 buckets and the newest under a dozen terms.
-        """
-        probe = self.probe(analysis, id_)
-        space, weights = probe.space, topics.probed(analysis.terms)
-        under = [keys.topic(b"", hashed) for hashed in weights]
-        snapshot = await self.segments.read({space: [*probe.buckets, *under]})
-        floor = self.floor(snapshot.layers[space], now_ms)
-        near, distances = within(
-            snapshot.everywhere(space, probe.buckets), analysis.fingerprint, RADIUS_BITS, floor
-        )
-        alike = weighed(snapshot.everywhere(space, under), weights, floor)
-        numbers = near[np.lexsort((near, distances))][:MAX_CANDIDATES].tolist()
-        numbers = list(dict.fromkeys(numbers + alike[:MAX_CANDIDATES].tolist()))
-        await self.fetch(snapshot, dict.fromkeys(numbers, space))
-        return self.candidates(snapshot, probe, numbers)
-
-    async def among(self, analysis: Analysis, id_: str, ids: Sequence[str]) -> list[Candidate]:
-        """The stored articles with these ids in the same space, examined as candidates; others are left out."""
-        space = analysis.space
-        wanted = [_binding(i) for i in ids]
-        snapshot = await self.segments.read({space: wanted})
-        bound = [snapshot.newest(space, key) for key in wanted]
-        numbers = [decode_binding(raw).number for raw in bound if raw]
-        await self.fetch(snapshot, dict.fromkeys(numbers, space))
-        return self.candidates(snapshot, self.probe(analysis, id_), numbers)
 
     def seen(
         self,

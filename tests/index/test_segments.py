@@ -120,7 +120,7 @@ async def test_eight_writers_over_many_seals_lose_and_double_nothing(valkey_url:
     rooms = [core(each, segment_articles=40, clock=clock, keep_texts=False) for each in stores]
     texts = [story(i, sentences=12) for i in range(STORIES)]
     articles = [
-        Article(id=f"{i}-{c}", text=edited(text, c), lang="en")
+        Article(id=f"{i}-{c}", text=edited(text, c, changes=2), lang="en")
         for i, text in enumerate(texts)
         for c in range(COPIES)
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 import yaml
 
 from aggregator.settings import Settings
@@ -76,6 +77,15 @@ def test_the_image_runs_as_nobody_special_and_holds_only_the_package() -> None:
     assert context[0] == "*" and {line[1:] for line in context if line[0] == "!"} == {
         "pyproject.toml", "README.md", "LICENSE", "aggregator",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["prometheus.yml", "prometheus-kubernetes.yml"])
+def test_prometheus_brings_the_key_that_metrics_asks_for(name: str) -> None:
+    """Both deployments listen beyond loopback, so keys are asked for; neither opens /metrics to all."""
+    (job,) = yaml.safe_load((DEPLOY / name).read_text(encoding="utf-8"))["scrape_configs"]
+
+    assert job["job_name"] == "aggregator" and job["authorization"]["credentials_file"]
+    assert "OPEN_METRICS" not in str(MANIFESTS) + str(COMPOSE)
 
 
 def test_the_unit_reloads_and_leaves_in_time() -> None:

@@ -38,7 +38,7 @@ def series() -> dict[str, set[str]]:
 
 
 SERIES = series()
-ALWAYS = {"job", "instance"}
+ALWAYS = {"job", "instance", "worker"}
 
 
 def test_the_table_of_metrics_is_the_one_that_the_code_prints() -> None:

@@ -21,7 +21,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aggregator.domain import Article
 from aggregator.errors import ConfigurationError
@@ -47,6 +47,9 @@ NO_KEYS = (
     "host: other machines reach {host}, and there is no access key yet; make one (`aggregator keys add NAME --role "
     "admin`), or set AGGREGATOR_BOOTSTRAP_KEY, or open_access when something in front of the service asks for keys."
 )
+
+if TYPE_CHECKING:
+    from aggregator.http.siblings import Siblings
 
 T = TypeVar("T")
 
@@ -80,6 +83,7 @@ async def serve_here(
     then: Callable[[int], Coroutine[Any, Any, None]],
     listener: socket.socket | None = None,
     stop: asyncio.Event | None = None,
+    siblings: Siblings | None = None,
 ) -> int:
     """Open everything and serve; ``then(port)`` runs beside it as soon as requests are answered."""
     from aggregator.app import open_service
@@ -104,7 +108,15 @@ async def serve_here(
         _settle_in()
         service.jobs.start()
         try:
-            await serve(service, settings.host, settings.port, listener=listener, ready=ready, stop=stop)
+            await serve(
+                service,
+                settings.host,
+                settings.port,
+                listener=listener,
+                ready=ready,
+                stop=stop,
+                siblings=siblings,
+            )
         except OSError as error:
             raise address_problem(settings, error) from error
         finally:

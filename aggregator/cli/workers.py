@@ -18,6 +18,7 @@ import logging
 import multiprocessing
 import signal
 import socket
+import tempfile
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
@@ -26,6 +27,7 @@ from pathlib import Path
 from aggregator.cli import logs
 from aggregator.cli.serve import SHUTDOWN_S, address_problem, run_loop, serve_here, then_announce
 from aggregator.errors import AggregatorError, ConfigurationError
+from aggregator.http.siblings import Siblings
 from aggregator.settings import Settings
 
 RESTART_PAUSE_S = 1.0
@@ -40,9 +42,13 @@ def supervise(settings: Settings) -> int:
         raise ConfigurationError(
             "workers: a memory store cannot be shared; use 1 worker or another store_url."
         )
-    with _bound(settings) as listener, _store_for_all(settings) as (url, store):
+    with (
+        _bound(settings) as listener,
+        _store_for_all(settings) as (url, store),
+        tempfile.TemporaryDirectory(prefix="aggregator-") as meeting,
+    ):
         shared = dataclasses.replace(settings, store_url=url, port=int(listener.getsockname()[1]))
-        return run_loop(Supervisor(shared, listener, store).run())
+        return run_loop(Supervisor(shared, listener, store, Path(meeting)).run())
 
 
 class Worker:
@@ -76,12 +82,15 @@ class Worker:
 
 
 class Supervisor:
-    """Keeps ``settings.workers`` processes alive on ``listener``."""
+    """Keeps ``settings.workers`` processes alive on ``listener``; ``meeting``: where they find one another."""
 
-    def __init__(self, settings: Settings, listener: socket.socket, store: object | None) -> None:
+    def __init__(
+        self, settings: Settings, listener: socket.socket, store: object | None, meeting: Path
+    ) -> None:
         self._settings = settings
         self._listener = listener
         self._store = store
+        self._meeting = meeting
         self._stop = asyncio.Event()
         self._renew = [asyncio.Event() for _ in range(settings.workers)]
         self._renewing = asyncio.Lock()
@@ -139,7 +148,7 @@ class Supervisor:
         ours, theirs = self._spawn.Pipe()
         process = self._spawn.Process(
             target=serve_shared,
-            args=(self._settings, self._listener, theirs),
+            args=(self._settings, self._listener, theirs, Siblings(self._meeting, index)),
             name=f"aggregator-worker-{index}",
         )
         process.start()
@@ -181,26 +190,28 @@ class Supervisor:
                 log.error("the embedded store had ended; it was started again")
 
 
-def serve_shared(settings: Settings, listener: socket.socket, pipe: Connection) -> None:
+def serve_shared(settings: Settings, listener: socket.socket, pipe: Connection, siblings: Siblings) -> None:
     """A worker process: serve until SIGTERM, or until the supervisor is gone."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # for the supervisor, though a terminal tells all of us
     logs.configure(settings.log_level, settings.log_format, with_process=True)
     try:
-        code = run_loop(_serve_until_alone(settings, listener, pipe))
+        code = run_loop(_serve_until_alone(settings, listener, pipe, siblings))
     except AggregatorError as error:
         log.error("%s", error)
         code = 3 if type(error).__name__ in ("StoreUnavailable", "Contention") else 2
     raise SystemExit(code)
 
 
-async def _serve_until_alone(settings: Settings, listener: socket.socket, pipe: Connection) -> int:
+async def _serve_until_alone(
+    settings: Settings, listener: socket.socket, pipe: Connection, siblings: Siblings
+) -> int:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_reader(pipe.fileno(), stop.set)  # only ever readable at its end
 
     async def then(port: int) -> None:
         pipe.send(READY)
 
-    return await serve_here(settings, then=then, listener=listener, stop=stop)
+    return await serve_here(settings, then=then, listener=listener, stop=stop, siblings=siblings)
 
 
 async def _first(*events: asyncio.Event) -> None:

@@ -10,6 +10,7 @@ from aiohttp import web
 from aggregator.access import AccessKey
 from aggregator.http.admission import Admission
 from aggregator.http.metrics import Metrics
+from aggregator.http.siblings import Siblings
 from aggregator.http.views import Bands
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ BANDS = web.AppKey("bands", Bands)
 PAGES: web.AppKey[Pages] = web.AppKey("pages")
 # Set once the server drains: from then on every answer is the last one of its connection.
 LEAVING = web.AppKey("leaving", asyncio.Event)
+# The other workers on this port, when there are any.
+SIBLINGS = web.AppKey("siblings", Siblings)
 ADMISSION = web.AppKey("admission", Admission)
 OPENAPI: web.AppKey[dict[str, Any]] = web.AppKey("openapi")
 

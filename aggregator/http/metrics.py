@@ -1,6 +1,6 @@
 """What Prometheus may know of this process. One registry per application, so tests never share.
 
-With several worker processes each answers for itself: a scrape of the shared port meets one of them.
+With several worker processes each counts for itself; ``siblings.py`` puts them together for a scrape.
 """
 
 from __future__ import annotations

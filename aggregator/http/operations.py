@@ -7,7 +7,7 @@ from aiohttp import web
 
 from aggregator import __version__
 from aggregator.http import answers, errors
-from aggregator.http.keys import METRICS, OPENAPI, SERVICE
+from aggregator.http.keys import METRICS, OPENAPI, SERVICE, SIBLINGS
 from aggregator.http.metrics import CONTENT_TYPE
 from aggregator.http.responses import HealthOut, ReadyOut, StoreOut
 from aggregator.http.states import Snapshot
@@ -29,12 +29,23 @@ async def ready(request: web.Request, query: None) -> web.StreamResponse:
 
 
 async def metrics(request: web.Request, query: None) -> web.StreamResponse:
-    """Prometheus text."""
-    service = request.app[SERVICE]
+    """Prometheus text, of all workers on this port."""
+    app = request.app
+
+    async def own() -> bytes:
+        return await exposition(app)
+
+    siblings = app.get(SIBLINGS)
+    text = await (siblings.exposition(own) if siblings is not None else own())
+    return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE})
+
+
+async def exposition(app: web.Application) -> bytes:
+    """What this process has to tell Prometheus."""
+    service = app[SERVICE]
     info = await service.store.info()
     owed = await service.courier.owed() if info.ready else {}
-    text = request.app[METRICS].exposition(Snapshot(service, info, owed))
-    return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE})
+    return app[METRICS].exposition(Snapshot(service, info, owed))
 
 
 async def openapi(request: web.Request, query: None) -> web.StreamResponse:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -14,7 +14,9 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from aggregator.http.app import make_app
 from aggregator.http.deadlines import Runner
-from aggregator.http.keys import LEAVING, SERVICE
+from aggregator.http.keys import LEAVING, SERVICE, SIBLINGS
+from aggregator.http.operations import exposition
+from aggregator.http.siblings import Siblings
 
 if TYPE_CHECKING:
     from aggregator.app import Service
@@ -57,14 +59,18 @@ async def serve(
     listener: socket.socket | None = None,
     ready: Callable[[int], None] = lambda port: None,
     stop: asyncio.Event | None = None,
+    siblings: Siblings | None = None,
 ) -> None:
     """Serve until ``stop`` is set or the task is cancelled; then finish what is under way within 10 s.
 
     ``listener``: a bound socket to accept from, which other processes may share, instead of ``host`` and
     ``port``. ``ready`` is called once with the port that is listened on (port 0 takes a free one). Signals are
-    the caller's. Raises OSError when the address cannot be had.
+    the caller's. ``siblings``: the other workers on this port. Raises OSError when the address cannot be had.
     """
     app = make_app(service)
+    if siblings is not None:
+        app[SIBLINGS] = siblings
+        app.cleanup_ctx.append(_telling(siblings))
     runner = make_runner(app)
     await runner.setup()
     site = (
@@ -79,6 +85,15 @@ async def serve(
         await _drain(app, runner, site)
     finally:
         await runner.cleanup()
+
+
+def _telling(siblings: Siblings) -> Callable[[web.Application], AsyncIterator[None]]:
+    async def context(app: web.Application) -> AsyncIterator[None]:
+        told = await siblings.listen(lambda: exposition(app))
+        yield
+        told.close()
+
+    return context
 
 
 async def _drain(app: web.Application, runner: web.AppRunner, site: web.BaseSite) -> None:

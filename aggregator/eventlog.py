@@ -23,6 +23,7 @@ from aggregator.bursts import Event, Kind, Orders
 from aggregator.errors import NotFound
 from aggregator.event_query import EventQuery
 from aggregator.store.base import Store
+from aggregator.store.sound import value_of
 
 DAY_MS = 86_400_000
 RETENTION_MS = 90 * DAY_MS
@@ -109,7 +110,7 @@ class EventLog:
     async def get_many(self, event_ids: Sequence[str]) -> dict[str, Event]:
         """Saved events by id, in one read; those that are not kept are left out."""
         values = await self.store.read([event_key(id_) for id_ in event_ids]) if event_ids else []
-        return {i: _event.decode(v) for i, v in zip(event_ids, values, strict=True) if v is not None}
+        return {i: decode_event(v) for i, v in zip(event_ids, values, strict=True) if v is not None}
 
     async def get(self, event_id: str) -> Event:
         """One saved event, as it stands under this very id. Raises NotFound."""
@@ -139,7 +140,7 @@ class EventLog:
         ``after`` b"" is the oldest that is kept; a position that was trimmed away goes on with the oldest too.
         """
         read = (await self.store.stream_read([CHANGES], [after], count))[0]
-        return [(position, _change.decode(payload)) for position, payload in read]
+        return [(position, decode_change(payload)) for position, payload in read]
 
     async def newest_change(self) -> bytes:
         """Position of the newest change, from which a reader that wants no past goes on; b"" if there is none."""
@@ -176,11 +177,19 @@ def heirs(index: Mapping[str, Entry], event_id: str) -> list[str]:
 
 
 def decode_index(raw: bytes | None) -> dict[str, Entry]:
-    return _index.decode(raw) if raw else {}
+    return value_of(_index, raw, "The index of events") if raw else {}
+
+
+def decode_event(raw: bytes) -> Event:
+    return value_of(_event, raw, "An event")
+
+
+def decode_change(raw: bytes) -> ChangeRecord:
+    return value_of(_change, raw, "A change of an event")
 
 
 def decode_orders(raw: bytes | None) -> Orders:
-    return _orders.decode(raw) if raw else Orders()
+    return value_of(_orders, raw, "The desk of the editors") if raw else Orders()
 
 
 def event_key(event_id: str) -> bytes:

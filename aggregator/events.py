@@ -33,6 +33,7 @@ from aggregator.domain import StreamItem
 from aggregator.eventdraft import Draft
 from aggregator.eventlog import DESK, POSITION, RETENTION_MS, EventLog, decode_orders
 from aggregator.store.base import Equals, Put, Store, Transaction
+from aggregator.store.sound import value_of
 
 # The detector works in a thread, lest requests wait for it: a bulk load fills the stream. So many items at a time.
 BATCH = 250
@@ -141,7 +142,7 @@ class Events(EventLog):
         """
         if saved is None or saved[:1] != FORMAT:
             return _Lead(BurstDetector(self._rule), {}, saved)
-        position = _position.decode(saved[1:])
+        position = value_of(_position, saved[1:], "The place of the detector")
         if position.mode != self._rule.mode:
             return _Lead(BurstDetector(self._rule), position.streams, saved, position.checkpoint)
         # State and position are of one commit; if another leader comes in between, our own commit fails.

@@ -13,6 +13,7 @@ import msgspec
 
 from aggregator.errors import Conflict, Contention, NotFound
 from aggregator.store.base import Equals, Put, Store, Transaction
+from aggregator.store.sound import value_of
 
 ATTEMPTS = 20
 
@@ -25,7 +26,7 @@ class Shelf(Generic[T]):
 
     def __init__(self, store: Store, key: bytes, kind: type[T], noun: str, limit: int) -> None:
         self._store, self._key, self._noun, self._limit = store, key, noun, limit
-        self._decode = msgspec.msgpack.Decoder(dict[str, kind]).decode  # type: ignore[valid-type]
+        self._decoder = msgspec.msgpack.Decoder(dict[str, kind])  # type: ignore[valid-type]
 
     async def all(self) -> dict[str, T]:
         """Everything, in order of being put there. Raises StoreUnavailable."""
@@ -86,7 +87,7 @@ class Shelf(Generic[T]):
         raise Contention(f"Others kept changing what is known of the kind {self._noun}; try again.")
 
     def _mapping(self, raw: bytes | None) -> dict[str, T]:
-        return self._decode(raw) if raw else {}
+        return value_of(self._decoder, raw, f"The list of the kind {self._noun}") if raw else {}
 
     def _unknown(self, id_: str) -> NotFound:
         return NotFound(f"There is no {self._noun} {id_[:200]!r}.")

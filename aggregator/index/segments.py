@@ -25,6 +25,7 @@ from aggregator.index.snapshot import Layers, Snapshot
 from aggregator.store import keys
 from aggregator.store.base import Chain, Equals, Put, Store, Transaction
 from aggregator.store.marks import rate_of, tally
+from aggregator.store.sound import value_of
 
 SEGMENT_ARTICLES = 10_000_000
 
@@ -174,4 +175,4 @@ def _decoded(raw: bytes | None) -> Head:
             f"The store holds a list of segments of format {raw[:1].hex()}, this version reads "
             f"{FORMAT.hex()}: run the version that wrote it, or reindex."
         )
-    return _head.decode(raw[1:])
+    return value_of(_head, raw[1:], "The list of segments")

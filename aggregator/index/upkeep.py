@@ -34,6 +34,7 @@ from aggregator.store import keys
 from aggregator.store.base import Delete, Length, Put, Transaction
 from aggregator.store.entries import kept
 from aggregator.store.marks import tally
+from aggregator.store.sound import value_of
 
 CHUNK_KEYS = 256
 SAVE_EVERY = 8  # chunks
@@ -219,7 +220,7 @@ class Upkeep:
 
     async def _load(self, space: str) -> Round:
         raw = (await self._store.read([keys.upkeep(space)]))[0]
-        return Round() if raw is None else _round.decode(raw)
+        return Round() if raw is None else value_of(_round, raw, "The round of upkeep")
 
     async def _save(self, space: str, state: Round) -> None:
         await self._store.put([Put(keys.upkeep(space), msgspec.msgpack.encode(state))])

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.errors import StoreUnavailable
+from aggregator.store.sound import damaged
 
 ENTRY_BYTES = 16
 
@@ -114,7 +114,5 @@ def _words(buckets: Iterable[bytes | None]) -> npt.NDArray[np.uint64]:
     """Values and numbers of all entries in turn. Raises StoreUnavailable when a bucket ends within an entry."""
     joined = b"".join(filter(None, buckets))
     if len(joined) % ENTRY_BYTES:
-        raise StoreUnavailable(
-            "A bucket in the store is damaged (it ends within an entry): run `aggregator doctor`."
-        )
+        raise damaged("A bucket", "it ends within an entry")
     return np.frombuffer(joined, "<u8")

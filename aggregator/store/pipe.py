@@ -184,7 +184,7 @@ class _Connection(asyncio.Protocol):
                 answers.append(answer)
             if len(answers) > self._owed:
                 raise driver.InvalidResponse("an answer that nobody asked for")
-        except driver.InvalidResponse as error:
+        except Exception as error:  # nonsense may also be a mapping whose keys are lists: a TypeError
             self.end(driver.ConnectionError(f"not an answer of a Redis server: {error}"))
             return
         for answer in answers:

@@ -25,6 +25,7 @@ from aggregator.domain import (
 )
 from aggregator.errors import StoreUnavailable
 from aggregator.store.samples import packed, unpacked
+from aggregator.store.sound import damaged, value_of
 
 FORMAT = b"\x01"
 RECORD_FORMAT = b"\x02"  # 1: the sample as plain uint32
@@ -146,7 +147,7 @@ def decode_record(data: bytes) -> Record:
     try:
         return _record(row, plain=data[:1] == FORMAT)
     except ValueError as error:
-        raise _damaged(error) from error
+        raise damaged("A record", error) from error
 
 
 def _record(row: _Row, *, plain: bool) -> Record:
@@ -279,11 +280,4 @@ def _decode(decoder: msgspec.msgpack.Decoder[T], data: bytes, *formats: bytes) -
             f"The store holds a record of format {data[:1].hex() or 'none'}, this version reads "
             f"{' and '.join(f.hex() for f in formats)}: run the version that wrote it, or reindex."
         )
-    try:
-        return decoder.decode(data[1:])
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise _damaged(error) from error
-
-
-def _damaged(error: Exception) -> StoreUnavailable:
-    return StoreUnavailable(f"A record in the store is damaged ({error}): run `aggregator doctor`.")
+    return value_of(decoder, data[1:], "A record")

@@ -19,6 +19,7 @@ from aggregator.event_query import EventQuery
 from aggregator.eventlog import ChangeRecord, EventLog
 from aggregator.lease import Lease
 from aggregator.store.base import Equals, Put, StreamAdd, Transaction, Write
+from aggregator.store.sound import value_of
 from aggregator.webhooks.hooks import Hook, Hooks
 from aggregator.webhooks.outbox import Call, Outbox, owing, settled
 from aggregator.webhooks.payload import payload, ping
@@ -91,7 +92,7 @@ class Courier:
     async def dead(self, hook: str, count: int = 50) -> Sequence[Call]:
         """The newest calls to a webhook that were given up, newest first."""
         entries = await self._events.store.stream_tail(DEAD, KEPT_DEAD)
-        calls = [_call.decode(payload) for _, payload in entries]
+        calls = [value_of(_call, payload, "A call that was given up") for _, payload in entries]
         return [call for call in calls if call.hook == hook][:count]
 
     async def owed(self) -> dict[str, int]:
@@ -191,7 +192,7 @@ class Courier:
 
 
 def decoded(raw: bytes | None) -> Outbox:
-    return _outbox.decode(raw) if raw is not None else Outbox()
+    return value_of(_outbox, raw, "The outbox of calls") if raw is not None else Outbox()
 
 
 def _noted(hooks: dict[str, Hook], calls: Sequence[Call], results: dict[str, Result], now_ms: int) -> None:

@@ -80,6 +80,7 @@ async def test_a_refusal_is_an_answer_like_any_other() -> None:
         b"+one\r\n+two\r\n+three\r\n+nobody asked\r\n",
         b"+one\r\n+two\r\n$5\r\nth220 mail ready\r\n",
         b"-\xff\xfe\r\n#f\r\n220 mail ready\r\n",
+        b"+one\r\n%1\r\n*0\r\n+a mapping with a list for a key\r\n",
     ],
 )
 async def test_nonsense_ends_the_connection(nonsense: bytes) -> None:

@@ -1,0 +1,183 @@
+"""Mutated bytes against everything that decodes some. Run by ``scripts/check``; a short form is in the tests.
+
+    PYTHONPATH=.:tests python tests/hostile/fuzz.py [--guided] [--share 1.0] [--only NAME ...] [--seed N]
+
+Prints executions per target; exit code 1 when any input was met by an error that is none of ours. Inputs are seeds with
+a few bytes changed; ``--guided`` lets atheris (libFuzzer) look for inputs that reach new code instead, in a process per
+target. ``--share``: of each target's usual number of executions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+ODD = (
+    b"<",
+    b"\x00",
+    b"\xff\xff\xff\xff",
+    b"{",
+    b"[" * 50,
+    b"\xed\xa0\x80",
+    b"&#",
+    b"\r\n",
+    b"\x80\x00\x00\x00",
+    b"-1",
+)
+DONE = re.compile(r"stat::number_of_executed_units:\s*(\d+)")
+LONGEST_INPUT = 2000
+
+
+def fuzzed(
+    share: float, seed: int, only: Sequence[str] = ()
+) -> tuple[dict[str, tuple[int, float]], list[str]]:
+    """Per target: executions and seconds; and what was met that is none of our errors."""
+    from hostile.targets import Target, targets
+
+    from aggregator.errors import AggregatorError
+
+    def problem(target: Target, data: bytes) -> str | None:
+        try:
+            target.run(data)
+        except AggregatorError:
+            return None
+        except Exception as error:
+            return f"{target.name}: {type(error).__name__}: {error} on {data!r}"
+        return None
+
+    ran, wrong = {}, []
+    with tempfile.TemporaryDirectory() as directory:
+        for target in targets(Path(directory)):
+            if only and target.name not in only:
+                continue
+            rng = random.Random(f"{seed} {target.name}")
+            started_s, count = time.perf_counter(), max(1, round(share * target.runs))
+            for number in range(count):
+                told = problem(target, mutated(rng, rng.choice(target.seeds)) if number else target.seeds[0])
+                if told is not None:
+                    wrong.append(told)
+                    break
+            ran[target.name] = number + 1, time.perf_counter() - started_s
+    return ran, wrong
+
+
+def mutated(rng: random.Random, data: bytes) -> bytes:
+    """A few bytes flipped, cut, doubled or put in; one in eight times the end is cut off."""
+    out = bytearray(data)
+    for _ in range(rng.choice((1, 1, 2, 3, 5, 8))):
+        at = rng.randrange(len(out) + 1)
+        match rng.randrange(4):
+            case 0:
+                out[at : at + 1] = bytes([rng.randrange(256)])
+            case 1:
+                del out[at : at + rng.randrange(64)]
+            case 2:
+                out[at:at] = out[at : at + rng.randrange(64)]
+            case _:
+                out[at:at] = rng.choice(ODD)
+    if not rng.randrange(8):
+        del out[rng.randrange(len(out) + 1) :]
+    return bytes(out)
+
+
+def guided(share: float, seed: int, only: Sequence[str]) -> tuple[dict[str, tuple[int, float]], list[str]]:
+    """The same by atheris, a process per target, since it ends the process that it runs in."""
+    from hostile.targets import targets
+
+    ran, wrong = {}, []
+    with tempfile.TemporaryDirectory() as directory:
+        for target in targets(Path(directory)):
+            if only and target.name not in only:
+                continue
+            command = [
+                sys.executable,
+                __file__,
+                "--target",
+                target.name,
+                "--share",
+                str(share),
+                "--seed",
+                str(seed),
+            ]
+            started_s = time.perf_counter()
+            done = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                env={**os.environ, "TMPDIR": directory},
+            )
+            told = done.stdout + done.stderr
+            count = DONE.search(told)
+            ran[target.name] = int(count[1]) if count else 0, time.perf_counter() - started_s
+            if done.returncode or count is None:
+                wrong.append(f"{target.name}: {told[-3000:]}")
+    return ran, wrong
+
+
+def guide(name: str, share: float, seed: int) -> None:
+    """One target under atheris; does not return."""
+    import atheris
+
+    with atheris.instrument_imports(include=["aggregator"]):
+        from hostile.targets import targets
+
+        from aggregator.errors import AggregatorError
+    directory = Path(tempfile.mkdtemp())
+    (target,) = (target for target in targets(directory) if target.name == name)
+    corpus = directory / "corpus"
+    corpus.mkdir()
+    for number, data in enumerate(target.seeds):
+        (corpus / str(number)).write_bytes(data)
+
+    def run(data: bytes) -> None:
+        with suppress(AggregatorError):
+            target.run(data)
+
+    limits = [f"-runs={max(1, round(share * target.runs))}", f"-seed={seed}", f"-max_len={LONGEST_INPUT}"]
+    atheris.Setup(
+        [
+            sys.argv[0],
+            *limits,
+            "-print_final_stats=1",
+            "-timeout=20",
+            f"-artifact_prefix={directory}/",
+            str(corpus),
+        ],
+        run,
+    )
+    atheris.Fuzz()
+
+
+def main() -> int:
+    """Everything, as a table."""
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("--guided", action="store_true", help="by atheris, which looks for new code")
+    options.add_argument("--share", type=float, default=1.0, help="of the usual number of executions")
+    options.add_argument("--only", nargs="*", default=(), metavar="TARGET")
+    options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--target", help=argparse.SUPPRESS)
+    args = options.parse_args()
+    if args.target:
+        guide(args.target, args.share, args.seed)
+    ran, wrong = (guided if args.guided else fuzzed)(args.share, args.seed, args.only)
+    for name, (count, seconds) in ran.items():
+        print(f"fuzz {name:22} {count:8} executions in {seconds:6.1f} s")
+    for problem in wrong:
+        print("WRONG", problem)
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,218 @@
+"""What is fuzzed: everything that decodes bytes of strangers, or bytes of a disk or a wire that may be damaged.
+
+A target takes any bytes and may raise nothing but errors of our own (``AggregatorError``): those are one clear
+sentence. It also checks what must hold of an answer. ``fuzz.py`` feeds them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from types import SimpleNamespace
+
+import hiredis
+import msgspec
+import numpy as np
+from newsroom import event
+
+from aggregator import eventlog
+from aggregator.bursts import Mute, Orders
+from aggregator.domain import Match, Outcome, Record, StreamItem
+from aggregator.features import FeatureModel
+from aggregator.http.decoding import decode_article
+from aggregator.overlap import sketch
+from aggregator.store import entries, pipe, records
+from aggregator.text.extract import extract
+from aggregator.text.tokens import figures, words_and_terms
+
+TEXT = "The harbour bridge of Brackwater stays closed, since 2,400 bolts were found loose on 3 May. "
+CHINESE = "港口大桥昨日关闭。记者从市政府获悉，2400颗螺栓松动，维修需时三个月。"
+CHECKSUM_BYTES = 32
+OWED = 3
+EVENT_READERS = {b"e": eventlog.decode_event, b"i": eventlog.decode_index, b"o": eventlog.decode_orders}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """``run`` on inputs made from ``seeds``; ``runs`` of them are enough for a few minutes in all."""
+
+    name: str
+    run: Callable[[bytes], object]
+    seeds: Sequence[bytes]
+    runs: int = 10_000
+
+
+def targets(directory: Path) -> list[Target]:
+    """All of them; ``directory`` is for the model file. Whatever is loaded once is loaded when this returns."""
+    found = [
+        Target("tokenizer en", lambda data: tokenized(data, "en"), [TEXT.encode()]),
+        Target("tokenizer zh", lambda data: tokenized(data, "zh"), [CHINESE.encode()]),
+        Target("tokenizer other", lambda data: tokenized(data, "ar"), ["الجسر مغلق ३४ สะพานปิด".encode()]),
+        Target("article", decode_article, [json.dumps({"text": TEXT, "url": "http://a.example/b"}).encode()]),
+        Target("bucket", bucket, [b"".join(entries.pack(n % 3, n) for n in range(1, 9))]),
+        Target("record", record, [*map(_tagged, _stored())]),
+        Target("article stream", article_stream, [_stream_row("article"), _stream_row("deleted")]),
+        Target("change stream", change_stream, list(_told())),
+        Target("answers of the store", answers, list(_answers())),
+        Target("extractor", lambda data: extract(data.decode("utf-8", "replace")), list(_pages()), 1_000),
+        Target("model loader", lambda data: model(data, directory), list(_models(directory)), 1_000),
+    ]
+    for target in found:
+        target.run(target.seeds[0])  # dictionaries and parsers are read once
+    return found
+
+
+def tokenized(data: bytes, lang: str) -> None:
+    """Words and terms of any text; a term is never empty, and none is longer than a word may be."""
+    text = data.decode("utf-8", "surrogateescape")
+    words, terms = words_and_terms(text, lang)
+    assert all(words) and all(terms)
+    figures(text)
+
+
+def bucket(data: bytes) -> None:
+    """Every reader of packed entries; numbers come out once each."""
+    torn = [data, None]
+    numbers, distances = entries.within(torn, 5, 7, 2)
+    assert len(numbers) == len(distances) == len(set(numbers.tolist()))
+    assert (distances <= 7).all() and (numbers >= 2).all()
+    counted, _ = entries.sharing(torn, {0, 1}, 2)
+    assert len(set(counted.tolist())) == len(counted)
+    entries.weighed(torn, {0: 1.0, 256: 0.5}, 2)
+    kept = entries.kept(data, 3, numbers)
+    assert len(kept) % entries.ENTRY_BYTES == 0 and len(kept) <= len(data)
+
+
+def record(data: bytes) -> None:
+    """Whatever stands under a number or an id; the first byte says what is read of the rest."""
+    kind, rest = data[:1], data[1:]
+    if kind == b"b":
+        records.decode_binding(rest)
+    elif kind == b"p":
+        records.decode_pointer(rest)
+    else:
+        # Not through its cache, which would only keep the inputs.
+        found = records.decode_record.__wrapped__(rest)
+        assert found.sketch.sample.dtype == np.uint32
+
+
+def article_stream(data: bytes) -> None:
+    """What the detector reads, with and without its record."""
+    item = records.decode_stream_row(data, None)
+    assert isinstance(item, StreamItem) and item.kind in ("article", "deleted")
+    assert records.stream_number(data) == item.number
+    assert records.decode_stream_row(data, _record()).title == "Port opens"
+
+
+def change_stream(data: bytes) -> None:
+    """What listeners and webhooks read, and what it leads them to; the first byte says which."""
+    EVENT_READERS.get(data[:1], eventlog.decode_change)(data[1:])
+
+
+def answers(data: bytes) -> None:
+    """Bytes that a store sends: whoever waits gets an answer or an error, and nobody gets more than was asked."""
+    asyncio.run(_answered(data))
+
+
+async def _answered(data: bytes) -> None:
+    transport = SimpleNamespace(
+        set_protocol=lambda _: None, is_closing=lambda: False, write=lambda _: None, abort=lambda: None
+    )
+    opened = SimpleNamespace(_writer=SimpleNamespace(transport=transport), _reader=None)
+    connection = pipe._Connection(opened, 60.0)  # type: ignore[arg-type]
+    waiting = [asyncio.ensure_future(connection.ask(b"", count)) for count in (1, OWED - 1)]
+    await asyncio.sleep(0)
+    for start in range(0, len(data), 40):  # as it comes over a wire: in parts
+        if connection.is_open:
+            connection.data_received(data[start : start + 40])
+    connection.connection_lost(None)
+    for told in await asyncio.gather(*waiting, return_exceptions=True):
+        assert isinstance(told, list | pipe.driver.ConnectionError), told
+
+
+def model(data: bytes, directory: Path) -> None:
+    """A file as it is, and, lest the checksum keep everything out, with the checksum of what it holds."""
+    path = directory / "fuzzed.model"
+    path.write_bytes(data[1:])
+    if data[:1] == b"s":
+        path.write_bytes(data[1:-CHECKSUM_BYTES] + sha256(data[1:-CHECKSUM_BYTES]).digest())
+    FeatureModel.load(path)
+
+
+def _pages() -> Iterator[bytes]:
+    """Small ones: what is odd about a page shows in a few hundred characters, and costs a hundredth."""
+    article = (
+        f"<html><head><title>x</title></head><body><article><h1>y</h1><p>{TEXT}</p></article></body></html>"
+    )
+    yield article.encode()
+    yield f"<div><table><tr><td><b><a href='x'>{TEXT}".encode()
+    yield f"<!DOCTYPE x [<!ENTITY a 'aa'>]><html><body><!-- c --><p>&a;&#0;{TEXT}<script>if(a<b)</script>".encode()
+    yield f"<?xml version='1.0' encoding='utf-16'?><p>{TEXT}</p><svg><style><![CDATA[".encode()
+
+
+def _models(directory: Path) -> Iterator[bytes]:
+    vocabulary = tuple(sorted({word.casefold().strip(".,") for word in TEXT.split()}))
+    rng = np.random.default_rng(1)
+    path = directory / "seed.model"
+    FeatureModel(
+        "en",
+        vocabulary,
+        rng.random(len(vocabulary), np.float32) + np.float32(1),
+        rng.normal(size=(len(vocabulary), 64)).astype(np.float16),
+        np.zeros(64),
+    ).save(path)
+    for seal in (b"s", b"-"):
+        yield seal + path.read_bytes()
+
+
+def _record() -> Record:
+    return Record(
+        number=7, first=5, id="port", space="en.0001", lang="en", fingerprint=0x0123456789ABCDEF,
+        text_hash=bytes(range(16)), short=False, title="Port opens", url="https://example.org/port",
+        source="Example", published_at_ms=None, sketch=sketch(TEXT.split()), terms=(("harbour", 1.0), ("bolt", 0.4)),
+        figures=(17,),
+    )  # fmt: skip
+
+
+def _binding() -> records.Binding:
+    match = Match("pier", 4, "port", 3, 2, 0.93, "overlap")
+    return records.Binding(7, 5, b"h" * 16, "quay", Outcome("duplicate", 2, match, True))
+
+
+def _stored() -> Iterator[tuple[bytes, bytes]]:
+    yield b"r", records.encode_record(_record())
+    yield b"b", records.encode_binding(_binding())
+    yield b"p", records.encode_pointer("port", 3)
+
+
+def _tagged(stored: tuple[bytes, bytes]) -> bytes:
+    return b"".join(stored)
+
+
+def _stream_row(kind: str) -> bytes:
+    return records.encode_stream_row(kind, _binding())
+
+
+def _told() -> Iterator[bytes]:
+    """One of each that is kept of events."""
+    yield b"c" + msgspec.json.encode(eventlog.ChangeRecord("fired", 5, "e", 2))
+    yield b"e" + msgspec.json.encode(event("e", "Harbour bridge closed", ["a", "b"]))
+    yield b"i" + msgspec.msgpack.encode(
+        {"e": eventlog.Entry("breaking", 5, 6), "f": eventlog.Entry("closed", 5, 6, "e")}
+    )
+    yield b"o" + msgspec.msgpack.encode(
+        Orders(1, (Mute("e", "story", (("bridge", 1.0),), 5),), {"e": ("f", 5)}, {"a": 7})
+    )
+
+
+def _answers() -> Iterator[bytes]:
+    asked = hiredis.pack_command(("APPEND", "key", "value"))
+    yield b"+OK\r\n:12\r\n$5\r\nhello\r\n"
+    yield b"$-1\r\n*2\r\n$1\r\na\r\n:3\r\n-ERR no such key\r\n"
+    yield b"%1\r\n+a\r\n~2\r\n:1\r\n:2\r\n#t\r\n,1.5\r\n"
+    yield b"_\r\n(123456789012345678901234567890\r\n=7\r\ntxt:abc\r\n"
+    yield asked * OWED

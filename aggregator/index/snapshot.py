@@ -81,10 +81,10 @@ class Snapshot:
 
     def _full(self, tag: bytes, wanted: Sequence[bytes]) -> list[bytes]:
         """Each is made once: a hundred keys of an article are looked for several times."""
-        named = self.named.get(tag)
-        if named is None:
+        try:
+            return list(map(self.named[tag].__getitem__, wanted))
+        except KeyError:
             return [tag + key for key in wanted]
-        return [named.get(key) or tag + key for key in wanted]
 
     def newest(self, space: str, key: bytes) -> bytes | None:
         """What the newest layer says that says anything. A key that was not read counts as absent."""

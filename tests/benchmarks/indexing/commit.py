@@ -50,6 +50,10 @@ COPIES = 4
 SHINGLES = 320  # of an article of some 400 words
 
 
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
 class Desk:
     """Ready analyses by id, and an ingest over a store of its own connections."""
 
@@ -57,7 +61,9 @@ class Desk:
         self.store = open_store(url)
         self._ready = ready
         index = Index(self.store, [SPACE], retention_ms=90 * 86_400_000)
-        self.ingest = Ingest(index, self._analyse, Policy(), clock=lambda: time.time_ns() // 1_000_000, give_way=give_way, begin=in_a_task)
+        self.ingest = Ingest(
+            index, self._analyse, Policy(), clock=_now_ms, give_way=give_way, begin=in_a_task
+        )  # fmt: skip
 
     async def _analyse(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
         return [self._ready[article.id] for article in articles]

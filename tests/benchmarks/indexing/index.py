@@ -166,11 +166,12 @@ async def figures(
     started = time.perf_counter()
     layout.load(stored)
     load = len(stored) / (time.perf_counter() - started)
-    after = resident_bytes() if layout.client is None else server.memory_bytes()
     measured = []
     for radius in entrant.radii:
         right = truth[radius] if entrant.exact else []
         measured.append(await latency(layout.near, asked[radius][: entrant.queries], radius, server, right))
+    # Not before: buffers of the load are no part of the index.
+    after = resident_bytes() if layout.client is None else server.memory_bytes()
     server.settle()
     fresh = fingerprints.uniform(entrant.added, seed=9)
     started = time.perf_counter()

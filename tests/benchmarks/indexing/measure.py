@@ -10,6 +10,7 @@ import numpy as np
 import redis
 
 WARM_UP = 20
+MOMENTS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +41,14 @@ class Server:
         return float(cpu["used_cpu_user"]) + float(cpu["used_cpu_sys"])
 
     def memory_bytes(self) -> int:
-        """What its data takes, by its own account."""
+        """What its data takes, by its own account, once buffers of this connection and of the log are let go."""
         assert self._client is not None
-        return int(self._client.info("memory")["used_memory"])
+        self._client.connection_pool.disconnect()
+        sizes = [0, 1]
+        while sizes[-1] != sizes[-2] and len(sizes) < MOMENTS:
+            time.sleep(0.25)
+            sizes.append(int(self._client.info("memory")["used_memory"]))
+        return min(sizes[2:])
 
     def settle(self) -> None:
         """Wait until no rewrite of the log runs beside the measurement."""

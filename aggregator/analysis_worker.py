@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import multiprocessing
+import os
 import pickle
 import resource
 import signal
@@ -98,6 +99,9 @@ def _framed(data: bytes) -> bytes:
     return len(data).to_bytes(_LENGTH_BYTES) + data
 
 
+NICE = 5  # what comes here are batches and pages; the service beside it answers single posts
+
+
 # -- in the other process ----------------------------------------------------------------------
 
 
@@ -114,6 +118,7 @@ def _serve(pipe: socket.socket, analyser: Analyser, memory_bytes: int) -> None:
 
 
 def _prepare(analyser: Analyser, memory_bytes: int) -> None:
+    os.nice(NICE)
     # What is loaded when first needed (extraction, languages) is not the first article's time and memory.
     analyser.analyse_many([_FIRST])
     gc.collect()

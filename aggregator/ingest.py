@@ -31,7 +31,7 @@ from aggregator.recording import EventOf, Recording
 from aggregator.rounds import Begin, GiveWay, Rounds
 from aggregator.verdict import Policy
 
-CHUNK = 64
+CHUNK = 32  # more would keep the server from single posts for longer, and saves little
 AnalyseMany = Callable[[Sequence[Article]], Awaitable[list[Analysis | AggregatorError]]]
 TakenDown = Callable[[int, str, int], Awaitable[None]]
 

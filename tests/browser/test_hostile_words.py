@@ -51,7 +51,12 @@ async def test_no_word_of_a_stranger_runs_or_links(browser, client, service):
     context = await browser.new_context(bypass_csp=True)
     page = await context.new_page()
     dialogs = []
-    page.on("dialog", lambda dialog: dialogs.append(dialog.message))
+
+    async def refuse(dialog):
+        dialogs.append(dialog.message)
+        await dialog.dismiss()
+
+    page.on("dialog", refuse)
     for path in paths:
         await page.goto(str(client.make_url("/").join(URL(path, encoded=True))))
         await judge(page, client.host, path)

@@ -89,8 +89,10 @@ async def restart_in_rotation(site: Site, turn: int) -> None:
 
 
 async def move_clock(site: Site, turn: int) -> None:
-    """The clock of both replicas jumps, forwards or back."""
-    site.move_clock(site.rng.randrange(-CLOCK_MS, CLOCK_MS))
+    """The clock of each replica jumps, forwards or back; every other time both to the same time."""
+    same_ms = site.rng.randrange(-CLOCK_MS, CLOCK_MS)
+    for replica in site.replicas:
+        replica.move_clock(site.rng.randrange(-CLOCK_MS, CLOCK_MS) if turn % 2 else same_ms)
 
 
 async def lose_power(site: Site, turn: int) -> None:

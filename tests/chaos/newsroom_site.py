@@ -29,13 +29,15 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Replica:
-    """One service process on a port of its own that it keeps over restarts."""
+    """One service process on a port and by a clock of its own that it keeps over restarts."""
 
     def __init__(self, port: int, arguments: list[str], directory: Path) -> None:
+        self._clock = directory / f"clock-{port}"
+        self._clock.write_bytes(clocked.encoded(0))
         self.url = f"http://127.0.0.1:{port}"
         self.client = Client(self.url, deadline_s=DEADLINE_S, on_failure="closed")
         self.log = directory / f"service-{port}.log"
-        self._arguments = [*arguments, f"--port={port}"]
+        self._arguments = [str(self._clock), *arguments, f"--port={port}"]
         self._process: asyncio.subprocess.Process | None = None
 
     @property
@@ -72,6 +74,11 @@ class Replica:
             self._process.send_signal(number)
             await self._process.wait()
 
+    def move_clock(self, offset_ms: int) -> None:
+        """From now on it is so much later for it than it is."""
+        with self._clock.open("r+b") as file:
+            file.write(clocked.encoded(offset_ms))
+
     def resident_bytes(self) -> int:
         """Its memory now."""
         return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * PAGE_BYTES
@@ -92,12 +99,10 @@ class Site:
         self.store = EmbeddedServer(directory / "store", appendfsync=appendfsync, extra=extra)
         self.proxy = FaultyProxy(port, rng)
         self._ports = ports
-        self._clock = directory / "clock"
         self._stack = AsyncExitStack()
         self.replicas: list[Replica] = []
 
     async def __aenter__(self) -> Site:
-        self.move_clock(0)
         self.store.start()
         self._stack.callback(self.store.stop)
         self.direct = redis.Redis.from_url(self.store.url, socket_timeout=PATIENCE_S)
@@ -105,7 +110,7 @@ class Site:
         await self.proxy.start()
         self._stack.push_async_callback(self.proxy.close)
         url = f"--store-url=redis://127.0.0.1:{self.proxy.port}"
-        arguments = [str(self._clock), "serve", url, "--log-level=ERROR"]
+        arguments = ["serve", url, "--log-level=ERROR"]
         for port in self._ports:
             replica = Replica(port, arguments, self._directory)
             self.replicas.append(replica)
@@ -116,13 +121,6 @@ class Site:
 
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
-
-    def move_clock(self, offset_ms: int) -> None:
-        """From now on it is so much later for the service than it is."""
-        if not self._clock.exists():
-            self._clock.write_bytes(clocked.encoded(offset_ms))
-        with self._clock.open("r+b") as file:
-            file.write(clocked.encoded(offset_ms))
 
     async def kill_store(self) -> None:
         """SIGKILL; returns when it is dead."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregator.bursts import BurstDetector, BurstRule, Change, Event
+from aggregator.bursts import BurstDetector, BurstRule, Change, Event, witnesses
 from aggregator.bursts.background import Background
 from aggregator.bursts.headline import strip_desk_prefix
 from aggregator.domain import StreamItem, number_of
@@ -379,6 +379,55 @@ def test_on_the_first_day_of_a_busy_stream_common_words_do_not_hide_an_event(sta
     (event,) = wire.fired
     assert event.title.startswith("Brackwater viaduct inquest")
     assert [change.event.size for change in wire.told][-1] == 18
+
+
+LANDING = [
+    "engine runway passengers",
+    "emergency runway pilot",
+    "engine pilot smoke",
+    "emergency passengers smoke",
+]
+CRASH = [
+    "mountain victims search",
+    "valley victims wreck",
+    "mountain wreck families",
+    "valley search families",
+]
+
+
+@pytest.mark.parametrize(("times_a_week", "events"), [(0, 1), (7, 0)])
+def test_a_word_that_two_matters_share_by_chance_does_not_make_them_one(
+    times_a_week: int, events: int
+) -> None:
+    """Nine reports on each of two planes: only a word that nobody uses otherwise would hold them together."""
+    wire = Wire()
+    for i in range(times_a_week):
+        wire.send((i - 7) * 24 * 60, f"plane timetable{i} route{i}")
+    for i in range(9):
+        wire.send(i * 6, f"plane {LANDING[i % 4]}")
+        wire.send(i * 6 + 3, f"plane {CRASH[i % 4]}")
+    wire.tick(60)
+
+    assert len(wire.fired) == events
+
+
+@pytest.mark.parametrize(
+    ("theirs", "is_one"),
+    [
+        ("plane engine", False),  # one word, and it is a common one
+        ("plane crash", True),
+        ("thornby fire", True),  # a place that nobody names otherwise
+        ("summerton fire", False),  # exactly 0.05 a window: some use it
+        ("engine runway", False),
+    ],
+)
+def test_two_common_words_or_a_rare_one_bear_out_that_stories_are_one(theirs: str, is_one: bool) -> None:
+    """The boundary of rare is 0.05 documents a window."""
+    usual = {"plane": 1.2, "crash": 0.9, "thornby": 0.049, "summerton": 0.05}
+
+    ours = ["plane", "crash", "thornby", "summerton"]
+
+    assert witnesses.agree(ours, theirs.split(), lambda term: usual.get(term, 0.0)) is is_one
 
 
 def test_an_article_taken_down_leaves_its_event() -> None:

@@ -6,7 +6,8 @@
 
 **The rule on a timeline** (15 items, 4 h). A story fires when *more than* 15 of its items lie within
 4 hours, and they are clearly more than usual at this hour of the week and at the present volume of the
-stream (``routine.py``). Stories that burst together are counted together (``together.py``)::
+stream (``routine.py``). Stories that burst together are counted together (``together.py``), unless a single
+common word is all that they share (``witnesses.py``)::
 
     08:00  1st item                    1 item in the window
      ...

@@ -31,12 +31,16 @@ WEEK_AGO = 0.5
 # Pseudo-documents of a window: below about so many a count is chance. From 2 to 5 little changes.
 PRIOR = 3.0
 LEAST_RATIO = 0.5
+# Fewer documents per window than this: none is usual, and one is chance in 20 windows.
+NONE_USUAL = 0.05
 MAX_TERMS = 100_000
 # Without a past, half of what is seen passes for usual in a stream of so many documents.
 BUSY = 200
 # Weights are stale once the documents have grown by so many, and by such a share of what they were.
 GROWN = 1000
 GROWN_SHARE = 0.05
+# The number of all documents stands within an hour until it has changed by this share: idf hardly hears of it.
+STALE = 0.01
 # No word is empty.
 EVERY = ""
 
@@ -53,6 +57,7 @@ class Background:
         self._totals: dict[str, int] = {}
         self._all = 0
         self.frozen = 0
+        self.frozen_hour = -1
         self._memo: dict[str, float] = {}
         self._memo_hour = -1
 
@@ -109,7 +114,7 @@ class Background:
             self._drop(late)
         if self.first_hour is not None and self.first_hour > hour:
             self.first_hour = None
-        self._memo_hour = -1
+        self._memo_hour = self.frozen_hour = -1
 
     def restore(self, hour: int, counts: dict[str, int], documents: int) -> None:
         """Put back one saved hour."""
@@ -119,15 +124,22 @@ class Background:
         for term, count in counts.items():
             self._totals[term] = self._totals.get(term, 0) + count
 
-    def freeze(self, hour: int) -> None:
-        """Take the present number of documents as that of all terms, and forget what ``hour`` cannot need.
+    def freeze(self, hour: int) -> bool:
+        """Forget what ``hour`` cannot need, and take the present number of documents as that of all terms.
 
-        Between two calls the weight of a term changes only with its own counts, so it can be remembered.
+        False when the last number still stands, which is within a hundredth of it, in the same hour: then the
+        weight of a term has changed only with its own counts, and can be remembered.
         """
+        if self._is_frozen(hour):
+            return False
         oldest = hour - DAYS * DAY_HOURS - self._reach
         for old in [h for h in self.hours if h < oldest]:
             self._drop(old)
-        self.frozen = self._all
+        self.frozen, self.frozen_hour = self._all, hour
+        return True
+
+    def _is_frozen(self, hour: int) -> bool:
+        return hour == self.frozen_hour and abs(self._all - self.frozen) <= STALE * self.frozen
 
     def _unknown(self, hour: int) -> float:
         """Share of what is seen that passes for usual, 0..1: see the head of this module."""

@@ -11,7 +11,7 @@ from collections import deque
 
 import xxhash
 
-from aggregator.bursts import routine, state, together
+from aggregator.bursts import routine, state, together, witnesses
 from aggregator.bursts.background import EVERY, Background
 from aggregator.bursts.event import HOUR_MS, BurstRule, Change, Event
 from aggregator.bursts.eventbook import EventBook
@@ -114,9 +114,9 @@ class BurstDetector:
             self._keep_house()
 
     def _freeze(self) -> None:
-        """Weights are worked out anew from here on."""
-        self.background.freeze(self.clock_ms // HOUR_MS)
-        self._weights.clear()
+        """Weights are worked out anew from here on, unless those of before still stand."""
+        if self.background.freeze(self.clock_ms // HOUR_MS):
+            self._weights.clear()
 
     def _expire(self) -> None:
         oldest_ms = self.clock_ms - self.rule.window_ms
@@ -271,8 +271,10 @@ class BurstDetector:
     def _merge_converged(self, key: int) -> None:
         """Merge a story with those that have come to it, the nearest first."""
         while (story := self.stories.open.get(key)) is not None:
-            other = self.stories.converged(story, self._weigh)
-            other = other or together.partner(self.stories, story, self._weigh, self._seen, self._bursts)
+            other = self.stories.converged(story, self._weigh, self._agree)
+            other = other or together.partner(
+                self.stories, story, self._weigh, self._seen, self._bursts, self._agree
+            )
             if other is None:
                 return
             into, away = self._elder(story, other)
@@ -312,12 +314,21 @@ class BurstDetector:
         """Documents in the window that hold it."""
         return self._recent.get(term, 0)
 
+    def _usual(self, term: str) -> float:
+        """Documents that hold it in a usual window at this hour."""
+        return self.background.expected(term, self.clock_ms // HOUR_MS)
+
+    def _agree(self, a: Story, b: Story) -> bool:
+        """Whether what they are about bears out that they are one."""
+        ours, theirs = (self.stories.heaviest(story, self._weigh) for story in (a, b))
+        return witnesses.agree(ours, theirs, self._usual)
+
     def _bursts(self, term: str) -> bool:
         """Whether over half the rule's number of documents hold it, clearly more than usual."""
         seen = self._seen(term)
         if seen * 2 <= self.rule.items:
             return False
-        usual = self.background.expected(term, self.clock_ms // HOUR_MS)
+        usual = self._usual(term)
         return routine.is_clearly_more(seen, usual, self.rule)
 
 

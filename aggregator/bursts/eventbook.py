@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from aggregator.bursts import profile, wording
+from aggregator.bursts.background import NONE_USUAL
 from aggregator.bursts.event import HOUR_MS, BurstRule, Change, Event, Kind
 from aggregator.bursts.openevent import OpenEvent
 from aggregator.bursts.stories import Member, Stories, Story, Weigh
@@ -180,7 +181,7 @@ def _duration(minutes: int) -> str:
 
 
 def _usual(expected: float) -> str:
-    return "none is usual" if expected < 0.05 else f"{expected:.1f} are usual"
+    return "none is usual" if expected < NONE_USUAL else f"{expected:.1f} are usual"
 
 
 def _handed(event: OpenEvent) -> tuple[int, ...]:

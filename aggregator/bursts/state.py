@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from aggregator.bursts.background import EVERY
+from aggregator.bursts.event import HOUR_MS
 from aggregator.bursts.openevent import OpenEvent
 from aggregator.bursts.stories import Member, Story
 
@@ -90,5 +91,6 @@ def load(detector: BurstDetector, data: bytes) -> None:
                 detector._recent[term] = detector._recent.get(term, 0) + 1
     detector.background.first_hour = saved.first_hour
     detector.background.frozen = saved.frozen
+    detector.background.frozen_hour = saved.clock_ms // HOUR_MS
     for hour, documents, counts in saved.hours:
         detector.background.restore(hour, counts, documents)

@@ -29,6 +29,8 @@ HEAVIEST = 8
 # A norm is worked out again when its story has changed by a twentieth or after ten minutes; at merges, at once.
 STALE = 0.05
 STALE_MINUTES = 10
+# Below this share of what merges by a length that old, nobody works it out again.
+NEARLY = 0.8
 
 Weigh = Callable[[str], float]
 
@@ -63,6 +65,9 @@ class Story(msgspec.Struct, array_like=True):
     norm_size: int = 0
     norm_minute: int = -STALE_MINUTES
     event: str | None = None
+
+
+Agree = Callable[[Story, Story], bool]
 
 
 class Stories:
@@ -166,16 +171,23 @@ class Stories:
         self.changed[into.key] = None
         return moved
 
-    def converged(self, story: Story, weigh: Weigh) -> Story | None:
-        """The story nearest to this one, of those that are one with it by now."""
+    def converged(self, story: Story, weigh: Weigh, agree: Agree) -> Story | None:
+        """The story nearest to this one, of those that are one with it by now and ``agree`` with it."""
         if len(story.members) < LEAST_TO_MERGE:
             return None
         own = self._norm(story, weigh)
-        best, nearest = None, 0.0
-        for key, dot in sorted(self._dots(story, weigh).items()):
+        best, nearest = None, MERGE
+        for key, (dot, squares) in sorted(self._dots(story, weigh).items()):
+            # A length is no less than that of the terms in common: most stories need no more than this.
+            if dot < nearest * own * math.sqrt(squares):
+                continue
             other = self.open[key]
+            if dot < NEARLY * nearest * own * self._norm(other, weigh, STALE_MINUTES):
+                continue
             cosine = dot / (own * self._norm(other, weigh))
-            if cosine >= MERGE and cosine > nearest:
+            if cosine < nearest or (best is not None and cosine == nearest):
+                continue
+            if agree(story, other):
                 best, nearest = other, cosine
         return best
 
@@ -217,14 +229,18 @@ class Stories:
             for term in story.sums:
                 self._with.setdefault(term, {})[story.key] = None
 
-    def _dots(self, story: Story, weigh: Weigh) -> dict[int, float]:
-        """Products of this story's heaviest terms with the stories that have them."""
-        dots: dict[int, float] = {}
+    def _dots(self, story: Story, weigh: Weigh) -> dict[int, tuple[float, float]]:
+        """Products of this story's heaviest terms with the stories that have them, and their squares in these."""
+        dots: dict[int, tuple[float, float]] = {}
         for term in self.heaviest(story, weigh):
-            square = weigh(term) ** 2 * story.sums[term]
+            weight = weigh(term)
+            own = weight * story.sums[term]
             for key in self._with[term]:
-                if key != story.key and len(self.open[key].members) >= LEAST_TO_BE_MERGED:
-                    dots[key] = dots.get(key, 0.0) + square * self.open[key].sums[term]
+                other = self.open[key]
+                if key != story.key and len(other.members) >= LEAST_TO_BE_MERGED:
+                    theirs = weight * other.sums[term]
+                    dot, squares = dots.get(key, (0.0, 0.0))
+                    dots[key] = dot + own * theirs, squares + theirs * theirs
         return dots
 
     def _norm(self, story: Story, weigh: Weigh, minutes: int = 1) -> float:

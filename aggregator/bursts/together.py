@@ -17,26 +17,35 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from aggregator.bursts.intake import FULL_WEIGHT
-from aggregator.bursts.stories import LEAST_TO_BE_MERGED, LEAST_TO_MERGE, Stories, Story, Weigh
+from aggregator.bursts.stories import LEAST_TO_BE_MERGED, LEAST_TO_MERGE, Agree, Stories, Story, Weigh
 
 # Share of the documents with the rarer chief term that hold the other too: most of them. A third behaves alike.
 TOGETHER = 0.5
 
 
 def partner(
-    stories: Stories, story: Story, weigh: Weigh, seen: Callable[[str], int], bursts: Callable[[str], bool]
+    stories: Stories,
+    story: Story,
+    weigh: Weigh,
+    seen: Callable[[str], int],
+    bursts: Callable[[str], bool],
+    agree: Agree,
 ) -> Story | None:
     """The story that bursts together with this one the most (the older on a tie).
 
-    ``seen``: documents in the window that hold a term; ``bursts``: whether those are many and unusual.
+    ``seen``: documents in the window that hold a term; ``bursts``: whether those are many and unusual;
+    ``agree``: whether two stories share enough to be one.
     """
     if len(story.members) < LEAST_TO_MERGE:
         return None
-    chief, *others = stories.heaviest(story, weigh)
+    chief = stories.chief(story, weigh)
     if not bursts(chief):
         return None
+    # Those without the chief term can only be joined by one of theirs whose documents are mostly here.
+    least = TOGETHER * FULL_WEIGHT
+    ours = [t for t, w in story.sums.items() if w >= least * min(seen(t), seen(chief)) and bursts(t)]
     best, most = None, 0.0
-    for other in stories.having([chief, *filter(bursts, others)]):
+    for other in stories.having([chief, *ours]):
         if other is story or len(other.members) < LEAST_TO_BE_MERGED or (other.event and story.event):
             continue
         theirs = stories.chief(other, weigh)
@@ -44,6 +53,6 @@ def partner(
             continue
         both = story.sums.get(theirs, 0) + other.sums.get(chief, 0)
         share = both / FULL_WEIGHT / min(seen(chief), seen(theirs))
-        if share >= TOGETHER and share > most:
+        if share >= TOGETHER and share > most and agree(story, other):
             best, most = other, share
     return best

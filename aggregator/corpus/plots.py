@@ -7,6 +7,7 @@ from html import escape
 from math import log10
 
 WIDTH, HEIGHT, MARGIN = 640, 220, 44
+NAMES, LINE = 230, 16  # of ranked lines: where bars begin, and how far lines are apart
 
 
 def bars(title: str, names: Sequence[str], values: Sequence[float], *, logarithmic: bool = False) -> str:
@@ -29,12 +30,30 @@ def bars(title: str, names: Sequence[str], values: Sequence[float], *, logarithm
     return _figure(title + (" (logarithmic)" if logarithmic else ""), "".join(drawn))
 
 
+def ranked(title: str, names: Sequence[str], values: Sequence[float]) -> str:
+    """One line per name, best first: long names and shares of 1."""
+    drawn = []
+    for at, (name, value) in enumerate(zip(names, values, strict=True)):
+        y, wide = 4 + at * LINE, (WIDTH - NAMES - MARGIN) * value
+        drawn.append(f'<text x="{NAMES - 6}" y="{y + 11}" style="text-anchor:end">{escape(name)}</text>')
+        drawn.append(f'<rect x="{NAMES}" y="{y}" width="{wide:.1f}" height="{LINE - 4}"/>')
+        drawn.append(
+            f'<text x="{NAMES + wide + 4:.1f}" y="{y + 11}" style="text-anchor:start">{value:.3f}</text>'
+        )
+    return _drawn(title, "".join(drawn), len(names) * LINE + 8)
+
+
 def _figure(title: str, inner: str) -> str:
     base = HEIGHT - MARGIN
+    return _drawn(
+        title, f'<line x1="{MARGIN}" y1="{base}" x2="{WIDTH - MARGIN}" y2="{base}"/>{inner}', HEIGHT
+    )
+
+
+def _drawn(title: str, inner: str, height: int) -> str:
     return (
-        f'<figure><figcaption>{escape(title)}</figcaption><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        f'aria-label="{escape(title)}"><line x1="{MARGIN}" y1="{base}" x2="{WIDTH - MARGIN}" y2="{base}"/>'
-        f"{inner}</svg></figure>"
+        f'<figure><figcaption>{escape(title)}</figcaption><svg viewBox="0 0 {WIDTH} {height}" role="img" '
+        f'aria-label="{escape(title)}">{inner}</svg></figure>'
     )
 
 

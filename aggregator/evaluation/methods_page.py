@@ -22,7 +22,9 @@ def page(rows: Sequence[Row]) -> str:
             '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Methods side by side</title>',
             style(),
             "</head><body><h1>Methods side by side</h1>",
-            "<p>Thresholds tuned on even clusters and scored on odd ones, and the reverse; means of both.</p>",
+            "<p><code>aggregator evaluate methods FILE --out PAGE</code>. Thresholds tuned on even clusters and scored ",
+            "on odd ones, and the reverse; means of both. Groups of labels that share texts are merged, but for ",
+            "“ARI as labelled”. The plots show each method with its best clustering.</p>",
             *(_plot(level, found) for level, found in best_per_method(rows).items()),
             "<table><tr>",
             *(f"<th>{head}</th>" for head in HEADS),
@@ -47,9 +49,8 @@ def page(rows: Sequence[Row]) -> str:
 
 def _plot(level: str, found: Sequence[Row]) -> str:
     """B-cubed F1 of each method with its best clustering."""
-    names = [row.method + (" *" if is_neural(row) else "") for row in found]
-    values = [round(row.b_cubed_f1, 3) for row in found]
-    return plots.bars(f"B-cubed F1, {level} (* neural)", names, values)
+    names = [f"{row.method}{' *' if is_neural(row) else ''}, {row.clustering}" for row in found]
+    return plots.ranked(f"B-cubed F1, {level} (* neural)", names, [row.b_cubed_f1 for row in found])
 
 
 def _line(row: Row) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from aggregator.corpus.bands import bands
 from aggregator.corpus.checkpoint import write
 from aggregator.corpus.encode import COLUMNS, UNDATED, Signature, about_chunk, arrays_of
 
@@ -62,7 +63,7 @@ class Columns:
         return found
 
 
-ARRAYS = (*(name for name, _, _ in COLUMNS), "sample", "sample_end", "id", "id_end")
+ARRAYS = (*(name for name, _, _ in COLUMNS), "bands", "sample", "sample_end", "id", "id_end")
 
 
 def of_signatures(found: Sequence[Signature]) -> Columns:
@@ -70,6 +71,7 @@ def of_signatures(found: Sequence[Signature]) -> Columns:
     arrays, spaces, sources = arrays_of(found)
     arrays["sample_end"] = np.cumsum(arrays["sampled"], dtype=np.int64)
     arrays["id_end"] = np.cumsum(arrays.pop("id_size"), dtype=np.int64)
+    arrays["bands"] = bands(arrays["sample"], arrays["sample_end"], arrays["sampled"])
     return _columns(arrays, spaces, sources)
 
 
@@ -116,6 +118,7 @@ def _write(chunks: Sequence[Path], directory: Path) -> None:
     for chunk, size in zip(chunks, counted, strict=True):
         _copy(chunk, out, at, spaces, sources)
         at = [a + b for a, b in zip(at, size, strict=True)]
+    np.save(directory / "bands.npy", bands(out["sample"], out["sample_end"], out["sampled"]))
     for array in out.values():
         if isinstance(array, np.memmap):
             array.flush()

@@ -32,10 +32,9 @@ from aggregator.text.extract import extract
 from aggregator.text.language import detect, from_tag, group_of
 
 UNDATED = np.iinfo(np.int64).min
-BANDS = 16  # twice the service's: nobody waits, and copies cut to a third are still found
 _LANGUAGE_SAMPLE = 600
 
-# (name, dtype, width): every column but the two of variable length, ids and samples.
+# (name, dtype, width): every column but the two of variable length, ids and samples, and the bands of those.
 COLUMNS: tuple[tuple[str, str, int], ...] = (
     ("fingerprint", "<u8", 1),
     ("text_hash", "<u8", 2),
@@ -46,7 +45,6 @@ COLUMNS: tuple[tuple[str, str, int], ...] = (
     ("size", "<u4", 1),  # distinct shingles
     ("sampled", "<u2", 1),  # of them in the sample
     ("lettered", "|u1", 1),  # 1: shingles of letters, 0: of words or characters
-    ("bands", "<u4", BANDS),
 )
 
 
@@ -200,24 +198,12 @@ def arrays_of(found: Sequence[Signature]) -> tuple[dict[str, npt.NDArray[Any]], 
     arrays = {
         name: np.array(values[name], dtype).reshape((-1, width) if width > 1 else -1)
         for name, dtype, width in COLUMNS
-        if name in values
     }
-    arrays["bands"] = _bands([s.sample for s in found])
     arrays["sample"] = np.concatenate([np.empty(0, np.uint32), *(s.sample for s in found)])
     ids = [s.id.encode("utf-8", "surrogatepass") for s in found]
     arrays["id"] = np.frombuffer(b"".join(ids), np.uint8)
     arrays["id_size"] = np.array([len(one) for one in ids], "<u4")
     return arrays, list(spaces), list(sources)
-
-
-def _bands(samples: Sequence[npt.NDArray[np.uint32]]) -> npt.NDArray[np.uint32]:
-    """(n, BANDS): the smallest hashes; a shorter sample repeats its last one."""
-    found = np.zeros((len(samples), BANDS), np.uint32)
-    for row, sample in enumerate(samples):
-        first = sample[:BANDS]
-        found[row, : len(first)] = first
-        found[row, len(first) :] = first[-1]
-    return found
 
 
 def _numbered(names: Any) -> dict[str, int]:

@@ -28,7 +28,7 @@ from aggregator.corpus import classifier, rows
 from aggregator.corpus.checkpoint import save, write
 from aggregator.corpus.cluster import Clustering, Links, cluster, components, within
 from aggregator.corpus.columns import Columns, Distinct, distinct, gather, mapped
-from aggregator.corpus.confirm import Overlaps, is_copy, overlaps
+from aggregator.corpus.confirm import Overlaps, is_copy, overlaps, plausible
 from aggregator.corpus.encode import UNDATED, encode_block
 from aggregator.corpus.executors import Pool
 from aggregator.corpus.job import Job, Method
@@ -185,6 +185,8 @@ _FIGURES = ("containment", "resemblance", "shared", "size_ratio", "error")
 
 def confirm(columns: Columns, pairs: Pairs, method: Method, policy: Policy) -> Confirmed:
     """The pairs that are copies by the method's rule, with their figures."""
+    if method.verify == "containment":
+        pairs = pairs[plausible(columns, pairs, policy.min_containment)]
     found = overlaps(columns, pairs)
     kept = _copies(columns, pairs, found, method, policy)
     a, b = rows_of(pairs[kept])

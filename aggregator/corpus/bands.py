@@ -1,0 +1,61 @@
+"""Under which of its shingles is an article looked for? The smallest ones that few others have.
+
+The smallest hashes of a text are a random choice of its shingles, and the same choice for its copies. But some
+shingles are in every tenth article ("one of the"), more of them the larger the archive: whoever is compared with
+all that have one is compared in vain, or with none when the bucket is too large. So how many articles have each
+hash is counted first, over all articles, and the common ones are passed over (Heintze 1996 does so with shingles that
+occur often). Copies pass over the same ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+BANDS = 16  # twice the service's: nobody waits, and copies cut to a third are still found
+WINDOW = 48  # of the smallest hashes, to choose from
+COMMON = 16  # articles that have a hash; more are too many
+_ROWS_AT_ONCE = 20_000
+_CELL_BITS = (16, 26)  # of the table of counts: four for each hash when there is room, at most 256 MB
+_ODD = np.uint32(0x9E3779B1)
+
+Hashes = npt.NDArray[np.uint32]
+Counts = npt.NDArray[np.int64]
+
+
+def bands(sample: Hashes, ends: Counts, sampled: npt.NDArray[np.uint16]) -> Hashes:
+    """(n, BANDS) ascending; a shorter sample repeats its last hash.
+
+    ``sample``: all samples one after another, each ascending; ``ends``: where each ends; ``sampled``: its length.
+    """
+    count = len(ends)
+    low, high = _CELL_BITS
+    shift = np.uint32(32 - min(high, max(low, int(count * WINDOW).bit_length() + 2)))
+    known = np.zeros(1 << (32 - int(shift)), np.uint32)
+    slices = [slice(at, at + _ROWS_AT_ONCE) for at in range(0, count, _ROWS_AT_ONCE)]
+    for some in slices:
+        first, valid = _smallest(sample, ends[some], sampled[some])
+        np.add.at(known, _cells(first, shift)[valid], np.uint32(1))
+    found = np.empty((count, BANDS), np.uint32)
+    for some in slices:
+        first, valid = _smallest(sample, ends[some], sampled[some])
+        last = np.where(valid, known[_cells(first, shift)] > COMMON, 2).astype(np.uint8)
+        chosen = np.argsort(last, axis=1, kind="stable")[:, :BANDS]
+        found[some] = np.sort(np.take_along_axis(first, chosen, 1), axis=1)
+    return found
+
+
+def _smallest(
+    sample: Hashes, ends: Counts, sampled: npt.NDArray[np.uint16]
+) -> tuple[Hashes, npt.NDArray[np.bool_]]:
+    """(n, WINDOW) hashes of each sample, its last one repeated, and which of them are not repeats."""
+    sizes = sampled.astype(np.int64)[:, None]
+    column = np.arange(WINDOW)[None]
+    at = ends[:, None] - sizes + np.minimum(column, sizes - 1)
+    return sample[at], column < sizes
+
+
+def _cells(hashes: Hashes, shift: np.uint32) -> Hashes:
+    """Where each is counted; smallest hashes crowd near zero, so they are mixed. Two in one cell only seem commoner."""
+    cells: Hashes = (hashes * _ODD) >> shift
+    return cells

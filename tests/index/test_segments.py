@@ -110,12 +110,12 @@ async def test_the_stream_goes_on_over_seals(store: Store) -> None:
 WRITERS, STORIES, COPIES = 8, 80, 4
 
 
-async def test_eight_writers_over_many_seals_lose_and_double_nothing(valkey_url: str) -> None:
+async def test_eight_writers_over_many_seals_lose_and_double_nothing(server_url: str) -> None:
     """Near-copies of each story come in through different writers at once, while segments of 40 fill up.
 
     Each writer has its own connection and its own idea of which segment is the writable one.
     """
-    stores = [open_store(valkey_url) for _ in range(WRITERS)]
+    stores = [open_store(server_url) for _ in range(WRITERS)]
     clock = Clock()
     rooms = [core(each, segment_articles=40, clock=clock, keep_texts=False) for each in stores]
     texts = [story(i, sentences=12) for i in range(STORIES)]

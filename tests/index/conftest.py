@@ -1,0 +1,32 @@
+"""Segments on every kind of store: what holds in one slot of one server holds over the nodes of a cluster."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from aggregator.store.base import Store
+from aggregator.store.memory import MemoryStore
+from aggregator.store.redis import open_store
+
+SERVERS = (
+    "valkey_url",
+    pytest.param("redis_url", marks=pytest.mark.redis),
+    pytest.param("cluster_url", marks=pytest.mark.services),
+)
+
+
+@pytest.fixture(params=["memory", *SERVERS])
+async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
+    """A process's dictionaries, Valkey, Redis 7 and a cluster of six nodes, empty."""
+    if request.param == "memory":
+        yield MemoryStore()
+        return
+    opened = open_store(request.getfixturevalue(request.param))
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture(params=SERVERS)
+def server_url(request: pytest.FixtureRequest) -> str:
+    """Where several processes may meet."""
+    return str(request.getfixturevalue(request.param))

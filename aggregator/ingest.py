@@ -145,18 +145,25 @@ class Ingest:
         return results
 
     async def delete(self, id_: str) -> None:
-        """Undo a reservation or take an article down, out of its event too. Raises NotFound."""
+        """Undo a reservation or take an article down, out of its event too. Raises NotFound.
+
+        What a process that died left undone is done by whoever repeats the delete: its records go last.
+        """
         try:
             gone = await self._index.delete(id_)
+            firsts = {k.binding.number: (k.binding.first, k.space) for k in gone}
+            if self._beside is not None:
+                await self._beside.left(gone)
         except NotFound:
-            if self._beside is not None:  # who took it out may have died before it left there too
+            if self._beside is not None:
                 await self._beside.absent(id_)
-            raise
-        if self._beside is not None:
-            await self._beside.left(gone)
-        for known in gone:
+            firsts = {r.number: (r.first, r.space) for r in await self._index.unfinished(id_)}
+            if not firsts:
+                raise
+        for first in dict.fromkeys(first for first, _ in firsts.values()):
             if self._taken_down is not None:
-                await self._taken_down(known.binding.first, id_, self._clock())
+                await self._taken_down(first, id_, self._clock())
+        await self._index.forget_records({number: space for number, (_, space) in firsts.items()})
 
 
 def _answered(one: Arrival, analyse_ms: float) -> Answer | AggregatorError:

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+from collections.abc import Sequence
 from itertools import combinations
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from newsroom import Core, core, edited, story
 
 from aggregator.domain import Answer, Article
-from aggregator.errors import AggregatorError, NoText, NotFound
+from aggregator.errors import AggregatorError, NoText, NotFound, StoreUnavailable
 from aggregator.fingerprint import hamming_distance
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
@@ -216,6 +217,44 @@ async def test_delete_undoes_a_reservation(newsroom: Core) -> None:
         await newsroom.ingest.delete("a")
     with pytest.raises(NotFound):
         await newsroom.ingest.delete("a")
+
+
+class Interrupted(MemoryStore):
+    """Its process dies when it is about to remove records."""
+
+    dies = True
+
+    async def delete(self, keys: Sequence[bytes]) -> None:
+        """Nothing is removed the first time."""
+        if self.dies:
+            self.dies = False
+            raise StoreUnavailable("The process died here.")
+        await super().delete(keys)
+
+
+async def test_a_repeated_delete_finishes_what_another_began() -> None:
+    """Title and text go, and events are told; after that there is nothing to delete any more."""
+    store = Interrupted()
+    newsroom = core(store)
+    told: list[str] = []
+
+    async def taken_down(first: int, id_: str, now_ms: int) -> None:
+        told.append(id_)
+
+    newsroom.ingest._taken_down = taken_down
+    await newsroom.post("other", story(1))
+    await newsroom.post("a", story(2), title="A headline")
+    with pytest.raises(StoreUnavailable):
+        await newsroom.ingest.delete("a")
+    assert len(await store.scan(b"r:")) == len(await store.scan(b"x:")) == 2
+
+    await newsroom.ingest.delete("a")
+
+    assert len(await store.scan(b"r:")) == len(await store.scan(b"x:")) == 1
+    assert told == ["a", "a"]
+    with pytest.raises(NotFound):
+        await newsroom.ingest.delete("a")
+    assert (await newsroom.post("a", story(2))).outcome.verdict == "new"
 
 
 async def test_delete_of_a_copy_leaves_the_group(newsroom: Core) -> None:

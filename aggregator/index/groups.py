@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from aggregator.changes import Group, Known, carriers_of, heir_of
 from aggregator.domain import Outcome, Record
 from aggregator.errors import Contention, Gone, NotFound
@@ -19,6 +21,8 @@ from aggregator.index.snapshot import Snapshot
 from aggregator.store import keys
 from aggregator.store.base import Put, Transaction
 from aggregator.store.records import Binding, decode_binding, decode_record, encode_record
+
+LATEST_GRAVES = 1024  # of a segment: whoever repeats a delete does so soon
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +139,29 @@ class Groups(IndexBase):
     async def delete(self, id_: str) -> list[Known]:
         """Take an article down; its copies are re-pointed to the earliest one left. Raises NotFound.
 
-        Returns what it was bound to in every space it was in.
+        Returns what it was bound to in every space it was in. Their records are for the caller to forget, last
+        of all that is to be done about them: while they are there, ``unfinished`` finds them.
         """
         for _ in range(ATTEMPTS):
             snapshot, found = await self._find(id_)
-            left = [known for known in found if await self._leave(snapshot, known)]
-            if left:
-                return left
+            left = [await self._leave(snapshot, known) for known in found]
+            if any(left):
+                return [known for known in left if known is not None]
         raise _contention(id_)
+
+    async def unfinished(self, id_: str) -> list[Record]:
+        """Records of versions of this id that left the writable segments: somebody died over their removal.
+
+        (Those of frozen segments go with compaction.)
+        """
+        tops = {space: (await self.segments.layers(space)).top for space in self.spaces}
+        lists = await self.store.read([keys.graves(top) for top in tops.values()])
+        gone: dict[int, str] = {}
+        for space, listed in zip(tops, lists, strict=True):
+            latest = np.frombuffer(listed or b"", "<u8")[-LATEST_GRAVES:]
+            gone.update(dict.fromkeys(latest.tolist(), space))
+        left = await self.records(gone) if gone else {}
+        return [record for record in left.values() if record.id == id_]
 
     async def leave(self, space: str, id_: str, *, below: int) -> bool:
         """Take an id out of one space, while its number is smaller; False when there was nothing to take.
@@ -152,20 +171,24 @@ class Groups(IndexBase):
         hashed = keys.id_hash(id_)
         snapshot = await self.segments.read({space: [keys.binding(b"", hashed)]})
         known = _bound(snapshot, space, hashed)
-        return known is not None and await self._leave(snapshot, known, below=below)
+        left = await self._leave(snapshot, known, below=below) if known is not None else None
+        if left is None:
+            return False
+        await self.forget_records({left.binding.number: space})
+        return True
 
-    async def _leave(self, snapshot: Snapshot, known: Known, *, below: int | None = None) -> bool:
-        """As ``leave``, from what was read already."""
+    async def _leave(self, snapshot: Snapshot, known: Known, *, below: int | None = None) -> Known | None:
+        """As ``leave``, from what was read already; gives what it was bound to at last. Its record is still there."""
         space, hashed = known.space, keys.id_hash(known.binding.id)
         for _ in range(ATTEMPTS):
             if below is not None and known.binding.number >= below:
-                return False
+                return None
             if await self._retire(snapshot, known):
-                return True
+                return known
             snapshot = await self.segments.read({space: [keys.binding(b"", hashed)]})
             now = _bound(snapshot, space, hashed)
             if now is None:
-                return False
+                return None
             known = now
         raise _contention(known.binding.id)
 
@@ -185,10 +208,7 @@ class Groups(IndexBase):
             [records[b.number] for b in carriers if b.number in records],
             records.get(promoted.number) if promoted else None,
         )
-        if await self.store.commit(transaction):
-            return False
-        await self.forget_records({known.binding.number: known.space})
-        return True
+        return not await self.store.commit(transaction)
 
     async def _group(self, snapshot: Snapshot, known: Known) -> tuple[Group, Known | None]:
         """The group a binding belongs to, and its canonical binding (itself, when it is canonical)."""

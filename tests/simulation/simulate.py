@@ -29,7 +29,7 @@ from programs import (
 from scheduler import Choices, Scheduler, Tally, Task
 from transport import Transport, finish
 
-from aggregator.domain import Answer, Article, Outcome, number_of
+from aggregator.domain import Answer, Article, Outcome, Record, number_of
 from aggregator.errors import AggregatorError, NotFound, StoreUnavailable
 from aggregator.index import Index
 from aggregator.index.upkeep import Upkeep
@@ -134,7 +134,9 @@ class World:
                 await self._look(ingest, request, self.scheduler.now)
                 return True
             if isinstance(request, Remove):
-                effects: list[tuple[bool, Outcome | None]] = [(await _removed(ingest, request.id), None)]
+                effects: list[tuple[bool | None, Outcome | None]] = [
+                    (await _removed(ingest, request.id), None)
+                ]
             else:
                 wanted = request.posts if isinstance(request, Batch) else (request,)
                 # Another attempt names another source: newer metadata of the same text.
@@ -187,7 +189,7 @@ class World:
         return answer.stored, answer.outcome
 
     def _ingest(self, store: object, begin: Begin | None = None) -> Ingest:
-        index = Index(store, ANALYSER.spaces, retention_ms=self.retention_ms)  # type: ignore[arg-type]
+        index = Telling(store, ANALYSER.spaces, retention_ms=self.retention_ms)  # type: ignore[arg-type]
         return Ingest(index, analyse_many, Policy(), clock=self.clock, begin=begin, chunk=self.chunk)  # type: ignore[arg-type]
 
     def _floor(self, space: str) -> int:
@@ -370,12 +372,28 @@ class _Quiet:
         return results
 
 
-async def _removed(ingest: Ingest, id_: str) -> bool:
+class Telling(Index):
+    """Says whether a delete finished what another one had begun."""
+
+    finished = False
+
+    async def unfinished(self, id_: str) -> list[Record]:
+        """As in production."""
+        found = await super().unfinished(id_)
+        self.finished = bool(found)
+        return found
+
+
+async def _removed(ingest: Ingest, id_: str) -> bool | None:
+    """Whether it took something out; None when another one had, whose end it did."""
+    index = ingest._index
+    assert isinstance(index, Telling)
+    index.finished = False
     try:
         await ingest.delete(id_)
     except NotFound:
         return False
-    return True
+    return None if index.finished else True
 
 
 def _contents(request: Request) -> list[tuple[str, bytes | None]]:

@@ -49,11 +49,27 @@ class Recording:
         for space in sorted(marked):
             await self._index.segments.seal_if_full(space, now_ms)
         settled = [s for s in steps if s.pending not in lost] if lost else steps
+        await self._meet([s for s in settled if s.transaction is not None])
         for step in settled:
             await self._take_out(step)
         if self._beside is not None:
             await self._beside.follow([Posted(s.pending.article, s.standing) for s in settled if s.standing])
         return sorted(lost, key=lambda p: p.position)
+
+    async def _meet(self, changed: Sequence[Step]) -> None:
+        """The same id may have come in another language at the same moment: of the two the later number stays.
+
+        Each looks after its own commit, so whoever looks last sees both.
+        """
+        if not changed or len(self._index.spaces) < 2:
+            return
+        found = await self._index.elsewhere({s.pending.article.id: s.answer.space for s in changed})
+        for step in changed:
+            others = found[step.pending.article.id]
+            step.elsewhere = tuple(known for known in others if known.binding.number < step.version)
+            for later in others[:1]:
+                if later.binding.number > step.version:
+                    await self._index.leave(step.answer.space, later.binding.id, below=later.binding.number)
 
     async def _take_out(self, step: Step) -> None:
         """The replaced version's record goes, and versions in other languages' spaces do."""

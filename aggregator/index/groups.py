@@ -47,6 +47,16 @@ class Groups(IndexBase):
         found = [_bound(snapshot, space, hashed_id) for space in snapshot.layers]
         return sorted((k for k in found if k), key=lambda k: k.binding.number, reverse=True)
 
+    async def elsewhere(self, ids: Mapping[str, str]) -> dict[str, list[Known]]:
+        """What ids, given with their spaces, are bound to in the other spaces now."""
+        wanted: dict[str, list[bytes]] = {space: [] for space in self.spaces}
+        for id_, own in ids.items():
+            for space in self.spaces:
+                if space != own:
+                    wanted[space].append(keys.binding(b"", keys.id_hash(id_)))
+        snapshot = await self.segments.read({space: some for space, some in wanted.items() if some})
+        return {id_: self.known(snapshot, id_) for id_ in ids}
+
     async def find(self, id_: str) -> Known:
         """The binding of an id. Raises NotFound."""
         return (await self._find(id_))[1][0]

@@ -22,6 +22,7 @@ from aggregator.index.lookup import Lookup
 from aggregator.index.segments import Segments
 from aggregator.index.snapshot import Snapshot
 from aggregator.index.upkeep import Upkeep
+from aggregator.recording import Recording
 from aggregator.store import keys, runs
 from aggregator.store.base import Append, Check, Delete, Equals, Length, Lengths, Transaction
 
@@ -166,6 +167,14 @@ def _(patch: Patch) -> None:
 
     patch.setattr(rounds._Overlap, "_finish", heedless)
     patch.setattr(rounds._Overlap, "settle", settle)
+
+
+@mutant("nobody looks for the id in other languages", "one id in two languages at once")
+def _(patch: Patch) -> None:
+    async def heedless(self: Recording, changed: Any) -> None:
+        return None
+
+    patch.setattr(Recording, "_meet", heedless)
 
 
 @mutant("nobody carries a text that leaves", "update leaves an exact copy")

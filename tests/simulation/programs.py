@@ -177,6 +177,8 @@ SMALL: dict[str, Program] = {
     "a deleted id comes back elsewhere": (writer("a=s0", "a=s1"), writer("-a", "b=s2")),
     "an id changes its language": (writer("a=s0", "b=s1", "b=t0@fr"), writer("-a")),
     "one id in two languages": (writer("a=s0", "-a"), writer("a=s0@fr")),
+    "one id in two languages at once": (writer("a=s0"), writer("a=s1@fr")),
+    "an update and another language": (writer("a=s0", "a=s1"), writer("a=s2@fr")),
     "a seal between near-copies": (writer("a=s0"), writer("|", "b=s1")),
     "a seal between bands": (writer("a=s0"), writer("|", "b=scut")),
     "two seals": (writer("|", "a=s0"), writer("|", "b=s1")),

@@ -265,6 +265,8 @@ class World:
             assert finish(self._send(ingest, request)), "an undisturbed retry had no answer"
 
     def _question(self) -> None:
+        if not self.scheduler.tally.faults:
+            self._one_binding_each("although nothing failed")
         index = Index(self.store, ANALYSER.spaces, retention_ms=self.retention_ms)
         ingest = self._ingest(self.store)
         for id_ in dict.fromkeys(call.id for call in self.calls):
@@ -300,12 +302,17 @@ class World:
         floors = {space: self._floor(space) for space in ANALYSER.spaces}
         views = [oracle.view(self.store, space, floor) for space, floor in floors.items()]
         bound = [b for seen in views for b in seen.bindings.values()]
-        for id_ in {b.id for b in bound if sum(b.id == other.id for other in bound) > 1}:
-            self._wrong(f"{id_} is bound in two spaces, although it was posted again")
+        self._one_binding_each("although it was posted again")
         records = {int(key.rsplit(b":", 1)[1], 16) for key in finish(self.store.scan(b"r:"))}
         records = {number for number in records if number >= max(floors.values())}
         if not self.scheduler.tally.faults and records - {b.number for b in bound}:
             self._wrong("a record of an article that is gone stays, although nothing failed")
+
+    def _one_binding_each(self, although: str) -> None:
+        views = [oracle.view(self.store, space, self._floor(space)) for space in ANALYSER.spaces]
+        ids = [b.id for seen in views for b in seen.bindings.values()]
+        for id_ in {id_ for id_ in ids if ids.count(id_) > 1}:
+            self._wrong(f"{id_} is bound in two spaces, {although}")
 
     def _find(self, index: Index, ingest: Ingest, id_: str, content: bytes | None, outcome: Outcome) -> None:
         """A post of its text finds it, a repeat answers what is stored, its group lists it."""

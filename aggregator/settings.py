@@ -150,7 +150,7 @@ class Settings:
     )
     max_waiting: int = _option(
         128,
-        "Articles sent one by one that a process works on at once; more are told to come again (503).",
+        "Articles sent one by one that a process works on at once, fewer when they take long; more are told to come again (503).",
         **_between(1, 100_000),
     )
     burst_items: int = _option(15, "An event fires above this many similar items ...", **_between(2, 10_000))

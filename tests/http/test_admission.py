@@ -6,7 +6,7 @@ import pytest
 from fake_service import FakeService, serving
 
 from aggregator.domain import Answer, Article
-from aggregator.http.admission import Admission, Overloaded
+from aggregator.http.admission import FEW, Admission, Overloaded
 from aggregator.settings import Settings
 
 
@@ -66,3 +66,23 @@ def test_places_are_counted() -> None:
 
     with admission.place():
         assert admission.taken == 1
+
+
+def test_slow_answers_leave_fewer_places() -> None:
+    """No more are taken in than are answered within a second; a fast pace brings the places back."""
+    now_s = 0.0
+    admission = Admission(100, lambda: now_s)
+
+    def answer(pace_s: float, times: int) -> None:
+        nonlocal now_s
+        for _ in range(times):
+            with admission.place():
+                now_s += pace_s
+
+    answer(0.05, 10)
+    assert admission.limit == 20
+    answer(2.0, 200)
+    assert admission.limit == FEW
+    now_s += 1000  # nothing to do: that is not slowness
+    answer(0.001, 800)
+    assert admission.limit == 100

@@ -11,7 +11,8 @@ Four scores are compared, each 0..1 and higher for more alike:
 * **overlap**     containment of the stored samples, what makes a copy;
 * **bits**        1 - distance / 64.
 
-ROC AUC needs no threshold; the table of thresholds says which one to set for a wanted precision.
+ROC AUC needs no threshold; the table of thresholds says which one to set for a wanted precision. Beside them: what each
+policy would call the same. A row without titles gives ``titled`` no headline, and then it asks for nearly equal texts.
 """
 
 from __future__ import annotations
@@ -23,16 +24,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from aggregator.analyse import Analyser
-from aggregator.domain import Analysis, Article
+from aggregator.domain import Analysis, Article, Record
 from aggregator.errors import AggregatorError, BadInput
 from aggregator.evaluation.calibration import SHARES, Curve, Point, curve
 from aggregator.evaluation.measures import roc_auc
+from aggregator.evaluation.near_duplicates import POLICIES
 from aggregator.fingerprint import hamming_distance
 from aggregator.overlap import compare
 from aggregator.similarity import cosine
 from aggregator.text.tokens import tokenize
+from aggregator.verdict import Candidate, Policy, decide
 
 SCORES = ("similarity", "tf-idf", "overlap", "bits")
+RULES = {**POLICIES, "titled": Policy(name="titled")}
 ALIKE_UP_TO = 2.0
 UNLIKE_FROM = 3.0
 
@@ -48,11 +52,12 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """One pair under every score of ``SCORES``. ``langs``: "en", or "de-en" for two."""
+    """One pair under every score of ``SCORES``. ``langs``: "en", or "de-en" for two. ``called``: the same by which policy?"""
 
     langs: str
     same: bool
     scores: Mapping[str, float]
+    called: Mapping[str, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,10 @@ class Report:
     def points(self, score: str) -> list[Point]:
         """The threshold table."""
         return [_point(self.pairs, score, threshold) for threshold in SHARES]
+
+    def rule(self, policy: str) -> tuple[float, float, float]:
+        """Precision, recall and F1 of what a policy of ``RULES`` calls the same."""
+        return _rates([p.same for p in self.pairs if p.called[policy]], sum(p.same for p in self.pairs))
 
     def curves(self) -> list[Curve]:
         """Precision and recall against distance, overlap and similarity."""
@@ -115,6 +124,10 @@ class Report:
                 for score in SCORES
             },
             "best": {score: self.best(score).threshold for score in SCORES},
+            "policies": {
+                name: dict(zip(("precision", "recall", "f1"), (round(v, 4) for v in self.rule(name)), strict=True))
+                for name in RULES
+            },
         }  # fmt: skip
 
 
@@ -143,7 +156,7 @@ def evaluate(pairs: Sequence[Pair], analyser: Analyser) -> Report:
     scored = []
     for at, (same, a, b) in enumerate(usable):
         tfidf = sum(w * vectors[2 * at + 1].get(term, 0.0) for term, w in vectors[2 * at].items())
-        scored.append(Scored(_langs(a, b), same, _scores(a, b) | {"tf-idf": tfidf}))
+        scored.append(Scored(_langs(a, b), same, _scores(a, b) | {"tf-idf": tfidf}, _called(a, b)))
     return Report(scored)
 
 
@@ -160,7 +173,9 @@ def table(report: Report) -> str:
         for p in report.points("similarity")
     ]
     best = "; ".join(f"{s} from {report.best(s).threshold:.2f} (F1 {report.best(s).f1:.3f})" for s in SCORES)
-    return "\n".join([*lines, "", f"Highest F1: {best}."])
+    lines += ["", f"Highest F1: {best}.", "", f"{'policy':12} {'P':>6} {'R':>6} {'F1':>6}"]
+    lines += [f"{name:12} " + " ".join(f"{value:6.3f}" for value in report.rule(name)) for name in RULES]
+    return "\n".join(lines)
 
 
 def _judgement(row: Mapping[str, Any], at: int) -> bool | None:
@@ -188,6 +203,20 @@ def _scores(a: Analysis, b: Analysis) -> dict[str, float]:
     }
 
 
+def _called(a: Analysis, b: Analysis) -> dict[str, bool]:
+    """Would the second have been a duplicate of the first?"""
+    if a.space != b.space:
+        return dict.fromkeys(RULES, False)
+    record = Record(
+        1, 1, "first", a.space, a.lang, a.fingerprint, a.text_hash, a.short, a.title, "", "", None,
+        a.sketch, a.terms, a.figures,
+    )  # fmt: skip
+    distance = hamming_distance(a.fingerprint, b.fingerprint)
+    overlap, similarity = compare(b.sketch, a.sketch), cosine(b.terms, a.terms)
+    candidate = Candidate(record, ("first", 1), distance, overlap, similarity)
+    return {name: decide(b, [candidate], policy).match is not None for name, policy in RULES.items()}
+
+
 def _counts(analysis: Analysis) -> Counter[str]:
     return Counter(tokenize(f"{analysis.title}\n{analysis.text}", analysis.lang))
 
@@ -207,8 +236,14 @@ def _langs(a: Analysis, b: Analysis) -> str:
 
 def _point(pairs: Sequence[Scored], score: str, threshold: float) -> Point:
     called = [p.same for p in pairs if p.scores[score] >= threshold]
-    right, wanted = sum(called), sum(p.same for p in pairs)
-    precision = right / len(called) if called else 1.0
-    recall = right / wanted if wanted else 1.0
-    f1 = 2 * right / (len(called) + wanted) if called or wanted else 1.0
-    return Point(threshold, precision, recall, f1)
+    return Point(threshold, *_rates(called, sum(p.same for p in pairs)))
+
+
+def _rates(called: Sequence[bool], wanted: int) -> tuple[float, float, float]:
+    """Precision, recall and F1 of calls, each right or wrong, where ``wanted`` would have been right."""
+    right = sum(called)
+    return (
+        right / len(called) if called else 1.0,
+        right / wanted if wanted else 1.0,
+        2 * right / (len(called) + wanted) if called or wanted else 1.0,
+    )

@@ -50,6 +50,18 @@ def test_copies_and_strangers_are_told_apart_by_every_score() -> None:
     assert report.as_json()["roc_auc"]["de"]["pairs"] == 10
 
 
+def test_what_each_policy_calls_the_same() -> None:
+    """Copies by wording; nearly equal texts without headlines, and texts on one matter under equal ones."""
+    report = evaluate(pairs_of(ROWS), ANALYSER)
+    headed = [{**r, "title1": "Ferry strikes pier", "title2": "Ferry strikes pier again"} for r in ROWS]
+
+    assert report.rule("verified") == (1.0, 1.0, 1.0)
+    assert report.rule("titled")[0] == 1.0
+    assert evaluate(pairs_of(headed), ANALYSER).rule("titled")[:2] == (0.625, 1.0)  # these made-up words are few
+    assert report.as_json()["policies"]["verified"] == {"precision": 1.0, "recall": 1.0, "f1": 1.0}
+    assert "titled" in table(report)
+
+
 def test_thresholds_trade_precision_for_recall() -> None:
     """Recall never grows with the threshold."""
     points = evaluate(pairs_of(ROWS), ANALYSER).points("overlap")

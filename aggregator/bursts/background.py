@@ -34,8 +34,9 @@ LEAST_RATIO = 0.5
 # Fewer documents per window than this: none is usual, and one is chance in 20 windows.
 NONE_USUAL = 0.05
 MAX_TERMS = 100_000
-# Without a past, half of what is seen passes for usual in a stream of so many documents.
-BUSY = 200
+# Without a past, half of what is seen passes for usual in a stream of so many documents: of so many, an ordinary
+# word (one in a hundred) is seen as often as the items of an event.
+BUSY = 2_000
 # Weights are stale once the documents have grown by so many, and by such a share of what they were.
 GROWN = 1000
 GROWN_SHARE = 0.05

@@ -70,6 +70,8 @@ class _Link:
     async def ask(self, requests: asyncio.StreamReader) -> None:
         while data := await requests.read(CHUNK):
             await self._pause()
+            if self._store.is_closing():
+                return
             self._store.write(data)
         self._store.close()
 

@@ -119,6 +119,7 @@ def guided(share: float, seed: int, only: Sequence[str]) -> tuple[dict[str, tupl
             told = done.stdout + done.stderr
             count = DONE.search(told)
             ran[target.name] = int(count[1]) if count else 0, time.perf_counter() - started_s
+            print(f"{target.name}: done", file=sys.stderr, flush=True)
             if done.returncode or count is None:
                 wrong.append(f"{target.name}: {told[-3000:]}")
     return ran, wrong

@@ -1,10 +1,12 @@
-"""Under which of its shingles is an article looked for? The smallest ones that few others have.
+"""Under which of its shingles is an article looked for? The smallest ones, but for those that crowds have.
 
 The smallest hashes of a text are a random choice of its shingles, and the same choice for its copies. But some
 shingles are in every tenth article ("one of the"), more of them the larger the archive: whoever is compared with
 all that have one is compared in vain, or with none when the bucket is too large. So how many articles have each
-hash is counted first, over all articles, and the common ones are passed over (Heintze 1996 does so with shingles that
-occur often). Copies pass over the same ones.
+hash is counted first, over all articles, and the crowded ones are passed over. Some more bands are of hashes that
+few have: they find the one copy of a text, where those of middling buckets ask for more agreement than a copy that
+was cut can give. Of those alone a text that was copied hundreds of times would not be found: all that its copies
+share is common.
 """
 
 from __future__ import annotations
@@ -12,9 +14,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-BANDS = 16  # twice the service's: nobody waits, and copies cut to a third are still found
+SMALLEST = 16  # twice the service's: nobody waits, and copies cut to a third are still found
+RARE = 16  # of hashes that few have; most of these are among the former too
+BANDS = SMALLEST + RARE
 WINDOW = 48  # of the smallest hashes, to choose from
-COMMON = 16  # articles that have a hash; more are too many
+CROWD, FEW = 256, 16  # articles that have a hash: above one they are a crowd, up to the other few
 _ROWS_AT_ONCE = 20_000
 _CELL_BITS = (16, 26)  # of the table of counts: four for each hash when there is room, at most 256 MB
 _ODD = np.uint32(0x9E3779B1)
@@ -24,7 +28,7 @@ Counts = npt.NDArray[np.int64]
 
 
 def bands(sample: Hashes, ends: Counts, sampled: npt.NDArray[np.uint16]) -> Hashes:
-    """(n, BANDS) ascending; a shorter sample repeats its last hash.
+    """(n, BANDS) ascending; what is both smallest and rare stands twice, a short sample repeats its last hash.
 
     ``sample``: all samples one after another, each ascending; ``ends``: where each ends; ``sampled``: its length.
     """
@@ -39,10 +43,18 @@ def bands(sample: Hashes, ends: Counts, sampled: npt.NDArray[np.uint16]) -> Hash
     found = np.empty((count, BANDS), np.uint32)
     for some in slices:
         first, valid = _smallest(sample, ends[some], sampled[some])
-        last = np.where(valid, known[_cells(first, shift)] > COMMON, 2).astype(np.uint8)
-        chosen = np.argsort(last, axis=1, kind="stable")[:, :BANDS]
-        found[some] = np.sort(np.take_along_axis(first, chosen, 1), axis=1)
+        having = known[_cells(first, shift)]
+        chosen = [_first(having > CROWD, valid, SMALLEST), _first(having > FEW, valid, RARE)]
+        found[some] = np.sort(np.take_along_axis(first, np.concatenate(chosen, axis=1), 1), axis=1)
     return found
+
+
+def _first(
+    passed_over: npt.NDArray[np.bool_], valid: npt.NDArray[np.bool_], most: int
+) -> npt.NDArray[np.int64]:
+    """(n, most) columns: the first that are not passed over, then those that are, repeats last."""
+    last = np.where(valid, passed_over, 2).astype(np.uint8)
+    return np.argsort(last, axis=1, kind="stable")[:, :most]
 
 
 def _smallest(

@@ -28,7 +28,7 @@ class Columns:
     """n articles; each array has n rows unless said otherwise.
 
     fingerprint uint64 · text_hash (n, 2) uint64 · date_ms int64, UNDATED when none · words, size uint32 ·
-    lettered uint8: 1 for shingles of letters · bands (n, 16) uint32 · space, source: positions in ``spaces`` and
+    lettered uint8: 1 for shingles of letters · bands (n, 32) uint32 · space, source: positions in ``spaces`` and
     ``sources`` · sample: all samples one after another, ``sample_end`` where each ends (int64) · id, id_end:
     likewise, UTF-8 bytes
     """

@@ -1,0 +1,40 @@
+"""Do the groups of ``aggregator dedupe`` agree with labels?
+
+    aggregator dedupe LABELLED --out DIR; python tests/benchmarks/bench_groups.py LABELLED DIR
+
+``LABELLED``: articles with an ``id`` and a ``cluster`` each. Nothing is tuned: these are the groups as shipped.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from aggregator import reading
+from aggregator.evaluation.measures import adjusted_rand, b_cubed
+from aggregator.evaluation.near_duplicates import SPOTSIGS_MERGED
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("labelled")
+    options.add_argument("out", type=Path)
+    args = options.parse_args()
+    group_of = {row["id"]: str(row["cluster"]) for row in reading.rows([str(args.out / "clusters.jsonl")])}
+    label_of = {str(row["id"]): str(row["cluster"]) for row in reading.rows([args.labelled])}
+    found = [group_of.get(id_, f"alone {id_}") for id_ in label_of]
+    labels = list(label_of.values())
+    for name, truth in (
+        ("as labelled", labels),
+        ("groups merged", [SPOTSIGS_MERGED.get(label, label) for label in labels]),
+    ):
+        precision, recall, f1 = b_cubed(truth, found)
+        print(
+            f"{name:14} B-cubed P {precision:.3f} R {recall:.3f} F1 {f1:.3f}  ARI {adjusted_rand(truth, found):.3f}"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -10,12 +10,15 @@ import asyncio
 import zlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
+from aggregator.analyse import separates_words
 from aggregator.domain import Analysis, Article, Sketch
 from aggregator.errors import AggregatorError
 from aggregator.fingerprint import hamming_distance
 from aggregator.index import Index
-from aggregator.overlap import SHINGLE_WORDS, Overlap, compare
+from aggregator.overlap import SHINGLE_CHARACTERS, SHINGLE_WORDS, Overlap, compare
 from aggregator.similarity import Terms, cosine
 from aggregator.text import tokens
 from aggregator.titled import required_similarity, title_similarity
@@ -31,6 +34,7 @@ from aggregator.verdict import (
 )
 
 MAX_SHOWN = 200
+Passages = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,8 @@ class Explanation:
     """What the rules see of two articles.
 
     ``distance`` and ``differing_bits`` are None when the spaces differ: such fingerprints cannot be
-    compared. ``shared_passages`` and the figures are None when a text is not kept.
+    compared. ``shared_passages``, ``own_passages`` (what only the one has, and only the other) and the figures
+    are None when a text is not kept.
     """
 
     labels: tuple[str, str]
@@ -65,7 +70,8 @@ class Explanation:
     similarity: float
     is_copy: bool
     updated_figures: bool
-    shared_passages: tuple[str, ...] | None
+    shared_passages: Passages | None
+    own_passages: tuple[Passages, Passages] | None
     figures: tuple[tuple[str, ...], tuple[str, ...]] | None
     summary: str
 
@@ -135,6 +141,7 @@ def explain(a: Side, b: Side, policy: Policy) -> Explanation:
     distance = hamming_distance(a.fingerprint, b.fingerprint) if comparable else None
     differing = a.fingerprint ^ b.fingerprint
     texts = a.text is not None and b.text is not None
+    passages = _passages(a, b) if texts else None
     overlap = compare(a.sketch, b.sketch)
     similarity = cosine(a.terms, b.terms)
     titles = title_similarity(a.title, a.lang, b.title, b.lang)
@@ -155,7 +162,8 @@ def explain(a: Side, b: Side, policy: Policy) -> Explanation:
         similarity=round(similarity, 3),
         is_copy=copy,
         updated_figures=copy and figures_changed(a.figures, b.figures),
-        shared_passages=_shared_passages(a, b) if texts else None,
+        shared_passages=passages[0] if passages else None,
+        own_passages=passages[1:] if passages else None,
         figures=_differing_figures(a.text or "", b.text or "") if texts else None,
         summary=_summary(distance, overlap, similarity, copy, policy, texts)
         if policy.name != "titled"
@@ -163,23 +171,36 @@ def explain(a: Side, b: Side, policy: Policy) -> Explanation:
     )
 
 
-def _shared_passages(a: Side, b: Side) -> tuple[str, ...]:
-    """Runs of words of ``a`` that stand in ``b`` too, longest first."""
+def _passages(a: Side, b: Side) -> tuple[Passages, Passages, Passages]:
+    """Runs of words that stand in both texts, only in ``a``, and only in ``b``; longest first."""
     first, second = tokens.words(a.text or "", a.lang), tokens.words(b.text or "", b.lang)
-    width = SHINGLE_WORDS
-    there = {tuple(second[i : i + width]) for i in range(len(second) - width + 1)}
-    covered = [False] * len(first)
-    for i in range(len(first) - width + 1):
-        if tuple(first[i : i + width]) in there:
+    spaced = separates_words(a.lang)
+    width = SHINGLE_WORDS if spaced else SHINGLE_CHARACTERS
+    width = max(1, min(width, len(first), len(second)))
+    here, there = _covered(first, second, width), _covered(second, first, width)
+    between = " " if spaced else ""
+    return (
+        _runs(first, here, True, between),
+        _runs(first, here, False, between),
+        _runs(second, there, False, between),
+    )
+
+
+def _covered(words: Sequence[str], other: Sequence[str], width: int) -> list[bool]:
+    """For each word whether it lies in a shingle that the other text has too."""
+    known = {tuple(other[i : i + width]) for i in range(len(other) - width + 1)}
+    covered = [False] * len(words)
+    for i in range(len(words) - width + 1):
+        if tuple(words[i : i + width]) in known:
             covered[i : i + width] = [True] * width
-    runs: list[list[str]] = [[]]
-    for word, inside in zip(first, covered, strict=True):
-        if inside:
-            runs[-1].append(word)
-        elif runs[-1]:
-            runs.append([])
+    return covered
+
+
+def _runs(words: Sequence[str], covered: Sequence[bool], wanted: bool, between: str) -> Passages:
+    marked = groupby(zip(covered, words, strict=True), key=itemgetter(0))
+    runs = [[word for _, word in run] for inside, run in marked if inside is wanted]
     runs.sort(key=len, reverse=True)
-    return tuple(" ".join(run) for run in runs if run)[:MAX_SHOWN]
+    return tuple(between.join(run) for run in runs[:MAX_SHOWN])
 
 
 def _differing_figures(a: str, b: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

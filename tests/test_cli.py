@@ -238,6 +238,20 @@ def test_an_embedded_store_remembers_between_commands(
     assert "under the id 'demo-unknown', and there is no file of that name." in capsys.readouterr().err
 
 
+def test_explain_shows_bits_and_wording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two rows of 64 bits, the differing ones marked, and what stands in both or in one of the texts."""
+    one, two = tmp_path / "one.txt", tmp_path / "two.txt"
+    one.write_text("The ferry sank off the long pier in heavy fog")
+    two.write_text("The ferry sank off the new bridge in heavy fog")
+
+    assert run("explain", "--store", "memory", str(one), str(two)) == 0
+    lines = capsys.readouterr().out.splitlines()
+    first, second, marks = (line[2:] for line in lines[5:8])
+    assert len(first) == 67 and set(first) <= set("01 ")
+    assert [a != b for a, b in zip(first, second, strict=True)] == [c == "^" for c in marks.ljust(67)]
+    assert '  only the first: "long pier"' in lines and '  only the second: "new bridge"' in lines
+
+
 def test_explain_takes_files_and_prints_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Texts that were never stored can be compared; an empty or binary file is one sentence."""
     one, two, empty, binary = (tmp_path / name for name in ("one.txt", "two.txt", "empty.txt", "binary"))

@@ -35,6 +35,30 @@ async def test_copies(explain: Explain) -> None:
     assert "so they are copies" in found.summary
 
 
+async def test_what_only_one_of_them_has() -> None:
+    """Runs of words outside all shared shingles, of either; characters where words are not separated."""
+    newsroom = core(MemoryStore())
+    explain = Explain(newsroom.index, newsroom.analyse_many, Policy())
+
+    def article(text: str, lang: str) -> Article:
+        return Article(id="", text=text, lang=lang)
+
+    english = await explain.pair(
+        article("The ferry sank off the long pier in heavy fog", "en"),
+        article("The ferry sank off the new bridge in heavy fog today", "en"),
+    )
+    chinese = await explain.pair(
+        article("市议会今天通过新的桥梁预算案", "zh"), article("市议会今天通过新的河堤预算案", "zh")
+    )
+    same = await explain.pair(article("Two words", "en"), article("Two words", "en"))
+
+    assert english.shared_passages == ("the ferry sank off the", "in heavy fog")
+    assert english.own_passages == (("long pier",), ("new bridge", "today"))
+    assert chinese.shared_passages == ("市议会今天通过新的",)
+    assert chinese.own_passages == (("桥梁预算案",), ("河堤预算案",))
+    assert (same.shared_passages, same.own_passages) == (("two words",), ((), ()))
+
+
 async def test_symmetric(explain: Explain) -> None:
     """Who is named first does not matter."""
     one, other = await explain.pair("a", "c"), await explain.pair("c", "a")
@@ -95,7 +119,7 @@ async def test_texts_not_kept() -> None:
     await newsroom.post("b", story(1))
     found = await Explain(newsroom.index, newsroom.analyse_many, Policy()).pair("a", "b")
 
-    assert found.shared_passages is None
+    assert found.shared_passages is None and found.own_passages is None
     assert "keep_texts is off" in found.summary
     assert found.overlap.containment == 1.0
 

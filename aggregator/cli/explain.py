@@ -88,8 +88,8 @@ def as_text(found: dict[str, Any]) -> str:
     lines = [found["summary"], ""]
     for side in (a, b):
         lines.append(f"  {side['fingerprint']}  {side['space']}  {side['label']}")
-    if found["differing_bits"]:
-        lines.append(f"  differing bits: {' '.join(map(str, found['differing_bits']))}")
+    if found["differing_bits"] is not None:
+        lines += ["", *_bits(a["fingerprint"], b["fingerprint"]), ""]
     overlap = found["overlap"]
     lines.append(
         f"  shared wording: containment {overlap['containment']}, resemblance {overlap['resemblance']}, "
@@ -98,7 +98,18 @@ def as_text(found: dict[str, Any]) -> str:
     if found["updated_figures"]:
         lines.append(f"  figures that differ: {_listed(a['figures'])} | {_listed(b['figures'])}")
     lines += [f'  both: "{passage}"' for passage in (found["shared_passages"] or [])[:SHOWN_PASSAGES]]
+    for name, side in (("first", a), ("second", b)):
+        lines += [
+            f'  only the {name}: "{passage}"' for passage in (side["own_passages"] or [])[:SHOWN_PASSAGES]
+        ]
     return "\n".join(lines)
+
+
+def _bits(a: str, b: str) -> list[str]:
+    """Both fingerprints bit by bit, most significant first, in blocks of 16; what differs is marked below."""
+    first, second = int(a, 16), int(b, 16)
+    rows = (f"{first:064b}", f"{second:064b}", f"{first ^ second:064b}".translate({48: " ", 49: "^"}))
+    return ["  " + " ".join(row[at : at + 16] for at in range(0, 64, 16)).rstrip() for row in rows]
 
 
 def _listed(figures: list[str] | None) -> str:

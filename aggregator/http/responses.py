@@ -110,12 +110,13 @@ class OverlapOut(Struct):
 
 
 class ExplainSideOut(Struct):
-    """One of the two articles; ``figures`` are those the other lacks (null: its text is not kept)."""
+    """One of the two articles; figures and passages are those the other lacks (null: a text is not kept)."""
 
     label: str
     space: str
     fingerprint: Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
     figures: list[str] | None
+    own_passages: list[str] | None
 
 
 class ExplainOut(Struct):

@@ -117,6 +117,7 @@ def explanation(found: Explanation) -> responses.ExplainOut:
             space=found.spaces[side],
             fingerprint=f"{found.fingerprints[side]:016x}",
             figures=list(found.figures[side]) if found.figures is not None else None,
+            own_passages=list(found.own_passages[side]) if found.own_passages is not None else None,
         )
         for side in (0, 1)
     ]

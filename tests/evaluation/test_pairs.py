@@ -57,7 +57,10 @@ def test_what_each_policy_calls_the_same() -> None:
 
     assert report.rule("verified") == (1.0, 1.0, 1.0)
     assert report.rule("titled")[0] == 1.0
-    assert evaluate(pairs_of(headed), ANALYSER).rule("titled")[:2] == (0.625, 1.0)  # these made-up words are few
+    assert evaluate(pairs_of(headed), ANALYSER).rule("titled")[:2] == (
+        0.625,
+        1.0,
+    )  # these made-up words are few
     assert report.as_json()["policies"]["verified"] == {"precision": 1.0, "recall": 1.0, "f1": 1.0}
     assert "titled" in table(report)
 

@@ -240,6 +240,7 @@ class FakeService:
             is_copy=False,
             updated_figures=False,
             shared_passages=None,
+            own_passages=None,
             figures=None,
             summary="They differ.",
         )

@@ -37,7 +37,7 @@ class Deciding:
         if snapshot.touches(tops):  # an earlier article of this batch is near
             one.numbers = self._index.candidate_numbers(snapshot, probe, now_ms)
         candidates = self._index.candidates(snapshot, probe, one.numbers)
-        bound = self._index.known(snapshot, probe.id)
+        bound = self._index.standing(snapshot, probe.id, now_ms)
         newest = bound[0].binding.number if bound else 0
         here = next((known for known in bound if known.space == one.analysis.space), None)
         if here is None:  # a new id, or one whose language changed: then it is another article

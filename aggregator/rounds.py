@@ -125,7 +125,7 @@ class Rounds:
             one.numbers = self._index.candidate_numbers(snapshot, probe, now_ms)
             for number in one.numbers:
                 wanted[number] = probe.analysis.space
-            for known in self._index.known(snapshot, probe.id):
+            for known in self._index.standing(snapshot, probe.id, now_ms):
                 wanted.setdefault(known.binding.number, known.space)
         await self._index.fetch(snapshot, wanted)
         return Looked(pending, probes, snapshot, now_ms, time.perf_counter() - started)

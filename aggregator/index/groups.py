@@ -42,6 +42,14 @@ class Groups(IndexBase):
         """The bindings of an id in a snapshot, newest first: one, while it does not change its space."""
         return self.bound(snapshot, keys.id_hash(id_))
 
+    def standing(self, snapshot: Snapshot, id_: str, now_ms: int) -> list[Known]:
+        """``known`` without what has outlived its retention by now: look-ups find it no more, so its id is free.
+
+        (The floor of the head, which reading by id goes by, rises in steps.)
+        """
+        known = self.known(snapshot, id_)
+        return [k for k in known if k.binding.number >= self.floor(snapshot.layers[k.space], now_ms)]
+
     def bound(self, snapshot: Snapshot, hashed_id: bytes) -> list[Known]:
         """As ``known``, by the hash of the id."""
         found = [_bound(snapshot, space, hashed_id) for space in snapshot.layers]

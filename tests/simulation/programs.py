@@ -205,6 +205,7 @@ SMALL: dict[str, Program] = {
         writer("?s0", ">", "c=s2"),
     ),
     "expired and posted again": (writer("a=s0", "~", "~", "~", "~", "#", "a=s0"), writer("a=s0", "b=s1")),
+    "an update after its time": (writer("d=s1", "~", "~", "~", "c=scut d=s2"), writer("e=t0")),
     "deleted above, sealed again": (writer("a=s0", "|", "-a", "|", "b=s1"), writer("a=s1")),
 }
 

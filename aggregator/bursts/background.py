@@ -61,6 +61,8 @@ class Background:
         self.frozen_hour = -1
         self._memo: dict[str, float] = {}
         self._memo_hour = -1
+        # Of each of the last days that are known, the latest first: its weight, the counts of this hour's window.
+        self._days: list[tuple[float, list[dict[str, int]]]] = []
 
     def add(self, hour: int, terms: Iterable[str]) -> None:
         """Count one document."""
@@ -82,13 +84,15 @@ class Background:
     def expected(self, term: str, hour: int) -> float:
         """Documents per window that usually hold ``term`` at this hour; 0.0 without history."""
         if hour != self._memo_hour:
-            self._memo, self._memo_hour = {}, hour
+            self._memo, self._memo_hour, self._days = {}, hour, self._same_hours(hour)
         found = self._memo.get(term)
         if found is None:
-            total = self._totals.get(term, 0)
-            found = self._memo[term] = (
-                max(self._same(term, hour), self._mean(term, hour, total)) if total else 0.0
-            )
+            before = self._totals.get(term, 0)
+            if before:
+                before -= self._within(term, hour - self._reach + 1, hour)
+            # Most terms are new: without a past there is nothing to look up.
+            found = max(self._same(term), self._mean(before, hour)) if before > 0 else 0.0
+            self._memo[term] = found
         return found
 
     def idf(self, term: str) -> float:
@@ -151,7 +155,7 @@ class Background:
 
     def _open(self, hour: int) -> dict[str, int]:
         if self.first_hour is None or hour < self.first_hour:
-            self.first_hour = hour
+            self.first_hour, self._memo_hour = hour, -1
         self.documents[hour] = 0
         return self.hours.setdefault(hour, {})
 
@@ -165,28 +169,39 @@ class Background:
         self._all -= self.documents.pop(hour)
         self._memo_hour = -1
 
-    def _same(self, term: str, hour: int) -> float:
-        """Of the windows that ended at this hour in the last 7 days: weighted mean, or half of a week ago."""
+    def _same_hours(self, hour: int) -> list[tuple[float, list[dict[str, int]]]]:
         first = hour if self.first_hour is None else self.first_hour
-        documents = weights = week_ago = 0.0
+        days = []
         for day in range(1, DAYS + 1):
             end = hour - DAY_HOURS * day
             if end < first:
                 break
-            weight = SAME_WEEKDAY if day == DAYS else 1.0
-            found = self._within(term, end - self._reach, end)
+            counts = [self.hours[h] for h in range(end - self._reach, end + 1) if h in self.hours]
+            days.append((SAME_WEEKDAY if day == DAYS else 1.0, counts))
+        return days
+
+    def _same(self, term: str) -> float:
+        """Of the windows that ended at this hour in the last 7 days: weighted mean, or half of a week ago."""
+        documents = weights = 0.0
+        found = 0
+        for weight, counts in self._days:
+            found = 0
+            for count in counts:
+                found += count.get(term, 0)
             documents += weight * found
             weights += weight
-            week_ago = WEEK_AGO * found if day == DAYS else 0.0
+        week_ago = WEEK_AGO * found if len(self._days) == DAYS else 0.0
         usual = max(documents / weights, week_ago) if weights else 0.0
         return usual * self._window_h / (self._reach + 1)
 
-    def _mean(self, term: str, hour: int, total: int) -> float:
-        """Average over what is known before the window; a day at least, or a first hour would set the norm."""
+    def _mean(self, before: int, hour: int) -> float:
+        """Average over what is known before the window; a day at least, or a first hour would set the norm.
+
+        ``before``: documents with the term that are older than the window.
+        """
         start = hour - self._reach + 1
-        before = total - self._within(term, start, hour)
         known = start - (hour if self.first_hour is None else self.first_hour)
-        return max(0, before) * self._window_h / max(DAY_HOURS, min(DAYS * DAY_HOURS, known))
+        return before * self._window_h / max(DAY_HOURS, min(DAYS * DAY_HOURS, known))
 
     def _within(self, term: str, start: int, end: int) -> int:
         found = 0

@@ -20,6 +20,7 @@ from aggregator.bursts.intake import member_of
 from aggregator.bursts.neighbours import Neighbours
 from aggregator.bursts.orders import Orders, enforce
 from aggregator.bursts.stories import LINK, LINK_RELATED, Member, Stories, Story
+from aggregator.bursts.terms import Terms
 from aggregator.domain import StreamItem
 
 MINUTE_MS = 60_000
@@ -34,10 +35,8 @@ class BurstDetector:
         self.background = Background(rule.window_ms)
         self.stories = Stories()
         self.window: deque[Member] = deque()
-        self._recent: dict[str, int] = {}
-        self._weights = _Weights(self)
-        self._weigh = self._weights.__getitem__
-        self.book = EventBook(rule, self.stories, self._weigh, self.background.idf)
+        self.terms = Terms(rule, self.background)
+        self.book = EventBook(rule, self.stories, self.terms.weigh, self.background.idf)
         self._neighbours = Neighbours(rule) if rule.mode == "neighbours" else None
         self.orders = Orders()
 
@@ -51,7 +50,7 @@ class BurstDetector:
         self._advance(now_ms)
         if self.background.has_outgrown():
             self.stories.outdate()
-            self._freeze()
+            self.terms.freeze(self.clock_ms)
         if self.orders.has_removed(item) or self._is_update(item):
             return
         copied = self._story_of_copy(item)
@@ -107,16 +106,11 @@ class BurstDetector:
         begun = now_ms // MINUTE_MS > self.clock_ms // MINUTE_MS
         self.clock_ms = now_ms
         if begun:
-            self._freeze()
+            self.terms.freeze(self.clock_ms)
             self.stories.minute = now_ms // MINUTE_MS
         self._expire()
         if begun:
             self._keep_house()
-
-    def _freeze(self) -> None:
-        """Weights are worked out anew from here on, unless those of before still stand."""
-        if self.background.freeze(self.clock_ms // HOUR_MS):
-            self._weights.clear()
 
     def _expire(self) -> None:
         oldest_ms = self.clock_ms - self.rule.window_ms
@@ -125,13 +119,7 @@ class BurstDetector:
 
     def _leave(self, member: Member) -> None:
         if member.fires:
-            for term in (*member.terms, EVERY):
-                left = self._recent[term] - 1
-                if left:
-                    self._recent[term] = left
-                else:
-                    del self._recent[term]
-                self._weights.pop(term, None)
+            self.terms.go(member.terms)
         if self._neighbours is not None:
             self._neighbours.leave(member)
         if member.story >= 0:
@@ -179,11 +167,8 @@ class BurstDetector:
             place -= 1
         self.window.insert(place, member)
         if member.fires:
-            terms = (*member.terms, EVERY)
-            self.background.add(member.at_ms // HOUR_MS, terms)
-            for term in terms:
-                self._recent[term] = self._recent.get(term, 0) + 1
-                self._weights.pop(term, None)
+            self.background.add(member.at_ms // HOUR_MS, (*member.terms, EVERY))
+            self.terms.come(member.terms)
 
     def _place(self, member: Member, item: StreamItem, copied: Story | None) -> None:
         if self._neighbours is not None:
@@ -191,7 +176,7 @@ class BurstDetector:
             return
         story, cosine = copied, 1.0
         if story is None:
-            story, cosine = self.stories.nearest(member.terms, self._weigh)
+            story, cosine = self.stories.nearest(member.terms, self.terms.weigh)
             if story is None or cosine < LINK:
                 story, cosine = self._story_of_related(item, member)
         if story is None:
@@ -233,7 +218,7 @@ class BurstDetector:
     def _story_of_related(self, item: StreamItem, member: Member) -> tuple[Story | None, float]:
         """The story of the text within 7 bits, if the item is not far from its centroid."""
         story = self._story_with(item.matched_number) if item.verdict != "new" else None
-        cosine = self.stories.cosine(member.terms, story, self._weigh) if story else 0.0
+        cosine = self.stories.cosine(member.terms, story, self.terms.weigh) if story else 0.0
         return (story, cosine) if cosine >= LINK_RELATED else (None, 0.0)
 
     def _story_with(self, number: int | None) -> Story | None:
@@ -264,22 +249,25 @@ class BurstDetector:
         expected = routine.expected(story, self.background, hour)
         if not routine.is_clearly_more(story.firing, expected, self.rule):
             return  # most looks end here, before the volume is asked for
-        expected *= routine.load(story, self.background, self._seen, hour)
+        expected *= routine.load(story, self.background, self.terms.seen, hour)
         if routine.is_clearly_more(story.firing, expected, self.rule):
             self.book.fire(story, self.clock_ms, expected)
 
     def _merge_converged(self, key: int) -> None:
         """Merge a story with those that have come to it, the nearest first."""
         while (story := self.stories.open.get(key)) is not None:
-            other = self.stories.converged(story, self._weigh, self._agree)
-            other = other or together.partner(
-                self.stories, story, self._weigh, self._seen, self._bursts, self._agree
-            )
+            other = self.stories.converged(story, self.terms.weigh, self._agree)
+            other = other or together.partner(self.stories, story, self.terms, self._agree)
             if other is None:
                 return
             into, away = self._elder(story, other)
             self.unite(into, away)
             key = into.key
+
+    def _agree(self, a: Story, b: Story) -> bool:
+        """Whether what they are about bears out that they are one."""
+        ours, theirs = (self.stories.heaviest(story, self.terms.weigh) for story in (a, b))
+        return witnesses.agree(ours, theirs, self.terms.usual)
 
     def unite(self, into: Story, away: Story) -> None:
         """One story of two; if both are events, that of ``into`` goes on."""
@@ -307,42 +295,3 @@ class BurstDetector:
             return event.detected_at_ms if event else float("inf"), -len(story.members), story.key
 
         return (a, b) if rank(a) < rank(b) else (b, a)
-
-    # -- terms ---------------------------------------------------------------------------------
-
-    def _seen(self, term: str) -> int:
-        """Documents in the window that hold it."""
-        return self._recent.get(term, 0)
-
-    def _usual(self, term: str) -> float:
-        """Documents that hold it in a usual window at this hour."""
-        return self.background.expected(term, self.clock_ms // HOUR_MS)
-
-    def _agree(self, a: Story, b: Story) -> bool:
-        """Whether what they are about bears out that they are one."""
-        ours, theirs = (self.stories.heaviest(story, self._weigh) for story in (a, b))
-        return witnesses.agree(ours, theirs, self._usual)
-
-    def _bursts(self, term: str) -> bool:
-        """Whether over half the rule's number of documents hold it, clearly more than usual."""
-        seen = self._seen(term)
-        if seen * 2 <= self.rule.items:
-            return False
-        usual = self._usual(term)
-        return routine.is_clearly_more(seen, usual, self.rule)
-
-
-class _Weights(dict[str, float]):
-    """What each term says now. A weight is worked out when asked for, and kept until its counts or the minute change.
-
-    A mapping and no function: nine of ten questions are answered without a call.
-    """
-
-    def __init__(self, detector: BurstDetector) -> None:
-        self._of = detector
-
-    def __missing__(self, term: str) -> float:
-        of = self._of
-        weight = of.background.weight(term, of._recent.get(term, 0), of.clock_ms // HOUR_MS)
-        self[term] = weight
-        return weight

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from aggregator.bursts.background import EVERY
 from aggregator.bursts.event import HOUR_MS
 from aggregator.bursts.openevent import OpenEvent
 from aggregator.bursts.stories import Member, Story
@@ -87,10 +86,9 @@ def load(detector: BurstDetector, data: bytes) -> None:
         detector._neighbours.waiting, detector._neighbours.seeds = waiting, saved.seeds
     for member in detector.window:
         if member.fires:
-            for term in (*member.terms, EVERY):
-                detector._recent[term] = detector._recent.get(term, 0) + 1
+            detector.terms.come(member.terms)
     detector.background.first_hour = saved.first_hour
     detector.background.frozen = saved.frozen
-    detector.background.frozen_hour = saved.clock_ms // HOUR_MS
+    detector.background.frozen_hour = detector.terms.hour = saved.clock_ms // HOUR_MS
     for hour, documents, counts in saved.hours:
         detector.background.restore(hour, counts, documents)

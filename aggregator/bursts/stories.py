@@ -89,19 +89,40 @@ class Stories:
         return story
 
     def nearest(self, terms: Mapping[str, int], weigh: Weigh) -> tuple[Story | None, float]:
-        """The story with the highest cosine to ``terms`` (the older on a tie), and that cosine."""
-        squares, length = _squares(terms, weigh)
-        dots: dict[int, float] = {}
-        for term, square in squares:
-            for key in self._with.get(term, ()):
-                dots[key] = dots.get(key, 0.0) + square * self.open[key].sums[term]
+        """The story with the highest cosine to ``terms`` (the older on a tie), and that cosine.
+
+        None (and 0.0) when no story is as near as ``LINK``.
+        """
         best, nearest = None, 0.0
+        dots, length = self._candidates(terms, weigh)
         for key in sorted(dots):
             story = self.open[key]
             cosine = dots[key] / (length * self._norm(story, weigh, STALE_MINUTES))
             if cosine > nearest:
                 best, nearest = story, cosine
-        return best, min(1.0, nearest)
+        return (best, min(1.0, nearest)) if nearest >= LINK else (None, 0.0)
+
+    def _candidates(self, terms: Mapping[str, int], weigh: Weigh) -> tuple[dict[int, float], float]:
+        """Products of an item with the stories that can be as near as ``LINK``, and the item's length.
+
+        Prefix filtering (Chaudhuri, Ganti & Kaushik 2006): a story that shares only the lightest of the item's
+        terms, which make up less than ``LINK`` of its length together, cannot be that near. These are also
+        the common words, which most stories hold.
+        """
+        parts, length = _squares(terms, weigh)
+        parts.sort(key=lambda part: (-part[1] * terms[part[0]], part[0]))
+        dots: dict[int, float] = {}
+        left = length * length
+        for term, square in parts:
+            holding = self._with.get(term, {})
+            if left >= LINK * LINK * length * length:
+                for key in holding:
+                    dots[key] = dots.get(key, 0.0) + square * self.open[key].sums[term]
+            else:
+                for key in dots.keys() & holding.keys():
+                    dots[key] += square * self.open[key].sums[term]
+            left -= square * terms[term]
+        return dots, length
 
     def cosine(self, terms: Mapping[str, int], story: Story, weigh: Weigh) -> float:
         """Similarity of an item to one story, 0..1."""
@@ -193,9 +214,17 @@ class Stories:
 
     def medoid(self, story: Story, weigh: Weigh) -> Member:
         """The item nearest to the centroid (the older on a tie)."""
-        return max(
-            story.members.values(), key=lambda m: (self.cosine(m.terms, story, weigh), -m.at_ms, -m.number)
-        )
+        squares = {term: weigh(term) ** 2 for term in story.sums}
+        pulls = {term: squares[term] * weight for term, weight in story.sums.items()}
+
+        def nearness(member: Member) -> float:
+            dot = length = 0.0
+            for term, weight in member.terms.items():
+                dot += weight * pulls[term]
+                length += weight * weight * squares[term]
+            return dot / math.sqrt(length) if length else 0.0
+
+        return max(story.members.values(), key=lambda m: (nearness(m), -m.at_ms, -m.number))
 
     def heaviest(self, story: Story, weigh: Weigh, count: int = HEAVIEST) -> list[str]:
         """Its most distinctive terms: frequent in it and bursting now."""

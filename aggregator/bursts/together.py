@@ -14,45 +14,41 @@ A chief term is the heaviest of a story. Two stories that are events already are
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from aggregator.bursts.intake import FULL_WEIGHT
-from aggregator.bursts.stories import LEAST_TO_BE_MERGED, LEAST_TO_MERGE, Agree, Stories, Story, Weigh
+from aggregator.bursts.stories import LEAST_TO_BE_MERGED, LEAST_TO_MERGE, Agree, Stories, Story
+from aggregator.bursts.terms import Terms
 
 # Share of the documents with the rarer chief term that hold the other too: most of them. A third behaves alike.
 TOGETHER = 0.5
 
 
-def partner(
-    stories: Stories,
-    story: Story,
-    weigh: Weigh,
-    seen: Callable[[str], int],
-    bursts: Callable[[str], bool],
-    agree: Agree,
-) -> Story | None:
+def partner(stories: Stories, story: Story, terms: Terms, agree: Agree) -> Story | None:
     """The story that bursts together with this one the most (the older on a tie).
 
-    ``seen``: documents in the window that hold a term; ``bursts``: whether those are many and unusual;
     ``agree``: whether two stories share enough to be one.
     """
     if len(story.members) < LEAST_TO_MERGE:
         return None
-    chief = stories.chief(story, weigh)
-    if not bursts(chief):
+    chief = stories.chief(story, terms.weigh)
+    if not terms.bursts(chief):
         return None
-    # Those without the chief term can only be joined by one of theirs whose documents are mostly here.
-    least = TOGETHER * FULL_WEIGHT
-    ours = [t for t, w in story.sums.items() if w >= least * min(seen(t), seen(chief)) and bursts(t)]
+    ours = [term for term in story.sums if term != chief and terms.bursts(term)]
+    # What documents that hold both must weigh at least, since a bursting term is in that many: few stories have it.
+    least = TOGETHER * FULL_WEIGHT * min(terms.seen(chief), terms.least_burst)
     best, most = None, 0.0
-    for other in stories.having([chief, *ours]):
+    for other in stories.having([chief, *(term for term in ours if story.sums[term] >= least)]):
         if other is story or len(other.members) < LEAST_TO_BE_MERGED or (other.event and story.event):
             continue
-        theirs = stories.chief(other, weigh)
-        if not bursts(theirs):
+        named = other.sums.get(chief, 0)
+        if named < least and not any(
+            story.sums[term] + named >= least for term in ours if term in other.sums
+        ):
             continue
-        both = story.sums.get(theirs, 0) + other.sums.get(chief, 0)
-        share = both / FULL_WEIGHT / min(seen(chief), seen(theirs))
+        theirs = stories.chief(other, terms.weigh)
+        if not terms.bursts(theirs):
+            continue
+        both = story.sums.get(theirs, 0) + named
+        share = both / FULL_WEIGHT / min(terms.seen(chief), terms.seen(theirs))
         if share >= TOGETHER and share > most and agree(story, other):
             best, most = other, share
     return best

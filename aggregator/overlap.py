@@ -138,14 +138,15 @@ def compare_many(a: Sketch, others: Sequence[Sketch]) -> list[Overlap]:
     Below the smaller of two samples' largest hashes both samples are complete, so the counts below
     it are an unbiased sample of the sets; what they share lies below it anyway.
     """
+    if not len(a.sample):
+        return [_NONE] * len(others)
     if not others:
         return []
     own = a.sample >> _COARSE
     joined = np.concatenate([a.sample[:0], *(b.sample for b in others)]) >> _COARSE
     shared = np.zeros(len(joined) + 1, np.int64)
-    if len(own):
-        at = np.minimum(np.searchsorted(own, joined), len(own) - 1)
-        np.cumsum(own[at] == joined, out=shared[1:])
+    at = np.minimum(np.searchsorted(own, joined), len(own) - 1)
+    np.cumsum(own[at] == joined, out=shared[1:])
     ends = np.cumsum([len(b.sample) for b in others]).tolist()
     limit = _limit(a)
     found, start = [], 0

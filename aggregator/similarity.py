@@ -45,11 +45,13 @@ def rank(
     groups: set[int] = set()
     items: list[RelatedItem] = []
     for similarity, candidate in scored:
+        if len(items) == limit:
+            break
         if candidate.canonical[1] in groups:
             continue
         groups.add(candidate.canonical[1])
         items.append(related_item(candidate, similarity))
-    return tuple(items[:limit])
+    return tuple(items)
 
 
 def related_item(candidate: Candidate, similarity: float) -> RelatedItem:

@@ -2,8 +2,9 @@
 
 Made articles go through the transactions of the service (``Segment.insert``) into an embedded Valkey, in ``--segments``
 segments: uniform fingerprints, every tenth within 4 to 7 bits of an earlier one, every twentieth a copy of an earlier
-one, samples of articles of some 400 words, 24 terms each whose frequencies follow Zipf's law. ``--dir`` keeps the store,
-so that it is loaded once. Asked for ten neighbours each, of random ids:
+one, samples of articles of some 400 words, 24 terms each whose frequencies follow Zipf's law, of a vocabulary so large that
+the terms an article stands under have their full list of articles, as in an index of a million, whatever the size.
+``--dir`` keeps the store, so that it is loaded once. Asked for ten neighbours each, of random ids:
 
     in process   ``Related.of_id`` one by one, for the first time and again; reads of the store per answer, one after another
     over HTTP    GET /v1/articles/{id}/related of a service with one worker, one caller and then ``--callers``
@@ -37,7 +38,7 @@ from aggregator.store import keys
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import RedisStore, open_store
 
-SHINGLES, TERMS, VOCABULARY = 320, 24, 60_000
+SHINGLES, TERMS = 320, 24
 TOGETHER = 500
 DAY_MS = 86_400_000
 
@@ -46,6 +47,7 @@ def records(count: int, space: str, now_ms: int) -> Iterator[tuple[Record, Outco
     """Articles of the last eight weeks, oldest first, with what was decided."""
     rng = np.random.default_rng(5)
     spread = 56 * DAY_MS / count
+    vocabulary = max(1_000, count // 16)
     weights = np.sort(rng.random((1000, TERMS)) ** 2 + 0.05)[:, ::-1]
     weights /= np.linalg.norm(weights, axis=1, keepdims=True)
     earlier: list[int] = []
@@ -57,7 +59,7 @@ def records(count: int, space: str, now_ms: int) -> Iterator[tuple[Record, Outco
             fingerprint = earlier[int(rng.integers(len(earlier)))] ^ sum(1 << bit for bit in bits)
         earlier.append(fingerprint)
         # Rare terms weigh most: ranks by Zipf's law, the rarest first.
-        ranks = np.unique((VOCABULARY ** rng.random(TERMS * 2)).astype(int))[::-1][:TERMS].tolist()
+        ranks = np.unique((vocabulary ** rng.random(TERMS * 2)).astype(int))[::-1][:TERMS].tolist()
         number = number_of(now_ms - int((count - place) * spread), place % 1024)
         record = Record(
             number=number, first=number, id=f"https://news.example/{place:08d}", space=space, lang="en",
@@ -110,7 +112,7 @@ async def asked(
     name: str, ids: Sequence[str], answer: Callable[[str], Awaitable[int]], callers: int = 1
 ) -> None:
     """Every id once, by so many callers; prints times as a caller sees them and what they got."""
-    waiting, taken, found = iter(ids), [], []
+    waiting, taken, found, cpu_s = iter(ids), [], [], time.process_time()
 
     async def caller() -> None:
         for id_ in waiting:
@@ -121,7 +123,8 @@ async def asked(
     await asyncio.gather(*(caller() for _ in range(callers)))
     p50, p99 = np.percentile(taken, [50, 99])
     print(
-        f"{name:42} p50 {p50:6.2f}  p99 {p99:6.2f}  largest {max(taken):6.1f} ms  {np.mean(found):4.1f} neighbours",
+        f"{name:42} p50 {p50:6.2f}  p99 {p99:6.2f}  largest {max(taken):6.1f} ms  {np.mean(found):4.1f} neighbours"
+        f"  CPU of the asker {(time.process_time() - cpu_s) * 1000 / len(taken):.2f} ms",
         flush=True,
     )
 

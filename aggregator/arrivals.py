@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from aggregator.changes import Known
 from aggregator.domain import Analysis, Answer, Article, Match, Record, Sketch
 from aggregator.errors import AggregatorError
 from aggregator.store.base import Transaction
+from aggregator.succession import Known
 
 _NO_SKETCH = Sketch(0, np.empty(0, np.uint32))
 

@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from aggregator.changes import Known
 from aggregator.domain import Analysis, Article, Record
 from aggregator.errors import AggregatorError, Contention
 from aggregator.index import ATTEMPTS, Index, Snapshot
 from aggregator.store import keys
 from aggregator.store.base import Check, Equals, Transaction
 from aggregator.store.records import Binding
+from aggregator.succession import Known
 
 AnalyseMany = Callable[[Sequence[Article]], Awaitable[list[Analysis | AggregatorError]]]
 Carry = Callable[[Record], Record | None]

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from aggregator.arrivals import Arrival, Step, metadata, own_group, record_of, with_metadata
 from aggregator.beside import Beside
-from aggregator.changes import Known
 from aggregator.domain import Answer, Outcome, Record, arrival_ms_of
 from aggregator.index import Index, Probe, Snapshot
 from aggregator.numbers import Numbers
 from aggregator.similarity import rank
 from aggregator.store.base import Transaction
+from aggregator.succession import Known
 from aggregator.verdict import Candidate, Policy, decide
 
 MAX_RELATED = 10

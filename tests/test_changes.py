@@ -4,11 +4,12 @@ import msgspec
 import numpy as np
 
 from aggregator.blocks import PLANS
-from aggregator.changes import Group, Known, Segment, carriers_of, heir_of
+from aggregator.changes import Segment
 from aggregator.domain import Match, Outcome, Record, Sketch, number_of
 from aggregator.store import keys
 from aggregator.store.base import Append, Delete, Equals, Length, Put, StreamAdd
 from aggregator.store.records import Binding, decode_binding, encode_binding
+from aggregator.succession import Group, Known, carriers_of, heir_of
 
 TAG = b"{en.0000.0}"
 SEGMENT = Segment(TAG, PLANS["4x16"], ttl_ms=1000)

@@ -56,7 +56,11 @@ LAYERS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
         ),
     ),
     ("2a store", True, ("aggregator.store", "aggregator.store.*", "aggregator.models", "aggregator.reading")),
-    ("2b index", True, ("aggregator.changes", "aggregator.index", "aggregator.index.*")),
+    (
+        "2b index",
+        True,
+        ("aggregator.changes", "aggregator.succession", "aggregator.index", "aggregator.index.*"),
+    ),
     (
         "3 services",
         True,

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aggregator.changes import Group, Known, carriers_of, heir_of
 from aggregator.domain import Outcome, Record
 from aggregator.errors import Contention, Gone, NotFound
 from aggregator.index.base import ATTEMPTS, IndexBase
@@ -21,6 +20,7 @@ from aggregator.index.snapshot import Snapshot
 from aggregator.store import keys
 from aggregator.store.base import Put, Transaction
 from aggregator.store.records import Binding, decode_binding, decode_record, encode_record
+from aggregator.succession import Group, Known, carriers_of, heir_of
 
 LATEST_GRAVES = 1024  # of a segment: whoever repeats a delete does so soon
 

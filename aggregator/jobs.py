@@ -11,7 +11,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from apscheduler.events import EVENT_JOB_MAX_INSTANCES, EVENT_JOB_MISSED, JobEvent
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
@@ -98,7 +100,7 @@ class Jobs:
             async with asyncio.timeout(DRAIN_S), self._running:
                 await self._hand_over()
         except (TimeoutError, StoreUnavailable) as error:
-            logger.warning("The event detector did not stop in order: %s", error or "a tick took too long")
+            logger.warning("The event detector did not stop in order: %s", str(error) or "a tick took too long")
         await asyncio.gather(*map(_drained, self._beside))
         scheduler.shutdown(wait=False)
 
@@ -165,14 +167,21 @@ async def _drained(work: Work) -> None:
         logger.warning("A turn of %s took longer than %g s to end and is cut off.", work.name, DRAIN_S)
 
 
+async def _until_stopped(run: Callable[[], Awaitable[None]]) -> None:
+    """``stop`` has told of a turn that takes too long; the scheduler would add a traceback for cancelling it."""
+    with suppress(asyncio.CancelledError):
+        await run()
+
+
 def _schedule(
     scheduler: AsyncIOScheduler, id_: str, run: Callable[[], Awaitable[None]], seconds: float
 ) -> None:
     scheduler.add_job(
-        run,
+        partial(_until_stopped, run),
         "interval",
         seconds=seconds,
         id=id_,
+        name=id_,
         # The default of one second drops ticks on a busy machine (reference/ecosystem, section 4).
         misfire_grace_time=max(1, round(seconds)),
         coalesce=True,

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import pytest
 from apscheduler.events import EVENT_JOB_MAX_INSTANCES, EVENT_JOB_MISSED, JobEvent
 
+from aggregator import jobs as jobs_module
 from aggregator.bursts import BurstRule, Change
 from aggregator.domain import StreamItem, number_of
 from aggregator.errors import StoreUnavailable
@@ -204,3 +205,22 @@ async def test_a_tick_that_hangs_does_not_hold_the_stop(
 
     assert "did not stop in order" in caplog.text
     assert (await store.read([POSITION]))[0] is None
+
+
+async def test_a_tick_that_is_cut_off_at_a_stop_is_told_in_one_sentence(
+    store: MemoryStore, stream: Stream, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is done again elsewhere: nothing unexpected happened, and no traceback says so."""
+    monkeypatch.setattr(jobs_module, "DRAIN_S", 0.01)
+    stream.gate.clear()
+    jobs = Jobs(Events(store, BurstRule()), stream, lambda: NOW_MS, 0.02)
+    jobs.start()
+    await stream.read.wait()
+    running = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+
+    await jobs.stop()
+    await asyncio.gather(*running, return_exceptions=True)
+    await asyncio.sleep(0)
+
+    assert [record.exc_info for record in caplog.records if record.levelno >= logging.ERROR] == []
+    assert "did not stop in order: a tick took too long" in caplog.text

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from dataclasses import replace
 
 import newsroom
 import pytest
 
-from aggregator.bursts import BurstRule, Event
+from aggregator.bursts import BurstDetector, BurstRule, Event
 from aggregator.domain import Article, StreamItem, number_of
 from aggregator.errors import NotFound, StoreUnavailable
 from aggregator.eventlog import CHANGES, POSITION
@@ -349,3 +350,50 @@ async def test_a_story_that_comes_in_fragments_fires_with_the_tick() -> None:
 
     assert room.clock.now_ms % 60_000 < 59_000, "a minute has passed; the test shows nothing"
     assert len(await events.list()) == 5
+
+
+def mixed(seed: int) -> list[StreamItem]:
+    """Nine hours of two stories among other news: copies, late, early and undated items, a clock that jumps."""
+    rng, source = random.Random(seed), FakeIndex()
+    for i in range(360):
+        minute = i * 1.5 if i < 200 else i * 1.5 + 90
+        words = rng.choice(["harbour bridge collapse", "ferry passengers rescued", f"meeting{i} budget{i}"])
+        item = source.add(minute, words)
+        published = rng.choice(
+            [item.arrived_ms, item.arrived_ms - 301 * MINUTE_MS, item.arrived_ms + 9, None]
+        )
+        changed: dict[str, object] = {"published_at_ms": published}
+        if i and not i % 9:
+            changed |= {"verdict": "duplicate", "canonical_first": source.items[i - 1].first}
+        if i and not i % 50:
+            gone = source.items[i - 1]
+            changed |= {"kind": "deleted", "id": gone.id, "first": gone.first}
+        source.items[-1] = replace(item, **changed)  # type: ignore[arg-type]
+    return source.items
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_the_same_items_give_the_same_events_live_and_offline(index: FakeIndex, seed: int) -> None:
+    """Live in ticks of some minutes, with a new leader at every third; offline in one go."""
+    items, store, detector = mixed(seed), MemoryStore(), BurstDetector(RULE)
+    offline: dict[str, Event] = {}
+    for item in items:
+        detector.observe(item, item.arrived_ms)
+        offline |= {change.event.id: change.event for change in detector.changes()}
+    live = Events(store, RULE)
+    for tick, now_ms in enumerate(range(START_MS, items[-1].arrived_ms + 7 * MINUTE_MS, 7 * MINUTE_MS)):
+        index.items = [item for item in items if item.arrived_ms <= now_ms]
+        if tick % 3 == 0:
+            await live.checkpoint(now_ms)
+            live = Events(store, RULE)
+        await live.advance(index, now_ms)
+
+    assert offline
+    for event in offline.values():
+        stored = await live.get(event.id)
+        assert (stored.detected_at_ms, stored.items, stored.size) == (
+            event.detected_at_ms,
+            event.items,
+            event.size,
+        )
+    assert {event.id for event in await live.list()} == set(offline)

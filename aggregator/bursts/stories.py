@@ -12,6 +12,7 @@ equal input gives equal bytes.
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Callable, Iterable, Mapping
 
@@ -228,7 +229,8 @@ class Stories:
 
     def heaviest(self, story: Story, weigh: Weigh, count: int = HEAVIEST) -> list[str]:
         """Its most distinctive terms: frequent in it and bursting now."""
-        return sorted(story.sums, key=lambda t: (-story.sums[t] * weigh(t), t))[:count]
+        weights = [(-weight * weigh(term), term) for term, weight in story.sums.items()]
+        return [term for _, term in heapq.nsmallest(count, weights)]
 
     def chief(self, story: Story, weigh: Weigh) -> str:
         """The first of its distinctive terms."""

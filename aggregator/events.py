@@ -35,7 +35,7 @@ from aggregator.eventlog import DESK, POSITION, RETENTION_MS, EventLog, decode_o
 from aggregator.store.base import Equals, Put, Store, Transaction
 from aggregator.store.sound import value_of
 
-# The detector works in a thread, lest requests wait for it: a bulk load fills the stream. So many items at a time.
+# A bulk load fills the stream. So many items are read at a time.
 BATCH = 250
 CHECKPOINT_MS = 10_000
 STATE = b"{events}state"
@@ -102,7 +102,7 @@ class Events(EventLog):
         self._lead = None  # whatever interrupts from here on, the next tick starts from what is saved
         while True:
             items, streams = await index.stream(lead.streams, self._batch)
-            await asyncio.to_thread(self._feed, lead, items, streams, now_ms)
+            await self._feed(lead, items, streams, now_ms)
             if len(items) < self._batch:
                 break
             if lead.wants_checkpoint(now_ms, self._checkpoint_ms) and not await self._save(lead, now_ms):
@@ -128,10 +128,13 @@ class Events(EventLog):
         if lead is not None and lead.ahead:
             await self._save(lead, now_ms)
 
-    def _feed(
+    async def _feed(
         self, lead: _Lead, items: Sequence[StreamItem], streams: dict[bytes, bytes], now_ms: int
     ) -> None:
         for item in items:
+            # Requests have their turn after each item. In a thread the detector would take the interpreter from
+            # them at every step, for as long as the switch interval, which is about what an item takes.
+            await asyncio.sleep(0)
             # A replica whose clock is ahead must not move time on for all.
             lead.detector.observe(item, min(item.arrived_ms, now_ms))
             if item.kind == "deleted":

@@ -80,7 +80,7 @@ class Stories:
         self.changed: dict[int, None] = {}
         self.minute = 0
         self.of_number: dict[int, int] = {}
-        self._with: dict[str, dict[int, None]] = {}
+        self._with: dict[str, dict[int, int]] = {}  # what sums say, by term
 
     def begin(self, id_: str) -> Story:
         """A new, empty story."""
@@ -98,7 +98,8 @@ class Stories:
         dots, length = self._candidates(terms, weigh)
         for key in sorted(dots):
             story = self.open[key]
-            cosine = dots[key] / (length * self._norm(story, weigh, STALE_MINUTES))
+            stands = self.minute - story.norm_minute < STALE_MINUTES and len(story.members) == story.norm_size
+            cosine = dots[key] / (length * (story.norm if stands else self._norm(story, weigh, STALE_MINUTES)))
             if cosine > nearest:
                 best, nearest = story, cosine
         return (best, min(1.0, nearest)) if nearest >= LINK else (None, 0.0)
@@ -117,11 +118,11 @@ class Stories:
         for term, square in parts:
             holding = self._with.get(term, {})
             if left >= LINK * LINK * length * length:
-                for key in holding:
-                    dots[key] = dots.get(key, 0.0) + square * self.open[key].sums[term]
+                for key, weight in holding.items():
+                    dots[key] = dots.get(key, 0.0) + square * weight
             else:
                 for key in dots.keys() & holding.keys():
-                    dots[key] += square * self.open[key].sums[term]
+                    dots[key] += square * holding[key]
             left -= square * terms[term]
         return dots, length
 
@@ -167,7 +168,7 @@ class Stories:
         for term, weight in member.terms.items():
             left = story.sums[term] - weight
             if left:
-                story.sums[term] = left
+                story.sums[term] = self._with[term][story.key] = left
             else:
                 self._forget(story, term)
         if not story.members:
@@ -257,8 +258,8 @@ class Stories:
             self.open[story.key] = story
             for member in story.members.values():
                 self.of_number[member.first] = self.of_number[member.number] = story.key
-            for term in story.sums:
-                self._with.setdefault(term, {})[story.key] = None
+            for term, weight in story.sums.items():
+                self._with.setdefault(term, {})[story.key] = weight
 
     def _dots(self, story: Story, weigh: Weigh) -> dict[int, tuple[float, float]]:
         """Products of this story's heaviest terms with the stories that have them, and their squares in these."""
@@ -266,10 +267,9 @@ class Stories:
         for term in self.heaviest(story, weigh):
             weight = weigh(term)
             own = weight * story.sums[term]
-            for key in self._with[term]:
-                other = self.open[key]
-                if key != story.key and len(other.members) >= LEAST_TO_BE_MERGED:
-                    theirs = weight * other.sums[term]
+            for key, others in self._with[term].items():
+                if key != story.key and len(self.open[key].members) >= LEAST_TO_BE_MERGED:
+                    theirs = weight * others
                     dot, squares = dots.get(key, (0.0, 0.0))
                     dots[key] = dot + own * theirs, squares + theirs * theirs
         return dots
@@ -287,10 +287,9 @@ class Stories:
         return story.norm
 
     def _add(self, story: Story, term: str, weight: int) -> None:
-        if term not in story.sums:
-            story.sums[term] = 0
-            self._with.setdefault(term, {})[story.key] = None
-        story.sums[term] += weight
+        total = story.sums.get(term, 0) + weight
+        story.sums[term] = total
+        self._with.setdefault(term, {})[story.key] = total
 
     def _forget(self, story: Story, term: str) -> None:
         del story.sums[term]

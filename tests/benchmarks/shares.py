@@ -25,7 +25,7 @@ from load import Service, batches, bodies, offered, tell
 
 # Part -> what its lines have in their file's name; the first that fits decides.
 PARTS = {
-    "detector (in a thread)": ("aggregator/bursts/", "aggregator/event"),
+    "detector": ("aggregator/bursts/", "aggregator/event"),
     "analysis: language": ("text/language.py", "py3langid/"),
     "analysis: words and stems": ("text/tokens.py", "text/characters.py", "nltk/", "collections/__init__.py"),
     "analysis: fingerprint": ("aggregator/features.py", "aggregator/fingerprint.py"),

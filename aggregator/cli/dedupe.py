@@ -14,6 +14,7 @@ from aggregator.corpus.encode import Encoding
 from aggregator.corpus.executors import opened
 from aggregator.corpus.finish import finish
 from aggregator.corpus.job import Job, Method, prepare
+from aggregator.corpus.memory import watched
 from aggregator.corpus.output import name_of
 from aggregator.corpus.pipeline import Told, run
 from aggregator.errors import ConfigurationError
@@ -31,11 +32,11 @@ def dedupe(args: argparse.Namespace, settings: Settings) -> int:
         print(f"going on with the work in {job.work}", file=sys.stderr)
     told = Bars(shown=not args.no_progress)
     try:
-        with opened(args.processes, args.dask or "") as pool:
-            result = run(job, pool, told)
-        summary = finish(
-            job, result, told, width=pool.width if pool.executor else 1, keep_work=args.keep_work
-        )
+        with watched() as peak:
+            with opened(args.processes, args.dask or "") as pool:
+                result = run(job, pool, told)
+            width = pool.width if pool.executor else 1
+            summary = finish(job, result, told, width=width, peak=peak, keep_work=args.keep_work)
     finally:
         told.close()
     _say(summary, job.out)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import resource
 import shutil
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,15 @@ from aggregator.corpus.checkpoint import write
 from aggregator.corpus.choose import Choice, choose
 from aggregator.corpus.job import Job
 from aggregator.corpus.join import merged
+from aggregator.corpus.memory import Peak
 from aggregator.corpus.pipeline import Result, Told, near_in_time
 
 DAY_MS = 86_400_000
 
 
-def finish(job: Job, result: Result, told: Told, *, width: int, keep_work: bool) -> dict[str, Any]:
+def finish(
+    job: Job, result: Result, told: Told, *, width: int, peak: Peak, keep_work: bool
+) -> dict[str, Any]:
     """Write every file; the summary that ``summary.json`` holds."""
     started = time.monotonic()
     choice = choose(result, job.representative)
@@ -36,7 +38,7 @@ def finish(job: Job, result: Result, told: Told, *, width: int, keep_work: bool)
     wanted += [row for cluster in clusters for row in cluster]
     texts = output.second_reading(job, result.chunks, choice.stays, wanted, told.advance)
     result.seconds["write"] = time.monotonic() - started
-    summary = _summary(job, result, choice, bad, width) | {"first_bad_row": example}
+    summary = _summary(job, result, choice, bad, width, peak) | {"first_bad_row": example}
     report.write_report(job.out, result, summary, texts)
     report.write_review(job.out, result, clusters, texts)
     write(job.out / "summary.json", json.dumps(summary, indent=1).encode())
@@ -45,11 +47,13 @@ def finish(job: Job, result: Result, told: Told, *, width: int, keep_work: bool)
     return summary
 
 
-def _summary(job: Job, result: Result, choice: Choice, bad: int, width: int) -> dict[str, Any]:
+def _summary(job: Job, result: Result, choice: Choice, bad: int, width: int, peak: Peak) -> dict[str, Any]:
     found = figures.summary(result, choice, bad)
     found["total_seconds"] = round(sum(result.seconds.values()), 2)
     found["articles_per_second"] = round(found["articles"] / max(1e-9, found["total_seconds"]), 1)
-    found["peak_memory_gb"] = round(_peak_bytes(width) / 1e9, 3)
+    peak.look()
+    found["peak_memory_gb"] = round(peak.total / 1e9, 3)
+    found["peak_anonymous_gb"] = round(peak.anonymous / 1e9, 3)
     found["cpu_seconds"] = round(_cpu_s(), 2)
     found["processes"] = width
     found["within"] = _within(job, result)
@@ -68,14 +72,6 @@ def _within(job: Job, result: Result) -> dict[str, Any] | None:
         "pairs_with": int(near.sum()),
         "pairs_without": len(candidates),
     }
-
-
-def _peak_bytes(width: int) -> int:
-    """This process's peak, and for each worker that of the largest: an upper bound of the sum."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    workers = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    return int(unit * (own + (width * workers if width > 1 else 0)))
 
 
 def _cpu_s() -> float:

@@ -83,11 +83,11 @@ def report(plan: synthetic.Plan, summary: dict[str, Any], scored: dict[str, Any]
     kinds = " | ".join(f"{scored['recall'][kind]:.4f}" for kind in synthetic.KINDS)
     heads = " | ".join(synthetic.KINDS)
     print(
-        f"| articles | total s | encode s | encodings to clusters s | CPU s | GB | {heads} | recall | precision | 7.19 M min |"
+        f"| articles | total s | encode s | encodings to clusters s | CPU s | GB (of it no page of a file) | {heads} | recall | precision | 7.19 M min |"
     )
     print(
         f"| {plan.articles:,} | {summary['total_seconds']:.0f} | {seconds['encode']:.0f} | {join_s:.0f} | "
-        f"{summary['cpu_seconds']:.0f} | {summary['peak_memory_gb']:.2f} | {kinds} | {scored['all']:.4f} | "
+        f"{summary['cpu_seconds']:.0f} | {summary['peak_memory_gb']:.2f} ({summary['peak_anonymous_gb']:.2f}) | {kinds} | {scored['all']:.4f} | "
         f"{scored['precision']:.4f} | {summary['total_seconds'] * scale / 60:.0f}, of it {join_s * scale / 60:.1f} |"
     )
 

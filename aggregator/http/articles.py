@@ -35,7 +35,7 @@ async def post(request: web.Request, query: IngestQuery) -> web.StreamResponse:
         body = await bodies.read_body(request, service.settings.max_body_bytes)
         with request.app[ADMISSION].place():
             article = decode_article(body)
-            gate.check_source(request, article)
+            gate.check_source(request, article.source)
             answer = await service.ingest.submit(article, dry_run=query.dry_run)
     except Overloaded:
         metrics.rejected.labels("overloaded").inc()
@@ -96,9 +96,7 @@ async def delete(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """Undo a reservation, or take an article down."""
     service, id_ = request.app[SERVICE], path_id(request.match_info["id"])
     if request.get(CALLER) is not None and request[CALLER].sources:
-        refused = gate.refusal(request, [(await service.index.get(id_)).record.source])
-        if refused is not None:
-            raise refused
+        gate.check_source(request, (await service.index.get(id_)).record.source)
     await service.ingest.delete(id_)
     return web.Response(status=204)
 
@@ -167,7 +165,7 @@ def _decoded(request: web.Request, line: bodies.Line) -> Article | AggregatorErr
         return line.error
     try:
         article = decode_article(line.data)
-        return gate.refusal(request, [article.source]) or article
+        return gate.refusal(request, article.source) or article
     except BadInput as error:
         return error
 

@@ -6,15 +6,12 @@ address would end up in logs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from aiohttp import web
 
 from aggregator.access import AccessKey, Need, audit
-from aggregator.domain import Article
 from aggregator.http.edge import SAFE_METHODS
 from aggregator.http.errors import CrossSite, Forbidden, Unauthenticated
-from aggregator.http.keys import CALLER, REQUEST_ID, SERVICE
+from aggregator.http.keys import CALLER, REQUEST_ID, SERVICE, caller_name
 
 COOKIE = "aggregator_session"
 SCHEME = "bearer"
@@ -54,32 +51,28 @@ async def caller(request: web.Request) -> AccessKey | None:
 async def spend(request: web.Request, articles: int) -> None:
     """Charge the caller for more than one article. Raises OverLimit."""
     key = request.get(CALLER)
-    if key is not None and articles > 0:
+    if key is not None:
         await request.app[SERVICE].allowance.spend(key.id, articles)
 
 
-def refusal(request: web.Request, sources: Sequence[str]) -> Forbidden | None:
-    """Why a caller whose key is for some sources must not touch articles of these."""
+def refusal(request: web.Request, source: str) -> Forbidden | None:
+    """Why a caller whose key is for some sources must not touch articles of this one."""
     key = request.get(CALLER)
-    if key is None or not key.sources:
+    if key is None or not key.sources or source in key.sources:
         return None
-    foreign = [source for source in sources if source not in key.sources]
-    if not foreign:
-        return None
-    return Forbidden(f"source: this key is for {', '.join(key.sources)} alone, not for {foreign[0][:200]!r}.")
+    return Forbidden(f"source: this key is for {', '.join(key.sources)} alone, not for {source[:200]!r}.")
 
 
-def check_source(request: web.Request, article: Article) -> None:
+def check_source(request: web.Request, source: str) -> None:
     """Raises Forbidden."""
-    refused = refusal(request, [article.source])
+    refused = refusal(request, source)
     if refused is not None:
         raise refused
 
 
 def actor(request: web.Request, told: str) -> str:
     """Under which name a change is recorded: that of the key, where keys are asked for."""
-    key = request.get(CALLER)
-    return key.name if key is not None else told
+    return caller_name(request) or told
 
 
 def record(request: web.Request, what: str, status: int) -> None:
@@ -87,6 +80,6 @@ def record(request: web.Request, what: str, status: int) -> None:
     key = request.get(CALLER)
     audit.info(
         "%s %s by=%r key=%s status=%d request=%s",
-        what, request.rel_url.raw_path[:500], key.name if key else "", key.id if key else "-", status,
+        what, request.rel_url.raw_path[:500], caller_name(request), key.id if key else "-", status,
         request.get(REQUEST_ID),
     )  # fmt: skip

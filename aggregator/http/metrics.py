@@ -84,23 +84,17 @@ class Metrics:
 
 def markdown_table() -> str:
     """The table of docs/METRICS.md; a test keeps the two equal. Names are those of a query."""
-    counted = [
-        (
-            f"{family.name}_total" if family.type == "counter" else family.name,
-            family.type,
-            labels,
-            family.documentation,
-        )
-        for family, labels in _counted()
-    ]
-    known: list[tuple[str, str, tuple[str, ...], str]] = [
-        (f"{row.name}_total" if row.kind == "counter" else row.name, row.kind, row.labels, row.meaning)
-        for row in OF_STORE + OF_SERVICE
-    ]
+    found = [(family.name, family.type, labels, family.documentation) for family, labels in _counted()]
+    found += [(row.name, row.kind, row.labels, row.meaning) for row in OF_STORE + OF_SERVICE]
     rows = ["| series | kind | labels | meaning |", "| --- | --- | --- | --- |"]
-    for name, kind, labels, meaning in sorted(counted + known):
+    for name, kind, labels, meaning in sorted((_series(*row[:2]), *row[1:]) for row in found):
         rows.append(f"| `{name}` | {kind} | {', '.join(f'`{label}`' for label in labels)} | {meaning} |")
     return "\n".join(rows)
+
+
+def _series(name: str, kind: str) -> str:
+    """Its name in a query."""
+    return f"{name}_total" if kind == "counter" else name
 
 
 def _counted() -> list[tuple[Metric, tuple[str, ...]]]:

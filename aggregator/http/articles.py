@@ -126,12 +126,9 @@ class _Prepared:
 
     numbers: list[int]
     decoded: list[Article | AggregatorError]
+    articles: list[Article]  # those of ``decoded``
     analysed: Sequence[Analysis | AggregatorError] | Exception
     analyse_ms: float  # per article
-
-    @property
-    def articles(self) -> list[Article]:
-        return [found for found in self.decoded if isinstance(found, Article)]
 
 
 async def _prepared(request: web.Request, lines: Sequence[bodies.Line]) -> _Prepared:
@@ -147,7 +144,7 @@ async def _prepared(request: web.Request, lines: Sequence[bodies.Line]) -> _Prep
     except Exception as error:
         analysed = error
     analyse_ms = (time.perf_counter() - started) * 1000 / max(1, len(articles))
-    return _Prepared([line.number for line in lines], decoded, analysed, analyse_ms)
+    return _Prepared([line.number for line in lines], decoded, articles, analysed, analyse_ms)
 
 
 async def _answer_lines(request: web.Request, prepared: _Prepared, query: IngestQuery) -> bytes:

@@ -107,18 +107,25 @@ def _embedded(directory: Path) -> Finding:
     if not directory.exists():
         return Finding("store", "note", f"{directory} does not exist yet; the first `serve` makes it.")
     try:
-        with open(directory / "lock", "rb") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                holder = lock.read().decode(errors="replace").strip() or "unknown"
-                return Finding("store", "ok", f"In use by a running service (process {holder}).")
+        holder = _holder(directory)
     except FileNotFoundError:
         return Finding("store", "note", f"{directory} holds no store yet; the first `serve` makes one.")
     except OSError as error:
         return Finding("store", "wrong", f"{directory} cannot be read ({error.strerror}).", UNUSABLE)
+    if holder is not None:
+        return Finding("store", "ok", f"In use by a running service (process {holder}).")
     size = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
     return Finding("store", "ok", f"Not running; {size / 1e6:.1f} MB on disk.")
+
+
+def _holder(directory: Path) -> str | None:
+    """The process that has the embedded store open; None when none has. Raises OSError."""
+    with open(directory / "lock", encoding="utf-8", errors="replace") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return lock.read().strip() or "unknown"
+    return None
 
 
 async def _server(url: str) -> list[Finding]:
@@ -190,15 +197,10 @@ async def _audit(settings: Settings, sample: int) -> list[Finding]:
 def reachable(settings: Settings) -> Settings:
     """A store that a running service has started is asked over its socket; else it is started for the audit."""
     directory = Path(settings.data_dir)
-    if settings.store_url or not (directory / "lock").exists():
+    if settings.store_url or not (directory / "lock").exists() or _holder(directory) is None:
         return settings
-    with open(directory / "lock", "rb") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            socket = (directory / "server.lock").read_text(encoding="utf-8")
-            return dataclasses.replace(settings, store_url="unix://" + quote(socket))
-    return settings
+    socket = (directory / "server.lock").read_text(encoding="utf-8")
+    return dataclasses.replace(settings, store_url="unix://" + quote(socket))
 
 
 def _service(settings: Settings) -> Iterator[Finding]:

@@ -52,6 +52,11 @@ def _report(error: errors.AggregatorError) -> int:
     problems = error.problems if isinstance(error, errors.ConfigurationError) else [str(error)]
     for problem in problems:
         print(f"aggregator: {problem}", file=sys.stderr)
+    return exit_code(error)
+
+
+def exit_code(error: errors.AggregatorError) -> int:
+    """What kind of problem it is."""
     if isinstance(error, errors.StoreUnavailable):
         return UNAVAILABLE
     return SOME_BAD if isinstance(error, errors.NotFound) else UNUSABLE

@@ -24,7 +24,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
-from aggregator.cli import logs
+from aggregator.cli import exit_code, logs
 from aggregator.cli.serve import SHUTDOWN_S, address_problem, run_loop, serve_here, then_announce
 from aggregator.errors import AggregatorError, ConfigurationError
 from aggregator.http.siblings import Siblings
@@ -198,7 +198,7 @@ def serve_shared(settings: Settings, listener: socket.socket, pipe: Connection, 
         code = run_loop(_serve_until_alone(settings, listener, pipe, siblings))
     except AggregatorError as error:
         log.error("%s", error)
-        code = 3 if type(error).__name__ in ("StoreUnavailable", "Contention") else 2
+        code = exit_code(error)
     raise SystemExit(code)
 
 

@@ -28,7 +28,7 @@ def fit(commands: Any) -> None:
     )
     command.add_argument("--corpus", metavar="TEXT", help="what the articles are, for the model's card")
     command.add_argument("--licence", metavar="TEXT", help="their licence, for the model's card")
-    command.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal")
+    form.progress(command)
     form.settings(command, ("log_level", "log_format"))
 
 
@@ -41,7 +41,7 @@ def dedupe(commands: Any) -> None:
     command.add_argument("--out", required=True, metavar="DIR", help="where the results go")
     command.add_argument("--fresh", action="store_true", help="discard unfinished work in DIR")
     command.add_argument("--keep-work", action="store_true", help="leave the working files in DIR")
-    command.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal")
+    form.progress(command)
     _reading_options(command.add_argument_group("input and output"))
     _method_options(command.add_argument_group("method"))
     _running_options(command.add_argument_group("where it runs"))

@@ -77,6 +77,10 @@ def where(command: argparse.ArgumentParser, *, server: bool = True) -> None:
     )  # fmt: skip
 
 
+def progress(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal")
+
+
 def mode(command: argparse.ArgumentParser, *more: str) -> None:
     command.add_argument(
         "--mode", choices=("stories", "neighbours", *more), default="stories",

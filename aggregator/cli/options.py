@@ -65,7 +65,7 @@ def _ingest(commands: Any, name: str, help: str) -> None:
     command.add_argument(
         "--out", metavar="FILE", help="write the verdict lines here (default: standard output)"
     )
-    command.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal")
+    form.progress(command)
     form.where(command)
     form.settings(command, (*form.RULES, *form.STORE, "max_body_bytes", "log_level", "log_format"))
 
@@ -115,7 +115,7 @@ def _reindex(commands: Any) -> None:
         metavar="FILE",
         help="the articles, .jsonl or .jsonl.gz (default: their kept texts)",
     )
-    command.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal")
+    form.progress(command)
     form.where(command, server=False)
     form.settings(command, (*form.RULES, *form.STORE, "max_body_bytes", "log_level", "log_format"))
 
@@ -135,7 +135,7 @@ def _replay(commands: Any) -> None:
         "would have made in the last SPAN (24h, 7d) of the stream",
     )  # fmt: skip
     form.mode(command)
-    command.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal")
+    form.progress(command)
     form.settings(command, (*form.BURSTS, "log_level", "log_format"))
 
 

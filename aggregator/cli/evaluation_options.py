@@ -29,13 +29,8 @@ def _near_duplicates(protocols: Any) -> None:
         protocols, "near-duplicates", "articles with a `cluster` each, shown one after another",
         "aggregator.cli.evaluation:near_duplicates",
     )  # fmt: skip
-    command.add_argument("files", nargs="+", metavar="FILE", help="articles with a `cluster` each")
-    command.add_argument(
-        "--orders", metavar="N", type=form.positive, default=1, help="random orders (default 1)"
-    )
-    command.add_argument(
-        "--background", metavar="FILE", action="append", default=[], help="articles stored before; repeatable"
-    )
+    _shown(command)
+    _background(command, "articles stored before; repeatable")
     _pages(command)
     _calibrate(command)
     command.add_argument("--json", action="store_true", help="one JSON list instead of a table")
@@ -65,10 +60,7 @@ def _clusters(protocols: Any) -> None:
         protocols, "clusters", "the groups of copies against labelled ones (ARI, V-measure, B-cubed)",
         "aggregator.cli.evaluation:clusters",
     )  # fmt: skip
-    command.add_argument("files", nargs="+", metavar="FILE", help="articles with a `cluster` each")
-    command.add_argument(
-        "--orders", metavar="N", type=form.positive, default=1, help="random orders (default 1)"
-    )
+    _shown(command)
     _background(command)
     _pages(command)
     _calibrate(command)
@@ -106,6 +98,13 @@ def _related(protocols: Any) -> None:
     form.settings(command, (*form.RULES, "log_level", "log_format"))
 
 
+def _shown(command: argparse.ArgumentParser) -> None:
+    command.add_argument("files", nargs="+", metavar="FILE", help="articles with a `cluster` each")
+    command.add_argument(
+        "--orders", metavar="N", type=form.positive, default=1, help="random orders (default 1)"
+    )
+
+
 def _pages(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--html", metavar="PATH", default="",
@@ -139,10 +138,8 @@ def _methods(protocols: Any) -> None:
     form.settings(command, ("log_level", "log_format"))
 
 
-def _background(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--background", metavar="FILE", action="append", default=[], help="unlabelled articles; repeatable"
-    )
+def _background(command: argparse.ArgumentParser, help: str = "unlabelled articles; repeatable") -> None:
+    command.add_argument("--background", metavar="FILE", action="append", default=[], help=help)
 
 
 def _events(protocols: Any) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import time
-from datetime import UTC, datetime
 
 from aggregator.access import Access, AccessKey
 from aggregator.app import opened_store, wall_clock_ms
 from aggregator.cli import OK
+from aggregator.cli.contents import day
 from aggregator.cli.doctor import reachable
 from aggregator.cli.serve import run_loop
 from aggregator.errors import ConfigurationError
@@ -41,17 +40,13 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
 async def _made(args: argparse.Namespace, access: Access) -> str:
     if args.change == "rotate":
         return (await access.rotate(args.id, args.overlap))[1]
-    expires_ms = None if args.expires is None else int(time.time() * 1000) + args.expires
+    expires_ms = None if args.expires is None else wall_clock_ms() + args.expires
     return (await access.add(args.name, args.role, expires_ms=expires_ms, sources=tuple(args.source)))[1]
 
 
 def _line(key: AccessKey, now_ms: int) -> str:
-    until = (
-        "for ever" if key.expires_ms is None else ("until " if key.lives(now_ms) else "expired ") + _day(key)
-    )
+    until = "for ever"
+    if key.expires_ms is not None:
+        until = f"{'until' if key.lives(now_ms) else 'expired'} {day(key.expires_ms)}"
     only = f"  only {', '.join(key.sources)}" if key.sources else ""
     return f"{key.id}  {key.role:7}  {until}  {key.name}{only}"
-
-
-def _day(key: AccessKey) -> str:
-    return datetime.fromtimestamp((key.expires_ms or 0) / 1000, UTC).strftime("%Y-%m-%d %H:%M")

@@ -28,8 +28,6 @@ class AggregatorError(Exception):
 class BadInput(AggregatorError):
     """The caller's data is unusable; ``field`` names the part of it, when one part is to blame."""
 
-    code = "bad_input"
-
     def __init__(self, message: str, *, field: str | None = None) -> None:
         super().__init__(message)
         self.field = field
@@ -38,13 +36,9 @@ class BadInput(AggregatorError):
 class NoText(BadInput):
     """An article without any text to fingerprint (after extraction, when it came as HTML)."""
 
-    code = "no_text"
-
 
 class TooLarge(BadInput):
     """A body, line, text or batch above its documented limit."""
-
-    code = "too_large"
 
 
 class NotFound(AggregatorError):

@@ -37,11 +37,8 @@ async def post(request: web.Request, query: IngestQuery) -> web.StreamResponse:
             article = decode_article(body)
             gate.check_source(request, article.source)
             answer = await service.ingest.submit(article, dry_run=query.dry_run)
-    except Overloaded:
-        metrics.rejected.labels("overloaded").inc()
-        raise
-    except BadInput as error:
-        metrics.rejected.labels(error.code).inc()
+    except (BadInput, Overloaded) as error:
+        metrics.rejected.labels(problem(error).code).inc()
         raise
     if not query.dry_run:
         metrics.answered(answer)

@@ -25,19 +25,13 @@ log = logging.getLogger(__name__)
 class UnsupportedEncoding(errors.BadInput):
     """A body in an encoding that we do not undo."""
 
-    code = "unsupported_encoding"
-
 
 class SlowBody(errors.BadInput):
     """A body that did not arrive in time."""
 
-    code = "slow_body"
-
 
 class CrossSite(errors.BadInput):
     """A browser was made to send this by a page of another site."""
-
-    code = "cross_site"
 
 
 class Unauthenticated(errors.AggregatorError):

@@ -23,6 +23,7 @@ import numpy as np
 
 from aggregator.domain import Analysis
 from aggregator.errors import BadInput
+from aggregator.evaluation.measures import rates
 from aggregator.overlap import compare_many
 from aggregator.similarity import cosines
 
@@ -73,7 +74,7 @@ def curve(score: str, scored: Iterable[tuple[float, bool]], wanted: int) -> Curv
     points = []
     for threshold in DISTANCES if score == "distance" else SHARES:
         called = values <= threshold if score == "distance" else values >= threshold
-        points.append(_point(threshold, int(called.sum()), int((called & right).sum()), wanted))
+        points.append(Point(threshold, *rates(int((called & right).sum()), int(called.sum()), wanted)))
     return Curve(score, tuple(points))
 
 
@@ -148,15 +149,6 @@ def _scores(own: Analysis, others: Sequence[Analysis]) -> dict[str, np.ndarray[A
     distances[foreign] = 65.0  # bits of different spaces say nothing of one another
     overlaps = np.array([one.containment for one in compare_many(own.sketch, [o.sketch for o in others])])
     return {"distance": distances, "overlap": overlaps}
-
-
-def _point(threshold: float, called: int, right: int, wanted: int) -> Point:
-    return Point(
-        threshold,
-        right / called if called else 1.0,
-        right / wanted if wanted else 1.0,
-        2 * right / (called + wanted) if called or wanted else 1.0,
-    )
 
 
 def _advice(one: Curve) -> str:

@@ -8,6 +8,18 @@ from math import comb, log, log2
 from typing import Any
 
 
+def rates(right: int, called: int, wanted: int) -> tuple[float, float, float]:
+    """Precision, recall and F1, each 0..1, of ``called``, of which ``right`` are among the ``wanted``.
+
+    Where nothing is called, or nothing wanted, there is nothing to get wrong: one.
+    """
+    return (
+        right / called if called else 1.0,
+        right / wanted if wanted else 1.0,
+        2 * right / (called + wanted) if called or wanted else 1.0,
+    )
+
+
 def b_cubed(truth: Sequence[Hashable], found: Sequence[Hashable]) -> tuple[float, float, float]:
     """B-cubed precision, recall and F1 (Bagga & Baldwin 1998), each 0..1; empty input gives ones."""
     if not truth:

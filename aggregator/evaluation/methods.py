@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aggregator.corpus.cluster import Links, cluster
-from aggregator.evaluation.measures import adjusted_rand, b_cubed
+from aggregator.evaluation.measures import adjusted_rand, b_cubed, rates
 from aggregator.evaluation.near_duplicates import SPOTSIGS_MERGED, Labelled
 from aggregator.evaluation.noise import CLEAN, LEVELS, Level, damaged
 from aggregator.evaluation.proposers import METHODS, NEURAL, Scored
@@ -180,8 +180,7 @@ def pairwise(truth: Sequence[str], found: Sequence[int]) -> tuple[float, float, 
     both = sum(comb(n, 2) for n in Counter(zip(truth, found, strict=True)).values())
     given = sum(comb(n, 2) for n in Counter(found).values())
     wanted = sum(comb(n, 2) for n in Counter(truth).values())
-    precision, recall = both / given if given else 1.0, both / wanted if wanted else 1.0
-    return precision, recall, 2 * both / (given + wanted) if given + wanted else 1.0
+    return rates(both, given, wanted)
 
 
 def _of(labels: Sequence[str], half: npt.NDArray[np.bool_]) -> list[str]:

@@ -20,7 +20,7 @@ from statistics import mean
 from aggregator.analyse import Analyser
 from aggregator.domain import Analysis, Answer, Article
 from aggregator.errors import AggregatorError, BadInput
-from aggregator.evaluation.measures import adjusted_rand, b_cubed
+from aggregator.evaluation.measures import adjusted_rand, b_cubed, rates
 from aggregator.index import Index
 from aggregator.ingest import Ingest
 from aggregator.store.memory import MemoryStore
@@ -60,18 +60,20 @@ class Score:
 
     @property
     def precision(self) -> float:
-        called = self.true_positive + self.false_positive
-        return self.true_positive / called if called else 1.0
+        return self._rates[0]
 
     @property
     def recall(self) -> float:
-        wanted = self.true_positive + self.false_negative
-        return self.true_positive / wanted if wanted else 1.0
+        return self._rates[1]
 
     @property
     def f1(self) -> float:
-        both = 2 * self.true_positive + self.false_positive + self.false_negative
-        return 2 * self.true_positive / both if both else 1.0
+        return self._rates[2]
+
+    @property
+    def _rates(self) -> tuple[float, float, float]:
+        right = self.true_positive
+        return rates(right, right + self.false_positive, right + self.false_negative)
 
 
 @dataclass(slots=True)

@@ -27,7 +27,7 @@ from aggregator.analyse import Analyser
 from aggregator.domain import Analysis, Article, Record
 from aggregator.errors import AggregatorError, BadInput
 from aggregator.evaluation.calibration import SHARES, Curve, Point, curve
-from aggregator.evaluation.measures import roc_auc
+from aggregator.evaluation.measures import rates, roc_auc
 from aggregator.evaluation.near_duplicates import POLICIES
 from aggregator.fingerprint import hamming_distance
 from aggregator.overlap import compare
@@ -87,7 +87,7 @@ class Report:
 
     def rule(self, policy: str) -> tuple[float, float, float]:
         """Precision, recall and F1 of what a policy of ``RULES`` calls the same."""
-        return _rates([p.same for p in self.pairs if p.called[policy]], sum(p.same for p in self.pairs))
+        return _rates(self.pairs, [p.same for p in self.pairs if p.called[policy]])
 
     def curves(self) -> list[Curve]:
         """Precision and recall against distance, overlap and similarity."""
@@ -236,14 +236,9 @@ def _langs(a: Analysis, b: Analysis) -> str:
 
 def _point(pairs: Sequence[Scored], score: str, threshold: float) -> Point:
     called = [p.same for p in pairs if p.scores[score] >= threshold]
-    return Point(threshold, *_rates(called, sum(p.same for p in pairs)))
+    return Point(threshold, *_rates(pairs, called))
 
 
-def _rates(called: Sequence[bool], wanted: int) -> tuple[float, float, float]:
-    """Precision, recall and F1 of calls, each right or wrong, where ``wanted`` would have been right."""
-    right = sum(called)
-    return (
-        right / len(called) if called else 1.0,
-        right / wanted if wanted else 1.0,
-        2 * right / (len(called) + wanted) if called or wanted else 1.0,
-    )
+def _rates(pairs: Sequence[Scored], called: Sequence[bool]) -> tuple[float, float, float]:
+    """Of calls, each right or wrong."""
+    return rates(sum(called), len(called), sum(p.same for p in pairs))

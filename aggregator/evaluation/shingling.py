@@ -28,6 +28,7 @@ from typing import Any
 
 from aggregator.domain import Article
 from aggregator.errors import BadInput
+from aggregator.evaluation.measures import rates
 from aggregator.evaluation.near_duplicates import SPOTSIGS_MERGED, Labelled
 from aggregator.overlap import shingle_hashes
 from aggregator.text.tokens import words
@@ -217,6 +218,4 @@ def _score(labels: Mapping[str, str], decisions: Sequence[Decision]) -> tuple[fl
         else:
             missed += label in seen
         seen.add(label)
-    precision = right / (right + wrong) if right + wrong else 1.0
-    recall = right / (right + missed) if right + missed else 1.0
-    return precision, recall, 2 * right / (2 * right + wrong + missed) if right + wrong + missed else 1.0
+    return rates(right, right + wrong, right + missed)

@@ -4,9 +4,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.evaluation.measures import adjusted_rand, b_cubed, ndcg_at, recall_at, roc_auc, v_measure
+from aggregator.evaluation.measures import (
+    adjusted_rand,
+    b_cubed,
+    ndcg_at,
+    rates,
+    recall_at,
+    roc_auc,
+    v_measure,
+)
 
 labels = st.lists(st.integers(0, 4), min_size=2, max_size=30)
+
+
+def test_rates_by_hand() -> None:
+    """Five called, three of them rightly, of six that should have been; nothing called misses all of them."""
+    assert rates(3, 5, 6) == pytest.approx((0.6, 0.5, 6 / 11))
+    assert rates(0, 0, 6) == (1.0, 0.0, 0.0)
+    assert rates(0, 5, 0) == (0.0, 1.0, 0.0)
+    assert rates(0, 0, 0) == (1.0, 1.0, 1.0)
 
 
 def test_b_cubed_by_hand() -> None:

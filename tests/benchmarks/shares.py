@@ -33,9 +33,10 @@ PARTS = {
     "between processes": ("analysis_worker.py", "analysis_pool.py"),
     "store connection": ("aggregator/store/pipe", "aggregator/store/link", "aggregator/store/redis", "aggregator/store/runs",
                          "aggregator/store/wire"),
-    "index: look-up, records, commit": ("aggregator/index/", "aggregator/changes.py", "aggregator/store/"),
+    "index: look-up, records, commit": ("aggregator/index/", "aggregator/changes.py", "aggregator/store/",
+                                        "aggregator/recording.py", "aggregator/beside.py", "aggregator/succession.py"),
     "decision": ("aggregator/ingest.py", "aggregator/verdict.py", "aggregator/similarity.py", "aggregator/arrivals.py",
-                 "aggregator/gathering.py"),
+                 "aggregator/gathering.py", "aggregator/rounds.py", "aggregator/deciding.py", "aggregator/titled.py"),
     "JSON": ("http/decoding.py", "http/views.py", "http/responses.py", "http/answers.py", "aggregator/urls.py"),
     "HTTP": ("aggregator/http/", "aiohttp/"),
 }  # fmt: skip

@@ -11,8 +11,14 @@ share is common.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import numpy as np
 import numpy.typing as npt
+
+from aggregator.corpus.checkpoint import whole
+from aggregator.corpus.pairs import Pairs, packed
 
 SMALLEST = 16  # twice the service's: nobody waits, and copies cut to a third are still found
 RARE = 16  # of hashes that few have; most of these are among the former too
@@ -47,6 +53,40 @@ def bands(sample: Hashes, ends: Counts, sampled: npt.NDArray[np.uint16]) -> Hash
         chosen = [_first(having > CROWD, valid, SMALLEST), _first(having > FEW, valid, RARE)]
         found[some] = np.sort(np.take_along_axis(first, np.concatenate(chosen, axis=1), 1), axis=1)
     return found
+
+
+def first_of_each(found: Hashes) -> npt.NDArray[np.bool_]:
+    """(n, BANDS): which of the ascending bands of a row are not those before again."""
+    first = np.ones(found.shape, bool)
+    np.not_equal(found[:, 1:], found[:, :-1], out=first[:, 1:])
+    return first
+
+
+def entries(found: Hashes, rows: Counts) -> Pairs:
+    """Ascending (hash, row) of all distinct bands of these rows, a band in the upper half."""
+    listed = [np.empty(0, np.uint64), *_entries(found, rows)]
+    return np.sort(np.concatenate(listed))
+
+
+def write_entries(file: Path, found: Hashes, rows: Counts) -> None:
+    """``entries`` as an array in ``file``, whole or not at all; in memory a slice at a time."""
+    parts = (found[rows[at : at + _ROWS_AT_ONCE]] for at in range(0, len(rows), _ROWS_AT_ONCE))
+    total = sum(int(first_of_each(part).sum()) for part in parts)
+    with whole(file) as out:
+        np.lib.format.write_array_header_1_0(out, {"descr": "<u8", "fortran_order": False, "shape": (total,)})
+        for part in _entries(found, rows):
+            out.write(part.data)
+        out.flush()
+        if total:  # an empty file cannot be mapped
+            np.load(out.name, mmap_mode="r+").sort()
+
+
+def _entries(found: Hashes, rows: Counts) -> Iterator[Pairs]:
+    for at in range(0, len(rows), _ROWS_AT_ONCE):
+        some = np.asarray(rows[at : at + _ROWS_AT_ONCE])
+        bands = found[some]
+        row, column = np.nonzero(first_of_each(bands))
+        yield packed(bands[row, column], some[row])
 
 
 def _first(

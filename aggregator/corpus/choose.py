@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from aggregator.corpus.columns import Columns
 from aggregator.corpus.encode import UNDATED
-from aggregator.corpus.join import rows_of
+from aggregator.corpus.pairs import rows_of
 from aggregator.corpus.pipeline import Result
 
 Rows = npt.NDArray[np.int64]

@@ -14,7 +14,8 @@ import numpy.typing as npt
 from aggregator.corpus.columns import Columns, of_signatures
 from aggregator.corpus.confirm import Overlaps, overlaps
 from aggregator.corpus.encode import Encoder, Encoding
-from aggregator.corpus.join import Pairs, join, merged, partitions, rows_of
+from aggregator.corpus.join import candidates
+from aggregator.corpus.pairs import Pairs, rows_of
 from aggregator.domain import Article
 from aggregator.errors import BadInput
 
@@ -43,9 +44,7 @@ def train(
     """From the candidate pairs among labelled articles. Raises BadInput when they are all copies, or none is."""
     encoder = Encoder(encoding)
     columns = of_signatures([encoder.signature(article) for article in articles])
-    parts = partitions(len(columns), bits=True, bands=True)
-    rows = np.arange(len(columns))
-    pairs = merged([join(part, columns, rows, radius_bits)[0] for part in parts])
+    pairs = candidates(columns, np.arange(len(columns)), radius_bits)
     a, b = rows_of(pairs)
     named = np.unique(np.array(labels), return_inverse=True)[1]
     same = named[a] == named[b]

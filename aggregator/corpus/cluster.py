@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aggregator.corpus.extras import needed
+from aggregator.corpus.pairs import Pairs, packed
 
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -74,8 +75,8 @@ def named(labels: Rows) -> Rows:
     return found
 
 
-def within(labels: Rows, most: int = WITHIN_MAX) -> npt.NDArray[np.uint64]:
-    """Ascending pairs (``join.Pairs``) of rows of one label, for labels of 3 to ``most`` rows."""
+def within(labels: Rows, most: int = WITHIN_MAX) -> Pairs:
+    """Ascending pairs of rows of one label, for labels of 3 to ``most`` rows."""
     order = np.argsort(labels, kind="stable")
     starts = np.flatnonzero(np.diff(labels[order], prepend=-1))
     sizes = np.diff(np.append(starts, len(labels)))
@@ -85,8 +86,8 @@ def within(labels: Rows, most: int = WITHIN_MAX) -> npt.NDArray[np.uint64]:
         first, second = np.triu_indices(size, 1)
         some = starts[sizes == size][: left // len(first)]
         left -= len(some) * len(first)
-        rows = order[some[:, None] + np.arange(size)].astype(np.uint64)  # ascending in each
-        found.append((rows[:, first] << np.uint64(32) | rows[:, second]).ravel())
+        rows = order[some[:, None] + np.arange(size)]  # ascending in each
+        found.append(packed(rows[:, first], rows[:, second]).ravel())
     return np.sort(np.concatenate(found))
 
 

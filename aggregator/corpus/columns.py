@@ -18,6 +18,7 @@ import numpy.typing as npt
 from aggregator.corpus.bands import bands
 from aggregator.corpus.checkpoint import write
 from aggregator.corpus.encode import COLUMNS, UNDATED, Signature, about_chunk, arrays_of
+from aggregator.corpus.marks import marks
 
 Array = npt.NDArray[Any]
 _ABOUT = "about.json"
@@ -28,7 +29,7 @@ class Columns:
     """n articles; each array has n rows unless said otherwise.
 
     fingerprint uint64 · text_hash (n, 2) uint64 · date_ms int64, UNDATED when none · words, size uint32 ·
-    lettered uint8: 1 for shingles of letters · bands (n, 32) uint32 · space, source: positions in ``spaces`` and
+    lettered uint8: 1 for shingles of letters · bands (n, 32) uint32 · marks (n, 32) uint64 (``marks.py``) · space, source: positions in ``spaces`` and
     ``sources`` · sample: all samples one after another, ``sample_end`` where each ends (int64) · id, id_end:
     likewise, UTF-8 bytes
     """
@@ -43,6 +44,7 @@ class Columns:
     sampled: Array
     lettered: Array
     bands: Array
+    marks: Array
     sample: Array
     sample_end: Array
     id: Array
@@ -63,7 +65,7 @@ class Columns:
         return found
 
 
-ARRAYS = (*(name for name, _, _ in COLUMNS), "bands", "sample", "sample_end", "id", "id_end")
+ARRAYS = (*(name for name, _, _ in COLUMNS), "bands", "marks", "sample", "sample_end", "id", "id_end")
 
 
 def of_signatures(found: Sequence[Signature]) -> Columns:
@@ -71,7 +73,8 @@ def of_signatures(found: Sequence[Signature]) -> Columns:
     arrays, spaces, sources = arrays_of(found)
     arrays["sample_end"] = np.cumsum(arrays["sampled"], dtype=np.int64)
     arrays["id_end"] = np.cumsum(arrays.pop("id_size"), dtype=np.int64)
-    arrays["bands"] = bands(arrays["sample"], arrays["sample_end"], arrays["sampled"])
+    sampled = arrays["sample"], arrays["sample_end"], arrays["sampled"]
+    arrays |= {"bands": bands(*sampled), "marks": marks(*sampled)}
     return _columns(arrays, spaces, sources)
 
 
@@ -118,7 +121,9 @@ def _write(chunks: Sequence[Path], directory: Path) -> None:
     for chunk, size in zip(chunks, counted, strict=True):
         _copy(chunk, out, at, spaces, sources)
         at = [a + b for a, b in zip(at, size, strict=True)]
-    np.save(directory / "bands.npy", bands(out["sample"], out["sample_end"], out["sampled"]))
+    sampled = out["sample"], out["sample_end"], out["sampled"]
+    np.save(directory / "bands.npy", bands(*sampled))
+    np.save(directory / "marks.npy", marks(*sampled))
     for array in out.values():
         if isinstance(array, np.memmap):
             array.flush()

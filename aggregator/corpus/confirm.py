@@ -13,13 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from aggregator.corpus.columns import Columns
-from aggregator.corpus.join import Pairs, Rows, rows_of
+from aggregator.corpus.pairs import Pairs, Rows, packed, rows_of
 from aggregator.verdict import CUT_FACTOR, CUT_RATIO, FRAMED_FACTOR, FRAMED_RATIO, STANDARD_ERRORS, Policy
 
 BATCH = 4_096
-GLANCE = 96  # smallest hashes of a sample, which say already that most candidates share little
-GLANCE_ERRORS = 3
-_WHOLE = 0xFFFF  # more than any sample has
 _ALL = 0xFFFFFFFF
 
 Floats = npt.NDArray[np.float64]
@@ -36,25 +33,10 @@ class Overlaps:
     error: Floats
 
 
-def plausible(columns: Columns, pairs: Pairs, least: float) -> npt.NDArray[np.bool_]:
-    """Which pairs may have this containment, by the GLANCE smallest hashes: a sample of a sample is one, too."""
-    containment, *_, base = _estimates(columns, pairs, GLANCE)
-    # As if half a hash more were common: that none of a few is says little.
-    likely = np.minimum(1.0, containment + 0.5 / np.maximum(1.0, base))
-    error = np.sqrt(likely * (1.0 - likely) / np.maximum(1.0, base))
-    found: npt.NDArray[np.bool_] = containment + GLANCE_ERRORS * error >= least
-    return found
-
-
 def overlaps(columns: Columns, pairs: Pairs) -> Overlaps:
     """The overlap of each pair, estimated from the samples."""
-    return Overlaps(*_estimates(columns, pairs, _WHOLE)[:5])
-
-
-def _estimates(columns: Columns, pairs: Pairs, most: int) -> Floats:
-    """(6, n): the figures of ``Overlaps`` and of how many hashes of the shorter text the first is a share."""
-    parts = [_batch(columns, *rows_of(pairs[at : at + BATCH]), most) for at in range(0, len(pairs), BATCH)]
-    return np.concatenate([np.empty((6, 0)), *parts], axis=1)
+    parts = [_batch(columns, *rows_of(pairs[at : at + BATCH])) for at in range(0, len(pairs), BATCH)]
+    return Overlaps(*np.concatenate([np.empty((5, 0)), *parts], axis=1))
 
 
 def is_copy(found: Overlaps, policy: Policy) -> npt.NDArray[np.bool_]:
@@ -72,14 +54,14 @@ def is_copy(found: Overlaps, policy: Policy) -> npt.NDArray[np.bool_]:
     return some | (found.containment >= policy.sure_containment)
 
 
-def _batch(columns: Columns, a: Rows, b: Rows, most: int) -> Floats:
-    """(6, n): containment, resemblance, shared, size ratio, error, base."""
+def _batch(columns: Columns, a: Rows, b: Rows) -> Floats:
+    """(5, n): containment, resemblance, shared, size ratio, error."""
     count = len(a)
-    keys_a, keys_b = _keys(columns, a, most), _keys(columns, b, most)
+    keys_a, keys_b = _keys(columns, a), _keys(columns, b)
     both = np.sort(np.concatenate([keys_a, keys_b]))
     equal = both[1:][both[1:] == both[:-1]] >> np.uint64(32)
     common = np.bincount(equal.astype(np.int64), minlength=count).astype(float)
-    limit = np.minimum(_limits(columns, a, most), _limits(columns, b, most))
+    limit = np.minimum(_limits(columns, a), _limits(columns, b))
     in_a, in_b = _up_to(keys_a, limit, count), _up_to(keys_b, limit, count)
     size_a, size_b = columns.size[a].astype(float), columns.size[b].astype(float)
     smaller, larger = np.minimum(size_a, size_b), np.maximum(size_a, size_b)
@@ -97,31 +79,29 @@ def _batch(columns: Columns, a: Rows, b: Rows, most: int) -> Floats:
     np.multiply(
         error, np.maximum(0.0, 1.0 - np.divide(base, smaller, where=some, out=np.ones(count))), out=error
     )
-    return np.stack([containment, resemblance, containment * smaller, ratio, np.sqrt(error), base])
+    return np.stack([containment, resemblance, containment * smaller, ratio, np.sqrt(error)])
 
 
-def _keys(columns: Columns, rows: Rows, most: int) -> npt.NDArray[np.uint64]:
+def _keys(columns: Columns, rows: Rows) -> npt.NDArray[np.uint64]:
     """Position of the pair in the upper half, hash in the lower; ascending, since each sample is."""
-    sizes = np.minimum(columns.sampled[rows], most).astype(np.int64)
-    starts = columns.sample_end[rows] - columns.sampled[rows]
+    sizes = columns.sampled[rows].astype(np.int64)
+    starts = columns.sample_end[rows] - sizes
     ends = np.cumsum(sizes)
     position = np.repeat(np.arange(len(rows)), sizes)
     at = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - sizes), sizes)
-    keys: npt.NDArray[np.uint64] = position.astype(np.uint64) << np.uint64(32)
-    keys |= columns.sample[at].astype(np.uint64)
-    return keys
+    return packed(position, columns.sample[at])
 
 
-def _limits(columns: Columns, rows: Rows, most: int) -> npt.NDArray[np.int64]:
+def _limits(columns: Columns, rows: Rows) -> npt.NDArray[np.int64]:
     """The largest hash up to which a sample is complete."""
-    sizes = np.minimum(columns.sampled[rows], most).astype(np.int64)
-    last = columns.sample[columns.sample_end[rows] - columns.sampled[rows] + sizes - 1].astype(np.int64)
+    sizes = columns.sampled[rows].astype(np.int64)
+    last = columns.sample[columns.sample_end[rows] - 1].astype(np.int64)
     return np.where(sizes < columns.size[rows], last, _ALL)
 
 
 def _up_to(keys: npt.NDArray[np.uint64], limit: npt.NDArray[np.int64], count: int) -> Floats:
     """How many hashes of each row of the batch are at most its limit."""
-    row = np.arange(count, dtype=np.uint64) << np.uint64(32)
-    starts = np.searchsorted(keys, row)
-    ends = np.searchsorted(keys, row | limit.astype(np.uint64), side="right")
+    row = np.arange(count)
+    starts = np.searchsorted(keys, packed(row, np.zeros(count, np.int64)))
+    ends = np.searchsorted(keys, packed(row, limit), side="right")
     return (ends - starts).astype(float)

@@ -8,7 +8,7 @@ separates words, and as the service has it otherwise. Term weights and figures, 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -132,8 +132,10 @@ class Encoder:
             return None
         numbers = self._english.numbers(titled + worded)
         fingerprint = self._english.fingerprint(numbers)
-        if fingerprint is None or lettered:
-            return None if fingerprint is None else (fingerprint, None)
+        if fingerprint is None:
+            return None
+        if lettered:
+            return fingerprint, None
         compared = numbers[len(titled) :] if len(worded) >= TITLED_WORDS else numbers
         return fingerprint, self._english.sketch(compared)
 
@@ -225,3 +227,15 @@ def about_chunk(file: Path) -> dict[str, Any]:
     with np.load(file) as chunk:
         found: dict[str, Any] = json.loads(chunk["about"].tobytes())
     return found
+
+
+def usable(
+    inputs: Sequence[str], chunks: Sequence[Path], progress: Callable[[int], None] | None = None
+) -> Iterator[rows.Row]:
+    """The rows that were encoded, in the order of the columns, by reading the input again."""
+    for block, chunk in zip(rows.blocks(inputs, progress), chunks, strict=True):
+        with np.load(chunk) as arrays:
+            kept = arrays["kept"].tolist()
+        for ok, (_, row) in zip(kept, block.rows, strict=True):
+            if ok and not isinstance(row, BadInput):
+                yield row

@@ -10,7 +10,7 @@ import numpy as np
 
 from aggregator.corpus.choose import Choice
 from aggregator.corpus.encode import UNDATED
-from aggregator.corpus.join import rows_of
+from aggregator.corpus.pairs import rows_of
 from aggregator.corpus.pipeline import Result
 
 # Rows of Zhang's (2023) table of cluster sizes, widened at the top.

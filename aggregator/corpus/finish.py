@@ -15,8 +15,8 @@ from aggregator.corpus import figures, output, report
 from aggregator.corpus.checkpoint import write
 from aggregator.corpus.choose import Choice, choose
 from aggregator.corpus.job import Job
-from aggregator.corpus.join import merged
 from aggregator.corpus.memory import Peak
+from aggregator.corpus.pairs import merged
 from aggregator.corpus.pipeline import Result, Told, near_in_time
 
 DAY_MS = 86_400_000

@@ -14,6 +14,7 @@ from aggregator.corpus.encode import Encoding
 from aggregator.errors import BadInput
 from aggregator.verdict import Policy
 
+WORK_VERSION = 2  # of the files in ``Job.work``; work of another one is not taken up
 Format = Literal["jsonl", "parquet"]
 Representative = Literal["earliest", "longest", "medoid"]
 
@@ -67,6 +68,7 @@ class Job:
             for file, stat in zip(self.inputs, stats, strict=True)
         ]
         return {
+            "version": WORK_VERSION,
             "files": files,
             "encoding": asdict(self.encoding),
             "method": asdict(self.method),
@@ -79,7 +81,7 @@ class Job:
 def prepare(job: Job, *, fresh: bool) -> bool:
     """Make the directories; True when an earlier run's work is there to go on with.
 
-    Raises BadInput when the work is of other files or settings.
+    Raises BadInput when the work is of other files, settings or another version.
     """
     if reading.STDIN in job.inputs:
         raise BadInput("dedupe reads its input twice, so it cannot be standard input; name a file.")
@@ -102,7 +104,7 @@ def _same_work(job: Job) -> bool:
         return False
     if json.loads(file.read_bytes()) != now:
         raise BadInput(
-            f"{job.work} holds unfinished work on other files or with other settings; "
+            f"{job.work} holds unfinished work on other files, with other settings or of another version; "
             "give another --out, or --fresh to discard it."
         )
     return True

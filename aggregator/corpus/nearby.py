@@ -10,17 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from aggregator.corpus import rows, vectors
 from aggregator.corpus.checkpoint import save
 from aggregator.corpus.columns import Distinct
+from aggregator.corpus.encode import usable
 from aggregator.corpus.job import Job
-from aggregator.corpus.join import Pairs
+from aggregator.corpus.pairs import Pairs, Rows, merged, packed
 from aggregator.domain import Article
-from aggregator.errors import BadInput
-
-Rows = npt.NDArray[np.int64]
 
 ENCODERS: Mapping[str, Callable[[Sequence[str]], vectors.Vectors]] = {
     "tfidf": vectors.tfidf,
@@ -36,9 +33,7 @@ def nearby(job: Job, chunks: Sequence[Path], alone: Distinct) -> Pairs:
         texts = [text_of(one) for one in articles(job, chunks, alone.rows)]
         a, b, cosine = vectors.nearest(ENCODERS[job.method.encode](texts))
         near = cosine >= job.method.cosine
-        first, second = alone.rows[a[near]], alone.rows[b[near]]
-        pairs = first.astype(np.uint64) << np.uint64(32) | second.astype(np.uint64)
-        save(file, pairs=np.unique(pairs))
+        save(file, pairs=merged([packed(alone.rows[a[near]], alone.rows[b[near]])]))
     with np.load(file) as arrays:
         found: Pairs = arrays["pairs"]
     return found
@@ -48,17 +43,11 @@ def articles(job: Job, chunks: Sequence[Path], chosen: Rows) -> list[Article]:
     """The articles of these rows (ascending), by reading the input again."""
     columns = dict(job.encoding.columns)
     wanted = iter(chosen.tolist())
-    found, at, next_one = [], 0, next(wanted, None)
-    for block, chunk in zip(rows.blocks(job.inputs), chunks, strict=True):
-        with np.load(chunk) as arrays:
-            usable = arrays["kept"].tolist()
-        for ok, (_, row) in zip(usable, block.rows, strict=True):
-            if not ok or isinstance(row, BadInput):
-                continue
-            if at == next_one:
-                found.append(rows.article(row, columns))
-                next_one = next(wanted, None)
-            at += 1
+    found, next_one = [], next(wanted, None)
+    for at, row in enumerate(usable(job.inputs, chunks)):
+        if at == next_one:
+            found.append(rows.article(row, columns))
+            next_one = next(wanted, None)
     return found
 
 

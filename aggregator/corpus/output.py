@@ -19,10 +19,10 @@ import numpy.typing as npt
 from aggregator import reading
 from aggregator.corpus import rows
 from aggregator.corpus.choose import Choice
-from aggregator.corpus.encode import about_chunk
+from aggregator.corpus.encode import about_chunk, usable
 from aggregator.corpus.extras import needed
 from aggregator.corpus.job import Format, Job
-from aggregator.corpus.join import rows_of
+from aggregator.corpus.pairs import rows_of
 from aggregator.corpus.pipeline import Result
 from aggregator.errors import BadInput
 
@@ -116,23 +116,17 @@ def second_reading(
     advance: Callable[[int], None],
 ) -> dict[int, dict[str, Any]]:
     """Write the deduplicated copy (if asked for) and bring back the rows in ``wanted``, by number."""
-    missing, found, at = set(wanted), {}, 0
+    missing, found = set(wanted), {}
     with contextlib.ExitStack() as stack:
         write = None
         if job.copy:
             path = job.out / name_of("deduplicated", job.format)
             write = stack.enter_context(table(path, job.format))
-        for block, chunk in zip(rows.blocks(job.inputs, advance), chunks, strict=True):
-            with np.load(chunk) as arrays:
-                usable = arrays["kept"]
-            for ok, (_, row) in zip(usable.tolist(), block.rows, strict=True):
-                if not ok or isinstance(row, BadInput):
-                    continue
-                if at in missing:
-                    found[at] = rows.as_dict(row)
-                if write is not None and stays[at]:
-                    write(row)
-                at += 1
+        for at, row in enumerate(usable(job.inputs, chunks, advance)):
+            if at in missing:
+                found[at] = rows.as_dict(row)
+            if write is not None and stays[at]:
+                write(row)
     return found
 
 

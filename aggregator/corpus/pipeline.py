@@ -25,22 +25,23 @@ import numpy as np
 import numpy.typing as npt
 
 from aggregator.corpus import classifier, rows
+from aggregator.corpus.bands import write_entries
 from aggregator.corpus.checkpoint import save, write
 from aggregator.corpus.cluster import Clustering, Links, cluster, components, within
 from aggregator.corpus.columns import Columns, Distinct, distinct, gather, mapped
-from aggregator.corpus.confirm import Overlaps, is_copy, overlaps, plausible
+from aggregator.corpus.confirm import Overlaps, is_copy, overlaps
 from aggregator.corpus.encode import UNDATED, encode_block
 from aggregator.corpus.executors import Pool
 from aggregator.corpus.job import Job, Method
-from aggregator.corpus.join import Pairs, join_files, merged, partitions, rows_of
+from aggregator.corpus.join import join_files, partitions
 from aggregator.corpus.letters import policy_for_letters
 from aggregator.corpus.nearby import ENCODERS, nearby
+from aggregator.corpus.pairs import Pairs, Rows, merged, rows_of
 from aggregator.corpus.titles import titled
 from aggregator.verdict import Policy
 
 CONFIRM_PAIRS = 1 << 18
 WEAK_RESEMBLANCE = 0.01
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,7 +102,8 @@ def run(job: Job, pool: Pool, told: Told) -> Result:
         confirmed = _confirm(job, near, pool, told)
     with clock.measured("cluster"):
         told.stage("cluster", None, "pairs")
-        links, weak = _links(columns, confirmed)
+        links = _links(len(columns), confirmed)
+        weak = None if job.method.cluster == "union-find" else _weak_links(columns, confirmed, links)
         clustering = cluster(links, job.method.cluster, job.method.threshold, job.cap, weak)
     labels = clustering.labels[alone.first]
     return Result(
@@ -131,6 +133,7 @@ def _gather(job: Job, chunks: Sequence[Path]) -> tuple[Columns, Distinct]:
     columns = gather(chunks, directory)
     alone = distinct(columns, job.within_ms)
     np.save(directory / "distinct.npy", alone.rows)
+    write_entries(directory / "entries.npy", columns.bands, alone.rows)
     return columns, alone
 
 
@@ -139,8 +142,9 @@ def _join(job: Job, count: int, pool: Pool, told: Told) -> tuple[Pairs, int]:
     parts = partitions(count, bits=wanted != "sketch", bands=wanted != "simhash")
     told.stage("join", len(parts), "partitions")
     files = [job.work / "candidates" / f"{part.name}.npz" for part in parts]
+    least = job.policy.min_containment if job.method.verify == "containment" else 0.0
     tasks = [
-        (part, str(job.work / "columns"), job.method.radius_bits, str(file))
+        (part, str(job.work / "columns"), job.method.radius_bits, least, str(file))
         for part, file in zip(parts, files, strict=True)
     ]
     left_out = 0
@@ -185,8 +189,6 @@ _FIGURES = ("containment", "resemblance", "shared", "size_ratio", "error")
 
 def confirm(columns: Columns, pairs: Pairs, method: Method, policy: Policy) -> Confirmed:
     """The pairs that are copies by the method's rule, with their figures."""
-    if method.verify == "containment":
-        pairs = pairs[plausible(columns, pairs, policy.min_containment)]
     found = overlaps(columns, pairs)
     kept = _copies(columns, pairs, found, method, policy)
     a, b = rows_of(pairs[kept])
@@ -237,20 +239,19 @@ def _joined(parts: Sequence[Any]) -> Confirmed:
     )
 
 
-def _links(columns: Columns, found: Confirmed) -> tuple[Links, Links]:
-    """What joins articles, and what only counts in a split: all that their components' other pairs share.
+def _links(count: int, found: Confirmed) -> Links:
+    """What joins articles, by resemblance: a page of ten stories contains each of them, and would join them."""
+    return Links(count, *rows_of(found.pairs), found.overlaps.resemblance.astype(np.float64))
 
-    Both by resemblance: a page of ten stories contains each of them, and would join them by containment.
-    """
-    count = len(columns)
-    strong = Links(count, *rows_of(found.pairs), found.overlaps.resemblance.astype(np.float64))
+
+def _weak_links(columns: Columns, found: Confirmed, strong: Links) -> Links:
+    """What only counts in a split: all that the other pairs of one component share."""
     others = np.setdiff1d(within(components(strong)), found.pairs, assume_unique=True)
     more = overlaps(columns, others).resemblance
     apart = ~np.isin(found.weak, others)
     a, b = rows_of(np.concatenate([found.weak[apart], others]))
-    return strong, Links(
-        count, a, b, np.concatenate([found.weak_resemblance[apart].astype(np.float64), more])
-    )
+    strength = np.concatenate([found.weak_resemblance[apart].astype(np.float64), more])
+    return Links(len(columns), a, b, strength)
 
 
 class _Clock:

@@ -12,7 +12,7 @@ import numpy as np
 
 from aggregator.corpus import plots
 from aggregator.corpus.checkpoint import write
-from aggregator.corpus.join import rows_of
+from aggregator.corpus.pairs import rows_of
 from aggregator.corpus.pipeline import Result
 
 EXAMPLES = 12

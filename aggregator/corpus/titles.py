@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from aggregator.corpus.checkpoint import save
 from aggregator.corpus.job import Job
-from aggregator.corpus.join import Pairs, rows_of
 from aggregator.corpus.nearby import articles, text_of
+from aggregator.corpus.pairs import Pairs, rows_of
 from aggregator.corpus.vectors import Vectors, tfidf
 from aggregator.titled import required_similarity, title_similarity
 

@@ -17,7 +17,8 @@ from aggregator.corpus.cluster import Links, components, within
 from aggregator.corpus.columns import Columns, of_signatures
 from aggregator.corpus.confirm import overlaps
 from aggregator.corpus.encode import Encoder, Encoding
-from aggregator.corpus.join import Pairs, join, merged, partitions, rows_of
+from aggregator.corpus.join import candidates
+from aggregator.corpus.pairs import Pairs, merged, packed, rows_of
 from aggregator.corpus.titles import required_similarities
 from aggregator.domain import Article
 from aggregator.text import tokens
@@ -117,11 +118,11 @@ def reranked(articles: Sequence[Article]) -> Scored:
     """Candidates of ``combined`` and ``tfidf`` with all that is known of a pair, for a classifier to score."""
     columns = _columns(articles)
     near = tfidf(articles)
-    pairs = merged([_packed(near.a, near.b), _candidates(columns, bits=True)])
+    pairs = merged([packed(near.a, near.b), _candidates(columns, bits=True)])
     a, b = rows_of(pairs)
     found = overlaps(columns, pairs)
     cosine = np.zeros(len(pairs))
-    cosine[np.searchsorted(pairs, _packed(near.a, near.b))] = near.score
+    cosine[np.searchsorted(pairs, packed(near.a, near.b))] = near.score
     distance = np.bitwise_count(columns.fingerprint[a] ^ columns.fingerprint[b]) / 64
     bare = Scored(a, b, found.containment)
     figures = (
@@ -166,14 +167,7 @@ def _joined(columns: Columns, *, bits: bool) -> Scored:
 
 
 def _candidates(columns: Columns, *, bits: bool) -> Pairs:
-    rows = np.arange(len(columns))
-    parts = partitions(len(columns), bits=bits, bands=True)
-    return merged([join(part, columns, rows, 3)[0] for part in parts])
-
-
-def _packed(a: Rows, b: Rows) -> npt.NDArray[np.uint64]:
-    packed: npt.NDArray[np.uint64] = a.astype(np.uint64) << np.uint64(32) | b.astype(np.uint64)
-    return packed
+    return candidates(columns, np.arange(len(columns)), 3, bits=bits)
 
 
 def _texts(articles: Sequence[Article]) -> list[str]:

@@ -16,6 +16,7 @@ from aggregator import reading
 from aggregator.corpus.columns import of_signatures
 from aggregator.corpus.confirm import overlaps
 from aggregator.corpus.encode import Encoder, Encoding
+from aggregator.corpus.pairs import packed
 from aggregator.domain import Article
 
 ARTICLES, WORDS = 300, 300
@@ -54,7 +55,7 @@ def containments(articles: list[Article], shingles: str) -> list[float]:
     encoder = Encoder(Encoding(shingles=shingles))
     columns = of_signatures([encoder.signature(article) for article in articles])
     a, b = np.triu_indices(len(articles), 1)
-    found = overlaps(columns, a.astype(np.uint64) << np.uint64(32) | b.astype(np.uint64))
+    found = overlaps(columns, packed(a, b))
     return [float(share) for share in np.quantile(found.containment, SHARES)]
 
 

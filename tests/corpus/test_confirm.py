@@ -7,8 +7,9 @@ from newsroom import story
 
 from aggregator import overlap, verdict
 from aggregator.corpus.columns import of_signatures
-from aggregator.corpus.confirm import is_copy, overlaps, plausible
+from aggregator.corpus.confirm import is_copy, overlaps
 from aggregator.corpus.encode import Signature
+from aggregator.corpus.pairs import packed
 from aggregator.domain import Sketch
 
 WORDS = story(1, 60).split()
@@ -27,7 +28,7 @@ def test_many_pairs_at_once_get_the_figures_of_one_at_a_time(cuts: list[tuple[in
     texts = [WORDS[start : start + size] for start, size in cuts]
     columns = of_signatures([signature(words) for words in texts])
     a, b = np.triu_indices(len(texts), 1)
-    found = overlaps(columns, a.astype(np.uint64) << np.uint64(32) | b.astype(np.uint64))
+    found = overlaps(columns, packed(a, b))
     verdicts = is_copy(found, verdict.Policy())
 
     for at, (one, other) in enumerate(zip(a.tolist(), b.tolist(), strict=True)):
@@ -40,18 +41,3 @@ def test_many_pairs_at_once_get_the_figures_of_one_at_a_time(cuts: list[tuple[in
         )  # fmt: skip
         assert abs(found.error[at] - wanted.error) < 1e-12
         assert verdicts[at] == verdict.is_copy(wanted, 1.0, verdict.Policy())
-
-
-def test_a_glance_lets_copies_pass_and_few_strangers() -> None:
-    """Cut to any length a copy is looked at; of articles that share nothing hardly one."""
-    texts = [story(n, 60).split() for n in range(40)]
-    columns = of_signatures(
-        [signature(words) for words in texts]
-        + [signature(words[: len(words) * (at + 10) // 50]) for at, words in enumerate(texts)]
-    )
-    a, b = np.triu_indices(80, 1)
-    found = plausible(columns, a.astype(np.uint64) << np.uint64(32) | b.astype(np.uint64), 0.2)
-    copies = a + 40 == b
-
-    assert found[copies].all()
-    assert found[~copies].mean() < 0.02

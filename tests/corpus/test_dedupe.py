@@ -122,6 +122,23 @@ def test_work_of_other_settings_is_not_taken_up(
     assert run(tmp_path / "out", source, "--cap", "7", "--fresh") == 0
 
 
+def test_work_of_another_version_is_not_taken_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """Its files are of another form: refused, and --fresh starts anew."""
+    from aggregator.corpus import job, pipeline
+
+    source = write_lines(tmp_path / "a.jsonl", archive_rows())
+    with monkeypatch.context() as patch:
+        patch.setattr(pipeline, "cluster", _interrupted)
+        patch.setattr(job, "WORK_VERSION", 1)
+        assert run(tmp_path / "out", source) == 130
+
+    assert run(tmp_path / "out", source) == 2
+    assert "version" in capsys.readouterr().err
+    assert run(tmp_path / "out", source, "--fresh") == 0
+
+
 def test_within_links_only_articles_of_about_the_same_time(tmp_path: Path) -> None:
     """The equal copy of 19 days later leaves its group; undated articles link freely."""
     rows = archive_rows()

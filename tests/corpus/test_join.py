@@ -1,14 +1,17 @@
 """Candidates: nothing within the radius is missed, and partitions agree with the whole."""
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
 from archive import archive_rows
 
+from aggregator.corpus.bands import entries
 from aggregator.corpus.columns import Columns, distinct, of_signatures
 from aggregator.corpus.encode import Encoder, Encoding
-from aggregator.corpus.join import Partition, join, merged, partitions, rows_of
+from aggregator.corpus.join import Partition, candidates, join, partitions
+from aggregator.corpus.join_bits import TABLES, WIDTHS
+from aggregator.corpus.pairs import merged, rows_of
 from aggregator.corpus.rows import as_dict
 
 
@@ -30,7 +33,8 @@ def random_columns(count: int, seed: int) -> Columns:
     empty = np.zeros(count, np.uint32)
     return Columns(
         fingerprint, np.zeros((count, 2), np.uint64), empty.astype(np.uint16), empty, np.zeros(count, np.int64),
-        empty, empty, empty.astype(np.uint16), empty.astype(np.uint8), np.zeros((count, 16), np.uint32), empty, np.arange(count),
+        empty, empty, empty.astype(np.uint16), empty.astype(np.uint8), np.zeros((count, 32), np.uint32),
+        np.zeros((count, 32), np.uint64), empty, np.arange(count),
         np.zeros(0, np.uint8), np.zeros(count, np.int64), ["en.0000"], [""],
     )  # fmt: skip
 
@@ -40,7 +44,7 @@ def test_the_join_finds_exactly_the_pairs_within_the_radius(seed: int) -> None:
     """Against brute force over all pairs."""
     columns = random_columns(400, seed)
     rows = np.arange(400)
-    found = merged([join(part, columns, rows, 3)[0] for part in partitions(400, bits=True, bands=False)])
+    found = candidates(columns, rows, 3, bands=False)
 
     a, b = np.triu_indices(400, 1)
     near = np.bitwise_count(columns.fingerprint[a] ^ columns.fingerprint[b]) <= 3
@@ -52,9 +56,12 @@ def test_the_join_finds_exactly_the_pairs_within_the_radius(seed: int) -> None:
 def test_any_cut_into_partitions_gives_the_same_candidates(columns: Columns) -> None:
     """Partitions are independent: what one finds does not depend on the others."""
     rows = distinct(columns).rows
-    whole = merged([join(Partition(0, 1 << 32), columns, rows, 3)[0]])
-    edges = [0, 1 << 20, 1 << 26, 1 << 31, 1 << 32]
-    cut = merged([join(Partition(lo, hi), columns, rows, 3)[0] for lo, hi in pairwise(edges)])
+    listed = entries(columns.bands, rows)
+    whole = candidates(columns, rows, 3)
+    keys, positions = [0, 1 << 20, 1 << 26, 1 << 31, 1 << 32], [0, 1, 7, 30, len(rows)]
+    parts = [Partition(lo, hi, blocks) for lo, hi in pairwise(keys) for blocks in TABLES]
+    parts += [Partition(lo, hi) for lo, hi in pairwise(positions)]
+    cut = merged([join(part, columns, rows, listed, 3)[0] for part in parts])
 
     assert len(whole) >= 10
     assert np.array_equal(whole, cut)
@@ -65,10 +72,7 @@ def test_fingerprints_of_two_spaces_are_never_compared() -> None:
     columns = random_columns(40, 1)
     columns.fingerprint[:] = columns.fingerprint[0]
     columns.space[20:] = 1
-    found = merged(
-        [join(part, columns, np.arange(40), 3)[0] for part in partitions(40, bits=True, bands=False)]
-    )
-
+    found = candidates(columns, np.arange(40), 3, bands=False)
     a, b = rows_of(found)
     assert len(found) == 2 * (20 * 19 // 2)
     assert ((a < 20) == (b < 20)).all()
@@ -84,14 +88,23 @@ def test_equal_texts_are_taken_together_unless_far_apart_in_time(columns: Column
     ]
 
 
-def test_a_crowded_bucket_is_not_compared_in_full() -> None:
-    """What was left out is counted."""
-    columns = random_columns(1_000, 2)
-    columns.bands[:] = np.arange(16, dtype=np.uint32)
-    pairs, left_out = join(Partition(0, 1), columns, np.arange(1_000), 3)
+def crowded(count: int) -> Columns:
+    """Rows that share each of their bands with all others."""
+    columns = random_columns(count, 2)
+    columns.bands[:] = np.arange(32, dtype=np.uint32)
+    columns.sampled[:] = 32
+    return columns
 
-    assert 0 < len(pairs) <= 8 * 1_000
-    assert left_out == 1_000 * 999 // 2 - sum(1_000 - step for step in range(1, 9))
+
+def test_a_crowded_bucket_is_not_compared_in_full() -> None:
+    """What was left out is counted, for each of the buckets."""
+    rows = np.arange(1_000)
+    columns = crowded(1_000)
+    pairs, left_out = join(Partition(0, 1_000), columns, rows, entries(columns.bands, rows), 3)
+    compared = sum(1_000 - step for step in range(1, 9))
+
+    assert len(pairs) == compared
+    assert left_out == 32 * (1_000 * 999 // 2 - compared)
 
 
 def test_crowded_buckets_ask_for_more_agreement() -> None:
@@ -99,9 +112,47 @@ def test_crowded_buckets_ask_for_more_agreement() -> None:
     columns = random_columns(30, 3)
     rng = np.random.default_rng(5)
     columns.bands[:] = np.sort(rng.integers(1_000, 2**32, columns.bands.shape, np.uint32), axis=1)
+    columns.sampled[:] = 32
     columns.bands[:, 0] = 7
     columns.bands[1, :4] = columns.bands[0, :4]
     columns.bands[2, 1:] = columns.bands[3, 1:] = 900  # two hashes each, both the same
+    columns.sampled[2:4] = 2
 
-    pairs, _ = join(Partition(0, 8), columns, np.arange(30), 3)
+    pairs = candidates(columns, np.arange(30), 3, bits=False)
     assert sorted(zip(*map(np.ndarray.tolist, rows_of(pairs)), strict=True)) == [(0, 1), (2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("sharing", "others", "found"),
+    [(1, 15, True), (1, 16, False), (2, 63, True), (2, 64, False), (3, 255, False), (4, 255, True)],
+)
+def test_a_shared_hash_counts_the_more_the_fewer_have_it(sharing: int, others: int, found: bool) -> None:
+    """Two articles with so many hashes in common, each of which so many others have, each by itself."""
+    count = 2 + sharing * (others - 1)
+    columns = random_columns(count, 4)
+    columns.sampled[:] = 32
+    columns.bands[:] = 1_000 + np.arange(count * 32, dtype=np.uint32).reshape(count, 32)
+    for hash_ in range(sharing):
+        columns.bands[:2, hash_] = hash_
+        start = 2 + hash_ * (others - 1)
+        columns.bands[start : start + others - 1, 0] = hash_
+
+    pairs = candidates(columns, np.arange(count), 3, bits=False)
+    assert ((0, 1) in set(zip(*map(np.ndarray.tolist, rows_of(pairs)), strict=True))) == found
+
+
+def test_three_bits_leave_two_of_five_blocks_alone() -> None:
+    """Every way to lie in three blocks misses one of the tables; the blocks are the whole fingerprint."""
+    assert sum(WIDTHS) == 64
+    for touched in combinations(range(5), 3):
+        assert any(not set(blocks) & set(touched) for blocks in TABLES)
+
+
+def test_bits_are_found_in_any_number_of_ranges() -> None:
+    """An archive of many millions is cut into ranges of keys, which are the whole of each table."""
+    parts = partitions(3 << 22, bits=True, bands=False)
+    for blocks in TABLES:
+        ranges = [(part.low, part.high) for part in parts if part.blocks == blocks]
+        assert len(ranges) == 4
+        assert (ranges[0][0], ranges[-1][1]) == (0, 1 << 32)
+        assert all(one[1] == other[0] for one, other in pairwise(ranges))

@@ -1,0 +1,55 @@
+"""May two articles share much? Seen from two maps of bits, before any sample is looked at.
+
+Each hash of a sample marks one of MARKS bits. Of two maps the marks in common tell how many hashes two samples share
+(linear counting, Whang et al. 1990): a hundred numbers of two samples need not be fetched and merged to see that two
+articles have one phrase in common and nothing else, as nearly all candidates have.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+MARKS = 2_048
+ERRORS = 3  # standard errors below what a copy's marks come to
+_WORDS = MARKS // 64
+_ROWS_AT_ONCE = 2_048
+_ODD = np.uint32(0x85EBCA6B)
+_SHIFT = np.uint32(32 - (MARKS - 1).bit_length())
+
+Hashes = npt.NDArray[np.uint32]
+Maps = npt.NDArray[np.uint64]
+Counts = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+def marks(sample: Hashes, ends: Counts, sampled: npt.NDArray[np.uint16]) -> Maps:
+    """(n, MARKS / 64) maps; ``sample``: all samples one after another, ``ends``: where each ends."""
+    found = np.empty((len(ends), _WORDS), np.uint64)
+    for at in range(0, len(ends), _ROWS_AT_ONCE):
+        some = slice(at, at + _ROWS_AT_ONCE)
+        sizes = sampled[some].astype(np.int64)
+        if not sizes.any():
+            found[some] = 0
+            continue
+        last = int(ends[some][-1])
+        hashes = sample[last - int(sizes.sum()) : last]
+        bits = np.zeros((len(sizes), MARKS), np.bool_)
+        bits.ravel()[np.repeat(np.arange(len(sizes)) * MARKS, sizes) + (hashes * _ODD >> _SHIFT)] = True
+        found[some] = np.packbits(bits, axis=1).view(np.uint64)
+    return found
+
+
+def may_share(a: Maps, b: Maps, size_a: Counts, size_b: Counts, least: Floats) -> npt.NDArray[np.bool_]:
+    """Which pairs of samples may share ``least`` hashes; (n, MARKS / 64) maps, (n,) sizes of the samples."""
+    common = np.bitwise_count(a & b).sum(axis=1, dtype=np.int64)
+    # Chance that a bit is marked by each, and by both when so many hashes are the same.
+    bare = 1.0 - 1.0 / MARKS
+    marked_a, marked_b = 1.0 - bare**size_a, 1.0 - bare**size_b
+    both = marked_a + marked_b - 1.0 + bare ** (size_a + size_b - least)
+    by_chance = (
+        MARKS * marked_a * (1.0 - marked_a) * marked_b * (1.0 - marked_b)
+    )  # variance of marks that meet
+    lacking = ERRORS * np.sqrt(by_chance) + 1.0  # even of a few hashes two may have one mark
+    found: npt.NDArray[np.bool_] = common >= MARKS * both - lacking
+    return found

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -82,16 +82,23 @@ async def changed(supervisor: int, before: set[int], size: int) -> set[int]:
     return now
 
 
-async def test_two_workers_are_renewed_one_after_the_other_without_a_failed_request(tmp_path: Path) -> None:
-    """SIGHUP: both process ids are new, every request meanwhile was answered, on kept and on new connections."""
+@contextlib.asynccontextmanager
+async def two_workers(data_dir: Path) -> AsyncIterator[tuple[int, set[int], Crowd]]:
+    """Their supervisor, themselves, and callers who have had 50 answers and are waited for at the end."""
     pids: dict[int, str] = {}
     async with (
-        serving("--workers=2", pids=pids, data_dir=tmp_path, log_level="ERROR") as url,
+        serving("--workers=2", pids=pids, data_dir=data_dir, log_level="ERROR") as url,
         Crowd(url) as crowd,
     ):
         (supervisor,) = pids
         before = workers(supervisor)
         await crowd.more(50)
+        yield supervisor, before, crowd
+
+
+async def test_two_workers_are_renewed_one_after_the_other_without_a_failed_request(tmp_path: Path) -> None:
+    """SIGHUP: both process ids are new, every request meanwhile was answered, on kept and on new connections."""
+    async with two_workers(tmp_path) as (supervisor, before, crowd):
         os.kill(supervisor, signal.SIGHUP)
         after = await changed(supervisor, before, 2)
         await crowd.more(50)
@@ -103,14 +110,7 @@ async def test_two_workers_are_renewed_one_after_the_other_without_a_failed_requ
 
 async def test_a_worker_that_is_ended_by_hand_takes_no_request_with_it(tmp_path: Path) -> None:
     """SIGTERM to one worker: the other one goes on, and another takes its place."""
-    pids: dict[int, str] = {}
-    async with (
-        serving("--workers=2", pids=pids, data_dir=tmp_path, log_level="ERROR") as url,
-        Crowd(url) as crowd,
-    ):
-        (supervisor,) = pids
-        before = workers(supervisor)
-        await crowd.more(50)
+    async with two_workers(tmp_path) as (supervisor, before, crowd):
         ended = min(before)
         os.kill(ended, signal.SIGTERM)
         await changed(supervisor, {ended}, 2)

@@ -4,8 +4,6 @@ import json
 from collections.abc import AsyncIterator
 
 import pytest
-from aiohttp.test_utils import TestClient
-from fake_service import serving
 
 from aggregator.app import Service, open_service
 from aggregator.settings import Settings
@@ -25,17 +23,10 @@ OTHER = (
 
 
 @pytest.fixture
-async def real() -> AsyncIterator[Service]:
+async def service() -> AsyncIterator[Service]:
     """A service in memory that keeps texts."""
-    async with open_service(Settings(store_url="memory", keep_texts=True)) as service:
-        yield service
-
-
-@pytest.fixture
-async def client(real: Service) -> AsyncIterator[TestClient]:
-    """A client of it."""
-    async with serving(real) as opened:
-        yield opened
+    async with open_service(Settings(store_url="memory", keep_texts=True)) as real:
+        yield real
 
 
 async def test_a_tour(client):

@@ -19,18 +19,11 @@ SOON_S = 5.0
 
 
 @pytest.fixture
-async def real() -> AsyncIterator[Service]:
+async def service() -> AsyncIterator[Service]:
     """A service in memory whose stream reads often."""
-    async with open_service(Settings(store_url="memory")) as service:
-        service.event_stream._poll_s = 0.01
-        yield service
-
-
-@pytest.fixture
-async def client(real: Service) -> AsyncIterator[TestClient]:
-    """A client of it."""
-    async with serving(real) as opened:
-        yield opened
+    async with open_service(Settings(store_url="memory")) as real:
+        real.event_stream._poll_s = 0.01
+        yield real
 
 
 async def happen(service: Service, kind: str, size: int, **more: object) -> None:
@@ -54,11 +47,11 @@ async def stream(client: TestClient, query: str = "", **headers: str):
         yield block
 
 
-async def test_changes_arrive_with_their_kind_and_position(client, real):
+async def test_changes_arrive_with_their_kind_and_position(client, service):
     """The opening says where the stream is; each change is the event as the list shows it, on one line."""
     async with stream(client) as block:
         opening = await block()
-        await happen(real, "fired", 16)
+        await happen(service, "fired", 16)
         told = await block()
 
     assert opening.keys() == {"retry", "id"}
@@ -68,13 +61,13 @@ async def test_changes_arrive_with_their_kind_and_position(client, real):
 
 
 @pytest.mark.parametrize("how", ["header", "query"])
-async def test_it_resumes(client, real, how):
+async def test_it_resumes(client, service, how):
     """By the header that browsers send on their own, or by a parameter for the first time."""
     async with stream(client) as block:
         await block()
-        await happen(real, "fired", 16)
+        await happen(service, "fired", 16)
         position = (await block())["id"]
-    await happen(real, "updated", 17)
+    await happen(service, "updated", 17)
     headers = {"Last-Event-ID": position} if how == "header" else {}
     query = f"?after={position}" if how == "query" else ""
     async with stream(client, query, **headers) as block:
@@ -89,13 +82,13 @@ async def test_an_unknown_position_says_to_load_again(client):
         assert (await block())["event"] == "reset"
 
 
-async def test_filters_pass_positions_only(client, real):
+async def test_filters_pass_positions_only(client, service):
     """What is not wanted moves the position on and carries no data."""
     async with stream(client, "?min_size=17&source=ONE.example&term=bridge") as block:
         await block()
-        await happen(real, "fired", 16)
+        await happen(service, "fired", 16)
         assert (await block()).keys() == {"id"}
-        await happen(real, "updated", 17)
+        await happen(service, "updated", 17)
 
         assert (await block())["event"] == "updated"
 
@@ -108,9 +101,9 @@ async def test_heartbeats(client, monkeypatch):
         assert "all is well" in str(await block())
 
 
-async def test_one_too_many_is_refused(client, real):
+async def test_one_too_many_is_refused(client, service):
     """503 with Retry-After; browsers come back by themselves."""
-    real.event_stream._max_listeners = 1
+    service.event_stream._max_listeners = 1
     async with stream(client) as block:
         await block()
         response = await client.get("/v1/events/stream")
@@ -120,9 +113,9 @@ async def test_one_too_many_is_refused(client, real):
         assert (await response.json(content_type=None))["code"] == "too_many_streams"
 
 
-async def test_a_shutdown_does_not_wait_for_readers(real):
+async def test_a_shutdown_does_not_wait_for_readers(service):
     """Open streams end in order as soon as the server goes down."""
-    async with serving(real) as client, client.get("/v1/events/stream") as response:
+    async with serving(service) as client, client.get("/v1/events/stream") as response:
         await response.content.readuntil(b"\n\n")
         async with asyncio.timeout(SOON_S):
             await client.server.runner.shutdown()
@@ -131,9 +124,9 @@ async def test_a_shutdown_does_not_wait_for_readers(real):
     assert rest == b""
 
 
-async def test_the_list_takes_the_same_filter(client, real):
+async def test_the_list_takes_the_same_filter(client, service):
     """A watch is a query of the list."""
-    await happen(real, "fired", 16, languages=("en",))
+    await happen(service, "fired", 16, languages=("en",))
     counts = [
         len((await (await client.get(f"/v1/events?{query}")).json())["events"])
         for query in ("term=bridge&lang=en", "lang=zh", "min_size=17", "source=two.example")

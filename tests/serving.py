@@ -30,12 +30,8 @@ async def serving(
         stdout=asyncio.subprocess.PIPE,
         env={**os.environ, "AGGREGATOR_TICK_SECONDS": "0.2"},
     )
-    assert process.stdout is not None
     try:
-        async with asyncio.timeout(READY_S):
-            while b"ready on " not in (line := await process.stdout.readline()):
-                assert line, "the server ended before it was ready"
-        url = line.split(b"ready on ")[1].strip().decode()
+        url = await ready(process)
         if pids is not None:
             pids[process.pid] = url
         yield url
@@ -43,3 +39,12 @@ async def serving(
         if process.returncode is None:
             process.send_signal(signal.SIGTERM)
         await process.communicate()
+
+
+async def ready(process: asyncio.subprocess.Process) -> str:
+    """The URL of a server that was just started, as soon as it says that it is ready on it."""
+    assert process.stdout is not None
+    async with asyncio.timeout(READY_S):
+        while b"ready on " not in (line := await process.stdout.readline()):
+            assert line, "the server ended before it was ready"
+    return line.split(b"ready on ")[1].strip().decode()

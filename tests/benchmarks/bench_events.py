@@ -22,6 +22,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from processes import resident_bytes
+
 from aggregator.bursts import BurstDetector, BurstRule, Event
 from aggregator.domain import StreamItem
 from aggregator.reading import rows as read_rows
@@ -96,8 +98,7 @@ def _line(event: Event) -> str:
 
 
 def _resident_mb() -> float:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+    return resident_bytes() / 1e6
 
 
 def _options() -> Any:

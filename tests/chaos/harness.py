@@ -34,6 +34,7 @@ from chaos.faults import FAULTS, POWER_LOSS, Fault
 from chaos.ledger import Ledger
 from chaos.newsroom_site import Site
 from chaos.witness import REPORTS, Witness
+from processes import open_files, resident_bytes
 
 from aggregator.cli.serve import run_loop
 from aggregator.store.redis import open_store
@@ -176,8 +177,8 @@ class Run:
         replicas = self.site.replicas
         told = await self.site.direct.info("memory")
         return Size(
-            max(replica.resident_bytes() for replica in replicas),
-            max(replica.descriptors() for replica in replicas),
+            max(resident_bytes(replica.pid) for replica in replicas),
+            max(open_files(replica.pid) for replica in replicas),
             told["mem_clients_normal"],
         )
 

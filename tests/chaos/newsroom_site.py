@@ -25,7 +25,6 @@ PATIENCE_S = 120.0
 REPLICAS = 2
 DEADLINE_S = 2.0
 RECORD = re.compile(r"\n(?=\d{4}-\d\d-\d\d )")
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Replica:
@@ -78,14 +77,6 @@ class Replica:
         """From now on it is so much later for it than it is."""
         with self._clock.open("r+b") as file:
             file.write(clocked.encoded(offset_ms))
-
-    def resident_bytes(self) -> int:
-        """Its memory now."""
-        return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * PAGE_BYTES
-
-    def descriptors(self) -> int:
-        """Its open files and connections."""
-        return len(os.listdir(f"/proc/{self.pid}/fd"))
 
 
 class Site:

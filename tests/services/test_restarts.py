@@ -14,6 +14,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from processes import is_alive
 from serving import serving
 
 from aggregator import demo
@@ -134,16 +135,8 @@ async def test_open_streams_do_not_hold_up_the_end(tmp_path: Path, options: Sequ
         os.kill(next(iter(pids)), signal.SIGTERM)
         async with asyncio.timeout(10):
             rests = await asyncio.gather(*(stream.content.read() for stream in streams))
-            while await asyncio.to_thread(running, next(iter(pids))):  # noqa: ASYNC110
+            while await asyncio.to_thread(is_alive, next(iter(pids))):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
 
     assert all(b"id: " in rest for rest in rests)
     assert time.monotonic() - started < 10
-
-
-def running(pid: int) -> bool:
-    """Whether the process lives, and is more than an entry that waits to be read."""
-    try:
-        return ") Z " not in Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return False

@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import sys
 import tempfile
 import time
@@ -25,6 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import redis.asyncio as redis
+from processes import open_files, resident_bytes
+from serving import ready
 from soak import observed
 from soak.traffic import Traffic
 from soak.trend import Trend, trend
@@ -41,7 +42,6 @@ STEEPEST_PER_MINUTE = 0.001  # of the level
 LONG_MINUTES = 24  # the detector fills its week in seven; a shorter run says nothing of slopes, only of leaks
 # Pools open what they need when they first need it: threads, connections to the store.
 SLACK = {"files": 6, "tasks": 2, "threads": 4, "store_connections": 4}
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(slots=True)
@@ -91,7 +91,7 @@ class Watch:
     """Reads what a process and its store have open."""
 
     def __init__(self, pid: int, counts: Path, store: redis.Redis) -> None:
-        self._proc, self._counts, self._store = Path(f"/proc/{pid}"), counts, store
+        self._pid, self._counts, self._store = pid, counts, store
 
     async def look(self) -> dict[str, float]:
         """All of it, now."""
@@ -99,8 +99,8 @@ class Watch:
         own = json.loads(self._counts.read_text().splitlines()[-1])
         articles = max(1, await self._store.dbsize())
         return {
-            "memory_kb": int((self._proc / "statm").read_text().split()[1]) * PAGE_BYTES / 1024,
-            "files": len(os.listdir(self._proc / "fd")),
+            "memory_kb": resident_bytes(self._pid) / 1024,
+            "files": open_files(self._pid),
             "tasks": own["tasks"],
             "threads": own["threads"],
             "cached": own["cached"],
@@ -132,7 +132,7 @@ async def endure(
         with EmbeddedServer(directory / "store") as store:
             process = await _serve(counts, store.url)
             try:
-                url = await _ready(process)
+                url = await ready(process)
                 async with redis.Redis.from_url(store.url) as direct:
                     await _observe(account, Watch(process.pid, counts, direct), Traffic(url, rate), tell)
             finally:
@@ -157,14 +157,6 @@ async def _serve(counts: Path, store_url: str) -> asyncio.subprocess.Process:
         stdout=asyncio.subprocess.PIPE,
         preexec_fn=_end_with_parent(),
     )
-
-
-async def _ready(process: asyncio.subprocess.Process) -> str:
-    assert process.stdout is not None
-    async with asyncio.timeout(PATIENCE_S):
-        while b"ready on " not in (line := await process.stdout.readline()):
-            assert line, "the server ended before it was ready"
-    return line.split(b"ready on ")[1].strip().decode()
 
 
 async def _observe(account: Account, watch: Watch, traffic: Traffic, tell: Callable[[str], None]) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import redis
+from processes import is_alive
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.store.embedded import EmbeddedServer
@@ -67,14 +68,6 @@ def service(data_dir: Path) -> Iterator[Callable[[str], tuple[subprocess.Popen[s
 def client_of(server: EmbeddedServer) -> redis.Redis:
     """A plain client; use it as a context manager."""
     return redis.Redis.from_url(server.url)
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process runs (a zombie does not)."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def acknowledged(process: subprocess.Popen[str], count: int) -> int:

@@ -37,6 +37,7 @@ import uvloop
 from layouts import Packed, Sets
 from measure import Latency, Server, latency
 from peers import FaissFlat, FaissMultiHash, MinHashLsh, SimhashIndex
+from processes import resident_bytes
 
 from aggregator.blocks import PLANS
 from aggregator.store.embedded import EmbeddedServer
@@ -198,12 +199,6 @@ def row(name: str, size: int, m: Latency, bytes_each: float, load: float, add: f
         "load_per_second": load,
         "add_per_second": add,
     }
-
-
-def resident_bytes() -> int:
-    """Resident memory of this process."""
-    with open("/proc/self/statm", encoding="ascii") as statm:
-        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 async def real_news() -> dict[str, Any]:

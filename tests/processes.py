@@ -1,4 +1,4 @@
-"""CPU and memory of a process and its children, from /proc (Linux)."""
+"""What a process is and has: alive, memory, open files, and CPU with its children. From /proc (Linux)."""
 
 from __future__ import annotations
 
@@ -36,6 +36,24 @@ def usage(service: int) -> Usage:
         cpu[role] = cpu.get(role, 0.0) + (int(fields[11]) + int(fields[12])) / TICKS
         resident[role] = resident.get(role, 0.0) + int(fields[21]) * PAGE / 1e6
     return Usage(cpu, resident)
+
+
+def resident_bytes(pid: int | str = "self") -> int:
+    """Memory now, pages shared with others included."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
+
+
+def open_files(pid: int) -> int:
+    """Files and connections."""
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def is_alive(pid: int) -> bool:
+    """Whether it runs; an entry that waits to be read (a zombie) does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def _below(pid: int) -> list[int]:

@@ -4,7 +4,7 @@ Plus a service core over a given store: real analysis, real index, a clock that 
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -88,6 +88,17 @@ class Clock:
         return self.now_ms
 
 
+def in_process(
+    analyser: Analyser,
+) -> Callable[[Sequence[Article]], Awaitable[Sequence[Analysis | AggregatorError]]]:
+    """``analyser`` as the service asks its pool, without one."""
+
+    async def analyse_many(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
+        return analyser.analyse_many(articles)
+
+    return analyse_many
+
+
 @dataclass
 class Core:
     """The inner service over one store."""
@@ -96,10 +107,6 @@ class Core:
     ingest: Ingest
     analyser: Analyser
     clock: Clock
-
-    async def analyse_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
-        """Analyses in this process."""
-        return self.analyser.analyse_many(articles)
 
     async def post(self, id_: str, text: str, **more: object):  # type: ignore[no-untyped-def]
         """Submit one English article."""
@@ -122,12 +129,9 @@ def core(
     clock = clock or Clock()
     index = Index(store, analyser.spaces, retention_ms=retention_ms, segment_articles=segment_articles)
 
-    async def analyse_many(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
-        return analyser.analyse_many(articles)
-
     ingest = Ingest(
         index,
-        analyse_many,
+        in_process(analyser),
         policy or Policy(),
         clock=clock,
         keep_texts=keep_texts,

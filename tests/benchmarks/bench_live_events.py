@@ -12,12 +12,12 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Sequence
+
+from newsroom import in_process
 
 from aggregator.analyse import Analyser
 from aggregator.bursts import BurstRule, Event
-from aggregator.domain import Analysis, Article
-from aggregator.errors import AggregatorError
+from aggregator.domain import Article
 from aggregator.events import Events
 from aggregator.index import Index
 from aggregator.ingest import Ingest
@@ -37,18 +37,15 @@ class Archive:
 
     def __init__(self) -> None:
         self.now_ms = 0
-        store, self.analyser = MemoryStore(clock=self.clock), Analyser(load_models(None))
-        self.index = Index(store, self.analyser.spaces)
-        self.ingest = Ingest(self.index, self.analyse_many, Policy(), clock=self.clock)
+        store, analyser = MemoryStore(clock=self.clock), Analyser(load_models(None))
+        self.index = Index(store, analyser.spaces)
+        self.ingest = Ingest(self.index, in_process(analyser), Policy(), clock=self.clock)
         self.events = Events(store, BurstRule(), checkpoint_ms=HOURS_MS)
         self.found: dict[str, Event] = {}
         self.waiting: list[Article] = []
 
     def clock(self) -> int:
         return self.now_ms
-
-    async def analyse_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
-        return self.analyser.analyse_many(articles)
 
     async def take(self, row: dict[str, str], at_ms: int) -> None:
         """One article; those of one minute are stored together."""

@@ -26,10 +26,10 @@ from pathlib import Path
 
 import numpy as np
 import redis
+from newsroom import in_process
 
 from aggregator.analyse import Analyser
-from aggregator.domain import Analysis, Article
-from aggregator.errors import AggregatorError
+from aggregator.domain import Article
 from aggregator.index import Index
 from aggregator.ingest import Ingest
 from aggregator.models import load_models
@@ -104,14 +104,11 @@ def _steps(entries: int) -> Iterator[int]:
 async def _fill(url: str, files: Sequence[str], most: int, fingerprints_only: bool) -> int:
     analyser = Analyser(load_models())
 
-    async def analyse_many(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
-        return analyser.analyse_many(articles)
-
     store = open_store(url)
     index = Index(store, analyser.spaces, retention_ms=RETENTION_MS)
     ingest = Ingest(
         index,
-        analyse_many,
+        in_process(analyser),
         Policy(name="hamming" if fingerprints_only else "verified"),
         clock=lambda: time.time_ns() // 1_000_000,
         fingerprints_only=fingerprints_only,

@@ -10,20 +10,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
+from newsroom import Core, core, edited, story
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
-
-from newsroom import Core, core, edited, story  # noqa: E402
-
-from aggregator.domain import Article  # noqa: E402
-from aggregator.index.upkeep import Upkeep  # noqa: E402
-from aggregator.store.embedded import EmbeddedServer  # noqa: E402
-from aggregator.store.redis import open_store  # noqa: E402
+from aggregator.domain import Article
+from aggregator.index.upkeep import Upkeep
+from aggregator.store.embedded import EmbeddedServer
+from aggregator.store.redis import open_store
 
 TASKS = 8
 

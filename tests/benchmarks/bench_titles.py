@@ -18,11 +18,11 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from newsroom import in_process
 from tqdm import tqdm
 
 from aggregator.analyse import Analyser
-from aggregator.domain import Analysis, Answer, Article
-from aggregator.errors import AggregatorError
+from aggregator.domain import Answer, Article
 from aggregator.index import Index
 from aggregator.ingest import Ingest
 from aggregator.models import load_models
@@ -48,11 +48,10 @@ async def run(texts: Sequence[str], policy: Policy) -> tuple[int, int]:
     """How many were called duplicate, and how many of them falsely."""
     analyser = Analyser(load_models())
 
-    async def analyse_many(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
-        return analyser.analyse_many(articles)
-
     clock = itertools.count(START_MS)
-    ingest = Ingest(Index(MemoryStore(), analyser.spaces), analyse_many, policy, clock=lambda: next(clock))
+    ingest = Ingest(
+        Index(MemoryStore(), analyser.spaces), in_process(analyser), policy, clock=lambda: next(clock)
+    )
     called = false = 0
     for start in tqdm(range(0, len(texts), BATCH), desc=policy.name, disable=None):
         batch = [

@@ -17,6 +17,7 @@ from dataclasses import replace
 
 import pytest
 from languages_edits import EDITS, LANGUAGES, articles
+from newsroom import in_process
 from opencc import OpenCC
 
 from aggregator.analyse import Analyser
@@ -36,14 +37,11 @@ NOW_MS = 1_780_000_000_000
 LATIN = ("de", "fr", "es", "it")
 
 
-async def analyse_many(some: Sequence[Article]) -> list[Analysis | AggregatorError]:
-    return ANALYSER.analyse_many(some)
-
-
 def fresh() -> Ingest:
     """An empty service with the shipped models and the default policy."""
     clock = itertools.count(NOW_MS)
-    return Ingest(Index(MemoryStore(), ANALYSER.spaces), analyse_many, Policy(), clock=lambda: next(clock))
+    index = Index(MemoryStore(), ANALYSER.spaces)
+    return Ingest(index, in_process(ANALYSER), Policy(), clock=lambda: next(clock))
 
 
 def edited(lang: str, kind: str) -> list[Article]:
@@ -106,7 +104,7 @@ async def test_strangers_are_not_copies(lang: str) -> None:
     """None of the 190 pairs, bare or inside the same site's frame."""
     for kind in ("as written", "padded"):
         some = articles(lang) if kind == "as written" else edited(lang, kind)
-        analysed = [one for one in await analyse_many(some) if isinstance(one, Analysis)]
+        analysed = [one for one in ANALYSER.analyse_many(some) if isinstance(one, Analysis)]
         pairs = list(itertools.combinations(analysed, 2))
 
         assert len(pairs) == 190

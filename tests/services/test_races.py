@@ -57,7 +57,7 @@ async def test_copies_that_only_their_wording_betrays(valkey_url: str) -> None:
     far = 0
     for burst in range(24):
         texts = [f"{story(5_000 + 64 * burst + c, 10)} {story(burst, 30)}" for c in range(4)]
-        analysed = await desks[0].analyse_many([Article(id="", text=text, lang="en") for text in texts])
+        analysed = desks[0].analyser.analyse_many([Article(id="", text=text, lang="en") for text in texts])
         prints = [one.fingerprint for one in analysed if isinstance(one, Analysis)]
         if any(hamming_distance(a, b) <= 7 for a, b in itertools.combinations(prints, 2)):
             continue

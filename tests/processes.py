@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+import redis
+
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -41,6 +43,12 @@ def usage(service: int) -> Usage:
 def resident_bytes(pid: int | str = "self") -> int:
     """Memory now, pages shared with others included."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
+
+
+def server_cpu_s(client: redis.Redis) -> float:
+    """CPU seconds of a store so far, by its own account."""
+    cpu = client.info("cpu")
+    return float(cpu["used_cpu_user"]) + float(cpu["used_cpu_sys"])
 
 
 def open_files(pid: int) -> int:

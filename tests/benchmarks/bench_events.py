@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from development_data import DATA
 from processes import resident_bytes
 
 from aggregator.bursts import BurstDetector, BurstRule, Event
@@ -102,9 +102,8 @@ def _resident_mb() -> float:
 
 
 def _options() -> Any:
-    data = os.environ.get("AGGREGATOR_DATA", "../shared/data")
     parser = argparse.ArgumentParser()
-    parser.add_argument("file", nargs="?", default=f"{data}/reuters_titles_2007.jsonl.gz")
+    parser.add_argument("file", nargs="?", default=str(DATA / "reuters_titles_2007.jsonl.gz"))
     parser.add_argument("--since", default="", metavar="MONTH")
     parser.add_argument("--rows", type=int, default=10**9)
     parser.add_argument("--alerts")

@@ -16,7 +16,6 @@ import argparse
 import asyncio
 import contextlib
 import itertools
-import os
 import random
 import tempfile
 import time
@@ -26,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 import redis
+from development_data import DATA
 from newsroom import in_process
 
 from aggregator.analyse import Analyser
@@ -144,8 +144,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    data = Path(os.environ.get("AGGREGATOR_DATA", "../shared/data"))
-    parser.add_argument("files", nargs="*", metavar="FILE", default=[str(data / "allsides_dev.jsonl.gz")])
+    parser.add_argument("files", nargs="*", metavar="FILE", default=[str(DATA / "allsides_dev.jsonl.gz")])
     parser.add_argument("--articles", type=int, default=14_000)
     parser.add_argument(
         "--store", help="a redis:// URL of an empty server (default: an embedded one of its own)"

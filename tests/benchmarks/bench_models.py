@@ -22,12 +22,12 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from development_data import DATA
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
@@ -60,7 +60,7 @@ HEAD = (
 
 def main() -> None:
     options = _options()
-    corpus = Corpus(Path(options.data))
+    corpus = Corpus(options.data)
     print(HEAD)
     print("| --- " * HEAD.count(" | ") + "| --- |")
     for terms, counts, centring in itertools.product(options.terms, options.counts, options.centring):
@@ -76,7 +76,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default=os.environ.get("AGGREGATOR_DATA", "../shared/data"))
+    parser.add_argument("--data", default=DATA, type=Path)
     parser.add_argument("--terms", type=int, nargs="+", default=[10_000, 20_000, 30_000])
     parser.add_argument("--counts", nargs="+", default=["log"], choices=("log", "raw"))
     parser.add_argument("--centring", nargs="+", default=CENTRING, choices=CENTRING)

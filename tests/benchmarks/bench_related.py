@@ -25,7 +25,7 @@ from pathlib import Path
 import aiohttp
 import numpy as np
 import uvloop
-from load import Service
+from service import own_service
 
 from aggregator.analyse import Analyser
 from aggregator.domain import Match, Outcome, Record, Sketch, number_of
@@ -168,7 +168,7 @@ async def measure(url: str, space: str, spaces: Sequence[str], args: argparse.Na
         await asked(name, ids, of_id)
         print(f"{'':42} {counting.reads / len(ids):.1f} reads of the store each")
     await store.close()
-    async with Service("--store-url", url) as running, aiohttp.ClientSession() as session:
+    async with own_service("--store-url", url) as running, aiohttp.ClientSession() as session:
 
         async def over_http(id_: str) -> int:
             async with session.get(f"{running.url}/v1/articles/{id_.replace('/', '%2F')}/related") as answer:

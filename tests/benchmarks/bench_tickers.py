@@ -15,11 +15,12 @@ import argparse
 import asyncio
 import itertools
 import json
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+
+from development_data import DATA
 
 from aggregator.analyse import Analyser
 from aggregator.app import policy_of
@@ -42,7 +43,7 @@ def main() -> None:
     options = _options()
     articles = [
         Article(id=row["id"], title=row.get("title") or "", text=row.get("text") or "", lang="en")
-        for row in rows([str(Path(options.data) / "reuters21578_dev.jsonl.gz")])
+        for row in rows([str(options.data / "reuters21578_dev.jsonl.gz")])
     ]
     policy = policy_of(load({}, {"preset": options.preset}))
     if options.plain:
@@ -101,7 +102,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", default=os.environ.get("AGGREGATOR_DATA", "../shared/data"))
+    parser.add_argument("--data", default=DATA, type=Path)
     parser.add_argument("--preset", default="balanced", help="balanced (default) or precise")
     parser.add_argument("--plain", action="store_true", help="containment alone decides, for comparison")
     parser.add_argument("--json", action="store_true", help="one JSON list instead of lines")

@@ -12,12 +12,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import itertools
-import os
 import random
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from development_data import DATA
 from newsroom import in_process
 from tqdm import tqdm
 
@@ -78,9 +78,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--titles", type=int, default=1_000_000)
-    parser.add_argument("--data", default=os.environ.get("AGGREGATOR_DATA", "../shared/data"))
+    parser.add_argument("--data", default=DATA, type=Path)
     options = parser.parse_args()
-    texts = list(titles(Path(options.data) / "reuters_titles_2007.jsonl.gz", options.titles))
+    texts = list(titles(options.data / "reuters_titles_2007.jsonl.gz", options.titles))
     for policy in (Policy(name="hamming"), Policy()):
         called, false = asyncio.run(run(texts, policy))
         print(f"{policy.name:9} {len(texts)} headlines, {called} called duplicate, {false} of them falsely")

@@ -16,13 +16,13 @@ import argparse
 import asyncio
 import itertools
 import json
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from development_data import DATA
 from scipy import sparse
 
 from aggregator.analyse import Analyser
@@ -50,7 +50,7 @@ def main() -> None:
     analyser = Analyser(load_models())
     report = {}
     for name in FILES:
-        articles = _articles(Path(options.data) / f"{name}.jsonl.gz")
+        articles = _articles(options.data / f"{name}.jsonl.gz")
         analysed = analyser.analyse_many(articles)
         copies = _natural_copies(articles) if name == "reuters21578_dev" else []
         for rule in (policy, replace(policy, name="hamming")):
@@ -143,7 +143,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", default=os.environ.get("AGGREGATOR_DATA", "../shared/data"))
+    parser.add_argument("--data", default=DATA, type=Path)
     parser.add_argument("--preset", default="balanced", help="balanced (default) or precise")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
     return parser.parse_args()

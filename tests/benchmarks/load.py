@@ -22,12 +22,10 @@ import itertools
 import json
 import os
 import random
-import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -36,8 +34,9 @@ import aiohttp
 import numpy as np
 import redis
 import uvloop
-from processes import Usage, usage
-from service import ROOT
+from development_data import DATA
+from processes import server_cpu_s
+from service import Running, default_file, own_service
 from service import articles as english
 
 from aggregator import reading
@@ -59,57 +58,19 @@ PEER_PERMUTATIONS = 128
 _OURS = "市议会今天通过新的桥梁预算案工程将于春季开始河边居民希望夜间施工能够尽量减少噪音"
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
-    """A service of our own."""
-
-    url: str
-    pid: int
-
-    def usage(self) -> Usage:
-        """CPU and memory now."""
-        return usage(self.pid)
-
-
-class Service:
-    """``aggregator serve`` on an embedded store of its own, ended on exit."""
-
-    def __init__(self, *options: str) -> None:
-        self._options = options
-        self._directory = tempfile.TemporaryDirectory()
-
-    async def __aenter__(self) -> Running:
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "aggregator", "serve", "--port", "0", "--data-dir", self._directory.name,
-            "--log-level", "WARNING", *self._options, stdout=asyncio.subprocess.PIPE, cwd=ROOT,
-        )  # fmt: skip
-        assert self._process.stdout is not None
-        async with asyncio.timeout(60):
-            while b" ready on " not in (line := await self._process.stdout.readline()):
-                assert line, "the service did not start"
-        return Running(line.split()[-1].decode(), self._process.pid)
-
-    async def __aexit__(self, *_: object) -> None:
-        self._process.terminate()
-        await self._process.communicate()
-        self._directory.cleanup()
-
-
 def bodies(lang: str) -> Iterator[dict[str, str]]:
     """Articles of a language, without end: later rounds come under other ids, with a word of their own."""
-    data = Path(os.environ.get("AGGREGATOR_DATA") or ROOT.parent / "shared" / "data")
     for turn in itertools.count():
-        for row in _texts(lang, data):
+        for row in _texts(lang):
             yield row if not turn else {
                 **row, "id": f"{row['id']}-{turn}", "text": f"{row['text']} {turn}"
             }  # fmt: skip
 
 
-def _texts(lang: str, data: Path) -> Iterator[dict[str, str]]:
+def _texts(lang: str) -> Iterator[dict[str, str]]:
     if lang == "en":
-        file = data / "allsides_dev.jsonl.gz"
-        yield from english(str(file) if file.exists() else None)
-    elif (file := data / "xinwenlianbo_dev.jsonl.gz").exists():
+        yield from english(default_file())
+    elif (file := DATA / "xinwenlianbo_dev.jsonl.gz").exists():
         for row in reading.rows([str(file)]):
             if len(row["text"]) >= CHARACTERS // 2:
                 yield {
@@ -170,11 +131,11 @@ async def parts(rows: Sequence[dict[str, str]]) -> dict[str, float]:
         store, sync = open_store(server.url), redis.Redis.from_url(server.url)
         index = Index(store, analyser.spaces, retention_ms=90 * 86_400_000)
         ingest = Ingest(index, prepared, Policy(), clock=lambda: time.time_ns() // 1_000_000)
-        before_s, started = _server_s(sync), time.process_time()
+        before_s, started = server_cpu_s(sync), time.process_time()
         for start in range(0, len(given), BATCH_LINES):
             await ingest.submit_many(given[start : start + BATCH_LINES])
         client_s = time.process_time() - started
-        index_s = client_s + _server_s(sync) - before_s
+        index_s = client_s + server_cpu_s(sync) - before_s
         await store.close()
         sync.close()
     return {
@@ -182,11 +143,6 @@ async def parts(rows: Sequence[dict[str, str]]) -> dict[str, float]:
         "index_client_cpu_us": client_s / len(rows) * 1e6,
         "index_cpu_us": index_s / len(rows) * 1e6,
     }
-
-
-def _server_s(client: redis.Redis) -> float:
-    cpu = client.info("cpu")
-    return float(cpu["used_cpu_user"]) + float(cpu["used_cpu_sys"])
 
 
 def peer(rows: Sequence[dict[str, str]]) -> dict[str, Any] | str:
@@ -203,7 +159,7 @@ def peer(rows: Sequence[dict[str, str]]) -> dict[str, Any] | str:
             num_perm=PEER_PERMUTATIONS,
             storage_config={"type": "redis", "basename": b"peer", "redis": {"unix_socket_path": path}},
         )
-        before_s, started_s, started = _server_s(sync), time.process_time(), time.perf_counter()
+        before_s, started_s, started = server_cpu_s(sync), time.process_time(), time.perf_counter()
         for row in rows:
             words = row["text"].split() if " " in row["text"][:200] else list(row["text"])
             found = MinHash(num_perm=PEER_PERMUTATIONS)
@@ -211,7 +167,7 @@ def peer(rows: Sequence[dict[str, str]]) -> dict[str, Any] | str:
             if not lsh.query(found):
                 lsh.insert(row["id"], found)
         seconds, cpu_s = time.perf_counter() - started, time.process_time() - started_s
-        cpu_s += _server_s(sync) - before_s
+        cpu_s += server_cpu_s(sync) - before_s
         sync.close()
     return {
         "articles": len(rows),
@@ -316,7 +272,7 @@ async def run(lang: str, args: argparse.Namespace) -> None:
     stream = bodies(lang)
     rows = list(itertools.islice(stream, args.articles))
     options = ["--workers", str(args.workers)] if args.workers > 1 else []
-    async with Service(*options) as running:
+    async with own_service(*options) as running:
         figures = await batches(running, rows)
         tell("batch", lang=lang, **figures)
         await limits(lang, rows, figures, args)

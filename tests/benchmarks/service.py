@@ -22,17 +22,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+from development_data import DATA
+from processes import Usage, usage
+from serving import serving
 
 from aggregator import __version__, demo, reading
 from aggregator.analyse import Analyser
 from aggregator.domain import Article
 from aggregator.models import load_models
+from aggregator.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = 400
@@ -56,17 +61,21 @@ def main() -> None:
         articles=file or "made up",
     )
     texts = list(itertools.islice(articles(file), args.articles))
-    wanted = args.what or ["analyse", "post", "ingest"]
+    asyncio.run(measure(args.what or ["analyse", "post", "ingest"], texts, file))
+
+
+async def measure(wanted: Sequence[str], texts: Sequence[dict[str, str]], file: str | None) -> None:
+    """One after the other, each on a service of its own."""
     if "analyse" in wanted:
         analyse(texts)
     if "post" in wanted:
         for concurrency in (1, 16):
-            with server() as url:
-                asyncio.run(post(url, texts, concurrency))
+            async with own_service() as running:
+                await post(running.url, texts, concurrency)
     if "ingest" in wanted and file:
         ingest("memory", ["--store", "memory"], file)
-        with server() as url:
-            ingest("server", ["--server", url], file)
+        async with own_service() as running:
+            ingest("server", ["--server", running.url], file)
 
 
 def tell(measured: str, **figures: Any) -> None:
@@ -76,8 +85,7 @@ def tell(measured: str, **figures: Any) -> None:
 
 def default_file() -> str | None:
     """English articles with texts, if the development data is there."""
-    data = Path(os.environ.get("AGGREGATOR_DATA") or ROOT.parent / "shared" / "data")
-    found = data / "allsides_dev.jsonl.gz"
+    found = DATA / "allsides_dev.jsonl.gz"
     return str(found) if found.exists() else None
 
 
@@ -154,29 +162,27 @@ def ingest(where: str, options: Sequence[str], file: str) -> None:
     )
 
 
-@contextmanager
-def server() -> Iterator[str]:
-    """A fresh service on an embedded store."""
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A service of our own."""
+
+    url: str
+    pid: int
+
+    def usage(self) -> Usage:
+        """CPU and memory now."""
+        return usage(self.pid)
+
+
+@asynccontextmanager
+async def own_service(*options: str) -> AsyncIterator[Running]:
+    """``aggregator serve`` on an embedded store of its own, with the pauses of the detector that it has by default."""
+    pids: dict[int, str] = {}
     with tempfile.TemporaryDirectory() as directory:
-        command = [
-            sys.executable,
-            "-m",
-            "aggregator",
-            "serve",
-            "--port",
-            "0",
-            "--data-dir",
-            directory,
-            "--log-level",
-            "WARNING",
-        ]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
-        assert process.stdout is not None
-        try:
-            yield next(line.split()[-1] for line in process.stdout if " ready on " in line)
-        finally:
-            process.terminate()
-            process.wait(30)
+        async with serving(
+            *options, pids=pids, data_dir=directory, log_level="WARNING", tick_seconds=Settings().tick_seconds
+        ) as url:
+            yield Running(url, next(iter(pids)))
 
 
 if __name__ == "__main__":

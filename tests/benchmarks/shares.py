@@ -21,7 +21,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import uvloop
-from load import Service, batches, bodies, offered, tell
+from load import batches, bodies, offered, tell
+from service import own_service
 
 # Part -> what its lines have in their file's name; the first that fits decides.
 PARTS = {
@@ -87,7 +88,7 @@ async def run(single: float, articles: int) -> None:
     stream = bodies("en")
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "samples.txt"
-        async with Service() as running:
+        async with own_service() as running:
             warm = list(itertools.islice(stream, 500))
             await batches(running, warm)
             async with sampled(running.pid, file):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
+from development_data import DATA
 from newsroom import edited, story
 
 from aggregator.analyse import Analyser
@@ -17,7 +16,6 @@ from aggregator.models import load_models
 from aggregator.reading import rows
 
 ANALYSER = Analyser({"xx": HashedModel()})
-DATA = Path(os.environ.get("AGGREGATOR_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data")
 
 
 def row(first: int, second: int, **judgement: Any) -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from development_data import DATA
 
 from aggregator import reading
 from aggregator.fingerprint import bits_of
@@ -51,8 +51,7 @@ def queries(stored: Fingerprints, count: int, radius: int, seed: int = 3) -> lis
 
 def real() -> tuple[Fingerprints, str]:
     """Those of the development data under the English model that ships, and what they are; else none."""
-    data = Path(os.environ.get("AGGREGATOR_DATA") or ROOT.parent / "shared" / "data")
-    files = [data / name for name in FILES if (data / name).exists()]
+    files = [DATA / name for name in FILES if (DATA / name).exists()]
     if len(files) < len(FILES):
         return np.empty(0, np.uint64), "the development data is absent"
     model = load_models()["en"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import redis
+from processes import server_cpu_s
 
 WARM_UP = 20
 MOMENTS = 16
@@ -37,8 +38,7 @@ class Server:
         """CPU seconds its threads have used so far."""
         if self._client is None:
             return None
-        cpu = self._client.info("cpu")
-        return float(cpu["used_cpu_user"]) + float(cpu["used_cpu_sys"])
+        return server_cpu_s(self._client)
 
     def memory_bytes(self) -> int:
         """What its data takes, by its own account, once buffers of this connection and of the log are let go."""

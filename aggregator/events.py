@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -107,7 +107,8 @@ class Events(EventLog):
                 break
             if lead.wants_checkpoint(now_ms, self._checkpoint_ms) and not await self._save(lead, now_ms):
                 return []
-        await asyncio.to_thread(lead.tick, now_ms)
+        await _in_turns(lead.detector.ticking(now_ms))
+        lead.pending += lead.detector.changes()
         if lead.wants_checkpoint(now_ms, self._checkpoint_ms) and not await self._save(lead, now_ms):
             return []
         self._lead = lead
@@ -132,13 +133,14 @@ class Events(EventLog):
         self, lead: _Lead, items: Sequence[StreamItem], streams: dict[bytes, bytes], now_ms: int
     ) -> None:
         for item in items:
-            # Requests have their turn after each item. In a thread the detector would take the interpreter from
-            # them at every step, for as long as the switch interval, which is about what an item takes.
             await asyncio.sleep(0)
             # A replica whose clock is ahead must not move time on for all.
-            lead.detector.observe(item, min(item.arrived_ms, now_ms))
+            at_ms = min(item.arrived_ms, now_ms)
             if item.kind == "deleted":
                 lead.deleted[item.first] = item.id
+            else:  # ``observe`` would do all that a new minute brings at once
+                await _in_turns(lead.detector.advance(at_ms))
+            lead.detector.observe(item, at_ms)
         self.items_read += len(items)
         lead.ahead += len(items)
         lead.streams = streams
@@ -169,7 +171,7 @@ class Events(EventLog):
         number = lead.checkpoint + 1
         position = FORMAT + _pack(_Position(number, self._rule.mode, lead.streams))
         for _ in range(SAVE_ATTEMPTS):
-            state = await asyncio.to_thread(lead.dump)
+            state = await self._state(lead)
             draft = await self._drafted(lead, now_ms)
             writes = [Put(POSITION, position), Put(STATE, state), *draft.writes()]
             checks = (Equals(POSITION, lead.saved), Equals(DESK, lead.desk))
@@ -185,6 +187,15 @@ class Events(EventLog):
         self.commits_lost += 1
         return False
 
+    async def _state(self, lead: _Lead) -> bytes:
+        """The detector as it is saved."""
+        pieces: list[bytes] = []
+        for piece in lead.detector.dumping():
+            pieces.append(piece)
+            await asyncio.sleep(0)
+        # The thread lets go of the interpreter while it compresses.
+        return await asyncio.to_thread(zlib.compress, b"".join(pieces), 1)
+
     async def _drafted(self, lead: _Lead, now_ms: int) -> Draft:
         """Versions of the events that changed since the last checkpoint."""
         if not lead.pending and not lead.deleted:
@@ -195,6 +206,16 @@ class Events(EventLog):
             await draft.take_down(first, id_, now_ms)
         draft.expire(now_ms)
         return draft
+
+
+async def _in_turns(work: Iterator[None]) -> None:
+    """Requests have their turn after each piece.
+
+    In a thread the detector would take the interpreter from them at every step, for as long as the switch interval,
+    which is about what a piece takes.
+    """
+    for _ in work:
+        await asyncio.sleep(0)
 
 
 class _Lead:
@@ -222,15 +243,6 @@ class _Lead:
             self.desk = desk
             self.detector.follow(decode_orders(desk))
             self.pending += self.detector.changes()
-
-    def tick(self, now_ms: int) -> None:
-        """Time goes on for the detector."""
-        self.detector.tick(now_ms)
-        self.pending += self.detector.changes()
-
-    def dump(self) -> bytes:
-        """The detector as it is saved."""
-        return zlib.compress(self.detector.dump(), 1)
 
     def wants_checkpoint(self, now_ms: int, every_ms: int) -> bool:
         """At once for what people or feeds wait for, else now and then."""

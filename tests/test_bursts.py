@@ -5,13 +5,18 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregator.bursts import BurstDetector, BurstRule, Change, Event, witnesses
+from aggregator.bursts import BurstDetector, BurstRule, Change, Event, chiefs, state, together, witnesses
 from aggregator.bursts.background import Background
+from aggregator.bursts.chiefs import Chiefs
 from aggregator.bursts.headline import strip_desk_prefix
+from aggregator.bursts.intake import FULL_WEIGHT
+from aggregator.bursts.stories import LEAST_TO_BE_MERGED, STALE_MINUTES, Story
+from aggregator.bursts.together import TOGETHER
 from aggregator.domain import StreamItem, number_of
 
 HOUR_MS = 3_600_000
@@ -685,6 +690,51 @@ def test_sums_are_those_of_the_members(given_steps: list[tuple[int, str, str, in
     assert sorted(m.first for m in detector.window) == sorted(
         m.first for s in detector.stories.open.values() for m in s.members.values()
     )
+    for key, length in detector.stories._lengths.items():
+        story = detector.stories.open[key]
+        assert (length, len(story.members)) == (story.norm, story.norm_size)
+        assert detector.stories._minute - story.norm_minute < STALE_MINUTES
+
+
+def plain_partner(detector: BurstDetector, story: Story) -> Story | None:
+    """``together.partner`` as its text says it, without what saves time."""
+    terms, weight = detector.terms, FULL_WEIGHT * TOGETHER
+    chief = chiefs.first(story, terms.weigh)
+    best, most = None, 0.0
+    for other in detector.stories.open.values():
+        theirs = chiefs.first(other, terms.weigh)
+        if other is story or len(other.members) < LEAST_TO_BE_MERGED or (other.event and story.event):
+            continue
+        if not (terms.bursts(chief) and terms.bursts(theirs)):
+            continue
+        named = other.sums.get(chief, 0)
+        common = [t for t in story.sums if t != chief and t in other.sums and terms.bursts(t)]
+        if max([named, *(story.sums[t] + named for t in common)]) < weight * terms.least_burst:
+            continue
+        both = story.sums.get(theirs, 0) + named
+        share = both / FULL_WEIGHT / min(terms.seen(chief), terms.seen(theirs))
+        if share >= TOGETHER and share > most and Chiefs(terms).agree(story, other):
+            best, most = other, share
+    return best
+
+
+def test_no_shortcut_loses_a_partner() -> None:
+    """Whatever came, the story that one bursts together with is that of looking at all of them in full."""
+    partners = 0
+    for seed in range(8):
+        rng, wire = random.Random(seed), Wire()
+        detector = BurstDetector(BurstRule(items=10))
+        words = ["harbour", "bridge", "ferry", "estmark", "fire", "strike", "vote"]
+        matters = [rng.sample(words, 3) for _ in range(4)]
+        for i in range(120):
+            about = rng.sample(rng.choice(matters), rng.choice([1, 1, 1, 2]))
+            detector.observe(item := wire.item(i / 4, " ".join(about)), item.arrived_ms)
+            for story in detector.stories.open.values():
+                found = together.partner(detector.stories, story, detector.terms, Chiefs(detector.terms))
+                assert found is plain_partner(detector, story)
+                partners += found is not None
+
+    assert partners
 
 
 @pytest.mark.parametrize("data", [b"", b"\x01", b"\x02abc", b"\x01\x93\x01\x02\x03"])
@@ -692,3 +742,32 @@ def test_foreign_or_cut_states_are_refused(data: bytes) -> None:
     """One clear error, not a half-filled detector."""
     with pytest.raises(ValueError, match="saved state"):
         BurstDetector.load(data, RULE)
+
+
+@pytest.mark.parametrize("size", [0, 15, 16, 65_535, 65_536])
+def test_a_state_in_pieces_is_one_value_of_messagepack(size: int) -> None:
+    """Lists are announced as the encoder announces them, so that another version reads them."""
+    assert state._array_head(size) + b"\xc0" * size == msgspec.msgpack.encode([None] * size)
+
+
+def test_time_goes_on_in_pieces_and_ends_the_same() -> None:
+    """A new minute in which many stories have grown takes many pieces; the state after them is that of one call."""
+    whole, pieces, wire = BurstDetector(RULE), BurstDetector(RULE), Wire()
+    words = ("harbour bridge collapse", "orchard strike vote", "lantern museum fire")
+    for i in range(60):
+        item = wire.item(0.01 * i, words[i % 3])
+        whole.observe(item, item.arrived_ms)
+        pieces.observe(item, item.arrived_ms)
+    last = wire.item(2, "harbour bridge collapse")
+
+    whole.observe(last, last.arrived_ms)
+    taken = len(list(pieces.advance(last.arrived_ms)))
+    assert taken >= 3
+    pieces.observe(last, last.arrived_ms)
+    assert pieces.dump() == whole.dump()
+
+    whole.tick(last.arrived_ms + 1)
+    assert list(pieces.ticking(last.arrived_ms + 1))
+    assert pieces.dump() == whole.dump()
+    assert len(list(pieces.dumping())) > len(words)
+    assert pieces.changes() == whole.changes()

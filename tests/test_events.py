@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Mapping
 from dataclasses import replace
@@ -238,6 +239,32 @@ async def test_a_long_backlog_is_read_in_batches(index: FakeIndex) -> None:
     assert [c.kind for c in changes] == ["fired", "closed"]
     assert changes[0].at_ms == at(915)
     assert events.items_read == 916
+
+
+async def test_others_have_their_turn_all_the_while(index: FakeIndex) -> None:
+    """Reading, the first look of a minute and the checkpoint give way to whatever else waits, piece by piece."""
+    for i in range(60):
+        index.add(i / 100, ("harbour bridge collapse", "orchard strike vote")[i % 2])
+    index.add(3, "harbour bridge collapse")
+    turns: list[int] = []
+    events = Events(MemoryStore(), RULE)
+    pieces = 0
+
+    async def other() -> None:
+        while True:
+            turns.append(events.items_read)
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(other())
+    await events.advance(index, at(4))
+    beside.cancel()
+    detector = BurstDetector(RULE)
+    for item in index.items:
+        pieces += 1 + len(list(detector.advance(item.arrived_ms)))
+        detector.observe(item, item.arrived_ms)
+    pieces += len(list(detector.ticking(at(4)))) + len(list(detector.dumping()))
+
+    assert len(turns) >= pieces
 
 
 async def test_a_lost_state_is_built_again_without_new_alerts(store: Store, index: FakeIndex) -> None:

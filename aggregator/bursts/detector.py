@@ -8,18 +8,20 @@ chosen again. Nothing here reads a clock; equal calls give equal bytes (``dump``
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 
 import xxhash
 
-from aggregator.bursts import routine, state, together, witnesses
+from aggregator.bursts import routine, state, together
 from aggregator.bursts.background import EVERY, Background
+from aggregator.bursts.chiefs import Chiefs
 from aggregator.bursts.event import HOUR_MS, BurstRule, Change, Event
 from aggregator.bursts.eventbook import EventBook
 from aggregator.bursts.headline import strip_desk_prefix
 from aggregator.bursts.intake import member_of
 from aggregator.bursts.neighbours import Neighbours
 from aggregator.bursts.orders import Orders, enforce
-from aggregator.bursts.stories import LINK, LINK_RELATED, Member, Stories, Story
+from aggregator.bursts.stories import LEAST_TO_MERGE, LINK_RELATED, Member, Stories, Story
 from aggregator.bursts.terms import Terms
 from aggregator.domain import StreamItem
 
@@ -47,7 +49,7 @@ class BurstDetector:
         if item.kind == "deleted":
             self.take_out(item.id, item.first)
             return
-        self._advance(now_ms)
+        deque(self.advance(now_ms), maxlen=0)
         if self.background.has_outgrown():
             self.stories.outdate()
             self.terms.freeze(self.clock_ms)
@@ -67,10 +69,32 @@ class BurstDetector:
         Stories that grew are compared with one another at once, not only when the next minute begins: of a
         story that came in fragments an editor hears with the tick, not up to a minute later.
         """
+        deque(self.ticking(now_ms), maxlen=0)
+
+    def ticking(self, now_ms: int) -> Iterator[None]:
+        """``tick`` in pieces of some milliseconds at most; nothing else may be asked before the last."""
         if now_ms < self.clock_ms - self.rule.window_ms:
             self._start_over(now_ms)
-        self._advance(now_ms)
-        self._merge_grown()
+        yield from self.advance(now_ms)
+        yield from self._merge_grown()
+
+    def advance(self, now_ms: int) -> Iterator[None]:
+        """What ``observe`` does first at ``now_ms``, in pieces as ``ticking``: time goes on.
+
+        Unless it is there already; when a minute begins, the house is kept.
+        """
+        if now_ms <= self.clock_ms:
+            return
+        begun = now_ms // MINUTE_MS > self.clock_ms // MINUTE_MS
+        self.clock_ms = now_ms
+        if begun:
+            self.terms.freeze(self.clock_ms)
+            self.stories.begin_minute(now_ms // MINUTE_MS)
+        self._expire()
+        if begun:
+            yield from self._merge_grown()
+            yield from self.book.keep()
+            enforce(self, self.orders)
 
     def follow(self, orders: Orders) -> None:
         """What editors want, from now on. It is no part of the state that is saved."""
@@ -88,6 +112,10 @@ class BurstDetector:
 
     def dump(self) -> bytes:
         """The whole state; ``load`` continues bit for bit. Call ``changes`` first: they are not part of it."""
+        return b"".join(self.dumping())
+
+    def dumping(self) -> Iterator[bytes]:
+        """``dump`` in pieces; nothing may change before the last."""
         return state.dump(self)
 
     @classmethod
@@ -98,19 +126,6 @@ class BurstDetector:
         return detector
 
     # -- time ----------------------------------------------------------------------------------
-
-    def _advance(self, now_ms: int) -> None:
-        """Move on to ``now_ms``, unless time is there already; keep house when a minute begins."""
-        if now_ms <= self.clock_ms:
-            return
-        begun = now_ms // MINUTE_MS > self.clock_ms // MINUTE_MS
-        self.clock_ms = now_ms
-        if begun:
-            self.terms.freeze(self.clock_ms)
-            self.stories.minute = now_ms // MINUTE_MS
-        self._expire()
-        if begun:
-            self._keep_house()
 
     def _expire(self) -> None:
         oldest_ms = self.clock_ms - self.rule.window_ms
@@ -136,15 +151,12 @@ class BurstDetector:
         self.background.forget_after(now_ms // HOUR_MS)
         self.clock_ms = 0
 
-    def _keep_house(self) -> None:
-        self._merge_grown()
-        self.book.keep()
-        enforce(self, self.orders)
-
-    def _merge_grown(self) -> None:
+    def _merge_grown(self) -> Iterator[None]:
         if self._neighbours is None:
+            chiefs = Chiefs(self.terms)
             for key in sorted(self.stories.changed):
-                self._merge_converged(key)
+                self._merge_converged(key, chiefs)
+                yield
         self.stories.changed.clear()
 
     # -- one item ------------------------------------------------------------------------------
@@ -177,7 +189,7 @@ class BurstDetector:
         story, cosine = copied, 1.0
         if story is None:
             story, cosine = self.stories.nearest(member.terms, self.terms.weigh)
-            if story is None or cosine < LINK:
+            if story is None:
                 story, cosine = self._story_of_related(item, member)
         if story is None:
             story, cosine = self._begin(member), 1.0
@@ -241,33 +253,23 @@ class BurstDetector:
 
     def _look(self, story: Story) -> None:
         """Does it fire? More than the rule's number, of enough sources, clearly more than usual."""
-        if story.firing <= self.rule.items:
-            return
-        if not routine.has_enough_sources(story, self.rule):
-            return
         hour = self.clock_ms // HOUR_MS
-        expected = routine.expected(story, self.background, hour)
-        if not routine.is_clearly_more(story.firing, expected, self.rule):
-            return  # most looks end here, before the volume is asked for
-        expected *= routine.load(story, self.background, self.terms.seen, hour)
-        if routine.is_clearly_more(story.firing, expected, self.rule):
+        expected = routine.exceeded(story, self.rule, self.background, self.terms.seen, hour)
+        if expected is not None:
             self.book.fire(story, self.clock_ms, expected)
 
-    def _merge_converged(self, key: int) -> None:
+    def _merge_converged(self, key: int, chiefs: Chiefs) -> None:
         """Merge a story with those that have come to it, the nearest first."""
-        while (story := self.stories.open.get(key)) is not None:
-            other = self.stories.converged(story, self.terms.weigh, self._agree)
-            other = other or together.partner(self.stories, story, self.terms, self._agree)
+        stories, terms = self.stories, self.terms
+        while (story := stories.open.get(key)) is not None and len(story.members) >= LEAST_TO_MERGE:
+            other = stories.converged(story, chiefs.heaviest(story), terms.weigh, chiefs.agree)
+            other = other or together.partner(stories, story, terms, chiefs)
             if other is None:
                 return
             into, away = self._elder(story, other)
             self.unite(into, away)
+            chiefs.forget(into)
             key = into.key
-
-    def _agree(self, a: Story, b: Story) -> bool:
-        """Whether what they are about bears out that they are one."""
-        ours, theirs = (self.stories.heaviest(story, self.terms.weigh) for story in (a, b))
-        return witnesses.agree(ours, theirs, self.terms.usual)
 
     def unite(self, into: Story, away: Story) -> None:
         """One story of two; if both are events, that of ``into`` goes on."""

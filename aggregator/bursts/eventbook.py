@@ -14,9 +14,9 @@ On a timeline (15 items, 4 h; looked at once a minute)::
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from aggregator.bursts import profile, wording
+from aggregator.bursts import chiefs, profile, wording
 from aggregator.bursts.background import NONE_USUAL
 from aggregator.bursts.event import HOUR_MS, BurstRule, Change, Event, Kind
 from aggregator.bursts.openevent import OpenEvent
@@ -118,16 +118,17 @@ class EventBook:
 
     # -- house-keeping -------------------------------------------------------------------------
 
-    def keep(self) -> None:
-        """Once a minute: breaking or fading, and the headlines of what grew."""
+    def keep(self) -> Iterator[None]:
+        """Once a minute: breaking or fading, and the headlines of what grew; in pieces, one event each."""
         for event in self.open.values():
             self._age(event)
-        self._describe_all(self.grown)
+        yield from self._describe_all(self.grown)
         self.grown = {}
 
     def refresh(self) -> None:
         """Choose the headlines of all events that changed again, at once."""
-        self._describe_all(self._touched)
+        for _ in self._describe_all(self._touched):
+            pass
 
     def _age(self, event: OpenEvent) -> None:
         items = self._stories.open[event.story].firing
@@ -139,19 +140,20 @@ class EventBook:
             return
         self._touched[event.id] = None
 
-    def _describe_all(self, ids: Iterable[str]) -> None:
+    def _describe_all(self, ids: Iterable[str]) -> Iterator[None]:
         for id_ in ids:
             if id_ in self.open:
                 self._describe(self.open[id_])
+                yield
 
     def _describe(self, event: OpenEvent) -> None:
         """Headline and terms, from the items in the window; a fading event keeps those of its height."""
         if event.status == "fading" and event.title:
             return
         story = self._stories.open[event.story]
-        headline = self._stories.medoid(story, self._weigh)
+        headline = chiefs.medoid(story, self._weigh)
         event.title, event.headline_id = headline.title, headline.id
-        event.terms = self._stories.heaviest(story, self._weigh)
+        event.terms = chiefs.heaviest(story, self._weigh)
         if not event.words.keys() >= set(event.terms):
             event.words = wording.words(event.terms, story.members.values())
         event.profile = profile.of(story, self._idf)

@@ -28,6 +28,22 @@ CLEARLY_MORE = 4.0
 SHARE_POWER = 3
 
 
+def exceeded(
+    story: Story, rule: BurstRule, background: Background, seen: Callable[[str], int], hour: int
+) -> float | None:
+    """How many items are usual, when the story has more than the rule asks for and clearly more than that; else None.
+
+    ``seen``: items of the window that hold a term.
+    """
+    if story.firing <= rule.items or not has_enough_sources(story, rule):
+        return None
+    usual = expected(story, background, hour)
+    if not is_clearly_more(story.firing, usual, rule):
+        return None  # most looks end here, before the volume is asked for
+    usual *= load(story, background, seen, hour)
+    return usual if is_clearly_more(story.firing, usual, rule) else None
+
+
 def expected(story: Story, background: Background, hour: int) -> float:
     """Items per window that are usual for what this story's items have in common."""
     weighted = total = 0.0

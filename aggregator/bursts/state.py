@@ -7,6 +7,7 @@ are rebuilt. Hours of the background make up most of it.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from aggregator.bursts.detector import BurstDetector
 
 FORMAT = b"\x02"
+# Entries of a list that are written at a time.
+PIECE = 64
 MINUTE_MS = 60_000
 
 
@@ -43,8 +46,8 @@ _decoder = msgspec.msgpack.Decoder(Saved)
 _encoder = msgspec.msgpack.Encoder()
 
 
-def dump(detector: BurstDetector) -> bytes:
-    """Bytes of the state."""
+def dump(detector: BurstDetector) -> Iterator[bytes]:
+    """Bytes of the state, in pieces that take a millisecond or so."""
     near, background = detector._neighbours, detector.background
     saved = Saved(
         clock_ms=detector.clock_ms,
@@ -60,7 +63,26 @@ def dump(detector: BurstDetector) -> bytes:
         frozen=background.frozen,
         hours=[(h, background.documents[h], counts) for h, counts in background.hours.items()],
     )
-    return FORMAT + _encoder.encode(saved)
+    yield FORMAT + _array_head(len(Saved.__struct_fields__))
+    for name in Saved.__struct_fields__:
+        value = getattr(saved, name)
+        if not isinstance(value, list):
+            yield _encoder.encode(value)
+            continue
+        yield _array_head(len(value))
+        for start in range(0, len(value), PIECE):
+            yield b"".join(map(_encoder.encode, value[start : start + PIECE]))
+
+
+def _array_head(size: int) -> bytes:
+    """How MessagePack begins an array.
+
+    >>> _array_head(3), _array_head(300)
+    (b'\\x93', b'\\xdc\\x01,')
+    """
+    if size < 16:
+        return bytes([0x90 | size])
+    return b"\xdc" + size.to_bytes(2) if size < 1 << 16 else b"\xdd" + size.to_bytes(4)
 
 
 def load(detector: BurstDetector, data: bytes) -> None:
@@ -72,7 +94,7 @@ def load(detector: BurstDetector, data: bytes) -> None:
     except msgspec.MsgspecError as error:
         raise ValueError(f"The saved state of the burst detector is damaged: {error}.") from None
     detector.clock_ms = saved.clock_ms
-    detector.stories.minute = saved.clock_ms // MINUTE_MS
+    detector.stories.begin_minute(saved.clock_ms // MINUTE_MS)
     detector.stories.restore(saved.stories, saved.next_key)
     detector.stories.changed = dict.fromkeys(saved.changed)
     detector.book.grown = dict.fromkeys(saved.grown)

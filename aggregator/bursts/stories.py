@@ -12,8 +12,8 @@ equal input gives equal bytes.
 
 from __future__ import annotations
 
-import heapq
 import math
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
@@ -26,7 +26,6 @@ LINK_RELATED = LINK / 2
 # A story this small has no centroid worth merging by.
 LEAST_TO_MERGE = 4
 LEAST_TO_BE_MERGED = 2
-HEAVIEST = 8
 # A norm is worked out again when its story has changed by a twentieth or after ten minutes; at merges, at once.
 STALE = 0.05
 STALE_MINUTES = 10
@@ -78,9 +77,23 @@ class Stories:
         self.open: dict[int, Story] = {}
         self.next_key = 0
         self.changed: dict[int, None] = {}
-        self.minute = 0
+        self._minute = 0
         self.of_number: dict[int, int] = {}
         self._with: dict[str, dict[int, int]] = {}  # what sums say, by term
+        # Norms that stand: no item came or went since, and they are not too old; and when each was worked out.
+        self._lengths: dict[int, float] = {}
+        self._measured: deque[tuple[int, int]] = deque()
+
+    def begin_minute(self, minute: int) -> None:
+        """Time goes on: some lengths are too old now. When it goes back nobody knows how old they are."""
+        if minute < self._minute:
+            self._lengths.clear()
+            self._measured.clear()
+        self._minute = minute
+        while self._measured and minute - self._measured[0][0] >= STALE_MINUTES:
+            _, key = self._measured.popleft()
+            if key in self._lengths and minute - self.open[key].norm_minute >= STALE_MINUTES:
+                del self._lengths[key]
 
     def begin(self, id_: str) -> Story:
         """A new, empty story."""
@@ -96,13 +109,12 @@ class Stories:
         """
         best, nearest = None, 0.0
         dots, length = self._candidates(terms, weigh)
-        for key in sorted(dots):
-            story = self.open[key]
-            stands = self.minute - story.norm_minute < STALE_MINUTES and len(story.members) == story.norm_size
-            cosine = dots[key] / (length * (story.norm if stands else self._norm(story, weigh, STALE_MINUTES)))
-            if cosine > nearest:
-                best, nearest = story, cosine
-        return (best, min(1.0, nearest)) if nearest >= LINK else (None, 0.0)
+        for key, dot in dots.items():
+            norm = self._lengths.get(key) or self._norm(self.open[key], weigh, STALE_MINUTES)
+            cosine = dot / (length * norm)
+            if cosine > nearest or (cosine == nearest and best is not None and key < best):
+                best, nearest = key, cosine
+        return (self.open[best], min(1.0, nearest)) if best is not None and nearest >= LINK else (None, 0.0)
 
     def _candidates(self, terms: Mapping[str, int], weigh: Weigh) -> tuple[dict[int, float], float]:
         """Products of an item with the stories that can be as near as ``LINK``, and the item's length.
@@ -115,9 +127,10 @@ class Stories:
         parts.sort(key=lambda part: (-part[1] * terms[part[0]], part[0]))
         dots: dict[int, float] = {}
         left = length * length
+        enough = LINK * LINK * length * length
         for term, square in parts:
             holding = self._with.get(term, {})
-            if left >= LINK * LINK * length * length:
+            if left >= enough:
                 for key, weight in holding.items():
                     dots[key] = dots.get(key, 0.0) + square * weight
             else:
@@ -140,6 +153,7 @@ class Stories:
         if member.number != member.first:
             self.of_number[member.number] = story.key
         story.firing += member.fires
+        self._lengths.pop(story.key, None)
         for term, weight in member.terms.items():
             self._add(story, term, weight)
         if len(story.members) >= LEAST_TO_MERGE:
@@ -165,6 +179,7 @@ class Stories:
         self.of_number.pop(member.first, None)
         self.of_number.pop(member.number, None)
         story.firing -= member.fires
+        self._lengths.pop(story.key, None)
         for term, weight in member.terms.items():
             left = story.sums[term] - weight
             if left:
@@ -189,18 +204,21 @@ class Stories:
         into.sightings += other.sightings
         into.firing += other.firing
         into.norm_minute = -STALE_MINUTES
+        self._lengths.pop(into.key, None)
+        self._lengths.pop(other.key, None)
         del self.open[other.key]
         self.changed.pop(other.key, None)
         self.changed[into.key] = None
         return moved
 
-    def converged(self, story: Story, weigh: Weigh, agree: Agree) -> Story | None:
-        """The story nearest to this one, of those that are one with it by now and ``agree`` with it."""
-        if len(story.members) < LEAST_TO_MERGE:
-            return None
+    def converged(self, story: Story, heaviest: Iterable[str], weigh: Weigh, agree: Agree) -> Story | None:
+        """The story nearest to this one, of those that are one with it by now and ``agree`` with it.
+
+        ``heaviest``: its own most distinctive terms.
+        """
         own = self._norm(story, weigh)
         best, nearest = None, MERGE
-        for key, (dot, squares) in sorted(self._dots(story, weigh).items()):
+        for key, (dot, squares) in sorted(self._dots(story, heaviest, weigh).items()):
             # A length is no less than that of the terms in common: most stories need no more than this.
             if dot < nearest * own * math.sqrt(squares):
                 continue
@@ -214,34 +232,6 @@ class Stories:
                 best, nearest = other, cosine
         return best
 
-    def medoid(self, story: Story, weigh: Weigh) -> Member:
-        """The item nearest to the centroid (the older on a tie)."""
-        squares = {term: weigh(term) ** 2 for term in story.sums}
-        pulls = {term: squares[term] * weight for term, weight in story.sums.items()}
-
-        def nearness(member: Member) -> float:
-            dot = length = 0.0
-            for term, weight in member.terms.items():
-                dot += weight * pulls[term]
-                length += weight * weight * squares[term]
-            return dot / math.sqrt(length) if length else 0.0
-
-        return max(story.members.values(), key=lambda m: (nearness(m), -m.at_ms, -m.number))
-
-    def heaviest(self, story: Story, weigh: Weigh, count: int = HEAVIEST) -> list[str]:
-        """Its most distinctive terms: frequent in it and bursting now."""
-        weights = [(-weight * weigh(term), term) for term, weight in story.sums.items()]
-        return [term for _, term in heapq.nsmallest(count, weights)]
-
-    def chief(self, story: Story, weigh: Weigh) -> str:
-        """The first of its distinctive terms."""
-        chief, most = "", -1.0
-        for term, weight in story.sums.items():
-            heaviness = weight * weigh(term)
-            if heaviness > most or (heaviness == most and term < chief):
-                chief, most = term, heaviness
-        return chief
-
     def having(self, terms: Iterable[str]) -> list[Story]:
         """Stories with any of these terms, the oldest first."""
         return [self.open[key] for key in sorted({key for t in terms for key in self._with.get(t, ())})]
@@ -250,6 +240,8 @@ class Stories:
         """Weights are not what they were: every norm is worked out again."""
         for story in self.open.values():
             story.norm_minute = -STALE_MINUTES
+        self._lengths.clear()
+        self._measured.clear()
 
     def restore(self, stories: Iterable[Story], next_key: int) -> None:
         """Put back saved stories."""
@@ -261,10 +253,10 @@ class Stories:
             for term, weight in story.sums.items():
                 self._with.setdefault(term, {})[story.key] = weight
 
-    def _dots(self, story: Story, weigh: Weigh) -> dict[int, tuple[float, float]]:
+    def _dots(self, story: Story, heaviest: Iterable[str], weigh: Weigh) -> dict[int, tuple[float, float]]:
         """Products of this story's heaviest terms with the stories that have them, and their squares in these."""
         dots: dict[int, tuple[float, float]] = {}
-        for term in self.heaviest(story, weigh):
+        for term in heaviest:
             weight = weigh(term)
             own = weight * story.sums[term]
             for key, others in self._with[term].items():
@@ -276,14 +268,16 @@ class Stories:
 
     def _norm(self, story: Story, weigh: Weigh, minutes: int = 1) -> float:
         size = len(story.members)
-        fresh = self.minute - story.norm_minute < minutes
+        fresh = self._minute - story.norm_minute < minutes
         if not fresh or abs(size - story.norm_size) >= max(1.0, story.norm_size * STALE):
             squares = 0.0  # a loop, not sum(), whose rounding differs between versions of Python
             for term, weight in story.sums.items():
                 length = weigh(term) * weight
                 squares += length * length
             story.norm = math.sqrt(squares)
-            story.norm_size, story.norm_minute = size, self.minute
+            story.norm_size, story.norm_minute = size, self._minute
+            self._lengths[story.key] = story.norm
+            self._measured.append((self._minute, story.key))
         return story.norm
 
     def _add(self, story: Story, term: str, weight: int) -> None:

@@ -14,41 +14,51 @@ A chief term is the heaviest of a story. Two stories that are events already are
 
 from __future__ import annotations
 
+from aggregator.bursts.chiefs import Chiefs
 from aggregator.bursts.intake import FULL_WEIGHT
-from aggregator.bursts.stories import LEAST_TO_BE_MERGED, LEAST_TO_MERGE, Agree, Stories, Story
+from aggregator.bursts.stories import LEAST_TO_BE_MERGED, Stories, Story
 from aggregator.bursts.terms import Terms
 
 # Share of the documents with the rarer chief term that hold the other too: most of them. A third behaves alike.
 TOGETHER = 0.5
 
 
-def partner(stories: Stories, story: Story, terms: Terms, agree: Agree) -> Story | None:
-    """The story that bursts together with this one the most (the older on a tie).
-
-    ``agree``: whether two stories share enough to be one.
-    """
-    if len(story.members) < LEAST_TO_MERGE:
-        return None
-    chief = stories.chief(story, terms.weigh)
+def partner(stories: Stories, story: Story, terms: Terms, chiefs: Chiefs) -> Story | None:
+    """The story that bursts together with this one the most (the older on a tie)."""
+    chief = chiefs.first(story)
     if not terms.bursts(chief):
         return None
-    ours = [term for term in story.sums if term != chief and terms.bursts(term)]
-    # What documents that hold both must weigh at least, since a bursting term is in that many: few stories have it.
-    least = TOGETHER * FULL_WEIGHT * min(terms.seen(chief), terms.least_burst)
+    ours = {
+        term: _needed(terms, chief, term) - weight
+        for term, weight in story.sums.items()
+        if term != chief and terms.bursts(term)
+    }
+    # No two chief terms need less than this, since a bursting term is in so many documents.
+    least = TOGETHER * FULL_WEIGHT * terms.least_burst
+    alone = _needed(terms, chief, chief) - story.sums[chief]
     best, most = None, 0.0
-    for other in stories.having([chief, *(term for term in ours if story.sums[term] >= least)]):
+    for other in stories.having([chief, *(term for term, missing in ours.items() if missing <= 0)]):
         if other is story or len(other.members) < LEAST_TO_BE_MERGED or (other.event and story.event):
             continue
         named = other.sums.get(chief, 0)
-        if named < least and not any(
-            story.sums[term] + named >= least for term in ours if term in other.sums
+        # Its chief term is one of ours, or one that ours has not. Working it out costs more than all of this.
+        common = ours.keys() & other.sums.keys() if named < least else ()
+        if not (
+            named >= least
+            or any(ours[term] <= named for term in common)
+            or (named >= alone and any(story.sums[term] + named >= least for term in common))
         ):
             continue
-        theirs = stories.chief(other, terms.weigh)
+        theirs = chiefs.first(other)
         if not terms.bursts(theirs):
             continue
         both = story.sums.get(theirs, 0) + named
         share = both / FULL_WEIGHT / min(terms.seen(chief), terms.seen(theirs))
-        if share >= TOGETHER and share > most and agree(story, other):
+        if share >= TOGETHER and share > most and chiefs.agree(story, other):
             best, most = other, share
     return best
+
+
+def _needed(terms: Terms, chief: str, theirs: str) -> float:
+    """What documents that hold both chief terms must weigh."""
+    return TOGETHER * FULL_WEIGHT * min(terms.seen(chief), terms.seen(theirs))

@@ -10,7 +10,7 @@ by chance: of a term that is in 0.05 documents of a usual window another matter 
     terms of D     thornby 0.00       fire 1.0                     none of these in common with A, B or C
     terms of E     thornby 0.00       evacuation 0.3               a place nobody else names: D and E can be one
 
-The terms looked at are the heaviest of both (``Stories.heaviest``). How near the stories must be is another
+The terms looked at are the heaviest of both (``chiefs.heaviest``). How near the stories must be is another
 question (``Stories.converged``, ``together.py``).
 """
 

@@ -3,11 +3,14 @@
 import asyncio
 import os
 import signal
+import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 
 READY_S = 60
+ROOT = Path(__file__).resolve().parents[1]
 
 
 @asynccontextmanager
@@ -48,3 +51,39 @@ async def ready(process: asyncio.subprocess.Process) -> str:
         while b"ready on " not in (line := await process.stdout.readline()):
             assert line, "the server ended before it was ready"
     return line.split(b"ready on ")[1].strip().decode()
+
+
+@contextmanager
+def serving_alone(
+    directory: Path, *arguments: str, **variables: str
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """For tests without an event loop, in ``directory`` and under no settings but these: process and URL."""
+    kept = {k: value for k, value in os.environ.items() if not k.startswith(("AGGREGATOR_", "REDIS_"))}
+    path = os.pathsep.join([str(ROOT), *filter(None, [kept.get("PYTHONPATH")])])
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "aggregator",
+            "serve",
+            "--port=0",
+            f"--data-dir={directory / 'data'}",
+            *arguments,
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**kept, "PYTHONPATH": path, **variables},
+        cwd=directory,
+    )
+    assert process.stdout is not None
+    try:
+        for line in process.stdout:
+            if " ready on " in line:
+                yield process, line.split()[-1]
+                break
+        else:
+            raise AssertionError(f"the server ended with {process.wait()}")
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()

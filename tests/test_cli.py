@@ -8,8 +8,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import pytest
 import redis
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from serving import serving_alone
 
 from aggregator import demo
 from aggregator.cli import form, main, options, targets
@@ -424,39 +425,6 @@ def test_no_server_is_exit_code_3(tmp_path: Path, free_port: int, capsys: pytest
 # -- serve ---------------------------------------------------------------------------------------
 
 
-@contextmanager
-def serving(tmp_path: Path, *argv: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A running ``aggregator serve --port 0`` and its address."""
-    command = [
-        sys.executable,
-        "-m",
-        "aggregator",
-        "serve",
-        "--port",
-        "0",
-        "--data-dir",
-        str(tmp_path / "data"),
-        *argv,
-    ]
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(("AGGREGATOR_", "REDIS_"))
-    }
-    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [environment.get("PYTHONPATH")])])
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=tmp_path)
-    assert process.stdout is not None
-    try:
-        for line in process.stdout:
-            if " ready on " in line:
-                yield process, line.split()[-1]
-                break
-        else:
-            raise AssertionError(f"the server ended with {process.wait()}")
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-
-
 @pytest.mark.services
 def test_a_server_gives_the_same_verdicts_and_ends_when_told(tmp_path: Path) -> None:
     """Over HTTP and in this process: line for line the same, but for the order of equals; SIGTERM ends in time."""
@@ -466,7 +434,7 @@ def test_a_server_gives_the_same_verdicts_and_ends_when_told(tmp_path: Path) -> 
     here, there = tmp_path / "here.jsonl", tmp_path / "there.jsonl"
     assert run("ingest", "--store", "memory", "--out", str(here), articles) == 1
 
-    with serving(tmp_path, "--store-url", "memory") as (process, url):
+    with serving_alone(tmp_path, "--store-url", "memory") as (process, url):
         assert run("ingest", "--server", url, "--out", str(there), articles) == 1
         process.send_signal(signal.SIGTERM)
         assert process.wait(10) == 0
@@ -490,7 +458,7 @@ def verdict_of(line: str) -> tuple[Any, ...]:
 def test_workers_share_port_and_store_and_are_replaced(tmp_path: Path) -> None:
     """Two workers on an embedded store: one dies and comes back; the articles stay; SIGINT ends all of them."""
     articles = write(tmp_path / "articles.jsonl", body(ORIGINAL))
-    with serving(tmp_path, "--workers", "2") as (process, url):
+    with serving_alone(tmp_path, "--workers", "2") as (process, url):
         assert run("ingest", "--server", url, "--out", os.devnull, articles) == 0
         first = children(process.pid)
         os.kill(first["aggregator"][0], signal.SIGKILL)
@@ -517,7 +485,7 @@ def children(pid: int) -> dict[str, list[int]]:
 @pytest.mark.services
 def test_a_taken_port_or_directory_is_one_sentence(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """A second server on the same port or data is refused, and the first goes on."""
-    with serving(tmp_path) as (process, url):
+    with serving_alone(tmp_path) as (process, url):
         port = url.rpartition(":")[2]
         assert run("serve", "--port", port, "--store-url", "memory") == 2
         assert "is in use by another process" in capfd.readouterr().err

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
+from serving import serving_alone
 
 from aggregator.http.endpoints import ENDPOINTS
 from aggregator.http.openapi import document
 
 EXAMPLES = 5
+OPTIONS = ("--store-url=memory", "--log-level=ERROR")
 SCHEMA = schemathesis.openapi.from_dict(document(ENDPOINTS))
 CHECKS = [
     schemathesis.checks.not_a_server_error,
@@ -27,34 +25,20 @@ CHECKS = [
 ]
 
 
-@contextmanager
-def serving(key: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """URL of a service that asks for no key or for this one, and the headers that bring it."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "aggregator", "serve", "--port=0", "--store-url=memory", "--log-level=ERROR"],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "AGGREGATOR_BOOTSTRAP_KEY": key},
-    )
-    assert process.stdout is not None
-    with process:
-        url = next(line.split()[-1] for line in process.stdout if "ready on " in line)
-        yield url, {"Authorization": f"Bearer {key}"} if key else {}
-        process.terminate()
+@pytest.fixture(scope="module")
+def open_(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dict[str, str]]]:
+    """A service for everybody: its URL, and no headers."""
+    with serving_alone(tmp_path_factory.mktemp("open"), *OPTIONS) as (_, url):
+        yield url, {}
 
 
 @pytest.fixture(scope="module")
-def open_() -> Iterator[tuple[str, dict[str, str]]]:
-    """A service for everybody."""
-    with serving("") as live:
-        yield live
-
-
-@pytest.fixture(scope="module")
-def keyed() -> Iterator[tuple[str, dict[str, str]]]:
-    """A service that asks for a key, and the key."""
-    with serving("k" * 40) as live:
-        yield live
+def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dict[str, str]]]:
+    """A service that asks for a key, and the headers that bring it."""
+    key = "k" * 40
+    directory = tmp_path_factory.mktemp("keyed")
+    with serving_alone(directory, *OPTIONS, AGGREGATOR_BOOTSTRAP_KEY=key) as (_, url):
+        yield url, {"Authorization": f"Bearer {key}"}
 
 
 @schemathesis.serializer("application/x-ndjson")

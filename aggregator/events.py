@@ -36,7 +36,7 @@ from aggregator.store.base import Equals, Put, Store, Transaction
 from aggregator.store.sound import value_of
 
 # A bulk load fills the stream. So many items are read at a time.
-BATCH = 250
+BATCH = 100
 CHECKPOINT_MS = 10_000
 STATE = b"{events}state"
 FORMAT = b"\x01"

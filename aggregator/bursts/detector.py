@@ -155,8 +155,7 @@ class BurstDetector:
         if self._neighbours is None:
             chiefs = Chiefs(self.terms)
             for key in sorted(self.stories.changed):
-                self._merge_converged(key, chiefs)
-                yield
+                yield from self._merge_converged(key, chiefs)
         self.stories.changed.clear()
 
     # -- one item ------------------------------------------------------------------------------
@@ -258,12 +257,14 @@ class BurstDetector:
         if expected is not None:
             self.book.fire(story, self.clock_ms, expected)
 
-    def _merge_converged(self, key: int, chiefs: Chiefs) -> None:
+    def _merge_converged(self, key: int, chiefs: Chiefs) -> Iterator[None]:
         """Merge a story with those that have come to it, the nearest first."""
         stories, terms = self.stories, self.terms
         while (story := stories.open.get(key)) is not None and len(story.members) >= LEAST_TO_MERGE:
             other = stories.converged(story, chiefs.heaviest(story), terms.weigh, chiefs.agree)
+            yield
             other = other or together.partner(stories, story, terms, chiefs)
+            yield
             if other is None:
                 return
             into, away = self._elder(story, other)

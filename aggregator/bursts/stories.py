@@ -35,7 +35,7 @@ NEARLY = 0.8
 Weigh = Callable[[str], float]
 
 
-class Member(msgspec.Struct, array_like=True):
+class Member(msgspec.Struct, array_like=True, gc=False):
     """One item in the window. ``terms``: name -> weight as an integer 1..255 (exact sums)."""
 
     number: int
@@ -52,7 +52,7 @@ class Member(msgspec.Struct, array_like=True):
     lang: str = ""
 
 
-class Story(msgspec.Struct, array_like=True):
+class Story(msgspec.Struct, array_like=True, gc=False):
     """Items that belong together. ``members`` by first number, in order of joining; ``firing`` of them count."""
 
     key: int

@@ -63,6 +63,11 @@ class Terms:
         seen = self.seen(term)
         return seen >= self.least_burst and routine.is_clearly_more(seen, self.usual(term), self._rule)
 
+    def bursting(self, terms: Iterable[str]) -> list[str]:
+        """Those that burst: of thousands few are in enough documents."""
+        seen = self._seen
+        return [t for t in terms if seen.get(t, 0) >= self.least_burst and self.bursts(t)]
+
 
 class _Weights(dict[str, float]):
     """A mapping and no function: nine of ten questions are answered without a call."""

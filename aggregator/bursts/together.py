@@ -29,9 +29,9 @@ def partner(stories: Stories, story: Story, terms: Terms, chiefs: Chiefs) -> Sto
     if not terms.bursts(chief):
         return None
     ours = {
-        term: _needed(terms, chief, term) - weight
-        for term, weight in story.sums.items()
-        if term != chief and terms.bursts(term)
+        term: _needed(terms, chief, term) - story.sums[term]
+        for term in terms.bursting(story.sums)
+        if term != chief
     }
     # No two chief terms need less than this, since a bursting term is in so many documents.
     least = TOGETHER * FULL_WEIGHT * terms.least_burst

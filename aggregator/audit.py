@@ -18,7 +18,7 @@ from aggregator.blocks import MAX_RADIUS
 from aggregator.domain import number_of
 from aggregator.index import Index
 from aggregator.store import keys
-from aggregator.store.entries import ENTRY_BYTES
+from aggregator.store.entries import NUMBER_BYTES, numbers_of, rests_of
 
 PIECE = 1024  # buckets per round trip
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -32,7 +32,7 @@ class Audit:
     sampled    articles that were compared with all of them
     pairs      neighbours within 7 bits that the comparison found, each sampled article with itself included
     missed     how many of these a look-up did not return, by radius 0 .. 7
-    uneven     entries that not every block has, or that stand in a bucket of another value
+    uneven     entries that not every block has; 1 where each has as many, but not of the same fingerprints
     lost       articles of the stream that do not find themselves
     largest    entries in the fullest bucket
     """
@@ -57,19 +57,18 @@ async def audit(index: Index, space: str, sample: int, now_ms: int) -> Audit:
     # What the next hour's retention takes is left out: it may go while we look.
     floor = index.floor((await index.segments.read({space: ()})).layers[space], now_ms + 3_600_000)
     before = number_of(now_ms)
-    counts, largest, misplaced = {}, 0, 0
+    counts, largest = {}, 0
     chosen = _Sample(sample)
     sums = np.zeros((len(index.plan(space).widths), 2), np.uint64)
     for block in range(len(sums)):
         counts[block] = 0
-        async for value, table in _buckets(index, space, block):
+        async for table in _buckets(index, space, block):
             largest = max(largest, len(table))
-            misplaced += int((index.plan(space).block_of(table[:, 0], block) != value).sum())
             table = table[(table[:, 1] >= floor) & (table[:, 1] < before)]
             counts[block] += len(table)
             sums[block] += _checksum(table)
             chosen.offer(table)
-    uneven = misplaced + max(counts.values()) - min(counts.values())
+    uneven = max(counts.values()) - min(counts.values())
     if not uneven and (sums != sums[0]).any():
         uneven = 1
     missed, pairs = await _missed(index, space, chosen.entries, floor, before, now_ms)
@@ -83,7 +82,7 @@ async def _missed(
     """Per radius, how many neighbours of the sampled entries a look-up leaves out; and how many there are."""
     near: list[dict[int, int]] = [{} for _ in entries]
     for block in range(len(index.plan(space).widths)):
-        async for _, table in _buckets(index, space, block):
+        async for table in _buckets(index, space, block):
             table = table[(table[:, 1] >= floor) & (table[:, 1] < before)]
             bits = np.bitwise_count(entries[:, :1] ^ table[None, :, 0])
             for i, j in zip(*np.nonzero(bits <= MAX_RADIUS), strict=True):
@@ -116,16 +115,18 @@ async def _still_there(index: Index, space: str, numbers: set[int]) -> set[int]:
     return set(await index.records(dict.fromkeys(sorted(numbers), space))) if numbers else set()
 
 
-async def _buckets(index: Index, space: str, block: int) -> AsyncIterator[tuple[int, npt.NDArray[np.uint64]]]:
-    """(value, (n, 2) entries) of every bucket of a block that is not empty, over all segments."""
-    values = 1 << index.plan(space).widths[block]
+async def _buckets(index: Index, space: str, block: int) -> AsyncIterator[npt.NDArray[np.uint64]]:
+    """(n, 2) fingerprints and numbers of every bucket of a block that is not empty, over all segments."""
+    plan = index.plan(space)
+    values, entry = 1 << plan.widths[block], plan.rest_bytes + NUMBER_BYTES
     for start in range(0, values, PIECE):
         wanted = [keys.bucket(b"", block, value) for value in range(start, min(start + PIECE, values))]
         snapshot = await index.segments.read({space: wanted})
         for place, packed in enumerate(snapshot.everywhere(space, wanted)):
             if packed:
-                whole = len(packed) // ENTRY_BYTES * ENTRY_BYTES
-                yield start + place % len(wanted), np.frombuffer(packed[:whole], "<u8").reshape(-1, 2)
+                value, packed = start + place % len(wanted), packed[: len(packed) // entry * entry]
+                numbers, rests = (of(packed, plan.rest_bytes) for of in (numbers_of, rests_of))
+                yield np.stack([plan.whole(block, value, rests), numbers], axis=1)
 
 
 def _checksum(table: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

@@ -21,6 +21,9 @@ but more. Keys read:
     5x13        1    2    3    4    5   18   31   44
     8x8         1    2    3    4    5    6    7    8
 
+What a bucket's key says of a fingerprint its entries need not repeat: they keep the **rest**, the other blocks'
+bits joined (``cut``), and the distance is that of the rests and what was flipped in the key (``Around``).
+
 Few keys do not make a plan cheap: the narrower its blocks, the fuller each bucket
 (``expected_candidates``). Block 0 is the most significant bits, so in a hex fingerprint under 4x16
 it is the first four digits.
@@ -38,8 +41,21 @@ import numpy.typing as npt
 BITS = 64
 MAX_RADIUS = 7
 
-# Per block that is read: its number, shift, mask, and what to xor to its value, exact match first.
-_Recipe = tuple[tuple[int, int, int, tuple[int, ...]], ...]
+# Per block that is read: its number, and what to xor to its value, exact match first.
+_Recipe = tuple[tuple[int, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """The buckets that one look-up reads, not spelt out.
+
+    cells      per block that is read: its number, its value, the rest of the fingerprint, what to xor to the value
+    flipped    (k,) uint8: how many bits of the key are flipped in each of the k buckets, in that order
+    """
+
+    cells: tuple[tuple[int, int, int, tuple[int, ...]], ...]
+    flipped: npt.NDArray[np.uint8]
+    rest_bytes: int
 
 
 @dataclass(frozen=True)
@@ -49,13 +65,18 @@ class BlockPlan:
     widths: tuple[int, ...]
     _cuts: tuple[tuple[int, int], ...] = field(init=False, repr=False, compare=False)
     _recipes: tuple[_Recipe, ...] = field(init=False, repr=False, compare=False)
+    _flipped: tuple[npt.NDArray[np.uint8], ...] = field(init=False, repr=False, compare=False)
+    rest_bytes: int = field(init=False, repr=False, compare=False)  # that hold what a bucket's key does not say
 
     def __post_init__(self) -> None:
         if sum(self.widths) != BITS or min(self.widths) < 1:
             raise ValueError(f"Block widths must be at least 1 and add up to {BITS}, unlike {self.widths}.")
         # Made once: probes() is called for every article that comes in.
         object.__setattr__(self, "_cuts", self._cut())
-        object.__setattr__(self, "_recipes", tuple(self._recipe(r) for r in range(MAX_RADIUS + 1)))
+        recipes = tuple(self._recipe(r) for r in range(MAX_RADIUS + 1))
+        object.__setattr__(self, "_recipes", recipes)
+        object.__setattr__(self, "_flipped", tuple(map(_flipped, recipes)))
+        object.__setattr__(self, "rest_bytes", (BITS - min(self.widths) + 7) // 8)
 
     @property
     def name(self) -> str:
@@ -71,6 +92,18 @@ class BlockPlan:
         """The value of each block, in block order: the buckets a fingerprint is stored under."""
         return tuple(fingerprint >> shift & mask for shift, mask in self._cuts)
 
+    def cut(self, fingerprint: int) -> list[tuple[int, int]]:
+        """Per block its value and the rest of the fingerprint, the bits above the block and those below it joined."""
+        return [
+            (fingerprint >> shift & mask, _without(fingerprint, shift, mask)) for shift, mask in self._cuts
+        ]
+
+    def whole(self, block: int, value: int, rests: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+        """The fingerprints of which one block's value and the rests, (n,), are known."""
+        shift, mask = self._cuts[block]
+        above = rests >> np.uint64(shift) << np.uint64(shift) << np.uint64(mask.bit_length())
+        return above | np.uint64(value << shift) | rests & np.uint64((1 << shift) - 1)
+
     def block_of(self, fingerprints: npt.NDArray[np.uint64], block: int) -> npt.NDArray[np.uint64]:
         """The value of one block of many fingerprints, (n,) -> (n,)."""
         shift, mask = self._cuts[block]
@@ -83,16 +116,15 @@ class BlockPlan:
         """
         return [
             (block, value ^ flip)
-            for block, value, flips in self.around(fingerprint, radius)
+            for block, value, _, flips in self.around(fingerprint, radius).cells
             for flip in flips
         ]
 
-    def around(self, fingerprint: int, radius: int) -> list[tuple[int, int, tuple[int, ...]]]:
-        """``probes``, not spelt out: per block that is read its number, its value and what to xor to that."""
-        return [
-            (block, fingerprint >> shift & mask, flips)
-            for block, shift, mask, flips in self._recipes[_checked(radius)]
-        ]
+    def around(self, fingerprint: int, radius: int) -> Around:
+        """``probes``, not spelt out, and what the entries there are compared with."""
+        cut = self.cut(fingerprint)
+        cells = tuple([(block, *cut[block], flips) for block, flips in self._recipes[_checked(radius)]])
+        return Around(cells, self._flipped[radius], self.rest_bytes)
 
     def radii(self, radius: int) -> tuple[int, ...]:
         """How many bits each block is probed around its own value; -1: the block is not read."""
@@ -119,10 +151,8 @@ class BlockPlan:
 
     def _recipe(self, radius: int) -> _Recipe:
         return tuple(
-            (block, shift, mask, _flips(width, reach))
-            for block, ((shift, mask), width, reach) in enumerate(
-                zip(self._cuts, self.widths, self.radii(radius), strict=True)
-            )
+            (block, _flips(width, reach))
+            for block, (width, reach) in enumerate(zip(self.widths, self.radii(radius), strict=True))
             if reach >= 0
         )
 
@@ -134,6 +164,15 @@ def _flips(width: int, reach: int) -> tuple[int, ...]:
         for count in range(reach + 1)
         for chosen in combinations(range(width), count)
     )
+
+
+def _flipped(recipe: _Recipe) -> npt.NDArray[np.uint8]:
+    return np.array([flip.bit_count() for _, flips in recipe for flip in flips], np.uint8)
+
+
+def _without(fingerprint: int, shift: int, mask: int) -> int:
+    """What is left of the bits above a block and those below it, moved together."""
+    return fingerprint >> shift + mask.bit_length() << shift | fingerprint & (1 << shift) - 1
 
 
 def _checked(radius: int) -> int:

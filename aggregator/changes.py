@@ -20,17 +20,18 @@ from aggregator.overlap import bands
 from aggregator.store import keys
 from aggregator.store.base import (
     Append,
+    Appends,
     Chain,
     Check,
     Delete,
     Equals,
-    Push,
+    Pushes,
     Put,
     StreamAdd,
     Transaction,
     Write,
 )
-from aggregator.store.entries import ENTRY_BYTES, pack
+from aggregator.store.entries import TOPIC_BYTES, pack, pack_band, pack_topic
 from aggregator.store.marks import NEVER, mark_of
 from aggregator.store.records import Binding, encode_binding, encode_pointer, encode_stream_row
 from aggregator.succession import Group, Known, repointed
@@ -235,22 +236,28 @@ class Segment:
         return [write for record in carriers for write in self._entries(record)]
 
     def _entries(self, record: Record) -> list[Write]:
-        entry = pack(record.fingerprint, record.number)
-        blocks: list[Write] = [
-            Append(keys.bucket(self._tag, block, value), entry)
-            for block, value in enumerate(self._plan.values(record.fingerprint))
-        ]
-        return blocks + [
-            Append(keys.band(self._tag, band), pack(band, record.number), BAND_BUCKET_BYTES)
-            for band in bands(record.sketch)
-        ]
+        number, cut, wording = record.number, self._plan.cut(record.fingerprint), bands(record.sketch)
+        blocks = Appends(
+            tuple([keys.bucket(self._tag, block, value) for block, (value, _) in enumerate(cut)]),
+            tuple([pack(rest, number, self._plan.rest_bytes) for _, rest in cut]),
+        )
+        if not wording:
+            return [blocks]
+        words = Appends(
+            tuple([keys.band(self._tag, band) for band in wording]),
+            tuple([pack_band(band, number) for band in wording]),
+            BAND_BUCKET_BYTES,
+        )
+        return [blocks, words]
 
     def _topics(self, record: Record) -> list[Write]:
         """Only canonical articles: the copies of one wire story would push out all else under its terms."""
-        return [
-            Push(keys.topic(self._tag, value), pack(value, record.number), topics.KEPT * ENTRY_BYTES)
-            for value in topics.indexed(record.terms)
-        ]
+        values = topics.indexed(record.terms)
+        if not values:
+            return []
+        under = tuple([keys.topic(self._tag, value) for value in values])
+        entries = tuple([pack_topic(value, record.number) for value in values])
+        return [Pushes(under, entries, topics.KEPT * TOPIC_BYTES)]
 
     def _bind(self, binding: Binding) -> Write:
         return self._put(self._binding_key(binding.id), encode_binding(binding))

@@ -18,12 +18,13 @@ INDEXED = 6
 PROBED = 12
 KEPT = 64  # of a term, the newest
 _SEED = 0x70
+_HASH_BITS = 44
 _WEIGHT_BITS = 8
 _FULL = (1 << _WEIGHT_BITS) - 1
 
 
 def indexed(terms: Sequence[tuple[str, float]]) -> list[int]:
-    """What an article with these terms, heaviest first, is found under: values for ``store.entries``."""
+    """What an article with these terms, heaviest first, is found under: values of 52 bits for ``store.entries``."""
     return [term_hash(term) | max(1, round(weight * _FULL)) for term, weight in terms[:INDEXED]]
 
 
@@ -39,5 +40,6 @@ def split(value: int) -> tuple[int, float]:
 
 @lru_cache(maxsize=1 << 16)
 def term_hash(term: str) -> int:
-    """64 bits, of which the lowest eight are zero: there an entry keeps the weight."""
-    return xxhash.xxh3_64_intdigest(term.encode("utf-8", "surrogatepass"), _SEED) & ~_FULL
+    """52 bits, of which the lowest eight are zero: there an entry keeps the weight."""
+    hashed = xxhash.xxh3_64_intdigest(term.encode("utf-8", "surrogatepass"), _SEED)
+    return hashed >> (64 - _HASH_BITS) << _WEIGHT_BITS

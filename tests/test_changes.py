@@ -7,7 +7,7 @@ from aggregator.blocks import PLANS
 from aggregator.changes import Segment
 from aggregator.domain import Match, Outcome, Record, Sketch, number_of
 from aggregator.store import keys
-from aggregator.store.base import Append, Delete, Equals, Length, Put, StreamAdd
+from aggregator.store.base import Append, Appends, Delete, Equals, Length, Put, StreamAdd, Transaction
 from aggregator.store.records import Binding, decode_binding, encode_binding
 from aggregator.succession import Group, Known, carriers_of, heir_of
 
@@ -54,6 +54,12 @@ def group(first: int, *members: Known) -> Group:
     return Group(first, members, (Equals(keys.copies(TAG, first), rows), *bound))
 
 
+def appended(transaction: Transaction) -> list[bytes]:
+    """The keys that something is appended to."""
+    single = [w.key for w in transaction.writes if isinstance(w, Append)]
+    return single + [key for w in transaction.writes if isinstance(w, Appends) for key in w.keys]
+
+
 def test_insert_checks_everything_it_believed() -> None:
     """The segment is open and what was seen is as it was; four buckets and the bands are appended to."""
     seen = [Length(b"k", 16)]
@@ -61,7 +67,7 @@ def test_insert_checks_everything_it_believed() -> None:
 
     assert Equals(TAG + b"closed", None) in transaction.checks
     assert Length(b"k", 16) in transaction.checks
-    assert len([w for w in transaction.writes if isinstance(w, Append)]) == 4 + 3
+    assert len(appended(transaction)) == 4 + 3
     assert len([w for w in transaction.writes if isinstance(w, StreamAdd)]) == 1
     assert all(w.ttl_ms == 1000 for w in transaction.writes if isinstance(w, Put))
 
@@ -70,7 +76,7 @@ def test_exact_copy_adds_no_index_entries() -> None:
     """Only its binding, its pointer and a row among the copies."""
     transaction = SEGMENT.insert(record(7), Outcome("duplicate", match=match(1, 1, "exact")), [])
 
-    assert [w.key for w in transaction.writes if isinstance(w, Append)] == [keys.copies(TAG, 1)]
+    assert appended(transaction) == [keys.copies(TAG, 1)]
 
 
 def test_exact_copy_stands_by_itself_when_it_outlives_its_original() -> None:
@@ -78,8 +84,7 @@ def test_exact_copy_stands_by_itself_when_it_outlives_its_original() -> None:
     late = record(number_of(86_400_002))
     for first, entries in ((number_of(2), 0), (number_of(1), 7)):
         outcome = Outcome("duplicate", match=match(first, first, "exact"))
-        writes = SEGMENT.insert(late, outcome, []).writes
-        assert len([w for w in writes if isinstance(w, Append)]) == 1 + entries
+        assert len(appended(SEGMENT.insert(late, outcome, []))) == 1 + entries
 
 
 def test_what_leaves_is_marked_absent_above_older_segments() -> None:
@@ -153,7 +158,7 @@ def test_carriers_get_their_entries() -> None:
     """An exact copy of a text that leaves is entered into the index itself."""
     transaction = SEGMENT.delete(known(1), group(1), None, [record(8)])
 
-    assert len([w for w in transaction.writes if isinstance(w, Append)]) == 4 + 3 + 1
+    assert len(appended(transaction)) == 4 + 3 + 1
 
 
 def test_who_carries_a_text_that_leaves() -> None:

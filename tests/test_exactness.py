@@ -95,12 +95,12 @@ def test_buckets_hold_all_neighbours_and_the_filter_keeps_just_them(
     stored = [asked ^ sum(1 << bit for bit in mask) for mask in masks]
     buckets: dict[bytes, bytes] = {}
     for number, fingerprint in enumerate(stored, 1):
-        for block, value in enumerate(plan.values(fingerprint)):
+        for block, (value, rest) in enumerate(plan.cut(fingerprint)):
             key = keys.bucket(b"", block, value)
-            buckets[key] = buckets.get(key, b"") + pack(fingerprint, number)
+            buckets[key] = buckets.get(key, b"") + pack(rest, number, plan.rest_bytes)
 
-    read = [buckets.get(keys.bucket(b"", block, value)) for block, value in plan.probes(asked, radius)]
-    found, distances = within(read, asked, radius, 0)
+    around = plan.around(asked, radius)
+    found, distances = within(list(map(buckets.get, keys.buckets(b"", around))), around, radius, 0)
 
     truth = [(n, (f ^ asked).bit_count()) for n, f in enumerate(stored, 1)]
     assert list(zip(found.tolist(), distances.tolist(), strict=True)) == [t for t in truth if t[1] <= radius]

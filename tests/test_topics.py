@@ -3,16 +3,19 @@
 import numpy as np
 
 from aggregator import topics
-from aggregator.store.entries import pack, weighed
+from aggregator.store import keys
+from aggregator.store.entries import pack_topic, weighed
 
 TERMS = tuple((f"term{n}", 1 / (n + 1)) for n in range(20))
 
 
 def test_hashes_are_what_they_were() -> None:
-    """Stored: golden values. The lowest byte is the weight's."""
-    assert topics.term_hash("ferry") == 17486009558040076288
-    assert topics.indexed([("ferry", 0.5)]) == [17486009558040076288 | 128]
-    assert topics.split(17486009558040076288 | 255) == (17486009558040076288, 1.0)
+    """Stored: golden values. The lowest byte is the weight's; key and entry together say all of a value."""
+    assert topics.term_hash("ferry") == 4269045302255872
+    assert topics.indexed([("ferry", 0.5)]) == [4269045302255872 | 128]
+    assert topics.split(4269045302255872 | 255) == (4269045302255872, 1.0)
+    assert keys.topic(b"", 4269045302255872 | 128) == b"tf2aac"
+    assert pack_topic(4269045302255872 | 128, 2) == bytes.fromhex("8061c590") + b"\x02" + bytes(7)
 
 
 def test_the_heaviest_are_indexed_and_more_are_probed() -> None:
@@ -24,14 +27,15 @@ def test_the_heaviest_are_indexed_and_more_are_probed() -> None:
 
 
 def test_weighed() -> None:
-    """Products are summed over buckets; of equals the newer comes first; strangers and old ones are left out."""
+    """Products are summed over buckets and layers; of equals the newer is first; strangers and old ones are left out."""
     sea, storm, stranger = (topics.term_hash(term) for term in ("sea", "storm", "stranger"))
-    buckets = [
-        b"".join(pack(sea | weight, number) for number, weight in ((1, 200), (5, 100), (7, 100), (3, 100))),
-        pack(storm | 60, 3) + pack(stranger | 255, 9),
-        None,
+    layer = [
+        b"".join(pack_topic(sea | weight, number) for number, weight in ((1, 200), (5, 100), (7, 100))),
+        pack_topic(storm | 60, 3) + pack_topic(stranger | 255, 9),
     ]
+    above = [pack_topic(sea | 100, 3), None]
 
-    assert weighed(buckets, {sea: 0.5, storm: 0.5}, 3).tolist() == [3, 7, 5]
-    assert weighed(buckets, {}, 0).tolist() == []
-    assert weighed([], {sea: 1.0}, 0).dtype == np.uint64
+    assert weighed(layer + above, {sea: 0.5, storm: 0.5}, 3).tolist() == [3, 7, 5]
+    assert weighed([None, None], {sea: 0.5, storm: 0.5}, 3).tolist() == []
+    assert weighed([], {}, 0).tolist() == []
+    assert weighed([b""], {sea: 1.0}, 0).dtype == np.uint64

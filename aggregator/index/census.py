@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from aggregator.domain import arrival_ms_of
 from aggregator.index.base import IndexBase
 from aggregator.store import keys
-from aggregator.store.entries import ENTRY_BYTES
+from aggregator.store.entries import NUMBER_BYTES
 from aggregator.store.marks import tally
 
 ENOUGH_MARKS = 16
@@ -73,6 +73,7 @@ async def survey(index: IndexBase, space: str) -> Census:
         numbers, _ = tally((await index.store.read([keys.marks(tag)]))[0])
         step = max(1, values // SAMPLED_BUCKETS) if len(numbers) >= ENOUGH_MARKS else 1
         sizes = await _sizes(index, [keys.bucket(tag, 0, value) for value in range(0, values, step)])
+        sizes = [size // (plan.rest_bytes + NUMBER_BYTES) for size in sizes]
         largest, mean = max(largest, *sizes), mean + sum(sizes) / len(sizes)
         articles = sum(sizes) if step == 1 else segment.articles
         segments.append(SegmentCount(segment.number, articles, segment.sealed_ms, segment.oldest_ms))
@@ -83,5 +84,5 @@ async def _sizes(index: IndexBase, wanted: list[bytes]) -> list[int]:
     found: list[int] = []
     for i in range(0, len(wanted), CHUNK_KEYS):
         read = await index.store.read(wanted[i : i + CHUNK_KEYS])
-        found += [len(value or b"") // ENTRY_BYTES for value in read]
+        found += [len(value or b"") for value in read]
     return found

@@ -12,6 +12,7 @@ from itertools import zip_longest
 
 import numpy as np
 
+from aggregator.blocks import Around
 from aggregator.domain import Analysis, Match, Record
 from aggregator.fingerprint import hamming_distance
 from aggregator.index.base import IndexBase
@@ -20,7 +21,7 @@ from aggregator.overlap import compare_many, probed_bands
 from aggregator.similarity import cosines
 from aggregator.store import keys
 from aggregator.store.base import Check, Equals, Lengths
-from aggregator.store.entries import ENTRY_BYTES, ArticleNumbers, Distances, sharing, within
+from aggregator.store.entries import NUMBER_BYTES, ArticleNumbers, Distances, sharing, within
 from aggregator.store.records import decode_pointer, decode_record
 from aggregator.verdict import Candidate
 
@@ -35,6 +36,7 @@ class Probe:
 
     analysis: Analysis
     id: str
+    around: Around
     buckets: tuple[bytes, ...]
     bands: tuple[bytes, ...]
     wording: tuple[int, ...]  # the values that ``bands`` are about
@@ -60,6 +62,7 @@ class Lookup(IndexBase):
         return Probe(
             analysis,
             id_,
+            around,
             tuple(keys.buckets(b"", around)),
             tuple([keys.band(b"", band) for band in wording]),
             wording,
@@ -80,8 +83,8 @@ class Lookup(IndexBase):
         """
         floor = self.floor(snapshot.layers[probe.space], now_ms)
         buckets = snapshot.everywhere(probe.space, probe.buckets)
-        self._count(buckets)
-        near, distances = within(buckets, probe.analysis.fingerprint, RADIUS_BITS, floor)
+        self._count(buckets, probe.around.rest_bytes + NUMBER_BYTES)
+        near, distances = within(buckets, probe.around, RADIUS_BITS, floor)
         alike, shared = sharing(snapshot.everywhere(probe.space, probe.bands), probe.wording, floor)
         if not len(near) and not len(alike):  # most articles are like nothing that is stored
             return []
@@ -92,11 +95,11 @@ class Lookup(IndexBase):
         turns = (n for pair in zip_longest(by_distance, by_bands) for n in pair if n is not None)
         return list(dict.fromkeys(turns))[:MAX_CANDIDATES]
 
-    def _count(self, buckets: Sequence[bytes | None]) -> None:
+    def _count(self, buckets: Sequence[bytes | None], entry_bytes: int) -> None:
         sizes = list(map(len, filter(None, buckets)))
         self.lookups += 1
-        self.entries_read += sum(sizes) // ENTRY_BYTES
-        self.largest_read = max(self.largest_read, max(sizes, default=0) // ENTRY_BYTES)
+        self.entries_read += sum(sizes) // entry_bytes
+        self.largest_read = max(self.largest_read, max(sizes, default=0) // entry_bytes)
 
     async def fetch(self, snapshot: Snapshot, wanted: Mapping[int, str]) -> None:
         """Add records and states of article numbers (with their spaces) to the snapshot."""
@@ -142,7 +145,7 @@ class Lookup(IndexBase):
         """
         around = self.plan(space).around(fingerprint, radius)
         layers, buckets = await self.segments.everywhere(space, lambda tag: keys.buckets(tag, around))
-        return within(buckets, fingerprint, radius, self.floor(layers, now_ms))
+        return within(buckets, around, radius, self.floor(layers, now_ms))
 
     def seen(
         self,

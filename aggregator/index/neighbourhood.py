@@ -44,7 +44,7 @@ class Neighbourhood(Lookup):
         snapshot = await self.segments.read(wanted)
         floor = self.floor(snapshot.layers[space], now_ms)
         near, distances = within(
-            snapshot.everywhere(space, probe.buckets), analysis.fingerprint, RADIUS_BITS, floor
+            snapshot.everywhere(space, probe.buckets), probe.around, RADIUS_BITS, floor
         )
         alike = weighed(snapshot.everywhere(space, under), weights, floor)
         numbers = near[np.lexsort((near, distances))][:MAX_CANDIDATES].tolist()

@@ -13,7 +13,20 @@ from dataclasses import dataclass, field
 
 from aggregator.domain import Record
 from aggregator.store import keys
-from aggregator.store.base import Append, Chain, Delete, Equals, Put, Transaction, link
+from aggregator.store.base import (
+    Append,
+    Appends,
+    Delete,
+    Equals,
+    Pushes,
+    Put,
+    StreamAdd,
+    Transaction,
+    link,
+)
+
+_UNREAD = (Pushes, StreamAdd)  # by decisions
+_GROWTH = (Append, Appends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,27 +134,40 @@ class Snapshot:
         version = keys.version(keys.tag_of(binding))
         known = values.get(version)
         for write in transaction.writes:
-            key = write.key
-            if isinstance(write, Append):
-                if key not in values:  # nobody looks at it here
-                    continue
-                before = values[key] or b""
-                if not write.limit or len(before) + len(write.value) <= write.limit:
-                    values[key] = before + write.value
+            if isinstance(write, _UNREAD):
+                continue
+            touched: Sequence[bytes] = (write.key,)
+            if isinstance(write, _GROWTH):
+                touched = self._append(write)
             elif isinstance(write, Put):
-                values[key] = write.value
+                values[write.key] = write.value
             elif isinstance(write, Delete):
-                values[key] = None
-            elif isinstance(write, Chain):
-                values[key] = link(values.get(key), write.token)
+                values[write.key] = None
+            else:
+                values[write.key] = link(values.get(write.key), write.token)
                 continue
-            else:  # nothing that look-ups read
-                continue
-            others = changed.get(key)
-            changed[key] = own if others is None else others | own
+            for key in touched:
+                others = changed.get(key)
+                changed[key] = own if others is None else others | own
         if record is not None:
             self.records[record.number] = record
         self.applied.append(Applied(transaction, binding, record, version, known, values.get(version)))
+
+    def _append(self, write: Append | Appends) -> list[bytes]:
+        """Those of its keys that were read; nobody looks at the others here."""
+        values = self.values
+        touched: list[bytes] = []
+        if isinstance(write, Append):
+            write = Appends((write.key,), (write.value,), write.limit)
+        elif values.keys().isdisjoint(write.keys):
+            return touched
+        for key, value in zip(write.keys, write.values, strict=True):
+            if key in values:
+                before = values[key] or b""
+                if not write.limit or len(before) + len(value) <= write.limit:
+                    values[key] = before + value
+                touched.append(key)
+        return touched
 
     def catch_up(self, applied: Sequence[Applied]) -> bool:
         """Apply those of our commits that were not done yet when this was read.

@@ -32,7 +32,7 @@ from aggregator.index.base import DAY_MS, IndexBase
 from aggregator.index.snapshot import Layers
 from aggregator.store import keys
 from aggregator.store.base import Delete, Length, Put, Transaction
-from aggregator.store.entries import kept
+from aggregator.store.entries import BAND_REST_BYTES, NUMBER_BYTES, TOPIC_REST_BYTES, kept
 from aggregator.store.marks import tally
 from aggregator.store.sound import value_of
 
@@ -190,16 +190,19 @@ class Upkeep:
 
     async def _rewrite(self, chunk: Sequence[bytes], floor: int, dead: Numbers) -> None:
         values = await self._store.read(chunk)
+        plan = self._index.plan(keys.space_of(chunk[0]))
+        rests = {b"b": plan.rest_bytes, b"s": BAND_REST_BYTES, b"t": TOPIC_REST_BYTES}
         changes = []
         for key, value in zip(chunk, values, strict=True):
             if value is None:
                 continue
-            left = kept(value, floor, dead)
+            rest_bytes = rests[key[key.index(b"}") + 1 :][:1]]
+            left = kept(value, rest_bytes, floor, dead)
             changes.append(
                 Transaction((Length(key, len(value)),), (Put(key, left) if left else Delete(key),))
             )
             self.done.buckets += 1
-            self.done.entries_removed += (len(value) - len(left)) // 16
+            self.done.entries_removed += (len(value) - len(left)) // (rest_bytes + NUMBER_BYTES)
             self.done.bytes_removed += len(value) - len(left)
         if changes:
             await self._store.commit_many(changes)

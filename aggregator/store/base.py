@@ -66,12 +66,30 @@ class Append(msgspec.Struct, frozen=True, gc=False):
     limit: int = 0
 
 
-class Push(msgspec.Struct, frozen=True, gc=False):
-    """Append ``value`` to ``key``, of which at least the newest ``keep`` bytes stay, at most twice as many."""
+class Appends(msgspec.Struct, frozen=True, gc=False):
+    """``Append`` of many keys at once, as one write: an article stands in a dozen buckets."""
 
-    key: bytes
-    value: bytes
+    keys: tuple[bytes, ...]
+    values: tuple[bytes, ...]
+    limit: int = 0
+
+    @property
+    def key(self) -> bytes:
+        """One of its keys: all have the same tag."""
+        return self.keys[0]
+
+
+class Pushes(msgspec.Struct, frozen=True, gc=False):
+    """Append each of ``values`` to its key, of which at least the newest ``keep`` bytes stay, at most twice as many."""
+
+    keys: tuple[bytes, ...]
+    values: tuple[bytes, ...]
     keep: int
+
+    @property
+    def key(self) -> bytes:
+        """One of its keys: all have the same tag."""
+        return self.keys[0]
 
 
 class Put(msgspec.Struct, frozen=True, gc=False):
@@ -108,7 +126,7 @@ def link(value: bytes | None, token: bytes) -> bytes:
 
 
 Check = Length | Lengths | Equals
-Write = Append | Push | Put | Delete | StreamAdd | Chain
+Write = Append | Appends | Pushes | Put | Delete | StreamAdd | Chain
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,13 @@
-"""Packed bucket entries: 16 bytes each, filtered without a Python loop.
+"""Packed bucket entries: what a bucket's key does not say, and whose it is; filtered without a Python loop.
 
-    bytes 0..7    little-endian uint64: the fingerprint (in a band bucket: the band; in a topic bucket:
-                  the term's hash with its weight in the lowest byte)
-    bytes 8..15   little-endian uint64: the article number
+    rest      little-endian, as many bytes as the kind of bucket needs
+    8 bytes   little-endian uint64: the article number
+
+    bucket of         its key says                the rest of an entry
+    a block           the block's value           the fingerprint's other bits (``blocks.BlockPlan.cut``): 6 bytes
+                                                  under 4x16, 7 under the plans of narrower blocks
+    a band            its lowest 18 bits          its upper 14 bits: 2 bytes
+    a topic           the top 20 bits of a value  the lowest 32: 24 of the term's hash, 8 of its weight: 4 bytes
 
 An article found in several buckets counts once. Entries are only ever appended, so a bucket's
 length is its version (``index/``).
@@ -10,14 +15,20 @@ length is its version (``index/``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from aggregator.blocks import Around
+from aggregator.store.keys import BAND_BITS, TOPIC_REST_BITS
 from aggregator.store.sound import damaged
 
-ENTRY_BYTES = 16
+NUMBER_BYTES: Final = 8
+BAND_REST_BYTES: Final = 2
+TOPIC_REST_BYTES: Final = 4
+TOPIC_BYTES: Final = TOPIC_REST_BYTES + NUMBER_BYTES
 
 ArticleNumbers = npt.NDArray[np.uint64]
 Distances = npt.NDArray[np.int64]
@@ -25,29 +36,52 @@ Distances = npt.NDArray[np.int64]
 
 _NO_NUMBERS = np.empty(0, np.uint64)
 _NO_COUNTS = np.empty(0, np.int64)
+_HASH = np.uint32(0xFFFF_FF00)  # of a topic's rest; the remainder is the weight
 
 
-def pack(value: int, number: int) -> bytes:
-    """One entry of 16 bytes."""
-    return value.to_bytes(8, "little") + number.to_bytes(8, "little")
+def pack(rest: int, number: int, rest_bytes: int) -> bytes:
+    """One entry of ``rest_bytes`` + 8 bytes."""
+    return rest.to_bytes(rest_bytes, "little") + number.to_bytes(NUMBER_BYTES, "little")
+
+
+def pack_band(band: int, number: int) -> bytes:
+    """An entry of the bucket ``keys.band(band)``."""
+    return pack(band >> BAND_BITS, number, BAND_REST_BYTES)
+
+
+def pack_topic(value: int, number: int) -> bytes:
+    """An entry of the bucket ``keys.topic(value)``; ``value`` as ``topics.indexed`` gives it."""
+    return pack(value & (1 << TOPIC_REST_BITS) - 1, number, TOPIC_REST_BYTES)
 
 
 def within(
-    buckets: Iterable[bytes | None], fingerprint: int, radius: int, floor: int
+    buckets: Sequence[bytes | None], around: Around, radius: int, floor: int
 ) -> tuple[ArticleNumbers, Distances]:
     """Article numbers at or above ``floor`` within ``radius`` bits, and their distances.
 
-    Both (n,), ascending by number, each number once (at its smallest distance).
+    ``buckets``: those of ``keys.buckets(around)`` in that order, as often as there are layers. Both (n,),
+    ascending by number, each number once (at its smallest distance).
     """
-    words = _words(buckets)
-    bits = np.bitwise_count(words[::2] ^ np.uint64(fingerprint))
+    entry = around.rest_bytes + NUMBER_BYTES
+    filled = [bucket or b"" for bucket in buckets]
+    sizes, joined = list(map(len, filled)), b"".join(filled)
+    if not joined:
+        return _NO_NUMBERS, _NO_COUNTS
+    counts = _counts(sizes, [len(flips) for *_, flips in around.cells], entry)
+    unused = np.uint64(8 * (8 - around.rest_bytes))
+    own = np.array([rest for _, _, rest, _ in around.cells], np.uint64) << unused
+    differing = np.ndarray((len(joined) // entry,), "<u8", joined, 0, (entry,)) << unused
+    differing ^= np.repeat(np.tile(own, len(counts) // len(own)), counts)
+    bits = np.bitwise_count(differing)
     (near,) = (bits <= radius).nonzero()  # few: all that follows is about them
     if not len(near):
         return _NO_NUMBERS, _NO_COUNTS
-    numbers, distances = words[1::2][near], bits[near].astype(np.int64)
-    if floor:
-        keep = numbers >= np.uint64(floor)
-        numbers, distances = numbers[keep], distances[keep]
+    # A neighbour's bucket: what was flipped in its key differs as well.
+    place = np.searchsorted(np.cumsum(sizes), near * entry, "right") % len(around.flipped)
+    distances = (bits[near] + around.flipped[place]).astype(np.int64)
+    numbers = _numbers(joined, around.rest_bytes)[near]
+    keep = (distances <= radius) & (numbers >= np.uint64(floor))
+    numbers, distances = numbers[keep], distances[keep]
     if len(numbers) < 2:
         return numbers, distances
     order = np.lexsort((distances, numbers))
@@ -57,62 +91,109 @@ def within(
     return numbers[first], distances[first]
 
 
+def _counts(sizes: Sequence[int], steps: Sequence[int], entry: int) -> list[int]:
+    """How many entries stand in so many buckets at a time, in turn. Raises StoreUnavailable when some are torn."""
+    counts, at = [], 0
+    while at < len(sizes):
+        for step in steps:
+            count, torn = divmod(sum(sizes[at : at + step]), entry)
+            if torn:
+                raise _torn()
+            counts.append(count)
+            at += step
+    return counts
+
+
 def sharing(
-    buckets: Iterable[bytes | None], values: Iterable[int], floor: int
+    buckets: Sequence[bytes | None], values: Sequence[int], floor: int
 ) -> tuple[ArticleNumbers, npt.NDArray[np.int64]]:
-    """Article numbers with one of ``values`` among their bands, and how many entries it has there. Both (n,)."""
-    table = _table(buckets)
-    if not len(table):
+    """Article numbers with one of ``values`` among their bands, and how many of them. Both (n,).
+
+    ``buckets``: those of ``values``, each value once, as often as there are layers.
+    """
+    joined, own = _aligned(buckets, [value >> BAND_BITS for value in values], BAND_REST_BYTES)
+    # Most entries of a bucket are of other bands: what follows is about few.
+    (alike,) = (_rests(joined, "<u2", BAND_REST_BYTES) == own).nonzero()
+    if not len(alike):
         return _NO_NUMBERS, _NO_COUNTS
-    wanted = np.sort(np.fromiter(values, np.uint64))
-    if not len(wanted):
-        return _NO_NUMBERS, _NO_COUNTS
-    # Most entries of a bucket are of other bands: np.isin and np.unique cost more than all the rest here.
-    at = np.minimum(np.searchsorted(wanted, table[:, 0]), len(wanted) - 1)
-    keep = (wanted[at] == table[:, 0]) & (table[:, 1] >= np.uint64(floor))
-    if not keep.any():
-        return _NO_NUMBERS, _NO_COUNTS
-    numbers, counts = np.unique(table[keep, 1], return_counts=True)
-    return numbers, counts
+    numbers = _numbers(joined, BAND_REST_BYTES)[alike]
+    return np.unique(numbers[numbers >= np.uint64(floor)], return_counts=True)
 
 
-def weighed(buckets: Iterable[bytes | None], weights: Mapping[int, float], floor: int) -> ArticleNumbers:
+def weighed(buckets: Sequence[bytes | None], weights: Mapping[int, float], floor: int) -> ArticleNumbers:
     """Article numbers under any of these terms (hashes as ``topics.probed``), those that weigh most first.
 
-    An article's weight is the product of both weights, summed over the terms; of equals the newer is first.
+    ``buckets``: those of ``weights``, as often as there are layers. An article's weight is the product of both
+    weights, summed over the terms; of equals the newer is first.
     """
-    table = _table(buckets)
-    table = table[table[:, 1] >= np.uint64(floor)]
-    hashes = np.fromiter(sorted(weights), np.uint64, len(weights))
-    if not len(table) or not len(hashes):
-        return np.empty(0, np.uint64)
-    own = np.array([weights[h] for h in hashes.tolist()])
-    terms = table[:, 0] & ~np.uint64(0xFF)
-    at = np.minimum(np.searchsorted(hashes, terms), len(hashes) - 1)
-    product = np.where(hashes[at] == terms, own[at] * (table[:, 0] & np.uint64(0xFF)), 0.0)
-    numbers, place = np.unique(table[:, 1], return_inverse=True)
+    low = (1 << TOPIC_REST_BITS) - 1
+    joined, own = _aligned(buckets, [hashed & low for hashed in weights], TOPIC_REST_BYTES)
+    rests = _rests(joined, "<u4", TOPIC_REST_BYTES)
+    numbers = _numbers(joined, TOPIC_REST_BYTES)
+    keep = (rests & _HASH == own) & (numbers >= np.uint64(floor))
+    if not keep.any():
+        return _NO_NUMBERS
+    _, ours = _aligned(buckets, list(weights.values()), TOPIC_REST_BYTES)
+    product = ours[keep] * (rests[keep] & ~_HASH)
+    found, place = np.unique(numbers[keep], return_inverse=True)
     sums = np.bincount(place.reshape(-1), product)
-    order = np.lexsort((numbers, sums))[::-1]
-    return numbers[order][sums[order] > 0]
+    order = np.lexsort((found, sums))[::-1]
+    return found[order][sums[order] > 0]
 
 
-def kept(bucket: bytes, floor: int, dead: ArticleNumbers) -> bytes:
+def kept(bucket: bytes, rest_bytes: int, floor: int, dead: ArticleNumbers) -> bytes:
     """The bucket without entries below ``floor`` or of ``dead`` numbers; these ascending, each once."""
-    table = _table([bucket])
-    gone = table[:, 1] < np.uint64(floor)
+    numbers = numbers_of(bucket, rest_bytes)
+    gone = numbers < np.uint64(floor)
     if len(dead):
-        at = np.minimum(np.searchsorted(dead, table[:, 1]), len(dead) - 1)
-        gone |= dead[at] == table[:, 1]
-    return table[~gone].tobytes() if gone.any() else bucket
+        at = np.minimum(np.searchsorted(dead, numbers), len(dead) - 1)
+        gone |= dead[at] == numbers
+    if not gone.any():
+        return bucket
+    return np.frombuffer(bucket, f"V{rest_bytes + NUMBER_BYTES}")[~gone].tobytes()
 
 
-def _table(buckets: Iterable[bytes | None]) -> npt.NDArray[np.uint64]:
-    return _words(buckets).reshape(-1, 2)
+def numbers_of(bucket: bytes, rest_bytes: int) -> ArticleNumbers:
+    """The article numbers of all entries, (n,). Raises StoreUnavailable when the bucket ends within an entry."""
+    if len(bucket) % (rest_bytes + NUMBER_BYTES):
+        raise _torn()
+    return _numbers(bucket, rest_bytes)
 
 
-def _words(buckets: Iterable[bytes | None]) -> npt.NDArray[np.uint64]:
-    """Values and numbers of all entries in turn. Raises StoreUnavailable when a bucket ends within an entry."""
-    joined = b"".join(filter(None, buckets))
-    if len(joined) % ENTRY_BYTES:
-        raise damaged("A bucket", "it ends within an entry")
-    return np.frombuffer(joined, "<u8")
+def rests_of(bucket: bytes, rest_bytes: int) -> npt.NDArray[np.uint64]:
+    """What the entries of a block's bucket keep of their fingerprints, (n,); as ``numbers_of``."""
+    unused = np.uint64(8 * (8 - rest_bytes))
+    if not len(numbers_of(bucket, rest_bytes)):
+        return _NO_NUMBERS
+    return _rests(bucket, "<u8", rest_bytes) << unused >> unused
+
+
+def _aligned(
+    buckets: Sequence[bytes | None], values: Sequence[float], rest_bytes: int
+) -> tuple[bytes, npt.NDArray[np.float64 | np.int64]]:
+    """All entries, and for each the value that its bucket was read for, (n,)."""
+    filled = [bucket or b"" for bucket in buckets]
+    joined, sizes = b"".join(filled), np.array(list(map(len, filled)), np.int64)
+    counts = sizes // (rest_bytes + NUMBER_BYTES)
+    if counts.sum() * (rest_bytes + NUMBER_BYTES) != len(joined):
+        raise _torn()
+    own = np.array(values)
+    if len(buckets) != len(own):
+        own = np.tile(own, len(buckets) // len(own))
+    return joined, np.repeat(own, counts)
+
+
+def _rests(joined: bytes, dtype: str, rest_bytes: int) -> npt.NDArray[np.uint64]:
+    entry = rest_bytes + NUMBER_BYTES
+    return np.ndarray((len(joined) // entry,), dtype, joined, 0, (entry,))
+
+
+def _numbers(joined: bytes, rest_bytes: int) -> ArticleNumbers:
+    entry = rest_bytes + NUMBER_BYTES
+    if not joined:
+        return _NO_NUMBERS
+    return np.ndarray((len(joined) // entry,), "<u8", joined, rest_bytes, (entry,))
+
+
+def _torn() -> Exception:
+    return damaged("A bucket", "it ends within an entry")

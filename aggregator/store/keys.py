@@ -6,7 +6,7 @@ tag the functions give the rest of a key, which is the same in all segments.
 
     {en.3f2a.0}b0:1f2e   bucket: block 0 has value 0x1f2e      packed entries (``entries.py``)
     {en.3f2a.0}s1f2e3    band bucket: low 18 bits of a band    packed entries
-    {en.3f2a.0}t1f2e3    topic bucket: top 20 bits of a term   packed entries, the newest only
+    {en.3f2a.0}t1f2e3    topic bucket: top 20 bits of a value  packed entries, the newest only
     {en.3f2a.0}i<16 B>   id binding, by xxh3_128 of the id     ``records.Binding``
     {en.3f2a.0}p<8 B>    state of an article number            canonical it is a copy of, or DEAD
     {en.3f2a.0}g<8 B>    tombstone of a canonical article that was deleted, by first number
@@ -26,12 +26,16 @@ tag the functions give the rest of a key, which is the same in all segments.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import xxhash
 
+from aggregator.blocks import Around
+
 BAND_BITS = 18
 TOPIC_BITS = 20
+TOPIC_REST_BITS = 32
+RECORDS = b"r:"
 DEAD = b"\x00"
 # "Nothing here, whatever older segments say." No value that is written otherwise begins so.
 ABSENT = b"\x02"
@@ -69,9 +73,9 @@ def bucket(tag_: bytes, block: int, value: int) -> bytes:
     return b"%sb%x:%04x" % (tag_, block, value)
 
 
-def buckets(tag_: bytes, around: Iterable[tuple[int, int, tuple[int, ...]]]) -> list[bytes]:
-    """``bucket`` of all cells of a look-up (``blocks.BlockPlan.around``): half the cost of formatting each."""
-    blocks = [(tag_ + _BLOCKS[block], value, flips) for block, value, flips in around]
+def buckets(tag_: bytes, around: Around) -> list[bytes]:
+    """``bucket`` of all that a look-up reads: half the cost of formatting each."""
+    blocks = [(tag_ + _BLOCKS[block], value, flips) for block, value, _, flips in around.cells]
     return [
         block + _BYTES[(value ^ flip) >> 8] + _BYTES[(value ^ flip) & 0xFF]
         for block, value, flips in blocks
@@ -87,8 +91,8 @@ def band(tag_: bytes, value: int) -> bytes:
     return b"%ss%05x" % (tag_, value & ((1 << BAND_BITS) - 1))
 
 
-def topic(tag_: bytes, term_hash: int) -> bytes:
-    return b"%st%05x" % (tag_, term_hash >> (64 - TOPIC_BITS))
+def topic(tag_: bytes, value: int) -> bytes:
+    return b"%st%05x" % (tag_, value >> TOPIC_REST_BITS)
 
 
 def id_hash(id_: str) -> bytes:
@@ -149,7 +153,7 @@ def filling(spaces: Sequence[str]) -> bytes:
 
 
 def record(space: str, number: int) -> bytes:
-    return b"r:%s:%016x" % (space.encode(), number)
+    return b"%s%s:%016x" % (RECORDS, space.encode(), number)
 
 
 def text(number: int) -> bytes:

@@ -15,12 +15,13 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from aggregator import __version__
 from aggregator.store.base import (
     Append,
+    Appends,
     Chain,
     Check,
     Delete,
     Length,
     Lengths,
-    Push,
+    Pushes,
     Put,
     StoreInfo,
     Transaction,
@@ -163,9 +164,13 @@ class MemoryStore:
             present = self._values.get(write.key, b"")
             if not write.limit or len(present) + len(write.value) <= write.limit:
                 self._set(write.key, present + write.value)  # keeps a time to live, as APPEND does
-        elif isinstance(write, Push):
-            grown = self._values.get(write.key, b"") + write.value
-            self._set(write.key, grown if len(grown) <= 2 * write.keep else grown[-write.keep :])
+        elif isinstance(write, Appends):
+            for key, value in zip(write.keys, write.values, strict=True):
+                self._apply(Append(key, value, write.limit))
+        elif isinstance(write, Pushes):
+            for key, value in zip(write.keys, write.values, strict=True):
+                grown = self._values.get(key, b"") + value
+                self._set(key, grown if len(grown) <= 2 * write.keep else grown[-write.keep :])
         elif isinstance(write, Put):
             self._drop(write.key)
             self._set(write.key, bytes(write.value))

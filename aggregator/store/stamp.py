@@ -7,6 +7,7 @@ records it cannot read refuses at its start, and changes nothing, instead of fai
 
     format 1    data without a stamp
     format 2    samples of two bytes a hash, outcomes without field names (records); stamped
+    format 3    entries of buckets without what their key says (``entries.py``); earlier ones are refused
 """
 
 from __future__ import annotations
@@ -15,16 +16,18 @@ import contextlib
 
 from aggregator import __version__
 from aggregator.errors import ConfigurationError, StoreUnavailable
+from aggregator.store import keys
 from aggregator.store.base import Equals, Put, Store, Transaction
 
 KEY = b"{format}"
-WRITES = 2
-READS_FROM = 1
+WRITES = 3
+READS_FROM = 3
+_READS = f"{READS_FROM} to {WRITES}" if READS_FROM < WRITES else f"{WRITES}"
 
 
 async def check(store: Store) -> None:
     """Raises ConfigurationError when the data is of a format that this version does not read; changes nothing."""
-    _judge((await store.read([KEY]))[0])
+    await _known(store)
 
 
 async def claim(store: Store) -> None:
@@ -32,17 +35,27 @@ async def claim(store: Store) -> None:
 
     A store that takes no writes just now is stamped at the next start.
     """
-    raw = (await store.read([KEY]))[0]
-    if _judge(raw) < WRITES or raw is None:
+    raw = await _known(store)
+    if raw is None or _judge(raw) < WRITES:
         own = b"%d %s" % (WRITES, __version__.encode())
         with contextlib.suppress(StoreUnavailable):
             await store.commit(Transaction((Equals(KEY, raw),), (Put(KEY, own),)))
 
 
-def _judge(raw: bytes | None) -> int:
+async def _known(store: Store) -> bytes | None:
+    """The stamp, of a format that this version reads; None where nothing of ours is stored yet."""
+    raw = (await store.read([KEY]))[0]
+    if raw is not None:
+        _judge(raw)
+        return raw
+    async for found in store.scan_steps(keys.RECORDS):
+        if found:
+            _judge(b"1")
+    return None
+
+
+def _judge(raw: bytes) -> int:
     """The format in the stamp, when it is one that this version reads."""
-    if raw is None:
-        return 1
     number, _, writer = raw.decode("ascii", "replace").partition(" ")
     if not number.isdigit():
         raise ConfigurationError(
@@ -52,11 +65,12 @@ def _judge(raw: bytes | None) -> int:
     if found > WRITES:
         raise ConfigurationError(
             f"store_url: the data is of format {found}, written by version {writer or 'unknown'}; this version "
-            f"({__version__}) reads {READS_FROM} to {WRITES}. Start that version again, or restore a backup from before it."
+            f"({__version__}) reads {_READS}. Start that version again, or restore a backup from before it."
         )
     if found < READS_FROM:
         raise ConfigurationError(
             f"store_url: the data is of format {found}, written by version {writer or 'unknown'}; this version "
-            f"({__version__}) reads from {READS_FROM} on. Start a version in between first, or begin with an empty store."
+            f"({__version__}) reads {_READS}. Keep that version running, or give this one an empty store and fill it "
+            "again with `aggregator ingest`."
         )
     return found

@@ -9,7 +9,18 @@ from typing import Any, Final
 
 import msgspec
 
-from aggregator.store.base import Append, Chain, Check, Delete, Length, Lengths, Push, Put, Transaction
+from aggregator.store.base import (
+    Append,
+    Appends,
+    Chain,
+    Check,
+    Delete,
+    Length,
+    Lengths,
+    Pushes,
+    Put,
+    Transaction,
+)
 
 Command = tuple[Any, ...]
 
@@ -18,6 +29,7 @@ COMMIT_SHA: Final = hashlib.sha1(COMMIT, usedforsecurity=False).hexdigest()
 
 _ABSENT, _VALUE = -1, -2  # of the script's ``want``
 _APPEND, _PUT, _DELETE, _ADD, _PUSH, _CHAIN = 1, 2, 3, 4, 5, 6  # of its ``steps``
+_MANY: Final = (Appends, Pushes)
 _GLOB: Final = b"\\*?[]^-"
 
 
@@ -42,12 +54,15 @@ def encode(transaction: Transaction) -> Command:
             want.append(_VALUE)
             values.append(check.value)
     for write in transaction.writes:
+        if isinstance(write, _MANY):
+            keys += write.keys
+            values += write.values
+            step = (_APPEND, write.limit) if isinstance(write, Appends) else (_PUSH, write.keep)
+            steps += step * len(write.keys)
+            continue
         keys.append(write.key)
         if isinstance(write, Append):
             steps += (_APPEND, write.limit)
-            values.append(write.value)
-        elif isinstance(write, Push):
-            steps += (_PUSH, write.keep)
             values.append(write.value)
         elif isinstance(write, Put):
             steps += (_PUT, 0 if write.ttl_ms is None else max(1, write.ttl_ms))

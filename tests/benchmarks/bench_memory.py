@@ -29,6 +29,7 @@ from development_data import DATA
 from newsroom import in_process
 
 from aggregator.analyse import Analyser
+from aggregator.blocks import DEFAULT_PLAN
 from aggregator.domain import Article
 from aggregator.index import Index
 from aggregator.ingest import Ingest
@@ -37,7 +38,7 @@ from aggregator.overlap import BANDS
 from aggregator.reading import rows
 from aggregator.store import keys
 from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.entries import ENTRY_BYTES
+from aggregator.store.entries import BAND_REST_BYTES, NUMBER_BYTES, TOPIC_REST_BYTES
 from aggregator.store.redis import open_store
 from aggregator.topics import INDEXED, KEPT
 from aggregator.verdict import Policy
@@ -75,15 +76,16 @@ def main() -> None:
 
 def _of_buckets(client: redis.Redis, articles: int, growing: bool, fingerprints_only: bool) -> float:
     """Bytes per article in the buckets of an index of so many."""
-    kinds = [("b", 4 << 16, 4, articles)]
+    kinds = [("b", 4 << 16, 4, articles, DEFAULT_PLAN.rest_bytes)]
     if not fingerprints_only:
-        kinds += [("s", 1 << keys.BAND_BITS, BANDS, articles), ("t", 1 << keys.TOPIC_BITS, INDEXED, KEPT)]
+        kinds.append(("s", 1 << keys.BAND_BITS, BANDS, articles, BAND_REST_BYTES))
+        kinds.append(("t", 1 << keys.TOPIC_BITS, INDEXED, KEPT, TOPIC_REST_BYTES))
     before = client.info("memory")["used_memory"]
     rng, pipeline = np.random.default_rng(0), client.pipeline(transaction=False)
-    for name, cells, each, most in kinds:
+    for name, cells, each, most, rest_bytes in kinds:
         for place, size in enumerate(rng.poisson(articles * each / cells, cells // PART).tolist()):
             for part in _steps(min(size, most)) if growing else [min(size, most)] if size else []:
-                pipeline.append(f"{{en.3f2a.0}}{name}{place:05x}", bytes(part * ENTRY_BYTES))
+                pipeline.append(f"{{en.3f2a.0}}{name}{place:05x}", bytes(part * (rest_bytes + NUMBER_BYTES)))
             if len(pipeline) > 5_000:
                 pipeline.execute()
     pipeline.execute()

@@ -20,6 +20,7 @@ import numpy as np
 from newsroom import event
 
 from aggregator import eventlog
+from aggregator.blocks import PLANS
 from aggregator.bursts import Mute, Orders
 from aggregator.domain import Match, Outcome, Record, StreamItem
 from aggregator.features import FeatureModel
@@ -53,7 +54,7 @@ def targets(directory: Path) -> list[Target]:
         Target("tokenizer zh", lambda data: tokenized(data, "zh"), [CHINESE.encode()]),
         Target("tokenizer other", lambda data: tokenized(data, "ar"), ["الجسر مغلق ३४ สะพานปิด".encode()]),
         Target("article", decode_article, [json.dumps({"text": TEXT, "url": "http://a.example/b"}).encode()]),
-        Target("bucket", bucket, [b"".join(entries.pack(n % 3, n) for n in range(1, 9))]),
+        Target("bucket", bucket, list(_buckets())),
         Target("record", record, [*map(_tagged, _stored())]),
         Target("article stream", article_stream, [_stream_row("article"), _stream_row("deleted")]),
         Target("change stream", change_stream, list(_told())),
@@ -75,16 +76,28 @@ def tokenized(data: bytes, lang: str) -> None:
 
 
 def bucket(data: bytes) -> None:
-    """Every reader of packed entries; numbers come out once each."""
-    torn = [data, None]
-    numbers, distances = entries.within(torn, 5, 7, 2)
-    assert len(numbers) == len(distances) == len(set(numbers.tolist()))
-    assert (distances <= 7).all() and (numbers >= 2).all()
-    counted, _ = entries.sharing(torn, {0, 1}, 2)
-    assert len(set(counted.tolist())) == len(counted)
-    entries.weighed(torn, {0: 1.0, 256: 0.5}, 2)
-    kept = entries.kept(data, 3, numbers)
-    assert len(kept) % entries.ENTRY_BYTES == 0 and len(kept) <= len(data)
+    """Every reader of packed entries, the first byte says which; numbers come out once each."""
+    kind, data = data[:1], data[1:]
+    if kind == b"s":
+        numbers, _ = entries.sharing([data, None], [0, 1], 2)
+        rest_bytes = entries.BAND_REST_BYTES
+    elif kind == b"t":
+        numbers = entries.weighed([data, None], {0: 1.0, 256: 0.5}, 2)
+        rest_bytes = entries.TOPIC_REST_BYTES
+    else:
+        around = PLANS["4x16"].around(5, 7)
+        torn = [data, *[None] * (len(around.flipped) - 1)]
+        numbers, distances = entries.within(torn, around, 7, 2)
+        assert len(numbers) == len(distances) and (distances <= 7).all()
+        rest_bytes = around.rest_bytes
+    assert len(numbers) == len(set(numbers.tolist())) and (numbers >= 2).all()
+    kept = entries.kept(data, rest_bytes, 3, np.sort(numbers))
+    assert len(kept) % (rest_bytes + entries.NUMBER_BYTES) == 0 and len(kept) <= len(data)
+
+
+def _buckets() -> Iterator[bytes]:
+    for kind, rest_bytes in ((b"b", 6), (b"s", 2), (b"t", 4)):
+        yield kind + b"".join(entries.pack(n % 3, n, rest_bytes) for n in range(1, 9))
 
 
 def record(data: bytes) -> None:

@@ -36,7 +36,7 @@ async def test_a_large_index_is_counted_by_its_marks() -> None:
     (space,) = newsroom.index.spaces
     tag = keys.tag(space, 0)
     marks = b"".join(mark_of(number_of(1_000_000 + i), 11) for i in range(2_000))
-    full = b"".join(pack(7, n) for n in range(30))
+    full = b"".join(pack(7, n, 6) for n in range(30))
     await newsroom.index.store.put(
         [Put(keys.marks(tag), marks), *(Put(keys.bucket(tag, 0, v), full) for v in range(1 << 16))]
     )

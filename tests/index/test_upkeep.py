@@ -9,7 +9,7 @@ from aggregator.errors import Gone, NotFound
 from aggregator.index.upkeep import Upkeep
 from aggregator.store import keys
 from aggregator.store.base import Store
-from aggregator.store.entries import kept, pack
+from aggregator.store.entries import BAND_REST_BYTES, kept, numbers_of, pack
 from aggregator.store.memory import MemoryStore
 
 DAY_MS = 86_400_000
@@ -24,9 +24,11 @@ async def seal(newsroom: Core) -> None:
 
 async def entries(store: Store, tag: bytes) -> set[int]:
     """All numbers in the buckets of a segment."""
-    found = [key for kind in b"bs" for key in await store.scan(tag + bytes([kind]))]
-    values = [value or b"" for value in await store.read(found)]
-    return {int.from_bytes(v[i + 8 : i + 16], "little") for v in values for i in range(0, len(v), 16)}
+    found: set[int] = set()
+    for kind, rest_bytes in ((b"b", 6), (b"s", BAND_REST_BYTES)):
+        values = await store.read(await store.scan(tag + kind))
+        found.update(*(numbers_of(value or b"", rest_bytes).tolist() for value in values))
+    return found
 
 
 async def test_compaction_removes_what_left_and_keeps_what_is_there(store: Store) -> None:
@@ -188,10 +190,10 @@ async def test_the_stream_keeps_what_the_detector_looks_back_to(store: Store) ->
 
 def test_what_is_kept_of_a_bucket() -> None:
     """Neither below the floor nor dead; untouched when nothing goes."""
-    bucket = b"".join(pack(7, n) for n in (3, 5, 9, 11, 5))
+    bucket = b"".join(pack(7, n, 6) for n in (3, 5, 9, 11, 5))
     none, dead = np.array([], np.uint64), np.array([5, 10], np.uint64)
 
-    assert kept(bucket, 0, none) is bucket
-    assert kept(bucket, 4, dead) == pack(7, 9) + pack(7, 11)
-    assert kept(bucket, 12, none) == b""
-    assert kept(b"", 0, dead) == b""
+    assert kept(bucket, 6, 0, none) is bucket
+    assert kept(bucket, 6, 4, dead) == pack(7, 9, 6) + pack(7, 11, 6)
+    assert kept(bucket, 6, 12, none) == b""
+    assert kept(b"", 6, 0, dead) == b""

@@ -24,7 +24,7 @@ from aggregator.index.snapshot import Snapshot
 from aggregator.index.upkeep import Upkeep
 from aggregator.recording import Recording
 from aggregator.store import keys, runs
-from aggregator.store.base import Append, Check, Delete, Equals, Length, Lengths, Transaction
+from aggregator.store.base import Appends, Check, Delete, Equals, Length, Lengths, Transaction
 
 Patch = pytest.MonkeyPatch
 MUTANTS: dict[str, tuple[str, Callable[[Patch], None]]] = {}
@@ -105,7 +105,7 @@ def _(patch: Patch) -> None:
 
 
 def _is_entry(write: Any) -> bool:
-    return isinstance(write, Append) and (_is(write, b"b") or _is(write, b"s"))  # type: ignore[arg-type]
+    return isinstance(write, Appends) and (_is(write, b"b") or _is(write, b"s"))  # type: ignore[arg-type]
 
 
 @mutant("the group may have changed", "delete races a copy")

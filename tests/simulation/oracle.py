@@ -15,7 +15,7 @@ from math import inf
 from aggregator.blocks import PLANS
 from aggregator.domain import Outcome
 from aggregator.store import keys
-from aggregator.store.entries import ENTRY_BYTES
+from aggregator.store.entries import BAND_REST_BYTES, numbers_of
 from aggregator.store.memory import MemoryStore
 from aggregator.store.records import (
     Binding,
@@ -80,11 +80,8 @@ def _add(seen: View, layered: dict[bytes, bytes], key: bytes, value: bytes) -> N
         first = int.from_bytes(rest, "big")
         seen.copies[first] = seen.copies.get(first, b"") + value
     elif kind in b"bs":
-        numbers = (
-            int.from_bytes(value[i + 8 : i + ENTRY_BYTES], "little")
-            for i in range(0, len(value), ENTRY_BYTES)
-        )
-        seen.entries.setdefault(key, set()).update(numbers)
+        rest_bytes = PLAN.rest_bytes if kind == b"b" else BAND_REST_BYTES
+        seen.entries.setdefault(key, set()).update(numbers_of(value, rest_bytes).tolist())
 
 
 def sound(store: MemoryStore, space: str, floor: int = 0, promised: int = 0) -> list[str]:

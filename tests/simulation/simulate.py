@@ -37,7 +37,7 @@ from aggregator.ingest import Ingest
 from aggregator.overlap import bands
 from aggregator.rounds import Begin
 from aggregator.store import keys
-from aggregator.store.base import Append, Delete, Put, Transaction
+from aggregator.store.base import Appends, Delete, Put, Transaction
 from aggregator.store.memory import MemoryStore
 from aggregator.store.records import decode_binding
 from aggregator.verdict import Policy
@@ -216,7 +216,7 @@ class World:
                 self.history.setdefault(place, []).append((self.scheduler.now, binding.outcome))
             elif isinstance(write, Put) and write.key == keys.closed(keys.tag_of(write.key)):
                 said.append("sealed")
-        entries = sum(isinstance(write, Append) for write in transaction.writes)
+        entries = sum(len(write.keys) for write in transaction.writes if isinstance(write, Appends))
         self.scheduler.story.append(f"    committed: {', '.join(said)}; {entries} appends")
         for space in ANALYSER.spaces:
             for problem in oracle.sound(self.store, space, self._floor(space), self._promised()):

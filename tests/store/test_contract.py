@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from aggregator.store.base import (
     Append,
+    Appends,
     Chain,
     Delete,
     Equals,
     Length,
     Lengths,
-    Push,
+    Pushes,
     Put,
     Store,
     StreamAdd,
@@ -414,8 +415,8 @@ async def test_info_says_what_it_is(store: Store) -> None:
 async def test_push_keeps_the_newest(store: Store) -> None:
     """At least ``keep`` bytes stay, at most twice as many; a time to live stays too."""
     for n in range(9):
-        await store.commit(Transaction((), (Push(b"{t}p", b"%d." % n, 6),)))
-    assert await store.read([b"{t}p"]) == [b"4.5.6.7.8."]
+        await store.commit(Transaction((), (Pushes((b"{t}p", b"{t}q"), (b"%d." % n, b"-"), 6),)))
+    assert await store.read([b"{t}p", b"{t}q"]) == [b"4.5.6.7.8.", b"-" * 9]
 
 
 async def test_close_may_be_repeated(store: Store) -> None:
@@ -426,6 +427,7 @@ async def test_close_may_be_repeated(store: Store) -> None:
 
 
 KEYS = st.sampled_from([b"{t}a", b"{t}b", b"{t}c"])
+PAIRS = st.tuples(KEYS, KEYS)
 VALUES = st.sampled_from([b"", b"x", b"yy", b"zzz"])
 CHECKS = st.one_of(
     st.builds(Length, KEYS, st.integers(0, 4)),
@@ -437,7 +439,8 @@ CHECKS = st.one_of(
 )
 WRITES = st.one_of(
     st.builds(Append, KEYS, VALUES, st.integers(0, 5)),
-    st.builds(Push, KEYS, VALUES, st.integers(1, 4)),
+    st.builds(Appends, PAIRS, st.tuples(VALUES, VALUES), st.integers(0, 5)),
+    st.builds(Pushes, PAIRS, st.tuples(VALUES, VALUES), st.integers(1, 4)),
     st.builds(Put, KEYS, VALUES, st.sampled_from([None, DAY_MS])),
     st.builds(Delete, KEYS),
     st.builds(StreamAdd, st.just(b"{t}s"), VALUES),

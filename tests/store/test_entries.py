@@ -4,44 +4,72 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aggregator.blocks import PLANS, BlockPlan
 from aggregator.errors import StoreUnavailable
-from aggregator.store.entries import ENTRY_BYTES, kept, pack, sharing, weighed, within
+from aggregator.store import keys
+from aggregator.store.entries import (
+    kept,
+    numbers_of,
+    pack,
+    pack_band,
+    pack_topic,
+    rests_of,
+    sharing,
+    weighed,
+    within,
+)
 
 words = st.integers(0, 2**64 - 1)
 entries = st.lists(st.tuples(words, st.integers(0, 40)), max_size=40)
+BANDS = [3, 3 + (1 << 18), 5, 2**32 - 1]
 
 
 def test_layout() -> None:
-    """Sixteen bytes, both halves little-endian."""
-    assert pack(1, 2) == b"\x01" + b"\x00" * 7 + b"\x02" + b"\x00" * 7
-    assert len(pack(2**64 - 1, 2**64 - 1)) == ENTRY_BYTES
+    """Persisted: what the key does not say and the number, both little-endian."""
+    assert pack(1, 2, 6) == b"\x01" + b"\x00" * 5 + b"\x02" + b"\x00" * 7
+    assert pack(2**56 - 1, 2**64 - 1, 7) == b"\xff" * 15
+    assert pack_band(0x1234_5678, 2) == b"\x8d\x04" + b"\x02" + b"\x00" * 7
+    assert pack_topic(0xABCDE_12345678, 2) == b"\x78\x56\x34\x12" + b"\x02" + b"\x00" * 7
+    assert keys.topic(b"", 0xABCDE_12345678) == b"tabcde"
 
 
-@pytest.mark.parametrize("rest", [1, 8, 15])
+@pytest.mark.parametrize("rest", [1, 8, 13])
 def test_a_bucket_that_ends_within_an_entry_is_one_clear_error(rest: int) -> None:
     """Whoever reads it: half an entry would shift all that stand behind it."""
-    torn = (pack(1, 2) + pack(3, 4))[: ENTRY_BYTES + rest]
-    numbers = within([pack(5, 6)], 5, 0, 0)[0]
+    around = PLANS["4x16"].around(0, 0)
+    numbers = within([pack(0, 6, 6)], around, 0, 0)[0]
+    assert numbers.tolist() == [6]
     for read in (
-        lambda: within([torn], 0, 3, 0),
-        lambda: sharing([torn, None], {1}, 0),
-        lambda: weighed([torn], {0: 1.0}, 0),
-        lambda: kept(torn, 0, numbers),
+        lambda: within([bytes(14 + rest)], around, 3, 0),
+        lambda: sharing([bytes(10 + rest % 10)], [1], 0),
+        lambda: weighed([bytes(12 + rest % 12)], {0: 1.0}, 0),
+        lambda: kept(bytes(14 + rest), 6, 0, numbers),
+        lambda: rests_of(bytes(14 + rest), 6),
     ):
         with pytest.raises(StoreUnavailable, match="it ends within an entry"):
             read()
 
 
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 @given(entries, words, st.integers(0, 7), st.integers(0, 40))
 def test_within_equals_a_plain_loop(
-    stored: list[tuple[int, int]], query: int, radius: int, floor: int
+    plan: BlockPlan, stored: list[tuple[int, int]], query: int, radius: int, floor: int
 ) -> None:
-    """Every number at or above the floor within the radius, once, at its smallest distance."""
+    """Every number at or above the floor within the radius, once, at its smallest distance; in two layers."""
     near = [(query ^ (1 << (i % 64)), n) for i, (_, n) in enumerate(stored)]  # some that must be found
     table = stored + near
-    buckets = [b"".join(pack(*e) for e in table[:5]), None, b"", b"".join(pack(*e) for e in table[5:])]
+    around = plan.around(query, radius)
+    wanted = keys.buckets(b"", around)
+    layers: list[bytes | None] = []
+    for part in (table[::2], table[1::2]):
+        filled: dict[bytes, bytes] = {}
+        for value, number in part:
+            for block, (cell, rest) in enumerate(plan.cut(value)):
+                key = keys.bucket(b"", block, cell)
+                filled[key] = filled.get(key, b"") + pack(rest, number, plan.rest_bytes)
+        layers += map(filled.get, wanted)
 
-    numbers, distances = within(buckets, query, radius, floor)
+    numbers, distances = within(layers, around, radius, floor)
 
     expected: dict[int, int] = {}
     for value, number in table:
@@ -52,12 +80,33 @@ def test_within_equals_a_plain_loop(
     assert numbers.tolist() == sorted(expected)
 
 
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=60), st.sets(st.integers(0, 9)))
-def test_sharing_counts_bands(stored: list[tuple[int, int]], wanted: set[int]) -> None:
-    """How many of the wanted bands each number is listed under."""
-    numbers, counts = sharing([b"".join(pack(*e) for e in stored)], wanted, 0)
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+@given(st.lists(words, min_size=1, max_size=20))
+def test_a_key_and_its_entries_say_the_whole_fingerprint(plan: BlockPlan, stored: list[int]) -> None:
+    """Of every block."""
+    for block in range(len(plan.widths)):
+        for fingerprint in stored:
+            value, rest = plan.cut(fingerprint)[block]
+            bucket = pack(rest, 9, plan.rest_bytes) * 2
+            assert plan.whole(block, value, rests_of(bucket, plan.rest_bytes)).tolist() == [fingerprint] * 2
+            assert numbers_of(bucket, plan.rest_bytes).tolist() == [9, 9]
 
-    expected = {n: sum(m == n and v in wanted for v, m in stored) for _, n in stored}
+
+@given(
+    st.lists(st.tuples(st.sampled_from(BANDS), st.integers(0, 9)), max_size=60, unique=True),
+    st.lists(st.sampled_from(BANDS), unique=True),
+    st.integers(0, 3),
+)
+def test_sharing_counts_bands(stored: list[tuple[int, int]], wanted: list[int], floor: int) -> None:
+    """How many of the wanted bands each number is listed under, also where two bands share a bucket."""
+    filled: dict[bytes, bytes] = {}
+    for band, number in stored:
+        key = keys.band(b"", band)
+        filled[key] = filled.get(key, b"") + pack_band(band, number)
+
+    numbers, counts = sharing([filled.get(keys.band(b"", band)) for band in wanted], wanted, floor)
+
+    expected = {n: sum(m == n and v in wanted for v, m in stored) for _, n in stored if n >= floor}
     assert dict(zip(numbers.tolist(), counts.tolist(), strict=True)) == {
         n: c for n, c in expected.items() if c
     }

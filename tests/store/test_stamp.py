@@ -8,7 +8,7 @@ from aggregator import __version__
 from aggregator.app import open_service
 from aggregator.errors import ConfigurationError
 from aggregator.settings import Settings
-from aggregator.store import stamp
+from aggregator.store import keys, stamp
 from aggregator.store.base import Put, Store
 from aggregator.store.redis import open_store
 
@@ -18,32 +18,34 @@ async def stamped(store: Store) -> bytes | None:
     return (await store.read([stamp.KEY]))[0]
 
 
-async def test_an_empty_store_and_one_without_a_stamp_get_one(store: Store) -> None:
-    """Once; what was written before stamps is of the first format, which is read."""
+async def test_an_empty_store_gets_one(store: Store) -> None:
+    """Once, and not from who only looks."""
     await stamp.check(store)
     assert await stamped(store) is None
     for _ in range(2):
         await stamp.claim(store)
 
-    assert await stamped(store) == b"2 " + __version__.encode()
+    assert await stamped(store) == b"3 " + __version__.encode()
 
 
-async def test_an_older_format_that_is_read_is_raised(store: Store) -> None:
-    """From now on records of the newer one are written, so the older version must refuse."""
-    await store.put([Put(stamp.KEY, b"1 0.0.9")])
-    await stamp.claim(store)
+async def test_data_from_before_stamps_is_not_taken_for_an_empty_store(store: Store) -> None:
+    """Its buckets would be read as something else; nothing is changed."""
+    await store.put([Put(keys.record("en.3f2a", 7), b"\x01")])
+    for look in (stamp.check, stamp.claim):
+        with pytest.raises(ConfigurationError, match=r"format 1, .* reads 3\."):
+            await look(store)
 
-    assert await stamped(store) == b"2 " + __version__.encode()
+    assert await stamped(store) is None
 
 
 @pytest.mark.parametrize(
     ("found", "sentence"),
     [
         (
-            b"3 0.9.0",
-            r"format 3, written by version 0\.9\.0; this version .* reads 1 to 2\. Start that version",
+            b"4 0.9.0",
+            r"format 4, written by version 0\.9\.0; this version .* reads 3\. Start that version",
         ),
-        (b"0 0.0.1", r"format 0, written by version 0\.0\.1; .* reads from 1 on\."),
+        (b"2 0.0.1", r"format 2, written by version 0\.0\.1; .* reads 3\. Keep that version running"),
         (b"\xffjunk", "is not ours"),
     ],
 )

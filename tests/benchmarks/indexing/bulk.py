@@ -12,6 +12,7 @@ import numpy.typing as npt
 import redis
 
 from aggregator.blocks import BITS, BlockPlan
+from aggregator.store.entries import NUMBER_BYTES
 
 COMMANDS = 2_000  # per round trip
 
@@ -20,21 +21,45 @@ def buckets(
     plan: BlockPlan, fingerprints: npt.NDArray[np.uint64], first_number: int = 1
 ) -> Iterator[tuple[int, int, bytes]]:
     """(block, value, packed entries) of every bucket that is not empty; numbers count from ``first_number``."""
-    entries = np.empty((len(fingerprints), 2), "<u8")
-    entries[:, 0] = fingerprints
-    entries[:, 1] = np.arange(first_number, first_number + len(fingerprints), dtype=np.uint64)
+    packed = np.empty((len(fingerprints), plan.rest_bytes + NUMBER_BYTES), np.uint8)
+    packed[:, plan.rest_bytes :] = _numbers(fingerprints, first_number)
     shift = BITS
     for block, width in enumerate(plan.widths):
         shift -= width
-        values = (fingerprints >> np.uint64(shift) & np.uint64((1 << width) - 1)).astype(
-            np.uint16 if width <= 16 else np.uint32
-        )
-        order = np.argsort(values, kind="stable")  # a radix sort for 16 bits
-        joined = entries[order].tobytes()
-        present, starts = np.unique(values[order], return_index=True)
-        ends = [*(starts[1:] * 16).tolist(), len(joined)]
-        for value, start, end in zip(present.tolist(), (starts * 16).tolist(), ends, strict=True):
-            yield block, value, joined[start:end]
+        above = fingerprints >> np.uint64(shift) >> np.uint64(width) << np.uint64(shift)
+        rests = above | fingerprints & np.uint64((1 << shift) - 1)
+        packed[:, : plan.rest_bytes] = _bytes(rests)[:, : plan.rest_bytes]
+        yield from _grouped(packed, block, fingerprints >> np.uint64(shift) & np.uint64((1 << width) - 1), width)
+
+
+def members(
+    plan: BlockPlan, fingerprints: npt.NDArray[np.uint64], first_number: int = 1
+) -> Iterator[tuple[int, int, bytes]]:
+    """The same as members of sets, 16 bytes each: the whole fingerprint and the number."""
+    packed = np.concatenate([_bytes(fingerprints), _numbers(fingerprints, first_number)], axis=1)
+    for block, width in enumerate(plan.widths):
+        yield from _grouped(packed, block, plan.block_of(fingerprints, block), width)
+
+
+def _grouped(
+    packed: npt.NDArray[np.uint8], block: int, values: npt.NDArray[np.uint64], width: int
+) -> Iterator[tuple[int, int, bytes]]:
+    values = values.astype(np.uint16 if width <= 16 else np.uint32)
+    order = np.argsort(values, kind="stable")  # a radix sort for 16 bits
+    joined = packed[order].tobytes()
+    present, starts = np.unique(values[order], return_index=True)
+    starts = starts * packed.shape[1]
+    ends = [*starts[1:].tolist(), len(joined)]
+    for value, start, end in zip(present.tolist(), starts.tolist(), ends, strict=True):
+        yield block, value, joined[start:end]
+
+
+def _numbers(fingerprints: npt.NDArray[np.uint64], first: int) -> npt.NDArray[np.uint8]:
+    return _bytes(np.arange(first, first + len(fingerprints), dtype=np.uint64))
+
+
+def _bytes(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
+    return values.astype("<u8").view(np.uint8).reshape(-1, 8)
 
 
 def write(client: redis.Redis, commands: Iterator[tuple[object, ...]]) -> None:

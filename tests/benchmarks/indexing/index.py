@@ -41,6 +41,7 @@ from processes import resident_bytes
 
 from aggregator.blocks import PLANS
 from aggregator.store.embedded import EmbeddedServer
+from aggregator.store.entries import NUMBER_BYTES
 
 TRUTHS = 20
 ADDED = 20_000
@@ -208,7 +209,8 @@ async def real_news() -> dict[str, Any]:
         print(f"\nreal news: not run, {what}")
         return {"not_run": what}
     plan = PLANS["4x16"]
-    sizes = [len(packed) // 16 for _, _, packed in bulk.buckets(plan, stored)]
+    entry = plan.rest_bytes + NUMBER_BYTES
+    sizes = [len(packed) // entry for _, _, packed in bulk.buckets(plan, stored)]
     print(f"\n{len(stored):,} fingerprints of {what}, English model that ships")
     print(f"largest bucket {max(sizes):,}, mean of those in use {np.mean(sizes):.1f}")
     result: dict[str, Any] = {"fingerprints": len(stored), "of": what, "largest_bucket": max(sizes)}
@@ -216,7 +218,7 @@ async def real_news() -> dict[str, Any]:
         layout = Packed(server.url, plan)
         layout.load(stored)
         asked = [int(f) for f in np.random.default_rng(5).choice(stored, 5_000)]
-        filled = {(b, v): len(packed) // 16 for b, v, packed in bulk.buckets(plan, stored)}
+        filled = {(b, v): len(packed) // entry for b, v, packed in bulk.buckets(plan, stored)}
         for radius in (3, 7):
             read = [sum(filled.get(key, 0) for key in plan.probes(f, radius)) for f in asked]
             right = truths(stored, asked[:TRUTHS], radius)

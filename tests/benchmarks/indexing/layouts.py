@@ -11,6 +11,7 @@ import redis
 from aggregator.blocks import BlockPlan
 from aggregator.index import Index
 from aggregator.store import keys
+from aggregator.store.entries import pack
 from aggregator.store.redis import open_store
 
 SPACE = "xx.0000"
@@ -38,9 +39,8 @@ class Packed:
 
     def _appends(self, fingerprints: np.ndarray, number: int) -> Iterator[tuple[object, ...]]:
         for number, fingerprint in enumerate(fingerprints.tolist(), number):  # noqa: B020
-            entry = fingerprint.to_bytes(8, "little") + number.to_bytes(8, "little")
-            for block, value in enumerate(self._plan.values(fingerprint)):
-                yield "APPEND", keys.bucket(self._tag, block, value), entry
+            for block, (value, rest) in enumerate(self._plan.cut(fingerprint)):
+                yield "APPEND", keys.bucket(self._tag, block, value), pack(rest, number, self._plan.rest_bytes)
 
     async def near(self, fingerprint: int, radius: int) -> Sequence[int]:
         """One round trip."""
@@ -66,7 +66,7 @@ class Sets:
 
     def load(self, fingerprints: np.ndarray) -> None:
         """All members of a set in one command."""
-        made = bulk.buckets(self._plan, fingerprints)
+        made = bulk.members(self._plan, fingerprints)
         bulk.write(self.client, (("SADD", b"b%x:%04x" % (b, v), *_members(packed)) for b, v, packed in made))
 
     def insert(self, fingerprints: np.ndarray, first_number: int) -> None:

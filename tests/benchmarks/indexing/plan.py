@@ -3,7 +3,7 @@
 A look-up's time is taken as linear, and memory as entries plus what each bucket costs beside them:
 
     us = base + per_key * keys + per_entry * entries read
-    bytes = 16 * blocks * stored * slack + buckets in use * per_bucket
+    bytes = entry * blocks * stored * slack + buckets in use * per_bucket
 
 ``--measured`` takes what ``scripts/bench index --json`` wrote for packed layouts: the constants are fitted to
 it, and every measured line is printed beside the model's. Without it, the constants are those of the machine
@@ -28,8 +28,8 @@ import numpy as np
 from scipy.optimize import nnls
 
 from aggregator.blocks import BlockPlan
+from aggregator.store.entries import NUMBER_BYTES
 
-ENTRY = 16
 PLANS = {
     "8x8": (8,) * 8, "6x11": (11,) * 4 + (10,) * 2, "5x13": (13,) * 4 + (12,), "4x16": (16,) * 4,
     "3x21/22": (22, 21, 21), "2x32": (32, 32),
@@ -58,7 +58,7 @@ class Model:
     def bytes_each(self, plan: BlockPlan, stored: float) -> float:
         """Memory per fingerprint."""
         used = sum(2**w * -math.expm1(-stored / 2**w) for w in plan.widths)
-        return ENTRY * len(plan.widths) * self.slack + self.per_bucket * used / stored
+        return (plan.rest_bytes + NUMBER_BYTES) * len(plan.widths) * self.slack + self.per_bucket * used / stored
 
 
 def keys(plan: BlockPlan, radius: int) -> int:
@@ -81,7 +81,7 @@ def fitted(rows: Sequence[dict[str, Any]]) -> Model:
     (base, per_key, per_entry), _ = nnls(factors / times[:, None], np.ones(len(times)))
     unit = Model(slack=0.0, per_bucket=1.0)
     sizes = np.array([
-        [ENTRY * len(p.widths), unit.bytes_each(p, r["size"])] for p, r in zip(plans, rows, strict=True)
+        [(p.rest_bytes + NUMBER_BYTES) * len(p.widths), unit.bytes_each(p, r["size"])] for p, r in zip(plans, rows, strict=True)
     ])  # fmt: skip
     measured = np.array([row["bytes_per_fingerprint"] for row in rows])
     (slack, per_bucket), _ = nnls(sizes / measured[:, None], np.ones(len(measured)))
@@ -112,7 +112,7 @@ def compare(model: Model, stored: float, node_gib: float, segment: float) -> lis
         total = model.bytes_each(plan, stored) * stored
         rows.append({
             "plan": name, "stored": stored, "keys": keys(plan, 7),
-            "megabytes": plan.expected_candidates(int(stored), 7) * ENTRY / 1e6,
+            "megabytes": plan.expected_candidates(int(stored), 7) * (plan.rest_bytes + NUMBER_BYTES) / 1e6,
             "r3_ms": model.time_us(plan, stored, 3) / 1e3, "r7_ms": model.time_us(plan, stored, 7) / 1e3,
             "bytes_each": total / stored, "gib": total / 2**30, "nodes": math.ceil(total / 2**30 / node_gib),
             "segments": parts, "segments_keys": keys(plan, 7) * parts,
@@ -149,7 +149,7 @@ def main() -> None:
     model = fitted(rows) if rows else Model()
     print(
         f"us = {model.base:.1f} + {model.per_key:.2f} * keys + {model.per_entry:.4f} * entries;  "
-        f"bytes = {ENTRY} * blocks * stored * {model.slack:.2f} + buckets * {model.per_bucket:.0f}"
+        f"bytes = entry * blocks * stored * {model.slack:.2f} + buckets * {model.per_bucket:.0f}"
     )
     check(model, rows)
     found = [row for stored in (1e7, 1e8, 1e9) for row in compare(model, stored, args.node_gib, args.segment)]

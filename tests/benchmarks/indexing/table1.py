@@ -28,7 +28,7 @@ from layouts import SPACE, Packed
 from aggregator.blocks import PLANS, BlockPlan
 from aggregator.store import keys
 from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.entries import within
+from aggregator.store.entries import NUMBER_BYTES, within
 from aggregator.store.redis import open_store
 
 PAPER_CANDIDATES = {"8x8": 262_144, "5x13": 5_120, "4x16": 512}
@@ -111,11 +111,11 @@ async def line(
     taken, candidates, found = np.empty(len(asked)), np.empty(len(asked)), np.zeros(len(asked), bool)
     for i, fingerprint in enumerate(asked.tolist()):
         started = time.perf_counter()
-        wanted = [keys.bucket(tag, b, v) for b, v in plan.probes(fingerprint, radius)]
-        buckets = await store.read(wanted)
-        near, _ = within(buckets, fingerprint, 7, 0)
+        around = plan.around(fingerprint, radius)
+        buckets = await store.read(keys.buckets(tag, around))
+        near, _ = within(buckets, around, 7, 0)
         taken[i] = time.perf_counter() - started
-        candidates[i] = sum(len(b) for b in buckets if b) // 16
+        candidates[i] = sum(len(b) for b in buckets if b) // (plan.rest_bytes + NUMBER_BYTES)
         found[i] = numbers[i] in near
     await store.close()
     paper = PAPER_CANDIDATES[plan.name] if way == "own values" else None

@@ -422,6 +422,15 @@ def test_no_server_is_exit_code_3(tmp_path: Path, free_port: int, capsys: pytest
     assert "(Connection refused); start it with `aggregator serve`" in capsys.readouterr().err
 
 
+def test_work_without_its_redis_is_exit_code_3(free_port: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """One sentence, which says that nothing is lost."""
+    assert run("work", "--redis", f"redis://127.0.0.1:{free_port}", "--until-empty") == 3
+
+    said = capsys.readouterr().err
+    assert said.startswith("aggregator: The stream 'articles' cannot be worked on now (") and said.count("\n") == 1
+    assert "Connection refused); call again when its Redis answers: nothing is lost." in said
+
+
 # -- serve ---------------------------------------------------------------------------------------
 
 

@@ -35,15 +35,9 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
     streams = Streams(args.source, args.verdicts, args.group, args.consumer or socket.gethostname())
     async with contextlib.aclosing(redis), Client(url, key=settings.key, on_failure="closed") as client:
         worker = StreamWorker(redis, client, streams)
-        await (_drain(worker) if args.until_empty else worker.run(_stop_signal()))
+        await (worker.drain() if args.until_empty else worker.run(_stop_signal()))
     log.info("%d entries settled, %d given up", worker.settled, worker.dead)
     return OK
-
-
-async def _drain(worker: StreamWorker) -> None:
-    await worker.prepare()
-    while await worker.step():
-        pass
 
 
 def _stop_signal() -> asyncio.Event:

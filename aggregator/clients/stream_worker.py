@@ -25,7 +25,7 @@ from redis.exceptions import RedisError, ResponseError
 
 from aggregator.clients.client import Client
 from aggregator.clients.decision import Decision, Unavailable
-from aggregator.errors import ConfigurationError
+from aggregator.errors import ConfigurationError, StoreUnavailable
 
 BATCH = 64
 BLOCK_MS = 1_000
@@ -79,13 +79,29 @@ class StreamWorker:
                 while not stop.is_set():
                     await self.step(BLOCK_MS)
             except ResponseError as error:
-                raise ConfigurationError(
-                    f"The stream {self._streams.source!r} cannot be read: {error}."
-                ) from None
+                raise self._unreadable(error) from None
             except (RedisError, OSError, Unavailable) as error:
                 log.warning("waiting: %s", error)
                 self._own_done = False
                 await _pause(stop)
+
+    async def drain(self) -> None:
+        """Work until nothing is left. Raises StoreUnavailable when something is away, ConfigurationError."""
+        try:
+            await self.prepare()
+            while await self.step():
+                pass
+        except ResponseError as error:
+            raise self._unreadable(error) from None
+        except (RedisError, OSError) as error:
+            said = str(error).rstrip(".")
+            raise StoreUnavailable(
+                f"The stream {self._streams.source!r} cannot be worked on now ({said}); "
+                "call again when its Redis answers: nothing is lost."
+            ) from None
+
+    def _unreadable(self, error: ResponseError) -> ConfigurationError:
+        return ConfigurationError(f"The stream {self._streams.source!r} cannot be read: {error}.")
 
     async def prepare(self) -> None:
         """Make the consumer group, from the stream's beginning, if there is none."""

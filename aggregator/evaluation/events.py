@@ -166,9 +166,13 @@ class Report:
 def known_events(path: Path) -> list[Known]:
     """The labelled events of an ``events_dev.json``. Raises BadInput when it is not one."""
     try:
-        listed = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror}.") from None
+    try:
+        listed = json.loads(text)
         return [_known(entry) for entry in listed]
-    except (OSError, ValueError, KeyError, TypeError, re.error) as error:
+    except (ValueError, KeyError, TypeError, re.error) as error:
         raise BadInput(f"{path}: not a list of known events ({type(error).__name__}: {error}).") from None
 
 

@@ -97,6 +97,8 @@ def test_a_t16_that_is_late_by_a_missing_day_is_left_out_of_the_delay(data: Path
 def test_wrong_files_are_named(data: Path) -> None:
     """A clear sentence for a file that is no list of events, and for missing windows."""
     (data / "bad.json").write_text('[{"name": "x"}]')
+    with pytest.raises(BadInput, match=r"none\.json cannot be read: No such file or directory\."):
+        known_events(data / "none.json")
     with pytest.raises(BadInput, match=r"bad\.json: not a list of known events \(KeyError: "):
         known_events(data / "bad.json")
     (data / "w.jsonl.gz").unlink()

@@ -524,6 +524,20 @@ def test_doctor_says_what_there_is_and_changes_nothing(
     assert not data.exists()
 
 
+@pytest.mark.parametrize("command", [("doctor",), ("keys", "list")], ids=["doctor", "keys"])
+def test_a_store_directory_that_cannot_be_read_is_named(
+    command: tuple[str, ...], tmp_path: Path, free_port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By a sentence and exit code 2, whatever keeps it from being read: here a directory in the place of the lock."""
+    (tmp_path / "lock").mkdir()
+    where = ["--data-dir", str(tmp_path), *(["--port", str(free_port)] if command == ("doctor",) else [])]
+
+    assert run(*command, *where) == 2
+
+    out, err = capsys.readouterr()
+    assert f"{tmp_path} cannot be read (Is a directory); run this as the user that runs the service." in out + err
+
+
 def test_doctor_compares_what_is_found_with_what_is_stored(
     valkey_url: str, tmp_path: Path, free_port: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -104,18 +104,22 @@ def _store(settings: Settings) -> Iterator[Finding]:
 
 
 def _embedded(directory: Path) -> Finding:
-    if not directory.exists():
-        return Finding("store", "note", f"{directory} does not exist yet; the first `serve` makes it.")
     try:
+        if not directory.exists():
+            return Finding("store", "note", f"{directory} does not exist yet; the first `serve` makes it.")
         holder = _holder(directory)
+        if holder is not None:
+            return Finding("store", "ok", f"In use by a running service (process {holder}).")
+        size = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
     except FileNotFoundError:
         return Finding("store", "note", f"{directory} holds no store yet; the first `serve` makes one.")
     except OSError as error:
-        return Finding("store", "wrong", f"{directory} cannot be read ({error.strerror}).", UNUSABLE)
-    if holder is not None:
-        return Finding("store", "ok", f"In use by a running service (process {holder}).")
-    size = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
+        return Finding("store", "wrong", _unreadable(directory, error), UNUSABLE)
     return Finding("store", "ok", f"Not running; {size / 1e6:.1f} MB on disk.")
+
+
+def _unreadable(directory: Path, error: OSError) -> str:
+    return f"{directory} cannot be read ({error.strerror}); run this as the user that runs the service."
 
 
 def _holder(directory: Path) -> str | None:
@@ -195,11 +199,19 @@ async def _audit(settings: Settings, sample: int) -> list[Finding]:
 
 
 def reachable(settings: Settings) -> Settings:
-    """A store that a running service has started is asked over its socket; else it is started for the audit."""
+    """A store that a running service has started is asked over its socket; else it is started by who asks.
+
+    Raises ConfigurationError when the directory of the store cannot be read.
+    """
     directory = Path(settings.data_dir)
-    if settings.store_url or not (directory / "lock").exists() or _holder(directory) is None:
+    try:
+        if settings.store_url or _holder(directory) is None:
+            return settings
+        socket = (directory / "server.lock").read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):  # there is none yet
         return settings
-    socket = (directory / "server.lock").read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"data_dir: {_unreadable(directory, error)}") from None
     return dataclasses.replace(settings, store_url="unix://" + quote(socket))
 
 

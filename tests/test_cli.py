@@ -24,6 +24,7 @@ from aggregator.cli import form, main, options, targets
 from aggregator.cli.ingest import BATCH_BYTES, BATCH_LINES, batches
 from aggregator.cli.serve import store_line, url_of, without_password
 from aggregator.errors import ConfigurationError, StoreUnavailable
+from aggregator.http import errors
 from aggregator.reading import Line
 from aggregator.settings import Settings
 
@@ -398,6 +399,17 @@ async def test_what_is_no_aggregator_is_said_so() -> None:
             await target.send(lines(1), dry_run=False)
 
 
+async def test_a_server_that_asks_for_a_key_is_told_of() -> None:
+    """With the variable to set, whatever the server says to programs."""
+
+    async def handle(_: web.Request) -> web.Response:
+        return errors.respond(errors.problem(errors.Unauthenticated("Authorization: send an access key.")))
+
+    async with answering(handle) as target:
+        with pytest.raises(ConfigurationError, match=r"asks for an access key; set AGGREGATOR_KEY to one"):
+            await target.send(lines(1), dry_run=False)
+
+
 async def test_patience_has_an_end() -> None:
     """The last failure is what is told."""
     asked = 0
@@ -427,7 +439,10 @@ def test_work_without_its_redis_is_exit_code_3(free_port: int, capsys: pytest.Ca
     assert run("work", "--redis", f"redis://127.0.0.1:{free_port}", "--until-empty") == 3
 
     said = capsys.readouterr().err
-    assert said.startswith("aggregator: The stream 'articles' cannot be worked on now (") and said.count("\n") == 1
+    assert (
+        said.startswith("aggregator: The stream 'articles' cannot be worked on now (")
+        and said.count("\n") == 1
+    )
     assert "Connection refused); call again when its Redis answers: nothing is lost." in said
 
 
@@ -535,7 +550,10 @@ def test_a_store_directory_that_cannot_be_read_is_named(
     assert run(*command, *where) == 2
 
     out, err = capsys.readouterr()
-    assert f"{tmp_path} cannot be read (Is a directory); run this as the user that runs the service." in out + err
+    assert (
+        f"{tmp_path} cannot be read (Is a directory); run this as the user that runs the service."
+        in out + err
+    )
 
 
 def test_doctor_compares_what_is_found_with_what_is_stored(

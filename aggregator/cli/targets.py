@@ -232,6 +232,10 @@ def refusal(status: int, answer: bytes, url: str) -> AggregatorError:
     detail = told.detail or f"{url} answered with status {status}; is it an aggregator?"
     if status == 413:
         return TooLarge(detail)
+    if told.code == "unauthenticated":
+        return ConfigurationError(
+            f"server: {url} asks for an access key; set AGGREGATOR_KEY to one that it knows."
+        )
     if told.code in ("not_found", "gone"):
         return NotFound(detail)
     if status >= 500 or status == 429:

@@ -15,6 +15,11 @@ from aggregator.http.keys import CALLER, REQUEST_ID, SERVICE, caller_name
 
 COOKIE = "aggregator_session"
 SCHEME = "bearer"
+NO_KEY = 'Authorization: send an access key as "Bearer KEY", or sign in at /sign-in.'
+UNKNOWN_KEY = (
+    'Authorization: what was sent as "Bearer KEY" is no access key of this service, or it was revoked or has expired '
+    "(a new one is known within two seconds)."
+)
 
 
 async def admit(request: web.Request, needs: Need) -> None:
@@ -26,7 +31,7 @@ async def admit(request: web.Request, needs: Need) -> None:
         return
     key = await caller(request)
     if key is None:
-        raise Unauthenticated('Authorization: send an access key as "Bearer KEY", or sign in at /sign-in.')
+        raise Unauthenticated(UNKNOWN_KEY if "Authorization" in request.headers else NO_KEY)
     if not key.may(needs):
         raise Forbidden(f"Authorization: the role {key.role} may not do this; it takes {needs} or admin.")
     request[CALLER] = key

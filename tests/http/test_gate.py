@@ -127,6 +127,9 @@ async def test_a_refusal_is_a_problem_that_says_what_to_do(guarded) -> None:
     assert (stranger.status, told["code"]) == (401, "unauthenticated")
     assert stranger.headers["WWW-Authenticate"] == 'Bearer realm="aggregator"'
     assert guarded.keys["a stranger"] not in await stranger.text()
+    assert "is no access key of this service" in told["detail"]
+    nobody = await (await guarded.get("/v1/events")).json(content_type=None)
+    assert nobody["detail"] == 'Authorization: send an access key as "Bearer KEY", or sign in at /sign-in.'
     assert (await crawler.json(content_type=None))["detail"].startswith(
         "Authorization: the role crawler may not"
     )

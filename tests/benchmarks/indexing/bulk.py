@@ -29,7 +29,9 @@ def buckets(
         above = fingerprints >> np.uint64(shift) >> np.uint64(width) << np.uint64(shift)
         rests = above | fingerprints & np.uint64((1 << shift) - 1)
         packed[:, : plan.rest_bytes] = _bytes(rests)[:, : plan.rest_bytes]
-        yield from _grouped(packed, block, fingerprints >> np.uint64(shift) & np.uint64((1 << width) - 1), width)
+        yield from _grouped(
+            packed, block, fingerprints >> np.uint64(shift) & np.uint64((1 << width) - 1), width
+        )
 
 
 def members(

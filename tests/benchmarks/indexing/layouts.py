@@ -40,7 +40,11 @@ class Packed:
     def _appends(self, fingerprints: np.ndarray, number: int) -> Iterator[tuple[object, ...]]:
         for number, fingerprint in enumerate(fingerprints.tolist(), number):  # noqa: B020
             for block, (value, rest) in enumerate(self._plan.cut(fingerprint)):
-                yield "APPEND", keys.bucket(self._tag, block, value), pack(rest, number, self._plan.rest_bytes)
+                yield (
+                    "APPEND",
+                    keys.bucket(self._tag, block, value),
+                    pack(rest, number, self._plan.rest_bytes),
+                )
 
     async def near(self, fingerprint: int, radius: int) -> Sequence[int]:
         """One round trip."""

@@ -58,7 +58,9 @@ class Model:
     def bytes_each(self, plan: BlockPlan, stored: float) -> float:
         """Memory per fingerprint."""
         used = sum(2**w * -math.expm1(-stored / 2**w) for w in plan.widths)
-        return (plan.rest_bytes + NUMBER_BYTES) * len(plan.widths) * self.slack + self.per_bucket * used / stored
+        return (plan.rest_bytes + NUMBER_BYTES) * len(
+            plan.widths
+        ) * self.slack + self.per_bucket * used / stored
 
 
 def keys(plan: BlockPlan, radius: int) -> int:

@@ -36,6 +36,7 @@ from aggregator.store.base import Store
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.memory import MemoryStore
 from aggregator.store.redis import open_store
+from aggregator.turns import Turns
 from aggregator.verdict import Policy
 from aggregator.watches import Watches
 from aggregator.webhooks import Courier, Hooks
@@ -182,7 +183,8 @@ def _wire(
     beside = None
     if second is not None and other is not None and index.beside:
         beside = Beside(index, second.analyse_many, lambda record: other.carried(record, analyser))
-    events = Events(store, burst_rule_of(settings))
+    turns = Turns()
+    events = Events(store, burst_rule_of(settings), give_way=turns.give_way)
     housekeeping = Housekeeping(index, clock)
     hooks = Hooks(store)
     courier = Courier(
@@ -200,6 +202,7 @@ def _wire(
         taken_down=actions.take_down,
         give_way=give_way,
         begin=in_a_task,
+        turns=turns,
         beside=beside,
     )
     return Service(

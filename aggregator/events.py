@@ -32,6 +32,7 @@ from aggregator.bursts import BurstDetector, BurstRule, Change
 from aggregator.domain import StreamItem
 from aggregator.eventdraft import Draft
 from aggregator.eventlog import DESK, POSITION, RETENTION_MS, EventLog, decode_orders
+from aggregator.rounds import GiveWay, give_way
 from aggregator.store.base import Equals, Put, Store, Transaction
 from aggregator.store.sound import value_of
 
@@ -69,7 +70,7 @@ class Events(EventLog):
     """Events over a store. ``advance`` is for one leader at a time, the rest for every replica.
 
     ``checkpoint_ms``: how much of the stream, in time, a crash makes the next leader read again.
-    ``retention_ms``: how long closed events are kept after they were last seen.
+    ``retention_ms``: how long closed events are kept after they were last seen. ``give_way`` lets others go on.
     """
 
     def __init__(
@@ -80,11 +81,13 @@ class Events(EventLog):
         batch: int = BATCH,
         checkpoint_ms: int = CHECKPOINT_MS,
         retention_ms: int = RETENTION_MS,
+        give_way: GiveWay = give_way,
     ) -> None:
         super().__init__(store, retention_ms=retention_ms)
         self._rule = rule
         self._batch = batch
         self._checkpoint_ms = checkpoint_ms
+        self._give_way = give_way
         self._lead: _Lead | None = None
         self.items_read = 0
         self.commits_lost = 0
@@ -107,7 +110,7 @@ class Events(EventLog):
                 break
             if lead.wants_checkpoint(now_ms, self._checkpoint_ms) and not await self._save(lead, now_ms):
                 return []
-        await _in_turns(lead.detector.ticking(now_ms))
+        await self._in_turns(lead.detector.ticking(now_ms))
         lead.pending += lead.detector.changes()
         if lead.wants_checkpoint(now_ms, self._checkpoint_ms) and not await self._save(lead, now_ms):
             return []
@@ -133,18 +136,27 @@ class Events(EventLog):
         self, lead: _Lead, items: Sequence[StreamItem], streams: dict[bytes, bytes], now_ms: int
     ) -> None:
         for item in items:
-            await asyncio.sleep(0)
+            await self._give_way()
             # A replica whose clock is ahead must not move time on for all.
             at_ms = min(item.arrived_ms, now_ms)
             if item.kind == "deleted":
                 lead.deleted[item.first] = item.id
             else:  # ``observe`` would do all that a new minute brings at once
-                await _in_turns(lead.detector.advance(at_ms))
+                await self._in_turns(lead.detector.advance(at_ms))
             lead.detector.observe(item, at_ms)
         self.items_read += len(items)
         lead.ahead += len(items)
         lead.streams = streams
         lead.pending += lead.detector.changes()
+
+    async def _in_turns(self, work: Iterator[None]) -> None:
+        """Requests have their turn after each piece.
+
+        In a thread the detector would take the interpreter from them at every step, for as long as the switch
+        interval, which is about what a piece takes.
+        """
+        for _ in work:
+            await self._give_way()
 
     async def _resume(self, saved: bytes | None) -> _Lead:
         """The detector as it was saved.
@@ -192,7 +204,7 @@ class Events(EventLog):
         pieces: list[bytes] = []
         for piece in lead.detector.dumping():
             pieces.append(piece)
-            await asyncio.sleep(0)
+            await self._give_way()
         # The thread lets go of the interpreter while it compresses.
         return await asyncio.to_thread(zlib.compress, b"".join(pieces), 1)
 
@@ -206,16 +218,6 @@ class Events(EventLog):
             await draft.take_down(first, id_, now_ms)
         draft.expire(now_ms)
         return draft
-
-
-async def _in_turns(work: Iterator[None]) -> None:
-    """Requests have their turn after each piece.
-
-    In a thread the detector would take the interpreter from them at every step, for as long as the switch interval,
-    which is about what a piece takes.
-    """
-    for _ in work:
-        await asyncio.sleep(0)
 
 
 class _Lead:

@@ -29,6 +29,7 @@ from aggregator.gathering import Gathering
 from aggregator.index import Index
 from aggregator.recording import EventOf, Recording
 from aggregator.rounds import Begin, GiveWay, Rounds
+from aggregator.turns import Turns
 from aggregator.verdict import Policy
 
 CHUNK = 32  # more would keep the server from single posts for longer, and saves little
@@ -43,7 +44,8 @@ async def _at_once() -> None:
 class Ingest:
     """Check and insert articles. ``clock`` gives ms since 1970 UTC; ``analyse_many`` may use other processes.
 
-    ``begin`` starts work that goes on beside its caller (``rounds.py``); ``give_way`` lets it, and others, go on.
+    ``begin`` starts work that goes on beside its caller (``rounds.py``); ``give_way`` lets it, and others, go on;
+    with ``turns`` the articles that come one by one go before the others.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Ingest:
         taken_down: TakenDown | None = None,
         give_way: GiveWay = _at_once,
         begin: Begin | None = None,
+        turns: Turns | None = None,
         beside: Beside | None = None,
         chunk: int = CHUNK,
     ) -> None:
@@ -69,37 +72,45 @@ class Ingest:
         self._taken_down = taken_down
         self._beside = beside
         self._chunk = chunk
+        self._turns = turns or Turns()
+        deciding = Deciding(index, policy, beside)
+        recording = Recording(index, beside, event_of, keep_texts=keep_texts)
         self._rounds = Rounds(
             index,
-            Deciding(index, policy, beside),
-            Recording(index, beside, event_of, keep_texts=keep_texts),
+            deciding,
+            recording,
             clock=clock,
-            give_way=give_way,
+            give_way=turns.give_way if turns is not None else give_way,
             begin=begin,
         )
-        self._gathering = Gathering(self._rounds.settle, chunk)
+        self._singles = Rounds(index, deciding, recording, clock=clock, give_way=give_way, begin=begin)
+        self._gathering = Gathering(self._singles.settle, chunk)
 
     @property
     def decided_again(self) -> int:
         """Commits that lost a race, for metrics."""
-        return self._rounds.decided_again
+        return self._rounds.decided_again + self._singles.decided_again
 
     async def submit(self, article: Article, *, dry_run: bool = False) -> Answer:
         """One article. Raises NoText, StoreUnavailable."""
         if dry_run:
             result = (await self.submit_many([article], dry_run=True))[0]
         else:
-            started = time.perf_counter()
-            analysis = (await self._analyse_many([article]))[0]
-            if isinstance(analysis, AggregatorError):
-                raise analysis
-            analyse_ms = (time.perf_counter() - started) * 1000
-            arrival = self._arrived(Arrival(0, article, analysis))
-            await self._gathering.add(arrival)
-            result = _answered(arrival, analyse_ms)
+            with self._turns.first():
+                result = await self._submit(article)
         if isinstance(result, AggregatorError):
             raise result
         return result
+
+    async def _submit(self, article: Article) -> Answer | AggregatorError:
+        started = time.perf_counter()
+        analysis = (await self._analyse_many([article]))[0]
+        if isinstance(analysis, AggregatorError):
+            return analysis
+        analyse_ms = (time.perf_counter() - started) * 1000
+        arrival = self._arrived(Arrival(0, article, analysis))
+        await self._gathering.add(arrival)
+        return _answered(arrival, analyse_ms)
 
     def _arrived(self, arrival: Arrival) -> Arrival:
         return bare(arrival) if self._fingerprints_only else arrival

@@ -90,6 +90,7 @@ LAYERS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
             "aggregator.related",
             "aggregator.rounds",
             "aggregator.shelf",
+            "aggregator.turns",
             "aggregator.watches",
             "aggregator.webhooks",
             "aggregator.webhooks.*",

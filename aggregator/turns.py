@@ -1,0 +1,55 @@
+"""Who goes first? A crawler waits for the answer to its one article; a batch and the detector can wait.
+
+They share one event loop. Whatever has many steps to do gives way after each: while a single article is under
+way it stands still, so that the article's next step comes at once and not behind a step of each of them. But never for longer than
+``PATIENCE_S`` a step: where single articles never cease, the rest still goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+# About what a single article takes alone. At worst a step of a batch (some articles) or of the detector (one) each.
+PATIENCE_S = 0.005
+
+
+class Turns:
+    """For the tasks of one event loop."""
+
+    def __init__(self) -> None:
+        self._first = 0
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    @contextmanager
+    def first(self) -> Iterator[None]:
+        """Whoever holds this goes before all who give way."""
+        self._first += 1
+        try:
+            yield
+        finally:
+            self._first -= 1
+            if not self._first:
+                for waiting in self._waiting:
+                    _wake(waiting)
+
+    async def give_way(self) -> None:
+        """Everything else has its turn; returns when nobody goes first any more, or patience ends."""
+        if not self._first:
+            await asyncio.sleep(0)
+            return
+        loop = asyncio.get_running_loop()
+        waiting = loop.create_future()
+        patience = loop.call_later(PATIENCE_S, _wake, waiting)
+        self._waiting.add(waiting)
+        try:
+            await waiting
+        finally:
+            patience.cancel()
+            self._waiting.discard(waiting)
+
+
+def _wake(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)

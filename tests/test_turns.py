@@ -1,0 +1,55 @@
+"""Single articles first, the rest in between."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aggregator.turns import Turns
+
+
+async def test_who_gives_way_stands_still_while_somebody_goes_first() -> None:
+    """However many steps the one has, and the other goes on as soon as it is done."""
+    turns, seen = Turns(), list[str]()
+
+    async def batch() -> None:
+        for _ in range(3):
+            await turns.give_way()
+            seen.append("batch")
+
+    async def single() -> None:
+        with turns.first():
+            for _ in range(5):
+                await asyncio.sleep(0)
+                seen.append("single")
+
+    await asyncio.gather(single(), batch(), batch())
+
+    assert seen == ["single"] * 5 + ["batch"] * 6
+
+
+async def test_patience_has_an_end() -> None:
+    """Where somebody always goes first, the rest goes on all the same, and nothing is left behind."""
+    turns = Turns()
+    with turns.first():
+        async with asyncio.timeout(5):
+            for _ in range(3):
+                await turns.give_way()
+
+    assert not turns._waiting
+    await turns.give_way()
+
+
+async def test_whoever_fails_lets_the_others_go_on() -> None:
+    """An article that raises, and a batch that is cancelled while it waits, hold up nobody."""
+    turns = Turns()
+    try:
+        with turns.first():
+            waiting = asyncio.create_task(turns.give_way())
+            await asyncio.sleep(0)
+            waiting.cancel()
+            raise ValueError
+    except ValueError:
+        pass
+    await asyncio.gather(waiting, return_exceptions=True)
+
+    assert waiting.cancelled() and not turns._waiting and not turns._first

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from aggregator.arrivals import Arrival, bare, chunks
 from aggregator.beside import Beside
@@ -33,6 +34,7 @@ from aggregator.turns import Turns
 from aggregator.verdict import Policy
 
 CHUNK = 32  # more would keep the server from single posts for longer, and saves little
+E = TypeVar("E", bound=Exception)
 AnalyseMany = Callable[[Sequence[Article]], Awaitable[list[Analysis | AggregatorError]]]
 TakenDown = Callable[[int, str, int], Awaitable[None]]
 
@@ -134,23 +136,28 @@ class Ingest:
     async def settle_many(
         self,
         articles: Sequence[Article],
-        analysed: Sequence[Analysis | AggregatorError],
+        analysed: Sequence[Analysis | E],
         analyse_ms: float = 0.0,
         *,
         dry_run: bool = False,
-    ) -> list[Answer | AggregatorError]:
-        """The second half; ``analyse_ms``: what the first took, per article."""
+        together: int = 0,
+    ) -> list[Answer | AggregatorError | E]:
+        """The second half; ``analyse_ms``: what the first took, per article. What is no analysis is its own answer.
+
+        ``together``: so many at most share a round (0: as many as ever).
+        """
         pending = [
             self._arrived(Arrival(position, article, analysis))
             for position, (article, analysis) in enumerate(zip(articles, analysed, strict=True))
-            if not isinstance(analysis, AggregatorError)
+            if isinstance(analysis, Analysis)
         ]
+        groups = list(chunks(pending, together or self._chunk))
         if dry_run:
-            for group in chunks(pending, self._chunk):
+            for group in groups:
                 await self._rounds.settle(group, dry_run)
         else:
-            await self._rounds.settle_all(list(chunks(pending, self._chunk)))
-        results: list[Answer | AggregatorError] = list(analysed)  # type: ignore[arg-type]
+            await self._rounds.settle_all(groups)
+        results: list[Answer | AggregatorError | E] = list(analysed)  # type: ignore[arg-type]
         for one in pending:
             results[one.position] = _answered(one, analyse_ms)
         return results

@@ -21,8 +21,8 @@ from aggregator.http.readahead import ReadAhead
 from aggregator.http.requests import IngestQuery, NoQuery
 from aggregator.http.responses import CopiesOut, LineProblem, encode
 
-# Lines that are looked up together: enough to spare round trips, few enough that a single article which comes
-# in between does not wait long for the store and for the reading of its answers.
+# Lines that are analysed together, and looked up and committed together: enough to spare round trips, few enough that a
+# single article which comes in between does not wait long for the store and for the reading of its answers.
 CHUNK_LINES = 16
 
 log = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ async def batch(request: web.Request, query: IngestQuery) -> web.StreamResponse:
         async for prepared in ahead:
             if writer.done():  # the caller is gone
                 break
-            waiting.put_nowait(await _answer_lines(request, prepared, query))
+            waiting.put_nowait(await _answer_lines(request, _joined([prepared, *ahead.at_hand()]), query))
     finally:
         await ahead.close()
         waiting.put_nowait(None)
@@ -124,24 +124,34 @@ class _Prepared:
     numbers: list[int]
     decoded: list[Article | AggregatorError]
     articles: list[Article]  # those of ``decoded``
-    analysed: Sequence[Analysis | AggregatorError] | Exception
-    analyse_ms: float  # per article
+    analysed: Sequence[Analysis | Exception]
+    analyse_ms: float  # all articles together
 
 
 async def _prepared(request: web.Request, lines: Sequence[bodies.Line]) -> _Prepared:
     """Headers are sent already, so every failure must become lines: none is raised."""
     decoded = [_decoded(request, line) for line in lines]
     articles = [found for found in decoded if isinstance(found, Article)]
-    analysed: Sequence[Analysis | AggregatorError] | Exception = []
+    analysed: Sequence[Analysis | Exception] = []
     started = time.perf_counter()
     try:
         if articles:
             await gate.spend(request, len(articles))
             analysed = await request.app[SERVICE].ingest.analyse_many(articles)
     except Exception as error:
-        analysed = error
-    analyse_ms = (time.perf_counter() - started) * 1000 / max(1, len(articles))
+        analysed = [_told(request, error)] * len(articles)
+    analyse_ms = (time.perf_counter() - started) * 1000
     return _Prepared([line.number for line in lines], decoded, articles, analysed, analyse_ms)
+
+
+def _joined(parts: Sequence[_Prepared]) -> _Prepared:
+    return _Prepared(
+        [number for part in parts for number in part.numbers],
+        [found for part in parts for found in part.decoded],
+        [article for part in parts for article in part.articles],
+        [found for part in parts for found in part.analysed],
+        sum(part.analyse_ms for part in parts),
+    )
 
 
 async def _answer_lines(request: web.Request, prepared: _Prepared, query: IngestQuery) -> bytes:
@@ -168,21 +178,24 @@ async def _settled(
     request: web.Request, prepared: _Prepared, query: IngestQuery
 ) -> Sequence[Answer | Exception]:
     """One result per article. Headers are sent already, so every failure must become lines."""
-    articles, analysed = prepared.articles, prepared.analysed
+    articles = prepared.articles
     if not articles:
         return []
+    each_ms = prepared.analyse_ms / len(articles)
     try:
-        if isinstance(analysed, Exception):
-            raise analysed
         return await request.app[SERVICE].ingest.settle_many(
-            articles, analysed, prepared.analyse_ms, dry_run=query.dry_run
+            articles, prepared.analysed, each_ms, dry_run=query.dry_run, together=CHUNK_LINES
         )
-    except (StoreUnavailable, OverLimit) as error:
-        return [error] * len(articles)
     except Exception as error:
+        return [_told(request, error)] * len(articles)
+
+
+def _told(request: web.Request, error: Exception) -> Exception:
+    """The error; one that nobody expected is logged and counted."""
+    if not isinstance(error, (StoreUnavailable, OverLimit)):
         request.app[METRICS].errors.inc()
-        log.exception("request %s failed in a batch", request[REQUEST_ID])
-        return [error] * len(articles)
+        log.error("request %s failed in a batch", request[REQUEST_ID], exc_info=error)
+    return error
 
 
 def _line(request: web.Request, number: int, result: Answer | Exception, query: IngestQuery) -> bytes:

@@ -7,10 +7,10 @@ them are looked up and committed, a few chunks ahead and no more: who takes slow
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, Generic, TypeVar
 
-AHEAD = 3
+AHEAD = 7
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -31,7 +31,8 @@ class ReadAhead(Generic[T, U]):
         self._source = source
         self._size = size
         self._prepare = prepare
-        self._ready: asyncio.Queue[Awaitable[U] | None] = asyncio.Queue(AHEAD)
+        self._ready: asyncio.Queue[asyncio.Task[U] | None] = asyncio.Queue(AHEAD)
+        self._taken: list[asyncio.Task[U] | None] = []  # at most one, that was not at hand yet
         self._preparing: set[asyncio.Task[U]] = set()
         self._reader = asyncio.create_task(self._read())
 
@@ -39,11 +40,22 @@ class ReadAhead(Generic[T, U]):
         return self
 
     async def __anext__(self) -> U:
-        ready = await self._ready.get()
+        ready = self._taken.pop() if self._taken else await self._ready.get()
         if ready is None:
             await self._reader
             raise StopAsyncIteration
         return await ready
+
+    def at_hand(self) -> list[U]:
+        """What comes next and is prepared already: many chunks together are answered faster than one by one."""
+        found: list[U] = []
+        while not self._taken and not self._ready.empty():
+            ready = self._ready.get_nowait()
+            if ready is None or not ready.done() or ready.cancelled() or ready.exception() is not None:
+                self._taken.append(ready)
+            else:
+                found.append(ready.result())
+        return found
 
     async def close(self) -> None:
         """Stop reading and preparing. Idempotent."""

@@ -100,7 +100,13 @@ class FakeService:
         return articles
 
     async def settle_many(
-        self, articles: Sequence[Article], analysed: object, analyse_ms: float, *, dry_run: bool = False
+        self,
+        articles: Sequence[Article],
+        analysed: object,
+        analyse_ms: float,
+        *,
+        dry_run: bool = False,
+        together: int = 0,
     ) -> list[Answer | AggregatorError]:
         return await self.submit_many(articles, dry_run=dry_run)
 

@@ -50,6 +50,26 @@ async def test_no_more_is_read_than_a_few_chunks_ahead() -> None:
     assert (stood_at, first) == (AHEAD + 1, [0])
 
 
+async def test_what_is_prepared_already_is_at_hand() -> None:
+    """In order, up to the first that is not; that one, and the end, come when they are ready."""
+    slow = asyncio.Event()
+
+    async def prepare(chunk: Sequence[int]) -> list[int]:
+        if chunk[0] == 3:
+            await slow.wait()
+        return list(chunk)
+
+    ahead = ReadAhead(_given([0, 1, 2, 3, 4]), 1, prepare)
+    first = await anext(ahead)
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+    assert first == [0] and ahead.at_hand() == [[1], [2]] and ahead.at_hand() == []
+    slow.set()
+    assert [await anext(ahead), *ahead.at_hand()] == [[3], [4]]
+    assert ahead.at_hand() == [] and [chunk async for chunk in ahead] == []
+
+
 async def test_a_failure_of_the_source_comes_behind_what_came_before_it() -> None:
     """Nothing that was read is lost."""
 

@@ -31,28 +31,51 @@ _ODD = np.uint32(0x9E3779B1)
 
 Hashes = npt.NDArray[np.uint32]
 Counts = npt.NDArray[np.int64]
+Sizes = npt.NDArray[np.uint16]
 
 
-def bands(sample: Hashes, ends: Counts, sampled: npt.NDArray[np.uint16]) -> Hashes:
-    """(n, BANDS) ascending; what is both smallest and rare stands twice, a short sample repeats its last hash.
-
-    ``sample``: all samples one after another, each ascending; ``ends``: where each ends; ``sampled``: its length.
+class Bands:
+    """Chooses bands, of samples that are all counted first: ``sample`` holds them one after another, each ascending,
+    ``ends`` says where each ends and ``sampled`` how long it is.
     """
-    count = len(ends)
-    low, high = _CELL_BITS
-    shift = np.uint32(32 - min(high, max(low, int(count * WINDOW).bit_length() + 2)))
-    known = np.zeros(1 << (32 - int(shift)), np.uint32)
-    slices = [slice(at, at + _ROWS_AT_ONCE) for at in range(0, count, _ROWS_AT_ONCE)]
-    for some in slices:
-        first, valid = _smallest(sample, ends[some], sampled[some])
-        np.add.at(known, _cells(first, shift)[valid], np.uint32(1))
-    found = np.empty((count, BANDS), np.uint32)
-    for some in slices:
-        first, valid = _smallest(sample, ends[some], sampled[some])
-        having = known[_cells(first, shift)]
-        chosen = [_first(having > CROWD, valid, SMALLEST), _first(having > FEW, valid, RARE)]
-        found[some] = np.sort(np.take_along_axis(first, np.concatenate(chosen, axis=1), 1), axis=1)
-    return found
+
+    def __init__(self, articles: int) -> None:
+        low, high = _CELL_BITS
+        bits = min(high, max(low, int(articles * WINDOW).bit_length() + 2))
+        self._shift = np.uint32(32 - bits)
+        self._having = np.zeros(1 << bits, np.uint32)
+
+    def count(self, sample: Hashes, ends: Counts, sampled: Sizes) -> None:
+        """Take the smallest hashes of these samples into account."""
+        for some in _slices(len(ends)):
+            first, valid = _smallest(sample, ends[some], sampled[some])
+            cells = np.sort(
+                self._cells(first)[valid]
+            )  # so that the table is walked through, not jumped about in
+            starts = np.flatnonzero(np.diff(cells, prepend=~cells[:1]))
+            self._having[cells[starts]] += np.diff(starts, append=len(cells)).astype(np.uint32)
+
+    def of(self, sample: Hashes, ends: Counts, sampled: Sizes) -> Hashes:
+        """(n, BANDS) ascending; what is both smallest and rare stands twice, a short sample repeats its last hash."""
+        found = np.empty((len(ends), BANDS), np.uint32)
+        for some in _slices(len(ends)):
+            first, valid = _smallest(sample, ends[some], sampled[some])
+            having = self._having[self._cells(first)]
+            chosen = [_first(having > CROWD, valid, SMALLEST), _first(having > FEW, valid, RARE)]
+            found[some] = np.sort(np.take_along_axis(first, np.concatenate(chosen, axis=1), 1), axis=1)
+        return found
+
+    def _cells(self, hashes: Hashes) -> Hashes:
+        """Where each is counted; they crowd near zero, so they are mixed. Two in one cell only seem commoner."""
+        cells: Hashes = (hashes * _ODD) >> self._shift
+        return cells
+
+
+def bands(sample: Hashes, ends: Counts, sampled: Sizes) -> Hashes:
+    """The bands of all articles of a corpus, in memory."""
+    found = Bands(len(ends))
+    found.count(sample, ends, sampled)
+    return found.of(sample, ends, sampled)
 
 
 def first_of_each(found: Hashes) -> npt.NDArray[np.bool_]:
@@ -70,8 +93,7 @@ def entries(found: Hashes, rows: Counts) -> Pairs:
 
 def write_entries(file: Path, found: Hashes, rows: Counts) -> None:
     """``entries`` as an array in ``file``, whole or not at all; in memory a slice at a time."""
-    parts = (found[rows[at : at + _ROWS_AT_ONCE]] for at in range(0, len(rows), _ROWS_AT_ONCE))
-    total = sum(int(first_of_each(part).sum()) for part in parts)
+    total = sum(int(first_of_each(found[rows[some]]).sum()) for some in _slices(len(rows)))
     with whole(file) as out:
         np.lib.format.write_array_header_1_0(out, {"descr": "<u8", "fortran_order": False, "shape": (total,)})
         for part in _entries(found, rows):
@@ -82,11 +104,15 @@ def write_entries(file: Path, found: Hashes, rows: Counts) -> None:
 
 
 def _entries(found: Hashes, rows: Counts) -> Iterator[Pairs]:
-    for at in range(0, len(rows), _ROWS_AT_ONCE):
-        some = np.asarray(rows[at : at + _ROWS_AT_ONCE])
-        bands = found[some]
+    for some in _slices(len(rows)):
+        chosen = rows[some]
+        bands = found[chosen]
         row, column = np.nonzero(first_of_each(bands))
-        yield packed(bands[row, column], some[row])
+        yield packed(bands[row, column], chosen[row])
+
+
+def _slices(count: int) -> Iterator[slice]:
+    return (slice(at, at + _ROWS_AT_ONCE) for at in range(0, count, _ROWS_AT_ONCE))
 
 
 def _first(
@@ -97,17 +123,9 @@ def _first(
     return np.argsort(last, axis=1, kind="stable")[:, :most]
 
 
-def _smallest(
-    sample: Hashes, ends: Counts, sampled: npt.NDArray[np.uint16]
-) -> tuple[Hashes, npt.NDArray[np.bool_]]:
+def _smallest(sample: Hashes, ends: Counts, sampled: Sizes) -> tuple[Hashes, npt.NDArray[np.bool_]]:
     """(n, WINDOW) hashes of each sample, its last one repeated, and which of them are not repeats."""
     sizes = sampled.astype(np.int64)[:, None]
     column = np.arange(WINDOW)[None]
     at = ends[:, None] - sizes + np.minimum(column, sizes - 1)
     return sample[at], column < sizes
-
-
-def _cells(hashes: Hashes, shift: np.uint32) -> Hashes:
-    """Where each is counted; smallest hashes crowd near zero, so they are mixed. Two in one cell only seem commoner."""
-    cells: Hashes = (hashes * _ODD) >> shift
-    return cells

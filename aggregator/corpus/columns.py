@@ -6,22 +6,23 @@ ends of the rows beside it.
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.corpus.bands import bands
+from aggregator.corpus.bands import BANDS, Bands, bands
 from aggregator.corpus.checkpoint import write
 from aggregator.corpus.encode import COLUMNS, UNDATED, Signature, about_chunk, arrays_of
-from aggregator.corpus.marks import marks
 
 Array = npt.NDArray[Any]
 _ABOUT = "about.json"
+_ROWS_AT_ONCE = 20_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +66,7 @@ class Columns:
         return found
 
 
-ARRAYS = (*(name for name, _, _ in COLUMNS), "bands", "marks", "sample", "sample_end", "id", "id_end")
+ARRAYS = (*(name for name, _, _ in COLUMNS), "bands", "sample", "sample_end", "id", "id_end")
 
 
 def of_signatures(found: Sequence[Signature]) -> Columns:
@@ -73,8 +74,7 @@ def of_signatures(found: Sequence[Signature]) -> Columns:
     arrays, spaces, sources = arrays_of(found)
     arrays["sample_end"] = np.cumsum(arrays["sampled"], dtype=np.int64)
     arrays["id_end"] = np.cumsum(arrays.pop("id_size"), dtype=np.int64)
-    sampled = arrays["sample"], arrays["sample_end"], arrays["sampled"]
-    arrays |= {"bands": bands(*sampled), "marks": marks(*sampled)}
+    arrays["bands"] = bands(arrays["sample"], arrays["sample_end"], arrays["sampled"])
     return _columns(arrays, spaces, sources)
 
 
@@ -104,37 +104,38 @@ def _mapped(file: Path) -> Array:
 
 
 def _write(chunks: Sequence[Path], directory: Path) -> None:
-    counted = [_sizes(chunk) for chunk in chunks]
-    totals = np.array(counted, np.int64).reshape(-1, 3).sum(axis=0)
-    rows, samples, ids = (int(total) for total in totals)
-    spec = [(name, dtype, (rows, width) if width > 1 else (rows,)) for name, dtype, width in COLUMNS]
-    spec += [
-        ("sample", "<u4", (samples,)),
-        ("sample_end", "<i8", (rows,)),
-        ("id", "|u1", (ids,)),
-        ("id_end", "<i8", (rows,)),
-    ]
-    out = {name: _create(directory / f"{name}.npy", dtype, shape) for name, dtype, shape in spec}
-    spaces: dict[str, int] = {}
-    sources: dict[str, int] = {}
-    at = [0, 0, 0]
-    for chunk, size in zip(chunks, counted, strict=True):
-        _copy(chunk, out, at, spaces, sources)
-        at = [a + b for a, b in zip(at, size, strict=True)]
-    sampled = out["sample"], out["sample_end"], out["sampled"]
-    np.save(directory / "bands.npy", bands(*sampled))
-    np.save(directory / "marks.npy", marks(*sampled))
-    for array in out.values():
-        if isinstance(array, np.memmap):
-            array.flush()
-    write(directory / _ABOUT, json.dumps({"spaces": list(spaces), "sources": list(sources)}).encode())
+    """Column by column into files, chunk after chunk: little of it is in memory at a time."""
+    counted = np.array([_sizes(chunk) for chunk in chunks], np.int64).reshape(-1, 3)
+    rows, samples, ids = counted.sum(axis=0).tolist()
+    forms: dict[str, tuple[str, tuple[int, ...]]] = {
+        name: (dtype, (rows, width) if width > 1 else (rows,)) for name, dtype, width in COLUMNS
+    }
+    forms |= {"sample": ("<u4", (samples,)), "sample_end": ("<i8", (rows,))}
+    forms |= {"id": ("|u1", (ids,)), "id_end": ("<i8", (rows,))}
+    before = np.cumsum(counted, axis=0) - counted
+    chosen = Bands(rows)
+    names: dict[str, dict[str, int]] = {"space": {}, "source": {}}
+    with contextlib.ExitStack() as stack:
+        out = {
+            name: stack.enter_context(_array(directory / f"{name}.npy", *form))
+            for name, form in forms.items()
+        }
+        for chunk, (_, sample, id_) in zip(chunks, before.tolist(), strict=True):
+            for name, values in _of_chunk(chunk, sample, id_, names, chosen).items():
+                out[name].write(values.data)
+    with _array(directory / "bands.npy", "<u4", (rows, BANDS)) as file:
+        for found in _bands(directory, chosen):
+            file.write(found.data)
+    write(directory / _ABOUT, json.dumps({f"{name}s": list(names[name]) for name in names}).encode())
 
 
-def _create(file: Path, dtype: str, shape: tuple[int, ...]) -> Array:
-    if not np.prod(shape):  # an empty file cannot be mapped
-        np.save(file, np.empty(shape, dtype))
-        return np.empty(shape, dtype)
-    return np.lib.format.open_memmap(file, mode="w+", dtype=np.dtype(dtype), shape=shape)
+@contextlib.contextmanager
+def _array(file: Path, dtype: str, shape: tuple[int, ...]) -> Iterator[BinaryIO]:
+    """A file to write the values of an array of this form into, one after another."""
+    with open(file, "wb") as out:
+        form = {"descr": dtype, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(out, form)
+        yield out
 
 
 def _sizes(chunk: Path) -> tuple[int, int, int]:
@@ -144,25 +145,31 @@ def _sizes(chunk: Path) -> tuple[int, int, int]:
         return len(sampled), int(sampled.sum(dtype=np.int64)), int(arrays["id_size"].sum(dtype=np.int64))
 
 
-def _copy(
-    chunk: Path, out: dict[str, Array], at: Sequence[int], spaces: dict[str, int], sources: dict[str, int]
-) -> None:
-    row, sample, id_ = at
+def _of_chunk(
+    chunk: Path, sample: int, id_: int, names: Mapping[str, dict[str, int]], chosen: Bands
+) -> dict[str, Array]:
+    """All columns of a chunk but its bands, for which it is counted; so many hashes and bytes of ids go before it."""
     about = about_chunk(chunk)
     with np.load(chunk) as arrays:
-        for name, _, _ in COLUMNS:
-            values = arrays[name]
-            if name in ("space", "source"):
-                known = spaces if name == "space" else sources
-                table = [known.setdefault(one, len(known)) for one in about[f"{name}s"]]
-                values = np.array(table, values.dtype)[values] if len(values) else values
-            out[name][row : row + len(values)] = values
-        ends = sample + np.cumsum(arrays["sampled"], dtype=np.int64)
-        out["sample_end"][row : row + len(ends)] = ends
-        out["sample"][sample : sample + len(arrays["sample"])] = arrays["sample"]
-        id_ends = id_ + np.cumsum(arrays["id_size"], dtype=np.int64)
-        out["id_end"][row : row + len(id_ends)] = id_ends
-        out["id"][id_ : id_ + len(arrays["id"])] = arrays["id"]
+        found = {name: arrays[name] for name in (*(name for name, _, _ in COLUMNS), "sample", "id")}
+        id_size = arrays["id_size"]
+    for name, known in names.items():
+        table = [known.setdefault(one, len(known)) for one in about[f"{name}s"]]
+        if len(found[name]):
+            found[name] = np.array(table, found[name].dtype)[found[name]]
+    ends = np.cumsum(found["sampled"], dtype=np.int64)
+    chosen.count(found["sample"], ends, found["sampled"])
+    return found | {"sample_end": sample + ends, "id_end": id_ + np.cumsum(id_size, dtype=np.int64)}
+
+
+def _bands(directory: Path, chosen: Bands) -> Iterator[npt.NDArray[np.uint32]]:
+    """Bands of a slice of rows after the other; each maps the samples anew, so that they do not stay in memory."""
+    ends, sampled = (_mapped(directory / f"{name}.npy") for name in ("sample_end", "sampled"))
+    for at in range(0, len(ends), _ROWS_AT_ONCE):
+        some = slice(at, at + _ROWS_AT_ONCE)
+        start = int(ends[at]) - int(sampled[at])
+        sample = _mapped(directory / "sample.npy")[start : int(ends[some][-1])]
+        yield chosen.of(sample, ends[some] - start, sampled[some])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

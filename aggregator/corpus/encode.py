@@ -22,6 +22,7 @@ from aggregator.analyse import TITLED_WORDS, separates_words, sketch_of, space_n
 from aggregator.corpus import checkpoint, rows
 from aggregator.corpus.english import plainly_english
 from aggregator.corpus.letters import letter_sketch
+from aggregator.corpus.marks import MARKS, marks
 from aggregator.corpus.vocabulary import vocabulary_of
 from aggregator.domain import Article, Sketch
 from aggregator.errors import BadInput, NoText
@@ -45,6 +46,7 @@ COLUMNS: tuple[tuple[str, str, int], ...] = (
     ("size", "<u4", 1),  # distinct shingles
     ("sampled", "<u2", 1),  # of them in the sample
     ("lettered", "|u1", 1),  # 1: shingles of letters, 0: of words or characters
+    ("marks", "<u8", MARKS // 64),  # map of the sample (``marks.py``)
 )
 
 
@@ -186,6 +188,7 @@ def _encoded(block: rows.Block, encoder: Encoder) -> tuple[list[Signature], list
 def arrays_of(found: Sequence[Signature]) -> tuple[dict[str, npt.NDArray[Any]], list[str], list[str]]:
     """Columns of signatures, and the lists of spaces and sources that two of them point into."""
     spaces, sources = _numbered(s.space for s in found), _numbered(s.source for s in found)
+    sample = np.concatenate([np.empty(0, np.uint32), *(s.sample for s in found)])
     values: Mapping[str, Any] = {
         "fingerprint": [s.fingerprint for s in found],
         "text_hash": [(s.text_hash >> 64, s.text_hash & (2**64 - 1)) for s in found],
@@ -196,12 +199,13 @@ def arrays_of(found: Sequence[Signature]) -> tuple[dict[str, npt.NDArray[Any]], 
         "size": [s.size for s in found],
         "sampled": [len(s.sample) for s in found],
         "lettered": [s.lettered for s in found],
+        "marks": marks(sample, np.array([len(s.sample) for s in found], np.int64)),
     }
     arrays = {
         name: np.array(values[name], dtype).reshape((-1, width) if width > 1 else -1)
         for name, dtype, width in COLUMNS
     }
-    arrays["sample"] = np.concatenate([np.empty(0, np.uint32), *(s.sample for s in found)])
+    arrays["sample"] = sample
     ids = [s.id.encode("utf-8", "surrogatepass") for s in found]
     arrays["id"] = np.frombuffer(b"".join(ids), np.uint8)
     arrays["id_size"] = np.array([len(one) for one in ids], "<u4")

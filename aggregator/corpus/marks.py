@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 MARKS = 2_048
 ERRORS = 3  # standard errors below what a copy's marks come to
-_WORDS = MARKS // 64
 _ROWS_AT_ONCE = 2_048
 _ODD = np.uint32(0x85EBCA6B)
 _SHIFT = np.uint32(32 - (MARKS - 1).bit_length())
@@ -23,20 +22,16 @@ Counts = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
-def marks(sample: Hashes, ends: Counts, sampled: npt.NDArray[np.uint16]) -> Maps:
-    """(n, MARKS / 64) maps; ``sample``: all samples one after another, ``ends``: where each ends."""
-    found = np.empty((len(ends), _WORDS), np.uint64)
-    for at in range(0, len(ends), _ROWS_AT_ONCE):
-        some = slice(at, at + _ROWS_AT_ONCE)
-        sizes = sampled[some].astype(np.int64)
-        if not sizes.any():
-            found[some] = 0
-            continue
-        last = int(ends[some][-1])
-        hashes = sample[last - int(sizes.sum()) : last]
-        bits = np.zeros((len(sizes), MARKS), np.bool_)
-        bits.ravel()[np.repeat(np.arange(len(sizes)) * MARKS, sizes) + (hashes * _ODD >> _SHIFT)] = True
-        found[some] = np.packbits(bits, axis=1).view(np.uint64)
+def marks(sample: Hashes, sizes: Counts) -> Maps:
+    """(n, MARKS / 64) maps of n samples; ``sample``: all of them one after another, (n,) ``sizes``: how long each is."""
+    found = np.empty((len(sizes), MARKS // 64), np.uint64)
+    ends = np.cumsum(sizes)
+    for at in range(0, len(sizes), _ROWS_AT_ONCE):
+        some = sizes[at : at + _ROWS_AT_ONCE]
+        hashes = sample[ends[at] - sizes[at] : ends[at] - sizes[at] + some.sum()]
+        bits = np.zeros((len(some), MARKS), np.bool_)
+        bits.ravel()[np.repeat(np.arange(len(some)) * MARKS, some) + (hashes * _ODD >> _SHIFT)] = True
+        found[at : at + _ROWS_AT_ONCE] = np.packbits(bits, axis=1).view(np.uint64)
     return found
 
 

@@ -42,6 +42,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # h
 from aggregator.errors import BadInput
 from aggregator.features import RAW_WEIGHT, TERM_WEIGHT, FeatureModel
 from aggregator.fingerprint import BITS, hyperplanes
+from aggregator.modelfile import check_writable
 from aggregator.reading import check_readable, rows
 from aggregator.text.language import detect, group_of
 from aggregator.text.tokens import tokenize
@@ -202,6 +203,7 @@ def fit_file(
     """
     files = [str(path) for path in paths]
     check_readable(files)
+    check_writable(Path(out))
     fitted = fit(_counted(_token_lists(files, group), progress), group, settings, metadata=metadata)
     fitted.model.save(out)
     return fitted

@@ -14,9 +14,11 @@ file can be wrong is a ModelError that names the file and what to do.
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 from collections.abc import Mapping
+from contextlib import suppress
 from hashlib import sha256
 from math import prod
 from pathlib import Path
@@ -55,15 +57,34 @@ def write(path: Path, fields: Mapping[str, Any], arrays: Mapping[str, npt.NDArra
     encoded = msgspec.msgpack.encode(header)
     body = _PREFIX.pack(_MAGIC, FORMAT_VERSION, len(encoded)) + encoded
     body += b"".join(np.ascontiguousarray(array).tobytes() for array in arrays.values())
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    unfinished = _unfinished(path)
     try:
         unfinished.write_bytes(body + sha256(body).digest())
         unfinished.replace(path)
     except OSError as error:
-        unfinished.unlink(missing_ok=True)
-        raise ModelError(
-            f"{path}: the model cannot be written here ({error.strerror}); choose another path."
-        ) from error
+        with suppress(OSError):
+            unfinished.unlink()
+        raise _unwritable(path, error) from error
+
+
+def check_writable(path: Path) -> None:
+    """Raises ModelError where ``write`` could not: asked before the work that makes a model, not after."""
+    unfinished = _unfinished(path)
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        unfinished.touch()
+        unfinished.unlink()
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _unfinished(path: Path) -> Path:
+    return path.with_name(f"{path.name}.{os.getpid()}.tmp")
+
+
+def _unwritable(path: Path, error: OSError) -> ModelError:
+    return ModelError(f"{path}: the model cannot be written here ({error.strerror}); choose another path.")
 
 
 def read(path: Path) -> tuple[dict[str, Any], Arrays]:

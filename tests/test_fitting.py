@@ -286,8 +286,11 @@ def test_missing_corpus_and_unwritable_target(tmp_path: Path) -> None:
 
     with pytest.raises(BadInput, match=r"absent\.jsonl cannot be read"):
         fit_file([tmp_path / "absent.jsonl"], "en", tmp_path / "en.model", SMALL)
-    with pytest.raises(ModelError, match="cannot be written"):
-        fit_file([tmp_path / "corpus.jsonl"], "en", tmp_path / "no" / "en.model", SMALL)
+    for absent in (tmp_path / "no" / "en.model", tmp_path / "corpus.jsonl" / "en.model", tmp_path):
+        read: list[int] = []
+        with pytest.raises(ModelError, match="cannot be written here"):
+            fit_file([tmp_path / "corpus.jsonl"], "en", absent, SMALL, progress=read.append)
+        assert not read, "it was fitted first"
 
 
 def test_a_corpus_of_another_language(tmp_path: Path) -> None:

@@ -53,4 +53,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
 
     with pytest.raises(ModelError, match="cannot be written here"):
         modelfile.write(tmp_path / "m", {}, {})
+    with pytest.raises(ModelError, match=r"cannot be written here \(Is a directory\)"):
+        modelfile.check_writable(tmp_path / "m")
+    modelfile.check_writable(tmp_path / "another")
     assert [path.name for path in tmp_path.iterdir()] == ["m"]

@@ -274,6 +274,12 @@ def _combinations(settings: Settings) -> list[str]:
     if url not in ("", "memory") and not (separator and rest and scheme in STORE_SCHEMES):
         expected = ", ".join(f"{scheme}://..." for scheme in STORE_SCHEMES)
         problems.append(f"store_url: expected memory or one of {expected}.")
+    before_path = rest.partition("/")[0]
+    # A name and a password may stand there; anything else would be taken for a host.
+    if scheme == "unix" and before_path and not before_path.endswith("@"):
+        problems.append(
+            "store_url: give the path of the socket from the root, as in unix:///run/valkey.sock."
+        )
     return problems
 
 

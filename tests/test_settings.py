@@ -127,6 +127,14 @@ def test_a_preset_sets_thresholds_and_what_is_given_itself_wins() -> None:
     assert (mixed.min_shared, mixed.min_containment) == (50.0, precise.min_containment)
 
 
+def test_a_socket_is_given_by_its_whole_path() -> None:
+    """The driver would take the first part of a relative one for a host; a name and a password may stand there."""
+    for whole in ("unix:///run/a.sock", "unix://me:geheim@/run/a.sock?db=1"):
+        assert load({}, {"store_url": whole}).store_url == whole
+    with pytest.raises(ConfigurationError, match=r"give the path of the socket from the root"):
+        load({}, {"store_url": "unix://var/store.sock"})
+
+
 def test_fingerprints_only_needs_the_rule_that_needs_no_more() -> None:
     """Without samples nothing can be verified."""
     with pytest.raises(ConfigurationError, match="needs policy hamming"):

@@ -584,6 +584,20 @@ def test_doctor_compares_what_is_found_with_what_is_stored(
     assert "look-ups missed" in capsys.readouterr().out
 
 
+@pytest.mark.services
+def test_reindex_finds_the_store_of_the_service_that_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Beside an embedded one, by its directory; nothing else need be said, and nothing is started."""
+    lines = write(tmp_path / "articles.jsonl", body(OTHER))
+    with serving_alone(tmp_path, "--next-block-plan", "5x13") as (_, url):
+        assert run("ingest", "--server", url, "--out", os.devnull, lines) == 0
+        own = ["--data-dir", str(tmp_path / "data"), "--next-block-plan", "5x13"]
+        assert run("reindex", "--no-progress", *own) == 0
+
+    assert "1 articles looked at, 0 could not be brought in." in capsys.readouterr().err
+
+
 def test_doctor_asks_the_store(valkey_url: str, free_port: int, capsys: pytest.CaptureFixture[str]) -> None:
     """Version and durability in plain words; as JSON when asked."""
     assert run("doctor", "--store-url", valkey_url, "--port", str(free_port), "--json") == 0

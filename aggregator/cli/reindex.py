@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from aggregator import reading
 from aggregator.app import open_service
 from aggregator.cli import OK, SOME_BAD
+from aggregator.cli.doctor import reachable
 from aggregator.cli.ingest import without_labels
 from aggregator.cli.progress import Counted
 from aggregator.cli.serve import run_loop
@@ -27,7 +28,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         raise ConfigurationError(
             "next_models_dir: say which models, or with next_block_plan which plan, to change to."
         )
-    return run_loop(_run(args, settings))
+    return run_loop(_run(args, reachable(settings)))
 
 
 async def _run(args: argparse.Namespace, settings: Settings) -> int:

@@ -33,8 +33,8 @@ SAMPLE_FULL = 128  # up to here every shingle is kept ...
 SAMPLE_SHARE = 8  # ... beyond it one in so many ...
 SAMPLE_MAX = 512  # ... up to here
 # Hashes are compared without their lowest bits: the store keeps the others only (``store/samples.py``). In a text
-# of 4,000 shingles one in a thousand of a stranger's then looks like one of its own.
-COARSE_BITS = 10
+# of 4,000 shingles four in a thousand of a stranger's then look like one of its own.
+COARSE_BITS = 12
 _SEED = 0x5EED
 _ALL = 0xFFFFFFFF
 _COARSE, _FINE = np.uint32(COARSE_BITS), (1 << COARSE_BITS) - 1

@@ -104,7 +104,11 @@ class Groups(IndexBase):
     async def records(self, numbers: Mapping[int, str]) -> dict[int, Record]:
         """Records of article numbers, given with their spaces; those that are gone are left out."""
         values = await self.store.read([keys.record(space, n) for n, space in numbers.items()])
-        return {n: decode_record(v) for n, v in zip(numbers, values, strict=True) if v is not None}
+        return {
+            number: decode_record(data, space, number)
+            for (number, space), data in zip(numbers.items(), values, strict=True)
+            if data is not None
+        }
 
     async def text_of(self, number: int) -> bytes | None:
         """The compressed text, when texts are kept."""

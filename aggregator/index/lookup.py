@@ -110,7 +110,7 @@ class Lookup(IndexBase):
         values = await self.store.read([*(keys.record(wanted[n], n) for n in missing), *states])
         for number, data in zip(missing, values, strict=False):
             if data is not None:
-                snapshot.records[number] = decode_record(data)
+                snapshot.records[number] = decode_record(data, wanted[number], number)
         for key, value in zip(states, values[len(missing) :], strict=True):
             snapshot.values.setdefault(key, value)
 

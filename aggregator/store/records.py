@@ -1,12 +1,14 @@
 """How records and id bindings are written down: a format byte, then MessagePack.
 
-Records and bindings of format 1 are still read; a reader that meets any other format byte refuses
-with a clear error instead of guessing. How a sample is packed is told in ``store/samples.py``.
+A reader that meets another format byte refuses with a clear error instead of guessing. A record leaves out what
+its key says, number and space; its texts are compressed together, since a headline stands in its address too.
+How a sample is packed is told in ``store/samples.py``.
 """
 
 from __future__ import annotations
 
 import struct
+import zlib
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -28,8 +30,11 @@ from aggregator.store.samples import packed, unpacked
 from aggregator.store.sound import damaged, value_of
 
 FORMAT = b"\x01"
-RECORD_FORMAT = b"\x02"  # 1: the sample as plain uint32
-BINDING_FORMAT = b"\x02"  # 1: the outcome with the names of its fields
+RECORD_FORMAT = b"\x03"
+BINDING_FORMAT = b"\x02"
+_SHORT = 100  # bytes of texts that nothing is won by compressing
+_LONGEST = 1 << 24
+_RAW_DEFLATE = -zlib.MAX_WBITS  # no head, no checksum
 T = TypeVar("T")
 
 
@@ -68,26 +73,30 @@ class _BindingRow(msgspec.Struct, frozen=True, array_like=True):
     match: _MatchRow | None
 
 
-class _Row(msgspec.Struct, frozen=True, array_like=True):
-    """A Record; ``first`` is None in a first version."""
+class _Texts(msgspec.Struct, frozen=True, array_like=True):
+    """What strangers wrote; ``terms`` one a line."""
 
-    number: int
-    first: int | None
     id: str
-    space: str
+    title: str
+    url: str
+    source: str
+    terms: str
+
+
+class _Row(msgspec.Struct, frozen=True, array_like=True):
+    """A Record; ``first`` is None in a first version, ``texts`` are compressed where that saves anything."""
+
+    first: int | None
     lang: str
     fingerprint: int
     text_hash: bytes
     short: bool
-    title: str
-    url: str
-    source: str
     published_at_ms: int | None
     size: int
     sample: bytes
-    terms: str
     weights: bytes
     figures: bytes
+    texts: _Texts | bytes
 
 
 class Pointer(msgspec.Struct, frozen=True, array_like=True):
@@ -109,8 +118,8 @@ class _StreamRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 _row = msgspec.msgpack.Decoder(_Row)
+_texts = msgspec.msgpack.Decoder(_Texts)
 _binding = msgspec.msgpack.Decoder(_BindingRow)
-_named_binding = msgspec.msgpack.Decoder(Binding)
 _pointer = msgspec.msgpack.Decoder(Pointer)
 _stream_row = msgspec.msgpack.Decoder(_StreamRow)
 _encode = msgspec.msgpack.Encoder().encode
@@ -119,55 +128,71 @@ _encode = msgspec.msgpack.Encoder().encode
 def encode_record(record: Record) -> bytes:
     """Term weights keep 8 bits each: they rank neighbours, nothing is summed over them."""
     row = _Row(
-        number=record.number,
         first=None if record.first == record.number else record.first,
-        id=record.id,
-        space=record.space,
         lang=record.lang,
         fingerprint=record.fingerprint,
         text_hash=record.text_hash,
         short=record.short,
-        title=record.title,
-        url=record.url,
-        source=record.source,
         published_at_ms=record.published_at_ms,
         size=record.sketch.size,
         sample=packed(record.sketch.sample),
-        terms="\n".join(t for t, _ in record.terms),
         weights=bytes([round(weight * 255) for _, weight in record.terms]),
         figures=struct.pack(f"<{len(record.figures)}I", *record.figures),
+        texts=_deflated(record),
     )
     return RECORD_FORMAT + _encode(row)
 
 
-@lru_cache(maxsize=4096)  # the originals of many copies, the frames of many templates come again and again
-def decode_record(data: bytes) -> Record:
-    """The record written by ``encode_record``. Raises StoreUnavailable when it is damaged or foreign."""
-    row = _decode(_row, data, RECORD_FORMAT, FORMAT)
+def _deflated(record: Record) -> _Texts | bytes:
+    terms = "\n".join([term for term, _ in record.terms])
+    texts = _Texts(record.id, record.title, record.url, record.source, terms)
+    plain = _encode(texts)
+    if len(plain) < _SHORT:
+        return texts
+    return zlib.compress(plain, wbits=_RAW_DEFLATE)
+
+
+def _inflated(data: bytes) -> _Texts:
+    """Raises ValueError when it is damaged."""
+    inflating = zlib.decompressobj(_RAW_DEFLATE)
     try:
-        return _record(row, plain=data[:1] == FORMAT)
+        plain = inflating.decompress(data, _LONGEST)
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+    if not inflating.eof:
+        raise ValueError("its texts are cut off")
+    return value_of(_texts, plain, "A record")
+
+
+@lru_cache(maxsize=4096)  # the originals of many copies, the frames of many templates come again and again
+def decode_record(data: bytes, space: str, number: int) -> Record:
+    """The record written by ``encode_record``. Raises StoreUnavailable when it is damaged or foreign."""
+    row = _decode(_row, data, RECORD_FORMAT)
+    try:
+        return _record(row, space, number)
     except ValueError as error:
         raise damaged("A record", error) from error
 
 
-def _record(row: _Row, *, plain: bool) -> Record:
-    """Raises ValueError when the sample, the weights or the figures were cut."""
+def _record(row: _Row, space: str, number: int) -> Record:
+    """Raises ValueError when the sample, the weights, the figures or the texts were cut."""
     weights = np.frombuffer(row.weights, np.uint8) / 255.0
+    texts = _inflated(row.texts) if isinstance(row.texts, bytes) else row.texts
     return Record(
-        number=row.number,
-        first=row.number if row.first is None else row.first,
-        id=row.id,
-        space=row.space,
+        number=number,
+        first=number if row.first is None else row.first,
+        id=texts.id,
+        space=space,
         lang=row.lang,
         fingerprint=row.fingerprint,
         text_hash=row.text_hash,
         short=row.short,
-        title=row.title,
-        url=row.url,
-        source=row.source,
+        title=texts.title,
+        url=texts.url,
+        source=texts.source,
         published_at_ms=row.published_at_ms,
-        sketch=Sketch(row.size, np.frombuffer(row.sample, "<u4") if plain else unpacked(row.sample)),
-        terms=tuple(zip(row.terms.split("\n"), weights.tolist(), strict=True)) if row.terms else (),
+        sketch=Sketch(row.size, unpacked(row.sample)),
+        terms=tuple(zip(texts.terms.split("\n"), weights.tolist(), strict=True)) if texts.terms else (),
         figures=tuple(np.frombuffer(row.figures, "<u4").tolist()),
     )
 
@@ -200,9 +225,7 @@ def _match_row(match: Match) -> _MatchRow:
 
 
 def decode_binding(data: bytes) -> Binding:
-    if data[:1] == FORMAT:
-        return _decode(_named_binding, data)
-    row = _decode(_binding, data, BINDING_FORMAT, FORMAT)
+    row = _decode(_binding, data, BINDING_FORMAT)
     return Binding(
         row.number,
         row.number if row.first is None else row.first,
@@ -273,11 +296,10 @@ def stream_number(data: bytes) -> int:
     return row.number
 
 
-def _decode(decoder: msgspec.msgpack.Decoder[T], data: bytes, *formats: bytes) -> T:
-    formats = formats or (FORMAT,)
-    if data[:1] not in formats:
+def _decode(decoder: msgspec.msgpack.Decoder[T], data: bytes, format_: bytes = FORMAT) -> T:
+    if data[:1] != format_:
         raise StoreUnavailable(
             f"The store holds a record of format {data[:1].hex() or 'none'}, this version reads "
-            f"{' and '.join(f.hex() for f in formats)}: run the version that wrote it, or reindex."
+            f"{format_.hex()}: run the version that wrote it, or reindex."
         )
     return value_of(decoder, data[1:], "A record")

@@ -7,7 +7,8 @@ records it cannot read refuses at its start, and changes nothing, instead of fai
 
     format 1    data without a stamp
     format 2    samples of two bytes a hash, outcomes without field names (records); stamped
-    format 3    entries of buckets without what their key says (``entries.py``); earlier ones are refused
+    format 3    entries and records without what their key says (``entries.py``, ``records.py``), samples of 12
+                bits a hash; earlier ones are refused
 """
 
 from __future__ import annotations

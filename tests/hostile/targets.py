@@ -109,7 +109,7 @@ def record(data: bytes) -> None:
         records.decode_pointer(rest)
     else:
         # Not through its cache, which would only keep the inputs.
-        found = records.decode_record.__wrapped__(rest)
+        found = records.decode_record.__wrapped__(rest, "en.3f2a", 7)
         assert found.sketch.sample.dtype == np.uint32
 
 

@@ -148,7 +148,7 @@ def _records(store: MemoryStore, seen: View) -> list[str]:
         if data is None:
             wrong.append(f"{binding.id} has no record")
             continue
-        record = decode_record(data)
+        record = decode_record(data, seen.space, binding.number)
         mine = (binding.number, binding.first, binding.id, binding.text_hash)
         if (record.number, record.first, record.id, record.text_hash) != mine:
             wrong.append(f"the record of {binding.id} is of another version")
@@ -163,7 +163,8 @@ def _standing(store: MemoryStore, seen: View, promised: int) -> list[str]:
         data = store._values.get(keys.record(seen.space, binding.number))
         if data is None:
             continue
-        places = [keys.bucket(b"", b, v) for b, v in enumerate(PLAN.values(decode_record(data).fingerprint))]
+        fingerprint = decode_record(data, seen.space, binding.number).fingerprint
+        places = [keys.bucket(b"", b, v) for b, v in enumerate(PLAN.values(fingerprint))]
         if all(binding.number in seen.entries.get(p, ()) for p in places):
             carried.add((_group(binding), binding.text_hash))
     for binding in seen.bindings.values():

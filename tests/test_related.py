@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from newsroom import Core, core, edited, story
+from newsroom import Core, core, edited, in_process, story
 
 from aggregator.domain import Article
 from aggregator.errors import NoText, NotFound
@@ -21,7 +21,7 @@ async def desk() -> tuple[Core, Related]:
     for i, source in enumerate(("one", "two", "two")):
         shuffled = " ".join(words[i + 1 :: 2] + words[i::2])
         await newsroom.post(f"r{i}", shuffled, source=source, published_at_ms=newsroom.clock.now_ms + i)
-    related = Related(newsroom.index, newsroom.analyse_many, clock=newsroom.clock)
+    related = Related(newsroom.index, in_process(newsroom.analyser), clock=newsroom.clock)
     return newsroom, related
 
 
@@ -66,7 +66,7 @@ async def test_members_of_the_same_event() -> None:
         return ["a0", "a1", "taken down"] if number == (await newsroom.index.get("a0")).record.first else []
 
     related = Related(
-        newsroom.index, newsroom.analyse_many, clock=newsroom.clock, min_similarity=1, story_of=story_of
+        newsroom.index, in_process(newsroom.analyser), clock=newsroom.clock, min_similarity=1, story_of=story_of
     )
 
     assert [i.id for i in await related.of_id("a0")] == ["a1"]
@@ -90,7 +90,7 @@ FLOOD = (
 async def test_the_same_matter_in_other_words() -> None:
     """Far apart by bits and without a phrase in common, but with the same rare terms; copies never show."""
     newsroom = core(MemoryStore())
-    related = Related(newsroom.index, newsroom.analyse_many, clock=newsroom.clock)
+    related = Related(newsroom.index, in_process(newsroom.analyser), clock=newsroom.clock)
     await newsroom.post("a", FLOOD[0])
     await newsroom.post("b", FLOOD[1])
     await newsroom.post("a again", FLOOD[0])
@@ -106,7 +106,7 @@ async def test_the_same_matter_in_other_words() -> None:
 async def test_who_inherits_a_group_is_found_by_its_terms() -> None:
     """Copies stand under no terms of their own; the one that becomes canonical does."""
     newsroom = core(MemoryStore())
-    related = Related(newsroom.index, newsroom.analyse_many, clock=newsroom.clock)
+    related = Related(newsroom.index, in_process(newsroom.analyser), clock=newsroom.clock)
     await newsroom.post("a", FLOOD[0])
     await newsroom.post("copy", FLOOD[0])
     await newsroom.post("b", FLOOD[1])
@@ -118,7 +118,7 @@ async def test_who_inherits_a_group_is_found_by_its_terms() -> None:
 async def test_an_answer_takes_two_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     """A text always, an id from the second time on; after an update what it stands for is read anew."""
     newsroom = core(store := MemoryStore())
-    related = Related(newsroom.index, newsroom.analyse_many, clock=newsroom.clock)
+    related = Related(newsroom.index, in_process(newsroom.analyser), clock=newsroom.clock)
     await newsroom.post("a", FLOOD[0])
     await newsroom.post("b", FLOOD[1])
     await newsroom.post("cider", "An orchard festival sells cider on Sunday.")
@@ -152,7 +152,7 @@ async def test_what_was_asked_for_long_ago_is_read_again(monkeypatch: pytest.Mon
     """Only so many articles are kept, the ones asked for last."""
     monkeypatch.setattr("aggregator.related.KEPT_SUBJECTS", 2)
     newsroom = core(MemoryStore())
-    related = Related(newsroom.index, newsroom.analyse_many, clock=newsroom.clock)
+    related = Related(newsroom.index, in_process(newsroom.analyser), clock=newsroom.clock)
     for i in range(4):
         await newsroom.post(f"a{i}", story(i))
         await related.of_id(f"a{i}")

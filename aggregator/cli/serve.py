@@ -38,7 +38,7 @@ WARMING = tuple(
         "渡轮星期一恢复通航。",
     )
 )
-# How long the detector's thread may keep the interpreter from the requests (Python's default: 5 ms).
+# How long a thread (one that compresses a checkpoint, say) may keep the interpreter from the requests (Python: 5 ms).
 SWITCH_S = 0.0005
 ONE_WORKER = "SIGHUP renews workers one after the other; with one worker restart the service instead"
 DEMO_PAUSE_S = 0.2

@@ -17,7 +17,7 @@ STEMMED = {
     "pt": "Portuguese", "ro": "Romanian", "ru": "Russian", "sv": "Swedish",
 }  # fmt: skip
 
-# Per language, at most about 8 MB. A miss costs 10-30 us, a hit 0.1 us.
+# Per language, at most about 10 MB. A miss costs 10-30 us, a hit 0.1 us.
 STEMS_CACHED = 50_000
 
 # What parts of nltk that are not used here load where it is installed: .9 s of CPU and 96 MB for each process.

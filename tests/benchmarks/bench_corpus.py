@@ -22,6 +22,7 @@ from typing import Any
 from aggregator.corpus import synthetic
 
 ZHANG = 7_193_990
+AFTER_ENCODING = ("gather", "join", "confirm", "cluster")
 
 
 def main() -> None:
@@ -76,9 +77,9 @@ def score(plan: synthetic.Plan, file: Path) -> dict[str, Any]:
 
 
 def report(plan: synthetic.Plan, summary: dict[str, Any], scored: dict[str, Any]) -> None:
-    """One row of Markdown."""
+    """A row of Markdown under its heading, and the seconds by stage."""
     seconds = summary["seconds"]
-    join_s = sum(seconds[stage] for stage in ("gather", "join", "confirm", "cluster"))
+    join_s = sum(seconds[stage] for stage in AFTER_ENCODING)
     scale = ZHANG / plan.articles
     kinds = " | ".join(f"{scored['recall'][kind]:.4f}" for kind in synthetic.KINDS)
     heads = " | ".join(synthetic.KINDS)
@@ -90,6 +91,7 @@ def report(plan: synthetic.Plan, summary: dict[str, Any], scored: dict[str, Any]
         f"{summary['cpu_seconds']:.0f} | {summary['peak_memory_gb']:.2f} ({summary['peak_anonymous_gb']:.2f}) | {kinds} | {scored['all']:.4f} | "
         f"{scored['precision']:.4f} | {summary['total_seconds'] * scale / 60:.0f}, of it {join_s * scale / 60:.1f} |"
     )
+    print("seconds: " + ", ".join(f"{stage} {seconds[stage]:.1f}" for stage in AFTER_ENCODING))
 
 
 if __name__ == "__main__":

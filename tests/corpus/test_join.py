@@ -156,3 +156,14 @@ def test_bits_are_found_in_any_number_of_ranges() -> None:
         assert len(ranges) == 4
         assert (ranges[0][0], ranges[-1][1]) == (0, 1 << 32)
         assert all(one[1] == other[0] for one, other in pairwise(ranges))
+
+
+def test_a_crowd_of_equal_fingerprints_is_not_compared_in_full() -> None:
+    """A template of thousands: each with its neighbours, and the rest counted."""
+    columns = random_columns(4_200, 5)
+    columns.fingerprint[:] = columns.fingerprint[0]
+    rows = np.arange(4_200)
+    pairs, left_out = join(Partition(0, 1 << 32, (0, 1)), columns, rows, entries(columns.bands, rows), 3)
+
+    assert len(pairs) == sum(4_200 - step for step in range(1, 9))
+    assert left_out == 4_200 * 4_199 // 2 - 2 * len(pairs)

@@ -9,14 +9,10 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
-from aggregator.domain import Analysis, Answer, Article, Match, Record, Sketch
+from aggregator.domain import NO_SKETCH, Analysis, Answer, Article, Match, Record
 from aggregator.errors import AggregatorError
 from aggregator.store.base import Transaction
 from aggregator.succession import Known
-
-_NO_SKETCH = Sketch(0, np.empty(0, np.uint32))
 
 
 @dataclass(slots=True)
@@ -53,7 +49,7 @@ class Step:
 
 def bare(one: Arrival) -> Arrival:
     """All of it that the paper's rule needs: id, fingerprint and the hash of its text. Nothing else is stored."""
-    analysis = replace(one.analysis, sketch=_NO_SKETCH, terms=(), figures=(), title="", text="")
+    analysis = replace(one.analysis, sketch=NO_SKETCH, terms=(), figures=(), title="", text="")
     return replace(one, article=Article(id=one.article.id), analysis=analysis)
 
 

@@ -68,7 +68,7 @@ class Beside:
     async def left(self, gone: Sequence[Known]) -> None:
         """Articles were taken down or replaced where it is decided: here too, and their copies follow."""
         numbers = {keys.id_hash(known.binding.id): known.binding for known in gone}
-        wanted = [keys.copies(b"", _group_of(binding)) for binding in numbers.values()]
+        wanted = [keys.copies(b"", binding.group) for binding in numbers.values()]
         lists = await self._index.segments.read(dict.fromkeys(self._index.beside, wanted))
         rows = b"".join(v for space in self._index.beside for v in lists.everywhere(space, wanted) if v)
         members = [rows[i : i + 16] for i in range(0, len(rows), 16)]
@@ -157,7 +157,7 @@ class Beside:
             state = keys.state(b"", now.binding.number)
             if states.newest(space, state) == keys.DEAD:  # it left since: look again
                 return None if before is None else segment.retire(before.binding, [_same(before)])
-            key = keys.binding(b"", keys.id_hash(now.binding.id))
+            key = keys.binding_of(b"", now.binding.id)
             seen = [there.unchanged(space, key), states.unchanged(space, state)]
             record = records.get(now.binding.number)
             return segment.adopt(now.binding, before.binding if before else None, record, seen)
@@ -209,10 +209,6 @@ def _same(known: Known) -> Check:
 def _wanted(spaces: Sequence[str], hashes: Iterable[bytes]) -> dict[str, list[bytes]]:
     wanted = [keys.binding(b"", hashed) for hashed in hashes]
     return dict.fromkeys(spaces, wanted)
-
-
-def _group_of(binding: Binding) -> int:
-    return binding.outcome.match.canonical_first if binding.outcome.match else binding.first
 
 
 def _as_analysed(record: Record, analysis: Analysis) -> Record:

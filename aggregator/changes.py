@@ -266,7 +266,7 @@ class Segment:
         return StreamAdd(keys.stream(self._tag), encode_stream_row(kind, binding))
 
     def _binding_key(self, id_: str) -> bytes:
-        return keys.binding(self._tag, keys.id_hash(id_))
+        return keys.binding_of(self._tag, id_)
 
     def _put(self, key: bytes, value: bytes) -> Put:
         return Put(key, value, self._ttl_ms)

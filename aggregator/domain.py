@@ -61,6 +61,9 @@ class Sketch:
     sample: npt.NDArray[np.uint32]
 
 
+NO_SKETCH = Sketch(0, np.empty(0, np.uint32))
+
+
 @dataclass(frozen=True, slots=True)
 class Analysis:
     """What the pure stages make of an article: all that look-up and decision need.

@@ -15,9 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-import numpy as np
-
-from aggregator.domain import Analysis, Article, Outcome, Record, RelatedItem, Sketch
+from aggregator.domain import NO_SKETCH, Analysis, Article, Outcome, Record, RelatedItem
 from aggregator.errors import AggregatorError
 from aggregator.index import Index, Stored
 from aggregator.similarity import rank
@@ -30,7 +28,6 @@ MIN_SIMILARITY = 0.15
 # What the ids asked for last stand for, some 3 kB each, and who is in their events.
 KEPT_SUBJECTS = 4096
 STORY_MS = 5_000
-_NO_SKETCH = Sketch(0, np.empty(0, np.uint32))
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -194,7 +191,7 @@ def _subject_of(stored: Stored) -> Subject:
         fingerprint=record.fingerprint,
         text_hash=record.text_hash,
         short=record.short,
-        sketch=_NO_SKETCH,  # terms rank neighbours, wording does not
+        sketch=NO_SKETCH,  # terms rank neighbours, wording does not
         terms=record.terms,
     )
     group = match.canonical_first if match else record.first

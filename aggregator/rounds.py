@@ -141,7 +141,7 @@ class Rounds:
             if dry_run:
                 step.answer = replace(step.answer, stored=False)
             elif step.transaction is not None:
-                binding = snapshot.top(probe.space, keys.binding(b"", keys.id_hash(probe.id)))
+                binding = snapshot.top(probe.space, keys.binding_of(b"", probe.id))
                 snapshot.apply(step.transaction, binding, step.record)
             steps.append(step)
         looked.took_s += time.perf_counter() - started

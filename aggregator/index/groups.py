@@ -61,7 +61,7 @@ class Groups(IndexBase):
         for id_, own in ids.items():
             for space in self.spaces:
                 if space != own:
-                    wanted[space].append(keys.binding(b"", keys.id_hash(id_)))
+                    wanted[space].append(keys.binding_of(b"", id_))
         snapshot = await self.segments.read({space: some for space, some in wanted.items() if some})
         return {id_: self.known(snapshot, id_) for id_ in ids}
 
@@ -91,7 +91,7 @@ class Groups(IndexBase):
 
     async def get_many(self, ids: Sequence[str]) -> dict[str, Stored]:
         """The stored articles among these ids, in two reads."""
-        wanted = [keys.binding(b"", keys.id_hash(id_)) for id_ in dict.fromkeys(ids)]
+        wanted = [keys.binding_of(b"", id_) for id_ in dict.fromkeys(ids)]
         snapshot = await self.segments.read(dict.fromkeys(self.spaces, wanted))
         found = {id_: known[0] for id_ in ids if (known := self.known(snapshot, id_))}
         records = await self.records({known.binding.number: known.space for known in found.values()})
@@ -235,7 +235,7 @@ class Groups(IndexBase):
     async def _group(self, snapshot: Snapshot, known: Known) -> tuple[Group, Known | None]:
         """The group a binding belongs to, and its canonical binding (itself, when it is canonical)."""
         space, match = known.space, known.binding.outcome.match
-        first = match.canonical_first if match else known.binding.first
+        first = known.binding.group
         canonical_hash = keys.id_hash(match.canonical_id if match else known.binding.id)
         copies, leads = keys.copies(b"", first), keys.binding(b"", canonical_hash)
         seen = await self.segments.read_at(snapshot, space, [copies, leads])

@@ -70,7 +70,7 @@ class Lookup(IndexBase):
 
     async def snapshot(self, probes: Sequence[Probe]) -> Snapshot:
         """Read all that the probes ask for, and their ids in every space, in one round trip."""
-        ids = [_binding(probe.id) for probe in probes]
+        ids = [keys.binding_of(b"", probe.id) for probe in probes]
         wanted = {space: list(ids) for space in self.spaces}
         for probe in probes:
             wanted[probe.space] += probe.keys
@@ -169,7 +169,7 @@ class Lookup(IndexBase):
         if changed:
             relied_on = relied_on.union(*(changed[key] for key in looked_at if key in changed))
         return [
-            snapshot.unchanged(space, _binding(probe.id)),
+            snapshot.unchanged(space, keys.binding_of(b"", probe.id)),
             *_lengths(values, tops[: len(probe.buckets)]),
             *_lengths(values, tops[len(probe.buckets) :]),
             *(Equals(b, values[b]) for b in sorted(relied_on)),
@@ -188,10 +188,6 @@ def _lengths(values: Mapping[bytes, bytes | None], tops: Sequence[bytes]) -> lis
     if not tops:
         return []
     return [Lengths(tuple(tops), tuple(map(values.__getitem__, tops)))]
-
-
-def _binding(id_: str) -> bytes:
-    return keys.binding(b"", keys.id_hash(id_))
 
 
 def _state(number: int) -> bytes:

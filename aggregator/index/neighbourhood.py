@@ -39,7 +39,7 @@ class Neighbourhood(Lookup):
         probe = self.probe(analysis, id_)
         space, weights = probe.space, topics.probed(analysis.terms)
         under = [keys.topic(b"", hashed) for hashed in weights]
-        own = keys.binding(b"", keys.id_hash(id_))
+        own = keys.binding_of(b"", id_)
         wanted = {served: [own] for served in self.spaces} | {space: [own, *probe.buckets, *under]}
         snapshot = await self.segments.read(wanted)
         floor = self.floor(snapshot.layers[space], now_ms)
@@ -65,6 +65,6 @@ class Neighbourhood(Lookup):
 
     async def numbers_of(self, space: str, ids: Sequence[str]) -> list[int]:
         """Article numbers of the ids that are bound in this space: one round trip."""
-        wanted = [keys.binding(b"", keys.id_hash(id_)) for id_ in ids]
+        wanted = [keys.binding_of(b"", id_) for id_ in ids]
         snapshot = await self.segments.read({space: wanted})
         return [decode_binding(raw).number for key in wanted if (raw := snapshot.newest(space, key))]

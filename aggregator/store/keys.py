@@ -104,6 +104,10 @@ def binding(tag_: bytes, hashed_id: bytes) -> bytes:
     return tag_ + b"i" + hashed_id
 
 
+def binding_of(tag_: bytes, id_: str) -> bytes:
+    return binding(tag_, id_hash(id_))
+
+
 def state(tag_: bytes, number: int) -> bytes:
     return tag_ + b"p" + number.to_bytes(8, "big")
 

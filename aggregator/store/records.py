@@ -47,6 +47,11 @@ class Binding(msgspec.Struct, frozen=True, array_like=True):
     id: str
     outcome: Outcome
 
+    @property
+    def group(self) -> int:
+        """The first number of the group it is in: that of its match, else its own."""
+        return self.outcome.match.canonical_first if self.outcome.match else self.first
+
 
 class _MatchRow(msgspec.Struct, frozen=True, array_like=True):
     """A Match; None where the canonical article is the matched one itself."""

@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from newsroom import core, edited, story
+from newsroom import core, edited, in_process, story
 
 from aggregator import explain as module
 from aggregator.domain import Article
@@ -21,7 +21,7 @@ async def explain() -> Explain:
     await newsroom.post("a", "At least 12 people were hurt. " + story(1))
     await newsroom.post("b", "At least 15 people were hurt. " + edited(story(1), 2))
     await newsroom.post("c", story(3))
-    return Explain(newsroom.index, newsroom.analyse_many, Policy())
+    return Explain(newsroom.index, in_process(newsroom.analyser), Policy())
 
 
 async def test_copies(explain: Explain) -> None:
@@ -38,7 +38,7 @@ async def test_copies(explain: Explain) -> None:
 async def test_what_only_one_of_them_has() -> None:
     """Runs of words outside all shared shingles, of either; characters where words are not separated."""
     newsroom = core(MemoryStore())
-    explain = Explain(newsroom.index, newsroom.analyse_many, Policy())
+    explain = Explain(newsroom.index, in_process(newsroom.analyser), Policy())
 
     def article(text: str, lang: str) -> Article:
         return Article(id="", text=text, lang=lang)
@@ -88,7 +88,7 @@ async def test_comparing_does_not_hold_up_other_requests(
 async def test_the_policy_in_force_is_the_one_explained() -> None:
     """Under the paper's rule bits alone make a copy, and the sentence says so."""
     newsroom = core(MemoryStore())
-    paper = Explain(newsroom.index, newsroom.analyse_many, Policy(name="hamming", duplicate_bits=0))
+    paper = Explain(newsroom.index, in_process(newsroom.analyser), Policy(name="hamming", duplicate_bits=0))
     same, other = Article(id="", text=story(1)), Article(id="", text="Intro first. " + edited(story(1), 2))
 
     assert (await paper.pair(same, same)).is_copy
@@ -117,7 +117,7 @@ async def test_texts_not_kept() -> None:
     newsroom = core(MemoryStore(), keep_texts=False)
     await newsroom.post("a", story(1))
     await newsroom.post("b", story(1))
-    found = await Explain(newsroom.index, newsroom.analyse_many, Policy()).pair("a", "b")
+    found = await Explain(newsroom.index, in_process(newsroom.analyser), Policy()).pair("a", "b")
 
     assert found.shared_passages is None and found.own_passages is None
     assert "keep_texts is off" in found.summary
@@ -133,7 +133,7 @@ async def test_unknown_id(explain: Explain) -> None:
 async def test_the_title_dependent_rule_is_explained() -> None:
     """Under policy titled the sentence says what such headlines ask of the texts."""
     newsroom = core(MemoryStore())
-    titled = Explain(newsroom.index, newsroom.analyse_many, Policy(name="titled"))
+    titled = Explain(newsroom.index, in_process(newsroom.analyser), Policy(name="titled"))
     one, other = (
         Article(id="", title="Ferry late", text=story(1)),
         Article(id="", title="Dam breaks", text=story(2)),

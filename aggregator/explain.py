@@ -31,6 +31,7 @@ from aggregator.verdict import (
     figures_changed,
     is_copy,
     shared_for_copy,
+    terms_alike,
 )
 
 MAX_SHOWN = 200
@@ -150,8 +151,7 @@ def explain(a: Side, b: Side, policy: Policy) -> Explanation:
     elif policy.name == "titled":
         copy = comparable and similarity >= required_similarity(titles)
     else:
-        # Terms that were cut as those of two languages say nothing against a copy.
-        copy = is_copy(overlap, similarity if a.lang == b.lang else 1.0, policy)
+        copy = is_copy(overlap, terms_alike(similarity, a.lang, b.lang), policy)
     return Explanation(
         labels=(a.label, b.label),
         spaces=(a.space, b.space),

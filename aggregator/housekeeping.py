@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Callable
 
-from aggregator.errors import AggregatorError, StoreUnavailable
+from aggregator.errors import AggregatorError
 from aggregator.index import Index
 from aggregator.index.census import Census, count
 from aggregator.index.upkeep import Upkeep
@@ -57,10 +57,7 @@ class Housekeeping:
 
     async def close(self) -> None:
         """Let another replica go on at once. Idempotent."""
-        try:
-            await self._lease.give_back()
-        except StoreUnavailable:
-            logger.debug("the lease of the upkeep runs out by itself")
+        await self._lease.close()
 
     async def _turn(self) -> None:
         if not await self._lease.take():

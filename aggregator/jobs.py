@@ -18,7 +18,6 @@ from functools import partial
 from apscheduler.events import EVENT_JOB_MAX_INSTANCES, EVENT_JOB_MISSED, JobEvent
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
-from aggregator.bursts import Change
 from aggregator.errors import AggregatorError, StoreUnavailable
 from aggregator.events import Events, Source
 from aggregator.lease import Lease
@@ -61,14 +60,12 @@ class Jobs:
         clock: Callable[[], int],
         tick_seconds: float,
         *,
-        on_changes: Callable[[list[Change]], Awaitable[None]] | None = None,
         beside: Sequence[Work] = (),
     ) -> None:
         self._events = events
         self._index = index
         self._clock = clock
         self._interval_s = tick_seconds
-        self._on_changes = on_changes
         self._beside = beside
         self._lease = Lease(events.store, LEASE_KEY, int(LEASE_INTERVALS * tick_seconds * 1000))
         self._scheduler: AsyncIOScheduler | None = None
@@ -128,8 +125,6 @@ class Jobs:
         for change in changes:
             if change.kind == "fired":
                 logger.info("Event %s fired: %s", change.event.id, change.event.reason)
-        if changes and self._on_changes is not None:
-            await self._on_changes(changes)
 
     async def _hand_over(self) -> None:
         if self.leading:

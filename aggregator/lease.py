@@ -7,10 +7,14 @@ matter of what they commit, never of the lease.
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 
+from aggregator.errors import StoreUnavailable
 from aggregator.store.base import Store
+
+logger = logging.getLogger(__name__)
 
 
 class Lease:
@@ -32,3 +36,10 @@ class Lease:
         if self.held:
             self.held = False
             await self._store.release(self._key, self._token)
+
+    async def close(self) -> None:
+        """``give_back``, unless the store is away: then it runs out by itself."""
+        try:
+            await self.give_back()
+        except StoreUnavailable:
+            logger.debug("the lease %s runs out by itself", self._key.decode())

@@ -184,7 +184,7 @@ def _keep(kept: dict[K, V], key: K, value: V) -> None:
 
 
 def _subject_of(stored: Stored) -> Subject:
-    record, match = stored.record, stored.outcome.match
+    record = stored.record
     analysis = Analysis(
         lang=record.lang,
         space=record.space,
@@ -194,5 +194,4 @@ def _subject_of(stored: Stored) -> Subject:
         sketch=NO_SKETCH,  # terms rank neighbours, wording does not
         terms=record.terms,
     )
-    group = match.canonical_first if match else record.first
-    return Subject(record.id, analysis, group, (record.number, stored.outcome))
+    return Subject(record.id, analysis, stored.group, (record.number, stored.outcome))

@@ -107,16 +107,20 @@ def _best_match(
     if policy.name == "titled":
         alike = [c for c in candidates if _same_event(subject, c)]
         return (min(alike, key=lambda c: (-c.similarity, _age(c))), "title") if alike else None
-    copies = [c for c in candidates if is_copy(c.overlap, _comparable(subject, c), policy)]
+    copies = [c for c in candidates if is_copy(c.overlap, _terms_alike(subject, c), policy)]
     if not copies:
         return None
     best = _nearest_of_the_group(copies)
     return best, "hamming" if best.distance <= policy.duplicate_bits else "overlap"
 
 
-def _comparable(subject: Analysis, candidate: Candidate) -> float:
+def _terms_alike(subject: Analysis, candidate: Candidate) -> float:
+    return terms_alike(candidate.similarity, subject.lang, candidate.record.lang)
+
+
+def terms_alike(similarity: float, lang_a: str, lang_b: str) -> float:
     """The similarity of terms; where a wrong tag had them cut in different ways it says nothing against a copy."""
-    return candidate.similarity if subject.lang == candidate.record.lang else 1.0
+    return similarity if lang_a == lang_b else 1.0
 
 
 def _nearest_of_the_group(copies: Sequence[Candidate]) -> Candidate:

@@ -83,10 +83,8 @@ async def get(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """A stored article."""
     service = request.app[SERVICE]
     stored = await service.index.get(path_id(request.match_info["id"]))
-    match = stored.outcome.match
-    group = match.canonical_first if match else stored.record.first
-    events = await service.events.event_of([group])
-    return answers.json(views.article(stored.record, stored.outcome, events.get(group), request.app[BANDS]))
+    event = (await service.events.event_of([stored.group])).get(stored.group)
+    return answers.json(views.article(stored.record, stored.outcome, event, request.app[BANDS]))
 
 
 async def delete(request: web.Request, query: NoQuery) -> web.StreamResponse:

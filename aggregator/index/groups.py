@@ -32,6 +32,11 @@ class Stored:
     record: Record
     outcome: Outcome
 
+    @property
+    def group(self) -> int:
+        """The first number of the group it is in: that of its match, else its own."""
+        return self.outcome.match.canonical_first if self.outcome.match else self.record.first
+
 
 class Groups(IndexBase):
     """Bindings, records and groups of copies."""

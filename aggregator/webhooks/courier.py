@@ -84,10 +84,7 @@ class Courier:
         if self._session is not None:
             await self._session.close()
             self._session = None
-        try:
-            await self._lease.give_back()
-        except StoreUnavailable:
-            log.debug("the lease of the courier runs out by itself")
+        await self._lease.close()
 
     async def dead(self, hook: str, count: int = 50) -> Sequence[Call]:
         """The newest calls to a webhook that were given up, newest first."""

@@ -115,9 +115,8 @@ async def _stored(request: web.Request, id_: str) -> Verdict:
     stored = await service.index.get(id_)
     record, outcome = stored.record, stored.outcome
     match = outcome.match
-    group = match.canonical_first if match else record.first
     copies = await service.index.copies(id_)
-    events = await service.events.event_of([group])
+    events = await service.events.event_of([stored.group])
     return Verdict(
         name=outcome.verdict,
         record=record,
@@ -129,7 +128,7 @@ async def _stored(request: web.Request, id_: str) -> Verdict:
         space=record.space,
         short=record.short,
         updated_figures=outcome.updated_figures,
-        event_id=events.get(group),
+        event_id=events.get(stored.group),
         original=next((c for c in copies if match and c.id == match.canonical_id), None),
         copies=tuple(c for c in copies if c.id != id_),
         related=tuple(await service.related.of_id(id_, limit=MAX_RELATED)),

@@ -26,8 +26,10 @@ def configure(level: str, form: str = "text", *, with_process: bool = False) -> 
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if form == "json" else TextLines(with_process=with_process))
     logging.basicConfig(level=level, handlers=[handler])
-    if level != "DEBUG":  # the scheduler reports every tick of the detector
-        logging.getLogger("apscheduler").setLevel(logging.WARNING)
+    if level != "DEBUG":
+        # It reports every tick of the detector, and warns of each that comes while one is under way: a bulk load
+        # makes those, they are counted, and an alert rule says when there are too many.
+        logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
 
 class TextLines(logging.Formatter):

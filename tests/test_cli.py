@@ -556,27 +556,6 @@ def test_a_store_directory_that_cannot_be_read_is_named(
     )
 
 
-@pytest.fixture(autouse=True)
-def lowered(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, int]]:
-    """What commands run in this process ask of the system about its priority, which only root could take back."""
-    asked: list[tuple[int, int, int]] = []
-    monkeypatch.setattr(os, "setpriority", lambda *given: asked.append(given))
-    return asked
-
-
-def test_a_load_into_a_shared_store_lets_services_go_first(
-    valkey_url: str, tmp_path: Path, lowered: list[tuple[int, int, int]]
-) -> None:
-    """A lower priority, where others may use the store; its own store is nobody else's."""
-    lines = tmp_path / "articles.jsonl"
-    lines.write_text(json.dumps({"id": "1", "text": "Terns landed on the pier.", "lang": "en"}) + "\n")
-
-    assert run("ingest", "--store", "memory", "--out", os.devnull, str(lines)) == 0
-    assert lowered == []
-    assert run("ingest", "--store", valkey_url, "--out", os.devnull, str(lines)) == 0
-    assert lowered == [(os.PRIO_PROCESS, 0, 10)]
-
-
 def test_doctor_compares_what_is_found_with_what_is_stored(
     valkey_url: str, tmp_path: Path, free_port: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

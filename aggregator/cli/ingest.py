@@ -27,7 +27,6 @@ from aggregator.settings import Settings
 
 BATCH_LINES, BATCH_BYTES = 512, 1_000_000
 PARALLEL_BYTES = 4_000_000  # a file above this is worth starting processes that analyse it
-BULK_NICE = 10  # who loads into a store that services may use lets them have the processors first
 LABELS = (b'"cluster"', b'"original"')  # columns of evaluation files, not of articles
 
 
@@ -35,8 +34,6 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     """0 when every line got a verdict, 1 when some were bad. Raises for what stops all of it."""
     reading.check_readable(args.files)
     check_where(args)
-    if args.store is not None and "://" in args.store:
-        os.setpriority(os.PRIO_PROCESS, 0, BULK_NICE)
     return run_loop(_run(args, settings))
 
 

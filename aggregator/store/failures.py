@@ -29,6 +29,9 @@ WRONG_SETTINGS: Final = (
 NOT_A_CLUSTER: Final = "Cluster mode is not enabled"
 """What the driver says, without a type of its own, when redis+cluster:// meets a plain server."""
 
+CLOSED_UNDER_WAY: Final = "the handler is closed"
+"""What uvloop says, in a RuntimeError, when a connection ended between being opened and being written to."""
+
 _BAD_CERTIFICATE: Final = "CERTIFICATE_VERIFY_FAILED"
 _CONNECTING: Final = "connecting to server"
 

@@ -26,7 +26,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
-from aggregator.store.failures import FAILURES, STALE_TOPOLOGY, innermost, sentence
+from aggregator.store.failures import CLOSED_UNDER_WAY, FAILURES, STALE_TOPOLOGY, innermost, sentence
 from aggregator.store.health import Node
 from aggregator.store.pipe import PIPES, Pipes
 from aggregator.store.wire import Command, first_key, text
@@ -276,6 +276,10 @@ class Link:
             yield
         except FAILURES as error:
             raise self._unavailable(error) from innermost(error)
+        except RuntimeError as error:
+            if CLOSED_UNDER_WAY not in str(error):
+                raise
+            raise self._unavailable(driver.ConnectionError()) from error
 
     def _unavailable(self, error: BaseException) -> StoreUnavailable:
         return StoreUnavailable(sentence(innermost(error), self.address))

@@ -391,6 +391,27 @@ async def test_a_stranger_on_the_port_is_unavailable() -> None:
                 await call(store)
 
 
+async def test_a_connection_that_ends_while_it_is_opened_is_unavailable(
+    valkey_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """uvloop tells of it in a RuntimeError of its own; any other is a mistake of ours and stays one."""
+
+    async def connect(connection: object) -> None:
+        raise RuntimeError(said)
+
+    async with opened(valkey_url) as store:
+        with monkeypatch.context() as patched:
+            patched.setattr("redis.asyncio.connection.AbstractConnection.connect", connect)
+            said = "unable to perform operation on <TCPTransport closed=True>; the handler is closed"
+            await assert_fails(store.scan(b"a"), "cannot be reached or dropped", RuntimeError)
+            assert not (await store.info()).ready
+            said = "dictionary changed size during iteration"
+            with pytest.raises(RuntimeError, match=said):
+                await store.scan(b"a")
+
+        assert (await store.info()).ready
+
+
 async def test_a_refused_command_shows_the_servers_words(valkey_url: str) -> None:
     """A key of the wrong kind changes nothing and is named as the server names it."""
     async with opened(valkey_url) as store:

@@ -7,7 +7,7 @@ from typing import Final
 from redis import exceptions as driver
 
 FAILURES: Final = (driver.RedisError, driver.RedisClusterException, OSError)
-"""All that the driver raises when a store cannot serve; anything else is a mistake of ours."""
+"""All that the driver itself raises when a store cannot serve."""
 
 STALE_TOPOLOGY: Final = (
     driver.ConnectionError,
@@ -29,7 +29,7 @@ WRONG_SETTINGS: Final = (
 NOT_A_CLUSTER: Final = "Cluster mode is not enabled"
 """What the driver says, without a type of its own, when redis+cluster:// meets a plain server."""
 
-CLOSED_UNDER_WAY: Final = "the handler is closed"
+_CLOSED_UNDER_WAY: Final = "the handler is closed"
 """What uvloop says, in a RuntimeError, when a connection ended between being opened and being written to."""
 
 _BAD_CERTIFICATE: Final = "CERTIFICATE_VERIFY_FAILED"
@@ -58,11 +58,17 @@ _SENTENCES: Final[tuple[tuple[tuple[type[Exception], ...], str], ...]] = (
     ),
     ((driver.NoScriptError,), "The store at {at} lost its scripts under way; try again."),
     (
-        (driver.ConnectionError, driver.RedisClusterException, OSError),
+        (driver.ConnectionError, driver.RedisClusterException, OSError, RuntimeError),
         "The store at {at} cannot be reached or dropped the connection; see that it is running, "
         "and whether it wants TLS (rediss://).",
     ),
 )
+
+
+def is_failure(error: BaseException) -> bool:
+    """Whether the store cannot serve; anything else that a call to it raises is a mistake of ours."""
+    closed = isinstance(error, RuntimeError) and _CLOSED_UNDER_WAY in str(error)
+    return closed or isinstance(error, FAILURES)
 
 
 def sentence(error: BaseException, address: str) -> str:

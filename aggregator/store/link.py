@@ -26,7 +26,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
-from aggregator.store.failures import CLOSED_UNDER_WAY, FAILURES, STALE_TOPOLOGY, innermost, sentence
+from aggregator.store.failures import STALE_TOPOLOGY, innermost, is_failure, sentence
 from aggregator.store.health import Node
 from aggregator.store.pipe import PIPES, Pipes
 from aggregator.store.wire import Command, first_key, text
@@ -124,7 +124,9 @@ class Link:
         if self._places is None:
             try:  # not ``_errors``: this is asked once or more for every look-up
                 return await self._round_trip(commands, again)
-            except FAILURES as error:
+            except Exception as error:
+                if not is_failure(error):
+                    raise
                 raise self._unavailable(error) from innermost(error)
         with self._errors():
             try:
@@ -274,12 +276,10 @@ class Link:
     def _errors(self) -> Iterator[None]:
         try:
             yield
-        except FAILURES as error:
-            raise self._unavailable(error) from innermost(error)
-        except RuntimeError as error:
-            if CLOSED_UNDER_WAY not in str(error):
+        except Exception as error:
+            if not is_failure(error):
                 raise
-            raise self._unavailable(driver.ConnectionError()) from error
+            raise self._unavailable(error) from innermost(error)
 
     def _unavailable(self, error: BaseException) -> StoreUnavailable:
         return StoreUnavailable(sentence(innermost(error), self.address))

@@ -403,7 +403,8 @@ async def test_a_connection_that_ends_while_it_is_opened_is_unavailable(
         with monkeypatch.context() as patched:
             patched.setattr("redis.asyncio.connection.AbstractConnection.connect", connect)
             said = "unable to perform operation on <TCPTransport closed=True>; the handler is closed"
-            await assert_fails(store.scan(b"a"), "cannot be reached or dropped", RuntimeError)
+            for call in (store.scan(b"a"), store.read([b"a"])):
+                await assert_fails(call, "cannot be reached or dropped", RuntimeError)
             assert not (await store.info()).ready
             said = "dictionary changed size during iteration"
             with pytest.raises(RuntimeError, match=said):

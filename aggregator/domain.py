@@ -145,6 +145,10 @@ class Outcome:
     match: Match | None = None  # set when verdict is "duplicate"
     updated_figures: bool = False
 
+    def group(self, first: int) -> int:
+        """The group the article is in, whose own first number is ``first``: that of its match, else its own."""
+        return self.match.canonical_first if self.match is not None else first
+
 
 @dataclass(frozen=True, slots=True)
 class RelatedItem:

@@ -34,8 +34,8 @@ class Stored:
 
     @property
     def group(self) -> int:
-        """The first number of the group it is in: that of its match, else its own."""
-        return self.outcome.match.canonical_first if self.outcome.match else self.record.first
+        """The first number of the group it is in."""
+        return self.outcome.group(self.record.first)
 
 
 class Groups(IndexBase):

@@ -49,8 +49,8 @@ class Binding(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def group(self) -> int:
-        """The first number of the group it is in: that of its match, else its own."""
-        return self.outcome.match.canonical_first if self.outcome.match else self.first
+        """The first number of the group it is in."""
+        return self.outcome.group(self.first)
 
 
 class _MatchRow(msgspec.Struct, frozen=True, array_like=True):

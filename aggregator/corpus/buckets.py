@@ -46,6 +46,12 @@ def slices(counts: Rows, most: int = _PAIRS_AT_ONCE) -> Iterator[slice]:
         start = end
 
 
+def by_smallest(members: Rows, bands: npt.NDArray[np.uint32]) -> Rows:
+    """Members in the order of their smallest hashes; their ascending (n, BANDS) ``bands``."""
+    found: Rows = members[np.lexsort((members, bands[:, 3], bands[:, 2], bands[:, 1], bands[:, 0]))]
+    return found
+
+
 def neighbours(ordered: Rows) -> tuple[Rows, Rows]:
     """Each row with the next ``WINDOW`` in this order."""
     size = len(ordered)

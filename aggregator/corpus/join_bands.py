@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aggregator.corpus.bands import first_of_each
-from aggregator.corpus.buckets import KEYS, Entries, followers, left_out, neighbours, slices
+from aggregator.corpus.buckets import KEYS, Entries, by_smallest, followers, left_out, neighbours, slices
 from aggregator.corpus.columns import Columns
 from aggregator.corpus.pairs import Pairs, Rows, merged, ordered, packed
 
@@ -104,8 +104,7 @@ def _enough(
 def _large(members: Rows, columns: Columns) -> tuple[Pairs, int]:
     """Neighbours in the order of their smallest hashes that have many in common."""
     bands = columns.bands[members]
-    order = np.lexsort((members, *(bands[:, k] for k in range(3, -1, -1))))
-    first, second = neighbours(order)
+    first, second = neighbours(by_smallest(np.arange(len(members)), bands))
     near = agreeing(bands[first], bands[second], LARGE_AGREEING)
     pairs = packed(*ordered(members[first[near]], members[second[near]]))
     return pairs, left_out(len(members), len(first))

@@ -11,7 +11,7 @@ from itertools import combinations
 
 import numpy as np
 
-from aggregator.corpus.buckets import Entries, buckets, followers, left_out, neighbours, slices
+from aggregator.corpus.buckets import Entries, buckets, by_smallest, followers, left_out, neighbours, slices
 from aggregator.corpus.columns import Columns
 from aggregator.corpus.pairs import Pairs, Rows, merged, ordered, packed
 
@@ -68,11 +68,10 @@ def _near(a: Rows, b: Rows, columns: Columns, radius: int) -> Pairs:
 
 def _large(members: Rows, columns: Columns, radius: int) -> tuple[Pairs, int]:
     """Neighbours by smallest hashes, and by fingerprint."""
-    bands = columns.bands[members]
     orders = (
-        np.lexsort((members, *(bands[:, k] for k in range(3, -1, -1)))),
-        np.lexsort((members, columns.fingerprint[members])),
+        by_smallest(members, columns.bands[members]),
+        members[np.lexsort((members, columns.fingerprint[members]))],
     )
-    pairs = [ordered(*neighbours(members[order])) for order in orders]
+    pairs = [ordered(*neighbours(order)) for order in orders]
     found = [_near(*one, columns, radius) for one in pairs]
     return merged(found), left_out(len(members), sum(len(a) for a, _ in pairs))

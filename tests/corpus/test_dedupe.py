@@ -84,15 +84,11 @@ def test_an_interrupted_run_goes_on_and_ends_the_same(
         (pipeline, "cluster"),
         (finish, "choose"),
     ):
-        with monkeypatch.context() as patch:
-            patch.setattr(module, name, _interrupted)
-            assert run(tmp_path / "out", source) == 130
+        interrupted_run(tmp_path / "out", source, monkeypatch, at=(module, name))
     made = sorted((tmp_path / "out" / "work").rglob("*.npz"))
     before = {file: file.stat().st_mtime_ns for file in made}
     made[0].unlink()
-    with monkeypatch.context() as patch:
-        patch.setattr(finish, "choose", _interrupted)
-        assert run(tmp_path / "out", source) == 130
+    interrupted_run(tmp_path / "out", source, monkeypatch, at=(finish, "choose"))
     assert {file: file.stat().st_mtime_ns for file in made[1:]} == {file: before[file] for file in made[1:]}
 
     assert run(tmp_path / "out", source) == 0
@@ -102,8 +98,15 @@ def test_an_interrupted_run_goes_on_and_ends_the_same(
         ).read_bytes()
 
 
-def _interrupted(*args: Any, **named: Any) -> Any:
-    raise KeyboardInterrupt
+def interrupted_run(out: Path, source: Path, monkeypatch: pytest.MonkeyPatch, at: tuple[Any, str]) -> None:
+    """A run that somebody ends when it calls this function of a module."""
+
+    def interrupted(*args: Any, **named: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(*at, interrupted)
+        assert run(out, source) == 130
 
 
 def test_work_of_other_settings_is_not_taken_up(
@@ -113,9 +116,7 @@ def test_work_of_other_settings_is_not_taken_up(
     from aggregator.corpus import pipeline
 
     source = write_lines(tmp_path / "a.jsonl", archive_rows())
-    with monkeypatch.context() as patch:
-        patch.setattr(pipeline, "cluster", _interrupted)
-        assert run(tmp_path / "out", source) == 130
+    interrupted_run(tmp_path / "out", source, monkeypatch, at=(pipeline, "cluster"))
 
     assert run(tmp_path / "out", source, "--cap", "7") == 2
     assert "--fresh" in capsys.readouterr().err
@@ -130,9 +131,8 @@ def test_work_of_another_version_is_not_taken_up(
 
     source = write_lines(tmp_path / "a.jsonl", archive_rows())
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline, "cluster", _interrupted)
         patch.setattr(job, "WORK_VERSION", 1)
-        assert run(tmp_path / "out", source) == 130
+        interrupted_run(tmp_path / "out", source, monkeypatch, at=(pipeline, "cluster"))
 
     assert run(tmp_path / "out", source) == 2
     assert "version" in capsys.readouterr().err

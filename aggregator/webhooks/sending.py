@@ -1,8 +1,9 @@
 """One call to an address that somebody else wrote down: it must not reach what only we can reach.
 
 Server-side request forgery (OWASP API7:2023): the name is resolved once, every address it has must be a public
-one, and the connection goes to just those addresses (no second look-up, so no rebinding). Redirects are not
-followed, answers are cut off, and all of it has a time limit.
+one, and the connection goes to just those addresses (no second look-up, so no rebinding). Names that are read as
+addresses are not resolved, and there are more ways to write one than we know: so each address is looked at once more
+where its socket is made. Redirects are not followed, answers are cut off, and all of it has a time limit.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import aiohttp
+from aiohttp import AddrInfoType
 from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
 
 from aggregator.errors import BadInput
 from aggregator.webhooks.hooks import Hook
@@ -27,6 +30,9 @@ TIMEOUT_S = 15.0
 ANSWER_BYTES = 16 * 1024
 MAX_URL_CHARS = 2000
 MAX_WAIT_S = 3600
+# All that was ever given out of IPv6 for everybody's use (RFC 4291, section 2.4); besides it NAT64 (RFC 6052).
+_UNICAST = ipaddress.ip_network("2000::/3")
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +52,9 @@ def checked_address(url: str, *, private: bool) -> str:
     """The address of a webhook, as far as it can be judged without a look-up. Raises BadInput."""
     try:
         parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
+        _ = parts.port
+        # As whoever calls it reads it: a circled ten is 10 there, and a dot at the end means nothing.
+        host = (URL(url).raw_host or "").rstrip(".") if parts.hostname else None
     except ValueError:
         host, parts = None, urlsplit("")
     schemes = ("https", "http") if private else ("https",)
@@ -78,8 +86,10 @@ def is_public(address: str) -> bool:
         inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
         if inner is not None:
             return is_public(str(inner))
-        if ip in ipaddress.ip_network("64:ff9b::/96"):  # NAT64 (RFC 6052)
+        if ip in _NAT64:
             return is_public(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
+        if ip not in _UNICAST:
+            return False
     return ip.is_global and not ip.is_multicast
 
 
@@ -106,12 +116,22 @@ class PublicResolver(AbstractResolver):
         """Nothing is held."""
 
 
+def _public_socket(address: AddrInfoType) -> socket.socket:
+    """The socket of a connection to ``address`` (as from getaddrinfo). Raises ForbiddenAddress."""
+    family, kind, protocol, _, where = address
+    if not is_public(str(where[0])):
+        raise ForbiddenAddress(f"{where[0]} is an address that webhooks may not reach")
+    return socket.socket(family, kind, protocol)
+
+
 def sender(*, private: bool) -> aiohttp.ClientSession:
     """A session for calls; ``private``: addresses are not looked at (a newsroom's own network)."""
     connector = (
         aiohttp.TCPConnector(use_dns_cache=False, force_close=True)
         if private
-        else aiohttp.TCPConnector(resolver=PublicResolver(), use_dns_cache=False, force_close=True)
+        else aiohttp.TCPConnector(
+            resolver=PublicResolver(), socket_factory=_public_socket, use_dns_cache=False, force_close=True
+        )
     )
     return aiohttp.ClientSession(
         connector=connector,

@@ -1,5 +1,6 @@
 """Where calls may go, and how they are signed."""
 
+import asyncio
 import json
 from datetime import UTC, datetime
 
@@ -48,6 +49,7 @@ def test_the_reference_package_accepts_our_signature():
         "127.0.0.1", "127.8.8.8", "10.0.0.1", "172.16.3.4", "192.168.1.1", "169.254.169.254", "100.64.0.1",
         "0.0.0.0", "224.0.0.1", "255.255.255.255", "::1", "::", "fe80::1", "fe80::1%eth0", "fc00::1", "ff02::1",
         "::ffff:127.0.0.1", "::ffff:169.254.169.254", "64:ff9b::7f00:1", "2002:7f00:1::", "nonsense", "",
+        "::127.0.0.1", "::ffff:0:127.0.0.1", "fec0::1", "64:ff9b:1::7f00:1", "2130706433", "127.1",
     ],
 )  # fmt: skip
 def test_addresses_that_only_we_can_reach(address):
@@ -70,6 +72,8 @@ def test_public_addresses(address):
         "https://user:secret@desk.example/", "https://desk.example/a b", "https://desk.example/\n", "https://[::1]/",
         "https://127.0.0.1/", "https://127.1/", "https://0x7f.0.0.1/", "https://2130706433/", "https://017700000001/",
         "https://[::ffff:10.0.0.1]/", "https://desk.example:99999/", "https://169.254.169.254/latest/", "https://" + "a" * 2000,
+        "https://127.0.0.⑩/", "https://169.254.169.㉕4/", "https://⑩.0.0.⑩/", "https://127.0.0.1./", "https://127.1./",
+        "https://[::127.0.0.1]/", "https://[fec0::1]/",
     ],
 )  # fmt: skip
 def test_addresses_that_are_refused_when_a_hook_is_made(url):
@@ -106,6 +110,28 @@ async def test_a_name_that_leads_to_us_is_refused_at_the_connection():
     await server.close()
 
     assert "may not reach" in (result.problem or "")
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "127.1", "2130706433", "127.0.0.⑩", "127.0.0.1.", "[::ffff:127.0.0.1]"]
+)
+async def test_an_address_that_nobody_resolves_is_refused_at_its_socket(host, monkeypatch):
+    """Though the look at the text had let it pass: an address in a dress that we do not know."""
+    monkeypatch.setattr("aggregator.webhooks.sending.checked_address", lambda url, private: url)
+    asked = []
+
+    async def never(reader, writer) -> None:
+        asked.append(1)
+        writer.close()
+
+    server = await asyncio.start_server(never, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with sender(private=False) as session:
+        result = await send(session, hook(f"https://{host}:{port}/in"), CALL, NOW_MS, private=False)
+    server.close()
+
+    assert result.problem
     assert asked == []
 
 

@@ -1,14 +1,18 @@
-"""A deadline for the head of each request, and an answer to what is none.
+"""A deadline for the head of each request, one for taking the answer, and an answer to what is no request.
 
 Whoever sends a head a byte at a time holds a connection no longer: aiohttp bounds how long a
 connection may stand idle; a head that never ends would take as much. The deadline begins with the connection, or with
 the first bytes behind an answered request, and ends when the head is whole. Bodies have deadlines of their own
 (``bodies.py``).
+
+Whoever takes no answers would hold a connection and what waits in it for ever: its kernel goes on saying that it has no
+room, also when we have closed our side. So ours is told to give such a connection up (RFC 5482, on Linux).
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any
 
 from aiohttp import web
@@ -16,6 +20,9 @@ from aiohttp.web_protocol import RequestHandler
 
 from aggregator.http import errors
 from aggregator.http.edge import SECURITY_HEADERS
+
+# A connection whose other side takes nothing for so long is given up, whatever it waits for.
+TAKE_SECONDS = 30.0
 
 
 class Handler(RequestHandler):
@@ -31,6 +38,7 @@ class Handler(RequestHandler):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The first head is due."""
         super().connection_made(transport)
+        _give_up_unless_taken(transport)
         self._begin()
 
     def data_received(self, data: bytes) -> None:
@@ -79,6 +87,12 @@ class Handler(RequestHandler):
         self._header_timer = None
         if self._waits_for_a_head():
             self.force_close()
+
+
+def _give_up_unless_taken(transport: asyncio.BaseTransport) -> None:
+    connection = transport.get_extra_info("socket")
+    if connection is not None and hasattr(socket, "TCP_USER_TIMEOUT") and connection.family != socket.AF_UNIX:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(TAKE_SECONDS * 1000))
 
 
 class Server(web.Server):

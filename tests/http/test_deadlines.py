@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 
+import pytest
 from fake_service import FakeService, serving
 
 from aggregator.settings import Settings
@@ -78,3 +81,22 @@ async def test_who_keeps_the_pace_is_served_again_and_again() -> None:
             await reader.readexactly(int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0]))
             await asyncio.wait([asyncio.ensure_future(asyncio.Event().wait())], timeout=0.3)
         writer.close()
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="only Linux gives such connections up")
+async def test_who_takes_no_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many it asked for: its next word finds nobody."""
+    monkeypatch.setattr("aggregator.http.deadlines.TAKE_SECONDS", 0.5)
+    asks = GOOD.replace(b"/healthz", b"/openapi.json") * 100
+    never = asyncio.get_running_loop().create_future()
+    async with serving(FakeService(BRIEF)) as client:
+        with socket.socket() as caller:
+            caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+            caller.connect((client.host, client.port))
+            caller.setblocking(False)
+            with pytest.raises(ConnectionError):
+                async with asyncio.timeout(20):
+                    while True:
+                        with contextlib.suppress(BlockingIOError):
+                            caller.send(asks)
+                        await asyncio.wait([never], timeout=0.05)

@@ -17,6 +17,8 @@ from aggregator.store.base import Equals, Put, Store, Transaction
 
 SHARE_S = 0.2
 ATTEMPTS = 8
+# Clocks of machines differ by less; a bucket from further ahead was left by a clock that was set back since.
+SKEW_MS = 2000
 _BUCKET = struct.Struct("<dq")  # tokens, at ms
 
 
@@ -24,7 +26,8 @@ _BUCKET = struct.Struct("<dq")  # tokens, at ms
 class _Share:
     tokens: float = 0.0
     until_ms: int = 0  # what was not spent by then is lost
-    empty_until_ms: int = 0  # the store need not be asked before
+    empty_until_ms: int = 0  # the store need not be asked before,
+    wait_ms: int = 0  # which was so far away when it was said
 
 
 class Allowance:
@@ -44,13 +47,13 @@ class Allowance:
         if share.tokens > 0 and now_ms < share.until_ms:
             share.tokens -= tokens
             return
-        if now_ms < share.empty_until_ms:
+        if 0 < share.empty_until_ms - now_ms <= share.wait_ms:  # else the clock was set back meanwhile
             raise _over(self._rate, share.empty_until_ms - now_ms)
         debt = min(share.tokens, 0.0)
         got, wait_ms = await self._take(key_id, max(1.0, self._rate * SHARE_S), debt, now_ms)
         share.tokens = 0.0  # a debt has been paid with it
         if not got:
-            share.empty_until_ms = now_ms + wait_ms
+            share.empty_until_ms, share.wait_ms = now_ms + wait_ms, wait_ms
             raise _over(self._rate, wait_ms)
         share.tokens, share.until_ms = got - tokens, now_ms + 1000
 
@@ -60,9 +63,11 @@ class Allowance:
         for _ in range(ATTEMPTS):
             raw = (await self._store.read([key]))[0]
             left, at_ms = _BUCKET.unpack(raw) if raw else (self._burst, now_ms)
+            set_back = at_ms - now_ms > SKEW_MS
+            at_ms = now_ms if set_back else at_ms
             left = min(self._burst, left + max(0, now_ms - at_ms) / 1000 * self._rate) + debt
             got = min(wanted, left) if left >= 1 else 0.0
-            if not got and not debt:
+            if not (got or debt or set_back):
                 return 0.0, math.ceil((1 - left) / self._rate * 1000)
             new = Put(key, _BUCKET.pack(left - got, max(now_ms, at_ms)), self._kept_ms(left))
             if not await self._store.commit(Transaction((Equals(key, raw),), (new,))):

@@ -77,6 +77,22 @@ async def test_a_large_batch_is_paid_off_afterwards(store: Store) -> None:
     assert await spent(allowance, clock, 5) > 0
 
 
+async def test_a_clock_that_is_set_back_locks_nobody_out(store: Store) -> None:
+    """Not in the process that had said no, nor by the bucket; clocks that differ a little gain nothing."""
+    clock, behind = Clock(), Clock()
+    behind.now_ms -= 1000
+    allowance, other = Allowance(store, clock, 10), Allowance(store, behind, 10)
+    assert await spent(allowance, clock, 50) == 20
+    assert await spent(other, behind, 50) == 0
+
+    clock.now_ms -= 3_600_000
+    assert await spent(allowance, clock, 50) == 0
+    clock.now_ms += 1000
+    assert await spent(allowance, clock, 50) in (10, 11)
+    clock.now_ms += 1000
+    assert await spent(Allowance(store, clock, 10), clock, 50) in (10, 11)
+
+
 async def test_no_limit_asks_the_store_nothing() -> None:
     """Rate 0 is off."""
     await Allowance(None, Clock(), 0).spend("k")

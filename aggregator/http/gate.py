@@ -2,9 +2,15 @@
 
 Programs send ``Authorization: Bearer KEY``, browsers the cookie of a session. Nothing else is looked at: a key in an
 address would end up in logs.
+
+Where nobody is asked, on loopback without keys, a page anywhere could reach us from a browser on this machine under a
+name of its own that it lets point here (DNS rebinding), and it would be its own site. So only our names are answered.
 """
 
 from __future__ import annotations
+
+import ipaddress
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
@@ -12,6 +18,7 @@ from aggregator.access import AccessKey, Need, audit
 from aggregator.http.edge import SAFE_METHODS
 from aggregator.http.errors import CrossSite, Forbidden, Unauthenticated
 from aggregator.http.keys import CALLER, REQUEST_ID, SERVICE, caller_name
+from aggregator.settings import Settings
 
 COOKIE = "aggregator_session"
 SCHEME = "bearer"
@@ -19,6 +26,10 @@ NO_KEY = 'Authorization: send an access key as "Bearer KEY", or sign in at /sign
 UNKNOWN_KEY = (
     'Authorization: what was sent as "Bearer KEY" is no access key of this service, or it was revoked or has expired '
     "(a new one is known within two seconds)."
+)
+FOREIGN_NAME = (
+    "Host: while nobody is asked for a key, addresses and localhost are answered, not the name {name!r}; set "
+    "public_url to an address with that name, or make an access key (`aggregator keys add`)."
 )
 
 
@@ -28,6 +39,8 @@ async def admit(request: web.Request, needs: Need) -> None:
     if needs == "nothing" or (request.path == "/metrics" and service.settings.open_metrics):
         return
     if not await service.access.required():
+        if not (service.settings.open_access or is_our_name(request.host, service.settings)):
+            raise CrossSite(FOREIGN_NAME.format(name=request.host[:100]))
         return
     key = await caller(request)
     if key is None:
@@ -36,6 +49,18 @@ async def admit(request: web.Request, needs: Need) -> None:
         raise Forbidden(f"Authorization: the role {key.role} may not do this; it takes {needs} or admin.")
     request[CALLER] = key
     await service.allowance.spend(key.id)
+
+
+def is_our_name(host: str, settings: Settings) -> bool:
+    """Whether a ``Host`` is an address, or a name that no stranger can let point here: one without a dot, or set."""
+    try:
+        name = (urlsplit("//" + host).hostname or "").rstrip(".")
+        ours = (settings.host.lower(), urlsplit(settings.public_url).hostname)
+        return (
+            "." not in name or name in ours or name.endswith(".localhost") or bool(ipaddress.ip_address(name))
+        )
+    except ValueError:
+        return False
 
 
 async def caller(request: web.Request) -> AccessKey | None:

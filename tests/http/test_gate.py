@@ -118,6 +118,43 @@ async def test_no_keys_no_questions(client) -> None:
     assert "Sign out" not in await (await client.get("/")).text()
 
 
+@pytest.mark.parametrize(
+    "method, path", [("GET", "/v1/events"), ("DELETE", "/v1/articles/a"), ("GET", "/"), ("GET", "/metrics")]
+)
+@pytest.mark.parametrize(
+    "name", ["evil.example", "evil.example:8080", "127.0.0.1.evil.example", "localhost.evil.example", "a.b/@"]
+)
+async def test_without_keys_no_name_of_a_stranger_is_answered(
+    client, method: str, path: str, name: str
+) -> None:
+    """Else a page that lets its name point here is its own site, and does what it likes (DNS rebinding)."""
+    host = {"Host": name}
+    async with client.request(method, path, headers=host | {"Origin": f"http://{name}"}) as response:
+        assert response.status == 403
+        assert "public_url" in await response.text() or "another site" in await response.text()
+    assert (await client.get("/healthz", headers=host)).status == 200
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["localhost:8080", "LOCALHOST.", "a.localhost", "[::1]:80", "10.1.2.3", "desk", "news.example:443"],
+)
+async def test_our_own_names_are_answered(name: str) -> None:
+    """Addresses, what has no dot and belongs to nobody, and the name that readers are told."""
+    async with serving(
+        FakeService(Settings(store_url="memory", public_url="https://news.example"))
+    ) as client:
+        assert (await client.get("/v1/events", headers={"Host": name})).status == 200
+
+
+async def test_with_keys_or_a_gate_of_its_own_any_name_will_do(guarded) -> None:
+    """A key or a session stands for the caller, and belongs to one name; ``open_access`` leaves it to the proxy."""
+    host = {"Host": "news.example"}
+    assert (await guarded.get("/v1/events", headers=host | bearer(guarded, "reader"))).status == 200
+    async with serving(FakeService(Settings(store_url="memory", open_access=True))) as client:
+        assert (await client.get("/v1/events", headers=host)).status == 200
+
+
 async def test_a_refusal_is_a_problem_that_says_what_to_do(guarded) -> None:
     """With the challenge that HTTP asks for, and never the key that was sent."""
     stranger = await guarded.get("/v1/events", headers=bearer(guarded, "a stranger"))

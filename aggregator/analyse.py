@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -18,19 +18,28 @@ import xxhash
 from aggregator import overlap
 from aggregator.domain import Analysis, Article, Record, Sketch
 from aggregator.errors import AggregatorError, NoText
+from aggregator.features import FeatureModel
 from aggregator.fingerprint import bits_of
 from aggregator.text import chinese, tokens
 from aggregator.text.extract import extract
 from aggregator.text.language import detect, group_of
+from aggregator.vocabulary import Vocabulary
 
 SHORT_WORDS = 40
 TITLED_WORDS = 80
 MAX_TERMS = 24
 MAX_FIGURES = 48
+# Words and index terms that are kept, in all languages together: about 30 MB. Then they are looked up anew.
+VOCABULARY = 1 << 17
 # Bump when anything below changes what is stored of the same article.
 RECIPE = "analyse-2"
 _LANGUAGE_SAMPLE = 600
 _UNSPACED = frozenset({"zh", "ja", "th", "lo", "km", "my"})
+
+
+# Words of a text, and its terms where they are not those of the words (``tokens.cut``); heaviest terms and their weights.
+Cut = tuple[list[str], list[str] | None]
+Terms = tuple[tuple[str, float], ...]
 
 
 class Model(Protocol):
@@ -45,12 +54,19 @@ class Model(Protocol):
 
 
 class Analyser:
-    """The models in use, one per language group; group "xx" serves every language without its own."""
+    """The models in use, one per language group; group "xx" serves every language without its own.
+
+    For one thread at a time.
+    """
 
     def __init__(self, models: Mapping[str, Model], plan_name: str = "4x16") -> None:
         self.plan_name = plan_name
         self._models = dict(models)
         self._spaces = {group: space_name(group, model, plan_name) for group, model in models.items()}
+        self._vocabularies: dict[str, Vocabulary] = {}
+
+    def __reduce__(self) -> tuple[type[Analyser], tuple[dict[str, Model], str]]:
+        return Analyser, (self._models, self.plan_name)
 
     @property
     def spaces(self) -> tuple[str, ...]:
@@ -62,25 +78,40 @@ class Analyser:
         title, text = _title_and_text(article)
         lang = detect(f"{title}\n{text[:_LANGUAGE_SAMPLE]}", article.lang)
         group, model = self._model_of(lang)
-        title_words, title_terms = tokens.words_and_terms(title, lang)
-        text_words, text_terms = tokens.words_and_terms(text, lang)
-        words = _worded(title_words, text_words)
+        titled, worded = tokens.cut(title, lang), tokens.cut(text, lang)
+        words = _worded(titled[0], worded[0])
         if not words:
             raise NoText("The article has no words: give it a `text`, `html` with a main text, or a `title`.")
-        # "Hello" is all stop words: without terms every such text would get the one fingerprint 0.
-        terms = Counter(title_terms + text_terms or words)
+        fingerprint, sketch, terms = self._made_of(titled, worded, lang, model)
         return Analysis(
             lang=lang,
             space=self._spaces[group],
-            fingerprint=bits_of(model.project(terms)),
+            fingerprint=fingerprint,
             text_hash=xxhash.xxh3_128_digest(" ".join(words).encode("utf-8", "surrogatepass")),
             short=len(words) < SHORT_WORDS,
-            sketch=sketch_of(words, lang),
-            terms=_heaviest(model.weights(terms)),
+            sketch=sketch,
+            terms=terms,
             figures=_figures(f"{title}\n{text}"),
             title=title,
             text=text,
         )
+
+    def _made_of(self, titled: Cut, worded: Cut, lang: str, model: Model) -> tuple[int, Sketch, Terms]:
+        """Fingerprint, sketch and heaviest terms. What has no terms but stop words has its words."""
+        if isinstance(model, FeatureModel):
+            return _by_numbers(titled, worded, lang, self._vocabulary(lang, model))
+        words = _worded(titled[0], worded[0])
+        counts = Counter(_terms_of(titled, lang) + _terms_of(worded, lang) or words)
+        weights = model.weights(counts)
+        # Sorting pairs of all terms costs more than finding first which weights are out of the question.
+        least = min(sorted(weights.values(), reverse=True)[:MAX_TERMS], default=0.0)
+        heaviest = _heaviest(item for item in weights.items() if item[1] >= least)
+        return bits_of(model.project(counts)), sketch_of(words, lang), heaviest
+
+    def _vocabulary(self, lang: str, model: FeatureModel) -> Vocabulary:
+        if sum(map(len, self._vocabularies.values())) > VOCABULARY:
+            self._vocabularies.clear()
+        return self._vocabularies.get(lang) or self._vocabularies.setdefault(lang, Vocabulary(lang, model))
 
     def weights(self, analysis: Analysis) -> dict[str, float]:
         """All term weights of an analysed article, L2 norm 1; ``analysis.terms`` has the heaviest of them."""
@@ -127,9 +158,11 @@ def separates_words(lang: str) -> bool:
 
 def sketch_of(words: Sequence[str], lang: str) -> Sketch:
     """Shingles of words, or of characters in languages that do not separate words."""
-    return overlap.sketch(
-        words, overlap.SHINGLE_WORDS if separates_words(lang) else overlap.SHINGLE_CHARACTERS
-    )
+    return overlap.sketch(words, _shingle_width(lang))
+
+
+def _shingle_width(lang: str) -> int:
+    return overlap.SHINGLE_WORDS if separates_words(lang) else overlap.SHINGLE_CHARACTERS
 
 
 def worded(title: str, text: str, lang: str) -> list[str]:
@@ -152,13 +185,37 @@ def _title_and_text(article: Article) -> tuple[str, str]:
     return article.title or extracted.title, extracted.text
 
 
-def _heaviest(weights: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
-    # Sorting pairs of all terms costs more than finding first which weights are out of the question.
-    least = sorted(weights.values(), reverse=True)[:MAX_TERMS][-1:]
-    heavy = [item for item in weights.items() if item[1] >= least[0]]
-    kept = sorted(heavy, key=lambda item: (-item[1], item[0]))[:MAX_TERMS]
+def _by_numbers(
+    titled: Cut, worded: Cut, lang: str, known: Vocabulary
+) -> tuple[int, Sketch, Terms]:
+    """The same as from the strings."""
+    title, text = known.words(titled[0]), known.words(worded[0])
+    compared = text if len(text) >= TITLED_WORDS else np.concatenate([title, text])
+    terms = np.concatenate(
+        [
+            known.terms_of(words) if cut[1] is None else known.terms(cut[1])
+            for cut, words in ((titled, title), (worded, text))
+        ]
+    )
+    bag = known.bag(terms if len(terms) else known.terms(titled[0] + worded[0]))
+    weights = known.weights(bag)
+    return (
+        bits_of(known.project(bag, weights)),
+        known.sketch(compared, _shingle_width(lang)),
+        _heaviest(known.heaviest(bag, weights, MAX_TERMS)),
+    )
+
+
+def _terms_of(cut: Cut, lang: str) -> list[str]:
+    words, terms = cut
+    return tokens.terms_of(words, lang) if terms is None else terms
+
+
+def _heaviest(weights: Iterable[tuple[str, float]]) -> Terms:
+    """The heaviest of them in order, L2 norm 1."""
+    kept = sorted(weights, key=lambda item: (-item[1], item[0]))[:MAX_TERMS]
     norm = sum(weight * weight for _, weight in kept) ** 0.5
-    return tuple((term, weight / norm) for term, weight in kept) if norm else ()
+    return tuple([(term, weight / norm) for term, weight in kept]) if norm else ()
 
 
 def _figures(text: str) -> tuple[int, ...]:

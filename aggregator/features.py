@@ -73,6 +73,7 @@ class FeatureModel:
     _weigh: Callable[[int], float] = field(init=False, repr=False)
     _highest_idf: float = field(init=False, repr=False)
     _matrix: npt.NDArray[np.float32] = field(init=False, repr=False)
+    _damped: Sums = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         _check_shapes(self)
@@ -84,6 +85,7 @@ class FeatureModel:
             "_highest_idf": float(self.idf.max()),
             # float16 is for the disk; widening it once (exactly) makes each gather four times faster.
             "_matrix": self.matrix.astype(np.float32),
+            "_damped": np.array([0.0, *map(_WEIGHTS[self.term_weight], range(1, _DAMPED_BELOW))]),
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
@@ -100,12 +102,27 @@ class FeatureModel:
         known = [(row_of[token], count) for token, count in counts.items() if token in row_of]
         if not known:
             return _hashed_sums(counts)
-        rows = [row for row, _ in known]
-        x = [weigh(count) * idf[row] for row, count in known]
-        weights = np.array(x) / _norm(x)
+        return self.sums(
+            np.array([row for row, _ in known]), np.array([weigh(count) * idf[row] for row, count in known])
+        )
+
+    def sums(self, rows: npt.NDArray[np.int64], x: npt.NDArray[np.float64]) -> Sums:
+        """``project`` for known terms, at least one: their rows and tf-idf, both (n,), in order of first occurrence."""
         # Not ``@``: BLAS adds in an order of its own. Reducing the first axis adds row after row.
-        sums: Sums = np.add.reduce(self._matrix[rows] * weights[:, None], axis=0) - self.offset
+        weighted = self._matrix.take(rows, axis=0) * unit(x)[:, None]
+        sums: Sums = np.add.reduce(weighted, axis=0) - self.offset
         return sums
+
+    def row_and_idf(self, term: str) -> tuple[int, float]:
+        """Where a term stands and how rare it is: as rare as the rarest, and -1, when the model does not know it."""
+        row = self._rows.get(term, -1)
+        return row, self._idf[row] if row >= 0 else self._highest_idf
+
+    def damped(self, counts: npt.NDArray[np.int64]) -> Sums:
+        """(n,) float64: what so many occurrences of a term, (n,), n > 0, count for before idf."""
+        if counts.max() < _DAMPED_BELOW:
+            return self._damped[counts]
+        return np.array([self._weigh(count) for count in counts.tolist()])
 
     def weights(self, tokens: Tokens) -> dict[str, float]:
         """TF-IDF weight of every distinct token, in order of first occurrence; their L2 norm is 1.
@@ -200,6 +217,11 @@ def _damped(count: int) -> float:
 
 
 _WEIGHTS: Mapping[str, Callable[[int], float]] = {TERM_WEIGHT: _damped, RAW_WEIGHT: float}
+
+
+def unit(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """A vector that is not zero, (n,) float64, divided by its L2 norm."""
+    return x / _norm(x.tolist())
 
 
 def _norm(x: Sequence[float]) -> float:

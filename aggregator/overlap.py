@@ -65,6 +65,11 @@ class Overlap:
 @lru_cache(maxsize=1 << 17)
 def word_hash(word: str) -> int:
     """The unsigned 64-bit hash of a word, of which those of its shingles are made."""
+    return fresh_word_hash(word)
+
+
+def fresh_word_hash(word: str) -> int:
+    """``word_hash`` for who remembers it."""
     return xxhash.xxh3_64_intdigest(word.encode("utf-8", "surrogatepass"), _SEED)
 
 

@@ -53,6 +53,7 @@ LAYERS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
             "aggregator.titled",
             "aggregator.topics",
             "aggregator.verdict",
+            "aggregator.vocabulary",
         ),
     ),
     ("2a store", True, ("aggregator.store", "aggregator.store.*", "aggregator.models", "aggregator.reading")),

@@ -15,7 +15,7 @@ import unicodedata
 from functools import cache
 from typing import TYPE_CHECKING
 
-from aggregator.text.characters import HAN, KANA
+from aggregator.text.characters import HAN, KANA, plain
 
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
@@ -24,9 +24,16 @@ UNDETERMINED = "und"
 SAMPLE_CHARS = 500
 SCRIPT_CHARS = 200
 
-_ENGLISH_WORD = re.compile(
-    r"\b(?:the|and|of|that|with|from|were|this|which|have|has|been|their|said|would)\b", re.IGNORECASE
+_ENGLISH_WORDS = "the and of that with from were this which have has been their said would"
+_ENGLISH_WORD = re.compile(rf"\b(?:{_ENGLISH_WORDS.replace(' ', '|')})\b", re.IGNORECASE)
+# Stop words of English that are none of the 56 other languages of stopwordsiso.
+ENGLISH_ALONE = (
+    "about after against any because before being between but can could did does during him his how if into its many "
+    "more not only other our she should since some such than them then there these they those through too until up "
+    "very way what when where while who your"
 )
+_PLAIN_ENGLISH = frozenset(f"{_ENGLISH_WORDS} {ENGLISH_ALONE}".split())
+_NO_WORD = {code: " " for code in range(128) if not re.match(r"\w", chr(code))}
 
 # In py3langid's unit (log likelihood); measured on headlines, see above.
 ENGLISH_HEAD_START = 8.0
@@ -179,10 +186,15 @@ def by_script(sample: str) -> str | None:
 def _is_plainly_english(sample: str) -> bool:
     """Whether words that only English is full of say so already: the statistics take half of an analysis.
 
-    Four different ones and a tenth of all words; other languages quote a title or share a word or two.
+    Four different ones and a tenth of all words; other languages quote a title or share a word or two. Few of those
+    are written in ASCII alone, so there more words count.
     """
-    found = _ENGLISH_WORD.findall(sample)
-    return len(found) * 10 > sample.count(" ") and len({word.lower() for word in found}) >= 4
+    in_ascii = plain(sample)
+    if in_ascii.isascii():
+        found = [word for word in in_ascii.lower().translate(_NO_WORD).split() if word in _PLAIN_ENGLISH]
+    else:
+        found = [word.lower() for word in _ENGLISH_WORD.findall(sample)]
+    return len(found) * 10 > sample.count(" ") and len(set(found)) >= 4
 
 
 def _scores(sample: str) -> dict[str, float]:

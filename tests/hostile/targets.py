@@ -28,7 +28,7 @@ from aggregator.http.decoding import decode_article
 from aggregator.overlap import sketch
 from aggregator.store import entries, pipe, records
 from aggregator.text.extract import extract
-from aggregator.text.tokens import figures, words_and_terms
+from aggregator.text.tokens import cut, figures, terms_of
 
 TEXT = "The harbour bridge of Brackwater stays closed, since 2,400 bolts were found loose on 3 May. "
 CHINESE = "港口大桥昨日关闭。记者从市政府获悉，2400颗螺栓松动，维修需时三个月。"
@@ -70,8 +70,8 @@ def targets(directory: Path) -> list[Target]:
 def tokenized(data: bytes, lang: str) -> None:
     """Words and terms of any text; a term is never empty, and none is longer than a word may be."""
     text = data.decode("utf-8", "surrogateescape")
-    words, terms = words_and_terms(text, lang)
-    assert all(words) and all(terms)
+    words, terms = cut(text, lang)
+    assert all(words) and all(terms_of(words, lang) if terms is None else terms)
     figures(text)
 
 

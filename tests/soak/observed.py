@@ -17,9 +17,11 @@ from typing import Any
 
 from aggregator import app, overlap, titled, topics
 from aggregator.cli import main
+from aggregator.features import FeatureModel
 from aggregator.store import records
 
 PERIOD_S = 0.5
+WORDS = 60_000  # with their terms nearly as many as an analyser keeps
 OF_WORDS = (overlap.word_hash, topics.term_hash)
 CACHES = (*OF_WORDS, titled._counts, records.decode_record)
 
@@ -57,6 +59,9 @@ def run() -> int:
     @asynccontextmanager
     async def open_observed(*given: Any, **more: Any) -> AsyncIterator[app.Service]:
         async with opened(*given, clock=clock, **more) as service:
+            _, model = service.analyser._model_of("en")
+            assert isinstance(model, FeatureModel)
+            service.analyser._vocabulary("en", model).words([f"filling{number:06}" for number in range(WORDS)])
             counting = asyncio.create_task(count())
             yield service
             counting.cancel()

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+import stopwordsiso
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -105,6 +106,20 @@ def test_plain_english_needs_no_statistics():
     assert not language._is_plainly_english(
         "And og gås gik over marken, of tidligt om morgenen, and efter and"
     )
+    # In ASCII more words count, wherever typographic punctuation stands.
+    assert language._is_plainly_english("“Some came back,” she wrote — “but not before they could”")
+    assert not language._is_plainly_english(
+        "“Some came back,” she wrote, “but not before they could” к мосту"
+    )
+
+
+def test_words_of_english_alone_are_those_of_no_other_language():
+    """As far as lists of stop words say; in few words no other language may look like English."""
+    stop = {lang: stopwordsiso.stopwords(lang) for lang in stopwordsiso.langs()}
+    words = set(language.ENGLISH_ALONE.split())
+
+    assert words <= stop.pop("en")
+    assert not [(lang, found) for lang, listed in stop.items() if (found := words & listed)]
 
 
 @pytest.mark.parametrize(

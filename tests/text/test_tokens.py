@@ -15,12 +15,13 @@ from aggregator.text.lexicon import STEMMED, STEMS_CACHED, stemmer
 from aggregator.text.tokens import (
     MAX_WORD_CHARS,
     RECIPE,
+    cut,
     figures,
     normalise,
     stop_words,
+    terms_of,
     tokenize,
     words,
-    words_and_terms,
 )
 
 LANGS = ["en", "zh", "de", "fr", "ru", "ar", "ja", "ko", "th", "hi", "und", ""]
@@ -59,6 +60,12 @@ def test_normalise_is_idempotent_on_every_character():
         assert normalise(once) == once, hex(start)
 
 
+def words_and_terms(text: str, lang: str) -> tuple[list[str], list[str]]:
+    """What a text is cut into, with all its terms."""
+    found, terms = cut(text, lang)
+    return found, terms_of(found, lang) if terms is None else terms
+
+
 @settings(deadline=None)
 @given(ANY_TEXT | TROUBLE, ANY_TEXT | TROUBLE, st.sampled_from(LANGS))
 def test_words_and_terms_at_once_and_line_by_line(title: str, text: str, lang: str):
@@ -71,6 +78,17 @@ def test_words_and_terms_at_once_and_line_by_line(title: str, text: str, lang: s
     assert words_and_terms(whole, lang) == (words(whole, lang), tokenize(whole, lang))
     assert title_words + text_words == words(whole, lang)
     assert title_terms + text_terms == tokenize(whole, lang)
+
+
+@settings(deadline=None)
+@given(
+    st.text(st.sampled_from("aZs1,.'’‘ʼ´`“”„–—•«»€£…\u00a0_-\x00\x1f\x7f \n"), max_size=40),
+    st.sampled_from(LANGS),
+)
+def test_typographic_punctuation_takes_a_short_way_to_the_same_words(text: str, lang: str):
+    """With a letter that is not ASCII behind it, which takes the long way, a text has the same words."""
+    assert words(f"{text} é", lang) == [*words(text, lang), "é"]
+    assert tokenize(f"{text} é", lang)[: len(tokenize(text, lang))] == tokenize(text, lang)
 
 
 @settings(deadline=None)

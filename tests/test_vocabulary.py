@@ -1,0 +1,120 @@
+"""What is looked up once per word: the same bits as from the words themselves."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aggregator import analyse, demo
+from aggregator.analyse import Analyser
+from aggregator.domain import Article
+from aggregator.errors import NoText
+from aggregator.features import FeatureModel, Sums, Tokens
+from aggregator.fingerprint import bits_of
+from aggregator.models import load_models
+from aggregator.text import tokens
+from aggregator.vocabulary import NO_TERM, Vocabulary
+
+MODELS = load_models()
+ANALYSER = Analyser(MODELS)
+STORIES = [row["text"] for row in demo.stream()]
+WORDS = sorted({word for text in STORIES for word in text.split()})
+
+
+class Plain:
+    """A model that is no FeatureModel, so that each article's strings are looked up themselves."""
+
+    def __init__(self, model: FeatureModel) -> None:
+        self.id = model.id
+        self._model = model
+
+    def project(self, tokens: Tokens) -> Sums:
+        return self._model.project(tokens)
+
+    def weights(self, tokens: Tokens) -> dict[str, float]:
+        return self._model.weights(tokens)
+
+
+PLAIN = Analyser({g: Plain(m) if isinstance(m, FeatureModel) else m for g, m in MODELS.items()})
+
+texts = st.one_of(
+    st.lists(st.sampled_from(WORDS), max_size=150).map(" ".join),
+    st.lists(st.sampled_from(["zyxq", "the", "hello", "1", "Ω", "桥", "报道", "a" * 50]), max_size=30).map(
+        " ".join
+    ),
+    st.text(max_size=40),
+)
+
+
+def told(analyser: Analyser, article: Article) -> object:
+    """All that is stored of an article, comparable."""
+    try:
+        found = analyser.analyse(article)
+    except NoText as error:
+        return str(error)
+    return (
+        found.lang, found.space, found.fingerprint, found.text_hash, found.short, found.terms, found.figures,
+        found.sketch.size, found.sketch.sample.tolist(),
+    )  # fmt: skip
+
+
+@settings(deadline=None)
+@given(texts, texts, st.sampled_from(["en", "zh", "de", None]))
+def test_an_article_is_the_same_from_numbers_and_from_strings(
+    title: str, text: str, lang: str | None
+) -> None:
+    """Fingerprint, sketch and terms agree in every bit: known words, unknown ones alone, stop words alone, none."""
+    article = Article(id="a", title=title, text=text, lang=lang)
+
+    assert told(ANALYSER, article) == told(PLAIN, article)
+
+
+@pytest.mark.parametrize("text", STORIES[::40])
+def test_stories_are_the_same_from_numbers_and_from_strings(text: str) -> None:
+    """Whole stories in several languages, with words that occur over sixty times."""
+    for article in (Article(id="a", text=text), Article(id="a", title=text[:60], text=text * 70)):
+        assert told(ANALYSER, article) == told(PLAIN, article)
+
+
+def test_a_vocabulary_that_is_too_large_is_begun_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is bounded, and nobody notices."""
+    monkeypatch.setattr(analyse, "VOCABULARY", 60)
+    analyser = Analyser(MODELS)
+    rng, words = random.Random(1), [word for word in WORDS if word.isascii()]
+    for number in range(30):
+        article = Article(id=str(number), text=" ".join(rng.choices(words, k=60)), lang="en")
+
+        assert told(analyser, article) == told(PLAIN, article)
+        assert sum(map(len, analyser._vocabularies.values())) <= 60 + 2 * 60
+
+
+def test_an_analyser_travels_without_its_vocabularies() -> None:
+    """Another process gets the models; words it meets itself."""
+    analyser = Analyser(MODELS)
+    empty = len(pickle.dumps(analyser))
+    analyser.analyse(Article(id="a", text=STORIES[0]))
+
+    assert len(pickle.dumps(analyser)) == empty
+
+
+def test_words_without_a_term_and_terms_without_a_row() -> None:
+    """A stop word has no term; a term that the model does not know is as rare as the rarest."""
+    model = MODELS["en"]
+    assert isinstance(model, FeatureModel)
+    vocabulary = Vocabulary("en", model)
+    words = ["the", "bridges", "of", "zyxqua", "bridges"]
+
+    terms = vocabulary.terms_of(vocabulary.words(words))
+    bag = vocabulary.bag(terms)
+
+    assert NO_TERM not in terms
+    assert vocabulary.names(terms) == tokens.terms_of(words, "en") == ["bridg", "zyxqua", "bridg"]
+    assert bag.counts.tolist() == [2, 1]
+    weights = vocabulary.weights(bag)
+    assert dict(vocabulary.heaviest(bag, weights, 5)) == model.weights(tokens.terms_of(words, "en"))
+    assert bits_of(vocabulary.project(bag, weights)) == bits_of(model.project(Counter(["bridg", "bridg"])))

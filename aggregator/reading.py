@@ -24,6 +24,16 @@ from aggregator.errors import BadInput, TooLarge
 STDIN = "-"
 GZIP_MAGIC = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
+# How files begin that are no lines of UTF-8, and what to do with them.
+FOREIGN = {
+    b"\xff\xfe": "The file is UTF-16 or UTF-32; write it as UTF-8.",
+    b"\xfe\xff": "The file is UTF-16; write it as UTF-8.",
+    b"PK\x03\x04": "The file is a zip archive; unpack it first.",
+    b"\xfd7zXZ": "The file is compressed by xz; unpack it first (gzip is read as it is).",
+    b"BZh": "The file is compressed by bzip2; unpack it first (gzip is read as it is).",
+    b"\x28\xb5\x2f\xfd": "The file is compressed by zstd; unpack it first (gzip is read as it is).",
+    b"PAR1": "The file is Parquet; write its rows as lines of JSON (`aggregator dedupe` reads it as it is).",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +85,8 @@ def lines(
     """Every line of ``files`` in order that is not blank.
 
     ``progress`` is told how many bytes on disk were read since it was last told. A line longer than
-    ``max_line_bytes`` comes as a Line with TooLarge, damaged gzip data as a last Line with BadInput.
+    ``max_line_bytes`` comes as a Line with TooLarge; damaged gzip data, and a whole file in another
+    encoding or of another kind (``FOREIGN``), as a last Line with BadInput.
     """
     for file in files:
         with _opened(file) as raw:
@@ -96,7 +107,7 @@ def rows(files: Sequence[str], *, max_line_bytes: int = 64 * 1024 * 1024) -> Ite
         try:
             row = json.loads(line.data)
         except (ValueError, RecursionError) as error:
-            raise BadInput(f"{line.place}: not JSON ({error}).") from None
+            raise BadInput(f"{line.place}: not JSON ({error}); expected one JSON object per line.") from None
         if not isinstance(row, dict):
             raise BadInput(f"{line.place}: expected a JSON object, found {type(row).__name__}.")
         yield row
@@ -145,9 +156,12 @@ def _opened(file: str) -> Iterator[BinaryIO]:
 def _lines_of(file: str, raw: BinaryIO, max_line_bytes: int) -> Iterator[Line]:
     buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, raw))
     zipped = buffered.peek(2)[:2] == GZIP_MAGIC
-    content = cast(BinaryIO, io.BufferedReader(gzip.GzipFile(fileobj=buffered)) if zipped else buffered)
+    content = io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=buffered))) if zipped else buffered
     number = 0
     try:
+        if foreign := _foreign(content):
+            yield Line(file, 1, error=BadInput(foreign))
+            return
         while data := content.readline(max_line_bytes + 2):
             number += 1
             if number == 1:
@@ -162,6 +176,12 @@ def _lines_of(file: str, raw: BinaryIO, max_line_bytes: int) -> Iterator[Line]:
                 yield Line(file, number, data)
     except (EOFError, gzip.BadGzipFile, zlib.error):
         yield Line(file, number + 1, error=BadInput("The gzip data is damaged or cut off from here on."))
+
+
+def _foreign(content: io.BufferedReader) -> str | None:
+    """What keeps a file from being read line by line, by how it begins."""
+    head = content.peek(8)
+    return next((said for magic, said in FOREIGN.items() if head.startswith(magic)), None)
 
 
 def _skip_line(content: BinaryIO) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import sys
 from pathlib import Path
 
@@ -38,6 +40,26 @@ def test_gzip_is_known_by_content_not_by_name(tmp_path: Path) -> None:
     plain.write_bytes(b"{}\n[]\n")
 
     assert [line.data for line in read(zipped)] == [line.data for line in read(plain)] == [b"{}", b"[]"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"title": "x"}\n'.encode("utf-16"), "UTF-16"),
+        (b"PK\x03\x04\n\n{}", "zip archive"),
+        (lzma.compress(b"{}\n"), "xz"),
+        (bz2.compress(b"{}\n"), "bzip2"),
+        (gzip.compress(b"\xfe\xff" + '{"title": "x"}\n'.encode("utf-16-be")), "UTF-16"),
+    ],
+)
+def test_a_file_of_another_kind_is_one_error(tmp_path: Path, content: bytes, said: str) -> None:
+    """It says what the file is, once, and not that each of its lines is no JSON."""
+    path = tmp_path / "articles.jsonl"
+    path.write_bytes(content)
+
+    (line,) = read(path)
+
+    assert line.number == 1 and said in str(line.error)
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])

@@ -26,6 +26,8 @@ BOM = b"\xef\xbb\xbf"
 
 # Not white space, and neither XML nor a terminal can take them.
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ufffe\uffff]")
+_LIST = re.compile(rb"\s*\[")
+_AT = re.compile(r" \(byte (\d+)\)")
 _PLACE = re.compile(r"^(?P<what>.*?)(?: - at `\$?\.?(?P<where>.*)`)?$", re.DOTALL)
 _NAMED = re.compile(r"(?P<what>unknown|required) field `(?P<name>.*)`", re.DOTALL)
 _EXPECTED = {
@@ -42,6 +44,11 @@ _EXPECTED = {
 
 def decode_article(data: bytes) -> Article:
     """One article from one JSON object. Raises BadInput."""
+    if _LIST.match(data):
+        raise BadInput(
+            "body: expected one article, got a list; several go one per line, without brackets or commas around them.",
+            field="body",
+        )
     return to_article(decode(data, _article_in))
 
 
@@ -50,10 +57,12 @@ def decode(data: bytes, decoder: Decode[T]) -> T:
     data = data.removeprefix(BOM)
     if not data.strip():
         raise BadInput("body: it is empty; expected one JSON object.", field="body")
+    if b"\0" in data[:4]:  # JSON has no zero bytes, the Latin half of UTF-16 every second
+        raise BadInput("body: it is UTF-16 or binary; expected one JSON object in UTF-8.", field="body")
     try:
         return decoder(data)
     except msgspec.ValidationError as error:
-        raise _refusal(error) from None
+        raise _refusal(error, known=_fields(decoder)) from None
     except RecursionError:
         raise BadInput("body: it is nested too deeply.", field="body") from None
     except UnicodeDecodeError as error:
@@ -139,8 +148,22 @@ def _clean(text: str | None) -> str:
     return _CONTROL.sub("", text or "")
 
 
-def _refusal(error: msgspec.ValidationError, what: str = "field") -> BadInput:
-    """msgspec's message as a sentence of ours, with the field it names."""
+def _fields(decoder: Decode[T]) -> Sequence[str]:
+    """The names that an object may have which ``decoder``, a bound ``msgspec.json.Decoder.decode``, reads."""
+    kind = getattr(getattr(decoder, "__self__", None), "type", None)
+    described = msgspec.inspect.type_info(kind)
+    return (
+        [field.encode_name for field in described.fields]
+        if isinstance(described, msgspec.inspect.StructType)
+        else []
+    )
+
+
+def _refusal(error: msgspec.ValidationError, what: str = "field", known: Sequence[str] = ()) -> BadInput:
+    """msgspec's message as a sentence of ours, with the field it names.
+
+    ``known``: the names that the outermost object may have.
+    """
     match = _PLACE.fullmatch(str(error))
     where = (match["where"] if match else None) or ""
     reason = match["what"] if match else str(error)
@@ -149,7 +172,8 @@ def _refusal(error: msgspec.ValidationError, what: str = "field") -> BadInput:
         name = _shown(named["name"]) or '""'
         field = f"{where}.{name}" if where else name
         if named["what"] == "unknown":
-            return BadInput(f"{field}: there is no {what} of this name here.", field=field)
+            takes = f" (known: {', '.join(known)})" if known and not where else ""
+            return BadInput(f"{field}: there is no {what} of this name here{takes}.", field=field)
         return BadInput(f"{field}: this {what} is required.", field=field)
     field = _shown(where) or "body"
     return BadInput(f"{field}: {_plain(reason)}.", field=field)
@@ -189,7 +213,7 @@ def _plain(reason: str) -> str:
 
 
 def _reason(error: Exception, data: bytes) -> str:
-    reason = str(error)
+    reason = _AT.sub(r" at byte \1", str(error))
     if "truncated" not in reason:
         return reason.removeprefix("JSON is malformed: ")
     if b"\\ud" in data.lower():

@@ -15,6 +15,7 @@ from aggregator.http.keys import SERVICE
 from aggregator.http.requests import ArticleIn, ExplainIn, NoQuery, RelatedIn, RelatedQuery
 from aggregator.http.responses import RelatedListOut
 from aggregator.related import Filter
+from aggregator.text.language import UNDETERMINED, from_tag
 from aggregator.urls import checked_id
 
 _related_in = msgspec.json.Decoder(RelatedIn).decode
@@ -56,9 +57,21 @@ def _wanted(query: RelatedQuery) -> dict[str, Any]:
             since_ms=to_ms(query.since, "since"),
             source=query.source,
             exclude_source=query.exclude_source,
-            lang=query.lang,
+            lang=_language(query.lang),
         ),
     }
+
+
+def _language(tag: str | None) -> str | None:
+    """The language of a tag as articles are stored under it. Raises BadInput for one that names none."""
+    if not tag or tag.lower() == UNDETERMINED:
+        return tag.lower() if tag else None
+    known = from_tag(tag)
+    if known is None:
+        raise BadInput(
+            f'lang: {tag} is no language known here; give a tag such as "en" or "zh-Hant".', field="lang"
+        )
+    return known
 
 
 def _has_content(body: ArticleIn) -> bool:

@@ -21,6 +21,7 @@ MAX_IDS = 20
 MAX_ACTOR_CHARS = 200
 MAX_RELATED = 100
 MAX_EVENTS = 200
+LANGUAGE_TAG = r"^([A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*)?$"
 
 Offset = Annotated[datetime, Meta(tz=True, description="RFC 3339 with an offset, e.g. 2026-11-20T08:00:00Z")]
 Source = Annotated[str, Meta(max_length=MAX_SOURCE_CHARS, description="The outlet, e.g. its host name.")]
@@ -43,7 +44,7 @@ class ArticleIn(Struct, forbid_unknown_fields=True, rename={"id_": "id"}):
         Annotated[
             str,
             Meta(
-                pattern=r"^([A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*)?$",
+                pattern=LANGUAGE_TAG,
                 max_length=35,
                 description='Language tag such as "en" or "zh-Hant"; detected when absent.',
             ),
@@ -133,7 +134,14 @@ class RelatedQuery(Struct, forbid_unknown_fields=True):
     source: Annotated[Source, Meta(description="Only articles from this outlet.")] | None = None
     exclude_source: Annotated[Source, Meta(description="No articles from this outlet.")] | None = None
     lang: (
-        Annotated[str, Meta(pattern="^[a-z]{2,3}$", description="Only articles in this language, e.g. de.")]
+        Annotated[
+            str,
+            Meta(
+                pattern=LANGUAGE_TAG,
+                max_length=35,
+                description='Only articles in this language, e.g. "de"; "und": of which none was detected.',
+            ),
+        ]
         | None
     ) = None
 

@@ -36,6 +36,7 @@ from aggregator.http.app import make_app
 from aggregator.http.server import make_runner
 from aggregator.index import Stored
 from aggregator.overlap import Overlap
+from aggregator.related import ANY, Filter
 from aggregator.settings import Settings
 from aggregator.store.base import StoreInfo
 from aggregator.store.memory import MemoryStore
@@ -77,6 +78,7 @@ class FakeService:
         self.decided_again = 0
         self.failure: Exception | None = None
         self.articles: dict[str, Stored] = {}
+        self.wanted = ANY
         self.submitted: list[Article] = []
 
     def clock(self) -> int:
@@ -209,8 +211,9 @@ class FakeService:
 
     # -- related and explain
 
-    async def of_id(self, id_: str, *, limit: int = 10, **wanted: object) -> list[RelatedItem]:
+    async def of_id(self, id_: str, *, limit: int = 10, wanted: Filter = ANY) -> list[RelatedItem]:
         await self.get(id_)
+        self.wanted = wanted
         return self._others({id_}, limit)
 
     async def of_ids(self, ids: Sequence[str], *, limit: int = 10, **wanted: object) -> list[RelatedItem]:

@@ -17,12 +17,11 @@ from aggregator.settings import Settings
 DEEP = b"[" * 100_000
 TEXT = "Two ferries collided in fog off the northern pier."
 
-LIST = "body: expected one article, got a list; several go one per line, without brackets or commas around them."
-UTF_16 = "body: it is UTF-16 or binary; expected one JSON object in UTF-8."
-KNOWN = (
-    "there is no field of this name here "
-    "(known: id, url, title, text, html, source, published_at, lang)."
+LIST = (
+    "body: expected one article, got a list; several go one per line, without brackets or commas around them."
 )
+UTF_16 = "body: it is UTF-16 or binary; expected one JSON object in UTF-8."
+KNOWN = "there is no field of this name here (known: id, url, title, text, html, source, published_at, lang)."
 TABLE = [
     (b"", 400, "body", "body: it is empty; expected one JSON object."),
     (b"   ", 400, "body", "body: it is empty; expected one JSON object."),

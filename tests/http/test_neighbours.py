@@ -97,3 +97,25 @@ async def test_bad_explain_requests(client, stored, body, status, field):
     told = await response.json(content_type="application/problem+json")
 
     assert (response.status, told.get("field")) == (status, field)
+
+
+@pytest.mark.parametrize(
+    ("tag", "lang"),
+    [("de", "de"), ("de-AT", "de"), ("ENG", "en"), ("zh_Hant", "zh"), ("und", "und"), ("", None)],
+)
+async def test_related_takes_the_language_tags_that_articles_do(client, stored, service, tag, lang):
+    """The filter speaks of the language under which an article with this tag is stored."""
+    response = await client.get(f"/v1/articles/a/related?lang={tag}")
+
+    assert response.status == 200
+    assert service.wanted.lang == lang
+
+
+@pytest.mark.parametrize("tag", ["qq", "english-", "*"])
+async def test_related_in_no_language_is_refused(client, stored, tag):
+    """What names no language would find nothing, silently."""
+    response = await client.get(f"/v1/articles/a/related?lang={tag}")
+    told = await response.json(content_type="application/problem+json")
+
+    assert (response.status, told["field"]) == (400, "lang")
+    assert 'a language tag such as "en"' in told["detail"] or 'a tag such as "en"' in told["detail"]

@@ -32,7 +32,7 @@ MAX_FIGURES = 48
 # Words and index terms that are kept, in all languages together: about 30 MB. Then they are looked up anew.
 VOCABULARY = 1 << 17
 # Bump when anything below changes what is stored of the same article.
-RECIPE = "analyse-2"
+RECIPE = "analyse-3"
 _LANGUAGE_SAMPLE = 600
 _UNSPACED = frozenset({"zh", "ja", "th", "lo", "km", "my"})
 

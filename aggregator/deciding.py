@@ -15,7 +15,7 @@ from aggregator.numbers import Numbers
 from aggregator.similarity import rank
 from aggregator.store.base import Transaction
 from aggregator.succession import Known
-from aggregator.verdict import Candidate, Policy, decide
+from aggregator.verdict import Candidate, Policy, decide, neighbours
 
 MAX_RELATED = 10
 
@@ -125,7 +125,7 @@ class Deciding:
         record: Record | None,
     ) -> Step:
         own = own_group(outcome.match, record)
-        near = [c for c in candidates if c.distance <= self._policy.related_bits]
+        near = neighbours(one.analysis, candidates, outcome, self._policy)
         related = rank(near, without_group=own, limit=MAX_RELATED) if near else ()
         answer = Answer(
             id=one.article.id,

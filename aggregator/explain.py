@@ -28,8 +28,10 @@ from aggregator.verdict import (
     STANDARD_ERRORS,
     WHOLE,
     Policy,
+    announces,
     figures_changed,
     is_copy,
+    keeps_updates,
     shared_for_copy,
     terms_alike,
 )
@@ -46,6 +48,7 @@ class Side:
     lang: str
     space: str
     fingerprint: int
+    short: bool
     sketch: Sketch
     terms: Terms
     title: str
@@ -110,6 +113,7 @@ class Explain:
                 analysis.lang,
                 analysis.space,
                 analysis.fingerprint,
+                analysis.short,
                 analysis.sketch,
                 analysis.terms,
                 analysis.title,
@@ -128,6 +132,7 @@ class Explain:
             record.lang,
             record.space,
             record.fingerprint,
+            record.short,
             record.sketch,
             record.terms,
             record.title,
@@ -146,12 +151,15 @@ def explain(a: Side, b: Side, policy: Policy) -> Explanation:
     overlap = compare(a.sketch, b.sketch)
     similarity = cosine(a.terms, b.terms)
     titles = title_similarity(a.title, a.lang, b.title, b.lang)
+    updated = figures_changed(a.figures, b.figures)
     if policy.name == "hamming":
-        copy = distance is not None and distance <= policy.duplicate_bits
+        alike = distance is not None and distance <= policy.duplicate_bits
     elif policy.name == "titled":
-        copy = comparable and similarity >= required_similarity(titles)
+        alike = comparable and similarity >= required_similarity(titles)
     else:
-        copy = is_copy(overlap, terms_alike(similarity, a.lang, b.lang), policy)
+        alike = comparable and is_copy(overlap, terms_alike(similarity, a.lang, b.lang), policy)
+    news = _news(a, b, updated, policy) if alike else ""
+    copy = alike and not (updated and keeps_updates(a.short, b.short, policy))
     return Explanation(
         labels=(a.label, b.label),
         spaces=(a.space, b.space),
@@ -161,13 +169,19 @@ def explain(a: Side, b: Side, policy: Policy) -> Explanation:
         overlap=overlap,
         similarity=round(similarity, 3),
         is_copy=copy,
-        updated_figures=copy and figures_changed(a.figures, b.figures),
+        updated_figures=alike and updated,
         shared_passages=passages[0] if passages else None,
         own_passages=passages[1:] if passages else None,
         figures=_differing_figures(a.text or "", b.text or "") if texts else None,
-        summary=_summary(distance, overlap, similarity, copy, policy, texts)
-        if policy.name != "titled"
-        else _titled_summary(similarity, titles, copy),
+        summary=_apart(a, b)
+        if not comparable
+        else (
+            _titled_summary(similarity, titles, alike)
+            if policy.name == "titled"
+            else _summary(distance or 0, overlap, similarity, alike, policy)
+        )
+        + news
+        + ("" if texts else " The shared wording is not shown, since keep_texts is off: paste the texts."),
     )
 
 
@@ -218,25 +232,33 @@ def _titled_summary(similarity: float, titles: float, copy: bool) -> str:
     )
 
 
-def _summary(
-    distance: int | None, overlap: Overlap, similarity: float, copy: bool, policy: Policy, texts: bool
-) -> str:
-    bits = (
-        "in different spaces, so their fingerprints cannot be compared"
-        if distance is None
-        else f"{distance} bit{'s' * (distance != 1)} apart"
-    )
-    said = (
-        f"The articles are {bits}; {overlap.containment:.0%} of the shorter one's wording "
-        f"(about {overlap.shared:.0f} shingles) stands in the other, and the similarity of their terms is "
-        f"{similarity:.2f}, so they are "
-        f"{'copies' if copy else 'not copies'} ({_rule(overlap, policy)})."
-    )
+def _summary(distance: int, overlap: Overlap, similarity: float, alike: bool, policy: Policy) -> str:
     return (
-        said
-        if texts
-        else said + " The shared wording is not shown, since keep_texts is off: paste the texts."
+        f"The articles are {distance} bit{'s' * (distance != 1)} apart; {overlap.containment:.0%} of the shorter "
+        f"one's wording (about {overlap.shared:.0f} shingles) stands in the other, and the similarity of their "
+        f"terms is {similarity:.2f}, so they are {'copies' if alike else 'not copies'} ({_rule(overlap, policy)})."
     )
+
+
+def _apart(a: Side, b: Side) -> str:
+    """Why two articles are never compared."""
+    languages = f"languages {a.lang} and {b.lang}" if a.lang != b.lang else "they were analysed differently"
+    return (
+        f"The articles are in different spaces ({languages}: {a.space}, {b.space}), which are never compared, "
+        "so neither is called a copy of the other."
+    )
+
+
+def _news(a: Side, b: Side, updated: bool, policy: Policy) -> str:
+    """What two articles that are alike are called all the same, when the one says more than the other; "" mostly."""
+    if updated and keeps_updates(a.short, b.short, policy):
+        why = "keep_updates is on" if policy.keep_updates else "in texts this short they are the news"
+        return f" Their figures differ, and {why}: the later one is related, with updated figures."
+    if policy.name == "verified" and (
+        announces(a.short, a.sketch, b.sketch) or announces(b.short, b.sketch, a.sketch)
+    ):
+        return " The shorter one only announces the longer one, which is related, not a duplicate, when it comes later."
+    return ""
 
 
 def _rule(overlap: Overlap, policy: Policy) -> str:
@@ -245,14 +267,11 @@ def _rule(overlap: Overlap, policy: Policy) -> str:
         return f"policy hamming: a copy is at most {policy.duplicate_bits} bits apart, whatever its wording"
     lengths = "of about one length" if overlap.size_ratio >= FRAMED_RATIO else "of these lengths"
     margin = STANDARD_ERRORS * overlap.error
-    framed = (
-        f" (between {policy.sure_containment:.0%} and {WHOLE:.0%} with a similarity of {FRAMED_SIMILARITY:g})"
-        if overlap.size_ratio >= FRAMED_RATIO and policy.sure_containment < WHOLE
-        else ""
-    )
+    sure = f"or {policy.sure_containment:.0%}"
+    if overlap.size_ratio >= FRAMED_RATIO and policy.sure_containment < WHOLE:
+        sure += f" with one of {FRAMED_SIMILARITY:g}, or {WHOLE:.0%}"
     beyond = f" beyond the {margin:.0%} that a sample may err by" if margin >= 0.005 else ""
     return (
         f"a copy {lengths} shares {policy.min_containment:.0%}{beyond} and "
-        f"{shared_for_copy(overlap, policy):.0f} shingles with a similarity of {policy.min_similarity:g}, "
-        f"or {policy.sure_containment:.0%}{framed}"
+        f"{shared_for_copy(overlap, policy):.0f} shingles with a similarity of {policy.min_similarity:g}, {sure}"
     )

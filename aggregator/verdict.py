@@ -6,7 +6,8 @@ Two policies:
   makes a duplicate, within 7 bits a related article.
 * ``verified``  (default) the fingerprint and the sketch only propose; the overlap of wording decides.
   A candidate whose wording does overlap is a duplicate at any distance; without overlap even
-  3 bits are only "related".
+  3 bits are only "related". An article behind its own flash or teaser is "related" to it, and so is a
+  flash with other figures: those have not been told yet.
 * ``titled``    for "the same event" rather than "the same text": how much alike the terms must be
   depends on how much alike the headlines are (``titled.py``).
 
@@ -20,7 +21,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from aggregator.domain import Analysis, Match, Outcome, Record, Rule
+from aggregator.domain import Analysis, Match, Outcome, Record, Rule, Sketch
 from aggregator.overlap import Overlap
 from aggregator.titled import required_similarity, title_similarity
 
@@ -72,13 +73,29 @@ class Candidate:
 def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -> Outcome:
     """The outcome for ``subject`` among ``candidates`` (any order; the result does not depend on it)."""
     nearest = min((c.distance for c in candidates if c.distance <= policy.related_bits), default=None)
-    found = _best_match(subject, candidates, policy)
-    if found is None:
-        return Outcome("new" if nearest is None else "related", distance=nearest)
-    candidate, rule = found
-    updated = figures_changed(subject.figures, candidate.record.figures)
-    if updated and policy.keep_updates:
-        return Outcome("related", distance=nearest, updated_figures=True)
+    exact = [c for c in candidates if c.record.text_hash == subject.text_hash]
+    if exact:
+        return _duplicate(subject, min(exact, key=_age), "exact", policy)
+    alike = [c for c in candidates if _alike(subject, c, policy)]
+    repeated = [c for c in alike if not _has_news(subject, c, policy)]
+    if repeated:
+        return _duplicate(subject, *_best_of(repeated, policy), policy)
+    if alike:
+        return Outcome("related", distance=nearest, updated_figures=any(_updated(subject, c) for c in alike))
+    return Outcome("new" if nearest is None else "related", distance=nearest)
+
+
+def neighbours(
+    subject: Analysis, candidates: Sequence[Candidate], outcome: Outcome, policy: Policy
+) -> list[Candidate]:
+    """What an answer names as related: within ``related_bits``, and what the article would repeat but for its news."""
+    own = outcome.verdict == "related" and outcome.match is None
+    return [
+        c for c in candidates if c.distance <= policy.related_bits or (own and _alike(subject, c, policy))
+    ]
+
+
+def _duplicate(subject: Analysis, candidate: Candidate, rule: Rule, policy: Policy) -> Outcome:
     return Outcome(
         "duplicate",
         distance=candidate.distance,
@@ -91,26 +108,51 @@ def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -
             overlap=None if policy.name == "hamming" else round(candidate.overlap.containment, 3),
             rule=rule,
         ),
-        updated_figures=updated,
+        updated_figures=_updated(subject, candidate),
     )
 
 
-def _best_match(
-    subject: Analysis, candidates: Sequence[Candidate], policy: Policy
-) -> tuple[Candidate, Rule] | None:
-    exact = [c for c in candidates if c.record.text_hash == subject.text_hash]
-    if exact:
-        return min(exact, key=_age), "exact"
+def _alike(subject: Analysis, candidate: Candidate, policy: Policy) -> bool:
+    """Would the policy's rule call the two the same, whichever came first?"""
     if policy.name == "hamming":
-        near = [c for c in candidates if c.distance <= policy.duplicate_bits]
-        return (min(near, key=lambda c: (c.distance, _age(c))), "hamming") if near else None
+        return candidate.distance <= policy.duplicate_bits
     if policy.name == "titled":
-        alike = [c for c in candidates if _same_event(subject, c)]
-        return (min(alike, key=lambda c: (-c.similarity, _age(c))), "title") if alike else None
-    copies = [c for c in candidates if is_copy(c.overlap, _terms_alike(subject, c), policy)]
-    if not copies:
-        return None
-    best = _nearest_of_the_group(copies)
+        return _same_event(subject, candidate)
+    return is_copy(candidate.overlap, _terms_alike(subject, candidate), policy)
+
+
+def _has_news(subject: Analysis, candidate: Candidate, policy: Policy) -> bool:
+    """Does the later of two articles that are alike say what the earlier one did not?"""
+    if policy.name == "verified" and announces(
+        candidate.record.short, candidate.record.sketch, subject.sketch
+    ):
+        return True
+    return _updated(subject, candidate) and keeps_updates(subject.short, candidate.record.short, policy)
+
+
+def announces(short: bool, sketch: Sketch, longer: Sketch) -> bool:
+    """Is a text only the announcement of a longer one: ``short``, and under two fifths of its length?
+
+    Who has the flash or the teaser has not got the article; who has the article has its teaser.
+    """
+    return short and sketch.size < CUT_RATIO * longer.size
+
+
+def keeps_updates(short_a: bool, short_b: bool, policy: Policy) -> bool:
+    """Do other figures make another article: because it is wanted so, or since in texts so short they are the news?"""
+    return policy.keep_updates or (policy.name == "verified" and short_a and short_b)
+
+
+def _updated(subject: Analysis, candidate: Candidate) -> bool:
+    return figures_changed(subject.figures, candidate.record.figures)
+
+
+def _best_of(alike: Sequence[Candidate], policy: Policy) -> tuple[Candidate, Rule]:
+    if policy.name == "hamming":
+        return min(alike, key=lambda c: (c.distance, _age(c))), "hamming"
+    if policy.name == "titled":
+        return min(alike, key=lambda c: (-c.similarity, _age(c))), "title"
+    best = _nearest_of_the_group(alike)
     return best, "hamming" if best.distance <= policy.duplicate_bits else "overlap"
 
 

@@ -1,6 +1,7 @@
 """Why two articles are called copies or not."""
 
 import threading
+from dataclasses import replace
 
 import pytest
 from newsroom import core, edited, in_process, story
@@ -102,9 +103,7 @@ def test_the_sentence_names_the_number_that_decided() -> None:
     framed = Overlap(containment=0.4, resemblance=0.25, shared=80.0, size_ratio=1.0)
     padded = Overlap(containment=0.4, resemblance=0.2, shared=80.0, size_ratio=0.5)
 
-    said = [
-        module._summary(9, one, 0.5, is_copy(one, 0.5, Policy()), Policy(), True) for one in (framed, padded)
-    ]
+    said = [module._summary(9, one, 0.5, is_copy(one, 0.5, Policy()), Policy()) for one in (framed, padded)]
     assert (
         "not copies (a copy of about one length shares 20% and 100 shingles with a similarity of 0.2"
         in said[0]
@@ -143,3 +142,37 @@ async def test_the_title_dependent_rule_is_explained() -> None:
     assert not found.is_copy
     assert "asks for 0.85 under such headlines: not the same event" in found.summary
     assert (await titled.pair(one, one)).is_copy
+
+
+async def test_articles_in_different_languages_are_not_called_copies() -> None:
+    """They lie in spaces that never meet, and the sentence names the languages, whatever their wording."""
+    newsroom = core(MemoryStore())
+    explain = Explain(newsroom.index, in_process(newsroom.analyser), Policy())
+
+    side, other = await explain.sides(*[Article(id="", title="Ferry port Estmark", lang="de")] * 2)
+    found = module.explain(replace(side, lang="en", space="en.0000"), other, Policy())
+
+    assert found.overlap.containment == 1.0 and not found.is_copy and found.distance is None
+    assert "different spaces (languages en and de: en.0000, xx." in found.summary
+    assert "never compared" in found.summary
+
+
+async def test_what_makes_an_article_of_its_own_is_said() -> None:
+    """A flash with another figure, and an article behind its own flash."""
+    newsroom = core(MemoryStore())
+    explain = Explain(newsroom.index, in_process(newsroom.analyser), Policy())
+
+    def flash(rate: str) -> Article:
+        return Article(
+            id="", title=f"Central bank of Estmark raises its key rate by a quarter to {rate} percent"
+        )
+
+    figures = await explain.pair(flash("4.25"), flash("4.50"))
+    told = await explain.pair(
+        flash("4.25"), Article(id="", title=flash("4.25").title, text=f"{flash('4.25').title}. {story(1)}")
+    )
+
+    assert (figures.is_copy, figures.updated_figures) == (False, True)
+    assert "in texts this short they are the news" in figures.summary
+    assert told.is_copy and "The shorter one only announces the longer one" in told.summary
+    assert "keep_updates" not in told.summary

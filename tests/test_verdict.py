@@ -10,15 +10,25 @@ from hypothesis import strategies as st
 
 from aggregator.domain import Analysis, Record, Sketch
 from aggregator.overlap import Overlap
-from aggregator.verdict import Candidate, Policy, decide, figures_changed, is_copy
+from aggregator.verdict import Candidate, Policy, decide, figures_changed, is_copy, neighbours
 
 NO_SKETCH = Sketch(0, np.empty(0, np.uint32))
 VERIFIED, HAMMING = Policy(), Policy(name="hamming")
 
 
-def subject(text_hash: bytes = b"s" * 16, figures: tuple[int, ...] = ()) -> Analysis:
+def subject(
+    text_hash: bytes = b"s" * 16,
+    figures: tuple[int, ...] = (),
+    short: bool = False,
+    sketch: Sketch = NO_SKETCH,
+) -> Analysis:
     """The article to judge."""
-    return Analysis("en", "en.0000", 0, text_hash, False, NO_SKETCH, figures=figures)
+    return Analysis("en", "en.0000", 0, text_hash, short, sketch, figures=figures)
+
+
+def of_size(shingles: int) -> Sketch:
+    """The sketch of a text of so many shingles."""
+    return Sketch(shingles, np.empty(0, np.uint32))
 
 
 def candidate(
@@ -31,6 +41,8 @@ def candidate(
     figures: tuple[int, ...] = (),
     similarity: float = 0.5,
     title: str = "",
+    short: bool = False,
+    sketch: Sketch = NO_SKETCH,
 ) -> Candidate:
     """A stored article named after its number."""
     record = Record(
@@ -41,12 +53,12 @@ def candidate(
         "en",
         0,
         text_hash,
-        False,
+        short,
         title,
         "",
         "",
         None,
-        NO_SKETCH,
+        sketch,
         (),
         figures,
     )
@@ -252,3 +264,47 @@ def test_keep_updates_makes_an_update_its_own_article() -> None:
     own = decide(subject(figures=(1,)), [updated], desk)
     assert (own.verdict, own.match, own.updated_figures) == ("related", None, True)
     assert decide(subject(figures=(1,)), [plain], desk).verdict == "duplicate"
+    equal = candidate(3, 0, 1.0, 100, text_hash=b"s" * 16, figures=(2,))
+    assert decide(subject(figures=(1,)), [equal], desk).verdict == "duplicate"
+
+
+def test_a_copy_of_the_update_is_no_update() -> None:
+    """However many copies the first version has: the figures that are told now were told before."""
+    first = [candidate(n, 1, 0.95, 100, canonical=("a1", 1), figures=(2,)) for n in (1, 2, 3)]
+    update = candidate(4, 1, 0.9, 100, figures=(1,))
+
+    found = decide(subject(figures=(1,)), [*first, update], Policy(keep_updates=True))
+
+    assert found.verdict == "duplicate" and found.match is not None
+    assert (found.match.id, found.updated_figures) == ("a4", False)
+
+
+@pytest.mark.parametrize(
+    ("stored", "arrived", "verdict"),
+    [(True, True, "related"), (True, False, "duplicate"), (False, True, "duplicate")],
+)
+def test_in_a_flash_other_figures_are_the_news(stored: bool, arrived: bool, verdict: str) -> None:
+    """A rate, a score or a toll in a line or two; in longer texts they are marked only."""
+    flash = candidate(1, 12, 0.9, 100, figures=(2,), short=stored)
+    found = decide(subject(figures=(1,), short=arrived), [flash], VERIFIED)
+
+    assert (found.verdict, found.updated_figures) == (verdict, True)
+    again = replace(flash, record=replace(flash.record, figures=(1,)))
+    assert decide(subject(figures=(1,), short=arrived), [flash, again], VERIFIED).verdict == "duplicate"
+
+
+@pytest.mark.parametrize(
+    ("short", "shingles", "verdict"),
+    [(True, 39, "related"), (True, 40, "duplicate"), (False, 39, "duplicate")],
+)
+def test_an_article_is_no_duplicate_of_its_announcement(short: bool, shingles: int, verdict: str) -> None:
+    """Who stored the flash has not got the article; the article's own flash or teaser says nothing new."""
+    flash = candidate(1, 12, 1.0, 37, short=short, sketch=of_size(shingles))
+    article = candidate(2, 12, 1.0, 37, sketch=of_size(100))
+
+    found = decide(subject(sketch=of_size(100)), [flash], VERIFIED)
+    assert found.verdict == verdict
+    assert decide(subject(short=short, sketch=of_size(shingles)), [article], VERIFIED).verdict == "duplicate"
+    # The answer to "related" names to what, at whatever distance; only such an answer does.
+    named = neighbours(subject(sketch=of_size(100)), [flash], found, VERIFIED)
+    assert named == ([flash] if verdict == "related" else [])

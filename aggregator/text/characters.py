@@ -23,12 +23,12 @@ _MARKS_END = 0x10000
 
 # Controls that are not white space, zero-width and bidirectional marks, soft hyphens, fillers,
 # variation selectors, tags, lone surrogates: invisible, so two texts that differ in them look alike.
-_INVISIBLE = (
+INVISIBLE = (
     "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2"
     "\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff\ud800-\udfff"
 )
-_INVISIBLE_RUN = re.compile(f"[{_INVISIBLE}]+")
+_INVISIBLE_RUN = re.compile(f"[{INVISIBLE}]+")
 _ASCII_FORM: dict[int, str | None] = dict.fromkeys((*range(0x09), *range(0x0E, 0x1C), 0x7F)) | {ord("`"): "'"}
 # Punctuation that is common in print and separates words.
 TYPOGRAPHIC = "\u201c\u201d\u201e\u2013\u2014\u2022\u00ab\u00bb\u20ac\u00a3"

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-from aggregator.text.characters import MARKS, TYPOGRAPHIC, UNSPACED, fold, normalise, plain
+from aggregator.text.characters import INVISIBLE, MARKS, TYPOGRAPHIC, UNSPACED, fold, normalise, plain
 from aggregator.text.chinese import DICTIONARY_RANGE, cutter, simplified
 from aggregator.text.lexicon import stemmer
 
@@ -64,7 +64,7 @@ _THOUSANDS_COMMA = re.compile(r",(?<=\d,)(?<!\d{4},)(?=\d{3}(?!\d))")
 _ENGLISH_CLITIC = re.compile(r"'(?:s|ll|ve|re|d|m)\b")
 _GAPS = {code: " " for code in range(128) if not re.match(_ASCII_PIECE, chr(code))}
 
-_DIGITS_AND_SEPARATORS = re.compile(r"\d[\d.,]*")
+_DIGITS_AND_SEPARATORS = re.compile(rf"\d[\d.,\uff0c\uff0e{INVISIBLE}]*")
 _FIGURE = re.compile(r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d{1,3}(?:\.\d{3}){2,}(?!\d)|\d+(?:\.\d+)?")
 
 
@@ -108,9 +108,10 @@ def figures(text: str) -> list[str]:
     """The numbers of a text in order, each in one spelling, to see which figures an update changed.
 
     ``1,200`` -> ``1200``; ``3.50`` -> ``3.5``; ``007`` -> ``7``; decimal digits of any script become
-    ASCII. A space separates numbers. Signs, units, spelt-out and Chinese numerals are out of scope.
+    ASCII, full-width separators plain, and what cannot be seen inside a number leaves it. A space separates
+    numbers. Signs, units, spelt-out and Chinese numerals are out of scope.
     """
-    runs = _DIGITS_AND_SEPARATORS.findall(text)
+    runs = [run if run.isascii() else fold(run) for run in _DIGITS_AND_SEPARATORS.findall(text)]
     return [_plain_figure(found) for run in runs for found in _FIGURE.findall(run)]
 
 

@@ -36,6 +36,20 @@ async def test_new_then_edited_copy(newsroom: Core) -> None:
     assert (second.outcome.match.id, second.outcome.match.canonical_id) == ("a", "a")
 
 
+async def test_a_flash_its_article_and_an_edited_copy(newsroom: Core) -> None:
+    """The article is news to who has only the flash, and named as related to it; its copies are copies of it."""
+    flash = " ".join(story(1).split()[:12])
+    await newsroom.post("flash", flash)
+    article = await newsroom.post("article", story(1))
+    copy = await newsroom.post("copy", edited(story(1), seed=5))
+    late = await newsroom.post("late", flash)
+
+    assert article.outcome.verdict == "related" and article.outcome.distance is None
+    assert [item.id for item in article.related] == ["flash"]
+    assert copy.outcome.match is not None and copy.outcome.match.canonical_id == "article"
+    assert late.outcome.match is not None and late.outcome.match.id == "flash"
+
+
 async def test_unrelated_texts_are_new(newsroom: Core) -> None:
     """Forty different stories are forty times new."""
     answers = [await newsroom.post(f"a{i}", story(i)) for i in range(40)]

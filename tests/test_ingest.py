@@ -40,8 +40,8 @@ async def test_a_flash_its_article_and_an_edited_copy(newsroom: Core) -> None:
     """The article is news to who has only the flash, and named as related to it; its copies are copies of it."""
     flash = " ".join(story(1).split()[:12])
     await newsroom.post("flash", flash)
-    article = await newsroom.post("article", story(1))
-    copy = await newsroom.post("copy", edited(story(1), seed=5))
+    article = await newsroom.post("article", story(1, 8))
+    copy = await newsroom.post("copy", edited(story(1, 8), seed=5, changes=2))
     late = await newsroom.post("late", flash)
 
     assert article.outcome.verdict == "related" and article.outcome.distance is None

@@ -37,7 +37,7 @@ SAMPLE_MAX = 512  # ... up to here
 COARSE_BITS = 12
 _SEED = 0x5EED
 _ALL = 0xFFFFFFFF
-_COARSE, _FINE = np.uint32(COARSE_BITS), (1 << COARSE_BITS) - 1
+_COARSE, _FINE = np.uint32(COARSE_BITS), np.uint32((1 << COARSE_BITS) - 1)
 _ODD = np.array(
     [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x27D4EB2F165667C5, 0xFF51AFD7ED558CCD],
     dtype=np.uint64,
@@ -148,33 +148,59 @@ def compare_many(a: Sketch, others: Sequence[Sketch]) -> list[Overlap]:
     if not others:
         return []
     own = a.sample >> _COARSE
-    joined = np.concatenate([a.sample[:0], *(b.sample for b in others)]) >> _COARSE
-    shared = np.zeros(len(joined) + 1, np.int64)
-    at = np.minimum(np.searchsorted(own, joined), len(own) - 1)
-    np.cumsum(own[at] == joined, out=shared[1:])
-    ends = np.cumsum([len(b.sample) for b in others]).tolist()
-    limit = _limit(a)
-    found, start = [], 0
-    for b, end in zip(others, ends, strict=True):
-        found.append(_overlap(a, b, int(shared[end] - shared[start]), min(limit, _limit(b))))
-        start = end
+    counts = np.array([len(b.sample) for b in others])
+    joined = np.concatenate([a.sample[:0], *(b.sample for b in others)])
+    ends = np.cumsum(counts)
+    # Below the smaller of two limits both samples are complete.
+    sizes = np.array([b.size for b in others])
+    limits = np.full(len(others), _limit(a), np.uint32)
+    cut = np.flatnonzero((counts < sizes) & (counts > 0))
+    limits[cut] = np.minimum(limits[cut], joined[ends[cut] - 1] | _FINE)
+    at = _found_in(own, joined >> _COARSE)
+    common = np.bincount(ends.searchsorted(at, side="right"), minlength=len(others)).tolist()
+    in_b = _sums(joined <= limits.repeat(counts), ends)
+    in_a = a.sample.searchsorted(limits, side="right")
+    return [
+        _overlap(c, a.size, i, b.size, j) if c else _NONE
+        for c, i, b, j in zip(common, in_a.tolist(), others, in_b, strict=True)
+    ]
+
+
+def _found_in(own: npt.NDArray[np.uint32], others: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
+    """At which places of ``others`` stands something of ``own``, which is sorted and not empty? (k,), ascending.
+
+    Few do, and a table of their lowest bits rules nearly all others out, at a quarter of the time of searching each.
+    """
+    possible = np.zeros(1 << 16, np.bool_)
+    possible[own.astype(np.uint16)] = True
+    at = np.flatnonzero(possible[others.astype(np.uint16)])
+    sought = others[at]
+    found: npt.NDArray[np.int64] = at[own[np.minimum(own.searchsorted(sought), len(own) - 1)] == sought]
     return found
 
 
-def _overlap(a: Sketch, b: Sketch, common: int, limit: int) -> Overlap:
-    if not common:
-        return _NONE
-    in_a, in_b = _count_up_to(a, limit), _count_up_to(b, limit)
+def _sums(flags: npt.NDArray[np.bool_], ends: npt.NDArray[np.int64]) -> list[int]:
+    """How many are set in each run of ``flags``, (n,), by where the runs end, (m,)."""
+    before = np.zeros(len(flags) + 1, np.int64)
+    np.cumsum(flags, out=before[1:])
+    upto = before[ends]
+    upto[1:] -= upto[:-1].copy()
+    found: list[int] = upto.tolist()
+    return found
+
+
+def _overlap(common: int, size_a: int, in_a: int, size_b: int, in_b: int) -> Overlap:
+    """Of two texts of so many shingles, of which so many are compared; ``common`` > 0 are in both."""
     # Sampling noise can leave the smaller text with more hashes below the limit; never above 1.
-    size, counted = (a.size, in_a) if a.size <= b.size else (b.size, in_b)
+    size, counted, larger = (size_a, in_a, size_b) if size_a <= size_b else (size_b, in_b, size_a)
     containment = min(1.0, common / counted)
     return Overlap(
-        containment=containment,
-        resemblance=common / (in_a + in_b - common),
-        shared=containment * size,
-        size_ratio=size / max(a.size, b.size),
+        containment,
+        common / (in_a + in_b - common),
+        containment * size,
+        size / larger,
         # Drawn without replacement, so that a complete sample has none.
-        error=(containment * (1.0 - containment) / counted * max(0.0, 1.0 - counted / size)) ** 0.5,
+        (containment * (1.0 - containment) / counted * max(0.0, 1.0 - counted / size)) ** 0.5,
     )
 
 
@@ -183,10 +209,4 @@ _NONE = Overlap(0.0, 0.0, 0.0)
 
 def _limit(of: Sketch) -> int:
     """The largest hash of an incomplete sample, with all that look like it."""
-    return int(of.sample[-1]) | _FINE if len(of.sample) < of.size else _ALL
-
-
-def _count_up_to(of: Sketch, limit: int) -> int:
-    if limit == _ALL or limit >= of.sample[-1]:
-        return len(of.sample)
-    return int(np.searchsorted(of.sample, limit, side="right"))
+    return int(of.sample[-1] | _FINE) if len(of.sample) < of.size else _ALL

@@ -22,7 +22,9 @@ def cosine(a: Terms, b: Terms) -> float:
 def cosines(a: Terms, others: Sequence[Terms]) -> list[float]:
     """The cosine of one vector with each of several."""
     weights = dict(a)
-    return [min(1.0, sum(weight * weights.get(term, 0.0) for term, weight in b)) for b in others]
+    return [
+        min(1.0, sum([weight * weights[term] for term, weight in b if term in weights], 0.0)) for b in others
+    ]
 
 
 def rank(

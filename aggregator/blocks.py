@@ -63,7 +63,8 @@ class BlockPlan:
     """How a fingerprint is cut: ``widths`` in bits, most significant block first, together 64."""
 
     widths: tuple[int, ...]
-    _cuts: tuple[tuple[int, int], ...] = field(init=False, repr=False, compare=False)
+    # Per block: where it begins, its mask, where what is above it begins.
+    _cuts: tuple[tuple[int, int, int], ...] = field(init=False, repr=False, compare=False)
     _recipes: tuple[_Recipe, ...] = field(init=False, repr=False, compare=False)
     _flipped: tuple[npt.NDArray[np.uint8], ...] = field(init=False, repr=False, compare=False)
     rest_bytes: int = field(init=False, repr=False, compare=False)  # that hold what a bucket's key does not say
@@ -90,23 +91,24 @@ class BlockPlan:
 
     def values(self, fingerprint: int) -> tuple[int, ...]:
         """The value of each block, in block order: the buckets a fingerprint is stored under."""
-        return tuple(fingerprint >> shift & mask for shift, mask in self._cuts)
+        return tuple(fingerprint >> shift & mask for shift, mask, _ in self._cuts)
 
     def cut(self, fingerprint: int) -> list[tuple[int, int]]:
         """Per block its value and the rest of the fingerprint, the bits above the block and those below it joined."""
         return [
-            (fingerprint >> shift & mask, _without(fingerprint, shift, mask)) for shift, mask in self._cuts
+            (fingerprint >> shift & mask, fingerprint >> end << shift | fingerprint & (1 << shift) - 1)
+            for shift, mask, end in self._cuts
         ]
 
     def whole(self, block: int, value: int, rests: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
         """The fingerprints of which one block's value and the rests, (n,), are known."""
-        shift, mask = self._cuts[block]
+        shift, mask, _ = self._cuts[block]
         above = rests >> np.uint64(shift) << np.uint64(shift) << np.uint64(mask.bit_length())
         return above | np.uint64(value << shift) | rests & np.uint64((1 << shift) - 1)
 
     def block_of(self, fingerprints: npt.NDArray[np.uint64], block: int) -> npt.NDArray[np.uint64]:
         """The value of one block of many fingerprints, (n,) -> (n,)."""
-        shift, mask = self._cuts[block]
+        shift, mask, _ = self._cuts[block]
         return fingerprints >> np.uint64(shift) & np.uint64(mask)
 
     def probes(self, fingerprint: int, radius: int) -> list[tuple[int, int]]:
@@ -142,11 +144,11 @@ class BlockPlan:
         )
         return stored * sum(keys)
 
-    def _cut(self) -> tuple[tuple[int, int], ...]:
+    def _cut(self) -> tuple[tuple[int, int, int], ...]:
         shift, cuts = BITS, []
         for width in self.widths:
             shift -= width
-            cuts.append((shift, (1 << width) - 1))
+            cuts.append((shift, (1 << width) - 1, shift + width))
         return tuple(cuts)
 
     def _recipe(self, radius: int) -> _Recipe:
@@ -168,11 +170,6 @@ def _flips(width: int, reach: int) -> tuple[int, ...]:
 
 def _flipped(recipe: _Recipe) -> npt.NDArray[np.uint8]:
     return np.array([flip.bit_count() for _, flips in recipe for flip in flips], np.uint8)
-
-
-def _without(fingerprint: int, shift: int, mask: int) -> int:
-    """What is left of the bits above a block and those below it, moved together."""
-    return fingerprint >> shift + mask.bit_length() << shift | fingerprint & (1 << shift) - 1
 
 
 def _checked(radius: int) -> int:

@@ -31,7 +31,7 @@ from aggregator.store.base import (
     Transaction,
     Write,
 )
-from aggregator.store.entries import TOPIC_BYTES, pack, pack_band, pack_topic
+from aggregator.store.entries import TOPIC_BYTES, pack_bands, pack_many, pack_topic
 from aggregator.store.marks import NEVER, mark_of
 from aggregator.store.records import Binding, encode_binding, encode_pointer, encode_stream_row
 from aggregator.succession import Group, Known, repointed
@@ -239,13 +239,13 @@ class Segment:
         number, cut, wording = record.number, self._plan.cut(record.fingerprint), bands(record.sketch)
         blocks = Appends(
             tuple([keys.bucket(self._tag, block, value) for block, (value, _) in enumerate(cut)]),
-            tuple([pack(rest, number, self._plan.rest_bytes) for _, rest in cut]),
+            tuple(pack_many([rest for _, rest in cut], number, self._plan.rest_bytes)),
         )
         if not wording:
             return [blocks]
         words = Appends(
-            tuple([keys.band(self._tag, band) for band in wording]),
-            tuple([pack_band(band, number) for band in wording]),
+            tuple(keys.bands(self._tag, wording)),
+            tuple(pack_bands(wording, number)),
             BAND_BUCKET_BYTES,
         )
         return [blocks, words]

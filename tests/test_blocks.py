@@ -72,7 +72,7 @@ def test_fewer_keys_would_miss_a_pair(plan: BlockPlan) -> None:
     """The radii are sharp: one more differing bit, spread badly, is not found."""
     for radius in range(MAX_RADIUS):
         missed = set()
-        for (shift, _), reach in zip(plan._cuts, plan.radii(radius), strict=True):
+        for (shift, *_), reach in zip(plan._cuts, plan.radii(radius), strict=True):
             missed |= {shift + bit for bit in range(reach + 1)}
 
         assert len(missed) == radius + 1

@@ -40,6 +40,9 @@ WARMING = tuple(
 )
 # How long a thread (one that compresses a checkpoint, say) may keep the interpreter from the requests (Python: 5 ms).
 SWITCH_S = 0.0005
+# Containers made between two looks for garbage (Python: 700). Each look goes over all that a chunk of articles has
+# just read, which is held anyway: a fifteenth of a batch's time.
+GARBAGE_AFTER = 10_000
 ONE_WORKER = "SIGHUP renews workers one after the other; with one worker restart the service instead"
 DEMO_PAUSE_S = 0.2
 
@@ -105,7 +108,7 @@ async def serve_here(
             raise ConfigurationError(NO_KEYS.format(host=settings.host))
         # Dictionaries load when first needed, which would take the first crawler's deadline.
         await service.analyse_many(WARMING)
-        _settle_in()
+        settle_in()
         service.jobs.start()
         try:
             await serve(
@@ -127,10 +130,11 @@ async def serve_here(
     return 0
 
 
-def _settle_in() -> None:
+def settle_in() -> None:
     """What is loaded now stays: looking through it for garbage again and again would hold up requests."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(GARBAGE_AFTER)
     sys.setswitchinterval(SWITCH_S)
 
 

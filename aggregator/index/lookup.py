@@ -64,7 +64,7 @@ class Lookup(IndexBase):
             id_,
             around,
             tuple(keys.buckets(b"", around)),
-            tuple([keys.band(b"", band) for band in wording]),
+            tuple(keys.bands(b"", wording)),
             wording,
         )
 

@@ -15,7 +15,7 @@ length is its version (``index/``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -44,9 +44,20 @@ def pack(rest: int, number: int, rest_bytes: int) -> bytes:
     return rest.to_bytes(rest_bytes, "little") + number.to_bytes(NUMBER_BYTES, "little")
 
 
+def pack_many(rests: Iterable[int], number: int, rest_bytes: int) -> list[bytes]:
+    """``pack`` of each under one number."""
+    end = number.to_bytes(NUMBER_BYTES, "little")
+    return [rest.to_bytes(rest_bytes, "little") + end for rest in rests]
+
+
 def pack_band(band: int, number: int) -> bytes:
     """An entry of the bucket ``keys.band(band)``."""
     return pack(band >> BAND_BITS, number, BAND_REST_BYTES)
+
+
+def pack_bands(bands: Iterable[int], number: int) -> list[bytes]:
+    """``pack_band`` of each under one number."""
+    return pack_many([band >> BAND_BITS for band in bands], number, BAND_REST_BYTES)
 
 
 def pack_topic(value: int, number: int) -> bytes:

@@ -26,7 +26,7 @@ tag the functions give the rest of a key, which is the same in all segments.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import xxhash
 
@@ -85,10 +85,17 @@ def buckets(tag_: bytes, around: Around) -> list[bytes]:
 
 _BLOCKS = [b"b%x:" % block for block in range(64)]
 _BYTES = [b"%02x" % value for value in range(1 << 8)]  # a block has at most 16 bits
+_UPPER = [b"%03x" % value for value in range(1 << BAND_BITS - 8)]  # of a band, above its last byte
 
 
 def band(tag_: bytes, value: int) -> bytes:
-    return b"%ss%05x" % (tag_, value & ((1 << BAND_BITS) - 1))
+    return bands(tag_, (value,))[0]
+
+
+def bands(tag_: bytes, values: Iterable[int]) -> list[bytes]:
+    """``band`` of each: as ``buckets``, by tables."""
+    prefix = tag_ + b"s"
+    return [prefix + _UPPER[value >> 8 & (1 << BAND_BITS - 8) - 1] + _BYTES[value & 0xFF] for value in values]
 
 
 def topic(tag_: bytes, value: int) -> bytes:

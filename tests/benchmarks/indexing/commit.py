@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import cProfile
-import gc
 import json
 import pstats
 import sys
@@ -35,6 +34,7 @@ from layouts import SPACE, Packed
 from measure import Server
 
 from aggregator.blocks import PLANS
+from aggregator.cli.serve import settle_in
 from aggregator.domain import Analysis, Answer, Article, Sketch
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
@@ -188,8 +188,7 @@ async def run(url: str, args: argparse.Namespace) -> list[dict[str, Any]]:
         for i, original in enumerate(analyses(args.bursts, 14))
     ]
     await one.ingest.submit_many(articles("w", analyses(500, 15), ready))
-    gc.collect()
-    gc.freeze()  # as the service does: what lies ready here would be looked through again and again
+    settle_in()  # as the service does: what lies ready here would be looked through again and again
     before = server.memory_bytes()
     found = [await timed("single", len(single), server, lambda: singles(one, single))]
     found[0]["bytes_per_article"] = round((server.memory_bytes() - before) / len(single))

@@ -33,15 +33,16 @@ class Deciding:
         self, one: Arrival, probe: Probe, snapshot: Snapshot, now_ms: int, dry_run: bool
     ) -> Step:
         """What follows for one article from what was looked up; the store is only asked about groups of copies."""
-        tops = snapshot.tops(probe.space, probe.keys)
-        if snapshot.touches(tops):  # an earlier article of this batch is near
+        tops = snapshot.tops(probe.space, probe.keys, probe.id)
+        touched = snapshot.touched(tops)
+        if touched:  # an earlier article of this batch is near
             one.numbers = self._index.candidate_numbers(snapshot, probe, now_ms)
         candidates = self._index.candidates(snapshot, probe, one.numbers)
         bound = self._index.standing(snapshot, probe.id, now_ms)
         newest = bound[0].binding.number if bound else 0
         here = next((known for known in bound if known.space == one.analysis.space), None)
         if here is None:  # a new id, or one whose language changed: then it is another article
-            step = await self._insert(one, probe, tops, snapshot, candidates, now_ms, newest)
+            step = await self._insert(one, probe, (tops, touched), snapshot, candidates, now_ms, newest)
         elif here is bound[0] and here.binding.text_hash == one.analysis.text_hash:
             step = await self._repeat(one, here, snapshot, candidates, dry_run)
         else:
@@ -54,7 +55,7 @@ class Deciding:
         self,
         one: Arrival,
         probe: Probe,
-        tops: list[bytes],
+        looked_at: tuple[list[bytes], set[bytes]],
         snapshot: Snapshot,
         candidates: list[Candidate],
         now_ms: int,
@@ -66,7 +67,7 @@ class Deciding:
             # It expired before its copies did, and comes back: it leads them again.
             outcome = Outcome("new", distance=outcome.distance)
         record = await self._numbered(one, now_ms, newest, led)
-        seen = self._index.seen(snapshot, probe, tops, one.numbers, outcome.match)
+        seen = self._index.seen(snapshot, probe, *looked_at, one.numbers, outcome.match)
         given = snapshot.unwritten(probe.space)
         transaction = self._index.segment(snapshot, probe.space).insert(record, outcome, seen, given)
         return self._step(one, outcome, candidates, True, transaction, record)

@@ -72,9 +72,14 @@ class Lookup(IndexBase):
         """Read all that the probes ask for, and their ids in every space, in one round trip."""
         ids = [keys.binding_of(b"", probe.id) for probe in probes]
         wanted = {space: list(ids) for space in self.spaces}
+        places: dict[str, slice] = {}
         for probe in probes:
+            start = len(wanted[probe.space])
             wanted[probe.space] += probe.keys
-        return await self.segments.read(wanted)
+            places[probe.id] = slice(start, len(wanted[probe.space]))
+        snapshot = await self.segments.read(wanted)
+        snapshot.places = places
+        return snapshot
 
     def candidate_numbers(self, snapshot: Snapshot, probe: Probe, now_ms: int) -> list[int]:
         """The nearest article numbers and those sharing most bands, at most ``MAX_CANDIDATES``.
@@ -82,10 +87,12 @@ class Lookup(IndexBase):
         Equally good ones are ranked by number, so the earlier come first.
         """
         floor = self.floor(snapshot.layers[probe.space], now_ms)
-        buckets = snapshot.everywhere(probe.space, probe.buckets)
+        layers, cut = snapshot.layered(probe.space, probe.keys, probe.id), len(probe.buckets)
+        buckets = [value for layer in layers for value in layer[:cut]]
         self._count(buckets, probe.around.rest_bytes + NUMBER_BYTES)
         near, distances = within(buckets, probe.around, RADIUS_BITS, floor)
-        alike, shared = sharing(snapshot.everywhere(probe.space, probe.bands), probe.wording, floor)
+        bands = [value for layer in layers for value in layer[cut:]]
+        alike, shared = sharing(bands, probe.wording, floor)
         if not len(near) and not len(alike):  # most articles are like nothing that is stored
             return []
         by_distance = near[np.lexsort((near, distances))][:MAX_CANDIDATES].tolist()
@@ -152,6 +159,7 @@ class Lookup(IndexBase):
         snapshot: Snapshot,
         probe: Probe,
         tops: Sequence[bytes],
+        touched: set[bytes],
         numbers: Sequence[int],
         match: Match | None = None,
     ) -> list[Check]:
@@ -161,18 +169,17 @@ class Lookup(IndexBase):
         matched to still lives. Where an earlier article of the batch was seen, it must have been committed
         just so: a stranger's entry in its place would give the same length.
 
-        ``tops``: the probe's keys in the writable segment.
+        ``tops``: the probe's keys in the writable segment, of which the batch changed those ``touched``.
         """
-        space, values, changed = probe.space, snapshot.values, snapshot.changed
-        looked_at = [*tops, *snapshot.tops(space, [_state(n) for n in numbers])]
-        relied_on: set[bytes] = set()
-        if changed:
-            relied_on = relied_on.union(*(changed[key] for key in looked_at if key in changed))
+        space, changed = probe.space, snapshot.changed
+        looked_at = [*touched, *(snapshot.top(space, _state(n)) for n in numbers)]
+        relied_on = {binding for key in looked_at for binding in changed.get(key, ())}
+        values, cut = snapshot.at_tops(space, tops, probe.id, touched), len(probe.buckets)
         return [
             snapshot.unchanged(space, keys.binding_of(b"", probe.id)),
-            *_lengths(values, tops[: len(probe.buckets)]),
-            *_lengths(values, tops[len(probe.buckets) :]),
-            *(Equals(b, values[b]) for b in sorted(relied_on)),
+            *_lengths(tops[:cut], values[:cut]),
+            *_lengths(tops[cut:], values[cut:]),
+            *(Equals(b, snapshot.values[b]) for b in sorted(relied_on)),
             *(self.alive(snapshot, space, match) if match else ()),
         ]
 
@@ -184,10 +191,8 @@ class Lookup(IndexBase):
         ]
 
 
-def _lengths(values: Mapping[bytes, bytes | None], tops: Sequence[bytes]) -> list[Check]:
-    if not tops:
-        return []
-    return [Lengths(tuple(tops), tuple(map(values.__getitem__, tops)))]
+def _lengths(tops: Sequence[bytes], values: Sequence[bytes | None]) -> list[Check]:
+    return [Lengths(tuple(tops), tuple(values))] if tops else []
 
 
 def _state(number: int) -> bytes:

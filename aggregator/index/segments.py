@@ -67,15 +67,16 @@ class Segments:
             layers = {space: self._known[space] for space in wanted}
             closed = {space: keys.closed(each.top) for space, each in layers.items()}
             everything = [*closed.values(), *(keys.version(each.top) for each in layers.values())]
-            named: dict[bytes, dict[bytes, bytes]] = {}
+            named: dict[bytes, list[bytes]] = {}
             for space, each in layers.items():
                 for tag in each.tags:
-                    named[tag] = {key: tag + key for key in wanted[space]}
-                    everything += named[tag].values()
-            values = dict(zip(everything, await self._store.read(everything), strict=True))
+                    named[tag] = [tag + key for key in wanted[space]]
+                    everything += named[tag]
+            found = await self._store.read(everything)
+            values = dict(zip(everything, found, strict=True))
             sealed = [space for space, key in closed.items() if values[key] is not None]
             if not sealed:
-                return Snapshot(layers, values, named=named)
+                return Snapshot(layers, values, named=named, answers=_parted(named, found))
             for space in sealed:
                 await self._move(space, layers[space].last + 1)
 
@@ -165,6 +166,17 @@ class Segments:
     async def _read_head(self, space: str) -> tuple[bytes | None, Head]:
         raw = (await self._store.read([keys.head(space)]))[0]
         return raw, _decoded(raw)
+
+
+def _parted(
+    named: Mapping[bytes, Sequence[bytes]], found: Sequence[bytes | None]
+) -> dict[bytes, list[bytes | None]]:
+    """What was read, of which the last stands under the tags in that order, by tag."""
+    parts, at = {}, len(found) - sum(map(len, named.values()))
+    for tag, under in named.items():
+        parts[tag] = list(found[at : at + len(under)])
+        at += len(under)
+    return parts
 
 
 def _decoded(raw: bytes | None) -> Head:

@@ -74,8 +74,9 @@ class Snapshot:
     """Values of keys at one instant, plus what this batch has decided since.
 
     ``values`` are by full key. Methods take a ``key`` without its tag, and look under the tags of the
-    space's layers; ``named`` has per tag the full keys of what was read first. ``changed``: keys that the batch will change, each with the bindings of the articles
-    that do. ``applied``: how it came to that, in order.
+    space's layers. ``changed``: keys that the batch will change, each with the bindings of the articles
+    that do. ``applied``: how it came to that, in order. ``named`` and ``answers`` have per tag the full keys and
+    the values as they were read, in that order, of which those of one look-up stand at its ``places``.
     """
 
     layers: dict[str, Layers] = field(default_factory=dict)
@@ -83,21 +84,20 @@ class Snapshot:
     records: dict[int, Record] = field(default_factory=dict)
     changed: dict[bytes, frozenset[bytes]] = field(default_factory=dict)
     applied: list[Applied] = field(default_factory=list)
-    named: Mapping[bytes, Mapping[bytes, bytes]] = field(default_factory=dict)
+    named: Mapping[bytes, list[bytes]] = field(default_factory=dict)
+    answers: Mapping[bytes, list[bytes | None]] = field(default_factory=dict)
+    places: Mapping[str, slice] = field(default_factory=dict)
 
     def everywhere(self, space: str, wanted: Sequence[bytes]) -> list[bytes | None]:
         """The values of keys that only grow, in all layers: a bucket is the sum of its layers."""
-        found: list[bytes | None] = []
-        for tag in self.layers[space].tags:
-            found += map(self.values.__getitem__, self._full(tag, wanted))
-        return found
+        return [value for layer in self.layered(space, wanted) for value in layer]
 
-    def _full(self, tag: bytes, wanted: Sequence[bytes]) -> list[bytes]:
-        """Each is made once: a hundred keys of an article are looked for several times."""
-        try:
-            return list(map(self.named[tag].__getitem__, wanted))
-        except KeyError:
-            return [tag + key for key in wanted]
+    def layered(self, space: str, wanted: Sequence[bytes], whose: str = "") -> list[list[bytes | None]]:
+        """``everywhere``, layer by layer. ``whose``: the look-up that ``wanted`` are all the keys of."""
+        tags, place = self.layers[space].tags, self.places.get(whose)
+        if place is not None and not self.changed:
+            return [self.answers[tag][place] for tag in tags]
+        return [[self.values[tag + key] for key in wanted] for tag in tags]
 
     def newest(self, space: str, key: bytes) -> bytes | None:
         """What the newest layer says that says anything. A key that was not read counts as absent."""
@@ -120,13 +120,23 @@ class Snapshot:
         """Holds while the writable segment took exactly the commits that were applied here, in their order."""
         return self.unchanged(space, keys.version(b""))
 
-    def tops(self, space: str, wanted: Sequence[bytes]) -> list[bytes]:
-        """The keys in the writable segment."""
-        return self._full(self.layers[space].top, wanted)
+    def tops(self, space: str, wanted: Sequence[bytes], whose: str = "") -> list[bytes]:
+        """The keys in the writable segment; ``whose`` as for ``layered``."""
+        top, place = self.layers[space].top, self.places.get(whose)
+        return [top + key for key in wanted] if place is None else self.named[top][place]
 
-    def touches(self, tops: Sequence[bytes]) -> bool:
-        """Whether this batch changed one of these keys, as ``tops`` gives them."""
-        return bool(self.changed) and not self.changed.keys().isdisjoint(tops)
+    def touched(self, tops: Sequence[bytes]) -> set[bytes]:
+        """Which of these keys, as ``tops`` gives them, this batch changed."""
+        return self.changed.keys() & tops if self.changed else set()
+
+    def at_tops(
+        self, space: str, tops: Sequence[bytes], whose: str, touched: set[bytes]
+    ) -> list[bytes | None]:
+        """The values of ``tops``, those of the look-up ``whose``, of which ``touched`` were changed since."""
+        place = self.places.get(whose)
+        if place is None or touched:
+            return list(map(self.values.__getitem__, tops))
+        return self.answers[self.layers[space].top][place]
 
     def apply(self, transaction: Transaction, binding: bytes, record: Record | None) -> None:
         """Change the snapshot as the commit of the article bound at ``binding`` will change the store."""

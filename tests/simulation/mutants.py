@@ -234,10 +234,11 @@ def _(patch: Patch) -> None:
                 await self.read_at(Snapshot(dict(self._known)), space, list(wanted[space]))
                 for space in wanted
             ]
-            return Snapshot(
-                {k: v for one in made for k, v in one.layers.items()},
-                {k: v for one in made for k, v in one.values.items()},
-            )
+            layers = {k: v for one in made for k, v in one.layers.items()}
+            values = {k: v for one in made for k, v in one.values.items()}
+            named = {tag: [tag + k for k in wanted[s]] for s, each in layers.items() for tag in each.tags}
+            answers = {tag: [values[k] for k in under] for tag, under in named.items()}
+            return Snapshot(layers, values, named=named, answers=answers)
         return await whole(self, wanted)
 
     patch.setattr(Segments, "read", trusting)
@@ -251,7 +252,9 @@ def _(patch: Patch) -> None:
 @mutant("frozen buckets are not read", "a seal between near-copies")
 def _(patch: Patch) -> None:
     patch.setattr(
-        Snapshot, "everywhere", lambda self, space, wanted: [self.values[self.top(space, k)] for k in wanted]
+        Snapshot,
+        "layered",
+        lambda self, space, wanted, whose="": [[self.values[self.top(space, k)] for k in wanted]],
     )
 
 

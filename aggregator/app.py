@@ -28,6 +28,8 @@ from aggregator.index import Index
 from aggregator.ingest import Ingest
 from aggregator.jobs import Jobs, Work
 from aggregator.models import load_models
+from aggregator.pacing import Pace
+from aggregator.presence import Presence
 from aggregator.related import Related
 from aggregator.rounds import give_way, in_a_task
 from aggregator.settings import Settings, is_loopback
@@ -70,6 +72,8 @@ class Service:
     allowance: Allowance
     jobs: Jobs
     housekeeping: Housekeeping
+    presence: Presence
+    pace: Pace
     hooks: Hooks
     courier: Courier
     clock: Callable[[], int]
@@ -101,6 +105,7 @@ async def open_service(
         try:
             yield service
         finally:
+            await service.presence.close()
             await service.courier.close()
             await service.housekeeping.close()
             pool.close()
@@ -183,7 +188,8 @@ def _wire(
     beside = None
     if second is not None and other is not None and index.beside:
         beside = Beside(index, second.analyse_many, lambda record: other.carried(record, analyser))
-    turns = Turns()
+    turns, presence = Turns(), Presence(store)
+    pace = Pace(presence, turns.give_way)
     events = Events(store, burst_rule_of(settings), give_way=turns.give_way)
     housekeeping = Housekeeping(index, clock)
     hooks = Hooks(store)
@@ -203,6 +209,8 @@ def _wire(
         give_way=give_way,
         begin=in_a_task,
         turns=turns,
+        presence=presence,
+        pace=pace,
         beside=beside,
     )
     return Service(
@@ -239,6 +247,8 @@ def _wire(
             ),
         ),
         housekeeping=housekeeping,
+        presence=presence,
+        pace=pace,
         hooks=hooks,
         courier=courier,
         clock=clock,

@@ -67,7 +67,9 @@ class BlockPlan:
     _cuts: tuple[tuple[int, int, int], ...] = field(init=False, repr=False, compare=False)
     _recipes: tuple[_Recipe, ...] = field(init=False, repr=False, compare=False)
     _flipped: tuple[npt.NDArray[np.uint8], ...] = field(init=False, repr=False, compare=False)
-    rest_bytes: int = field(init=False, repr=False, compare=False)  # that hold what a bucket's key does not say
+    rest_bytes: int = field(
+        init=False, repr=False, compare=False
+    )  # that hold what a bucket's key does not say
 
     def __post_init__(self) -> None:
         if sum(self.widths) != BITS or min(self.widths) < 1:

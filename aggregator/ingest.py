@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TypeVar
 
 from aggregator.arrivals import Arrival, bare, chunks
@@ -28,12 +29,18 @@ from aggregator.domain import Analysis, Answer, Article
 from aggregator.errors import AggregatorError, NotFound
 from aggregator.gathering import Gathering
 from aggregator.index import Index
+from aggregator.pacing import PIECE, Pace
+from aggregator.presence import Presence
 from aggregator.recording import EventOf, Recording
 from aggregator.rounds import Begin, GiveWay, Rounds
 from aggregator.turns import Turns
 from aggregator.verdict import Policy
 
 CHUNK = 32  # more would keep the server from single posts for longer, and saves little
+# As many are analysed at once while single articles arrive: one process of the pool takes them.
+ANALYSED = 16
+# As many at most are settled without asking whether single articles arrive.
+UNASKED = 256
 E = TypeVar("E", bound=Exception)
 AnalyseMany = Callable[[Sequence[Article]], Awaitable[list[Analysis | AggregatorError]]]
 TakenDown = Callable[[int, str, int], Awaitable[None]]
@@ -47,7 +54,8 @@ class Ingest:
     """Check and insert articles. ``clock`` gives ms since 1970 UTC; ``analyse_many`` may use other processes.
 
     ``begin`` starts work that goes on beside its caller (``rounds.py``); ``give_way`` lets it, and others, go on;
-    with ``turns`` the articles that come one by one go before the others.
+    with ``turns`` the articles that come one by one go before the others, and with ``presence`` and ``pace`` the others are
+    slow while such articles arrive, here or elsewhere.
     """
 
     def __init__(
@@ -64,6 +72,8 @@ class Ingest:
         give_way: GiveWay = _at_once,
         begin: Begin | None = None,
         turns: Turns | None = None,
+        presence: Presence | None = None,
+        pace: Pace | None = None,
         beside: Beside | None = None,
         chunk: int = CHUNK,
     ) -> None:
@@ -75,6 +85,8 @@ class Ingest:
         self._beside = beside
         self._chunk = chunk
         self._turns = turns or Turns()
+        self._presence = presence
+        self._pace = pace
         deciding = Deciding(index, policy, beside)
         recording = Recording(index, beside, event_of, keep_texts=keep_texts)
         self._rounds = Rounds(
@@ -98,6 +110,8 @@ class Ingest:
         if dry_run:
             result = (await self.submit_many([article], dry_run=True))[0]
         else:
+            if self._presence is not None:
+                self._presence.arrived()
             with self._turns.first():
                 result = await self._submit(article)
         if isinstance(result, AggregatorError):
@@ -125,13 +139,21 @@ class Ingest:
         An article that cannot be used answers with its error and costs the others nothing.
         """
         started = time.perf_counter()
-        analysed = await self._analyse_many(articles)
+        analysed = await self.analyse_many(articles)
         analyse_ms = (time.perf_counter() - started) * 1000 / max(1, len(articles))
         return await self.settle_many(articles, analysed, analyse_ms, dry_run=dry_run)
 
     async def analyse_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
         """The first half of ``submit_many``, for who has the next articles analysed while these are settled."""
-        return await self._analyse_many(articles)
+        analysed: list[Analysis | AggregatorError] = []
+        while len(analysed) < len(articles):
+            rest = articles[len(analysed) :]
+            async with self._piece(len(rest), ANALYSED) as count:
+                analysed += await self._analyse_many(rest[:count])
+        return analysed
+
+    def _piece(self, articles: int, small: int = PIECE) -> AbstractAsyncContextManager[int]:
+        return nullcontext(articles) if self._pace is None else self._pace.piece(articles, small)
 
     async def settle_many(
         self,
@@ -151,16 +173,23 @@ class Ingest:
             for position, (article, analysis) in enumerate(zip(articles, analysed, strict=True))
             if isinstance(analysis, Analysis)
         ]
-        groups = list(chunks(pending, together or self._chunk))
-        if dry_run:
-            for group in groups:
-                await self._rounds.settle(group, dry_run)
-        else:
-            await self._rounds.settle_all(groups)
+        done = 0
+        while done < len(pending):
+            async with self._piece(min(UNASKED, len(pending) - done)) as count:
+                groups = list(chunks(pending[done : done + count], together or self._chunk))
+                await self._settle(groups, dry_run)
+                done += count
         results: list[Answer | AggregatorError | E] = list(analysed)  # type: ignore[arg-type]
         for one in pending:
             results[one.position] = _answered(one, analyse_ms)
         return results
+
+    async def _settle(self, groups: Sequence[list[Arrival]], dry_run: bool) -> None:
+        if not dry_run:
+            await self._rounds.settle_all(groups)
+            return
+        for group in groups:
+            await self._rounds.settle(group, dry_run)
 
     async def delete(self, id_: str) -> None:
         """Undo a reservation or take an article down, out of its event too. Raises NotFound.

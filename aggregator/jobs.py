@@ -97,7 +97,9 @@ class Jobs:
             async with asyncio.timeout(DRAIN_S), self._running:
                 await self._hand_over()
         except (TimeoutError, StoreUnavailable) as error:
-            logger.warning("The event detector did not stop in order: %s", str(error) or "a tick took too long")
+            logger.warning(
+                "The event detector did not stop in order: %s", str(error) or "a tick took too long"
+            )
         await asyncio.gather(*map(_drained, self._beside))
         scheduler.shutdown(wait=False)
 

@@ -18,6 +18,7 @@ from aggregator.features import HashedModel
 from aggregator.index import Index
 from aggregator.index.segments import SEGMENT_ARTICLES
 from aggregator.ingest import CHUNK, Ingest
+from aggregator.pacing import Pace
 from aggregator.rounds import give_way, in_a_task
 from aggregator.store.base import Store, Transaction
 from aggregator.verdict import Policy
@@ -123,6 +124,7 @@ def core(
     fingerprints_only: bool = False,
     segment_articles: int = SEGMENT_ARTICLES,
     chunk: int = CHUNK,
+    pace: Pace | None = None,
 ) -> Core:
     """A service core; several over one store behave like several processes."""
     analyser = Analyser({"xx": HashedModel()})
@@ -139,5 +141,6 @@ def core(
         give_way=give_way,
         begin=in_a_task,
         chunk=chunk,
+        pace=pace,
     )
     return Core(index, ingest, analyser, clock)

@@ -27,6 +27,7 @@ from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.http import errors
 from aggregator.reading import Line
 from aggregator.settings import Settings
+from aggregator.store.keys import SINGLES
 
 ROOT = Path(__file__).resolve().parents[1]
 ROWS = {row["id"]: row for row in demo.stream()}
@@ -174,6 +175,21 @@ def test_ingest_answers_one_line_per_line_in_order(
     ]  # fmt: skip
     assert answers[1]["error"]["instance"] == f"{articles}:2"
     assert "6 lines: 2 new, 0 related, 1 duplicate, 3 bad" in captured.err
+
+
+def test_an_ingest_into_a_store_gives_way_to_single_posts(
+    valkey_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A service has noted there that articles come one by one: the load pauses, and says so; nothing else changes."""
+    articles = write(tmp_path / "articles.jsonl", *(body(row) for row in ROWS.values()))
+    with redis.Redis.from_url(valkey_url) as client:
+        client.set(SINGLES, b"now", px=60_000)
+
+    assert run("ingest", "--store", valkey_url, articles) == 0
+
+    captured = capsys.readouterr()
+    assert len(captured.out.splitlines()) == len(ROWS)
+    assert "0 bad" in captured.err and " gave way to single posts" in captured.err
 
 
 def test_labels_of_evaluation_files_are_passed_over(

@@ -13,6 +13,8 @@ from newsroom import Core, core, edited, story
 from aggregator.domain import Answer, Article
 from aggregator.errors import AggregatorError, NoText, NotFound, StoreUnavailable
 from aggregator.fingerprint import hamming_distance
+from aggregator.pacing import Pace
+from aggregator.rounds import give_way
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
 from aggregator.store.records import encode_record
@@ -116,15 +118,20 @@ async def test_dry_run_leaves_the_metadata_alone(newsroom: Core) -> None:
     assert (await newsroom.index.get("a")).record.title == "As stored"
 
 
-async def test_batch_equals_one_by_one() -> None:
-    """A batch gives the verdicts of posting its lines in order, repeats and errors included."""
+@pytest.mark.parametrize("beside", [False, True])
+async def test_batch_equals_one_by_one(beside: bool) -> None:
+    """A batch gives the verdicts of posting its lines in order, repeats and errors included.
+
+    ``beside``: single articles arrive meanwhile, for which it is done in pieces.
+    """
+    pace = Pace(Arriving(), give_way, sleep=no_time)
     articles = [
         Article(id=f"a{i}", text=story(i // 3) if i % 3 == 0 else edited(story(i // 3), i)) for i in range(90)
     ]
     articles[10] = Article(id="nothing")
     articles[20] = articles[3]
     articles[30] = dataclasses.replace(articles[6], text=story(777))
-    one_by_one, batch = core(MemoryStore()), core(MemoryStore())
+    one_by_one, batch = core(MemoryStore()), core(MemoryStore(), pace=pace if beside else None)
 
     expected: list[Answer | AggregatorError] = []
     for article in articles:
@@ -140,6 +147,19 @@ async def test_batch_equals_one_by_one() -> None:
             continue
         assert isinstance(mine, Answer)
         assert _told(mine) == _told(theirs)
+    assert (pace.paused_s > 0) == beside
+
+
+class Arriving:
+    """Single articles always do."""
+
+    async def since_s(self) -> float:
+        """Just now."""
+        return 0.0
+
+
+async def no_time(seconds: float) -> None:
+    """Pauses are over at once."""
 
 
 def _told(answer: Answer) -> tuple[object, ...]:

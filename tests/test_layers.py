@@ -86,6 +86,8 @@ LAYERS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
             "aggregator.jobs",
             "aggregator.lease",
             "aggregator.numbers",
+            "aggregator.pacing",
+            "aggregator.presence",
             "aggregator.reindexing",
             "aggregator.recording",
             "aggregator.related",

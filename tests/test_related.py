@@ -66,7 +66,11 @@ async def test_members_of_the_same_event() -> None:
         return ["a0", "a1", "taken down"] if number == (await newsroom.index.get("a0")).record.first else []
 
     related = Related(
-        newsroom.index, in_process(newsroom.analyser), clock=newsroom.clock, min_similarity=1, story_of=story_of
+        newsroom.index,
+        in_process(newsroom.analyser),
+        clock=newsroom.clock,
+        min_similarity=1,
+        story_of=story_of,
     )
 
     assert [i.id for i in await related.of_id("a0")] == ["a1"]

@@ -74,8 +74,9 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
                 for reply in await target.send(batch, dry_run=args.command == "check"):
                     write(reply.data)
                     counts[reply.verdict or "bad"] += 1
-                progress.show(counts)
-    print(summary(counts, time.monotonic() - started_s), file=sys.stderr)
+                progress.show(counts, target.gave_way_s)
+            gave_way_s = target.gave_way_s
+    print(summary(counts, time.monotonic() - started_s, gave_way_s), file=sys.stderr)
     return SOME_BAD if counts["bad"] else OK
 
 
@@ -107,8 +108,9 @@ def without_labels(line: Line) -> Line:
     return dataclasses.replace(line, data=msgspec.json.encode(kept))
 
 
-def summary(counts: Counter[str], seconds: float) -> str:
-    """One line for a person: how many of each, how fast."""
+def summary(counts: Counter[str], seconds: float, gave_way_s: float = 0.0) -> str:
+    """One line for a person: how many of each, how fast, and what of the time went to others."""
     total = counts.total()
     named = ", ".join(f"{counts[name]} {name}" for name in ("new", "related", "duplicate", "bad"))
-    return f"{total} lines: {named}; {seconds:.1f} s ({total / max(seconds, 1e-9):.0f}/s)"
+    gave_way = f", of which {gave_way_s:.1f} s gave way to single posts" if gave_way_s >= 0.1 else ""
+    return f"{total} lines: {named}; {seconds:.1f} s ({total / max(seconds, 1e-9):.0f}/s){gave_way}"

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 T = TypeVar("T")
+GIVING_WAY = "giving way to single posts"
 
 
 class _Bar:
@@ -35,16 +36,19 @@ class Progress(_Bar):
 
     def __init__(self, total_bytes: int | None, *, shown: bool = True) -> None:
         super().__init__(shown, total=total_bytes, unit="B", unit_scale=True)
+        self._gave_way_s = 0.0
 
     def advance(self, read_bytes: int) -> None:
         """So many bytes more were read."""
         if self._bar is not None:
             self._bar.update(read_bytes)
 
-    def show(self, counts: Mapping[str, int]) -> None:
-        """What has come of them so far."""
+    def show(self, counts: Mapping[str, int], gave_way_s: float = 0.0) -> None:
+        """What has come of them so far, and whether others were let go first since this was last shown."""
         if self._bar is not None:
+            self._bar.set_description(GIVING_WAY if gave_way_s > self._gave_way_s else None)
             self._bar.set_postfix(counts)
+            self._gave_way_s = gave_way_s
 
 
 class Counted(_Bar):

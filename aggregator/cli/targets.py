@@ -53,6 +53,10 @@ class Reply:
 
 
 class Target(Protocol):
+    @property
+    def gave_way_s(self) -> float:
+        """For so long this process has stood still for articles that came one by one; a server paces itself."""
+
     async def send(self, lines: Sequence[Line], *, dry_run: bool) -> list[Reply]:
         """One Reply per line, in order. Raises StoreUnavailable when patience is over."""
 
@@ -92,6 +96,10 @@ class LocalStore:
         async with open_service(settings, processes=processes) as service:
             yield cls(service)
 
+    @property
+    def gave_way_s(self) -> float:
+        return self._service.pace.paused_s
+
     async def send(self, lines: Sequence[Line], *, dry_run: bool) -> list[Reply]:
         decoded = [_decoded(line) for line in lines]
         articles = [article for article in decoded if isinstance(article, Article)]
@@ -125,6 +133,8 @@ def _decoded(line: Line) -> Article | BadInput:
 
 class Server:
     """A running service at ``url``, asked by batches."""
+
+    gave_way_s = 0.0
 
     def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
         self._session = session

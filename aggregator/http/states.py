@@ -100,6 +100,7 @@ OF_SERVICE = (
     State("aggregator_scheduler_misfires", "counter", "Ticks of the event detector that came too late.", one(lambda s: s.jobs.misfires)),
     State("aggregator_scheduler_overlaps", "counter", "Ticks that were left out, since the one before still ran.", one(lambda s: s.jobs.overlaps)),
     State("aggregator_upkeep_errors", "counter", "Turns of the upkeep of the index that failed.", one(lambda s: s.housekeeping.errors)),
+    State("aggregator_bulk_pause_seconds", "counter", "Time that batches stood still for articles that came one by one.", one(lambda s: s.pace.paused_s)),
     State("aggregator_webhook_calls_sent", "counter", "Webhook calls that were taken.", one(lambda s: s.courier.sent)),
     State("aggregator_webhook_calls_failed", "counter", "Webhook calls that were refused or reached nobody.", one(lambda s: s.courier.failures)),
     State("aggregator_webhook_calls_owed", "gauge", "Webhook calls that are still to be sent, of all processes.", lambda snapshot: [((), float(sum(snapshot.owed.values())))]),

@@ -43,9 +43,7 @@ class Neighbourhood(Lookup):
         wanted = {served: [own] for served in self.spaces} | {space: [own, *probe.buckets, *under]}
         snapshot = await self.segments.read(wanted)
         floor = self.floor(snapshot.layers[space], now_ms)
-        near, distances = within(
-            snapshot.everywhere(space, probe.buckets), probe.around, RADIUS_BITS, floor
-        )
+        near, distances = within(snapshot.everywhere(space, probe.buckets), probe.around, RADIUS_BITS, floor)
         alike = weighed(snapshot.everywhere(space, under), weights, floor)
         numbers = near[np.lexsort((near, distances))][:MAX_CANDIDATES].tolist()
         bound = [decode_binding(raw) for s in wanted if (raw := snapshot.newest(s, own)) is not None]

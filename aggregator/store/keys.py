@@ -21,6 +21,7 @@ tag the functions give the rest of a key, which is the same in all segments.
     r:en.3f2a:<16 hex>   record of an article number           ``records.encode_record``
     {format}             format of the data               ``stamp.py``
     {reindex}<spaces>    how far a fill of these spaces is     ``reindexing.py``
+    {singles}            there for seconds: articles come singly ``presence.py``
     x:<16 hex>           its text, compressed (keep_texts)
 """
 
@@ -36,6 +37,7 @@ BAND_BITS = 18
 TOPIC_BITS = 20
 TOPIC_REST_BITS = 32
 RECORDS = b"r:"
+SINGLES = b"{singles}"
 DEAD = b"\x00"
 # "Nothing here, whatever older segments say." No value that is written otherwise begins so.
 ABSENT = b"\x02"

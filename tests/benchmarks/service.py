@@ -89,8 +89,8 @@ def default_file() -> str | None:
     return str(found) if found.exists() else None
 
 
-def articles(file: str | None) -> Iterator[dict[str, str]]:
-    """Bodies of about WORDS words each, all different."""
+def articles(file: str | None, *, whole: bool = False) -> Iterator[dict[str, str]]:
+    """Bodies of about WORDS words each, all different; ``whole``: of WORDS or more."""
     if file is None:
         vocabulary = sorted(
             {word for row in demo.stream() if row["text"].isascii() for word in row["text"].split()}
@@ -103,7 +103,7 @@ def articles(file: str | None) -> Iterator[dict[str, str]]:
             yield {
                 "id": str(row["id"]),
                 "title": (row.get("title") or "")[:500],
-                "text": " ".join(words[:WORDS]),
+                "text": " ".join(words if whole else words[:WORDS]),
             }
 
 

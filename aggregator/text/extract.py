@@ -30,6 +30,24 @@ _SITE_NAME = re.compile(r"\s(?:[|\u2013\u2014\u00b7\u00bb-]|::)\s[^|\u2013\u2014
 _FURNITURE = ("nav", "menu", "footer", "header", "button", "select", "label", "noscript")
 _CONTENT = ("article", "main")
 
+# What lies over or around an article and is longer than a short one: menus, and dialogs. The one that asks for consent
+# is known by its role, or by the names that consent tools give it.
+_NO_ARTICLE = "not(self::body or self::article or self::main or .//article or .//main or .//h1)"
+_DIALOGS_AND_MENUS = (
+    "//*[(self::dialog or @role='dialog' or @role='alertdialog' or @aria-modal='true'"
+    f" or self::nav[not(.//p)] or self::menu[not(.//p)]) and {_NO_ARTICLE}]"
+)
+_LOWER_NAMES = "translate(concat(@id, ' ', @class), 'CDEGIKNOPRST', 'cdegiknoprst')"
+_ABOUT_CONSENT = " or ".join(f"contains({_LOWER_NAMES}, '{word}')" for word in ("cookie", "consent", "gdpr"))
+_PERHAPS_CONSENT = f"//*[({_ABOUT_CONSENT}) and {_NO_ARTICLE}]"
+# Not what a site files under such a topic (class "tag-cookies").
+_CONSENT_TOOL = re.compile(
+    r"(?:^|\s)(?!(?:tag|category|topic|term)-)\S*"
+    r"(?:cookie[_-]?(?:banner|bar|bot|box|consent|dialog|disclaimer|hint|info|law|layer|message|modal|notice|"
+    r"notification|overlay|policy|popup|wall)|consent|gdpr)",
+    re.IGNORECASE,
+)
+
 _TITLE_TAGS = (
     ".//meta[@property='og:title']",
     ".//meta[@name='og:title']",
@@ -86,11 +104,27 @@ def _extract(trafilatura: Any, document: str) -> Extracted | None:
     if tree is None:
         return None
     title = _title(tree)
+    _without_surroundings(tree)
     found = trafilatura.bare_extraction(tree, include_comments=False, with_metadata=False)
     text = (found.text or "").strip() if found is not None else ""
     if not _LETTER_OR_DIGIT.search(text) or _only_furniture(tree, text):
         return None
     return Extracted(title, text)
+
+
+def _without_surroundings(tree: Any) -> None:
+    """Takes out dialogs and menus, unless an article or a page's headline is in them.
+
+    Where an article is short, the extraction takes the longest text around it for the article.
+    """
+    consent = (e for e in tree.xpath(_PERHAPS_CONSENT) if _CONSENT_TOOL.search(_names(e)))
+    for element in (*tree.xpath(_DIALOGS_AND_MENUS), *consent):
+        if element.getparent() is not None:
+            element.drop_tree()
+
+
+def _names(element: Any) -> str:
+    return f"{element.get('id', '')} {element.get('class', '')}"
 
 
 def _only_furniture(tree: Any, text: str) -> bool:

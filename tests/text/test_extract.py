@@ -44,6 +44,52 @@ def test_main_text_without_the_furniture():
         assert furniture not in found.text
 
 
+CONSENT = "<p>" + "We use cookies to measure and to show what you like; you may choose. " * 8 + "</p>"
+FLASH = "The ferry to Estmark runs again from Monday, every hour until ten at night."
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        f"<div role='dialog'>{CONSENT}</div>",
+        f"<div aria-modal='true'>{CONSENT}</div>",
+        f"<dialog open>{CONSENT}</dialog>",
+        f"<div id='CookieBanner'>{CONSENT}</div>",
+        f"<section class='site tool-CONSENT-layer'>{CONSENT}</section>",
+        f"<div class='cookie_notice'><div class='gdpr'>{CONSENT}</div></div>",
+        "<nav>" + "<a href='/'>A section of this paper</a> " * 30 + "</nav>",
+    ],
+)
+def test_a_short_article_is_not_lost_to_what_lies_over_it(around: str):
+    """Two flashes of one site would else be one text: its request for consent."""
+    page = _page(f"{around}<div class='story'><h1>Ferry runs again</h1><p>{FLASH}</p></div>")
+
+    found = extract(page)
+
+    assert FLASH in found.text
+    assert "cookies" not in found.text and "A section" not in found.text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"<div role='dialog'><h1>Bridge to close</h1>{BODY}</div>",
+        f"<article class='consent cookie-law'>{BODY}</article>",
+        f"<div class='post tag-cookie-law topic-consent'>{BODY}</div>",
+        f"<body class='cookie-consent-open'>{BODY}</body>",
+    ],
+)
+def test_what_holds_the_article_stays(body: str):
+    """An article in a dialog, or about cookies."""
+    assert SENTENCE in extract(_page(body)).text
+
+
+def test_a_page_of_its_request_for_consent_has_no_text():
+    """It is not taken for the article of each such page."""
+    with pytest.raises(NoText):
+        extract(_page(f"<div id='cookie-banner'>{CONSENT}</div>"))
+
+
 @pytest.mark.parametrize(
     ("head", "body", "expected"),
     [

@@ -3,10 +3,10 @@
 ``FeatureModel`` is what a fit leaves for serving: TF-IDF, then PCA, then hyperplanes (Hu & You,
 MECS 2017, section 3), with everything after the TF-IDF folded into one (V, 64) matrix:
 
-    x_i = (1 + ln tf_i) * idf_i, divided by the L2 norm of x          (n known terms; or tf_i * idf_i)
+    x_i = (1 + ln tf_i) * idf_i, divided by the L2 norm of x          (n known terms)
     V   = x @ matrix - offset                                         (64,)
 
-and bit k of the fingerprint is ``V_k > 0`` (``fingerprint.bits_of``). The products are look-ups and
+(a model may have been fitted with tf_i or tf_i^.75 instead of 1 + ln tf_i) and bit k of the fingerprint is ``V_k > 0`` (``fingerprint.bits_of``). The products are look-ups and
 a gather of rows, accumulated in float64 in the order in which the terms first occur: one model file
 gives the same bits everywhere. ``fitting.py`` makes these models, and a test pins that they agree
 with scikit-learn's two steps; scikit-learn itself is never imported here.
@@ -38,6 +38,7 @@ FALLBACK_GROUP = "xx"
 # How a term's count becomes its weight, before idf; part of a model's identity.
 TERM_WEIGHT = "1+ln(tf)"
 RAW_WEIGHT = "tf"
+POWER_WEIGHT = "tf^.75"
 
 Sums = npt.NDArray[np.float64]
 # Index terms of one text in order, or how often each occurs, in order of first occurrence.
@@ -56,7 +57,7 @@ class FeatureModel:
     offset      (64,) float64, subtracted from every projection (zeros: not centred)
     recipe      ``text.tokens.RECIPE`` at the time of the fit
     metadata    corpus, licence, size, settings: for people; no part of ``content_hash``
-    term_weight ``TERM_WEIGHT`` or ``RAW_WEIGHT``
+    term_weight ``TERM_WEIGHT``, ``RAW_WEIGHT`` or ``POWER_WEIGHT``
     """
 
     group: str
@@ -216,7 +217,16 @@ def _damped(count: int) -> float:
     return _DAMPED[count] if count < _DAMPED_BELOW else 1.0 + math.log(count)
 
 
-_WEIGHTS: Mapping[str, Callable[[int], float]] = {TERM_WEIGHT: _damped, RAW_WEIGHT: float}
+def _power(count: int) -> float:
+    root = math.sqrt(count)  # rounded exactly, hence alike on every machine; a power is not
+    return root * math.sqrt(root)
+
+
+_WEIGHTS: Mapping[str, Callable[[int], float]] = {
+    TERM_WEIGHT: _damped,
+    RAW_WEIGHT: float,
+    POWER_WEIGHT: _power,
+}
 
 
 def unit(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

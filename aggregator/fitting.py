@@ -4,7 +4,7 @@ TF-IDF (scikit-learn's ``CountVectorizer`` and ``TfidfTransformer``) over our ow
 axes of it, 64 hyperplanes, all after the TF-IDF folded into the one matrix that serving multiplies with:
 
     x -> centred(x) @ axes.T -> * scale -> @ hyperplanes   ==   x @ matrix - offset      (64,)
-    matrix (V, 64), kept as float16; axes of PCA; scale 1 unless whitened
+    matrix (V, 64), kept as float16; axes of PCA; scale 1 unless whitened or sharpened
 
 **Centring.** PCA proper subtracts the corpus mean ("mean": ``offset = mean @ matrix``). That is right for
 articles like those of the corpus. But a headline, or an article of another trade, has little in common
@@ -16,7 +16,11 @@ of ``-offset``, all alike. So the default takes away only as much of the mean as
 **Learned hyperplanes** are turned so that articles of the corpus stand away from them (iterative quantisation,
 Gong & Lazebnik, CVPR 2011): an edit then moves fewer over to the other side, and unrelated articles on one
 subject share more bits. With counts as they are ("raw") more copies are found by bits alone, and far more
-strangers with them (ARCHITECTURE.md, "Models"): for small archives under the policy ``hamming``.
+strangers with them (ARCHITECTURE.md, "Models").
+
+**Sharpening** (``whiten`` below 0) finds as many copies with a fraction of those strangers: an edit moves an
+article about as far along every axis, the corpus spreads most along the first ones, so these are what an edit
+changes least. Widening them makes bits firmer. For archives under the policy ``hamming``.
 
 ``features.FeatureModel`` is the right-hand side; the left one stays in ``Fitted`` for tests and study.
 The same articles in the same order give the same file, whatever the number of cores (but eigenvectors
@@ -40,7 +44,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
 
 from aggregator.errors import BadInput
-from aggregator.features import RAW_WEIGHT, TERM_WEIGHT, FeatureModel
+from aggregator.features import POWER_WEIGHT, RAW_WEIGHT, TERM_WEIGHT, FeatureModel
 from aggregator.fingerprint import BITS, hyperplanes
 from aggregator.modelfile import check_writable
 from aggregator.reading import check_readable, rows
@@ -52,7 +56,7 @@ Matrix = npt.NDArray[np.float64]
 _RANDOM_STATE = 0  # where the Lanczos iteration starts
 _LANGUAGE_SAMPLE_CHARS = 600
 _TURNS = 40  # of the hyperplanes; the bits hardly change after thirty
-_WEIGHTS = {"log": TERM_WEIGHT, "raw": RAW_WEIGHT}
+_WEIGHTS = {"log": TERM_WEIGHT, "raw": RAW_WEIGHT, "power": POWER_WEIGHT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +68,12 @@ class FitSettings:
     max_share     ... and in no larger share of them (0..1]
     components    principal axes, >= 64 with orthogonal hyperplanes
     centring      "direction" or "mean" (see above); "none": the axes go through the origin
-    whiten        axes are divided by (their variance) ** (whiten / 2): 0 not at all, 1 fully
+    whiten        axes are divided by (their variance) ** (whiten / 2): 0 not at all, 1 fully; below 0, to -2,
+                  they are multiplied, so that the first count for more (sharpening)
     hyperplanes   "hashed": the +-1 of the paper; "orthogonal": those made orthonormal (QR); "learned": those
                   turned to suit the corpus (see above)
-    counts        a term weighs by "log" (1 + ln tf) or "raw" (tf) of how often it occurs, times its idf
+    counts        a term weighs by "log" (1 + ln tf), "power" (tf ** .75) or "raw" (tf) of how often it
+                  occurs, times its idf
     pca_articles  the axes are found on at most so many articles, evenly spaced; idf uses all
     """
 
@@ -78,7 +84,7 @@ class FitSettings:
     centring: Literal["direction", "mean", "none"] = "direction"
     whiten: float = 0.0
     hyperplanes: Literal["hashed", "orthogonal", "learned"] = "orthogonal"
-    counts: Literal["log", "raw"] = "log"
+    counts: Literal["log", "power", "raw"] = "log"
     pca_articles: int = 50_000
 
     def __post_init__(self) -> None:
@@ -92,7 +98,7 @@ class FitSettings:
                     f"max_share must be above 0 and at most 1, not {self.max_share:g}",
                 ),
                 (self.components < 1, f"components must be at least 1, not {self.components}"),
-                (not 0 <= self.whiten <= 1, f"whiten must be from 0 to 1, not {self.whiten:g}"),
+                (not -2 <= self.whiten <= 1, f"whiten must be from -2 to 1, not {self.whiten:g}"),
                 (
                     self.centring not in ("direction", "mean", "none"),
                     f"centring must be direction, mean or none, not {self.centring!r}",
@@ -101,7 +107,7 @@ class FitSettings:
                     self.hyperplanes not in ("hashed", "orthogonal", "learned"),
                     f"hyperplanes must be hashed, orthogonal or learned, not {self.hyperplanes!r}",
                 ),
-                (self.counts not in _WEIGHTS, f"counts must be log or raw, not {self.counts!r}"),
+                (self.counts not in _WEIGHTS, f"counts must be log, power or raw, not {self.counts!r}"),
                 (
                     self.hyperplanes != "hashed" and self.components < BITS,
                     f"{BITS} orthogonal hyperplanes need at least {BITS} components, not {self.components}",
@@ -135,7 +141,7 @@ class Fitted:
     def two_steps(self, token_lists: Iterable[Sequence[str]]) -> Matrix:
         """(n, 64) sums as scikit-learn computes them, unfolded and unrounded: what serving must agree with."""
         counter = CountVectorizer(analyzer=_as_they_are, vocabulary=self.model.vocabulary)
-        x = self.tfidf.transform(counter.transform(token_lists))
+        x = self.tfidf.transform(_powered(counter.transform(token_lists), self.settings))
         return np.asarray(
             _components(x, self.axes, self.mean, self.variance, self.settings) @ self.hyperplanes
         )
@@ -165,7 +171,7 @@ def fit(
     counts = counts[:, columns]
     _check_enough(counts.shape, group, settings)
     tfidf = TfidfTransformer(sublinear_tf=settings.counts == "log")
-    x = tfidf.fit_transform(counts)
+    x = tfidf.fit_transform(_powered(counts, settings))
     with threadpool_limits(1):  # the sums of BLAS depend on its threads; the work is sparse and needs none
         sampled = _evenly_spaced(x, settings.pca_articles)
         axes, mean, variance = _principal_axes(sampled, settings)
@@ -256,6 +262,11 @@ def _check_enough(shape: tuple[int, int], group: str, settings: FitSettings) -> 
         )
 
 
+def _powered(counts: sparse.csr_matrix, settings: FitSettings) -> sparse.csr_matrix:
+    """The counts to weigh: scikit-learn takes the logarithm itself, and knows no power."""
+    return counts.power(0.75) if settings.counts == "power" else counts
+
+
 def _evenly_spaced(x: sparse.csr_matrix, most: int) -> sparse.csr_matrix:
     if x.shape[0] <= most:
         return x
@@ -317,7 +328,8 @@ def _unit(vector: Matrix) -> Matrix:
 
 
 def _scale(variance: Matrix, whiten: float) -> Matrix:
-    scale: Matrix = variance ** (-whiten / 2)
+    # Of the largest variance: bits ask for no common factor, but small entries lose digits in float16.
+    scale: Matrix = (variance / variance.max()) ** (-whiten / 2)
     return scale
 
 

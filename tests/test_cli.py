@@ -24,6 +24,7 @@ from aggregator.cli import form, main, options, targets
 from aggregator.cli.ingest import BATCH_BYTES, BATCH_LINES, batches
 from aggregator.cli.serve import store_line, url_of, without_password
 from aggregator.errors import ConfigurationError, StoreUnavailable
+from aggregator.features import FeatureModel
 from aggregator.http import errors
 from aggregator.reading import Line
 from aggregator.settings import Settings
@@ -655,12 +656,18 @@ def test_a_model_of_ones_own_is_fitted_and_used(tmp_path: Path, capsys: pytest.C
         str(model),
         "--components",
         "64",
+        "--counts",
+        "power",
+        "--whiten",
+        "-1.25",
         "--corpus",
         "the demonstration",
     )
 
     assert code == 0
     assert "model en." in capsys.readouterr().err
+    fitted = FeatureModel.load(model)
+    assert (fitted.metadata["settings"]["whiten"], fitted.term_weight) == (-1.25, "tf^.75")
     own = ("--models-dir", str(model.parent), "--store", "memory")
     assert run("ingest", *own, write(tmp_path / "a", body(OTHER))) == 0
     space = json.loads(capsys.readouterr().out)["space"]

@@ -223,16 +223,17 @@ def test_another_term_weight_is_refused(tmp_path: Path) -> None:
     assert_refused(path, r"with weights 'sqrt\(tf\)'.*fit it again")
 
 
-def test_raw_counts_are_another_model(tmp_path: Path) -> None:
-    """A repeated term weighs as often as it occurs; the file keeps that, and the id tells."""
-    raw = make_model(term_weight="tf")
-    raw.save(tmp_path / "en.model")
+@pytest.mark.parametrize(("term_weight", "thrice_as"), [("tf", 3), ("tf^.75", 3**0.75)])
+def test_other_weights_are_other_models(tmp_path: Path, term_weight: str, thrice_as: float) -> None:
+    """What a repeated term weighs is kept in the file, and the id tells."""
+    other = make_model(term_weight=term_weight)
+    other.save(tmp_path / "en.model")
     loaded = FeatureModel.load(tmp_path / "en.model")
-    once, thrice = raw.weights(["term1", "term2"]), loaded.weights(["term1", "term2", "term1", "term1"])
+    once, thrice = other.weights(["term1", "term2"]), loaded.weights(["term1", "term2", "term1", "term1"])
 
-    assert loaded.content_hash == raw.content_hash != MODEL.content_hash
-    assert thrice["term1"] / thrice["term2"] == pytest.approx(3 * once["term1"] / once["term2"])
-    assert raw.project(["term1"]).tolist() == MODEL.project(["term1"]).tolist()
+    assert loaded.content_hash == other.content_hash != MODEL.content_hash
+    assert thrice["term1"] / thrice["term2"] == pytest.approx(thrice_as * once["term1"] / once["term2"])
+    assert other.project(["term1"]).tolist() == MODEL.project(["term1"]).tolist()
 
 
 def test_content_that_is_not_its_hash_is_refused(tmp_path: Path) -> None:

@@ -24,7 +24,13 @@ def fit(commands: Any) -> None:
         help="hashed: as in the paper; learned: more copies by bits alone, and more strangers (default orthogonal)",
     )
     command.add_argument(
-        "--counts", choices=("log", "raw"), help="what occurrences of a term weigh (default log)"
+        "--counts", choices=("log", "power", "raw"), help="what occurrences of a term weigh (default log)"
+    )
+    command.add_argument(
+        "--whiten",
+        metavar="X",
+        type=float,
+        help="even out the axes (up to 1), or below 0 (to -2) sharpen them: more copies by bits, more strangers",
     )
     command.add_argument("--corpus", metavar="TEXT", help="what the articles are, for the model's card")
     command.add_argument("--licence", metavar="TEXT", help="their licence, for the model's card")

@@ -28,7 +28,7 @@ def fit(args: argparse.Namespace, settings: Settings) -> int:
     """Fit a feature model and save it."""
     from aggregator.fitting import FitSettings, fit_file
 
-    names = ("terms", "components", "hyperplanes", "counts")
+    names = ("terms", "components", "hyperplanes", "counts", "whiten")
     chosen = {name: getattr(args, name) for name in names}
     rules = FitSettings(**{name: value for name, value in chosen.items() if value is not None})
     described = {"corpus": args.corpus, "licence": args.licence}

@@ -1,6 +1,6 @@
 """What does each policy call a copy among very many headlines? Eight words are the hardest case for 64 bits.
 
-    python tests/benchmarks/bench_titles.py [--titles 1000000] [--data DIR]
+    python tests/benchmarks/bench_titles.py [--titles 1000000] [--data DIR] [--models-dir DIR]
 
 Background: the headlines of reuters_titles_2007, each once, then made ones: the first half of one and the second
 half of another. All go through the real ingest over an in-memory store, in order. A verdict "duplicate" is false
@@ -44,9 +44,9 @@ def titles(file: Path, count: int) -> Iterator[str]:
         yield " ".join(one[: (len(one) + 1) // 2] + other[len(other) // 2 :])
 
 
-async def run(texts: Sequence[str], policy: Policy) -> tuple[int, int]:
+async def run(texts: Sequence[str], policy: Policy, models_dir: Path | None = None) -> tuple[int, int]:
     """How many were called duplicate, and how many of them falsely."""
-    analyser = Analyser(load_models())
+    analyser = Analyser(load_models(models_dir))
 
     clock = itertools.count(START_MS)
     ingest = Ingest(
@@ -79,10 +79,11 @@ def main() -> None:
     )
     parser.add_argument("--titles", type=int, default=1_000_000)
     parser.add_argument("--data", default=DATA, type=Path)
+    parser.add_argument("--models-dir", type=Path, help="models of your own (default: those that ship)")
     options = parser.parse_args()
     texts = list(titles(options.data / "reuters_titles_2007.jsonl.gz", options.titles))
     for policy in (Policy(name="hamming"), Policy()):
-        called, false = asyncio.run(run(texts, policy))
+        called, false = asyncio.run(run(texts, policy, options.models_dir))
         print(f"{policy.name:9} {len(texts)} headlines, {called} called duplicate, {false} of them falsely")
 
 

@@ -1,6 +1,6 @@
 """Are copies copies? Verdicts on real news against exhaustive comparison of the texts, by a command.
 
-    python tests/benchmarks/bench_truth.py [--data DIR] [--preset precise] [--json]
+    python tests/benchmarks/bench_truth.py [--data DIR] [--models-dir DIR] [--preset precise] [--json]
 
 Two questions, each on all of allsides_dev and reuters21578_dev in their order:
 
@@ -47,7 +47,7 @@ def main() -> None:
     """Run and print."""
     options = _options()
     policy = policy_of(load({}, {"preset": options.preset}))
-    analyser = Analyser(load_models())
+    analyser = Analyser(load_models(options.models_dir))
     report = {}
     for name in FILES:
         articles = _articles(options.data / f"{name}.jsonl.gz")
@@ -144,6 +144,7 @@ def _options() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", default=DATA, type=Path)
+    parser.add_argument("--models-dir", type=Path, help="models of your own (default: those that ship)")
     parser.add_argument("--preset", default="balanced", help="balanced (default) or precise")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
     return parser.parse_args()

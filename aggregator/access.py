@@ -110,6 +110,15 @@ class Access:
         same = hmac.compare_digest(found.hash if found else bytes(32), hashed(presented))
         return found if found is not None and same and found.lives(self._clock()) else None
 
+    async def holds(self, key: AccessKey) -> bool:
+        """Whether a key that was identified is still one: neither revoked nor expired since."""
+        found = (
+            self._own
+            if self._own is not None and key.id == self._own.id
+            else (await self._keys()).get(key.id)
+        )
+        return found is not None and found.lives(self._clock())
+
     async def _keys(self) -> dict[str, AccessKey]:
         now_ms = self._clock()
         if self._read_ms is None or not 0 <= now_ms - self._read_ms < REFRESH_MS:

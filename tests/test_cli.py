@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import os
@@ -20,7 +21,7 @@ from aiohttp.test_utils import TestServer
 from serving import serving_alone
 
 from aggregator import demo
-from aggregator.cli import form, main, options, targets
+from aggregator.cli import doctor, form, main, options, targets
 from aggregator.cli.ingest import BATCH_BYTES, BATCH_LINES, batches
 from aggregator.cli.serve import store_line, url_of, without_password
 from aggregator.errors import ConfigurationError, StoreUnavailable
@@ -554,6 +555,41 @@ def test_doctor_says_what_there_is_and_changes_nothing(
     assert f"Nothing answers on http://127.0.0.1:{free_port}" in said
     assert "xx." in said
     assert not data.exists()
+
+
+@pytest.mark.parametrize("silent", [False, True], ids=["not ready", "silent"])
+async def test_doctor_says_of_a_service_that_is_not_ready_that_something_is_wrong(
+    silent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of one that says nothing in time: it runs, and starting another one would be of no use."""
+    monkeypatch.setattr(doctor, "READY_S", 0.2)
+    never = asyncio.Event()
+
+    async def ready(request: web.Request) -> web.Response:
+        if silent:
+            await never.wait()
+        return web.json_response({"detail": "The store is full."}, status=503)
+
+    application = web.Application()
+    application.router.add_get("/readyz", ready)
+    async with TestServer(application) as server:
+        found = await doctor._answering(str(server.make_url("")))
+        never.set()
+
+    assert (found.mark, found.code) == ("wrong", 3)
+    assert ("did not say within" if silent else "The store is full.") in found.sentence
+
+
+def test_why_it_does_not_start_is_a_record_where_records_are_json(tmp_path: Path) -> None:
+    """What collects them reads nothing else, and this is the line that matters most."""
+    told = subprocess.run(
+        [sys.executable, "-m", "aggregator", "serve", "--log-format=json", "--store-url=redis://127.0.0.1:1", "--port=0"],
+        capture_output=True, text=True, timeout=60, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+
+    record = json.loads(told.stderr)
+    assert (told.returncode, record["level"]) == (3, "ERROR")
+    assert record["message"].startswith("The store at 127.0.0.1:1 cannot be reached")
 
 
 @pytest.mark.parametrize("command", [("doctor",), ("keys", "list")], ids=["doctor", "keys"])

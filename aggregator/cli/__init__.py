@@ -9,6 +9,7 @@ files or models that cannot work · 3 the store or the server is unavailable · 
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -17,6 +18,8 @@ from contextlib import suppress
 from aggregator import errors, settings
 from aggregator.cli import logs, options
 
+log = logging.getLogger("aggregator")
+
 BULK, NICE = ("ingest", "check", "reindex"), 10
 OK, SOME_BAD, UNUSABLE, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -24,6 +27,7 @@ OK, SOME_BAD, UNUSABLE, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code and never shows a traceback for an error of ours."""
     args = options.parser().parse_args(argv)
+    chosen: settings.Settings | None = None
     if argv is None and getattr(args, "command", "") in BULK:
         _step_back()
     try:
@@ -32,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         module, _, function = args.command_path.partition(":")
         return int(getattr(importlib.import_module(module), function)(args, chosen))
     except errors.AggregatorError as error:
-        return _report(error)
+        return _report(error, as_records=chosen is not None and chosen.log_format == "json")
     except KeyboardInterrupt:
         print("aggregator: interrupted.", file=sys.stderr)
         return INTERRUPTED
@@ -47,11 +51,14 @@ def _step_back() -> None:
         os.setpriority(os.PRIO_PROCESS, 0, max(NICE, os.getpriority(os.PRIO_PROCESS, 0)))
 
 
-def _report(error: errors.AggregatorError) -> int:
-    """One line per problem on standard error, and the exit code of the kind of problem."""
+def _report(error: errors.AggregatorError, *, as_records: bool) -> int:
+    """One line per problem on standard error, a log record where those are for programs, and the exit code."""
     problems = error.problems if isinstance(error, errors.ConfigurationError) else [str(error)]
     for problem in problems:
-        print(f"aggregator: {problem}", file=sys.stderr)
+        if as_records:
+            log.error("%s", problem)
+        else:
+            print(f"aggregator: {problem}", file=sys.stderr)
     return exit_code(error)
 
 

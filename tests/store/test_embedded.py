@@ -266,6 +266,17 @@ def test_a_path_with_odd_characters_works(tmp_path: Path) -> None:
         assert client.set("a", "b")
 
 
+def test_a_disk_that_takes_nothing_is_one_sentence(tmp_path: Path) -> None:
+    """A full one, where even the lock cannot say who holds it; nothing is left behind."""
+    (tmp_path / "lock").symlink_to("/dev/full")
+
+    with pytest.raises(StoreUnavailable, match=r"cannot be started .* look at its disk"):
+        EmbeddedServer(tmp_path).start()
+    (tmp_path / "lock").unlink()
+    with EmbeddedServer(tmp_path) as server, client_of(server) as client:
+        assert client.ping()
+
+
 def test_an_unusable_directory_is_one_sentence(tmp_path: Path) -> None:
     """A file where the directory should be."""
     (tmp_path / "file").write_text("")

@@ -9,7 +9,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from newsroom import EVENT_MS, Clock, event, tell
 
+from aggregator.errors import StoreUnavailable
 from aggregator.eventlog import EventLog
+from aggregator.store.memory import MemoryStore
 from aggregator.webhooks import Courier, Hooks
 from aggregator.webhooks.courier import OUTBOX, decoded
 
@@ -42,6 +44,27 @@ async def receiver() -> AsyncIterator[Receiver]:
     async with TestServer(app) as server:
         made.url = str(server.make_url("/in"))
         yield made
+
+
+async def test_a_store_that_is_away_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    """The courier tries again each second; whoever reads the log is told when it begins, and when it begins again."""
+
+    class Away(MemoryStore):
+        away = True
+
+        async def read(self, keys):
+            if self.away:
+                raise StoreUnavailable("It is away.")
+            return await super().read(keys)
+
+    store = Away()
+    courier = Courier(EventLog(store), Hooks(store), Clock(EVENT_MS))
+    for away in (True, True, True, False, False, True):
+        store.away = away
+        await courier.turn()
+    await courier.close()
+
+    assert [record.message for record in caplog.records] == ["webhooks wait for the store: It is away."] * 2
 
 
 @dataclass

@@ -141,9 +141,7 @@ class Events(EventLog):
             at_ms = min(item.arrived_ms, now_ms)
             if item.kind == "deleted":
                 lead.deleted[item.first] = item.id
-            else:  # ``observe`` would do all that a new minute brings at once
-                await self._in_turns(lead.detector.advance(at_ms))
-            lead.detector.observe(item, at_ms)
+            await self._in_turns(lead.detector.observing(item, at_ms))
         self.items_read += len(items)
         lead.ahead += len(items)
         lead.streams = streams

@@ -15,7 +15,7 @@ from aggregator.bursts.background import Background
 from aggregator.bursts.chiefs import Chiefs
 from aggregator.bursts.headline import strip_desk_prefix
 from aggregator.bursts.intake import FULL_WEIGHT
-from aggregator.bursts.stories import LEAST_TO_BE_MERGED, STALE_MINUTES, Story
+from aggregator.bursts.stories import LEAST_TO_BE_MERGED, MEASURED, STALE_MINUTES, Story
 from aggregator.bursts.together import TOGETHER
 from aggregator.domain import StreamItem, number_of
 
@@ -771,3 +771,25 @@ def test_time_goes_on_in_pieces_and_ends_the_same() -> None:
     assert pieces.dump() == whole.dump()
     assert len(list(pieces.dumping())) > len(words)
     assert pieces.changes() == whole.changes()
+
+
+def test_an_item_finds_lengths_out_of_date_in_pieces_and_ends_the_same() -> None:
+    """Of hundreds of stories that share a word; where their lengths stand it takes one piece."""
+    whole, pieces, wire = BurstDetector(RULE), BurstDetector(RULE), Wire()
+    for i in range(3 * MEASURED):
+        own = ((f"matter{i} {j}", 1.0) for j in range(3))
+        item = wire.item(0, "harbour", terms=(("harbour", 0.02), *own))
+        whole.observe(item, item.arrived_ms)
+        pieces.observe(item, item.arrived_ms)
+    first, second = (wire.item(0, "harbour", terms=(("harbour", 1.0),)) for _ in range(2))
+    assert len(whole.stories.open) == 3 * MEASURED
+    for detector in (whole, pieces):
+        detector.stories.outdate()
+
+    whole.observe(first, first.arrived_ms)
+    assert len(list(pieces.observing(first, first.arrived_ms))) == 3
+    assert pieces.dump() == whole.dump()
+
+    whole.observe(second, second.arrived_ms)
+    assert not list(pieces.observing(second, second.arrived_ms))
+    assert pieces.dump() == whole.dump()

@@ -260,8 +260,7 @@ async def test_others_have_their_turn_all_the_while(index: FakeIndex) -> None:
     beside.cancel()
     detector = BurstDetector(RULE)
     for item in index.items:
-        pieces += 1 + len(list(detector.advance(item.arrived_ms)))
-        detector.observe(item, item.arrived_ms)
+        pieces += 1 + len(list(detector.observing(item, item.arrived_ms)))
     pieces += len(list(detector.ticking(at(4)))) + len(list(detector.dumping()))
 
     assert len(turns) >= pieces

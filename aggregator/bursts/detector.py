@@ -46,10 +46,14 @@ class BurstDetector:
 
     def observe(self, item: StreamItem, now_ms: int) -> None:
         """One item of the stream, at the (virtual) time of its arrival."""
+        deque(self.observing(item, now_ms), maxlen=0)
+
+    def observing(self, item: StreamItem, now_ms: int) -> Iterator[None]:
+        """``observe`` in pieces, as ``ticking``."""
         if item.kind == "deleted":
             self.take_out(item.id, item.first)
             return
-        deque(self.advance(now_ms), maxlen=0)
+        yield from self.advance(now_ms)
         if self.background.has_outgrown():
             self.stories.outdate()
             self.terms.freeze(self.clock_ms)
@@ -61,7 +65,7 @@ class BurstDetector:
             return
         member = member_of(item, now_ms, self.clock_ms, self.rule.window_ms)
         self._count(member)
-        self._place(member, item, copied)
+        yield from self._place(member, item, copied)
 
     def tick(self, now_ms: int) -> None:
         """Time has passed, whether or not anything arrived.
@@ -79,7 +83,7 @@ class BurstDetector:
         yield from self._merge_grown()
 
     def advance(self, now_ms: int) -> Iterator[None]:
-        """What ``observe`` does first at ``now_ms``, in pieces as ``ticking``: time goes on.
+        """What ``observing`` does first at ``now_ms``: time goes on.
 
         Unless it is there already; when a minute begins, the house is kept.
         """
@@ -181,13 +185,13 @@ class BurstDetector:
             self.background.add(member.at_ms // HOUR_MS, (*member.terms, EVERY))
             self.terms.come(member.terms)
 
-    def _place(self, member: Member, item: StreamItem, copied: Story | None) -> None:
+    def _place(self, member: Member, item: StreamItem, copied: Story | None) -> Iterator[None]:
         if self._neighbours is not None:
             self._place_by_bits(member)
             return
         story, cosine = copied, 1.0
         if story is None:
-            story, cosine = self.stories.nearest(member.terms, self.terms.weigh)
+            story, cosine = yield from self.stories.nearest(member.terms, self.terms.weigh)
             if story is None:
                 story, cosine = self._story_of_related(item, member)
         if story is None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 
 import msgspec
 
@@ -29,6 +29,8 @@ LEAST_TO_BE_MERGED = 2
 # A norm is worked out again when its story has changed by a twentieth or after ten minutes; at merges, at once.
 STALE = 0.05
 STALE_MINUTES = 10
+# So many norms are worked out at a time, which takes about a millisecond.
+MEASURED = 64
 # Below this share of what merges by a length that old, nobody works it out again.
 NEARLY = 0.8
 
@@ -102,15 +104,23 @@ class Stories:
         self.open[story.key] = story
         return story
 
-    def nearest(self, terms: Mapping[str, int], weigh: Weigh) -> tuple[Story | None, float]:
+    def nearest(
+        self, terms: Mapping[str, int], weigh: Weigh
+    ) -> Generator[None, None, tuple[Story | None, float]]:
         """The story with the highest cosine to ``terms`` (the older on a tie), and that cosine.
 
-        None (and 0.0) when no story is as near as ``LINK``.
+        None (and 0.0) when no story is as near as ``LINK``. In pieces, of which there are several when the lengths
+        of many stories do not stand any more.
         """
-        best, nearest = None, 0.0
+        best, nearest, measured = None, 0.0, 0
         dots, length = self._candidates(terms, weigh)
         for key, dot in dots.items():
-            norm = self._lengths.get(key) or self._norm(self.open[key], weigh, STALE_MINUTES)
+            norm = self._lengths.get(key)
+            if not norm:
+                measured += 1
+                if measured % MEASURED == 0:
+                    yield
+                norm = self._norm(self.open[key], weigh, STALE_MINUTES)
             cosine = dot / (length * norm)
             if cosine > nearest or (cosine == nearest and best is not None and key < best):
                 best, nearest = key, cosine

@@ -15,6 +15,9 @@
 | NEWSDEDUP_FIELDS | {} | our field -> yours, e.g. {"text": "maintext", "published_at": "date_publish"} |
 | NEWSDEDUP_TAG_FIELD | dedup | the item's field that gets verdict, ids and related ones, where it can have it |
 
+Dates may be datetimes, ISO 8601, RFC 2822 (as in feeds) or seconds since 1970, without an offset UTC; what cannot be read as a date
+is left out and counted as ``undated``.
+
 Put it last before the pipeline that stores. When a later pipeline raises, or drops the item, the reservation
 is taken back, so that another outlet's copy is not a duplicate of nothing. Needs Scrapy >= 2.14 and its
 asyncio reactor (the default). Counts stand in the crawl's stats under ``newsdedup/``.
@@ -25,7 +28,9 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +42,7 @@ from scrapy.exceptions import DropItem, NotConfigured
 from aggregator.clients.client import Client
 from aggregator.clients.decision import ARTICLE_FIELDS, Decision, Unavailable
 from aggregator.errors import BadInput, ConfigurationError
+from aggregator.http.decoding import FIRST_YEAR, LAST_YEAR
 
 log = logging.getLogger(__name__)
 
@@ -54,13 +60,15 @@ class NewsDedupPipeline:
         deadline = "NEWSDEDUP_DEADLINE" if mode == "open" else "NEWSDEDUP_PATIENCE"
         self._held = Path(settings.get("NEWSDEDUP_HELD", "newsdedup-held.jsonl"))
         self._tag_field = settings.get("NEWSDEDUP_TAG_FIELD", "dedup")
-        self._fields = {name: name for name in ARTICLE_FIELDS} | settings.getdict("NEWSDEDUP_FIELDS")
+        self._closed = mode == "closed"
+        self._fields = _fields(settings.getdict("NEWSDEDUP_FIELDS"))
+        self._warned = False
         try:
             self._client = Client(
                 settings.get("NEWSDEDUP_URL", "http://127.0.0.1:8080"),
                 key=settings.get("NEWSDEDUP_KEY", ""),
-                deadline_s=settings.getfloat(deadline, 0.3 if mode == "open" else 60.0),
-                on_failure="open" if mode == "open" else "closed",
+                deadline_s=_seconds(settings.get(deadline, 60.0 if self._closed else 0.3), deadline),
+                on_failure="closed" if self._closed else "open",
             )
         except ConfigurationError as error:
             raise NotConfigured(f"NEWSDEDUP_URL: {error}") from None
@@ -84,9 +92,15 @@ class NewsDedupPipeline:
         article = self._article(ItemAdapter(item))
         try:
             decision = await self._client.submit(article)
-        except Unavailable as error:
-            self._hold(article)
-            raise DropItem(f"held in {self._held}: {error}") from None
+        except (
+            Unavailable,
+            ConfigurationError,
+        ) as error:  # the latter: a key that is wrong, or may not do this
+            if self._closed:
+                self._hold(article)
+                raise DropItem(f"held in {self._held}: {error}") from None
+            log.error("not checked, passed on: %s", error)
+            decision = Decision("unknown", problem=str(error))
         except BadInput as error:  # an article we cannot judge is not one we may lose
             log.warning("not checked, passed on: %s", error)
             decision = Decision("refused", problem=str(error))
@@ -99,7 +113,20 @@ class NewsDedupPipeline:
 
     def _article(self, item: ItemAdapter) -> dict[str, Any]:
         found = {ours: item.get(theirs) for ours, theirs in self._fields.items()}
-        return {name: _plain(name, value) for name, value in found.items() if value not in (None, "")}
+        article = {
+            name: _plain(name, value) for name, value in found.items() if value not in (None, "", [], ())
+        }
+        if article.get("published_at", "") is None:
+            del article["published_at"]
+            self._count("undated")
+        if "text" not in article and "html" not in article and not self._warned:
+            self._warned = True
+            log.warning(
+                "an item has neither %r nor %r and is judged by its headline: NEWSDEDUP_FIELDS names the fields of yours",
+                self._fields["text"],
+                self._fields["html"],
+            )
+        return article
 
     def _tag(self, item: Any, decision: Decision) -> None:
         answer = decision.answer
@@ -147,12 +174,48 @@ def _one_of(value: str, name: str, *allowed: str) -> str:
     return value
 
 
-def _plain(name: str, value: Any) -> Any:
-    """A field's value as the service takes it: text, and dates with an offset (those without one are UTC)."""
+def _fields(given: Mapping[str, str]) -> dict[str, str]:
+    """Our field -> theirs. Raises NotConfigured for a field that articles do not have."""
+    if unknown := sorted(set(given) - set(ARTICLE_FIELDS)):
+        raise NotConfigured(
+            f"NEWSDEDUP_FIELDS: an article has no {', '.join(map(repr, unknown))}; it has {', '.join(ARTICLE_FIELDS)}, "
+            "each to be mapped to a field of your items."
+        )
+    return {name: name for name in ARTICLE_FIELDS} | dict(given)
+
+
+def _seconds(value: Any, name: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise NotConfigured(f"{name}: expected a number of seconds, found {value!r}.") from None
+
+
+def _plain(name: str, value: Any) -> str | None:
+    """A field's value as the service takes it; None for a date that cannot be read."""
     if isinstance(value, list | tuple):  # loaders without an output processor leave lists
         value = "\n".join(map(str, value)) if name in ("text", "html") else value[0]
-    if isinstance(value, datetime):
-        value = (value if value.tzinfo else value.replace(tzinfo=UTC)).isoformat()
-    elif isinstance(value, date):
-        value = datetime(value.year, value.month, value.day, tzinfo=UTC).isoformat()
-    return str(value)
+    return _dated(value) if name == "published_at" else str(value)
+
+
+def _dated(value: Any) -> str | None:
+    """RFC 3339 of a date in any of the forms that items have it in; one without an offset is UTC."""
+    with suppress(ValueError, OverflowError, OSError):
+        if isinstance(value, int | float):
+            value = datetime.fromtimestamp(value, UTC)
+        elif not isinstance(value, date):
+            value = _parsed(str(value).strip())
+        if not isinstance(value, datetime):
+            value = datetime(value.year, value.month, value.day)
+        if FIRST_YEAR <= value.year <= LAST_YEAR:
+            found: str = (value if value.tzinfo else value.replace(tzinfo=UTC)).isoformat()
+            return found
+    return None
+
+
+def _parsed(text: str) -> datetime:
+    """Raises ValueError for what is neither ISO 8601 nor RFC 2822."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return parsedate_to_datetime(text)

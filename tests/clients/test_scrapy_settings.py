@@ -1,0 +1,100 @@
+"""What the Scrapy pipeline makes of its settings and of an item's fields, without a crawl."""
+
+from datetime import UTC, date, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from newsroom import story
+from scrapy.exceptions import DropItem, NotConfigured
+from scrapy.utils.test import get_crawler
+from serving import serving
+
+from aggregator.clients.scrapy_pipeline import NewsDedupPipeline, _dated
+
+
+def pipeline(**settings: object) -> NewsDedupPipeline:
+    """The pipeline under these settings."""
+    return NewsDedupPipeline.from_crawler(
+        get_crawler(settings_dict={f"NEWSDEDUP_{name}": value for name, value in settings.items()})
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (
+            {"FIELDS": {"body": "maintext"}},
+            "NEWSDEDUP_FIELDS: an article has no 'body'; it has id, url, title, text",
+        ),
+        ({"DEADLINE": "soon"}, "NEWSDEDUP_DEADLINE: expected a number of seconds, found 'soon'."),
+        ({"ON_FAILURE": "closed", "PATIENCE": "1m"}, "NEWSDEDUP_PATIENCE: expected a number"),
+        ({"ON_FAILURE": "shut"}, "NEWSDEDUP_ON_FAILURE: expected one of open, closed, found 'shut'."),
+        ({"DUPLICATES": "keep"}, "NEWSDEDUP_DUPLICATES: expected one of drop, tag, found 'keep'."),
+        ({"URL": "localhost:8080"}, "NEWSDEDUP_URL: 'localhost:8080' is not an http:// or https:// address."),
+    ],
+)
+def test_a_wrong_setting_is_told_at_the_start(settings: dict[str, object], said: str) -> None:
+    """And not by thousands of items that pass unchecked."""
+    with pytest.raises(NotConfigured) as told:
+        pipeline(**settings)
+
+    assert str(told.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (datetime(2026, 11, 20, 8), "2026-11-20T08:00:00+00:00"),
+        (datetime(2026, 11, 20, 8, tzinfo=timezone(timedelta(hours=1))), "2026-11-20T08:00:00+01:00"),
+        (date(2026, 11, 20), "2026-11-20T00:00:00+00:00"),
+        ("2026-11-20", "2026-11-20T00:00:00+00:00"),
+        (" 2026-11-20 08:00:00 ", "2026-11-20T08:00:00+00:00"),
+        ("2026-11-20T08:00:00Z", "2026-11-20T08:00:00+00:00"),
+        ("Fri, 20 Nov 2026 08:00:00 +0100", "2026-11-20T08:00:00+01:00"),
+        (int(datetime(2026, 11, 20, tzinfo=UTC).timestamp()), "2026-11-20T00:00:00+00:00"),
+        ("last Friday", None),
+        ("0001-01-01", None),
+        (1e30, None),
+    ],
+)
+def test_dates_in_the_forms_that_items_have_them_in(value: object, told: str | None) -> None:
+    """Feeds, metadata and databases write them differently; none of them keeps an article from being checked."""
+    assert _dated(value) == told
+
+
+@pytest.mark.services
+async def test_an_item_with_an_unreadable_date_is_checked(caplog: pytest.LogCaptureFixture) -> None:
+    """It goes without its date, which is counted; an item without text is warned of once."""
+    async with serving(store_url="memory") as url:
+        checked = pipeline(URL=url, FIELDS={"text": "maintext"}, ON_FAILURE="closed")
+        first = {"id": "a", "maintext": story(1), "published_at": "yesterday"}
+        assert (await checked.process_item(first))["dedup"]["verdict"] == "new"
+        with pytest.raises(DropItem, match="duplicate of a"):
+            await checked.process_item({**first, "id": "b"})
+        for id_ in ("c", "d"):
+            await checked.process_item({"id": id_, "title": f"Ferry {id_}", "text": story(2), "maintext": []})
+        await checked.close_spider()
+
+    assert checked._stats is not None and checked._stats.get_value("newsdedup/undated") == 2
+    assert [r.getMessage() for r in caplog.records if "judged by its headline" in r.getMessage()] == [
+        "an item has neither 'maintext' nor 'html' and is judged by its headline: "
+        "NEWSDEDUP_FIELDS names the fields of yours"
+    ]
+
+
+@pytest.mark.services
+@pytest.mark.parametrize("mode", ["open", "closed"])
+async def test_a_wrong_key_loses_no_item(mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Failing open it passes, untested; failing closed it is held, as when nobody answers."""
+    held = tmp_path / "held.jsonl"
+    monkeypatch.setenv("AGGREGATOR_BOOTSTRAP_KEY", "k" * 32)
+    async with serving(store_url="memory") as url:
+        refused = pipeline(URL=url, KEY="wrong", ON_FAILURE=mode, HELD=str(held), DEADLINE=5)
+        item = {"id": "a", "text": story(1)}
+        if mode == "open":
+            assert (await refused.process_item(item))["dedup"]["verdict"] == "unknown"
+        else:
+            with pytest.raises(DropItem, match="held in"):
+                await refused.process_item(item)
+            assert held.read_text().startswith('{"id": "a"')
+        await refused.close_spider()

@@ -29,17 +29,21 @@ class Recording:
         self._event_of = event_of
         self._keep_texts = keep_texts
 
-    async def record(self, steps: Sequence[Step], now_ms: int) -> list[Arrival]:
-        """Write the records, then commit in order; returns the articles that lost a race, by position."""
-        changed = [s for s in steps if s.transaction is not None and s.record is not None]
-        fresh = [s for s in changed if not s.pending.written and s.record is not None]
-        if fresh:
-            texts = {s.pending.number: compress(s.pending.analysis.text) for s in fresh if self._keep_texts}
-            taken = await self._index.put_records([s.record for s in fresh if s.record], texts)
-            for step in fresh:
-                step.pending.written = step.pending.number not in taken
-                if not step.pending.written:
-                    step.pending.number = 0  # somebody has this number: take another one next time
+    async def write(self, steps: Sequence[Step]) -> None:
+        """Write the records, where nothing points to them yet."""
+        fresh = [s for s in _changed(steps) if not s.pending.written]
+        if not fresh:
+            return
+        texts = {s.pending.number: compress(s.pending.analysis.text) for s in fresh if self._keep_texts}
+        taken = await self._index.put_records([s.record for s in fresh if s.record], texts)
+        for step in fresh:
+            step.pending.written = step.pending.number not in taken
+            if not step.pending.written:
+                step.pending.number = 0  # somebody has this number: take another one next time
+
+    async def commit(self, steps: Sequence[Step], now_ms: int) -> list[Arrival]:
+        """Commit what is written, in order; returns the articles that lost a race, by position."""
+        changed = _changed(steps)
         ready = [s for s in changed if s.pending.written and s.transaction is not None]
         failed = await self._index.store.commit_many([s.transaction for s in ready if s.transaction])
         lost = [s.pending for s, checks in zip(ready, failed, strict=True) if checks]
@@ -89,3 +93,7 @@ class Recording:
         for step in steps:
             event = next((events[g] for g in step.groups if g in events), None) if events else None
             step.pending.answer = replace(step.answer, event_id=event) if event else step.answer
+
+
+def _changed(steps: Sequence[Step]) -> list[Step]:
+    return [s for s in steps if s.transaction is not None and s.record is not None]

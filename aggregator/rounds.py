@@ -68,6 +68,7 @@ class Looked:
     snapshot: Snapshot
     now_ms: int
     took_s: float
+    wrote_s: float = 0.0
 
 
 class Rounds:
@@ -149,10 +150,22 @@ class Rounds:
 
     async def _record(self, looked: Looked, steps: Sequence[Step], dry_run: bool = False) -> list[Arrival]:
         """Returns those whose commit came too late."""
+        if not dry_run:
+            await self._write(looked, steps)
+        return await self._commit(looked, steps, dry_run)
+
+    async def _write(self, looked: Looked, steps: Sequence[Step]) -> None:
+        """Their records: may be done before it is known whether they can be committed."""
         started = time.perf_counter()
-        lost = [] if dry_run else await self._recording.record(steps, looked.now_ms)
+        await self._recording.write(steps)
+        looked.wrote_s += time.perf_counter() - started
+
+    async def _commit(self, looked: Looked, steps: Sequence[Step], dry_run: bool = False) -> list[Arrival]:
+        """Returns those whose commit came too late."""
+        started = time.perf_counter()
+        lost = [] if dry_run else await self._recording.commit(steps, looked.now_ms)
         await self._recording.answer([s for s in steps if s.pending not in lost] if lost else steps)
-        took_s = time.perf_counter() - started
+        took_s = looked.wrote_s + time.perf_counter() - started
         for step in steps:
             step.answer.timings_ms["lookup"] = looked.took_s * 1000 / len(steps)
             step.answer.timings_ms["record"] = took_s * 1000 / len(steps)
@@ -191,8 +204,9 @@ class _Overlap:
         steps = None
         if self._before is None or looked.snapshot.catch_up(self._before.snapshot.applied):
             steps = await rounds._decide(looked)
+            await rounds._write(looked, steps)
         if await self._finish() and steps is not None:
-            self._recording, self._before = self._begin(rounds._record(looked, steps)), looked
+            self._recording, self._before = self._begin(rounds._commit(looked, steps)), looked
             await rounds._give_way()
             return
         if self._ahead is not None:  # what it read is older than what comes now

@@ -82,13 +82,16 @@ def within(
     unused = np.uint64(8 * (8 - around.rest_bytes))
     own = np.array([rest for _, _, rest, _ in around.cells], np.uint64) << unused
     differing = np.ndarray((len(joined) // entry,), "<u8", joined, 0, (entry,)) << unused
-    differing ^= np.repeat(np.tile(own, len(counts) // len(own)), counts)
+    if len(counts) != len(own):
+        own = np.tile(own, len(counts) // len(own))
+    differing ^= own.repeat(counts)
     bits = np.bitwise_count(differing)
     (near,) = (bits <= radius).nonzero()  # few: all that follows is about them
     if not len(near):
         return _NO_NUMBERS, _NO_COUNTS
     # A neighbour's bucket: what was flipped in its key differs as well.
-    place = np.searchsorted(np.cumsum(sizes), near * entry, "right") % len(around.flipped)
+    ends = np.array(sizes).cumsum()
+    place = ends.searchsorted(near * entry, "right") % len(around.flipped)
     distances = (bits[near] + around.flipped[place]).astype(np.int64)
     numbers = _numbers(joined, around.rest_bytes)[near]
     keep = (distances <= radius) & (numbers >= np.uint64(floor))
@@ -122,6 +125,8 @@ def sharing(
 
     ``buckets``: those of ``values``, each value once, as often as there are layers.
     """
+    if not any(buckets):
+        return _NO_NUMBERS, _NO_COUNTS
     joined, own = _aligned(buckets, [value >> BAND_BITS for value in values], BAND_REST_BYTES)
     # Most entries of a bucket are of other bands: what follows is about few.
     (alike,) = (_rests(joined, "<u2", BAND_REST_BYTES) == own).nonzero()

@@ -72,10 +72,11 @@ async def batch(request: web.Request, query: IngestQuery) -> web.StreamResponse:
             if writer.done():  # the caller is gone
                 break
             waiting.put_nowait(await _answer_lines(request, _joined([prepared, *ahead.at_hand()]), query))
-    finally:
-        await ahead.close()
         waiting.put_nowait(None)
         await writer
+    finally:
+        writer.cancel()  # when the service leaves: an answer without its end says that lines are missing
+        await ahead.close()
     return response
 
 

@@ -53,6 +53,28 @@ async def test_a_request_under_way_is_finished(service):
     await task
 
 
+async def test_a_batch_that_is_cut_off_does_not_look_whole(service, monkeypatch):
+    """Its answer has no end, so whoever counts no lines knows as well that it must be sent again."""
+    monkeypatch.setattr("aggregator.http.server.DRAIN_S", 0.05)
+    monkeypatch.setattr("aggregator.http.server.SHUTDOWN_TIMEOUT_S", 0.2)
+    told: asyncio.Queue[int] = asyncio.Queue()
+    stop, forever = asyncio.Event(), asyncio.Event()
+
+    async def rows():
+        yield b'{"id": "a", "text": "One text."}\n'
+        await forever.wait()
+
+    task = asyncio.create_task(serve(service, "127.0.0.1", 0, ready=told.put_nowait, stop=stop))
+    async with aiohttp.ClientSession() as session:
+        url = f"http://127.0.0.1:{await told.get()}/v1/articles/batch"
+        async with session.post(url, data=rows()) as response:
+            assert json.loads(await response.content.readline())["id"] == "a"
+            stop.set()
+            with pytest.raises(aiohttp.ClientError):
+                await response.content.read()
+    await task
+
+
 async def test_two_servers_can_accept_from_one_socket(service):
     """Each answers while the other leaves; another listener finds the address taken."""
     told: asyncio.Queue[int] = asyncio.Queue()

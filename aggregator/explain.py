@@ -147,6 +147,7 @@ def explain(a: Side, b: Side, policy: Policy) -> Explanation:
     distance = hamming_distance(a.fingerprint, b.fingerprint) if comparable else None
     differing = a.fingerprint ^ b.fingerprint
     texts = a.text is not None and b.text is not None
+    worded = bool(a.sketch.size and b.sketch.size)  # not where fingerprints alone are kept
     passages = _passages(a, b) if texts else None
     overlap = compare(a.sketch, b.sketch)
     similarity = cosine(a.terms, b.terms)
@@ -173,15 +174,15 @@ def explain(a: Side, b: Side, policy: Policy) -> Explanation:
         shared_passages=passages[0] if passages else None,
         own_passages=passages[1:] if passages else None,
         figures=_differing_figures(a.text or "", b.text or "") if texts else None,
-        summary=_apart(a, b)
-        if not comparable
-        else (
-            _titled_summary(similarity, titles, alike)
+        summary=(
+            _apart(a, b)
+            if distance is None
+            else _titled_summary(similarity, titles, alike)
             if policy.name == "titled"
-            else _summary(distance or 0, overlap, similarity, alike, policy)
+            else _summary(distance, overlap, similarity, alike, policy, worded)
         )
         + news
-        + ("" if texts else " The shared wording is not shown, since keep_texts is off: paste the texts."),
+        + ("" if texts else _not_shown(worded)),
     )
 
 
@@ -232,12 +233,22 @@ def _titled_summary(similarity: float, titles: float, copy: bool) -> str:
     )
 
 
-def _summary(distance: int, overlap: Overlap, similarity: float, alike: bool, policy: Policy) -> str:
-    return (
-        f"The articles are {distance} bit{'s' * (distance != 1)} apart; {overlap.containment:.0%} of the shorter "
-        f"one's wording (about {overlap.shared:.0f} shingles) stands in the other, and the similarity of their "
-        f"terms is {similarity:.2f}, so they are {'copies' if alike else 'not copies'} ({_rule(overlap, policy)})."
+def _summary(
+    distance: int, overlap: Overlap, similarity: float, alike: bool, policy: Policy, worded: bool
+) -> str:
+    shared = (
+        f"; {overlap.containment:.0%} of the shorter one's wording (about {overlap.shared:.0f} shingles) stands in "
+        f"the other, and the similarity of their terms is {similarity:.2f}"
     )
+    return (
+        f"The articles are {distance} bit{'s' * (distance != 1)} apart{shared if worded else ''}, so they are "
+        f"{'copies' if alike else 'not copies'} ({_rule(overlap, policy)})."
+    )
+
+
+def _not_shown(worded: bool) -> str:
+    kept = "keep_texts is off" if worded else "fingerprints alone are kept (fingerprints_only)"
+    return f" The shared wording is not shown, since {kept}: paste the texts."
 
 
 def _apart(a: Side, b: Side) -> str:
@@ -253,11 +264,11 @@ def _news(a: Side, b: Side, updated: bool, policy: Policy) -> str:
     """What two articles that are alike are called all the same, when the one says more than the other; "" mostly."""
     if updated and keeps_updates(a.short, b.short, policy):
         why = "keep_updates is on" if policy.keep_updates else "in texts this short they are the news"
-        return f" Their figures differ, and {why}: the later one is related, with updated figures."
+        return f" But their figures differ, and {why}: the later one is related, with updated figures."
     if policy.name == "verified" and (
         announces(a.short, a.sketch, b.sketch) or announces(b.short, b.sketch, a.sketch)
     ):
-        return " The shorter one only announces the longer one, which is related, not a duplicate, when it comes later."
+        return " But the shorter one only announces the longer one, which is related, not a duplicate, when it comes later."
     return ""
 
 

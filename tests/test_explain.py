@@ -103,7 +103,9 @@ def test_the_sentence_names_the_number_that_decided() -> None:
     framed = Overlap(containment=0.4, resemblance=0.25, shared=80.0, size_ratio=1.0)
     padded = Overlap(containment=0.4, resemblance=0.2, shared=80.0, size_ratio=0.5)
 
-    said = [module._summary(9, one, 0.5, is_copy(one, 0.5, Policy()), Policy()) for one in (framed, padded)]
+    said = [
+        module._summary(9, one, 0.5, is_copy(one, 0.5, Policy()), Policy(), True) for one in (framed, padded)
+    ]
     assert (
         "not copies (a copy of about one length shares 20% and 100 shingles with a similarity of 0.2"
         in said[0]
@@ -174,5 +176,20 @@ async def test_what_makes_an_article_of_its_own_is_said() -> None:
 
     assert (figures.is_copy, figures.updated_figures) == (False, True)
     assert "in texts this short they are the news" in figures.summary
-    assert told.is_copy and "The shorter one only announces the longer one" in told.summary
+    assert told.is_copy and "But the shorter one only announces the longer one" in told.summary
     assert "keep_updates" not in told.summary
+
+
+async def test_fingerprints_alone_say_nothing_of_wording() -> None:
+    """What is not kept is not called absent: no "0% of the wording" of two texts that share all of it."""
+    policy = Policy(name="hamming")
+    newsroom = core(MemoryStore(), policy=policy, keep_texts=False, fingerprints_only=True)
+    await newsroom.post("a", story(1))
+    await newsroom.post("b", story(1))
+
+    found = await Explain(newsroom.index, in_process(newsroom.analyser), policy).pair("a", "b")
+
+    assert (
+        found.is_copy and "The articles are 0 bits apart, so they are copies (policy hamming" in found.summary
+    )
+    assert "wording (about" not in found.summary and "fingerprints_only" in found.summary

@@ -734,6 +734,35 @@ def test_evaluate_scores_labelled_articles(tmp_path: Path, capsys: pytest.Captur
     assert "has no `cluster`" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("rows", "options", "said"),
+    [
+        ([], (), "there are no articles in it"),
+        ([{"id": "a", "text": "x y", "cluster": 1}] * 2, (), "The id 'a' stands for 2 of these articles"),
+        (
+            [{"id": "a", "title": 5, "cluster": "c"}],
+            (),
+            "Article 'a': title: expected a text, got a whole number.",
+        ),
+        ([{"id": "a", "text": "x", "cluster": True}], (), "Article 1 has no `cluster`"),
+        ([{"id": "a", "text": "x", "cluster": 1}], ("--html", "nowhere"), "nowhere cannot be read"),
+    ],
+)
+def test_labelled_articles_that_cannot_be_scored(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    rows: list[dict[str, object]],
+    options: tuple[str, ...],
+    said: str,
+) -> None:
+    """One sentence each, and no perfect score of nothing; numbers are labels too."""
+    gold = tmp_path / "gold.jsonl"
+    gold.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    assert run("evaluate", "clusters", str(gold), *options) == 2
+    assert said in capsys.readouterr().err
+
+
 def test_evaluate_scores_clusters_pairs_and_related(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

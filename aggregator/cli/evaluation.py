@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from aggregator import reading
 from aggregator.cli import OK
 from aggregator.cli.offline import article, label, rows_of
 from aggregator.domain import Analysis
+from aggregator.errors import BadInput
 from aggregator.evaluation import calibration
 from aggregator.evaluation.calibration import Curve
 from aggregator.settings import Settings
@@ -155,12 +157,19 @@ def _advise(curves: Sequence[Curve]) -> None:
         print(f"\n{calibration.advice(curves)}")
 
 
-def _labelled(files: Iterable[str], html: str = "") -> list[Labelled]:
-    """The labelled articles; with ``html`` their pages' markup in place of their texts."""
+def _labelled(files: Sequence[str], html: str = "") -> list[Labelled]:
+    """The labelled articles; with ``html`` their pages' markup in place of their texts.
+
+    Raises BadInput, also when there are none, or two under one id: the second would be taken for the first again.
+    """
     from aggregator.evaluation.near_duplicates import Labelled
     from aggregator.evaluation.pages import with_pages
 
     gold = [Labelled(article(row), label(row, at)) for at, row in enumerate(rows_of(files), 1)]
+    if not gold:
+        raise BadInput(f"{', '.join(files)}: there are no articles in it.")
+    if (twice := Counter(one.article.id for one in gold).most_common(1)[0])[1] > 1:
+        raise BadInput(f"The id {twice[0]!r} stands for {twice[1]} of these articles: give each its own.")
     if not html:
         return gold
     pages = with_pages([one.article for one in gold], Path(html))

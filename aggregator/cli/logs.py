@@ -30,6 +30,7 @@ def configure(level: str, form: str = "text", *, with_process: bool = False) -> 
         # It reports every tick of the detector, and warns of each that comes while one is under way: a bulk load
         # makes those, they are counted, and an alert rule says when there are too many.
         logging.getLogger("apscheduler").setLevel(logging.ERROR)
+        logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it tells of the fonts it found
 
 
 class TextLines(logging.Formatter):

@@ -125,19 +125,22 @@ def rows_of(files: Iterable[str]) -> Iterable[dict[str, Any]]:
 
 def article(row: dict[str, Any]) -> Any:
     """One row of an article file. Raises BadInput."""
-    from aggregator.http.decoding import to_article
+    from aggregator.http.decoding import decode, to_article
     from aggregator.http.requests import ArticleIn
 
     names = {field.encode_name for field in msgspec.structs.fields(ArticleIn)}
+    given = msgspec.json.encode({k: v for k, v in row.items() if k in names})
     try:
-        return to_article(msgspec.convert({k: v for k, v in row.items() if k in names}, ArticleIn))
-    except msgspec.ValidationError as error:
-        raise BadInput(f"Article {row.get('id')!r}: {error}.") from None
+        return to_article(decode(given, msgspec.json.Decoder(ArticleIn).decode))
+    except BadInput as error:
+        raise BadInput(f"Article {row.get('id')!r}: {error}", field=error.field) from None
 
 
 def label(row: dict[str, Any], position: int) -> str:
     """What a row is a copy of, or about. Raises BadInput."""
     given = row.get("cluster")
+    if isinstance(given, int) and not isinstance(given, bool):
+        return str(given)
     if not isinstance(given, str) or not given:
         raise BadInput(f"Article {position} has no `cluster`; give every article one, equal for copies.")
     return given

@@ -24,6 +24,8 @@ _WESTERN = {"iso-8859-1": "cp1252", "latin1": "cp1252", "us-ascii": "cp1252", "a
 
 def with_pages(articles: Sequence[Article], path: Path) -> list[Article]:
     """The articles with their page's markup in place of title and text. Raises BadInput when one is missing."""
+    if not path.exists():
+        raise BadInput(f"{path} cannot be read: there is no such file or directory.")
     pages = _archive(path) if path.is_file() else _directory(path, articles)
     missing = [a.id for a in articles if a.id not in pages]
     if missing:

@@ -69,7 +69,7 @@ async def read_body(request: web.Request, max_bytes: int) -> bytes:
 
 
 async def lines(request: web.Request, max_line_bytes: int, max_lines: int) -> AsyncIterator[list[Line]]:
-    """The lines of a batch as they arrive, some at a time; blank lines are counted and left out.
+    """The lines of a batch as they arrive, some at a time; blank lines are counted, and left out.
 
     Ends with a Line that carries TooLarge when there are more than ``max_lines``, BadInput when the
     data is damaged, SlowBody when it stands still: what came before is answered all the same.
@@ -92,7 +92,7 @@ async def lines(request: web.Request, max_line_bytes: int, max_lines: int) -> As
         else:
             cut = cutter.cut(part) if part is not None else cutter.rest()
         kept = [line for line in cut if line.number <= max_lines]
-        if len(kept) < len(cut):
+        if len(kept) < len(cut) or cutter.number > max_lines:  # blank ones too, or they could go on for ever
             kept.append(Line(max_lines + 1, error=_too_many(max_lines)))
             part = None
         if kept:
@@ -153,7 +153,7 @@ class _Cutter:
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self._number = 0
+        self.number = 0
         self._open: list[bytes] = []
         self._open_bytes = 0
         self._too_long = False
@@ -174,7 +174,7 @@ class _Cutter:
 
     def ended_by(self, error: BadInput) -> Line:
         """What to answer when no more lines can be read."""
-        return Line(self._number + 1, error=error)
+        return Line(self.number + 1, error=error)
 
     def _keep(self, piece: bytes) -> None:
         self._open_bytes += len(piece)
@@ -185,12 +185,12 @@ class _Cutter:
             self._open.append(piece)
 
     def _end(self) -> list[Line]:
-        self._number += 1
+        self.number += 1
         data, too_long = b"".join(self._open).strip(b" \t\r"), self._too_long
         self._open, self._open_bytes, self._too_long = [], 0, False
         if too_long or len(data) > self._max_bytes:
-            return [Line(self._number, error=_too_large("line", self._max_bytes))]
-        return [Line(self._number, data)] if data else []
+            return [Line(self.number, error=_too_large("line", self._max_bytes))]
+        return [Line(self.number, data)] if data else []
 
 
 def _too_large(what: str, max_bytes: int) -> TooLarge:

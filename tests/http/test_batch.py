@@ -222,6 +222,18 @@ async def test_gzip_bomb_costs_no_more_than_the_limit(client):
     assert [row["error"]["code"] for row in rows] == ["too_large"]
 
 
+async def test_blank_lines_do_not_go_on_for_ever(client):
+    """Thirty kilobytes can hold thirty million of them: reading ends where other lines would be too many."""
+    bomb = gzip.compress(b"\n" * 30_000_000)
+    async with client.post(
+        "/v1/articles/batch", data=bomb, headers={"Content-Encoding": "gzip"}, timeout=aiohttp.ClientTimeout(5)
+    ) as response:
+        (row,) = (await response.text()).splitlines()
+
+    assert json.loads(row)["line"] == 10_001
+    assert json.loads(row)["error"]["code"] == "too_large"
+
+
 async def test_gzip_members_and_plain_bodies(client):
     """Members may follow one another; a body that says gzip and is not is taken as it is."""
     headers = {"Content-Encoding": "gzip"}

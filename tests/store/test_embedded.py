@@ -314,3 +314,20 @@ def test_a_forked_child_does_not_stop_it(data_dir: Path) -> None:
         assert server.pid is not None
         with pytest.raises(ConfigurationError, match="in use"):
             EmbeddedServer(data_dir).start()
+
+
+def test_a_value_on_its_way_is_not_what_becomes_of_it(data_dir: Path) -> None:
+    """Large values are sent from where they are: a reader that is slow gets them as they were when it asked."""
+    with EmbeddedServer(data_dir) as server, client_of(server) as writer, client_of(server) as reader:
+        value = os.urandom(1 << 20)  # several of them are more than a socket holds
+        writer.set("bucket", value)
+        connection = reader.connection_pool.get_connection()
+        connection.send_packed_command(connection.pack_commands([("GET", "bucket")] * 8))
+        answers = [connection.read_response()]
+        writer.append("bucket", b"more")
+        answers.append(writer.get("bucket"))
+        writer.delete("bucket")
+        answers += [connection.read_response() for _ in range(7)]
+
+        assert answers == [value, value + b"more", *[value] * 7]
+        assert writer.config_get("min-string-size-avoid-copy-reply")

@@ -8,6 +8,7 @@ the caller has, at a third of the time that pickled objects take.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import multiprocessing
 import os
@@ -118,7 +119,8 @@ def _serve(pipe: socket.socket, analyser: Analyser, memory_bytes: int) -> None:
 
 
 def _prepare(analyser: Analyser, memory_bytes: int) -> None:
-    os.nice(NICE)
+    with contextlib.suppress(OSError):  # where that is forbidden (a filter of system calls) it works at our pace
+        os.nice(NICE)
     # What is loaded when first needed (extraction, languages) is not the first article's time and memory.
     analyser.analyse_many([_FIRST])
     gc.collect()

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import subprocess
+import sys
 
 import pytest
 from newsroom import story
@@ -83,3 +85,24 @@ async def test_what_explodes_costs_its_own_answer_alone(monkeypatch: pytest.Monk
     for word, (result,) in zip(words, single, strict=True):
         assert isinstance(result, BadInput if word in ("qspinq", "qgreedq") else Analysis), word
     assert [i for i, result in enumerate(together) if not isinstance(result, Analysis)] == [3]
+
+
+def test_a_worker_that_may_not_step_back_works_all_the_same() -> None:
+    """Some hardening forbids it to lower its own priority (systemd: SystemCallFilter=~@resources)."""
+    program = """
+import os
+
+def nice(by):
+    raise PermissionError(1, "Operation not permitted")
+
+os.nice = nice
+
+from aggregator import analysis_worker
+from aggregator.analyse import Analyser
+from aggregator.features import HashedModel
+
+analysis_worker._prepare(Analyser({"xx": HashedModel()}), 1 << 30)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+
+    assert (ended.returncode, ended.stderr) == (0, "")

@@ -557,6 +557,17 @@ def test_doctor_says_what_there_is_and_changes_nothing(
     assert not data.exists()
 
 
+def test_doctor_knows_a_store_that_was_restored(
+    tmp_path: Path, free_port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of which there is only what the backup had."""
+    (tmp_path / "appendonlydir").mkdir()
+    (tmp_path / "appendonlydir" / "appendonly.aof.1.incr.aof").write_bytes(bytes(300_000))
+
+    assert run("doctor", "--data-dir", str(tmp_path), "--port", str(free_port)) == 0
+    assert "Not running; 0.3 MB on disk." in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("silent", [False, True], ids=["not ready", "silent"])
 async def test_doctor_says_of_a_service_that_is_not_ready_that_something_is_wrong(
     silent: bool, monkeypatch: pytest.MonkeyPatch

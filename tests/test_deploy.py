@@ -94,3 +94,11 @@ def test_the_unit_reloads_and_leaves_in_time() -> None:
 
     assert "ExecReload=/bin/kill -HUP $MAINPID" in unit and "KillMode=mixed" in unit
     assert int(re.findall(r"TimeoutStopSec=(\d+)", unit)[0]) > 10
+
+
+def test_the_unit_lets_analysis_step_back() -> None:
+    """@resources forbids it; what comes later in the file counts."""
+    unit = (DEPLOY / "aggregator.service").read_text(encoding="utf-8")
+    filters = re.findall(r"^SystemCallFilter=(.+)$", unit, re.MULTILINE)
+
+    assert filters.index("setpriority") > filters.index("~@privileged @resources")

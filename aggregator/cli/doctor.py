@@ -114,11 +114,12 @@ def _embedded(directory: Path) -> Finding:
         holder = _holder(directory)
         if holder is not None:
             return Finding("store", "ok", f"In use by a running service (process {holder}).")
-        size = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
-    except FileNotFoundError:
-        return Finding("store", "note", f"{directory} holds no store yet; the first `serve` makes one.")
+    except FileNotFoundError:  # a directory that was just restored from a backup has no lock either
+        if not (directory / "appendonlydir").is_dir():
+            return Finding("store", "note", f"{directory} holds no store yet; the first `serve` makes one.")
     except OSError as error:
         return Finding("store", "wrong", _unreadable(directory, error), UNUSABLE)
+    size = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
     return Finding("store", "ok", f"Not running; {size / 1e6:.1f} MB on disk.")
 
 

@@ -690,9 +690,9 @@ def test_sums_are_those_of_the_members(given_steps: list[tuple[int, str, str, in
     assert sorted(m.first for m in detector.window) == sorted(
         m.first for s in detector.stories.open.values() for m in s.members.values()
     )
-    for key, length in detector.stories._lengths.items():
+    for key, (length, size) in detector.stories._lengths.items():
         story = detector.stories.open[key]
-        assert (length, len(story.members)) == (story.norm, story.norm_size)
+        assert (length, size, len(story.members)) == (story.norm, story.norm_size, story.norm_size)
         assert detector.stories._minute - story.norm_minute < STALE_MINUTES
 
 

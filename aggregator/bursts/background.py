@@ -61,6 +61,8 @@ class Background:
         self.frozen_hour = -1
         self._memo: dict[str, float] = {}
         self._memo_hour = -1
+        self._unknown_at: tuple[int, int, int | None] = (-1, 0, None)
+        self._unknown_share = 0.0
         # Of each of the last days that are known, the latest first: its weight, the counts of this hour's window.
         self._days: list[tuple[float, list[dict[str, int]]]] = []
 
@@ -105,9 +107,13 @@ class Background:
         if usual is None:
             usual = self.expected(term, hour)
         if seen > usual:
-            usual += self._unknown(hour) * (seen - usual)
+            state = hour, self.frozen, self.first_hour
+            if state != self._unknown_at:
+                self._unknown_at, self._unknown_share = state, self._unknown(hour)
+            usual += self._unknown_share * (seen - usual)
         ratio = (seen + PRIOR) / (usual + PRIOR)
-        return self.idf(term) * (ratio if ratio > LEAST_RATIO else LEAST_RATIO)
+        idf = math.log(2 + self.frozen / (1 + self._totals.get(term, 0)))
+        return idf * (ratio if ratio > LEAST_RATIO else LEAST_RATIO)
 
     def has_outgrown(self) -> bool:
         """Whether the documents have become so many since the last ``freeze`` that no weight is what it was."""

@@ -11,10 +11,8 @@ On a timeline (window 4 h)::
 from __future__ import annotations
 
 from aggregator.bursts.headline import strip_desk_prefix
-from aggregator.bursts.stories import Member
+from aggregator.bursts.stories import FULL_WEIGHT, Member
 from aggregator.domain import StreamItem
-
-FULL_WEIGHT = 255
 
 
 def member_of(item: StreamItem, now_ms: int, clock_ms: int, window_ms: int) -> Member:
@@ -24,7 +22,7 @@ def member_of(item: StreamItem, now_ms: int, clock_ms: int, window_ms: int) -> M
     over one window before it arrived, or one window behind the machine: it stands at ``clock_ms`` and never
     fires.
     """
-    largest = max((weight for _, weight in item.terms), default=0.0) or 1.0
+    largest = max([weight for _, weight in item.terms], default=0.0) or 1.0
     published_ms = item.arrived_ms if item.published_at_ms is None else item.published_at_ms
     late = item.arrived_ms - published_ms > window_ms or now_ms < clock_ms - window_ms
     return Member(
@@ -34,7 +32,7 @@ def member_of(item: StreamItem, now_ms: int, clock_ms: int, window_ms: int) -> M
         at_ms=clock_ms if late else now_ms,
         source=item.source,
         title=strip_desk_prefix(item.title),
-        terms={t: max(1, round(FULL_WEIGHT * w / largest)) for t, w in item.terms if w > 0},
+        terms={t: round(FULL_WEIGHT * w / largest) or 1 for t, w in item.terms if w > 0},
         fires=not late,
         cosine=1.0,
         story=-1,

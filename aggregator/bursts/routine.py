@@ -18,8 +18,7 @@ from collections.abc import Callable
 
 from aggregator.bursts.background import EVERY, PRIOR, Background
 from aggregator.bursts.event import BurstRule
-from aggregator.bursts.intake import FULL_WEIGHT
-from aggregator.bursts.stories import Story
+from aggregator.bursts.stories import FULL_WEIGHT, Story
 
 # How many times the usual number a story needs (divided by the rule's sensitivity).
 CLEARLY_MORE = 4.0

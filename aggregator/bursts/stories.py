@@ -13,8 +13,9 @@ equal input gives equal bytes.
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Generator, Iterable, Mapping
+from operator import mul
 
 import msgspec
 
@@ -33,6 +34,11 @@ STALE_MINUTES = 10
 MEASURED = 64
 # Below this share of what merges by a length that old, nobody works it out again.
 NEARLY = 0.8
+# The largest weight of a term in an item (``intake.py``): no story of n items holds more of it than n times that.
+FULL_WEIGHT = 255
+# By more than rounding.
+SURELY = 1 - 1e-9
+_NONE: Mapping[int, int] = {}
 
 Weigh = Callable[[str], float]
 
@@ -81,9 +87,10 @@ class Stories:
         self.changed: dict[int, None] = {}
         self._minute = 0
         self.of_number: dict[int, int] = {}
-        self._with: dict[str, dict[int, int]] = {}  # what sums say, by term
-        # Norms that stand: no item came or went since, and they are not too old; and when each was worked out.
-        self._lengths: dict[int, float] = {}
+        self._with: defaultdict[str, dict[int, int]] = defaultdict(dict)  # what sums say, by term
+        # Norms that stand, with the number of items: none came or went since, and they are not too old; and when
+        # each was worked out.
+        self._lengths: dict[int, tuple[float, int]] = {}
         self._measured: deque[tuple[int, int]] = deque()
 
     def begin_minute(self, minute: int) -> None:
@@ -113,41 +120,51 @@ class Stories:
         of many stories do not stand any more.
         """
         best, nearest, measured = None, 0.0, 0
-        dots, length = self._candidates(terms, weigh)
+        dots, light, length = self._candidates(terms, weigh)
+        room = FULL_WEIGHT * sum([square for square, _ in light])
+        least = LINK * length * SURELY
         for key, dot in dots.items():
-            norm = self._lengths.get(key)
-            if not norm:
+            known = self._lengths.get(key)
+            if known is None:
                 measured += 1
                 if measured % MEASURED == 0:
                     yield
-                norm = self._norm(self.open[key], weigh, STALE_MINUTES)
+                known = self._norm(self.open[key], weigh, STALE_MINUTES), len(self.open[key].members)
+            norm, size = known
+            if dot + room * size < least * norm:
+                continue
+            for square, holding in light:
+                if key in holding:
+                    dot += square * holding[key]
             cosine = dot / (length * norm)
             if cosine > nearest or (cosine == nearest and best is not None and key < best):
                 best, nearest = key, cosine
         return (self.open[best], min(1.0, nearest)) if best is not None and nearest >= LINK else (None, 0.0)
 
-    def _candidates(self, terms: Mapping[str, int], weigh: Weigh) -> tuple[dict[int, float], float]:
-        """Products of an item with the stories that can be as near as ``LINK``, and the item's length.
+    def _candidates(
+        self, terms: Mapping[str, int], weigh: Weigh
+    ) -> tuple[dict[int, float], list[tuple[float, Mapping[int, int]]], float]:
+        """Products of an item's heavy terms with the stories that have them, its light terms, and its length.
 
         Prefix filtering (Chaudhuri, Ganti & Kaushik 2006): a story that shares only the lightest of the item's
-        terms, which make up less than ``LINK`` of its length together, cannot be that near. These are also
-        the common words, which most stories hold.
+        terms, which make up less than ``LINK`` of its length together, cannot be as near as that. These are also
+        the common words, which most stories hold: of each the factor, and what stories hold of it.
         """
-        parts, length = _squares(terms, weigh)
-        parts.sort(key=lambda part: (-part[1] * terms[part[0]], part[0]))
-        dots: dict[int, float] = {}
+        squares, length = _squares(terms, weigh)
+        parts = sorted([(-square * terms[term], term, square) for term, square in squares])
+        dots: defaultdict[int, float] = defaultdict(float)
+        light = []
         left = length * length
         enough = LINK * LINK * length * length
-        for term, square in parts:
-            holding = self._with.get(term, {})
+        for _, term, square in parts:
+            holding = self._with.get(term, _NONE)
             if left >= enough:
                 for key, weight in holding.items():
-                    dots[key] = dots.get(key, 0.0) + square * weight
+                    dots[key] += square * weight
             else:
-                for key in dots.keys() & holding.keys():
-                    dots[key] += square * holding[key]
+                light.append((square, holding))
             left -= square * terms[term]
-        return dots, length
+        return dots, light, length
 
     def cosine(self, terms: Mapping[str, int], story: Story, weigh: Weigh) -> float:
         """Similarity of an item to one story, 0..1."""
@@ -164,8 +181,10 @@ class Stories:
             self.of_number[member.number] = story.key
         story.firing += member.fires
         self._lengths.pop(story.key, None)
+        key, sums, holding = story.key, story.sums, self._with
         for term, weight in member.terms.items():
-            self._add(story, term, weight)
+            total = sums[term] = sums.get(term, 0) + weight
+            holding[term][key] = total
         if len(story.members) >= LEAST_TO_MERGE:
             self.changed[story.key] = None
 
@@ -261,7 +280,7 @@ class Stories:
             for member in story.members.values():
                 self.of_number[member.first] = self.of_number[member.number] = story.key
             for term, weight in story.sums.items():
-                self._with.setdefault(term, {})[story.key] = weight
+                self._with[term][story.key] = weight
 
     def _dots(self, story: Story, heaviest: Iterable[str], weigh: Weigh) -> dict[int, tuple[float, float]]:
         """Products of this story's heaviest terms with the stories that have them, and their squares in these."""
@@ -281,19 +300,18 @@ class Stories:
         fresh = self._minute - story.norm_minute < minutes
         if not fresh or abs(size - story.norm_size) >= max(1.0, story.norm_size * STALE):
             squares = 0.0  # a loop, not sum(), whose rounding differs between versions of Python
-            for term, weight in story.sums.items():
-                length = weigh(term) * weight
+            for length in map(mul, map(weigh, story.sums), story.sums.values()):
                 squares += length * length
             story.norm = math.sqrt(squares)
             story.norm_size, story.norm_minute = size, self._minute
-            self._lengths[story.key] = story.norm
+            self._lengths[story.key] = story.norm, size
             self._measured.append((self._minute, story.key))
         return story.norm
 
     def _add(self, story: Story, term: str, weight: int) -> None:
         total = story.sums.get(term, 0) + weight
         story.sums[term] = total
-        self._with.setdefault(term, {})[story.key] = total
+        self._with[term][story.key] = total
 
     def _forget(self, story: Story, term: str) -> None:
         del story.sums[term]
@@ -306,5 +324,5 @@ class Stories:
 def _squares(terms: Mapping[str, int], weigh: Weigh) -> tuple[list[tuple[str, float]], float]:
     """(term, item weight times both bursting weights), and the item's length."""
     weights = [(term, weigh(term), weight) for term, weight in terms.items()]
-    length = math.sqrt(sum((w * x) ** 2 for _, w, x in weights))
+    length = math.sqrt(sum([(w * x) ** 2 for _, w, x in weights]))
     return [(term, w * w * x) for term, w, x in weights], length

@@ -15,8 +15,7 @@ A chief term is the heaviest of a story. Two stories that are events already are
 from __future__ import annotations
 
 from aggregator.bursts.chiefs import Chiefs
-from aggregator.bursts.intake import FULL_WEIGHT
-from aggregator.bursts.stories import LEAST_TO_BE_MERGED, Stories, Story
+from aggregator.bursts.stories import FULL_WEIGHT, LEAST_TO_BE_MERGED, Stories, Story
 from aggregator.bursts.terms import Terms
 
 # Share of the documents with the rarer chief term that hold the other too: most of them. A third behaves alike.

@@ -119,7 +119,8 @@ def _serve(pipe: socket.socket, analyser: Analyser, memory_bytes: int) -> None:
 
 
 def _prepare(analyser: Analyser, memory_bytes: int) -> None:
-    with contextlib.suppress(OSError):  # where that is forbidden (a filter of system calls) it works at our pace
+    # Where that is forbidden (by a filter of system calls) it works beside us as an equal.
+    with contextlib.suppress(OSError):
         os.nice(NICE)
     # What is loaded when first needed (extraction, languages) is not the first article's time and memory.
     analyser.analyse_many([_FIRST])

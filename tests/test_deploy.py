@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,37 @@ def test_prometheus_brings_the_key_that_metrics_asks_for(name: str) -> None:
 
     assert job["job_name"] == "aggregator" and job["authorization"]["credentials_file"]
     assert "OPEN_METRICS" not in str(MANIFESTS) + str(COMPOSE)
+
+
+def test_nobody_but_the_service_reaches_the_store() -> None:
+    """It asks for no password in either deployment; and it has a bound that it answers at, before the machine has none left."""
+    services, networks = COMPOSE["services"], COMPOSE["networks"]
+    (policy,) = (m["spec"] for m in MANIFESTS if m["kind"] == "NetworkPolicy" and "ingress" in m["spec"])
+
+    assert networks["store"]["internal"]
+    assert {name for name, s in services.items() if "store" in s.get("networks", ())} == {
+        "aggregator",
+        "redis",
+    }
+    assert services["redis"]["networks"] == ["store"] and "--maxmemory" in services["redis"]["command"]
+    assert policy["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": "aggregator-redis"}
+    (from_,) = policy["ingress"][0]["from"]
+    assert from_["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": "aggregator"}
+
+
+def test_the_service_reaches_no_private_address_but_the_store() -> None:
+    """A second wall behind the one that webhooks have; the metadata of clouds are at 169.254.169.254."""
+    (policy,) = (m["spec"] for m in MANIFESTS if m["kind"] == "NetworkPolicy" and "egress" in m["spec"])
+    blocks = [to["ipBlock"] for rule in policy["egress"] for to in rule.get("to", ()) if "ipBlock" in to]
+    open_ = {
+        address
+        for address in ("10.1.2.3", "100.64.0.1", "127.0.0.1", "169.254.169.254", "172.31.0.1", "192.168.9.9", "fd00::1", "93.184.215.14")
+        for block in blocks
+        if ip_address(address) in ip_network(block["cidr"])
+        and not any(ip_address(address) in ip_network(hole) for hole in block.get("except", ()))
+    }  # fmt: skip
+
+    assert open_ == {"93.184.215.14"}
 
 
 def test_the_unit_reloads_and_leaves_in_time() -> None:

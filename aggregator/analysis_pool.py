@@ -1,8 +1,8 @@
 """Where analyses run: in this process, or in others when that keeps the event loop free.
 
-One plain article takes under a millisecond, less than a trip to another process. HTML extraction
-and very long texts take up to seconds; they, and whole batches when ``processes`` > 0, go to workers
-that load the models once.
+One plain article takes under a millisecond, and who posts it waits for it: no trip to another process. HTML
+extraction and very long texts take up to seconds; they, and what came together when ``processes`` > 0, go to workers
+that load the models once: this process has all the rest of the work of a batch.
 
 A page may be made to explode in the extractor. Each worker has one piece of work at a time, so its time counts
 from when it begins, and the worker that is killed for it takes nobody else's work along.
@@ -19,7 +19,7 @@ from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError
 
 LONG_CHARACTERS = 50_000
-BATCH = 16
+BATCH = 16  # at most so many are one piece of work
 # An article of the largest size allowed takes a few seconds; whatever takes longer was made to.
 ARTICLE_TIMEOUT_S = 20.0
 # What a worker may take beyond what it has once the models are there.
@@ -39,7 +39,7 @@ class AnalysisPool:
 
     async def analyse_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
         """One result per article, in order; an unusable article gives its error."""
-        if self._takes_batches and len(articles) >= BATCH:
+        if self._takes_batches and len(articles) > 1:
             parts = [list(articles[i : i + BATCH]) for i in range(0, len(articles), BATCH)]
             done = await asyncio.gather(*(self._elsewhere(part) for part in parts))
             return [result for part in done for result in part]

@@ -87,6 +87,30 @@ async def test_what_explodes_costs_its_own_answer_alone(monkeypatch: pytest.Monk
     assert [i for i, result in enumerate(together) if not isinstance(result, Analysis)] == [3]
 
 
+async def test_the_last_few_lines_of_a_batch_are_analysed_elsewhere_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What came together never takes this process's time; what came alone is not sent around."""
+    here = Analyser({"xx": HashedModel()})
+    pool = AnalysisPool(here, processes=1)
+    seen: list[str] = []
+    analyse_many = Analyser.analyse_many
+    monkeypatch.setattr(
+        Analyser,
+        "analyse_many",
+        lambda self, some: seen.extend(a.id for a in some) or analyse_many(self, some),
+    )
+    few = [Article(id=str(i), text=story(i, 3)) for i in range(3)]
+    try:
+        together = await pool.analyse_many(few)
+        alone = [(await pool.analyse_many([one]))[0] for one in few]
+    finally:
+        pool.close()
+
+    assert told(together) == told(alone)
+    assert seen == ["0", "1", "2"]
+
+
 def test_a_worker_that_may_not_step_back_works_all_the_same() -> None:
     """Some hardening forbids it to lower its own priority (systemd: SystemCallFilter=~@resources)."""
     program = """

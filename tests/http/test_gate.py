@@ -6,6 +6,7 @@ import logging
 
 import pytest
 from fake_service import FakeService, serving
+from multidict import CIMultiDict
 from newsroom import event
 
 from aggregator.access import GRANTS, ROLES
@@ -178,6 +179,14 @@ async def test_keys_in_addresses_open_nothing(guarded, path: str) -> None:
     response = await guarded.get(path.format(guarded.keys["admin"]))
 
     assert response.status == 401
+
+
+async def test_of_two_keys_neither_is_taken(guarded) -> None:
+    """A proxy that looks at the one must not let in what we see in the other."""
+    headers = [("Authorization", f"Bearer {guarded.keys[who]}") for who in ("reader", "a stranger")]
+
+    for both in (headers, headers[::-1]):
+        assert (await guarded.get("/v1/events", headers=CIMultiDict(both))).status == 401
 
 
 async def test_a_person_signs_in_and_out(guarded) -> None:

@@ -32,12 +32,14 @@ from aggregator.verdict import (
     figures_changed,
     is_copy,
     keeps_updates,
+    refilled,
     shared_for_copy,
     terms_alike,
 )
 
 MAX_SHOWN = 200
 Passages = tuple[str, ...]
+_FRAME = " Hardly a figure stands in both, which makes them one frame filled in twice."
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,13 +155,14 @@ def explain(a: Side, b: Side, policy: Policy) -> Explanation:
     similarity = cosine(a.terms, b.terms)
     titles = title_similarity(a.title, a.lang, b.title, b.lang)
     updated = figures_changed(a.figures, b.figures)
+    frame = policy.name == "verified" and refilled(overlap, a.figures, b.figures)
     if policy.name == "hamming":
         alike = distance is not None and distance <= policy.duplicate_bits
     elif policy.name == "titled":
         alike = comparable and similarity >= required_similarity(titles)
     else:
-        alike = comparable and is_copy(overlap, terms_alike(similarity, a.lang, b.lang), policy)
-    news = _news(a, b, updated, policy) if alike else ""
+        alike = comparable and is_copy(overlap, terms_alike(similarity, a.lang, b.lang), policy) and not frame
+    news = (_news(a, b, updated, policy) if alike else "") + (_FRAME if comparable and frame else "")
     copy = alike and not (updated and keeps_updates(a.short, b.short, policy))
     return Explanation(
         labels=(a.label, b.label),

@@ -30,6 +30,8 @@ FRAMED_RATIO, FRAMED_FACTOR = 0.8, 5 / 3
 # ... and exchanges the names, its heaviest terms, while a copy whose sentences moved keeps them. Wording that agrees
 # nearly whole needs no such look.
 FRAMED_SIMILARITY, WHOLE = 0.85, 0.85
+# ... or with its figures exchanged for others, while a copy, and even an update, keeps most of them.
+FRAME_FIGURES, KEPT_FIGURES = 4, 0.2
 # One under two fifths as long as the other was cut or padded: frames are not.
 CUT_RATIO, CUT_FACTOR = 0.4, 2 / 3
 # The containment of two long texts is an estimate, and every article is compared with many: the one in forty
@@ -118,7 +120,9 @@ def _alike(subject: Analysis, candidate: Candidate, policy: Policy) -> bool:
         return candidate.distance <= policy.duplicate_bits
     if policy.name == "titled":
         return _same_event(subject, candidate)
-    return is_copy(candidate.overlap, _terms_alike(subject, candidate), policy)
+    return is_copy(candidate.overlap, _terms_alike(subject, candidate), policy) and not refilled(
+        candidate.overlap, subject.figures, candidate.record.figures
+    )
 
 
 def _has_news(subject: Analysis, candidate: Candidate, policy: Policy) -> bool:
@@ -199,6 +203,18 @@ def looks_framed(overlap: Overlap, similarity: float) -> bool:
     """Two texts of about one length that share most words, but not those that tell what they are about."""
     return (
         overlap.size_ratio >= FRAMED_RATIO and overlap.containment < WHOLE and similarity < FRAMED_SIMILARITY
+    )
+
+
+def refilled(overlap: Overlap, figures_a: Sequence[int], figures_b: Sequence[int]) -> bool:
+    """One frame twice, with other figures: rates, results, quotes? Of one length, each has some, hardly one is in both."""
+    first, second = set(figures_a), set(figures_b)
+    fewer = min(len(first), len(second))
+    return (
+        overlap.size_ratio >= FRAMED_RATIO
+        and overlap.containment < WHOLE
+        and fewer >= FRAME_FIGURES
+        and len(first & second) < KEPT_FIGURES * fewer
     )
 
 

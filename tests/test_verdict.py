@@ -308,3 +308,25 @@ def test_an_article_is_no_duplicate_of_its_announcement(short: bool, shingles: i
     # The answer to "related" names to what, at whatever distance; only such an answer does.
     named = neighbours(subject(sketch=of_size(100)), [flash], found, VERIFIED)
     assert named == ([flash] if verdict == "related" else [])
+
+
+@pytest.mark.parametrize(
+    ("figures", "size_ratio", "containment", "verdict"),
+    [
+        ((11, 12, 13, 14, 15), 0.9, 0.6, "related"),
+        ((1, 12, 13, 14, 15), 0.9, 0.6, "duplicate"),
+        ((11, 12, 13), 0.9, 0.6, "duplicate"),
+        ((11, 12, 13, 14, 15), 0.79, 0.6, "duplicate"),
+        ((11, 12, 13, 14, 15), 0.9, 0.85, "duplicate"),
+    ],
+)
+def test_a_frame_with_other_figures_is_no_copy(
+    figures: tuple[int, ...], size_ratio: float, containment: float, verdict: str
+) -> None:
+    """Weekly statistics share long passages and all their terms; copies of one of them share its figures too."""
+    stored = candidate(1, 5, similarity=0.95, figures=(1, 2, 3, 4, 5))
+    overlap = Overlap(containment, 0.4, 150, size_ratio=size_ratio)
+
+    found = decide(subject(figures=figures), [replace(stored, overlap=overlap)], VERIFIED)
+
+    assert found.verdict == verdict

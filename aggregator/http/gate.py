@@ -72,8 +72,8 @@ def is_our_name(host: str, settings: Settings) -> bool:
 async def caller(request: web.Request) -> AccessKey | None:
     """Whose key or session the request carries."""
     access = request.app[SERVICE].access
-    if len(request.headers.getall("Authorization", ())) > 1:  # whatever stands before us may have read another one
-        return None
+    if len(request.headers.getall("Authorization", ())) > 1:
+        return None  # whatever stands before us may have read another one
     scheme, _, presented = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() == SCHEME:
         return await access.identify(presented.strip())

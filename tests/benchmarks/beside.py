@@ -2,8 +2,8 @@
 
 One crawler posts articles of about 400 words to a service on an embedded store, one at a time with a short pause
 after each: alone, then while ``aggregator ingest FILE`` loads other articles through the same service, then while it
-loads them into the same store from processes of its own; and all of that ``--repetitions`` times, since two minutes
-of one machine differ. ``p99_ms`` is the median over the repetitions, ``p99_ratio`` that of beside over that of alone.
+loads them into the same store from processes of its own; and all of that ``--repetitions`` times on a new store, since
+two minutes of one machine differ. ``p99_ms`` is the median over the repetitions, ``p99_ratio`` that of beside over that of alone.
 ``load_alone`` and ``load_beside`` are the articles per second that the load stores, without single posts and with
 them. The crawler, the loader, the service and the store share this machine's cores. ``--rate`` feeds the load slowly.
 """
@@ -77,13 +77,23 @@ def main() -> None:
         "--rate", type=float, default=0, help="lines per second of the load (0: all it takes)"
     )
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as directory, EmbeddedServer(directory) as store:
-        asyncio.run(_run(store.url, args))
-
-
-async def _run(store_url: str, args: argparse.Namespace) -> None:
     singles, bulk = articles(default_file()), _bulk()
     cases = {name: Case() for name in ("alone", *args.cases)}
+    for _ in range(args.repetitions):
+        with tempfile.TemporaryDirectory() as directory, EmbeddedServer(directory) as store:
+            asyncio.run(_repeat(store.url, cases, singles, bulk, args))
+    for name, case in cases.items():
+        _tell(name, case, cases["alone"], args)
+
+
+async def _repeat(
+    store_url: str,
+    cases: dict[str, Case],
+    singles: Iterator[Body],
+    bulk: Iterator[Body],
+    args: argparse.Namespace,
+) -> None:
+    """Every case once, on a store and a service of their own."""
     pids: dict[int, str] = {}
     async with (
         serving(pids=pids, store_url=store_url, tick_seconds=TICK_S, log_level="ERROR") as url,
@@ -92,20 +102,17 @@ async def _run(store_url: str, args: argparse.Namespace) -> None:
     ):
         options = {"server": ["--server", url], "store": ["--store", store_url]}
         await _posts(session, url, itertools.islice(singles, WARM_UP))
-        for _ in range(args.repetitions):
-            for name, case in cases.items():
-                await _caught_up(next(iter(pids)))
-                bodies = list(itertools.islice(singles, args.articles + (name != "alone") * MEETING))
-                if name == "alone":
-                    posted = await _posts(session, url, bodies)
-                else:
-                    async with _loading(options[name], bulk, args.rate, counted) as load:
-                        posted = await _beside(load, case, session, url, bodies)
-                case.posts(sorted(ms for ms, _ in posted))
-                for ms, stages in sorted(posted, reverse=True)[: args.slowest]:
-                    print(name, round(ms, 1), stages)
         for name, case in cases.items():
-            _tell(name, case, cases["alone"], args)
+            await _caught_up(next(iter(pids)))
+            bodies = list(itertools.islice(singles, args.articles + (name != "alone") * MEETING))
+            if name == "alone":
+                posted = await _posts(session, url, bodies)
+            else:
+                async with _loading(options[name], bulk, args.rate, counted) as load:
+                    posted = await _beside(load, case, session, url, bodies)
+            case.posts(sorted(ms for ms, _ in posted))
+            for ms, stages in sorted(posted, reverse=True)[: args.slowest]:
+                print(name, round(ms, 1), stages)
 
 
 async def _caught_up(pid: int) -> None:

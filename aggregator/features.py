@@ -231,7 +231,7 @@ _WEIGHTS: Mapping[str, Callable[[int], float]] = {
 
 def unit(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """A vector that is not zero, (n,) float64, divided by its L2 norm."""
-    return x / _norm(x.tolist())
+    return x / math.sqrt(math.fsum((x * x).tolist()))
 
 
 def _norm(x: Sequence[float]) -> float:

@@ -28,7 +28,8 @@ from service import own_service
 PARTS = {
     "detector": ("aggregator/bursts/", "aggregator/event"),
     "analysis: language": ("text/language.py", "py3langid/"),
-    "analysis: words and stems": ("text/tokens.py", "text/characters.py", "nltk/", "collections/__init__.py"),
+    "analysis: words and stems": ("text/tokens.py", "text/characters.py", "nltk/", "collections/__init__.py",
+                                  "aggregator/vocabulary.py"),
     "analysis: fingerprint": ("aggregator/features.py", "aggregator/fingerprint.py"),
     "analysis: the rest": ("aggregator/analyse.py", "aggregator/text/"),
     "between processes": ("analysis_worker.py", "analysis_pool.py"),

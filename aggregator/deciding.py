@@ -37,7 +37,7 @@ class Deciding:
         touched = snapshot.touched(tops)
         if touched:  # an earlier article of this batch is near
             one.numbers = self._index.candidate_numbers(snapshot, probe, now_ms)
-        candidates = self._index.candidates(snapshot, probe, one.numbers)
+        candidates = self._index.candidates(snapshot, probe, one.numbers, self._policy)
         bound = self._index.standing(snapshot, probe.id, now_ms)
         newest = bound[0].binding.number if bound else 0
         here = next((known for known in bound if known.space == one.analysis.space), None)

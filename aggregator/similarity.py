@@ -6,7 +6,7 @@ proposed the neighbours; it is too coarse to order them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from aggregator.domain import RelatedItem
 from aggregator.verdict import Candidate
@@ -16,15 +16,17 @@ Terms = Sequence[tuple[str, float]]
 
 def cosine(a: Terms, b: Terms) -> float:
     """Cosine of two sparse unit vectors, 0..1; 0 when either is empty."""
-    return cosines(a, [b])[0]
+    return cosine_to(a)(b)
 
 
-def cosines(a: Terms, others: Sequence[Terms]) -> list[float]:
-    """The cosine of one vector with each of several."""
+def cosine_to(a: Terms) -> Callable[[Terms], float]:
+    """The cosine with one vector, of many others in turn."""
     weights = dict(a)
-    return [
-        min(1.0, sum([weight * weights[term] for term, weight in b if term in weights], 0.0)) for b in others
-    ]
+
+    def of(b: Terms) -> float:
+        return min(1.0, sum([weight * weights[term] for term, weight in b if term in weights], 0.0))
+
+    return of
 
 
 def rank(

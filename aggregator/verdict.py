@@ -56,13 +56,21 @@ class Policy:
     sure_containment: float = 0.75
     keep_updates: bool = False
 
+    def asks_for_terms(self, distance: int, overlap: Overlap) -> bool:
+        """Can the terms of a candidate at this distance, sharing this wording, matter to a verdict or to what it names?"""
+        return (
+            distance <= self.related_bits
+            or self.name == "titled"
+            or overlap.containment >= min(self.min_containment, self.sure_containment)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A stored article that fingerprint or sketch proposed, with what the rules need of it.
 
     ``canonical`` is (id, first number) of the group the stored article belongs to; ``similarity`` the
-    cosine of the stored terms, 0..1.
+    cosine of the stored terms, 0..1; 0 where nobody asked for it.
     """
 
     record: Record

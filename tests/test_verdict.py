@@ -114,6 +114,41 @@ def test_is_copy(containment: float, shared: float, copy: bool) -> None:
     assert is_copy(Overlap(containment, 0.1, shared, size_ratio=0.6), 0.2, VERIFIED) is copy
 
 
+@given(
+    policy=st.builds(
+        Policy,
+        name=st.sampled_from(["hamming", "verified", "titled"]),
+        min_containment=st.floats(0, 1),
+        sure_containment=st.floats(0, 1),
+        min_similarity=st.floats(0, 1),
+        keep_updates=st.booleans(),
+    ),
+    distances=st.lists(st.integers(0, 64), min_size=1, max_size=4),
+    containments=st.lists(st.floats(0, 1), min_size=4, max_size=4),
+    shared=st.floats(0, 300),
+    similarity=st.floats(0, 1),
+    title=st.sampled_from(["", "Ferry runs aground off Skellan"]),
+)
+def test_terms_are_asked_for_where_they_matter(
+    policy: Policy,
+    distances: list[int],
+    containments: list[float],
+    shared: float,
+    similarity: float,
+    title: str,
+) -> None:
+    """With the similarity of only those that the policy asks for, verdict and neighbours are what they are with all."""
+    full = [
+        candidate(n, d, containment, shared, similarity=similarity, title=title)
+        for n, (d, containment) in enumerate(zip(distances, containments, strict=False), start=1)
+    ]
+    lean = [c if policy.asks_for_terms(c.distance, c.overlap) else replace(c, similarity=0.0) for c in full]
+    outcome = decide(subject(), full, policy)
+
+    assert decide(subject(), lean, policy) == outcome
+    assert neighbours(subject(), lean, outcome, policy) == neighbours(subject(), full, outcome, policy)
+
+
 def test_an_estimate_must_be_beyond_its_error() -> None:
     """A quarter that may be an eighth is no copy; what is known exactly needs no margin."""
     assert is_copy(Overlap(0.25, 0.1, 90, size_ratio=0.6), 0.5, VERIFIED)

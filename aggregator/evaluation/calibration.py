@@ -25,7 +25,7 @@ from aggregator.domain import Analysis
 from aggregator.errors import BadInput
 from aggregator.evaluation.measures import rates
 from aggregator.overlap import compare_many
-from aggregator.similarity import cosines
+from aggregator.similarity import cosine_to
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -103,7 +103,8 @@ def of_events(analyses: Sequence[Analysis], labels: Sequence[str]) -> list[Curve
     for at, own in enumerate(analyses):
         same = [label == labels[at] for label in labels[:at]]
         scores = _scores(own, analyses[:at])
-        scores["similarity"] = np.array(cosines(own.terms, [other.terms for other in analyses[:at]]))
+        similar_to = cosine_to(own.terms)
+        scores["similarity"] = np.array([similar_to(other.terms) for other in analyses[:at]])
         for score, values in scores.items():
             found[score] += zip(values.tolist(), same, strict=True)
     return [curve(score, scored, sum(so for _, so in scored)) for score, scored in found.items()]

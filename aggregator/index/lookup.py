@@ -18,12 +18,12 @@ from aggregator.fingerprint import hamming_distance
 from aggregator.index.base import IndexBase
 from aggregator.index.snapshot import Snapshot
 from aggregator.overlap import compare_many, probed_bands
-from aggregator.similarity import cosines
+from aggregator.similarity import cosine_to
 from aggregator.store import keys
 from aggregator.store.base import Check, Equals, Lengths
 from aggregator.store.entries import NUMBER_BYTES, ArticleNumbers, Distances, sharing, within
 from aggregator.store.records import decode_pointer, decode_record
-from aggregator.verdict import Candidate
+from aggregator.verdict import Candidate, Policy
 
 RADIUS_BITS = 7
 # How many proposals are examined per article: the nearest and those sharing most bands come first.
@@ -121,8 +121,13 @@ class Lookup(IndexBase):
         for key, value in zip(states, values[len(missing) :], strict=True):
             snapshot.values.setdefault(key, value)
 
-    def candidates(self, snapshot: Snapshot, probe: Probe, numbers: Sequence[int]) -> list[Candidate]:
-        """The live ones among ``numbers``, examined: distance, overlap, canonical article."""
+    def candidates(
+        self, snapshot: Snapshot, probe: Probe, numbers: Sequence[int], policy: Policy | None = None
+    ) -> list[Candidate]:
+        """The live ones among ``numbers``, examined: distance, overlap, canonical article, similarity.
+
+        The similarity is a third of the work; with a policy it is 0 where that does not ask for it.
+        """
         live: list[tuple[Record, tuple[str, int]]] = []
         for number in numbers:
             record = snapshot.records.get(number)
@@ -136,12 +141,14 @@ class Lookup(IndexBase):
         if not live:
             return []
         overlaps = compare_many(probe.analysis.sketch, [record.sketch for record, _ in live])
-        alike = cosines(probe.analysis.terms, [record.terms for record, _ in live])
-        own = probe.analysis.fingerprint
-        return [
-            Candidate(record, canonical, hamming_distance(own, record.fingerprint), overlap, similarity)
-            for (record, canonical), overlap, similarity in zip(live, overlaps, alike, strict=True)
-        ]
+        own, similar_to = probe.analysis.fingerprint, cosine_to(probe.analysis.terms)
+        found = []
+        for (record, canonical), overlap in zip(live, overlaps, strict=True):
+            distance = hamming_distance(own, record.fingerprint)
+            asked = policy is None or policy.asks_for_terms(distance, overlap)
+            similarity = similar_to(record.terms) if asked else 0.0
+            found.append(Candidate(record, canonical, distance, overlap, similarity))
+        return found
 
     async def near(
         self, space: str, fingerprint: int, radius: int, now_ms: int

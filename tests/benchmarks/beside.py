@@ -27,6 +27,7 @@ from statistics import median
 
 import aiohttp
 import redis.asyncio
+from awake import add_option, awake
 from processes import usage
 from service import ROOT, WORDS, articles, default_file, tell
 from serving import serving
@@ -76,12 +77,14 @@ def main() -> None:
     parser.add_argument(
         "--rate", type=float, default=0, help="lines per second of the load (0: all it takes)"
     )
+    add_option(parser)
     args = parser.parse_args()
     singles, bulk = articles(default_file()), _bulk()
     cases = {name: Case() for name in ("alone", *args.cases)}
-    for _ in range(args.repetitions):
-        with tempfile.TemporaryDirectory() as directory, EmbeddedServer(directory) as store:
-            asyncio.run(_repeat(store.url, cases, singles, bulk, args))
+    with awake(args.awake):
+        for _ in range(args.repetitions):
+            with tempfile.TemporaryDirectory() as directory, EmbeddedServer(directory) as store:
+                asyncio.run(_repeat(store.url, cases, singles, bulk, args))
     for name, case in cases.items():
         _tell(name, case, cases["alone"], args)
 

@@ -34,6 +34,7 @@ import aiohttp
 import numpy as np
 import redis
 import uvloop
+from awake import add_option, awake
 from development_data import DATA
 from processes import server_cpu_s
 from service import Running, default_file, own_service
@@ -328,9 +329,11 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--cores", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--json", help="write all figures to this file")
+    add_option(parser)
     args = parser.parse_args()
-    for lang in args.lang:
-        uvloop.run(run(lang, args))
+    with awake(args.awake):
+        for lang in args.lang:
+            uvloop.run(run(lang, args))
     if args.json:
         Path(args.json).write_text(json.dumps(TOLD, indent=1), encoding="utf-8")
 

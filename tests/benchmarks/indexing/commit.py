@@ -30,6 +30,7 @@ import fingerprints
 import numpy as np
 import redis
 import uvloop
+from awake import add_option, awake
 from layouts import SPACE, Packed
 from measure import Server
 
@@ -223,8 +224,10 @@ def main() -> None:
     parser.add_argument("--articles", type=int, default=20_000)
     parser.add_argument("--bursts", type=int, default=5_000)
     parser.add_argument("--json", help="write all figures to this file")
+    add_option(parser)
     args = parser.parse_args()
     with (
+        awake(args.awake),
         tempfile.TemporaryDirectory() as directory,
         EmbeddedServer(directory) as server,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,

@@ -34,6 +34,7 @@ import bulk
 import fingerprints
 import numpy as np
 import uvloop
+from awake import add_option, awake
 from layouts import Packed, Sets
 from measure import Latency, Server, latency
 from peers import FaissFlat, FaissMultiHash, MinHashLsh, SimhashIndex
@@ -90,12 +91,15 @@ def main() -> None:
     parser.add_argument("--layouts", default="", help="only those whose name contains one of these, by comma")
     parser.add_argument("--json", help="write all figures to this file")
     parser.add_argument("--no-real", action="store_true", help="leave out the fingerprints of real news")
+    add_option(parser)
     args = parser.parse_args()
-    print(f"{os.cpu_count()} cores, Python {platform.python_version()}, numpy {np.__version__}")
+    kept = ", kept awake" if args.awake else ""
+    print(f"{os.cpu_count()} cores{kept}, Python {platform.python_version()}, numpy {np.__version__}")
     rows = []
-    for size in (int(float(s)) for s in args.sizes.split(",")):
-        rows += measure(size, [part for part in args.layouts.split(",") if part])
-    real = {} if args.no_real else asyncio_run(real_news())
+    with awake(args.awake):
+        for size in (int(float(s)) for s in args.sizes.split(",")):
+            rows += measure(size, [part for part in args.layouts.split(",") if part])
+        real = {} if args.no_real else asyncio_run(real_news())
     if args.json:
         Path(args.json).write_text(json.dumps({"layouts": rows, "real": real}, indent=1), encoding="utf-8")
 

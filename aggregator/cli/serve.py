@@ -43,6 +43,9 @@ SWITCH_S = 0.0005
 # Containers made between two looks for garbage (Python: 700). Each look goes over all that a chunk of articles has
 # just read, which is held anyway: a fifteenth of a batch's time.
 GARBAGE_AFTER = 10_000
+# ... and each third look goes further back. All there is is gone through about as often as Python would: what errors
+# leave behind in circles can hold whole batches.
+GARBAGE_DEEPER = 3
 ONE_WORKER = "SIGHUP renews workers one after the other; with one worker restart the service instead"
 DEMO_PAUSE_S = 0.2
 
@@ -134,7 +137,7 @@ def settle_in() -> None:
     """What is loaded now stays: looking through it for garbage again and again would hold up requests."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(GARBAGE_AFTER)
+    gc.set_threshold(GARBAGE_AFTER, GARBAGE_DEEPER, GARBAGE_DEEPER)
     sys.setswitchinterval(SWITCH_S)
 
 

@@ -50,6 +50,7 @@ SLACK_DESCRIPTORS = 100
 EVERYSEC = ("store killed", "log torn")
 
 
+LARGEST = "largest replica after a fault, MB"
 MEMORY = "faults after which a replica's memory did not come back"
 DESCRIPTORS = "faults after which a replica's connections did not come back"
 ANSWERS = "faults after which the store's memory for answers did not come back"
@@ -76,7 +77,7 @@ class Account:
     @property
     def failures(self) -> dict[str, int]:
         """What should be zero and is not."""
-        kept = ("acknowledged", "refusals", "matters", "articles read again")
+        kept = ("acknowledged", "refusals", "matters", "articles read again", LARGEST)
         return {name: count for name, count in self.figures.items() if count and name not in kept}
 
     def lines(self) -> list[str]:
@@ -193,6 +194,7 @@ class Run:
         }
         for name, is_grown in grown.items():
             figures[name] = figures.get(name, 0) + is_grown
+        figures[LARGEST] = max(figures.get(LARGEST, 0), now.resident_bytes >> 20)
 
     async def _close(self) -> None:
         await self._audit(list(self.ledger.acknowledged))

@@ -112,5 +112,5 @@ def summary(counts: Counter[str], seconds: float, gave_way_s: float = 0.0) -> st
     """One line for a person: how many of each, how fast, and what of the time went to others."""
     total = counts.total()
     named = ", ".join(f"{counts[name]} {name}" for name in ("new", "related", "duplicate", "bad"))
-    gave_way = f", of which {gave_way_s:.1f} s gave way to single posts" if gave_way_s >= 0.1 else ""
+    gave_way = f", of which {gave_way_s:.2f} s gave way to single posts" if gave_way_s >= 0.01 else ""
     return f"{total} lines: {named}; {seconds:.1f} s ({total / max(seconds, 1e-9):.0f}/s){gave_way}"

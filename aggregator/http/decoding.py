@@ -26,7 +26,6 @@ BOM = b"\xef\xbb\xbf"
 
 # Not white space, and neither XML nor a terminal can take them.
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ufffe\uffff]")
-_LIST = re.compile(rb"\s*\[")
 _AT = re.compile(r" \(byte (\d+)\)")
 _PLACE = re.compile(r"^(?P<what>.*?)(?: - at `\$?\.?(?P<where>.*)`)?$", re.DOTALL)
 _NAMED = re.compile(r"(?P<what>unknown|required) field `(?P<name>.*)`", re.DOTALL)
@@ -44,7 +43,7 @@ _EXPECTED = {
 
 def decode_article(data: bytes) -> Article:
     """One article from one JSON object. Raises BadInput."""
-    if _LIST.match(data):
+    if data.lstrip().startswith(b"["):
         raise BadInput(
             "body: expected one article, got a list; several go one per line, without brackets or commas around them.",
             field="body",

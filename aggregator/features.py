@@ -6,8 +6,8 @@ MECS 2017, section 3), with everything after the TF-IDF folded into one (V, 64) 
     x_i = (1 + ln tf_i) * idf_i, divided by the L2 norm of x          (n known terms)
     V   = x @ matrix - offset                                         (64,)
 
-(a model may have been fitted with tf_i or tf_i^.75 instead of 1 + ln tf_i) and bit k of the fingerprint is ``V_k > 0`` (``fingerprint.bits_of``). The products are look-ups and
-a gather of rows, accumulated in float64 in the order in which the terms first occur: one model file
+(a model may have been fitted with tf_i or tf_i^.75 instead of 1 + ln tf_i) and bit k of the fingerprint is
+``V_k > 0`` (``fingerprint.bits_of``). The products are look-ups and a gather of rows, accumulated in float64 in the order in which the terms first occur: one model file
 gives the same bits everywhere. ``fitting.py`` makes these models, and a test pins that they agree
 with scikit-learn's two steps; scikit-learn itself is never imported here.
 
@@ -231,16 +231,16 @@ _WEIGHTS: Mapping[str, Callable[[int], float]] = {
 
 def unit(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """A vector that is not zero, (n,) float64, divided by its L2 norm."""
-    return x / math.sqrt(math.fsum((x * x).tolist()))
+    return x / _norm((x * x).tolist())
 
 
-def _norm(x: Sequence[float]) -> float:
+def _norm(squares: Sequence[float]) -> float:
     # fsum: the exactly rounded sum, whatever vector instructions the machine has.
-    return math.sqrt(math.fsum([value * value for value in x]))
+    return math.sqrt(math.fsum(squares))
 
 
 def _normalised(weights: dict[str, float]) -> dict[str, float]:
-    norm = _norm(list(weights.values()))
+    norm = _norm([weight * weight for weight in weights.values()])
     return {term: weight / norm for term, weight in weights.items()} if norm else {}
 
 

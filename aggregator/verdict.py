@@ -1,6 +1,6 @@
 """New, related or duplicate? The rules, pure.
 
-Two policies:
+The policies:
 
 * ``hamming``   the paper's rule alone (Hu & You 2017, section 2.2): a stored article within 3 bits
   makes a duplicate, within 7 bits a related article.

@@ -2,8 +2,7 @@
 
 It changes nothing: an embedded store that is not running is not started (but by ``--audit``), an empty
 directory is not made. Exit code 0: all well; 1: the audit found something missing; 2: models or settings
-cannot work; 3: the store cannot be
-reached or used, or the service is not ready.
+cannot work; 3: the store cannot be reached or used, or the service is not ready.
 """
 
 from __future__ import annotations

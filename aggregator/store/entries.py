@@ -50,13 +50,8 @@ def pack_many(rests: Iterable[int], number: int, rest_bytes: int) -> list[bytes]
     return [rest.to_bytes(rest_bytes, "little") + end for rest in rests]
 
 
-def pack_band(band: int, number: int) -> bytes:
-    """An entry of the bucket ``keys.band(band)``."""
-    return pack(band >> BAND_BITS, number, BAND_REST_BYTES)
-
-
 def pack_bands(bands: Iterable[int], number: int) -> list[bytes]:
-    """``pack_band`` of each under one number."""
+    """An entry of the bucket ``keys.band(band)`` for each, under one number."""
     return pack_many([band >> BAND_BITS for band in bands], number, BAND_REST_BYTES)
 
 

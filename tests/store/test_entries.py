@@ -11,7 +11,7 @@ from aggregator.store.entries import (
     kept,
     numbers_of,
     pack,
-    pack_band,
+    pack_bands,
     pack_topic,
     rests_of,
     sharing,
@@ -28,7 +28,7 @@ def test_layout() -> None:
     """Persisted: what the key does not say and the number, both little-endian."""
     assert pack(1, 2, 6) == b"\x01" + b"\x00" * 5 + b"\x02" + b"\x00" * 7
     assert pack(2**56 - 1, 2**64 - 1, 7) == b"\xff" * 15
-    assert pack_band(0x1234_5678, 2) == b"\x8d\x04" + b"\x02" + b"\x00" * 7
+    assert pack_bands([0x1234_5678], 2)[0] == b"\x8d\x04" + b"\x02" + b"\x00" * 7
     assert pack_topic(0xABCDE_12345678, 2) == b"\x78\x56\x34\x12" + b"\x02" + b"\x00" * 7
     assert keys.topic(b"", 0xABCDE_12345678) == b"tabcde"
 
@@ -102,7 +102,7 @@ def test_sharing_counts_bands(stored: list[tuple[int, int]], wanted: list[int], 
     filled: dict[bytes, bytes] = {}
     for band, number in stored:
         key = keys.band(b"", band)
-        filled[key] = filled.get(key, b"") + pack_band(band, number)
+        filled[key] = filled.get(key, b"") + pack_bands([band], number)[0]
 
     numbers, counts = sharing([filled.get(keys.band(b"", band)) for band in wanted], wanted, floor)
 

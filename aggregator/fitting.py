@@ -16,7 +16,7 @@ of ``-offset``, all alike. So the default takes away only as much of the mean as
 **Learned hyperplanes** are turned so that articles of the corpus stand away from them (iterative quantisation,
 Gong & Lazebnik, CVPR 2011): an edit then moves fewer over to the other side, and unrelated articles on one
 subject share more bits. With counts as they are ("raw") more copies are found by bits alone, and far more
-strangers with them (ARCHITECTURE.md, "Models").
+strangers with them (docs/MEASURED.md, "Models").
 
 **Sharpening** (``whiten`` below 0) finds as many copies with a fraction of those strangers: an edit moves an
 article about as far along every axis, the corpus spreads most along the first ones, so these are what an edit
@@ -61,7 +61,7 @@ _WEIGHTS = {"log": TERM_WEIGHT, "raw": RAW_WEIGHT, "power": POWER_WEIGHT}
 
 @dataclass(frozen=True, slots=True)
 class FitSettings:
-    """What a fit may choose; the defaults were chosen by measurement (ARCHITECTURE.md, "Models").
+    """What a fit may choose; the defaults were chosen by measurement (docs/MEASURED.md, "Models").
 
     terms         largest vocabulary: the terms of most articles, ties in order of code points
     min_articles  a term must occur in so many articles ...

@@ -12,7 +12,7 @@ The policies:
   depends on how much alike the headlines are (``titled.py``).
 
 An article joins one group only, that of most of the earlier articles it copies: linking every match
-lets one boilerplate page join unrelated groups (ARCHITECTURE.md, "Grouping").
+lets one boilerplate page join unrelated groups (docs/MEASURED.md, "Grouping").
 """
 
 from __future__ import annotations

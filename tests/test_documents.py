@@ -15,12 +15,19 @@ from aggregator.settings import Settings, markdown_table
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def commands() -> list[str]:
     """Names of all commands of the parser."""
     actions = options.parser()._actions
     return next(list(a.choices) for a in actions if isinstance(a, argparse._SubParsersAction))
+
+
+def headings(path: Path) -> set[str]:
+    """Anchors that a Markdown viewer gives the headings of a document."""
+    found = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in found}
 
 
 def test_the_configuration_table_is_the_one_the_settings_print() -> None:
@@ -71,17 +78,19 @@ def test_architecture_names_every_module_and_package() -> None:
 
 def test_documents_name_no_machine_and_no_registry() -> None:
     """A path of somebody's disk or the host of a package index has no place in them."""
-    for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md"):
-        text = (ROOT / name).read_text(encoding="utf-8")
-        assert not re.search(r"/(?:work|home|root|opt/pypi|tmp)/|pypi\.org|npmjs|docker\.io", text), name
+    for path in DOCUMENTS:
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"/(?:work|home|root|opt/pypi|tmp)/|pypi\.org|npmjs|docker\.io", text), path.name
 
 
 def test_links_between_documents_lead_somewhere() -> None:
-    """Relative links only name files that exist."""
-    for name in ("README.md", "ARCHITECTURE.md", "CHANGELOG.md"):
-        text = (ROOT / name).read_text(encoding="utf-8")
-        for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", text):
-            assert (ROOT / target).exists(), f"{name} links to {target}"
+    """Relative links only name files that exist, and headings that stand in them."""
+    for path in DOCUMENTS:
+        text = path.read_text(encoding="utf-8")
+        for target, heading in re.findall(r"\]\((?!https?://)([^)#]*)#?([^)]*)\)", text):
+            there = (path.parent / target) if target else path
+            assert there.exists(), f"{path.name} links to {target}"
+            assert not heading or heading in headings(there), f"{path.name} links to {target}#{heading}"
 
 
 async def test_the_tour_of_the_readme_gets_the_verdicts_that_it_promises() -> None:

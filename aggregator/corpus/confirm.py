@@ -45,7 +45,7 @@ def is_copy(found: Overlaps, policy: Policy) -> npt.NDArray[np.bool_]:
     So two different articles in one site's long frame pass here when a fifth of the shorter is frame, and short
     frames filled in with other names when they agree in three quarters; the service asks for similar terms too.
     Nearness of fingerprints is no stand-in: that of a copy that was cut or padded may lie anywhere. What terms would
-    change was measured (ARCHITECTURE.md, "Whole archives").
+    change was measured (docs/MEASURED.md, "Whole archives").
     """
     factor = np.where(found.size_ratio < CUT_RATIO, CUT_FACTOR, 1.0)
     factor = np.where(found.size_ratio >= FRAMED_RATIO, FRAMED_FACTOR, factor)

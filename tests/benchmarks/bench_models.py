@@ -1,4 +1,4 @@
-"""Which settings should a shipped model have? Prints the table of ARCHITECTURE.md, "Models".
+"""Which settings should a shipped model have? Prints the table of docs/MEASURED.md, "Models".
 
     python tests/benchmarks/bench_models.py [--data DIR] [--terms 10000 20000 30000] [--counts log power raw]
         [--centring direction mean none] [--components 64 128 ...] [--hyperplanes hashed orthogonal learned]

@@ -7,7 +7,7 @@ A look-up's time is taken as linear, and memory as entries plus what each bucket
 
 ``--measured`` takes what ``scripts/bench index --json`` wrote for packed layouts: the constants are fitted to
 it, and every measured line is printed beside the model's. Without it, the constants are those of the machine
-that ARCHITECTURE.md speaks of. Then plans are compared at 10^7, 10^8 and 10^9 uniform fingerprints: keys and
+that docs/MEASURED.md speaks of. Then plans are compared at 10^7, 10^8 and 10^9 uniform fingerprints: keys and
 megabytes per look-up at 7 bits, times at 3 and 7, memory, and nodes of so much memory. Real fingerprints
 cluster, so entries are a floor. "segments": the same in segments of so many, each asked at the same moment on
 a node of its own; the time is then that of one segment, keys and bytes are those of all.

@@ -826,4 +826,15 @@ def test_replay_writes_the_events_of_a_dated_stream(
         "expected",
         "items",
     } <= set(events[0])
-    assert "1 events" in capsys.readouterr().err
+    assert capsys.readouterr().err.endswith(", 1 event\n")
+
+
+def test_replay_refuses_a_stream_without_a_date(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing was replayed where no article has a time: no count of events may say so."""
+    undated = write(tmp_path / "undated.jsonl", {"title": "Dam breaks"}, {"title": "Dam", "published_at": "now"})
+
+    assert run("replay", undated) == run("replay", "--preview", "24h", undated) == 2
+
+    told = capsys.readouterr()
+    assert told.err.count("No article has a usable `published_at`") == 2
+    assert "1970" not in told.out

@@ -53,6 +53,16 @@ async def test_keys_open_and_close_a_running_service(
         assert await posted(second) == 200
 
 
+@pytest.mark.services
+def test_an_empty_list_says_how_a_key_is_made(valkey_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Standard output stays empty for scripts; a person is not left with nothing at all."""
+    assert main(["keys", "list", "--store", valkey_url]) == 0
+
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("No keys; `aggregator keys add NAME --role ROLE`")
+
+
 def test_a_service_that_others_reach_does_not_start_without_a_key(tmp_path: Path) -> None:
     """One sentence that says what to do, exit code 2; with a key of the operator's own it would start."""
     command = [

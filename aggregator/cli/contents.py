@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 DAY_MS = 86_400_000
 SOON_DAYS = 14
+# Below so many texts the store's own memory is all that a division would show.
+WORTH_DIVIDING = 1000
 # Further behind than this is said as "more than".
 AT_MOST_BEHIND = 5000
 # Articles that a tick of some seconds may leave: more is worth a word.
@@ -62,7 +64,7 @@ async def _keys(service: Service) -> list[Finding]:
         )
         return [Finding("access", "note", f"No keys: the service asks for none and is for {open_to}.")]
     roles = ", ".join(f"{count} {role}" for role, count in sorted(Counter(k.role for k in living).items()))
-    found = [Finding("access", "ok", f"{len(living)} keys in use{f' ({roles})' if roles else ''}, "
+    found = [Finding("access", "ok", f"{len(living)} key{'s' * (len(living) != 1)} in use{f' ({roles})' if roles else ''}, "
                      f"{len(known) - len(living)} expired; bootstrap key "
                      f"{'set' if service.settings.bootstrap_key else 'not set'}.")]  # fmt: skip
     ending = [k for k in living if k.expires_ms is not None and k.expires_ms < now_ms + SOON_DAYS * DAY_MS]
@@ -93,9 +95,9 @@ async def _index(service: Service) -> list[Finding]:
         parts = ", ".join(_segment(segment) for segment in each.segments)
         findings.append(
             Finding("index", "ok", f"{each.space}: {parts}. Largest bucket sampled: {each.largest}; a look-up "
-                    f"at 7 bits reads about {each.candidates:.1f} entries.")
+                    f"at 7 bits reads about {each.candidates:,.1f} entries.")
         )  # fmt: skip
-    if total:
+    if total >= WORTH_DIVIDING:
         findings.append(
             Finding("index", "ok", f"{memory / total:,.0f} bytes of memory per text stored, all in all.")
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from aggregator.access import Access, AccessKey
 from aggregator.app import opened_store, wall_clock_ms
@@ -27,8 +28,11 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
     async with opened_store(settings) as store:
         access = Access(store, wall_clock_ms)
         if args.change == "list":
-            for key in await access.list():
+            keys = await access.list()
+            for key in keys:
                 print(_line(key, wall_clock_ms()))
+            if not keys:
+                print("No keys; `aggregator keys add NAME --role ROLE` makes one.", file=sys.stderr)
         elif args.change == "revoke":
             await access.revoke(args.id)
             print(f"{args.id} is revoked; running services follow within two seconds.")

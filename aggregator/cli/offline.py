@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,11 +58,11 @@ def replay(args: argparse.Namespace, settings: Settings) -> int:
         Counted("articles", shown=not args.no_progress) as progress,
         reading.writing(args.out) as write,
     ):
-        rows = progress.over(reading.rows(args.files))
+        rows = _dated(progress.over(reading.rows(args.files)))
         for event in run_through(rows, _rule(args, settings)):
             write(msgspec.json.encode(event))
             events += 1
-    print(f"{progress.count} articles, {events} events", file=sys.stderr)
+    print(f"{progress.count} articles, {events} event{'s' * (events != 1)}", file=sys.stderr)
     return OK
 
 
@@ -74,7 +74,8 @@ def _preview(args: argparse.Namespace, settings: Settings) -> int:
         Counted("articles", shown=not args.no_progress) as progress,
         reading.writing(args.out) as write,
     ):
-        found = preview(progress.over(reading.rows(args.files)), _rule(args, settings), args.preview)
+        rows = _dated(progress.over(reading.rows(args.files)))
+        found = preview(rows, _rule(args, settings), args.preview)
         chosen = found[1]
         write(f"alerts from {rfc3339(chosen.since_ms)} to {rfc3339(chosen.until_ms)}".encode())
         for one in found:
@@ -83,6 +84,18 @@ def _preview(args: argparse.Namespace, settings: Settings) -> int:
         for event in chosen.alerts:
             write(f"{rfc3339(event.detected_at_ms)}  {event.size:>5} items  {event.title}".encode())
     return OK
+
+
+def _dated(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The same rows; raises BadInput at their end when none had a time, since nothing was replayed then."""
+    from aggregator.replay import when_ms
+
+    empty, dated = True, False
+    for row in rows:
+        empty, dated = False, dated or when_ms(row.get("published_at")) is not None
+        yield row
+    if not (empty or dated):
+        raise BadInput("No article has a usable `published_at` (RFC 3339), so there is nothing to replay.")
 
 
 def _rule(args: argparse.Namespace, settings: Settings) -> BurstRule:

@@ -14,9 +14,13 @@ _TOKEN = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def json(told: Struct, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
-    """A Struct as JSON."""
+    """A Struct as JSON, and a line end, so that answers in a terminal stand below each other."""
     return web.Response(
-        body=encode(told), status=status, headers=headers, content_type="application/json", charset=None
+        body=encode(told) + b"\n",
+        status=status,
+        headers=headers,
+        content_type="application/json",
+        charset=None,
     )
 
 

@@ -146,7 +146,11 @@ def respond(
                 body=page, status=told.status, content_type="text/html", charset="utf-8", headers=headers
             )
     return web.Response(
-        body=encode(told), status=told.status, content_type=PROBLEM_JSON, headers=headers, charset=None
+        body=encode(told) + b"\n",
+        status=told.status,
+        content_type=PROBLEM_JSON,
+        headers=headers,
+        charset=None,
     )
 
 

@@ -51,5 +51,5 @@ async def exposition(app: web.Application) -> bytes:
 async def openapi(request: web.Request, query: None) -> web.StreamResponse:
     """This service's contract."""
     return web.Response(
-        body=msgspec.json.encode(request.app[OPENAPI]), content_type="application/json", charset=None
+        body=msgspec.json.encode(request.app[OPENAPI]) + b"\n", content_type="application/json", charset=None
     )

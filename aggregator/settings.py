@@ -80,7 +80,7 @@ class Settings:
     models_dir: str = _option("", "Directory of fitted models; empty: those that ship.")
     block_plan: str = _option(
         "4x16",
-        "How fingerprints are cut into blocks (README, Another model).",
+        "How fingerprints are cut into blocks (docs/OPERATING.md, Another model).",
         **_one_of("4x16", "5x13", "8x8"),
     )
     next_models_dir: str = _option(

@@ -22,7 +22,7 @@ from aggregator.store.redis import open_store
 
 pytestmark = pytest.mark.redis
 
-# As README recommends them.
+# As docs/OPERATING.md recommends them.
 RULES = "~* +@all -@dangerous +info +config|get"
 
 

@@ -23,6 +23,7 @@ from aggregator.fingerprint import bits_of
 from aggregator.text import chinese, tokens
 from aggregator.text.extract import extract
 from aggregator.text.language import detect, group_of
+from aggregator.text.spelling import compared
 from aggregator.vocabulary import Vocabulary
 
 SHORT_WORDS = 40
@@ -82,31 +83,37 @@ class Analyser:
         words = _worded(titled[0], worded[0])
         if not words:
             raise NoText("The article has no words: give it a `text`, `html` with a main text, or a `title`.")
-        fingerprint, sketch, terms = self._made_of(titled, worded, lang, model)
+        short, words = len(words) < SHORT_WORDS, compared(words, lang)
+        fingerprint, terms = self._made_of(titled, worded, lang, model)
         return Analysis(
             lang=lang,
             space=self._spaces[group],
             fingerprint=fingerprint,
             text_hash=xxhash.xxh3_128_digest(" ".join(words).encode("utf-8", "surrogatepass")),
-            short=len(words) < SHORT_WORDS,
-            sketch=sketch,
+            short=short,
+            sketch=self._sketched(words, lang, model),
             terms=terms,
             figures=_figures(f"{title}\n{text}"),
             title=title,
             text=text,
         )
 
-    def _made_of(self, titled: Cut, worded: Cut, lang: str, model: Model) -> tuple[int, Sketch, Terms]:
-        """Fingerprint, sketch and heaviest terms. What has no terms but stop words has its words."""
+    def _made_of(self, titled: Cut, worded: Cut, lang: str, model: Model) -> tuple[int, Terms]:
+        """Fingerprint and heaviest terms. What has no terms but stop words has its words."""
         if isinstance(model, FeatureModel):
-            return _by_numbers(titled, worded, lang, self._vocabulary(lang, model))
-        words = _worded(titled[0], worded[0])
-        counts = Counter(_terms_of(titled, lang) + _terms_of(worded, lang) or words)
+            return _by_numbers(titled, worded, self._vocabulary(lang, model))
+        counts = Counter(_terms_of(titled, lang) + _terms_of(worded, lang) or titled[0] + worded[0])
         weights = model.weights(counts)
         # Sorting pairs of all terms costs more than finding first which weights are out of the question.
         least = min(sorted(weights.values(), reverse=True)[:MAX_TERMS], default=0.0)
         heaviest = _heaviest(item for item in weights.items() if item[1] >= least)
-        return bits_of(model.project(counts)), sketch_of(words, lang), heaviest
+        return bits_of(model.project(counts)), heaviest
+
+    def _sketched(self, words: Sequence[str], lang: str, model: Model) -> Sketch:
+        if not isinstance(model, FeatureModel):
+            return sketch_of(words, lang)
+        known = self._vocabulary(lang, model)
+        return known.sketch(known.words(words), _shingle_width(lang))
 
     def _vocabulary(self, lang: str, model: FeatureModel) -> Vocabulary:
         if sum(map(len, self._vocabularies.values())) > VOCABULARY:
@@ -157,12 +164,12 @@ def separates_words(lang: str) -> bool:
 
 
 def sketch_of(words: Sequence[str], lang: str) -> Sketch:
-    """Shingles of words, or of characters in languages that do not separate words."""
+    """Shingles of what is compared (``spelling.compared``): words, or characters where words are not separated, or freely."""
     return overlap.sketch(words, _shingle_width(lang))
 
 
 def _shingle_width(lang: str) -> int:
-    return overlap.SHINGLE_WORDS if separates_words(lang) else overlap.SHINGLE_CHARACTERS
+    return overlap.SHINGLE_WORDS if separates_words(lang) and lang != "ko" else overlap.SHINGLE_CHARACTERS
 
 
 def worded(title: str, text: str, lang: str) -> list[str]:
@@ -185,25 +192,17 @@ def _title_and_text(article: Article) -> tuple[str, str]:
     return article.title or extracted.title, extracted.text
 
 
-def _by_numbers(
-    titled: Cut, worded: Cut, lang: str, known: Vocabulary
-) -> tuple[int, Sketch, Terms]:
+def _by_numbers(titled: Cut, worded: Cut, known: Vocabulary) -> tuple[int, Terms]:
     """The same as from the strings."""
-    title, text = known.words(titled[0]), known.words(worded[0])
-    compared = text if len(text) >= TITLED_WORDS else np.concatenate([title, text])
     terms = np.concatenate(
         [
-            known.terms_of(words) if cut[1] is None else known.terms(cut[1])
-            for cut, words in ((titled, title), (worded, text))
+            known.terms_of(known.words(words)) if terms is None else known.terms(terms)
+            for words, terms in (titled, worded)
         ]
     )
     bag = known.bag(terms if len(terms) else known.terms(titled[0] + worded[0]))
     weights = known.weights(bag)
-    return (
-        bits_of(known.project(bag, weights)),
-        known.sketch(compared, _shingle_width(lang)),
-        _heaviest(known.heaviest(bag, weights, MAX_TERMS)),
-    )
+    return bits_of(known.project(bag, weights)), _heaviest(known.heaviest(bag, weights, MAX_TERMS))
 
 
 def _terms_of(cut: Cut, lang: str) -> list[str]:

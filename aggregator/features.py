@@ -32,7 +32,7 @@ import numpy.typing as npt
 from aggregator import modelfile
 from aggregator.errors import ModelError
 from aggregator.fingerprint import BITS, SEED, signs_of
-from aggregator.text.tokens import RECIPE
+from aggregator.text.tokens import RECIPE, recipe_of
 
 FALLBACK_GROUP = "xx"
 # How a term's count becomes its weight, before idf; part of a model's identity.
@@ -55,7 +55,7 @@ class FeatureModel:
     idf         (V,) float32, > 0
     matrix      (V, 64) float16 as stored: principal axes times hyperplanes
     offset      (64,) float64, subtracted from every projection (zeros: not centred)
-    recipe      ``text.tokens.RECIPE`` at the time of the fit
+    recipe      ``text.tokens.recipe_of`` its group at the time of the fit
     metadata    corpus, licence, size, settings: for people; no part of ``content_hash``
     term_weight ``TERM_WEIGHT``, ``RAW_WEIGHT`` or ``POWER_WEIGHT``
     """
@@ -158,7 +158,7 @@ class FeatureModel:
         try:
             vocabulary = tuple(arrays["vocabulary"].tobytes().decode("utf-8").split("\n"))
             recipe, term_weight = fields["recipe"], fields["term_weight"]
-            _check_made_for_us(path, recipe, term_weight)
+            _check_made_for_us(path, recipe_of(fields["group"]), recipe, term_weight)
             model = cls(
                 fields["group"],
                 vocabulary,
@@ -194,7 +194,7 @@ class HashedModel:
     @property
     def content_hash(self) -> str:
         """Hash of all that the bits depend on."""
-        return _hash_of_parts("hashed", self.group, RECIPE, TERM_WEIGHT, str(SEED))
+        return _hash_of_parts("hashed", self.group, recipe_of(self.group), TERM_WEIGHT, str(SEED))
 
     @property
     def id(self) -> str:
@@ -288,9 +288,9 @@ def _check_shapes(model: FeatureModel) -> None:
         raise ValueError("idf holds values that are not above 0")
 
 
-def _check_made_for_us(path: Path, recipe: str, term_weight: str) -> None:
-    if recipe != RECIPE or term_weight not in _WEIGHTS:
+def _check_made_for_us(path: Path, ours: str, recipe: str, term_weight: str) -> None:
+    if recipe != ours or term_weight not in _WEIGHTS:
         raise ModelError(
             f"{path}: the model was fitted for index terms {recipe!r} with weights {term_weight!r} and this "
-            f"program makes {RECIPE!r} with {' or '.join(map(repr, _WEIGHTS))}; fit it again with `aggregator fit`."
+            f"program makes {ours!r} with {' or '.join(map(repr, _WEIGHTS))}; fit it again with `aggregator fit`."
         )

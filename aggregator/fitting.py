@@ -49,7 +49,7 @@ from aggregator.fingerprint import BITS, hyperplanes
 from aggregator.modelfile import check_writable
 from aggregator.reading import check_readable, rows
 from aggregator.text.language import detect, group_of
-from aggregator.text.tokens import tokenize
+from aggregator.text.tokens import recipe_of, tokenize
 
 Matrix = npt.NDArray[np.float64]
 
@@ -186,6 +186,7 @@ def fit(
         tfidf.idf_.astype("<f4"),
         matrix,
         offset,
+        recipe_of(group),
         metadata=described,
         term_weight=_WEIGHTS[settings.counts],
     )

@@ -17,7 +17,7 @@ from aggregator import modelfile
 from aggregator.errors import ModelError
 from aggregator.features import FeatureModel, HashedModel
 from aggregator.fingerprint import bits_of, hamming_distance, hash_of, simhash
-from aggregator.text.tokens import RECIPE
+from aggregator.text.tokens import RECIPE, recipe_of
 
 TERMS = (*(f"term{i}" for i in range(30)), "洪水", "überfall")
 TOKENS = st.lists(st.sampled_from([*TERMS, "unheard", "of"]), max_size=60)
@@ -241,7 +241,7 @@ def test_content_that_is_not_its_hash_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "en.model"
     MODEL.save(path)
     fields, arrays = modelfile.read(path)
-    modelfile.write(path, fields | {"group": "de"}, arrays)
+    modelfile.write(path, fields | {"group": "zh"}, arrays)
     assert_refused(path, "not what its own hash says")
 
 
@@ -293,3 +293,12 @@ def test_an_unsound_vocabulary_makes_no_model(vocabulary: tuple[str, ...]) -> No
 def test_recipe_is_that_of_the_tokens() -> None:
     """A model made here and now is made for the index terms made here and now."""
     assert MODEL.recipe == RECIPE
+
+
+def test_a_model_of_another_spelling_is_refused(tmp_path: Path) -> None:
+    """What other languages' words were fitted by stands in the model: one fitted before spellings were one is named."""
+    path = tmp_path / "xx.model"
+    make_model(group="xx", recipe=recipe_of("xx")).save(path)
+    assert FeatureModel.load(path).recipe == recipe_of("xx") != RECIPE
+    make_model(group="xx").save(path)
+    assert_refused(path, "fitted for index terms")

@@ -21,9 +21,10 @@ LAYERS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
             "aggregator.text",
             "aggregator.text.characters",
             "aggregator.text.chinese",
-            "aggregator.text.lexicon",
+            "aggregator.text.spelling",
         ),
     ),
+    ("1a lexicon", False, ("aggregator.text.lexicon",)),
     (
         "1a stages",
         False,

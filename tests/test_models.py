@@ -12,7 +12,7 @@ from aggregator.errors import ModelError
 from aggregator.features import FeatureModel, HashedModel
 from aggregator.fingerprint import bits_of, hamming_distance, to_hex
 from aggregator.models import SHIPPED_DIR, card_of, load_models
-from aggregator.text.tokens import RECIPE, tokenize
+from aggregator.text.tokens import RECIPE, recipe_of, tokenize
 
 SHIPPED = ("en", "zh")
 MODELS = load_models()
@@ -124,7 +124,7 @@ def test_own_models_take_the_place_of_shipped_ones(tmp_path: Path) -> None:
     """A directory's model replaces that of its group, whatever the file is called; others stay."""
     en = MODELS["en"]
     assert isinstance(en, FeatureModel)
-    site = FeatureModel("xx", en.vocabulary[:100], en.idf[:100], en.matrix[:100], en.offset)
+    site = FeatureModel("xx", en.vocabulary[:100], en.idf[:100], en.matrix[:100], en.offset, recipe_of("xx"))
     site.save(tmp_path / "site.model")
     models = load_models(tmp_path)
 

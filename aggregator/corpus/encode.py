@@ -31,6 +31,7 @@ from aggregator.models import load_models
 from aggregator.text import tokens
 from aggregator.text.extract import extract
 from aggregator.text.language import detect, from_tag, group_of
+from aggregator.text.spelling import compared
 
 UNDATED = np.iinfo(np.int64).min
 _LANGUAGE_SAMPLE = 600
@@ -100,6 +101,7 @@ class Encoder:
         words = worded if len(worded) >= TITLED_WORDS else titled + worded
         if not words:
             raise NoText("The article has no words.")
+        count, words = len(words), compared(words, lang)
         group = group_of(lang)
         group = group if group in self._models else "xx"
         lettered = self.encoding.shingles == "letters" and separates_words(lang)
@@ -115,7 +117,7 @@ class Encoder:
             fingerprint=fingerprint,
             text_hash=xxhash.xxh3_128_intdigest(" ".join(words).encode("utf-8", "surrogatepass")),
             date_ms=UNDATED if article.published_at_ms is None else article.published_at_ms,
-            words=len(words),
+            words=count,
             size=sketch.size,
             sample=sketch.sample,
             lettered=lettered,
@@ -145,7 +147,7 @@ class Encoder:
         self, title: str, text: str, words: list[str], lang: str, group: str, lettered: bool
     ) -> tuple[int, Sketch | None]:
         """The same by the general stages."""
-        terms = tokens.tokenize(f"{title}\n{text}", lang) or words
+        terms = tokens.tokenize(f"{title}\n{text}", lang) or tokens.words(f"{title}\n{text}", lang)
         return bits_of(self._models[group].project(terms)), None if lettered else sketch_of(words, lang)
 
     def _lang(self, title: str, text: str, declared: str | None) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from types import ModuleType
 
+from aggregator.text.spelling import umlauts
+
 STEMMED = {
     "ar": "Arabic", "da": "Danish", "de": "German", "en": "English", "es": "Spanish", "fi": "Finnish",
     "fr": "French", "hu": "Hungarian", "it": "Italian", "nl": "Dutch", "no": "Norwegian",
@@ -35,11 +37,12 @@ def stemmer(lang: str) -> Stemmer | None:
     if lang not in STEMMED:
         return None
     kind = getattr(_snowball(), STEMMED[lang] + "Stemmer")
+    spelt = umlauts if lang == "de" else str
 
     @lru_cache(maxsize=STEMS_CACHED)
     def stem(word: str) -> str:
         # A fresh one (0.3 us): nltk's Arabic stemmer carries state from one word into the next.
-        return kind().stem(word) or word
+        return kind().stem(spelt(word)) or word
 
     return stem
 

@@ -6,7 +6,8 @@ Khmer). Pieces of both kinds mix freely in one text.
 
 ``RECIPE`` names this version and is part of every model's hash. Bump its number whenever any input gives
 other tokens, words or normal forms than before (a golden test fails then): stored fingerprints and
-shingles are comparable only within one recipe.
+shingles are comparable only within one recipe. What the languages without a model of their own write in two ways
+is named beside it (``recipe_of``, ``spelling.FORM``).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from itertools import pairwise
 from aggregator.text.characters import INVISIBLE, MARKS, TYPOGRAPHIC, UNSPACED, fold, normalise, plain
 from aggregator.text.chinese import DICTIONARY_RANGE, cutter, simplified
 from aggregator.text.lexicon import stemmer
+from aggregator.text.spelling import FORM, OWN, compared, plain_letters
 
 __all__ = [
     "MAX_WORD_CHARS",
@@ -27,6 +29,7 @@ __all__ = [
     "cut",
     "figures",
     "normalise",
+    "recipe_of",
     "stop_words",
     "terms_of",
     "tokenize",
@@ -66,6 +69,11 @@ _GAPS = {code: " " for code in range(128) if not re.match(_ASCII_PIECE, chr(code
 
 _DIGITS_AND_SEPARATORS = re.compile(rf"\d[\d.,\uff0c\uff0e{INVISIBLE}]*")
 _FIGURE = re.compile(r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d{1,3}(?:\.\d{3}){2,}(?!\d)|\d+(?:\.\d+)?")
+
+
+def recipe_of(group: str) -> str:
+    """The recipe of the texts of a language group (``language.group_of``)."""
+    return RECIPE if group in OWN else f"{RECIPE} {FORM}"
 
 
 def words(text: str, lang: str) -> list[str]:
@@ -123,6 +131,8 @@ def stop_words(lang: str) -> frozenset[str]:
     entries = stopwordsiso.stopwords(lang)
     listed = {normalise(entry) for entry in entries}
     listed.update(word for entry in entries if not _UNSPACED.search(entry) for word in words(entry, lang))
+    if lang == "de":
+        listed |= set(compared(sorted(listed), lang))
     return frozenset(listed - _KEPT.get(lang, frozenset())) | _SINGLES
 
 
@@ -133,6 +143,8 @@ def _prepare(text: str, lang: str) -> tuple[str, str]:
         folded = simplified(folded)
     if lang == "en" and "'" in folded:
         folded = _ENGLISH_CLITIC.sub("", folded).replace("'", "")
+    if lang not in OWN:
+        folded = plain_letters(folded)
     if not folded.isascii():
         for mark in TYPOGRAPHIC:
             folded = folded.replace(mark, " ")

@@ -18,6 +18,7 @@ from aggregator.text.tokens import (
     cut,
     figures,
     normalise,
+    recipe_of,
     stop_words,
     terms_of,
     tokenize,
@@ -307,3 +308,4 @@ def test_recipe_has_not_changed_unnoticed():
     }  # fmt: skip
     for lang, (text, expected) in golden.items():
         assert " ".join(tokenize(text, lang)) == expected, lang
+    assert (recipe_of("en"), recipe_of("zh"), recipe_of("xx")) == (RECIPE, RECIPE, f"{RECIPE} spelling/1")

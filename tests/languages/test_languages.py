@@ -154,7 +154,8 @@ async def test_copies_in_another_spelling_meet(lang: str) -> None:
     ingest = fresh()
     await answers(ingest, articles(lang))
     for some in (articles(lang), edited(lang, "truncated")):
-        copies = [replace(a, id=f"{a.id}-spelt", text=RESPELLED[lang](a.text), title="") for a in some]
+        spelt = RESPELLED[lang]
+        copies = [replace(a, id=f"{a.id}-spelt", title=spelt(a.title), text=spelt(a.text)) for a in some]
         given = await answers(ingest, copies, dry_run=True)
 
         assert sum(copy.text != a.text for copy, a in zip(copies, some, strict=True)) >= 15

@@ -192,15 +192,13 @@ def explain(a: Side, b: Side, policy: Policy) -> Explanation:
 def _passages(a: Side, b: Side) -> tuple[Passages, Passages, Passages]:
     """Runs of words that stand in both texts, only in ``a``, and only in ``b``; longest first."""
     first, second = tokens.words(a.text or "", a.lang), tokens.words(b.text or "", b.lang)
-    spaced = separates_words(a.lang)
-    width = SHINGLE_WORDS if spaced else SHINGLE_CHARACTERS
+    width = SHINGLE_WORDS if separates_words(a.lang) else SHINGLE_CHARACTERS
     width = max(1, min(width, len(first), len(second)))
     here, there = _covered(first, second, width), _covered(second, first, width)
-    between = " " if spaced else ""
     return (
-        _runs(first, here, True, between),
-        _runs(first, here, False, between),
-        _runs(second, there, False, between),
+        _runs(first, here, True, a.lang),
+        _runs(first, here, False, a.lang),
+        _runs(second, there, False, b.lang),
     )
 
 
@@ -214,7 +212,8 @@ def _covered(words: Sequence[str], other: Sequence[str], width: int) -> list[boo
     return covered
 
 
-def _runs(words: Sequence[str], covered: Sequence[bool], wanted: bool, between: str) -> Passages:
+def _runs(words: Sequence[str], covered: Sequence[bool], wanted: bool, lang: str) -> Passages:
+    between = " " if separates_words(lang) else ""
     marked = groupby(zip(covered, words, strict=True), key=itemgetter(0))
     runs = [[word for _, word in run] for inside, run in marked if inside is wanted]
     runs.sort(key=len, reverse=True)

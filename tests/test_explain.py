@@ -51,12 +51,16 @@ async def test_what_only_one_of_them_has() -> None:
     chinese = await explain.pair(
         article("市议会今天通过新的桥梁预算案", "zh"), article("市议会今天通过新的河堤预算案", "zh")
     )
+    mixed = await explain.pair(
+        article("市议会今天通过新的桥梁预算案", "zh"), article("The council paid for a bridge", "en")
+    )
     same = await explain.pair(article("Two words", "en"), article("Two words", "en"))
 
     assert english.shared_passages == ("the ferry sank off the", "in heavy fog")
     assert english.own_passages == (("long pier",), ("new bridge", "today"))
     assert chinese.shared_passages == ("市议会今天通过新的",)
     assert chinese.own_passages == (("桥梁预算案",), ("河堤预算案",))
+    assert mixed.own_passages == (("市议会今天通过新的桥梁预算案",), ("the council paid for a bridge",))
     assert (same.shared_passages, same.own_passages) == (("two words",), ((), ()))
 
 

@@ -61,7 +61,7 @@ def decode(data: bytes, decoder: Decode[T]) -> T:
     try:
         return decoder(data)
     except msgspec.ValidationError as error:
-        raise _refusal(error, known=_fields(decoder)) from None
+        raise _refusal(error, _kind(decoder)) from None
     except RecursionError:
         raise BadInput("body: it is nested too deeply.", field="body") from None
     except UnicodeDecodeError as error:
@@ -77,11 +77,7 @@ def convert(values: Mapping[str, str], kind: type[T]) -> T:
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        refused = _refusal(error, "query parameter")
-        choices = _choices(kind, refused.field) if "enum value" in str(error) else []
-        if choices:
-            refused = BadInput(f"{refused.field}: expected one of {', '.join(choices)}.", field=refused.field)
-        raise refused from None
+        raise _refusal(error, kind, "query parameter") from None
 
 
 def to_article(body: ArticleIn, *, stored: bool = True) -> Article:
@@ -147,22 +143,19 @@ def _clean(text: str | None) -> str:
     return _CONTROL.sub("", text or "")
 
 
-def _fields(decoder: Decode[T]) -> Sequence[str]:
-    """The names that an object may have which ``decoder``, a bound ``msgspec.json.Decoder.decode``, reads."""
-    kind = getattr(getattr(decoder, "__self__", None), "type", None)
+def _kind(decoder: Decode[T]) -> object:
+    """The type that ``decoder``, a bound ``msgspec.json.Decoder.decode``, reads."""
+    return getattr(getattr(decoder, "__self__", None), "type", None)
+
+
+def _fields(kind: object) -> Sequence[msgspec.inspect.Field]:
+    """What a Struct of type ``kind`` has; nothing of any other type."""
     described = msgspec.inspect.type_info(kind)
-    return (
-        [field.encode_name for field in described.fields]
-        if isinstance(described, msgspec.inspect.StructType)
-        else []
-    )
+    return described.fields if isinstance(described, msgspec.inspect.StructType) else ()
 
 
-def _refusal(error: msgspec.ValidationError, what: str = "field", known: Sequence[str] = ()) -> BadInput:
-    """msgspec's message as a sentence of ours, with the field it names.
-
-    ``known``: the names that the outermost object may have.
-    """
+def _refusal(error: msgspec.ValidationError, kind: object, what: str = "field") -> BadInput:
+    """msgspec's message as a sentence of ours, with the field it names; ``kind``: what was to be read."""
     match = _PLACE.fullmatch(str(error))
     where = (match["where"] if match else None) or ""
     reason = match["what"] if match else str(error)
@@ -171,18 +164,20 @@ def _refusal(error: msgspec.ValidationError, what: str = "field", known: Sequenc
         name = _shown(named["name"]) or '""'
         field = f"{where}.{name}" if where else name
         if named["what"] == "unknown":
-            takes = f" (known: {', '.join(known)})" if known and not where else ""
+            known = ", ".join(field.encode_name for field in _fields(kind))
+            takes = f" (known: {known})" if known and not where else ""
             return BadInput(f"{field}: there is no {what} of this name here{takes}.", field=field)
         return BadInput(f"{field}: this {what} is required.", field=field)
     field = _shown(where) or "body"
+    choices = _choices(kind, field) if "enum value" in reason else []
+    if choices:
+        return BadInput(f"{field}: expected one of {', '.join(choices)}.", field=field)
     return BadInput(f"{field}: {_plain(reason)}.", field=field)
 
 
-def _choices(kind: type, name: str | None) -> list[str]:
+def _choices(kind: object, name: str) -> list[str]:
     """The values that a field of choices may have; empty for any other field."""
-    described = msgspec.inspect.type_info(kind)
-    fields = described.fields if isinstance(described, msgspec.inspect.StructType) else ()
-    for type_ in (field.type for field in fields if field.encode_name == name):
+    for type_ in (field.type for field in _fields(kind) if field.encode_name == name):
         for one in type_.types if isinstance(type_, msgspec.inspect.UnionType) else (type_,):
             if isinstance(one, msgspec.inspect.LiteralType):
                 return [str(value) for value in one.values]

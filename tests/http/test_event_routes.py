@@ -1,5 +1,7 @@
 """Events over HTTP."""
 
+import re
+
 import pytest
 from newsroom import event
 
@@ -94,7 +96,17 @@ async def test_an_action_that_makes_no_sense_is_refused(client, service, body, f
     response = await client.post("/v1/events/e1/actions", json=body)
 
     assert response.status == 400
-    assert (await response.json())["detail"].startswith(f"{field}: ") or field == "action"
+    assert (await response.json())["detail"].startswith(f"{field}: ")
+
+
+async def test_an_unknown_action_is_answered_with_those_that_there_are(client):
+    """An editor's program learns from the refusal what it may send."""
+    response = await client.post("/v1/events/e1/actions", json={"action": "pin", "actor": "Ada"})
+
+    told = (await response.json())["detail"]
+    assert response.status == 400
+    assert told.startswith("action: expected one of ")
+    assert {"acknowledge", "merge", "mute", "remove_item"} <= set(re.findall(r"\w+", told))
 
 
 async def test_an_action_on_an_unknown_event_is_404(client):

@@ -131,7 +131,7 @@ def test_items_of_unnamed_sources_are_not_said_to_have_none() -> None:
 
 
 def test_terms_are_shown_as_words_and_not_as_stems() -> None:
-    """As most headlines write them, not at their beginning if possible; a term of no headline as it is."""
+    """As most headlines write them, not at their beginning if possible; a stem that no headline has is left out."""
     wire = Wire()
     titles = ["Flooding: Thornby calls for help", "Thornby Floods again", "Help for flooded Thornby"]
     for i in range(18):
@@ -139,8 +139,27 @@ def test_terms_are_shown_as_words_and_not_as_stems() -> None:
         wire.send(i, title=titles[i % 3], terms=terms, lang="en")
 
     (event,) = wire.fired
-    assert set(event.terms) == {"Thornby", "flooded", "evacu"}
+    assert set(event.terms) == {"Thornby", "flooded"}
     assert "Thornby" in event.reason and "thornbi" not in event.reason
+
+
+def test_terms_of_a_script_without_spaces_are_words_and_not_whole_clauses() -> None:
+    """A clause holds many terms; each is shown by itself."""
+    wire = Wire()
+    for i in range(16):
+        wire.send(i, title=f"白沙湾：三百只小海龟放归大海 {i}", terms=(("小海龟", 1.0), ("放归", 1.0)), lang="zh")
+
+    assert set(wire.fired[0].terms) == {"小海龟", "放归"}
+
+
+def test_terms_are_shown_as_they_are_where_no_headline_has_any() -> None:
+    """Stems are better than nothing at all."""
+    wire = Wire()
+    for i in range(16):
+        wire.send(i, title=f"Help is near, part {i}", terms=(("thornbi", 1.0), ("evacu", 1.0)), lang="en")
+
+    assert set(wire.fired[0].terms) == {"thornbi", "evacu"}
+    assert "thornbi" in wire.fired[0].reason
 
 
 def test_stories_are_kept_apart() -> None:

@@ -162,7 +162,7 @@ class EventBook:
         minutes = (event.last_seen_ms - event.first_seen_ms) // MINUTE_MS
         sources = len(event.sources)
         outlets = f"{sources} source{'s' * (sources != 1)}" if sources else "sources without a name"
-        about = ", ".join(event.words[term] for term in event.terms[:3])
+        about = ", ".join(event.words[term] or term for term in event.terms[:3])
         return (
             f"{story.firing} items from {outlets} in "
             f"{_duration(minutes)} about {about}, where {_usual(event.expected)} in "

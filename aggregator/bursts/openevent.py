@@ -39,7 +39,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
     profile: list[tuple[str, float]] = []
     absorbed: list[str] = []
     told_size: int = 0
-    words: dict[str, str] = {}  # how its terms are written
+    words: dict[str, str] = {}  # how its terms are written; "" for a stem that no headline has, which is not shown
 
     def add(self, member: Member) -> None:
         """Count one item of the story."""
@@ -95,7 +95,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
             sources=tuple(self.sources),
             items=tuple(self.items),
             cosines=tuple(round(c, 3) for c in self.items.values()),
-            terms=tuple(self.words.get(term, term) for term in self.terms),
+            terms=tuple(word for term in self.terms if (word := self.words.get(term, term))) or tuple(self.terms),
             timeline=tuple(sorted(self.timeline.items())),
             reason=self.reason,
             merged_into=self.merged_into,

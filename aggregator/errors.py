@@ -3,7 +3,8 @@
     AggregatorError
     ├── BadInput              the caller sent something unusable       -> 4xx, exit 2
     │   ├── NoText            HTML without main text                   -> 422
-    │   └── TooLarge          over a stated limit                      -> 413
+    │   ├── TooLarge          over a stated limit                      -> 413
+    │   └── TooCostly         takes too much time or memory            -> 400
     ├── NotFound              nothing stored under this id             -> 404
     │   └── Gone              it was stored and has expired            -> 410
     ├── Conflict              what is stored does not allow it         -> 409
@@ -39,6 +40,10 @@ class NoText(BadInput):
 
 class TooLarge(BadInput):
     """A body, line, text or batch above its documented limit."""
+
+
+class TooCostly(BadInput):
+    """An article whose analysis takes more time or memory than is given to one."""
 
 
 class NotFound(AggregatorError):

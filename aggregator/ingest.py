@@ -112,8 +112,7 @@ class Ingest:
         else:
             if self._presence is not None:
                 self._presence.arrived()
-            with self._turns.first():
-                result = await self._submit(article)
+            result = await self._submit(article)
         if isinstance(result, AggregatorError):
             raise result
         return result
@@ -125,7 +124,8 @@ class Ingest:
             return analysis
         analyse_ms = (time.perf_counter() - started) * 1000
         arrival = self._arrived(Arrival(0, article, analysis))
-        await self._gathering.add(arrival)
+        with self._turns.first():  # not while it is analysed elsewhere, which may take long and asks nothing of others
+            await self._gathering.add(arrival)
         return _answered(arrival, analyse_ms)
 
     def _arrived(self, arrival: Arrival) -> Arrival:

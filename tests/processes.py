@@ -28,7 +28,7 @@ def usage(service: int) -> Usage:
     """Of the service with this process id, the store among its children, and this process."""
     cpu: dict[str, float] = {}
     resident: dict[str, float] = {}
-    for pid in (service, *_below(service), os.getpid()):
+    for pid in (service, *below(service), os.getpid()):
         try:
             stat = Path(f"/proc/{pid}/stat").read_text()
         except OSError:
@@ -64,9 +64,10 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def _below(pid: int) -> list[int]:
+def below(pid: int) -> list[int]:
+    """Its children, and theirs."""
     found: list[int] = []
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in map(int, path.read_text().split()):
-            found += [child, *_below(child)]
+            found += [child, *below(child)]
     return found

@@ -2,18 +2,22 @@
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 from newsroom import story
+from processes import below, is_alive
 
 from aggregator import analysis_pool
 from aggregator.analyse import Analyser
-from aggregator.analysis_pool import BATCH, LONG_CHARACTERS, AnalysisPool
+from aggregator.analysis_pool import BATCH, LONG_CHARACTERS, LONG_WAITING, AnalysisPool
 from aggregator.domain import Analysis, Article
-from aggregator.errors import BadInput, NoText
+from aggregator.errors import AggregatorError, NoText, OverLimit, TooCostly
 from aggregator.features import HashedModel
+from aggregator.places import CALLER
 
 ANALYSER = Analyser({"xx": HashedModel()})
 
@@ -71,7 +75,7 @@ def page(word: str) -> Article:
 
 async def test_what_explodes_costs_its_own_answer_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time, memory, a dead process: 400 each, while its neighbours in pool and batch are answered."""
-    monkeypatch.setattr(analysis_pool, "ARTICLE_TIMEOUT_S", 4.0)
+    monkeypatch.setattr(analysis_pool, "ARTICLE_TIMEOUT_S", 3.0)
     pool = AnalysisPool(Analyser({"xx": Traps()}), processes=2, memory_bytes=256 << 20)
     words = ["harmless", "qspinq", "peaceful", "qgreedq"]
     batch = [Article(id=str(i), text=story(i, 3)) for i in range(2 * BATCH)]
@@ -83,7 +87,7 @@ async def test_what_explodes_costs_its_own_answer_alone(monkeypatch: pytest.Monk
         pool.close()
 
     for word, (result,) in zip(words, single, strict=True):
-        assert isinstance(result, BadInput if word in ("qspinq", "qgreedq") else Analysis), word
+        assert isinstance(result, TooCostly if word in ("qspinq", "qgreedq") else Analysis), word
     assert [i for i, result in enumerate(together) if not isinstance(result, Analysis)] == [3]
 
 
@@ -121,12 +125,74 @@ def nice(by):
 
 os.nice = nice
 
-from aggregator import analysis_worker
+from aggregator import analysis_forks
 from aggregator.analyse import Analyser
 from aggregator.features import HashedModel
 
-analysis_worker._prepare(Analyser({"xx": HashedModel()}), 1 << 30)
+analysis_forks._prepare(Analyser({"xx": HashedModel()}))
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
 
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+async def as_caller(caller: str, pool: AnalysisPool, word: str) -> Analysis | AggregatorError:
+    """The result of one page that this caller sends."""
+    CALLER.set(caller)
+    return (await pool.analyse_many([page(word)]))[0]
+
+
+async def test_pages_that_explode_do_not_keep_the_pages_of_others_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One worker: whoever else sends a page has its answer while the exploding ones, sent before, still have time."""
+    monkeypatch.setattr(analysis_pool, "QUICK_S", 0.5)
+    pool = AnalysisPool(Analyser({"xx": Traps()}), processes=1)
+    try:
+        assert isinstance(await as_caller("fair", pool, "harmless"), Analysis)
+        exploding = [asyncio.create_task(as_caller("foul", pool, "qspinq")) for _ in range(LONG_WAITING + 2)]
+        fair = asyncio.create_task(as_caller("fair", pool, "peaceful"))
+        first, _ = await asyncio.wait([fair, *exploding], return_when=asyncio.FIRST_COMPLETED)
+        refused, _ = await asyncio.wait(exploding, return_when=asyncio.FIRST_COMPLETED)
+        again = await as_caller("fair", pool, "harmless")
+        workers = below(os.getpid())
+        for task in exploding:
+            task.cancel()
+        await asyncio.gather(*exploding, return_exceptions=True)
+    finally:
+        pool.close()
+
+    assert first == {fair}
+    assert isinstance(fair.result(), Analysis) and isinstance(again, Analysis)
+    assert [type(one.result()) for one in refused] == [OverLimit], (
+        "more than may wait are sent back, not kept"
+    )
+    ended = set(workers) - set(below(os.getpid()))
+    assert len(ended) >= 2, "two workers, and what they were forked from"
+    async with asyncio.timeout(30):
+        while any(map(is_alive, ended)):
+            await asyncio.sleep(0.01)
+
+
+async def test_a_page_that_only_is_long_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What does not end at once begins anew beside the workers, and has all the time of a page there."""
+    monkeypatch.setattr(analysis_pool, "QUICK_S", 0.0)
+    pool = AnalysisPool(Analyser({"xx": Traps()}), processes=1)
+    try:
+        assert isinstance(await as_caller("fair", pool, "harmless"), Analysis)
+    finally:
+        pool.close()
+
+
+async def test_workers_come_back_when_what_they_are_forked_from_is_gone() -> None:
+    """Killed between two pages, by the kernel for instance: the next page is answered all the same."""
+    pool = AnalysisPool(ANALYSER, processes=1)
+    before = set(below(os.getpid()))
+    try:
+        assert isinstance(await as_caller("fair", pool, "harmless"), Analysis)
+        for pid in set(below(os.getpid())) - before:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        assert isinstance(await as_caller("fair", pool, "peaceful"), Analysis)
+    finally:
+        pool.close()

@@ -33,7 +33,7 @@ async def post(request: web.Request, query: IngestQuery) -> web.StreamResponse:
     service, metrics = request.app[SERVICE], request.app[METRICS]
     try:
         body = await bodies.read_body(request, service.settings.max_body_bytes)
-        with request.app[ADMISSION].place():
+        with request.app[ADMISSION].place(request[CALLER].id if CALLER in request else ""):
             article = decode_article(body)
             gate.check_source(request, article.source)
             answer = await service.ingest.submit(article, dry_run=query.dry_run)

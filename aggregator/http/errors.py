@@ -59,6 +59,7 @@ STATUS: tuple[tuple[type[errors.AggregatorError], HTTPStatus, str], ...] = (
     (Forbidden, HTTPStatus.FORBIDDEN, "forbidden"),
     (Overloaded, HTTPStatus.SERVICE_UNAVAILABLE, "overloaded"),
     (errors.OverLimit, HTTPStatus.TOO_MANY_REQUESTS, "over_limit"),
+    (errors.TooCostly, HTTPStatus.BAD_REQUEST, "too_costly"),
     (errors.BadInput, HTTPStatus.BAD_REQUEST, "bad_input"),
     (errors.Gone, HTTPStatus.GONE, "gone"),
     (errors.NotFound, HTTPStatus.NOT_FOUND, "not_found"),
@@ -72,6 +73,7 @@ STATUS: tuple[tuple[type[errors.AggregatorError], HTTPStatus, str], ...] = (
 TITLES = {
     "bad_input": "The request cannot be used",
     "no_text": "There is no text in this article",
+    "too_costly": "This article takes too much time or memory",
     "too_large": "The request is too large",
     "unsupported_encoding": "The body has an encoding that is not understood",
     "slow_body": "The body did not arrive in time",

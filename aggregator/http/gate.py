@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from aggregator import places
 from aggregator.access import AccessKey, Need, audit
 from aggregator.http.edge import SAFE_METHODS
 from aggregator.http.errors import CrossSite, Forbidden, Unauthenticated
@@ -48,6 +49,7 @@ async def admit(request: web.Request, needs: Need) -> None:
     if not key.may(needs):
         raise Forbidden(f"Authorization: the role {key.role} may not do this; it takes {needs} or admin.")
     request[CALLER] = key
+    places.CALLER.set(key.id)
     await service.allowance.spend(key.id)
 
 

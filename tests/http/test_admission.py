@@ -1,6 +1,7 @@
 """Back-pressure: who is refused at once, and who keeps a place."""
 
 import asyncio
+from contextlib import ExitStack
 
 import pytest
 from fake_service import FakeService, serving
@@ -86,3 +87,26 @@ def test_slow_answers_leave_fewer_places() -> None:
     now_s += 1000  # nothing to do: that is not slowness
     answer(0.001, 800)
     assert admission.limit == 100
+
+
+def test_the_places_of_one_caller_keep_no_other_out() -> None:
+    """Whose answers are slow fills what the pace allows; another caller still has a few, while there are any at all."""
+    now_s = 0.0
+    admission = Admission(3 * FEW, lambda: now_s)
+    with admission.place("foul"):
+        now_s += 60.0
+    assert admission.limit == FEW
+
+    with ExitStack() as held:
+        for _ in range(FEW):
+            held.enter_context(admission.place("foul"))
+        with pytest.raises(Overloaded):
+            held.enter_context(admission.place("foul"))
+        for caller in ("fair", "other"):
+            for _ in range(FEW):
+                held.enter_context(admission.place(caller))
+        with pytest.raises(Overloaded):
+            held.enter_context(admission.place("fourth"))
+    with ExitStack() as held:
+        for _ in range(FEW):
+            held.enter_context(admission.place("foul"))

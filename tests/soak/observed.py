@@ -1,7 +1,8 @@
 """``aggregator serve`` whose clock runs fast and which counts its own tasks: observed.py FILE SPEED serve [options].
 
-Every half second one line is appended to FILE: tasks of the event loop, threads, entries in caches. The caches of
-words are filled before it serves: they are bounded, but new words come so slowly that it would take them hours.
+Every half second one line is appended to FILE: tasks of the event loop, threads, entries in caches. The caches are filled
+before it serves: those of words, of records kept decoded, of articles whose neighbours were asked for. They are bounded,
+but what fills them comes so slowly that it would take them an hour or more.
 """
 
 from __future__ import annotations
@@ -15,13 +16,20 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from aggregator import app, overlap, titled, topics
+from chaos.crawl import WORDS as WORDS_OF_ONE
+from chaos.crawl import wording
+
+from aggregator import app, overlap, related, titled, topics
+from aggregator.arrivals import Arrival, record_of
 from aggregator.cli import main
+from aggregator.domain import Article, Match, Outcome
 from aggregator.features import FeatureModel
+from aggregator.index import Stored
 from aggregator.store import records
 
 PERIOD_S = 0.5
 WORDS = 60_000  # with their terms nearly as many as an analyser keeps
+FILLING = 2_000_000_000  # seeds of articles that nobody posts
 OF_WORDS = (overlap.word_hash, topics.term_hash)
 CACHES = (*OF_WORDS, titled._counts, records.decode_record)
 
@@ -33,6 +41,19 @@ def fill_caches() -> None:
             cache(f"filling{number:06}")
     for number in range(titled._counts.cache_parameters()["maxsize"]):
         titled._counts(f"filling headline {number:06} of six words", "eo")
+
+
+def fill_stored(service: app.Service) -> None:
+    """Records and subjects like those of the articles to come, as many as are kept."""
+    kept = records.decode_record.cache_parameters()["maxsize"]
+    for number in range(max(kept, related.KEPT_SUBJECTS)):
+        words = wording(FILLING + number, WORDS_OF_ONE)
+        article = Article(id=f"filling-{number}", title=" ".join(words[:6]), text=" ".join(words), lang="eo")
+        analysis = service.analyser.analyse(article)
+        data = records.encode_record(record_of(Arrival(0, article, analysis, number=number, first=number)))
+        record = records.decode_record(data, analysis.space, number)
+        copy = Outcome("duplicate", 0, Match(article.id, number, article.id, number, 0, 1.0, "exact"))
+        related._keep(service.related._subjects, article.id, related._subject_of(Stored(record, copy)))
 
 
 def run() -> int:
@@ -61,7 +82,10 @@ def run() -> int:
         async with opened(*given, clock=clock, **more) as service:
             _, model = service.analyser._model_of("en")
             assert isinstance(model, FeatureModel)
-            service.analyser._vocabulary("en", model).words([f"filling{number:06}" for number in range(WORDS)])
+            service.analyser._vocabulary("en", model).words(
+                [f"filling{number:06}" for number in range(WORDS)]
+            )
+            fill_stored(service)
             counting = asyncio.create_task(count())
             yield service
             counting.cancel()

@@ -170,7 +170,7 @@ async def test_pages_that_explode_do_not_keep_the_pages_of_others_waiting(
     ended = set(workers) - set(below(os.getpid()))
     assert len(ended) >= 2, "two workers, and what they were forked from"
     async with asyncio.timeout(30):
-        while any(map(is_alive, ended)):
+        while any(map(is_alive, ended)):  # noqa: ASYNC110 (it tells nobody)
             await asyncio.sleep(0.01)
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,39 +13,26 @@ from aggregator.allowance import Allowance
 from aggregator.analyse import Analyser, Model
 from aggregator.analysis_pool import AnalysisPool
 from aggregator.beside import Beside
-from aggregator.blocks import PLANS
-from aggregator.bursts import BurstRule
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError
 from aggregator.event_stream import EventStream
 from aggregator.events import Events
 from aggregator.explain import Explain
-from aggregator.housekeeping import TURN_S, Housekeeping
 from aggregator.index import Index
 from aggregator.ingest import Ingest
-from aggregator.jobs import Jobs, Work
 from aggregator.models import load_models
 from aggregator.pacing import Pace
 from aggregator.presence import Presence
 from aggregator.related import Related
 from aggregator.rounds import give_way, in_a_task
+from aggregator.scheduled import Layout, Scheduled, index_of, scheduled_of, wall_clock_ms
 from aggregator.settings import Settings, is_loopback
-from aggregator.store import stamp
 from aggregator.store.base import Store
-from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.memory import MemoryStore
-from aggregator.store.redis import open_store
+from aggregator.store.opened import opened_store
 from aggregator.turns import Turns
 from aggregator.verdict import Policy
 from aggregator.watches import Watches
 from aggregator.webhooks import Courier, Hooks
-
-DAY_MS = 86_400_000
-HOUR_MS = 3_600_000
-REVIVE_PAUSE_S = 1.0
-COURIER_S = 1.0
-
-log = logging.getLogger("aggregator.store")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +41,7 @@ class Service:
 
     settings: Settings
     store: Store
+    layout: Layout
     index: Index
     analyser: Analyser
     pool: AnalysisPool
@@ -70,8 +55,7 @@ class Service:
     actions: Actions
     access: Access
     allowance: Allowance
-    jobs: Jobs
-    housekeeping: Housekeeping
+    scheduled: Scheduled
     presence: Presence
     pace: Pace
     hooks: Hooks
@@ -81,11 +65,6 @@ class Service:
     async def analyse_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
         """Analyses in order, in this process or its pool."""
         return await self.pool.analyse_many(articles)
-
-
-def wall_clock_ms() -> int:
-    """Milliseconds since 1970 UTC: the only clock that reaches the inside."""
-    return time.time_ns() // 1_000_000
 
 
 @asynccontextmanager
@@ -106,8 +85,7 @@ async def open_service(
             yield service
         finally:
             await service.presence.close()
-            await service.courier.close()
-            await service.housekeeping.close()
+            await service.scheduled.close()
             pool.close()
             if second is not None:
                 second.close()
@@ -129,6 +107,14 @@ def _models(directory: str) -> Mapping[str, Model]:
     return load_models(Path(directory) if directory else None)
 
 
+def layout_of(analyser: Analyser, other: Analyser | None) -> Layout:
+    """The spaces of who decides, and those that only the other one has."""
+    beside = (
+        {space: other.plan_name for space in other.spaces if space not in analyser.spaces} if other else {}
+    )
+    return Layout(analyser.spaces, analyser.plan_name, beside)
+
+
 def policy_of(settings: Settings) -> Policy:
     """The verdict thresholds an operator chose."""
     return Policy(
@@ -140,16 +126,6 @@ def policy_of(settings: Settings) -> Policy:
         min_similarity=settings.min_similarity,
         sure_containment=settings.sure_containment,
         keep_updates=settings.keep_updates,
-    )
-
-
-def burst_rule_of(settings: Settings) -> BurstRule:
-    """The burst rule an operator chose."""
-    return BurstRule(
-        items=settings.burst_items,
-        window_ms=int(settings.burst_window_hours * HOUR_MS),
-        min_sources=settings.min_sources,
-        sensitivity=settings.sensitivity,
     )
 
 
@@ -172,30 +148,17 @@ def _wire(
     clock: Callable[[], int],
     second: AnalysisPool | None,
 ) -> Service:
-    retention_ms = int(settings.retention_days * DAY_MS) or None
     policy = policy_of(settings)
     other = second.analyser if second is not None else None
-    index = Index(
-        store,
-        analyser.spaces,
-        retention_ms=retention_ms,
-        plan=PLANS[analyser.plan_name],
-        beside={s: PLANS[other.plan_name] for s in other.spaces if s not in analyser.spaces}
-        if other
-        else None,
-        segment_articles=settings.segment_articles,
-    )
+    layout = layout_of(analyser, other)
+    index = index_of(settings, store, layout)
     beside = None
     if second is not None and other is not None and index.beside:
         beside = Beside(index, second.analyse_many, lambda record: other.carried(record, analyser))
     turns, presence = Turns(), Presence(store)
     pace = Pace(presence, turns.give_way)
-    events = Events(store, burst_rule_of(settings), give_way=turns.give_way)
-    housekeeping = Housekeeping(index, clock)
-    hooks = Hooks(store)
-    courier = Courier(
-        events, hooks, clock, base_url=settings.public_url.rstrip("/"), private=settings.webhook_private
-    )
+    scheduled = scheduled_of(settings, index, clock, give_way=turns.give_way)
+    events = scheduled.events
     actions = Actions(events, index)
     ingest = Ingest(
         index,
@@ -216,6 +179,7 @@ def _wire(
     return Service(
         settings=settings,
         store=store,
+        layout=layout,
         index=index,
         analyser=analyser,
         pool=pool,
@@ -236,51 +200,10 @@ def _wire(
         actions=actions,
         access=access_of(settings, store, clock),
         allowance=Allowance(store, clock, settings.rate_limit),
-        jobs=Jobs(
-            events,
-            index,
-            clock,
-            settings.tick_seconds,
-            beside=(
-                Work("upkeep", housekeeping.turn, TURN_S),
-                Work("courier", courier.turn, COURIER_S),
-            ),
-        ),
-        housekeeping=housekeeping,
+        scheduled=scheduled,
         presence=presence,
         pace=pace,
-        hooks=hooks,
-        courier=courier,
+        hooks=scheduled.hooks,
+        courier=scheduled.courier,
         clock=clock,
     )
-
-
-@asynccontextmanager
-async def opened_store(settings: Settings) -> AsyncIterator[Store]:
-    """The store that the settings name, checked; the embedded one runs as long as it is open."""
-    if settings.store_url.startswith("memory"):
-        yield MemoryStore()
-        return
-    async with AsyncExitStack() as stack:
-        url = settings.store_url
-        if not url:
-            server = EmbeddedServer(Path(settings.data_dir), appendfsync=settings.appendfsync)
-            stack.enter_context(server)
-            stack.callback(asyncio.create_task(_keep_alive(server)).cancel)
-            url = server.url
-        store = open_store(url)
-        stack.push_async_callback(store.close)
-        await store.check()
-        await stamp.claim(store)
-        yield store
-
-
-async def _keep_alive(server: EmbeddedServer) -> None:
-    """Start the embedded server again when it died; requests meanwhile are answered "try again"."""
-    while True:
-        await asyncio.sleep(REVIVE_PAUSE_S)
-        try:
-            if server.revive():
-                log.error("the embedded store had ended; it was started again")
-        except AggregatorError as error:
-            log.error("the embedded store cannot be started: %s", error)

@@ -38,6 +38,8 @@ from aggregator.store.sound import value_of
 
 # A bulk load fills the stream. So many items are read at a time.
 BATCH = 100
+# ... and about so many in one call of ``advance``, which takes about a second: then the lease is renewed, and who wants to stop can.
+PASS = 2000
 CHECKPOINT_MS = 10_000
 STATE = b"{events}state"
 FORMAT = b"\x01"
@@ -91,10 +93,12 @@ class Events(EventLog):
         self._lead: _Lead | None = None
         self.items_read = 0
         self.commits_lost = 0
+        self.more = False
 
     async def advance(self, index: Source, now_ms: int) -> list[Change]:
         """One tick: read on, decide, save. Returns the changes as it told them (none when it lost a race).
 
+        Afterwards ``more`` tells whether it stopped with more to read: call again.
         Raises StoreUnavailable; then nothing is half saved and the next call goes on where the save left off.
         """
         lead = self._lead
@@ -103,13 +107,15 @@ class Events(EventLog):
             lead = await self._resume(saved)
         lead.follow(desk)
         self._lead = None  # whatever interrupts from here on, the next tick starts from what is saved
-        while True:
+        self.more, begun = False, self.items_read
+        while not self.more:
             items, streams = await index.stream(lead.streams, self._batch)
             await self._feed(lead, items, streams, now_ms)
             if len(items) < self._batch:
                 break
             if lead.wants_checkpoint(now_ms, self._checkpoint_ms) and not await self._save(lead, now_ms):
                 return []
+            self.more = self.items_read - begun >= PASS
         await self._in_turns(lead.detector.ticking(now_ms))
         lead.pending += lead.detector.changes()
         if lead.wants_checkpoint(now_ms, self._checkpoint_ms) and not await self._save(lead, now_ms):

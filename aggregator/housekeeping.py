@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 
-from aggregator.errors import AggregatorError
+from aggregator.errors import AggregatorError, StoreUnavailable
 from aggregator.index import Index
 from aggregator.index.census import Census, count
 from aggregator.index.upkeep import Upkeep
@@ -55,6 +56,11 @@ class Housekeeping:
         else:
             self._problem = ""
 
+    async def follow(self) -> None:
+        """What a process that does no turns must learn of them. While the store is away, nothing."""
+        with suppress(StoreUnavailable):
+            await self._learn()
+
     async def close(self) -> None:
         """Let another replica go on at once. Idempotent."""
         await self._lease.close()
@@ -63,8 +69,7 @@ class Housekeeping:
         if not await self._lease.take():
             self.idle += 1
             self._work = None
-            for space in self._index.journals:
-                await self._index.segments.refresh(space)
+            await self._learn()
             return
         self.turns += 1
         started_ms = self._clock()
@@ -73,6 +78,11 @@ class Housekeeping:
             if not 0 <= self._clock() - started_ms < self._turn_ms:
                 return
         self._work = None
+
+    async def _learn(self) -> None:
+        """Which segments there are, and the floor."""
+        for space in self._index.journals:
+            await self._index.segments.refresh(space)
 
     async def _count(self) -> None:
         """What the metrics of this replica say of the segments; now and then."""

@@ -70,10 +70,21 @@ class Jobs:
         self._lease = Lease(events.store, LEASE_KEY, int(LEASE_INTERVALS * tick_seconds * 1000))
         self._scheduler: AsyncIOScheduler | None = None
         self._running = asyncio.Lock()
+        self._stopping = False
         self._problem: str | None = None
         self.ticks = self.idle = self.misfires = self.overlaps = self.errors = 0
         self.leading = False
         self.last_tick_ms = 0
+
+    @property
+    def running(self) -> bool:
+        """Started, and not stopped."""
+        return self._scheduler is not None
+
+    @property
+    def articles(self) -> int:
+        """How many articles the detector has read here."""
+        return self._events.items_read
 
     def start(self) -> None:
         """Begin to tick; needs a running event loop. Starting twice is an error of the caller."""
@@ -93,6 +104,7 @@ class Jobs:
         if scheduler is None:
             return
         scheduler.pause()
+        self._stopping = True
         try:
             async with asyncio.timeout(DRAIN_S), self._running:
                 await self._hand_over()
@@ -116,10 +128,17 @@ class Jobs:
                 self._recovered()
 
     async def _advance(self) -> None:
-        self.leading = await self._lease.take()
-        if not self.leading:
-            self.idle += 1
-            return
+        """Until all is read: after a bulk load in several parts, so that the lease lasts, and a stop has its turn."""
+        while True:
+            self.leading = await self._lease.take()
+            if not self.leading:
+                self.idle += 1
+                return
+            await self._lead()
+            if not self._events.more or self._stopping:
+                return
+
+    async def _lead(self) -> None:
         now_ms = self._clock()
         changes = await self._events.advance(self._index, now_ms)
         self.ticks += 1

@@ -200,6 +200,11 @@ class Settings:
     )
     demo: bool = _option(False, "Replay the demonstration stream after start; keeps texts.")
 
+    @property
+    def in_memory(self) -> bool:
+        """The store is this process's alone, and forgotten at its end."""
+        return self.store_url.startswith("memory")
+
 
 def is_loopback(host: str) -> bool:
     """Whether only programs of this machine can reach ``host``; a name other than localhost is not believed."""

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import redis
 
+from aggregator.cli.scheduler import NICE
+
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
+PATIENCE_S = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """CPU seconds so far and resident MB, per role: service (with its workers), store, generator."""
+    """CPU seconds so far and resident MB, per role: service (with all its processes), store, generator."""
 
     cpu_s: dict[str, float]
     resident_mb: dict[str, float]
@@ -64,10 +68,44 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+def scheduler_of(service: int) -> int | None:
+    """The process of the scheduled work below this one; None while it is not there. Told by its priority."""
+    for child in _children(service):
+        if niceness(child) == niceness(service) + NICE:
+            return child
+    return None
+
+
+async def the_scheduler(service: int) -> int:
+    """The same, as soon as it is there."""
+    async with asyncio.timeout(PATIENCE_S):
+        while (found := scheduler_of(service)) is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    return found
+
+
+def niceness(pid: int) -> int | None:
+    """None when it ended."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[16])
+    except OSError:
+        return None
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [
+            int(child)
+            for path in Path(f"/proc/{pid}/task").glob("*/children")
+            for child in path.read_text().split()
+        ]
+    except OSError:
+        return []
+
+
 def below(pid: int) -> list[int]:
     """Its children, and theirs."""
     found: list[int] = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, path.read_text().split()):
-            found += [child, *below(child)]
+    for child in _children(pid):
+        found += [child, *below(child)]
     return found

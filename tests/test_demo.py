@@ -102,10 +102,10 @@ async def served(settings: Settings = QUICK) -> AsyncIterator[tuple[Service, str
         try:
             site = web.TCPSite(runner, "127.0.0.1", 0)
             await site.start()
-            service.jobs.start()
+            service.scheduled.jobs.start()
             yield service, f"http://127.0.0.1:{runner.addresses[0][1]}"
         finally:
-            await service.jobs.stop()
+            await service.scheduled.jobs.stop()
             await runner.cleanup()
 
 

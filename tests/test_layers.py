@@ -103,6 +103,7 @@ LAYERS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
             "aggregator.webhooks.*",
         ),
     ),
+    ("4a scheduled work", False, ("aggregator.scheduled",)),
     ("4a composition", False, ("aggregator.app",)),
     (
         "4b edges",

@@ -6,18 +6,19 @@ import argparse
 import sys
 
 from aggregator.access import Access, AccessKey
-from aggregator.app import opened_store, wall_clock_ms
 from aggregator.cli import OK
 from aggregator.cli.contents import day
 from aggregator.cli.doctor import reachable
 from aggregator.cli.serve import run_loop
 from aggregator.errors import ConfigurationError
+from aggregator.scheduled import wall_clock_ms
 from aggregator.settings import Settings
+from aggregator.store.opened import opened_store
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Carry out one change, or list. A new key is printed once and cannot be shown again."""
-    if settings.store_url.startswith("memory"):
+    if settings.in_memory:
         raise ConfigurationError(
             "store: keys in memory are forgotten at once; name the store of the service."
         )

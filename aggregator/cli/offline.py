@@ -99,15 +99,15 @@ def _dated(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _rule(args: argparse.Namespace, settings: Settings) -> BurstRule:
-    from aggregator.app import burst_rule_of
+    from aggregator.scheduled import burst_rule_of
 
     return dataclasses.replace(burst_rule_of(settings), mode=args.mode)
 
 
 def events(args: argparse.Namespace, settings: Settings) -> int:
     """Score the burst rule on known events."""
-    from aggregator.app import burst_rule_of
     from aggregator.evaluation import events as protocol
+    from aggregator.scheduled import burst_rule_of
 
     windows = Path(args.windows) if args.windows else Path(args.file).parent
     rule = burst_rule_of(settings)

@@ -1,8 +1,8 @@
-"""``aggregator serve`` with one worker: the service runs in this process until it is told to stop.
+"""``aggregator serve`` with one worker: requests are answered in this process until it is told to stop.
 
-SIGTERM and SIGINT end it within ``SHUTDOWN_S`` seconds: requests under way are answered, the embedded store
-writes its log to disk. With more workers see ``workers.py``, which also renews them on SIGHUP; here there is nobody
-to take over, so SIGHUP is only logged.
+What nobody waits for is done in a process beside it (``scheduler.py``). SIGTERM and SIGINT end both within
+``SHUTDOWN_S`` seconds: requests under way are answered, the embedded store writes its log to disk. With more workers
+see ``workers.py``, which also renews them on SIGHUP; here there is nobody to take over, so SIGHUP is only logged.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from aggregator.domain import Article
 from aggregator.errors import ConfigurationError
+from aggregator.http.siblings import ALONE, Siblings
 from aggregator.settings import Settings
 
 SHUTDOWN_S = 10.0
@@ -55,7 +56,8 @@ NO_KEYS = (
 )
 
 if TYPE_CHECKING:
-    from aggregator.http.siblings import Siblings
+    from aggregator.app import Service
+    from aggregator.housekeeping import Housekeeping
 
 T = TypeVar("T")
 
@@ -70,7 +72,9 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
             from aggregator.cli.workers import supervise
 
             return supervise(settings)
-        return run_loop(serve_here(settings, then=then_announce(settings)))
+        with tempfile.TemporaryDirectory(prefix="aggregator-") as meeting:
+            siblings = None if settings.in_memory else Siblings(Path(meeting), ALONE)
+            return run_loop(_serve_alone(settings, siblings))
 
 
 def run_loop(main: Coroutine[Any, Any, T]) -> T:
@@ -83,15 +87,29 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
     return result
 
 
+async def _serve_alone(settings: Settings, siblings: Siblings | None) -> int:
+    """This process has all there is: the store if it is ours, and the process of the scheduled work."""
+    from aggregator.store.opened import located
+
+    async def then(service: Service, port: int) -> None:
+        await announce(settings, port)
+
+    async with located(settings) as found:
+        return await serve_here(found, then=then, siblings=siblings)
+
+
 async def serve_here(
     settings: Settings,
     *,
-    then: Callable[[int], Coroutine[Any, Any, None]],
+    then: Callable[[Service, int], Coroutine[Any, Any, None]],
     listener: socket.socket | None = None,
     stop: asyncio.Event | None = None,
     siblings: Siblings | None = None,
 ) -> int:
-    """Open everything and serve; ``then(port)`` runs beside it as soon as requests are answered."""
+    """Open everything and serve; ``then`` runs beside it as soon as requests are answered.
+
+    ``listener``: one that is shared with other workers, whose parent sees to the scheduled work.
+    """
     from aggregator.app import open_service
     from aggregator.http.server import serve
 
@@ -104,7 +122,7 @@ async def serve_here(
     beside: list[asyncio.Task[None]] = []
 
     def ready(port: int) -> None:
-        beside.append(asyncio.ensure_future(then(port)))
+        beside.append(asyncio.ensure_future(then(service, port)))
 
     async with open_service(settings, processes=settings.analysis_processes) as service:
         if await service.access.lacks_keys():
@@ -112,7 +130,7 @@ async def serve_here(
         # Dictionaries load when first needed, which would take the first crawler's deadline.
         await service.analyse_many(WARMING)
         settle_in()
-        service.jobs.start()
+        work = asyncio.create_task(_see_to_work(service, siblings, stop, ours=listener is None))
         try:
             await serve(
                 service,
@@ -129,8 +147,36 @@ async def serve_here(
             for task in beside:
                 task.cancel()
             await asyncio.gather(*beside, return_exceptions=True)
-            await service.jobs.stop()
+            stop.set()
+            await work
     return 0
+
+
+async def _see_to_work(
+    service: Service, siblings: Siblings | None, stop: asyncio.Event, *, ours: bool
+) -> None:
+    """The scheduled work until ``stop``: here where only this process has the store, else in a process of its own."""
+    if siblings is None:
+        service.scheduled.jobs.start()
+        await stop.wait()
+        await service.scheduled.jobs.stop()
+        return
+    following = asyncio.create_task(_follow(service.scheduled.housekeeping))
+    if ours:
+        from aggregator.cli.scheduler import Scheduler
+
+        await Scheduler(service.settings, siblings).keep(service.layout, stop)
+    await stop.wait()
+    following.cancel()
+
+
+async def _follow(housekeeping: Housekeeping) -> None:
+    """Learn what the upkeep changed, which another process does."""
+    from aggregator.housekeeping import TURN_S
+
+    while True:
+        await asyncio.sleep(TURN_S)
+        await housekeeping.follow()
 
 
 def settle_in() -> None:
@@ -141,16 +187,12 @@ def settle_in() -> None:
     sys.setswitchinterval(SWITCH_S)
 
 
-def then_announce(settings: Settings) -> Callable[[int], Coroutine[Any, Any, None]]:
+async def announce(settings: Settings, port: int) -> None:
     """What follows readiness: the line with the address, then the demonstration if it is wanted."""
-
-    async def then(port: int) -> None:
-        url = url_of(settings.host, port)
-        print(f"aggregator: ready on {url}", flush=True)
-        if settings.demo:
-            await show_demo(url, settings.key or settings.bootstrap_key)
-
-    return then
+    url = url_of(settings.host, port)
+    print(f"aggregator: ready on {url}", flush=True)
+    if settings.demo:
+        await show_demo(url, settings.key or settings.bootstrap_key)
 
 
 async def show_demo(url: str, key: str = "") -> None:
@@ -173,7 +215,7 @@ def url_of(host: str, port: int) -> str:
 
 def store_line(settings: Settings) -> str:
     """One line that says where the articles go; never shows a password."""
-    if settings.store_url.startswith("memory"):
+    if settings.in_memory:
         return "store: memory; everything is forgotten at the end"
     if settings.store_url:
         return f"store: {without_password(settings.store_url)}"

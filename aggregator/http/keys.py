@@ -23,7 +23,7 @@ BANDS = web.AppKey("bands", Bands)
 PAGES: web.AppKey[Pages] = web.AppKey("pages")
 # Set once the server drains: from then on every answer is the last one of its connection.
 LEAVING = web.AppKey("leaving", asyncio.Event)
-# The other workers on this port, when there are any.
+# The other processes of this service, when there are any.
 SIBLINGS = web.AppKey("siblings", Siblings)
 ADMISSION = web.AppKey("admission", Admission)
 OPENAPI: web.AppKey[dict[str, Any]] = web.AppKey("openapi")

@@ -1,6 +1,6 @@
 """What Prometheus may know of this process. One registry per application, so tests never share.
 
-With several worker processes each counts for itself; ``siblings.py`` puts them together for a scrape.
+Each process of a service counts for itself; ``siblings.py`` puts them together for a scrape.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.metrics import MetricWrapperBase
 
 from aggregator.domain import Answer, VerdictName
-from aggregator.http.states import OF_SERVICE, OF_STORE, Snapshot, States
+from aggregator.http.states import OF_SCHEDULED, OF_SERVICE, OF_STORE, Snapshot, States
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 # Of so many articles the times are kept singly, for the health page.
@@ -87,10 +87,24 @@ class Metrics:
         return generate_latest(self._registry)
 
 
+class ScheduledMetrics:
+    """The series of a process that does the scheduled work and answers no requests."""
+
+    def __init__(self) -> None:
+        self._registry, self._states = CollectorRegistry(), States()
+        self._registry.register(self._states)
+        ProcessCollector(registry=self._registry)
+
+    def exposition(self, snapshot: Snapshot) -> bytes:
+        """The text that Prometheus reads."""
+        self._states.snapshot = snapshot
+        return generate_latest(self._registry)
+
+
 def markdown_table() -> str:
     """The table of docs/METRICS.md; a test keeps the two equal. Names are those of a query."""
     found = [(family.name, family.type, labels, family.documentation) for family, labels in _counted()]
-    found += [(row.name, row.kind, row.labels, row.meaning) for row in OF_STORE + OF_SERVICE]
+    found += [(row.name, row.kind, row.labels, row.meaning) for row in OF_STORE + OF_SERVICE + OF_SCHEDULED]
     rows = ["| series | kind | labels | meaning |", "| --- | --- | --- | --- |"]
     for name, kind, labels, meaning in sorted((_series(*row[:2]), *row[1:]) for row in found):
         rows.append(f"| `{name}` | {kind} | {', '.join(f'`{label}`' for label in labels)} | {meaning} |")

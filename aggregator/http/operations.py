@@ -29,7 +29,7 @@ async def ready(request: web.Request, query: None) -> web.StreamResponse:
 
 
 async def metrics(request: web.Request, query: None) -> web.StreamResponse:
-    """Prometheus text, of all workers on this port."""
+    """Prometheus text, of all processes of this service."""
     app = request.app
 
     async def own() -> bytes:
@@ -45,7 +45,9 @@ async def exposition(app: web.Application) -> bytes:
     service = app[SERVICE]
     info = await service.store.info()
     owed = await service.courier.owed() if info.ready else {}
-    return app[METRICS].exposition(Snapshot(service, info, owed))
+    scheduled = service.scheduled
+    here = scheduled if scheduled is not None and scheduled.jobs.running else None
+    return app[METRICS].exposition(Snapshot(info, service, here, owed))
 
 
 async def openapi(request: web.Request, query: None) -> web.StreamResponse:

@@ -16,12 +16,12 @@ from aggregator.http.app import make_app
 from aggregator.http.deadlines import Runner
 from aggregator.http.keys import LEAVING, SERVICE, SIBLINGS
 from aggregator.http.operations import exposition
-from aggregator.http.siblings import Siblings
+from aggregator.http.siblings import ALONE, Siblings
 
 if TYPE_CHECKING:
     from aggregator.app import Service
 
-# Leaving takes at most: draining, then what is under way, then the detector (``jobs.DRAIN_S``): 10 s together.
+# Leaving takes at most: draining, then what is under way, and meanwhile the scheduled work (``jobs.DRAIN_S``): 10 s together.
 DRAIN_S = 1.0
 SHUTDOWN_TIMEOUT_S = 5.0
 BACKLOG = 1024
@@ -65,12 +65,13 @@ async def serve(
 
     ``listener``: a bound socket to accept from, which other processes may share, instead of ``host`` and
     ``port``. ``ready`` is called once with the port that is listened on (port 0 takes a free one). Signals are
-    the caller's. ``siblings``: the other workers on this port. Raises OSError when the address cannot be had.
+    the caller's. ``siblings``: the other processes of this service. Raises OSError when the address cannot be had.
     """
     app = make_app(service)
     if siblings is not None:
         app[SIBLINGS] = siblings
-        app.cleanup_ctx.append(_telling(siblings))
+        if siblings.name != ALONE:
+            app.cleanup_ctx.append(_telling(siblings))
     runner = make_runner(app)
     await runner.setup()
     site = (

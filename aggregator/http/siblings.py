@@ -1,8 +1,10 @@
-"""What the other workers on this port have counted: a scrape meets one of them, and tells of all.
+"""What the other processes of this service have counted: a scrape meets one of them, and tells of all.
 
-Each worker answers with its own figures at a socket of its own, ``INDEX.sock`` in a directory that only this user can
-enter. Whoever is asked at ``/metrics`` asks the others and marks every series with its ``worker``. Adding them up here
-would look as if counters fell whenever a worker is replaced; as series of their own Prometheus sees where each begins.
+Each answers with its own figures at a socket of its own, ``NAME.sock`` in a directory that only this user can enter:
+workers under their number, the process of the scheduled work as ``SCHEDULER``. Whoever is asked at ``/metrics`` asks the
+others and marks every series with its ``worker``; one that serves alone has no name, and its series no such label.
+Adding them up here would look as if counters fell whenever a worker is replaced; as series of their own Prometheus sees
+where each begins.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ANSWER_S = 1.0
+ALONE, SCHEDULER = "", "scheduler"
 _NAME = re.compile(rb"([a-zA-Z_:][a-zA-Z0-9_:]*)(\{?)")
 
 Exposition = Callable[[], Awaitable[bytes]]
@@ -23,13 +26,13 @@ Exposition = Callable[[], Awaitable[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Siblings:
-    """The workers that share ``directory``; this one has the place ``index``."""
+    """The processes that share ``directory``; this one is called ``name`` there."""
 
     directory: Path
-    index: int
+    name: str
 
     async def listen(self, own: Exposition) -> asyncio.Server:
-        """Tell the others what ``own`` says. Takes the place of a worker that had the same index."""
+        """Tell the others what ``own`` says. Takes the place of a process that had the same name."""
 
         async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with suppress(OSError):
@@ -37,42 +40,45 @@ class Siblings:
                 await writer.drain()
             writer.close()
 
-        made = self.directory / f"{self.index}.{os.getpid()}"
+        made = self.directory / f"{self.name}.{os.getpid()}"
         server = await asyncio.start_unix_server(answer, made)
-        made.rename(self.directory / f"{self.index}.sock")
+        made.rename(self._place(self.name))
         return server
 
     async def exposition(self, own: Exposition) -> bytes:
-        """The figures of all workers, each series marked; a worker that does not answer is left out."""
-        there = sorted(int(path.stem) for path in self.directory.glob("*.sock"))
-        others = [index for index in there if index != self.index]
-        told = await asyncio.gather(own(), *(self._ask(index) for index in others))
-        return marked({index: text for index, text in zip([self.index, *others], told, strict=True) if text})
+        """The figures of all of them, each series marked; a process that does not answer is left out."""
+        others = sorted({path.stem for path in self.directory.glob("*.sock")} - {self.name})
+        told = await asyncio.gather(own(), *map(self.ask, others))
+        return marked({name: text for name, text in zip([self.name, *others], told, strict=True) if text})
 
-    async def _ask(self, index: int) -> bytes:
+    async def ask(self, name: str) -> bytes:
+        """The figures of one of the others; nothing when it does not answer."""
         try:
             async with asyncio.timeout(ANSWER_S):
-                reader, writer = await asyncio.open_unix_connection(self.directory / f"{index}.sock")
+                reader, writer = await asyncio.open_unix_connection(self._place(name))
                 text = await reader.read()
                 writer.close()
         except (OSError, TimeoutError):
             return b""
         return text
 
+    def _place(self, name: str) -> Path:
+        return self.directory / f"{name}.sock"
 
-def marked(told: Mapping[int, bytes]) -> bytes:
-    """One exposition of several: families once, and in each the samples of all with a label ``worker``."""
+
+def marked(told: Mapping[str, bytes]) -> bytes:
+    """One exposition of several: families once, and in each the samples of all with a label ``worker`` where it has a name."""
     families: dict[bytes, list[bytes]] = {}
-    for index in sorted(told):
+    for name in sorted(told):
         family: list[bytes] = []
-        for line in told[index].splitlines():
+        for line in told[name].splitlines():
             if line.startswith(b"# HELP "):
                 family = families.setdefault(line, [])
             elif line.startswith(b"#"):
                 if line not in family:
                     family.append(line)
             else:
-                family.append(_with_label(line, b'worker="%d"' % index))
+                family.append(_with_label(line, b'worker="%b"' % name.encode()) if name else line)
     return b"".join(b"\n".join([head, *lines]) + b"\n" for head, lines in families.items())
 
 

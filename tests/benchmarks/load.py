@@ -2,7 +2,8 @@
 
 Per language, over loopback, a fresh service with its embedded store:
 
-    batch      all articles as NDJSON, one request after another; beside it what the CPU of its parts allows: text
+    batch      all articles as NDJSON, one request after another; how far the event detector was behind then, and how
+               long it took to catch up (its CPU counts); beside it what the CPU of its parts allows: text
                (article to fingerprint and sample) and index (check-and-insert of ready analyses), measured in this
                run, on ``--cores``; and datasketch's MinHashLSH on the same kind of store, for the same articles
     single     POST /v1/articles at rising rates, an **open loop**: requests are sent when they are due (a Poisson
@@ -56,6 +57,8 @@ CHARACTERS = 800
 BATCH_LINES = 500
 CONNECTIONS = 256
 PEER_PERMUTATIONS = 128
+CATCH_UP_S = 120.0
+ANSWERED, READ = "aggregator_articles_total", "aggregator_detector_articles_total"
 _OURS = "市议会今天通过新的桥梁预算案工程将于春季开始河边居民希望夜间施工能够尽量减少噪音"
 
 
@@ -89,7 +92,8 @@ def _texts(lang: str) -> Iterator[dict[str, str]]:
 
 
 async def batches(running: Running, rows: Sequence[dict[str, str]]) -> dict[str, Any]:
-    """NDJSON requests one after another; articles per second and CPU per article of each process."""
+    """NDJSON requests one after another; articles per second, how far the detector was behind at the end and for how
+    long, and CPU per article of each process until it was not."""
     lines = [json.dumps(row).encode() for row in rows]
     async with aiohttp.ClientSession(headers={"Content-Type": "application/x-ndjson"}) as session:
         await _batch(session, running.url, [b'{"id": "warm-%d", "text": "warm up"}' % i for i in range(64)])
@@ -97,10 +101,13 @@ async def batches(running: Running, rows: Sequence[dict[str, str]]) -> dict[str,
         for start in range(0, len(lines), BATCH_LINES):
             await _batch(session, running.url, lines[start : start + BATCH_LINES])
         seconds = time.perf_counter() - started
+        behind, later_s = await _caught_up(session, running.url)
     after = running.usage()
     return {
         "articles": len(rows),
         "per_second": round(len(rows) / seconds, 1),
+        "detector_behind": behind,
+        "caught_up_after_s": round(later_s, 1),
         "cpu_us_per_article": {
             role: round(s / len(rows) * 1e6) for role, s in after.since(before).items()
         },
@@ -113,6 +120,28 @@ async def _batch(session: aiohttp.ClientSession, url: str, lines: Sequence[bytes
         said = (await answer.read()).splitlines()
     assert answer.status == 200 and len(said) == len(lines), (answer.status, said[:1])
     assert all(b'"verdict"' in line for line in said), next(s for s in said if b'"verdict"' not in s)
+
+
+async def _caught_up(session: aiohttp.ClientSession, url: str) -> tuple[int, float]:
+    """How many articles the detector has not read yet, and how long it takes to read them."""
+    started = time.perf_counter()
+    first = behind = await _behind(session, url)
+    async with asyncio.timeout(CATCH_UP_S):
+        while behind > 0:
+            await asyncio.sleep(0.1)
+            behind = await _behind(session, url)
+    return first, time.perf_counter() - started if first else 0.0
+
+
+async def _behind(session: aiohttp.ClientSession, url: str) -> int:
+    """Articles answered and not read by the detector, of whatever processes."""
+    async with session.get(url + "/metrics") as answer:
+        lines = (await answer.text()).splitlines()
+    answered, read = (
+        sum(int(float(line.split()[-1])) for line in lines if line.startswith(name))
+        for name in (ANSWERED, READ)
+    )
+    return answered - read
 
 
 async def parts(rows: Sequence[dict[str, str]]) -> dict[str, float]:

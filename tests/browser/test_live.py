@@ -59,8 +59,8 @@ async def running(settings: Settings) -> AsyncIterator[tuple[Service, str]]:
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
         await web.TCPSite(runner, "127.0.0.1", 0).start()
-        service.jobs.start()
-        stack.push_async_callback(service.jobs.stop)
+        service.scheduled.jobs.start()
+        stack.push_async_callback(service.scheduled.jobs.stop)
         yield service, f"http://127.0.0.1:{runner.addresses[0][1]}"
 
 

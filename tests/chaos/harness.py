@@ -58,7 +58,7 @@ ANSWERS = "faults after which the store's memory for answers did not come back"
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The largest replica, in memory and open files, and what the store holds for its clients."""
+    """The largest process of a replica, in memory and open files, and what the store holds for its clients."""
 
     resident_bytes: int
     descriptors: int
@@ -175,11 +175,11 @@ class Run:
         await asyncio.gather(*(ask() for _ in range(READERS)))
 
     async def _size(self) -> Size:
-        replicas = self.site.replicas
+        pids = [pid for replica in self.site.replicas for pid in await replica.processes()]
         told = await self.site.direct.info("memory")
         return Size(
-            max(resident_bytes(replica.pid) for replica in replicas),
-            max(open_files(replica.pid) for replica in replicas),
+            max(map(resident_bytes, pids)),
+            max(map(open_files, pids)),
             told["mem_clients_normal"],
         )
 

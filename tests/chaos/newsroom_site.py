@@ -15,6 +15,7 @@ import redis.asyncio as redis
 from chaos import clocked
 from chaos.faulty_proxy import FaultyProxy
 from cluster import free_ports
+from processes import the_scheduler
 
 from aggregator.clients import Client
 from aggregator.clients.decision import Unavailable
@@ -66,6 +67,10 @@ class Replica:
                 assert self._process is not None
                 assert self._process.returncode is None, self.log.read_text()[-2000:]
                 await asyncio.sleep(0.02)
+
+    async def processes(self) -> tuple[int, int]:
+        """Of the process that answers, and of the one of its scheduled work, as soon as that is there."""
+        return self.pid, await the_scheduler(self.pid)
 
     async def end(self, number: signal.Signals) -> None:
         """Send the signal and wait for the end."""

@@ -72,8 +72,7 @@ class FakeService:
         self.allowance = Allowance(MemoryStore(), self.clock, self.settings.rate_limit)
         self.hooks = Hooks(MemoryStore())
         self.courier = Courier(EventLog(self.hooks._store), self.hooks, self.clock)
-        self.jobs = None
-        self.housekeeping = None
+        self.scheduled = None
         self.spaces = ("en.0000",)
         self.decided_again = 0
         self.failure: Exception | None = None

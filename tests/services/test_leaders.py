@@ -12,6 +12,7 @@ import aiohttp
 import pytest
 import redis.asyncio as redis
 from newsroom import story
+from processes import scheduler_of
 from serving import serving
 
 from aggregator.eventlog import POSITION, ChangeRecord, EventLog
@@ -23,7 +24,7 @@ PATIENCE_S = 30
 
 
 class Newsroom:
-    """Two servers on one store; who leads stands in the lease, as the process id."""
+    """Two servers on one store; who leads stands in the lease: a process of one of them, by its id."""
 
     def __init__(self, session: aiohttp.ClientSession, store: redis.Redis, urls: dict[int, str]) -> None:
         self.session, self.store, self.urls = session, store, urls
@@ -34,9 +35,13 @@ class Newsroom:
             while True:
                 token = await self.store.get(LEASE_KEY)
                 pid = int(token.partition(b":")[0]) if token else 0
-                if pid in self.urls and pid != other_than:
+                if self.server_of(pid) is not None and pid != other_than:
                     return pid
                 await asyncio.sleep(0.01)
+
+    def server_of(self, pid: int) -> str | None:
+        """The URL of the server that has this process for the scheduled work."""
+        return next((url for server, url in self.urls.items() if scheduler_of(server) == pid), None)
 
     async def post(self, url: str, round_: int, numbers: range) -> None:
         """Reports on one matter of this round: the same headline words, each with a text of its own."""
@@ -88,7 +93,9 @@ async def test_a_leader_that_sleeps_past_its_lease_loses_and_doubles_nothing(val
 async def one_round(room: Newsroom, round_: int) -> None:
     """Half of a story, a leader that falls asleep at any point of its work, the other half, and it wakes."""
     asleep = await room.leader()
-    other = next(url for pid, url in room.urls.items() if pid != asleep)
+    own = room.server_of(asleep)
+    assert own is not None
+    other = next(url for url in room.urls.values() if url != own)
     posting = asyncio.create_task(room.post(other, round_, range(REPORTS // 2)))
     await asyncio.sleep(random.Random(round_).uniform(0.0, 0.3))
     os.kill(asleep, signal.SIGSTOP)
@@ -100,7 +107,7 @@ async def one_round(room: Newsroom, round_: int) -> None:
     finally:
         with suppress(ProcessLookupError):
             os.kill(asleep, signal.SIGCONT)
-    await room.post(room.urls[asleep], round_, range(REPORTS - 2, REPORTS))
+    await room.post(own, round_, range(REPORTS - 2, REPORTS))
 
 
 async def told_by(url: str) -> Sequence[tuple[bytes, ChangeRecord]]:

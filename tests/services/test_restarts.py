@@ -14,7 +14,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from processes import is_alive
+from processes import is_alive, the_scheduler
 from serving import serving
 
 from aggregator import demo
@@ -25,7 +25,7 @@ ROWS = demo.stream()
 
 
 def workers(supervisor: int) -> set[int]:
-    """Process ids of the workers below ``supervisor``."""
+    """Process ids of the workers below ``supervisor``, and of the process of the scheduled work."""
     listed = subprocess.check_output(["ps", "-ww", "-eo", "pid=,ppid=,args="], text=True)
     rows = (line.split(None, 2) for line in listed.splitlines())
     return {int(pid) for pid, parent, args in rows if int(parent) == supervisor and "spawn_main" in args}
@@ -76,7 +76,7 @@ class Crowd:
 
 
 async def changed(supervisor: int, before: set[int], size: int) -> set[int]:
-    """The workers, once none of ``before`` is left and there are ``size`` again."""
+    """The processes, once none of ``before`` is left and there are ``size`` again."""
     async with asyncio.timeout(200):  # the process list tells nobody when it changes
         while (now := await asyncio.to_thread(workers, supervisor)) & before or len(now) != size:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
@@ -85,26 +85,26 @@ async def changed(supervisor: int, before: set[int], size: int) -> set[int]:
 
 @contextlib.asynccontextmanager
 async def two_workers(data_dir: Path) -> AsyncIterator[tuple[int, set[int], Crowd]]:
-    """Their supervisor, themselves, and callers who have had 50 answers and are waited for at the end."""
+    """Their supervisor, the three processes it has, and callers who have had 50 answers and are waited for at the end."""
     pids: dict[int, str] = {}
     async with (
         serving("--workers=2", pids=pids, data_dir=data_dir, log_level="ERROR") as url,
         Crowd(url) as crowd,
     ):
         (supervisor,) = pids
-        before = workers(supervisor)
+        before = await changed(supervisor, set(), 3)
         await crowd.more(50)
         yield supervisor, before, crowd
 
 
 async def test_two_workers_are_renewed_one_after_the_other_without_a_failed_request(tmp_path: Path) -> None:
-    """SIGHUP: both process ids are new, every request meanwhile was answered, on kept and on new connections."""
+    """SIGHUP: all process ids are new, that of the scheduled work too, every request meanwhile was answered, on kept and on new connections."""
     async with two_workers(tmp_path) as (supervisor, before, crowd):
         os.kill(supervisor, signal.SIGHUP)
-        after = await changed(supervisor, before, 2)
+        after = await changed(supervisor, before, 3)
         await crowd.more(50)
 
-    assert len(before) == 2 and not after & before
+    assert len(before) == 3 and not after & before
     assert crowd.failures == []
     assert set(crowd.statuses) <= {200, 201} and len(crowd.statuses) > 100
 
@@ -112,9 +112,9 @@ async def test_two_workers_are_renewed_one_after_the_other_without_a_failed_requ
 async def test_a_worker_that_is_ended_by_hand_takes_no_request_with_it(tmp_path: Path) -> None:
     """SIGTERM to one worker: the other one goes on, and another takes its place."""
     async with two_workers(tmp_path) as (supervisor, before, crowd):
-        ended = min(before)
+        ended = min(before - {await the_scheduler(supervisor)})
         os.kill(ended, signal.SIGTERM)
-        await changed(supervisor, {ended}, 2)
+        await changed(supervisor, {ended}, 3)
         await crowd.more(50)
 
     assert crowd.failures == []

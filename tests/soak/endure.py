@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import redis.asyncio as redis
-from processes import open_files, resident_bytes
+from processes import open_files, resident_bytes, the_scheduler
 from serving import ready
 from soak import observed
 from soak.traffic import Traffic
@@ -41,7 +41,7 @@ WARM_UP_SHARE = 1 / 3
 STEEPEST_PER_MINUTE = 0.001  # of the level
 LONG_MINUTES = 24  # the detector fills its week in seven; a shorter run says nothing of slopes, only of leaks
 # Pools open what they need when they first need it: threads, connections to the store.
-SLACK = {"files": 6, "tasks": 2, "threads": 4, "store_connections": 4}
+SLACK = {"files": 6, "scheduler_files": 6, "tasks": 2, "threads": 4, "store_connections": 4}
 
 
 @dataclass(slots=True)
@@ -68,9 +68,12 @@ class Account:
             if after[name] > before[name] + slack
         ]
         if self.minutes >= LONG_MINUTES:
-            memory = self.trends()["memory_kb"]
-            if memory.surely_rises_by > STEEPEST_PER_MINUTE * memory.mean:
-                found.append(f"memory rises by at least {memory.surely_rises_by:.0f} kB a minute")
+            trends = self.trends()
+            found += [
+                f"{name} rises by at least {trends[name].surely_rises_by:.0f} a minute"
+                for name in ("memory_kb", "scheduler_memory_kb")
+                if trends[name].surely_rises_by > STEEPEST_PER_MINUTE * trends[name].mean
+            ]
         wrong = {kind: n for kind, n in self.answers.items() if kind.split()[-1] in ("500", "503")}
         return found + ([f"refused or failed: {wrong}"] if wrong else [])
 
@@ -98,9 +101,12 @@ class Watch:
         told = await self._store.info()
         own = json.loads(self._counts.read_text().splitlines()[-1])
         articles = max(1, await self._store.dbsize())
+        scheduler = await the_scheduler(self._pid)
         return {
             "memory_kb": resident_bytes(self._pid) / 1024,
+            "scheduler_memory_kb": resident_bytes(scheduler) / 1024,
             "files": open_files(self._pid),
+            "scheduler_files": open_files(scheduler),
             "tasks": own["tasks"],
             "threads": own["threads"],
             "cached": own["cached"],

@@ -3,15 +3,17 @@
 Every half second one line is appended to FILE: tasks of the event loop, threads, entries in caches. The caches are filled
 before it serves: those of words, of records kept decoded, of articles whose neighbours were asked for. They are bounded,
 but what fills them comes so slowly that it would take them an hour or more.
+All processes of the service have that clock: those that it starts import this module as its main module, by another name.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from typing import Any
 from chaos.crawl import WORDS as WORDS_OF_ONE
 from chaos.crawl import wording
 
-from aggregator import app, overlap, related, titled, topics
+from aggregator import app, overlap, related, scheduled, titled, topics
 from aggregator.arrivals import Arrival, record_of
 from aggregator.cli import main
 from aggregator.domain import Article, Match, Outcome
@@ -28,6 +30,7 @@ from aggregator.index import Stored
 from aggregator.store import records
 
 PERIOD_S = 0.5
+CLOCK = "SOAK_CLOCK"
 WORDS = 60_000  # with their terms nearly as many as an analyser keeps
 FILLING = 2_000_000_000  # seeds of articles that nobody posts
 OF_WORDS = (overlap.word_hash, topics.term_hash)
@@ -56,16 +59,19 @@ def fill_stored(service: app.Service) -> None:
         related._keep(service.related._subjects, article.id, related._subject_of(Stored(record, copy)))
 
 
+def fast(since: str) -> Callable[[], int]:
+    """The clock that began at a time, in milliseconds, and runs so many times as fast."""
+    started_ms, speed, real = int(since.split()[0]), float(since.split()[1]), scheduled.wall_clock_ms
+    return lambda: int(started_ms + speed * (real() - started_ms))
+
+
 def run() -> int:
     """Serve."""
     file, speed = Path(sys.argv.pop(1)), float(sys.argv.pop(1))
     fill_caches()
     lines = file.open("a")
-    started_ms = app.wall_clock_ms()
-    opened = app.open_service
-
-    def clock() -> int:
-        return int(started_ms + speed * (app.wall_clock_ms() - started_ms))
+    os.environ[CLOCK] = f"{scheduled.wall_clock_ms()} {speed}"
+    opened, clock = app.open_service, fast(os.environ[CLOCK])
 
     async def count() -> None:
         while True:
@@ -96,3 +102,5 @@ def run() -> int:
 
 if __name__ == "__main__":
     sys.exit(run())
+elif __name__ == "__mp_main__":
+    scheduled.wall_clock_ms = fast(os.environ[CLOCK])

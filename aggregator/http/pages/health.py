@@ -11,6 +11,7 @@ from aiohttp import web
 from aggregator import __version__
 from aggregator.domain import StreamItem, VerdictName
 from aggregator.errors import StoreUnavailable
+from aggregator.http.detector import detector
 from aggregator.http.keys import METRICS, OPENAPI, SERVICE
 from aggregator.http.pages import charts, shown
 
@@ -67,7 +68,7 @@ async def health(request: web.Request, query: None) -> web.StreamResponse:
         latency=latencies(list(request.app[METRICS].recent_ms)),
         answered=len(request.app[METRICS].recent_ms),
         spaces=[_space(request, space) for space in service.index.spaces],
-        jobs=service.jobs,
+        detector=await detector(request.app),
         listeners=service.event_stream.listeners,
         settings=service.settings,
         version=__version__,

@@ -1,0 +1,124 @@
+"""The process that does what nobody waits for: event detector, upkeep of the index, webhooks (``scheduled.py``).
+
+``serve`` has one beside the process that answers requests, or beside all of its workers, so that a bulk load has that
+process to itself. It needs no models, and steps back where processors are few. When it ends it is started again: all it
+had is in the store, and requests do not notice. A memory store is one process's alone: there ``serve`` does the work itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from aggregator.cli import exit_code, logs
+from aggregator.cli.children import Child, first, stop_with_parent
+from aggregator.cli.serve import run_loop, settle_in
+from aggregator.errors import AggregatorError
+from aggregator.http.metrics import ScheduledMetrics
+from aggregator.http.siblings import SCHEDULER, Siblings
+from aggregator.http.states import Snapshot
+from aggregator.scheduled import Layout, Scheduled, index_of, scheduled_of, wall_clock_ms
+from aggregator.settings import Settings
+from aggregator.store.base import Store
+from aggregator.store.opened import opened_store
+
+# It ends while requests are let out: the detector's last tick and what runs beside it (``jobs.DRAIN_S`` each), and a little.
+END_S = 6.0
+# Between two attempts to start it: at first, and twice as long each time that it does not get ready.
+PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
+# Requests come first. Little enough that it keeps up with a load that fills all processors.
+NICE = 2
+READY = "ready"
+
+log = logging.getLogger("aggregator.scheduler")
+
+
+class Scheduler:
+    """The process as its parent sees it: one after the other, until told to stop."""
+
+    def __init__(self, settings: Settings, siblings: Siblings) -> None:
+        self._settings, self._siblings = settings, siblings
+        self._renew = asyncio.Event()
+        self._layout: Layout | None = None
+
+    def renew(self, layout: Layout) -> None:
+        """Start it anew, for these spaces."""
+        self._layout = layout
+        self._renew.set()
+
+    async def keep(self, layout: Layout, stop: asyncio.Event) -> None:
+        """Keep one alive; returns when ``stop`` is set and it has ended."""
+        self._layout = layout
+        pause_s = PAUSE_S
+        while not stop.is_set():
+            self._renew.clear()
+            ended, was_ready = await self._one(stop)
+            if not ended:
+                continue
+            pause_s = PAUSE_S if was_ready else min(2 * pause_s, LONGEST_PAUSE_S)
+            log.error("the scheduler %s; starting another one in %g s", ended, pause_s)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await stop.wait()
+
+    async def _one(self, stop: asyncio.Event) -> tuple[str, bool]:
+        """One process: why it ended when nobody wanted that, and whether it had begun to work."""
+        try:
+            child = Child(
+                "aggregator-scheduler", work, self._settings, self._layout, self._siblings.directory
+            )
+        except OSError as error:
+            return f"cannot be started ({error.strerror or error})", False
+        try:
+            await first(child.ended, self._renew, stop)
+            unwanted = child.ended.is_set() and not stop.is_set()
+        finally:
+            await child.end(END_S)
+        return f"ended with code {child.process.exitcode}" if unwanted else "", child.ready.is_set()
+
+
+# -- in the other process ----------------------------------------------------------------------
+
+
+def work(settings: Settings, layout: Layout, directory: Path, pipe: Connection) -> None:
+    """The scheduled work until SIGTERM, or until the parent is gone."""
+    for number in (signal.SIGINT, signal.SIGHUP):  # for the parent, though a terminal tells all of us
+        signal.signal(number, signal.SIG_IGN)
+    logs.configure(settings.log_level, settings.log_format, with_process=True)
+    # Where that is forbidden (by a filter of system calls) it works beside the others as an equal.
+    with contextlib.suppress(OSError):
+        os.nice(NICE)
+    try:
+        run_loop(_work(settings, layout, Siblings(directory, SCHEDULER), pipe))
+    except AggregatorError as error:
+        log.error("%s", error)
+        raise SystemExit(exit_code(error)) from None
+
+
+async def _work(settings: Settings, layout: Layout, siblings: Siblings, pipe: Connection) -> None:
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    stop_with_parent(pipe, stop)
+    async with opened_store(settings) as store:
+        scheduled = scheduled_of(settings, index_of(settings, store, layout), wall_clock_ms)
+        metrics = ScheduledMetrics()
+        told = await siblings.listen(lambda: _exposition(metrics, store, scheduled))
+        settle_in()
+        scheduled.jobs.start()
+        with contextlib.suppress(OSError):  # the parent may have gone meanwhile
+            pipe.send(READY)
+        await stop.wait()
+        # Nobody insists where the parent was killed, and a store that hangs would hold us up.
+        signal.alarm(round(END_S))
+        told.close()
+        await scheduled.jobs.stop()
+        await scheduled.close()
+
+
+async def _exposition(metrics: ScheduledMetrics, store: Store, scheduled: Scheduled) -> bytes:
+    return metrics.exposition(Snapshot(await store.info(), scheduled=scheduled))

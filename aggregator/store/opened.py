@@ -1,0 +1,61 @@
+"""Settings in, a checked store out; the embedded server runs as long as somebody of its process has it open."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from aggregator.errors import AggregatorError
+from aggregator.settings import Settings
+from aggregator.store import stamp
+from aggregator.store.base import Store
+from aggregator.store.embedded import EmbeddedServer
+from aggregator.store.memory import MemoryStore
+from aggregator.store.redis import open_store
+
+REVIVE_PAUSE_S = 1.0
+
+log = logging.getLogger("aggregator.store")
+
+
+@asynccontextmanager
+async def located(settings: Settings) -> AsyncIterator[Settings]:
+    """The same settings with a ``store_url`` that other processes can use too; the embedded store runs meanwhile."""
+    if settings.store_url:
+        yield settings
+        return
+    async with AsyncExitStack() as stack:
+        server = EmbeddedServer(Path(settings.data_dir), appendfsync=settings.appendfsync)
+        stack.enter_context(server)
+        stack.callback(asyncio.create_task(_keep_alive(server)).cancel)
+        yield dataclasses.replace(settings, store_url=server.url)
+
+
+@asynccontextmanager
+async def opened_store(settings: Settings) -> AsyncIterator[Store]:
+    """The store that the settings name, checked; the embedded one runs as long as it is open."""
+    if settings.in_memory:
+        yield MemoryStore()
+        return
+    async with AsyncExitStack() as stack:
+        where = await stack.enter_async_context(located(settings))
+        store = open_store(where.store_url)
+        stack.push_async_callback(store.close)
+        await store.check()
+        await stamp.claim(store)
+        yield store
+
+
+async def _keep_alive(server: EmbeddedServer) -> None:
+    """Start the embedded server again when it died; requests meanwhile are answered "try again"."""
+    while True:
+        await asyncio.sleep(REVIVE_PAUSE_S)
+        try:
+            if server.revive():
+                log.error("the embedded store had ended; it was started again")
+        except AggregatorError as error:
+            log.error("the embedded store cannot be started: %s", error)

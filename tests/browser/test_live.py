@@ -35,7 +35,7 @@ WORDS = [
     "toll",
     "pylon",
 ]
-WITHIN_MS = 3000
+WITHIN_MS = 15_000  # of a busy machine
 
 
 def report(n: int, story: str = "harbour bridge closed storm") -> dict[str, Any]:
@@ -180,7 +180,7 @@ async def test_a_restart_loses_nothing(browser, valkey_url, free_port):
     async with running(Settings(store_url=valkey_url, tick_seconds=0.2)) as (_, elsewhere):
         await an_event(elsewhere)
     async with serving(**settings):
-        await page.locator("#events .event").wait_for(timeout=15_000)
+        await page.locator("#events .event").wait_for(timeout=WITHIN_MS)
         await page.locator("#live.on").wait_for()
         assert "16" in await page.locator("#events .event .figures").inner_text()
         await made.close()

@@ -11,7 +11,7 @@ from soak.trend import trend
 @pytest.mark.timeout(240)
 async def test_no_connection_file_or_task_is_left_behind() -> None:
     """Also of callers that hang up and listeners that leave."""
-    account = await endure(0.1)
+    account = await endure(0.1, rate=30)
 
     print(account.idle, account.answers)
     assert account.failures() == []

@@ -141,7 +141,7 @@ async def test_everybody_behind_an_overdue_answer_hears_of_it() -> None:
 
 async def test_a_connection_that_was_quiet_for_long_is_tried_first() -> None:
     """It does not answer the trial, so the request goes over another one, and only once."""
-    async with babbling(timeout_s=0.05, idle_s=0.0) as (pipes, babbler):
+    async with babbling(timeout_s=1.0, idle_s=0.0) as (pipes, babbler):
         task = asyncio.create_task(pipes.ask([("GET", b"a")]))
         await babbler.requests.get()
         babbler.connections[0].write(b"+one\r\n")

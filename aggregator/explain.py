@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence, Set
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -17,29 +17,21 @@ from aggregator.analyse import separates_words
 from aggregator.domain import Analysis, Article, Sketch
 from aggregator.errors import AggregatorError
 from aggregator.fingerprint import hamming_distance
+from aggregator.frames import FRAMED_RATIO, FRAMED_SIMILARITY, WHOLE, figures_changed
 from aggregator.index import Index
 from aggregator.overlap import SHINGLE_CHARACTERS, SHINGLE_WORDS, Overlap, compare
 from aggregator.similarity import Terms, cosine
 from aggregator.text import tokens
 from aggregator.titled import required_similarity, title_similarity
-from aggregator.verdict import (
-    FRAMED_RATIO,
-    FRAMED_SIMILARITY,
-    STANDARD_ERRORS,
-    WHOLE,
-    Policy,
-    announces,
-    figures_changed,
-    is_copy,
-    keeps_updates,
-    refilled,
-    shared_for_copy,
-    terms_alike,
-)
+from aggregator.verdict import STANDARD_ERRORS, Policy, framed, is_copy, news, shared_for_copy, terms_alike
 
 MAX_SHOWN = 200
 Passages = tuple[str, ...]
-_FRAME = " Hardly a figure stands in both, which makes them one frame filled in twice."
+_FRAMED = {
+    "": "",
+    "figures": " Hardly a figure stands in both, which makes them one frame filled in twice.",
+    "names": " What each is most about does not stand in the other, which makes them one frame with other names.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,15 +147,15 @@ def explain(a: Side, b: Side, policy: Policy) -> Explanation:
     similarity = cosine(a.terms, b.terms)
     titles = title_similarity(a.title, a.lang, b.title, b.lang)
     updated = figures_changed(a.figures, b.figures)
-    frame = policy.name == "verified" and refilled(overlap, a.figures, b.figures)
+    alike, frame = False, ""
     if policy.name == "hamming":
         alike = distance is not None and distance <= policy.duplicate_bits
     elif policy.name == "titled":
         alike = comparable and similarity >= required_similarity(titles)
-    else:
-        alike = comparable and is_copy(overlap, terms_alike(similarity, a.lang, b.lang), policy) and not frame
-    news = (_news(a, b, updated, policy) if alike else "") + (_FRAME if comparable and frame else "")
-    copy = alike and not (updated and keeps_updates(a.short, b.short, policy))
+    elif comparable and is_copy(overlap, terms_alike(similarity, a.lang, b.lang), policy):
+        frame = framed(overlap, a, b)
+        alike = not frame
+    told: set[str] = {news(a, b, policy), news(b, a, policy)} if alike else set()
     return Explanation(
         labels=(a.label, b.label),
         spaces=(a.space, b.space),
@@ -172,7 +164,7 @@ def explain(a: Side, b: Side, policy: Policy) -> Explanation:
         differing_bits=tuple(k for k in range(64) if differing >> k & 1) if comparable else None,
         overlap=overlap,
         similarity=round(similarity, 3),
-        is_copy=copy,
+        is_copy=alike and "figures" not in told,
         updated_figures=alike and updated,
         shared_passages=passages[0] if passages else None,
         own_passages=passages[1:] if passages else None,
@@ -184,7 +176,8 @@ def explain(a: Side, b: Side, policy: Policy) -> Explanation:
             if policy.name == "titled"
             else _summary(distance, overlap, similarity, alike, policy, worded)
         )
-        + news
+        + _FRAMED[frame]
+        + _news(told, policy)
         + ("" if texts else _not_shown(worded)),
     )
 
@@ -262,14 +255,12 @@ def _apart(a: Side, b: Side) -> str:
     )
 
 
-def _news(a: Side, b: Side, updated: bool, policy: Policy) -> str:
-    """What two articles that are alike are called all the same, when the one says more than the other; "" mostly."""
-    if updated and keeps_updates(a.short, b.short, policy):
+def _news(told: Set[str], policy: Policy) -> str:
+    """What the later of two articles that are alike is called, when one tells more than the other."""
+    if "figures" in told:
         why = "keep_updates is on" if policy.keep_updates else "in texts this short they are the news"
         return f" But their figures differ, and {why}: the later one is related, with updated figures."
-    if policy.name == "verified" and (
-        announces(a.short, a.sketch, b.sketch) or announces(b.short, b.sketch, a.sketch)
-    ):
+    if "story" in told:
         return " But the shorter one only announces the longer one, which is related, not a duplicate, when it comes later."
     return ""
 

@@ -7,7 +7,8 @@ The policies:
 * ``verified``  (default) the fingerprint and the sketch only propose; the overlap of wording decides.
   A candidate whose wording does overlap is a duplicate at any distance; without overlap even
   3 bits are only "related". An article behind its own flash or teaser is "related" to it, and so is a
-  flash with other figures: those have not been told yet.
+  flash with other figures: those have not been told yet. One frame with other figures or names is no copy
+  (``frames.py``).
 * ``titled``    for "the same event" rather than "the same text": how much alike the terms must be
   depends on how much alike the headlines are (``titled.py``).
 
@@ -20,23 +21,45 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, Protocol
 
 from aggregator.domain import Analysis, Match, Outcome, Record, Rule, Sketch
+from aggregator.frames import (
+    CUT_RATIO,
+    FRAMED_FACTOR,
+    FRAMED_RATIO,
+    Terms,
+    announces,
+    figures_changed,
+    looks_framed,
+    refilled,
+    renamed,
+)
 from aggregator.overlap import Overlap
 from aggregator.titled import required_similarity, title_similarity
 
-# Of two texts of about one length a copy must share more: one frame filled in twice agrees in length.
-FRAMED_RATIO, FRAMED_FACTOR = 0.8, 5 / 3
-# ... and exchanges the names, its heaviest terms, while a copy whose sentences moved keeps them. Wording that agrees
-# nearly whole needs no such look.
-FRAMED_SIMILARITY, WHOLE = 0.85, 0.85
-# ... or with its figures exchanged for others, while a copy, and even an update, keeps most of them.
-FRAME_FIGURES, KEPT_FIGURES = 4, 0.2
-# One under two fifths as long as the other was cut or padded: frames are not.
-CUT_RATIO, CUT_FACTOR = 0.4, 2 / 3
+# One that was cut or padded (``frames.CUT_RATIO``) need share less.
+CUT_FACTOR = 2 / 3
 # The containment of two long texts is an estimate, and every article is compared with many: the one in forty
 # that seems above a threshold by chance would be a false copy of something.
 STANDARD_ERRORS = 2
+
+News = Literal["", "story", "figures", "names"]
+
+
+class Told(Protocol):
+    """What is read of an article that arrives, is stored or is compared, when it is alike another."""
+
+    @property
+    def lang(self) -> str: ...
+    @property
+    def short(self) -> bool: ...
+    @property
+    def sketch(self) -> Sketch: ...
+    @property
+    def terms(self) -> Terms: ...
+    @property
+    def figures(self) -> tuple[int, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +110,7 @@ def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -
     if exact:
         return _duplicate(subject, min(exact, key=_age), "exact", policy)
     alike = [c for c in candidates if _alike(subject, c, policy)]
-    repeated = [c for c in alike if not _has_news(subject, c, policy)]
+    repeated = [c for c in alike if not news(c.record, subject, policy)]
     if repeated:
         return _duplicate(subject, *_best_of(repeated, policy), policy)
     if alike:
@@ -128,31 +151,29 @@ def _alike(subject: Analysis, candidate: Candidate, policy: Policy) -> bool:
         return candidate.distance <= policy.duplicate_bits
     if policy.name == "titled":
         return _same_event(subject, candidate)
-    return is_copy(candidate.overlap, _terms_alike(subject, candidate), policy) and not refilled(
-        candidate.overlap, subject.figures, candidate.record.figures
+    similarity = terms_alike(candidate.similarity, subject.lang, candidate.record.lang)
+    return is_copy(candidate.overlap, similarity, policy) and not framed(
+        candidate.overlap, subject, candidate.record
     )
 
 
-def _has_news(subject: Analysis, candidate: Candidate, policy: Policy) -> bool:
-    """Does the later of two articles that are alike say what the earlier one did not?"""
-    if policy.name == "verified" and announces(
-        candidate.record.short, candidate.record.sketch, subject.sketch
-    ):
-        return True
-    return _updated(subject, candidate) and keeps_updates(subject.short, candidate.record.short, policy)
+def framed(overlap: Overlap, a: Told, b: Told) -> News:
+    """What was exchanged, if two texts are one frame filled in twice."""
+    if refilled(overlap, a.figures, b.figures):
+        return "figures"
+    return "names" if a.lang == b.lang and renamed(overlap, a.terms, b.terms) else ""
 
 
-def announces(short: bool, sketch: Sketch, longer: Sketch) -> bool:
-    """Is a text only the announcement of a longer one: ``short``, and under two fifths of its length?
+def news(earlier: Told, later: Told, policy: Policy) -> News:
+    """What the later of two articles that are alike tells which the earlier one did not.
 
-    Who has the flash or the teaser has not got the article; who has the article has its teaser.
+    The story behind a flash or teaser; other figures where those are wanted, or are the news: in texts of a line or two.
     """
-    return short and sketch.size < CUT_RATIO * longer.size
-
-
-def keeps_updates(short_a: bool, short_b: bool, policy: Policy) -> bool:
-    """Do other figures make another article: because it is wanted so, or since in texts so short they are the news?"""
-    return policy.keep_updates or (policy.name == "verified" and short_a and short_b)
+    if policy.name == "verified" and announces(earlier.sketch.size, later.sketch.size):
+        return "story"
+    in_a_flash = policy.name == "verified" and earlier.short and later.short
+    changed = (policy.keep_updates or in_a_flash) and figures_changed(earlier.figures, later.figures)
+    return "figures" if changed else ""
 
 
 def _updated(subject: Analysis, candidate: Candidate) -> bool:
@@ -166,10 +187,6 @@ def _best_of(alike: Sequence[Candidate], policy: Policy) -> tuple[Candidate, Rul
         return min(alike, key=lambda c: (-c.similarity, _age(c))), "title"
     best = _nearest_of_the_group(alike)
     return best, "hamming" if best.distance <= policy.duplicate_bits else "overlap"
-
-
-def _terms_alike(subject: Analysis, candidate: Candidate) -> float:
-    return terms_alike(candidate.similarity, subject.lang, candidate.record.lang)
 
 
 def terms_alike(similarity: float, lang_a: str, lang_b: str) -> float:
@@ -207,25 +224,6 @@ def is_copy(overlap: Overlap, similarity: float, policy: Policy) -> bool:
     )
 
 
-def looks_framed(overlap: Overlap, similarity: float) -> bool:
-    """Two texts of about one length that share most words, but not those that tell what they are about."""
-    return (
-        overlap.size_ratio >= FRAMED_RATIO and overlap.containment < WHOLE and similarity < FRAMED_SIMILARITY
-    )
-
-
-def refilled(overlap: Overlap, figures_a: Sequence[int], figures_b: Sequence[int]) -> bool:
-    """One frame twice, with other figures: rates, results, quotes? Of one length, each has some, hardly one is in both."""
-    first, second = set(figures_a), set(figures_b)
-    fewer = min(len(first), len(second))
-    return (
-        overlap.size_ratio >= FRAMED_RATIO
-        and overlap.containment < WHOLE
-        and fewer >= FRAME_FIGURES
-        and len(first & second) < KEPT_FIGURES * fewer
-    )
-
-
 def shared_for_copy(overlap: Overlap, policy: Policy) -> float:
     """How many shingles two texts of these lengths must share, when they do not agree nearly whole.
 
@@ -235,12 +233,6 @@ def shared_for_copy(overlap: Overlap, policy: Policy) -> float:
     if overlap.size_ratio >= FRAMED_RATIO:
         return policy.min_shared * FRAMED_FACTOR
     return policy.min_shared * (CUT_FACTOR if overlap.size_ratio < CUT_RATIO else 1)
-
-
-def figures_changed(a: Sequence[int], b: Sequence[int]) -> bool:
-    """True when each text has a figure the other lacks: a toll or price was replaced, not just cut off."""
-    first, second = set(a), set(b)
-    return bool(first - second) and bool(second - first)
 
 
 def _age(candidate: Candidate) -> tuple[int, str]:

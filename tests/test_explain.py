@@ -4,12 +4,15 @@ import threading
 from dataclasses import replace
 
 import pytest
+from frame_sentences import FRAMES
 from newsroom import core, edited, in_process, story
 
 from aggregator import explain as module
+from aggregator.analyse import Analyser
 from aggregator.domain import Article
 from aggregator.errors import NotFound
 from aggregator.explain import Explain
+from aggregator.models import load_models
 from aggregator.overlap import Overlap
 from aggregator.store.memory import MemoryStore
 from aggregator.verdict import Policy, is_copy
@@ -161,6 +164,18 @@ async def test_articles_in_different_languages_are_not_called_copies() -> None:
     assert found.overlap.containment == 1.0 and not found.is_copy and found.distance is None
     assert "different spaces (languages en and de: en.0000, xx." in found.summary
     assert "never compared" in found.summary
+
+
+async def test_a_frame_with_other_names_is_told() -> None:
+    """One notice about two places: not copies, and why; of strangers nothing is said about frames."""
+    newsroom = core(MemoryStore())
+    explain = Explain(newsroom.index, in_process(Analyser(load_models())), Policy())
+    lang, title, text, fillings = FRAMES["weather"]
+    one, other = (Article(id="", title=title.format(**f), text=text.format(**f), lang=lang) for f in fillings)
+    framed, strangers = await explain.pair(one, other), await explain.pair(one, Article(id="", text=story(3)))
+
+    assert not framed.is_copy and framed.summary.endswith("one frame with other names.")
+    assert "frame" not in strangers.summary
 
 
 async def test_what_makes_an_article_of_its_own_is_said() -> None:

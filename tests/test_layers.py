@@ -47,6 +47,7 @@ LAYERS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
             "aggregator.bursts",
             "aggregator.bursts.*",
             "aggregator.event_query",
+            "aggregator.frames",
             "aggregator.passages",
             "aggregator.ranking",
             "aggregator.similarity",

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator.domain import Analysis, Record, Sketch
+from aggregator.frames import figures_changed
 from aggregator.overlap import Overlap
-from aggregator.verdict import Candidate, Policy, decide, figures_changed, is_copy, neighbours
+from aggregator.verdict import Candidate, Policy, decide, is_copy, neighbours
 
 NO_SKETCH = Sketch(0, np.empty(0, np.uint32))
 VERIFIED, HAMMING = Policy(), Policy(name="hamming")
@@ -329,19 +330,27 @@ def test_in_a_flash_other_figures_are_the_news(stored: bool, arrived: bool, verd
 
 
 @pytest.mark.parametrize(
-    ("short", "shingles", "verdict"),
-    [(True, 39, "related"), (True, 40, "duplicate"), (False, 39, "duplicate")],
+    ("shingles", "longer", "verdict"),
+    [
+        (39, 100, "related"),
+        (40, 100, "duplicate"),
+        (60, 230, "related"),  # a teaser of some length asks for a longer story ...
+        (60, 220, "duplicate"),
+        (100, 401, "related"),  # ... up to four times its own
+        (100, 400, "duplicate"),
+        (500, 2001, "related"),
+    ],
 )
-def test_an_article_is_no_duplicate_of_its_announcement(short: bool, shingles: int, verdict: str) -> None:
+def test_an_article_is_no_duplicate_of_its_announcement(shingles: int, longer: int, verdict: str) -> None:
     """Who stored the flash has not got the article; the article's own flash or teaser says nothing new."""
-    flash = candidate(1, 12, 1.0, 37, short=short, sketch=of_size(shingles))
-    article = candidate(2, 12, 1.0, 37, sketch=of_size(100))
+    flash = candidate(1, 12, 1.0, 37, sketch=of_size(shingles))
+    article = candidate(2, 12, 1.0, 37, sketch=of_size(longer))
 
-    found = decide(subject(sketch=of_size(100)), [flash], VERIFIED)
+    found = decide(subject(sketch=of_size(longer)), [flash], VERIFIED)
     assert found.verdict == verdict
-    assert decide(subject(short=short, sketch=of_size(shingles)), [article], VERIFIED).verdict == "duplicate"
+    assert decide(subject(sketch=of_size(shingles)), [article], VERIFIED).verdict == "duplicate"
     # The answer to "related" names to what, at whatever distance; only such an answer does.
-    named = neighbours(subject(sketch=of_size(100)), [flash], found, VERIFIED)
+    named = neighbours(subject(sketch=of_size(longer)), [flash], found, VERIFIED)
     assert named == ([flash] if verdict == "related" else [])
 
 

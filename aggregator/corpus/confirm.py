@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from aggregator.corpus.columns import Columns
 from aggregator.corpus.pairs import Pairs, Rows, packed, rows_of
-from aggregator.verdict import CUT_FACTOR, CUT_RATIO, FRAMED_FACTOR, FRAMED_RATIO, STANDARD_ERRORS, Policy
+from aggregator.frames import CUT_RATIO, FRAMED_FACTOR, FRAMED_RATIO
+from aggregator.verdict import CUT_FACTOR, STANDARD_ERRORS, Policy
 
 BATCH = 4_096
 _ALL = 0xFFFFFFFF

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,7 +19,10 @@ from aiohttp import web
 
 from aggregator import demo
 from aggregator.app import Service, open_service
+from aggregator.bursts import BurstDetector, BurstRule, Event
+from aggregator.domain import StreamItem, number_of
 from aggregator.http.app import make_app
+from aggregator.http.decoding import decode_article
 from aggregator.settings import Settings
 
 # Every person, place, company and outlet of the stream, longest first where one holds another.
@@ -196,6 +200,47 @@ async def test_order_and_names_do_not_matter(seed: int) -> None:
 
     assert report.counts == expected
     assert len(report.events) == 1
+
+
+async def test_the_event_holds_the_dam_alone_whenever_a_minute_begins() -> None:
+    """Weights of terms are those of the minute: one that begins amid the reports parts some of them from the rest.
+
+    Such a part may hold strangers when it comes to the event; the event does not show them.
+    """
+    rows, now = demo.stream(), datetime(2026, 3, 1, 12, tzinfo=UTC)
+    roles = {row["id"]: row.get("of", "") or row["role"] for row in rows}
+    of_the_dam = {id_ for id_, role in roles.items() if role == "event" or roles.get(role) == "event"}
+    async with open_service(QUICK) as service:
+        for row in rows:
+            await service.ingest.submit(decode_article(json.dumps(demo.article(row, now)).encode()))
+        items, _ = await service.index.stream({}, len(rows))
+
+    for before_the_minute_ms in range(8_000, 16_000, 500):
+        told = replayed(items, round(now.timestamp() * 1000) - before_the_minute_ms)
+
+        assert set(told.items) <= of_the_dam, before_the_minute_ms
+        assert told.size > 20
+
+
+def replayed(items: Sequence[StreamItem], begin_ms: int) -> Event:
+    """The one event of ``items`` that arrive as the demonstration sends them, with a tick every two seconds."""
+    detector, numbers = BurstDetector(BurstRule()), {}
+    for place, item in enumerate(items):
+        at_ms = begin_ms + place * 220
+        number = numbers[item.number] = number_of(at_ms, place + 1)
+        moved = {
+            "arrived_ms": at_ms,
+            "number": number,
+            "first": numbers[item.first],
+            "canonical_first": numbers.get(item.canonical_first),
+            "matched_number": numbers.get(item.matched_number),
+        }
+        detector.observe(replace(item, **moved), at_ms)
+        if place % 9 == 0:
+            detector.tick(at_ms)
+    detector.tick(begin_ms + 60_000)
+    (event,) = detector.events
+    return event
 
 
 @pytest.mark.services

@@ -8,7 +8,7 @@ chosen again. Nothing here reads a clock; equal calls give equal bytes (``dump``
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import xxhash
 
@@ -283,9 +283,20 @@ class BurstDetector:
         if lost is not None:
             self.book.take_over(into, lost, self.clock_ms)
         elif into.event is not None:
-            self.book.extend(into, moved)
+            self.book.extend(into, self._kin(into, moved))
         else:
             self._look(into)
+
+    def _kin(self, story: Story, moved: Iterable[Member]) -> Iterator[Member]:
+        """Those of the items that came with another story that have something in common with this one.
+
+        A small story may hold strangers beside the item that led it here; they count with it, but an event does not
+        show them. How much alike an item is, is said of the story that it is in.
+        """
+        for member in moved:
+            member.cosine = self.stories.cosine(member.terms, story, self.terms.weigh)
+            if member.cosine >= LINK_RELATED:
+                yield member
 
     def disband(self, story: Story) -> None:
         """Forget the items of a story, which is no event any more."""

@@ -137,33 +137,34 @@ def compare(a: Sketch, b: Sketch) -> Overlap:
     return compare_many(a, [b])[0]
 
 
-def compare_many(a: Sketch, others: Sequence[Sketch]) -> list[Overlap]:
-    """Estimate the overlap of one text with each of several.
+def compare_many(a: Sketch, others: Sequence[Sketch], least: float = 0.0) -> list[Overlap]:
+    """Estimate the overlap of one text with each of several; none is said of a containment below ``least``.
 
     Below the smaller of two samples' largest hashes both samples are complete, so the counts below
     it are an unbiased sample of the sets; what they share lies below it anyway.
     """
-    if not len(a.sample):
-        return [_NONE] * len(others)
-    if not others:
-        return []
-    own = a.sample >> _COARSE
+    overlaps = [_NONE] * len(others)
+    if not len(a.sample) or not others:
+        return overlaps
+    joined = np.concatenate([b.sample for b in others])
     counts = np.array([len(b.sample) for b in others])
-    joined = np.concatenate([a.sample[:0], *(b.sample for b in others)])
-    ends = np.cumsum(counts)
+    ends = counts.cumsum()
+    at = _found_in(a.sample >> _COARSE, joined >> _COARSE)
+    common = np.bincount(ends.searchsorted(at, side="right"), minlength=len(others))
+    (some,) = common.nonzero()
+    if not len(some):
+        return overlaps
     # Below the smaller of two limits both samples are complete.
     sizes = np.array([b.size for b in others])
     limits = np.full(len(others), _limit(a), np.uint32)
     cut = np.flatnonzero((counts < sizes) & (counts > 0))
     limits[cut] = np.minimum(limits[cut], joined[ends[cut] - 1] | _FINE)
-    at = _found_in(own, joined >> _COARSE)
-    common = np.bincount(ends.searchsorted(at, side="right"), minlength=len(others)).tolist()
     in_b = _sums(joined <= limits.repeat(counts), ends)
     in_a = a.sample.searchsorted(limits, side="right")
-    return [
-        _overlap(c, a.size, i, b.size, j) if c else _NONE
-        for c, i, b, j in zip(common, in_a.tolist(), others, in_b, strict=True)
-    ]
+    counted = np.where(a.size <= sizes, in_a, in_b)
+    for i in some[common[some] / counted[some] >= least].tolist():
+        overlaps[i] = _overlap(int(common[i]), a.size, int(in_a[i]), others[i].size, int(in_b[i]))
+    return overlaps
 
 
 def _found_in(own: npt.NDArray[np.uint32], others: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
@@ -179,14 +180,13 @@ def _found_in(own: npt.NDArray[np.uint32], others: npt.NDArray[np.uint32]) -> np
     return found
 
 
-def _sums(flags: npt.NDArray[np.bool_], ends: npt.NDArray[np.int64]) -> list[int]:
+def _sums(flags: npt.NDArray[np.bool_], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """How many are set in each run of ``flags``, (n,), by where the runs end, (m,)."""
     before = np.zeros(len(flags) + 1, np.int64)
     np.cumsum(flags, out=before[1:])
     upto = before[ends]
     upto[1:] -= upto[:-1].copy()
-    found: list[int] = upto.tolist()
-    return found
+    return upto
 
 
 def _overlap(common: int, size_a: int, in_a: int, size_b: int, in_b: int) -> Overlap:

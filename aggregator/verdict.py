@@ -81,11 +81,12 @@ class Policy:
 
     def asks_for_terms(self, distance: int, overlap: Overlap) -> bool:
         """Can the terms of a candidate at this distance, sharing this wording, matter to a verdict or to what it names?"""
-        return (
-            distance <= self.related_bits
-            or self.name == "titled"
-            or overlap.containment >= min(self.min_containment, self.sure_containment)
-        )
+        return distance <= self.related_bits or overlap.containment >= self.least_containment
+
+    @property
+    def least_containment(self) -> float:
+        """Less shared wording than this says nothing to any rule."""
+        return 0.0 if self.name == "titled" else min(self.min_containment, self.sure_containment)
 
 
 @dataclass(frozen=True, slots=True)

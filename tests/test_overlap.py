@@ -13,6 +13,7 @@ from aggregator.overlap import (
     SAMPLE_MAX,
     bands,
     compare,
+    compare_many,
     sample_size,
     shingle_hashes,
     sketch,
@@ -112,6 +113,19 @@ def test_bands_of_a_truncated_copy_meet() -> None:
 
     assert met >= 88
     assert len(bands(sketch(prose(1, 450)))) == BANDS
+
+
+@given(word_lists, st.lists(word_lists, max_size=6), st.floats(0, 1))
+def test_many_at_once(own: list[str], others: list[list[str]], least: float) -> None:
+    """As one by one; what shares less than is looked at shares nothing."""
+    sketches = [sketch(words) for words in others]
+    single = [compare(sketch(own), one) for one in sketches]
+    nothing = compare(sketch([]), sketch([]))
+
+    assert compare_many(sketch(own), sketches) == single
+    assert compare_many(sketch(own), sketches, least) == [
+        one if one.containment >= least else nothing for one in single
+    ]
 
 
 def test_empty_sketches() -> None:

@@ -138,16 +138,21 @@ def test_terms_are_asked_for_where_they_matter(
     similarity: float,
     title: str,
 ) -> None:
-    """With the similarity of only those that the policy asks for, verdict and neighbours are what they are with all."""
+    """With only those that the policy asks for, and no overlap below what it looks at, the answer is that with all."""
     full = [
         candidate(n, d, containment, shared, similarity=similarity, title=title)
         for n, (d, containment) in enumerate(zip(distances, containments, strict=False), start=1)
     ]
-    lean = [c if policy.asks_for_terms(c.distance, c.overlap) else replace(c, similarity=0.0) for c in full]
+    lean = [
+        c if c.overlap.containment >= policy.least_containment else replace(c, overlap=Overlap(0.0, 0.0, 0.0))
+        for c in full
+        if policy.asks_for_terms(c.distance, c.overlap)
+    ]
     outcome = decide(subject(), full, policy)
 
     assert decide(subject(), lean, policy) == outcome
-    assert neighbours(subject(), lean, outcome, policy) == neighbours(subject(), full, outcome, policy)
+    named = [neighbours(subject(), some, outcome, policy) for some in (lean, full)]
+    assert [c.record for c in named[0]] == [c.record for c in named[1]]
 
 
 def test_an_estimate_must_be_beyond_its_error() -> None:

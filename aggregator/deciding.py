@@ -33,10 +33,10 @@ class Deciding:
         self, one: Arrival, probe: Probe, snapshot: Snapshot, now_ms: int, dry_run: bool
     ) -> Step:
         """What follows for one article from what was looked up; the store is only asked about groups of copies."""
-        tops = snapshot.tops(probe.space, probe.keys, probe.id)
+        tops = snapshot.tops(probe.space, probe.id)
         touched = snapshot.touched(tops)
         if touched:  # an earlier article of this batch is near
-            one.numbers = self._index.candidate_numbers(snapshot, probe, now_ms)
+            (one.numbers,) = self._index.candidate_numbers(snapshot, [probe], now_ms)
         candidates = self._index.candidates(snapshot, probe, one.numbers, self._policy)
         bound = self._index.standing(snapshot, probe.id, now_ms)
         newest = bound[0].binding.number if bound else 0

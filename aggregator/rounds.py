@@ -120,12 +120,13 @@ class Rounds:
         probes = [self._index.probe(p.analysis, p.article.id) for p in pending]
         snapshot = await self._index.snapshot(probes)
         wanted: dict[int, str] = {}
-        for i, (one, probe) in enumerate(zip(pending, probes, strict=True)):
-            if i % STRIDE == 0:
-                await self._give_way()
-            one.numbers = self._index.candidate_numbers(snapshot, probe, now_ms)
-            for number in one.numbers:
-                wanted[number] = probe.analysis.space
+        for some in self._index.abreast(probes):
+            await self._give_way()
+            found = self._index.candidate_numbers(snapshot, [probes[i] for i in some], now_ms)
+            for i, numbers in zip(some, found, strict=True):
+                pending[i].numbers = numbers
+                wanted.update(dict.fromkeys(numbers, probes[i].space))
+        for probe in probes:
             for known in self._index.standing(snapshot, probe.id, now_ms):
                 wanted.setdefault(known.binding.number, known.space)
         await self._index.fetch(snapshot, wanted)

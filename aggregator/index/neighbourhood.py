@@ -38,12 +38,13 @@ class Neighbourhood(Lookup):
         """What is near by bits or has distinctive terms in common: one round trip."""
         probe = self.probe(analysis, id_)
         space, weights = probe.space, topics.probed(analysis.terms)
+        buckets = keys.buckets(b"", probe.around)
         under = [keys.topic(b"", hashed) for hashed in weights]
         own = keys.binding_of(b"", id_)
-        wanted = {served: [own] for served in self.spaces} | {space: [own, *probe.buckets, *under]}
+        wanted = {served: [own] for served in self.spaces} | {space: [own, *buckets, *under]}
         snapshot = await self.segments.read(wanted)
         floor = self.floor(snapshot.layers[space], now_ms)
-        near, distances = within(snapshot.everywhere(space, probe.buckets), probe.around, RADIUS_BITS, floor)
+        near, distances = within(snapshot.everywhere(space, buckets), probe.around, RADIUS_BITS, floor)
         alike = weighed(snapshot.everywhere(space, under), weights, floor)
         numbers = near[np.lexsort((near, distances))][:MAX_CANDIDATES].tolist()
         bound = [decode_binding(raw) for s in wanted if (raw := snapshot.newest(s, own)) is not None]

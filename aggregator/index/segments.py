@@ -17,6 +17,7 @@ left one looks whether the segment is full.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
@@ -28,6 +29,7 @@ from aggregator.store.marks import rate_of, tally
 from aggregator.store.sound import value_of
 
 SEGMENT_ARTICLES = 10_000_000
+KeysUnder = Callable[[bytes], list[bytes]]  # the keys that are wanted, of a tag
 
 
 class Head(msgspec.Struct, frozen=True, array_like=True):
@@ -57,8 +59,12 @@ class Segments:
         await self._learn([space])
         return self._known[space]
 
-    async def read(self, wanted: Mapping[str, Iterable[bytes]]) -> Snapshot:
-        """Keys (without tags) per space from all their live segments, in one round trip.
+    async def read(self, wanted: Mapping[str, Sequence[bytes]]) -> Snapshot:
+        """Keys (without tags) per space from all their live segments, in one round trip."""
+        return await self.read_under({space: partial(_tagged, some) for space, some in wanted.items()})
+
+    async def read_under(self, wanted: Mapping[str, KeysUnder]) -> Snapshot:
+        """``read`` of what stands under a tag, spelt out once for each.
 
         Once more when the writable segment turns out to be sealed.
         """
@@ -70,7 +76,7 @@ class Segments:
             named: dict[bytes, list[bytes]] = {}
             for space, each in layers.items():
                 for tag in each.tags:
-                    named[tag] = [tag + key for key in wanted[space]]
+                    named[tag] = wanted[space](tag)
                     everything += named[tag]
             found = await self._store.read(everything)
             values = dict(zip(everything, found, strict=True))
@@ -80,9 +86,7 @@ class Segments:
             for space in sealed:
                 await self._move(space, layers[space].last + 1)
 
-    async def everywhere(
-        self, space: str, keys_under: Callable[[bytes], Sequence[bytes]]
-    ) -> tuple[Layers, list[bytes | None]]:
+    async def everywhere(self, space: str, keys_under: KeysUnder) -> tuple[Layers, list[bytes | None]]:
         """What stands under the tag of each live segment: for keys that only grow, when nothing is to be committed.
 
         ``read`` keeps every value under its key, which takes longer than all else of a look-up.
@@ -166,6 +170,10 @@ class Segments:
     async def _read_head(self, space: str) -> tuple[bytes | None, Head]:
         raw = (await self._store.read([keys.head(space)]))[0]
         return raw, _decoded(raw)
+
+
+def _tagged(wanted: Sequence[bytes], tag: bytes) -> list[bytes]:
+    return [tag + key for key in wanted]
 
 
 def _parted(

@@ -90,14 +90,14 @@ class Snapshot:
 
     def everywhere(self, space: str, wanted: Sequence[bytes]) -> list[bytes | None]:
         """The values of keys that only grow, in all layers: a bucket is the sum of its layers."""
-        return [value for layer in self.layered(space, wanted) for value in layer]
+        return [self.values[tag + key] for tag in self.layers[space].tags for key in wanted]
 
-    def layered(self, space: str, wanted: Sequence[bytes], whose: str = "") -> list[list[bytes | None]]:
-        """``everywhere``, layer by layer. ``whose``: the look-up that ``wanted`` are all the keys of."""
-        tags, place = self.layers[space].tags, self.places.get(whose)
-        if place is not None and not self.changed:
+    def looked_up(self, space: str, whose: str) -> list[list[bytes | None]]:
+        """What the look-up of this id read, layer by layer."""
+        tags, place = self.layers[space].tags, self.places[whose]
+        if not self.changed:
             return [self.answers[tag][place] for tag in tags]
-        return [[self.values[tag + key] for key in wanted] for tag in tags]
+        return [list(map(self.values.__getitem__, self.named[tag][place])) for tag in tags]
 
     def newest(self, space: str, key: bytes) -> bytes | None:
         """What the newest layer says that says anything. A key that was not read counts as absent."""
@@ -120,23 +120,19 @@ class Snapshot:
         """Holds while the writable segment took exactly the commits that were applied here, in their order."""
         return self.unchanged(space, keys.version(b""))
 
-    def tops(self, space: str, wanted: Sequence[bytes], whose: str = "") -> list[bytes]:
-        """The keys in the writable segment; ``whose`` as for ``layered``."""
-        top, place = self.layers[space].top, self.places.get(whose)
-        return [top + key for key in wanted] if place is None else self.named[top][place]
+    def tops(self, space: str, whose: str) -> list[bytes]:
+        """The keys of this id's look-up in the writable segment."""
+        return self.named[self.layers[space].top][self.places[whose]]
 
     def touched(self, tops: Sequence[bytes]) -> set[bytes]:
         """Which of these keys, as ``tops`` gives them, this batch changed."""
         return self.changed.keys() & tops if self.changed else set()
 
-    def at_tops(
-        self, space: str, tops: Sequence[bytes], whose: str, touched: set[bytes]
-    ) -> list[bytes | None]:
-        """The values of ``tops``, those of the look-up ``whose``, of which ``touched`` were changed since."""
-        place = self.places.get(whose)
-        if place is None or touched:
-            return list(map(self.values.__getitem__, tops))
-        return self.answers[self.layers[space].top][place]
+    def at_tops(self, space: str, whose: str, touched: set[bytes]) -> list[bytes | None]:
+        """The values of ``tops``, of which ``touched`` were changed since."""
+        if touched:
+            return list(map(self.values.__getitem__, self.tops(space, whose)))
+        return self.answers[self.layers[space].top][self.places[whose]]
 
     def apply(self, transaction: Transaction, binding: bytes, record: Record | None) -> None:
         """Change the snapshot as the commit of the article bound at ``binding`` will change the store."""

@@ -16,6 +16,7 @@ length is its version (``index/``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -68,36 +69,54 @@ def within(
     ``buckets``: those of ``keys.buckets(around)`` in that order, as often as there are layers. Both (n,),
     ascending by number, each number once (at its smallest distance).
     """
-    entry = around.rest_bytes + NUMBER_BYTES
+    return within_each(buckets, [around], radius, floor)[0]
+
+
+def within_each(
+    buckets: Sequence[bytes | None], arounds: Sequence[Around], radius: int, floor: int
+) -> list[tuple[ArticleNumbers, Distances]]:
+    """``within`` of several look-ups of one plan and radius; ``buckets``: all of the first, all of the next, ..."""
+    rest_bytes, flipped = arounds[0].rest_bytes, arounds[0].flipped
+    entry = rest_bytes + NUMBER_BYTES
     filled = [bucket or b"" for bucket in buckets]
     sizes, joined = list(map(len, filled)), b"".join(filled)
     if not joined:
-        return _NO_NUMBERS, _NO_COUNTS
-    counts = _counts(sizes, [len(flips) for *_, flips in around.cells], entry)
-    unused = np.uint64(8 * (8 - around.rest_bytes))
-    own = np.array([rest for _, _, rest, _ in around.cells], np.uint64) << unused
+        return [(_NO_NUMBERS, _NO_COUNTS)] * len(arounds)
+    counts = _counts(sizes, [len(flips) for *_, flips in arounds[0].cells], entry)
+    unused = np.uint64(8 * (8 - rest_bytes))
+    own = np.array([[rest for _, _, rest, _ in around.cells] for around in arounds], np.uint64) << unused
+    layers = len(counts) // own.size
     differing = np.ndarray((len(joined) // entry,), "<u8", joined, 0, (entry,)) << unused
-    if len(counts) != len(own):
-        own = np.tile(own, len(counts) // len(own))
-    differing ^= own.repeat(counts)
+    differing ^= np.tile(own, layers).reshape(-1).repeat(counts)
     bits = np.bitwise_count(differing)
     (near,) = (bits <= radius).nonzero()  # few: all that follows is about them
     if not len(near):
-        return _NO_NUMBERS, _NO_COUNTS
+        return [(_NO_NUMBERS, _NO_COUNTS)] * len(arounds)
     # A neighbour's bucket: what was flipped in its key differs as well.
-    ends = np.array(sizes).cumsum()
-    place = ends.searchsorted(near * entry, "right") % len(around.flipped)
-    distances = (bits[near] + around.flipped[place]).astype(np.int64)
-    numbers = _numbers(joined, around.rest_bytes)[near]
+    place = np.array(sizes).cumsum().searchsorted(near * entry, "right")
+    distances = (bits[near] + flipped[place % len(flipped)]).astype(np.int64)
+    numbers, whose = _numbers(joined, rest_bytes)[near], place // (layers * len(flipped))
     keep = (distances <= radius) & (numbers >= np.uint64(floor))
-    numbers, distances = numbers[keep], distances[keep]
-    if len(numbers) < 2:
-        return numbers, distances
-    order = np.lexsort((distances, numbers))
-    numbers, distances = numbers[order], distances[order]
+    numbers, distances, whose = numbers[keep], distances[keep], whose[keep]
+    order = np.lexsort((distances, numbers, whose))
+    numbers, distances, whose = numbers[order], distances[order], whose[order]
+    first = _firsts(numbers, whose)
+    return _parted(whose[first], len(arounds), numbers[first], distances[first])
+
+
+def _firsts(numbers: ArticleNumbers, whose: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Of sorted (whose, number), each pair's first place."""
     first = np.ones(len(numbers), bool)
-    first[1:] = numbers[1:] != numbers[:-1]
-    return numbers[first], distances[first]
+    first[1:] = (numbers[1:] != numbers[:-1]) | (whose[1:] != whose[:-1])
+    return first
+
+
+def _parted(
+    whose: npt.NDArray[np.int64], count: int, numbers: ArticleNumbers, others: npt.NDArray[np.int64]
+) -> list[tuple[ArticleNumbers, npt.NDArray[np.int64]]]:
+    """Both by whose they are, 0 to ``count`` (exclusive), which ascends."""
+    ends = whose.searchsorted(np.arange(count + 1)).tolist()
+    return [(numbers[a:b], others[a:b]) for a, b in pairwise(ends)]
 
 
 def _counts(sizes: Sequence[int], steps: Sequence[int], entry: int) -> list[int]:
@@ -120,15 +139,30 @@ def sharing(
 
     ``buckets``: those of ``values``, each value once, as often as there are layers.
     """
+    return sharing_each(buckets, [values], floor)[0]
+
+
+def sharing_each(
+    buckets: Sequence[bytes | None], values: Sequence[Sequence[int]], floor: int
+) -> list[tuple[ArticleNumbers, npt.NDArray[np.int64]]]:
+    """``sharing`` of several look-ups; ``buckets``: all of the first, all of the next, ..."""
     if not any(buckets):
-        return _NO_NUMBERS, _NO_COUNTS
-    joined, own = _aligned(buckets, [value >> BAND_BITS for value in values], BAND_REST_BYTES)
+        return [(_NO_NUMBERS, _NO_COUNTS)] * len(values)
+    layers = len(buckets) // sum(map(len, values))
+    asked = [(value >> BAND_BITS, i) for i, some in enumerate(values) for value in [*some] * layers]
     # Most entries of a bucket are of other bands: what follows is about few.
-    (alike,) = (_rests(joined, "<u2", BAND_REST_BYTES) == own).nonzero()
+    joined, place = _aligned(buckets, range(len(asked)), BAND_REST_BYTES)
+    own, whose = np.array(asked).T
+    (alike,) = (_rests(joined, "<u2", BAND_REST_BYTES) == own[place]).nonzero()
     if not len(alike):
-        return _NO_NUMBERS, _NO_COUNTS
-    numbers = _numbers(joined, BAND_REST_BYTES)[alike]
-    return np.unique(numbers[numbers >= np.uint64(floor)], return_counts=True)
+        return [(_NO_NUMBERS, _NO_COUNTS)] * len(values)
+    numbers, whose = _numbers(joined, BAND_REST_BYTES)[alike], whose[place[alike]]
+    keep = numbers >= np.uint64(floor)
+    order = np.lexsort((numbers[keep], whose[keep]))
+    numbers, whose = numbers[keep][order], whose[keep][order]
+    (first,) = _firsts(numbers, whose).nonzero()
+    counts = np.diff(first, append=len(numbers))
+    return _parted(whose[first], len(values), numbers[first], counts)
 
 
 def weighed(buckets: Sequence[bytes | None], weights: Mapping[int, float], floor: int) -> ArticleNumbers:

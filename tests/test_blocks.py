@@ -45,6 +45,17 @@ def test_all_keys_of_a_look_up_at_once(plan: BlockPlan, fingerprint: int, radius
     assert at_once == [keys.bucket(tag, block, value) for block, value in plan.probes(fingerprint, radius)]
 
 
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+@given(fingerprints=st.lists(FINGERPRINTS, min_size=1, max_size=9), radius=st.integers(0, MAX_RADIUS))
+def test_all_keys_of_several_look_ups(plan: BlockPlan, fingerprints: list[int], radius: int) -> None:
+    """One look-up after another."""
+    arounds = [plan.around(fingerprint, radius) for fingerprint in fingerprints]
+
+    spelt = keys.buckets_each(b"{en.3f2a.7}", arounds)
+
+    assert spelt == [key for around in arounds for key in keys.buckets(b"{en.3f2a.7}", around)]
+
+
 @pytest.mark.parametrize(("plan", "radius"), list(product(PLANS.values(), range(MAX_RADIUS + 1))))
 def test_worst_spread_of_differing_bits_is_found(plan: BlockPlan, radius: int) -> None:
     """Any spread of r bits over the blocks leaves one block within its probe radius (the proof, run)."""

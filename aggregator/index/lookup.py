@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import chain, zip_longest
+from itertools import zip_longest
 
 import numpy as np
 import numpy.typing as npt
@@ -57,12 +57,8 @@ class Probe:
 
     @property
     def buckets(self) -> int:
-        """How many; they come first of ``keys``."""
+        """How many."""
         return len(self.around.flipped)
-
-    def keys(self, tag: bytes) -> list[bytes]:
-        """All of them."""
-        return keys.buckets(tag, self.around) + keys.bands(tag, self.wording)
 
 
 class Lookup(IndexBase):
@@ -88,8 +84,11 @@ class Lookup(IndexBase):
             places[probe.id] = slice(start, ends[probe.space])
 
         def under(space: str, tag: bytes) -> list[bytes]:
-            bound = [keys.binding(tag, hashed) for hashed in ids]
-            return list(chain(bound, *(probe.keys(tag) for probe in asking[space])))
+            spelt = [keys.binding(tag, hashed) for hashed in ids]
+            for probe, buckets in zip(asking[space], _buckets(tag, asking[space]), strict=True):
+                spelt += buckets
+                spelt += keys.bands(tag, probe.wording)
+            return spelt
 
         snapshot = await self.segments.read_under({space: partial(under, space) for space in self.spaces})
         snapshot.places = places
@@ -220,6 +219,13 @@ class Lookup(IndexBase):
         ]
 
 
+def _buckets(tag: bytes, probes: Sequence[Probe]) -> Iterator[list[bytes]]:
+    """The buckets of each, which are of one space and radius."""
+    if probes:
+        spelt, step = keys.buckets_each(tag, [probe.around for probe in probes]), probes[0].buckets
+        yield from (spelt[i : i + step] for i in range(0, len(spelt), step))
+
+
 def _in_turns(
     near: ArticleNumbers, distances: Distances, alike: ArticleNumbers, shared: npt.NDArray[np.int64]
 ) -> list[int]:
@@ -233,6 +239,8 @@ def _in_turns(
     return list(dict.fromkeys(turns))[:MAX_CANDIDATES]
 
 
-@lru_cache(maxsize=4096)  # asked for three times of each candidate of an article, and many of a chunk have the same
+@lru_cache(
+    maxsize=4096
+)  # asked for three times of each candidate of an article, and many of a chunk have the same
 def _state(number: int) -> bytes:
     return keys.state(b"", number)

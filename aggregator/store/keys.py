@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
 import xxhash
 
 from aggregator.blocks import Around
@@ -85,9 +86,25 @@ def buckets(tag_: bytes, around: Around) -> list[bytes]:
     ]
 
 
+def buckets_each(tag_: bytes, arounds: Sequence[Around]) -> list[bytes]:
+    """``buckets`` of one look-up after another, all of one plan and radius: a quarter of the time for a dozen."""
+    cells = arounds[0].cells
+    steps = [len(flips) for *_, flips in cells]
+    own = np.array([[value for _, value, _, _ in around.cells] for around in arounds])
+    values = own.repeat(steps, axis=1) ^ [flip for *_, flips in cells for flip in flips]
+    blocks = np.array([tag_ + _BLOCKS[block] for block, *_ in cells])
+    rows = np.empty(values.shape, [("block", blocks.dtype), ("upper", "<u2"), ("lower", "<u2")])
+    rows["block"] = blocks.repeat(steps)
+    rows["upper"], rows["lower"] = _PAIRS[values >> 8], _PAIRS[values & 0xFF]
+    spelt: list[bytes] = rows.view(f"S{rows.itemsize}").reshape(-1).tolist()
+    return spelt
+
+
 _BLOCKS = [b"b%x:" % block for block in range(64)]
 _BYTES = [b"%02x" % value for value in range(1 << 8)]  # a block has at most 16 bits
+_PAIRS = np.frombuffer(b"".join(_BYTES), "<u2")  # the same, two letters as one number
 _UPPER = [b"%03x" % value for value in range(1 << BAND_BITS - 8)]  # of a band, above its last byte
+_UPPER_MASK = len(_UPPER) - 1
 
 
 def band(tag_: bytes, value: int) -> bytes:
@@ -97,7 +114,7 @@ def band(tag_: bytes, value: int) -> bytes:
 def bands(tag_: bytes, values: Iterable[int]) -> list[bytes]:
     """``band`` of each: as ``buckets``, by tables."""
     prefix = tag_ + b"s"
-    return [prefix + _UPPER[value >> 8 & (1 << BAND_BITS - 8) - 1] + _BYTES[value & 0xFF] for value in values]
+    return [prefix + _UPPER[value >> 8 & _UPPER_MASK] + _BYTES[value & 0xFF] for value in values]
 
 
 def topic(tag_: bytes, value: int) -> bytes:

@@ -15,8 +15,10 @@ from aggregator.store.entries import (
     pack_topic,
     rests_of,
     sharing,
+    sharing_each,
     weighed,
     within,
+    within_each,
 )
 
 words = st.integers(0, 2**64 - 1)
@@ -81,6 +83,28 @@ def test_within_equals_a_plain_loop(
 
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+@given(entries, st.lists(words, min_size=1, max_size=5), st.integers(0, 7), st.integers(1, 2))
+def test_several_look_ups_by_bits(
+    plan: BlockPlan, stored: list[tuple[int, int]], queries: list[int], radius: int, layers: int
+) -> None:
+    """Each finds what it finds alone."""
+    arounds = [plan.around(query, radius) for query in queries]
+    filled: dict[bytes, bytes] = {}
+    for value, number in [*stored, *((query ^ 6, 7) for query in queries)]:
+        for block, (cell, rest) in enumerate(plan.cut(value)):
+            key = keys.bucket(b"", block, cell)
+            filled[key] = filled.get(key, b"") + pack(rest, number, plan.rest_bytes)
+    read = [list(map(filled.get, keys.buckets(b"", around))) * layers for around in arounds]
+
+    together = within_each([bucket for one in read for bucket in one], arounds, radius, 3)
+
+    alone = [within(one, around, radius, 3) for one, around in zip(read, arounds, strict=True)]
+    assert [[part.tolist() for part in one] for one in together] == [
+        [part.tolist() for part in one] for one in alone
+    ]
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 @given(st.lists(words, min_size=1, max_size=20))
 def test_a_key_and_its_entries_say_the_whole_fingerprint(plan: BlockPlan, stored: list[int]) -> None:
     """Of every block."""
@@ -110,3 +134,26 @@ def test_sharing_counts_bands(stored: list[tuple[int, int]], wanted: list[int], 
     assert dict(zip(numbers.tolist(), counts.tolist(), strict=True)) == {
         n: c for n, c in expected.items() if c
     }
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(BANDS), st.integers(0, 9)), max_size=60),
+    st.lists(st.lists(st.sampled_from(BANDS), unique=True), min_size=1, max_size=5),
+    st.integers(1, 2),
+)
+def test_several_look_ups_by_bands(
+    stored: list[tuple[int, int]], wanted: list[list[int]], layers: int
+) -> None:
+    """Each finds what it finds alone, also one without any band."""
+    filled: dict[bytes, bytes] = {}
+    for band, number in stored:
+        key = keys.band(b"", band)
+        filled[key] = filled.get(key, b"") + pack_bands([band], number)[0]
+    read = [[filled.get(keys.band(b"", band)) for band in some] * layers for some in wanted]
+
+    together = sharing_each([bucket for one in read for bucket in one], wanted, 3)
+
+    alone = [sharing(one, some, 3) for one, some in zip(read, wanted, strict=True)]
+    assert [[part.tolist() for part in one] for one in together] == [
+        [part.tolist() for part in one] for one in alone
+    ]

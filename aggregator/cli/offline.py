@@ -106,6 +106,7 @@ def _rule(args: argparse.Namespace, settings: Settings) -> BurstRule:
 
 def events(args: argparse.Namespace, settings: Settings) -> int:
     """Score the burst rule on known events."""
+    from aggregator.evaluation import event_figures
     from aggregator.evaluation import events as protocol
     from aggregator.scheduled import burst_rule_of
 
@@ -126,7 +127,9 @@ def events(args: argparse.Namespace, settings: Settings) -> int:
             timeline.draw(report, Path(args.plot))
     figures = [report.as_json() for report in reports]
     print(
-        json.dumps(figures if args.mode == "both" else figures[0]) if args.json else protocol.table(reports)
+        json.dumps(figures if args.mode == "both" else figures[0])
+        if args.json
+        else event_figures.table(reports)
     )
     return OK
 

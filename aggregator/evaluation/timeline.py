@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aggregator.errors import BadInput
-from aggregator.evaluation.events import Report, WindowResult
+from aggregator.evaluation.event_figures import Report, WindowResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,8 @@ import pytest
 
 from aggregator.bursts import BurstRule
 from aggregator.errors import BadInput
-from aggregator.evaluation.events import evaluate, known_events, table
+from aggregator.evaluation.event_figures import table
+from aggregator.evaluation.events import evaluate, known_events
 from aggregator.evaluation.timeline import draw
 
 DAY = datetime(2031, 3, 1, tzinfo=UTC)

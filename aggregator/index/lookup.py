@@ -203,10 +203,12 @@ class Lookup(IndexBase):
         space, changed = probe.space, snapshot.changed
         top = snapshot.layers[space].top
         states = changed.keys() & [top + _state(n) for n in numbers] if changed else set()
-        relied_on = {binding for key in touched | states for binding in changed[key]}
+        relied_on = {binding for key in touched | states for binding in changed.get(key, ())}
+        values, cut = snapshot.at_tops(space, probe.id, touched), probe.buckets
         return [
             snapshot.unchanged(space, keys.binding_of(b"", probe.id)),
-            Lengths(tuple(tops), tuple(snapshot.at_tops(space, probe.id, touched))),
+            *_lengths(tops[:cut], values[:cut]),
+            *_lengths(tops[cut:], values[cut:]),
             *(Equals(b, snapshot.values[b]) for b in sorted(relied_on)),
             *(self.alive(snapshot, space, match) if match else ()),
         ]
@@ -239,8 +241,10 @@ def _in_turns(
     return list(dict.fromkeys(turns))[:MAX_CANDIDATES]
 
 
-@lru_cache(
-    maxsize=4096
-)  # asked for three times of each candidate of an article, and many of a chunk have the same
+def _lengths(tops: Sequence[bytes], values: Sequence[bytes | None]) -> list[Check]:
+    return [Lengths(tuple(tops), tuple(values))] if tops else []
+
+
+@lru_cache(maxsize=4096)  # asked for three times of each candidate, and articles of a round share many
 def _state(number: int) -> bytes:
     return keys.state(b"", number)

@@ -225,23 +225,21 @@ def _(patch: Patch) -> None:
 
 @mutant("look-ups trust the head they know", "a look-up over a seal")
 def _(patch: Patch) -> None:
-    whole = Segments.read
+    whole = Segments.read_under
 
-    async def trusting(self: Segments, wanted: Any) -> Snapshot:
+    async def trusting(self: Segments, under: Any) -> Snapshot:
+        wanted = {space: keys_of(b"") for space, keys_of in under.items()}
         if any(key.startswith(b"b") for keys_ in wanted.values() for key in keys_):
             await self._learn(wanted)
-            made = [
-                await self.read_at(Snapshot(dict(self._known)), space, list(wanted[space]))
-                for space in wanted
-            ]
+            made = [await self.read_at(Snapshot(dict(self._known)), space, wanted[space]) for space in wanted]
             layers = {k: v for one in made for k, v in one.layers.items()}
             values = {k: v for one in made for k, v in one.values.items()}
             named = {tag: [tag + k for k in wanted[s]] for s, each in layers.items() for tag in each.tags}
-            answers = {tag: [values[k] for k in under] for tag, under in named.items()}
+            answers = {tag: [values[k] for k in some] for tag, some in named.items()}
             return Snapshot(layers, values, named=named, answers=answers)
-        return await whole(self, wanted)
+        return await whole(self, under)
 
-    patch.setattr(Segments, "read", trusting)
+    patch.setattr(Segments, "read_under", trusting)
 
 
 @mutant("what is removed above uncovers what lies below", "a frozen article is deleted")
@@ -253,8 +251,8 @@ def _(patch: Patch) -> None:
 def _(patch: Patch) -> None:
     patch.setattr(
         Snapshot,
-        "layered",
-        lambda self, space, wanted, whose="": [[self.values[self.top(space, k)] for k in wanted]],
+        "looked_up",
+        lambda self, space, whose: [[self.values[key] for key in self.tops(space, whose)]],
     )
 
 

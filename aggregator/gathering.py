@@ -31,7 +31,10 @@ class Gathering:
         if self._busy:
             done = asyncio.get_running_loop().create_future()
             self._waiting.append((arrival, done))
-            await done
+            try:
+                await done
+            finally:
+                del done  # it holds the error that holds this frame: see ``store/pipe.py``
             return
         self._busy = True
         try:
@@ -58,6 +61,8 @@ class Gathering:
             for done in asked:
                 if not done.done():
                     done.set_exception(error)
+            asked.clear()
+            done = None
         except BaseException:  # the process ends
             for done in asked:
                 done.cancel()

@@ -95,6 +95,8 @@ class _Pipe:
             if attempt.cancelled():
                 raise driver.ConnectionError("closed") from None
             raise
+        finally:
+            del attempt  # see ``_Connection.ask``
 
     async def _renewed(self) -> _Connection:
         connection = self._connection
@@ -172,7 +174,12 @@ class _Connection(asyncio.Protocol):
         self._transport.write(request)
         if self._watch is None:
             self._watch = self._loop.call_at(waiting.due_s, self._overdue)
-        return await waiting.future
+        try:
+            return await waiting.future
+        finally:
+            # An error would hold this frame, and the frame by its future the error: a circle, and with it all that the
+            # callers have at hand, until the collector comes by.
+            del waiting
 
     def data_received(self, data: bytes) -> None:
         """Answers, or parts of them."""

@@ -58,11 +58,7 @@ class Gathering:
         try:
             await self._settle(group)
         except Exception as error:
-            for done in asked:
-                if not done.done():
-                    done.set_exception(error)
-            asked.clear()
-            done = None
+            _fail(asked, error)
         except BaseException:  # the process ends
             for done in asked:
                 done.cancel()
@@ -71,3 +67,10 @@ class Gathering:
             for done in asked:
                 if not done.done():
                     done.set_result(None)
+
+
+def _fail(asked: list[asyncio.Future[None]], error: Exception) -> None:
+    """Empties ``asked``: the error holds the frame that caught it, so that frame must not hold what holds the error."""
+    while asked:
+        if not (done := asked.pop()).done():
+            done.set_exception(error)

@@ -122,14 +122,14 @@ def _within(labels: Rows, links: Links, weak: Links | None) -> Links:
 def _split(links: Links, labels: Rows, split: Split, threshold: float) -> Rows:
     """Split every component of more than two articles."""
     found = labels.copy()
+    if not len(links.a):
+        return found
     order = np.argsort(labels[links.a], kind="stable")
     owner = labels[links.a][order]
-    starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]]) if len(owner) else np.empty(0, np.int64)
+    starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
     ends = np.append(starts[1:], len(owner))
-    weakest = np.minimum.reduceat(links.strength[order], starts) if len(starts) else np.empty(0)
-    sizes = (
-        np.bincount(labels, minlength=links.count)[owner[starts]] if len(starts) else np.empty(0, np.int64)
-    )
+    weakest = np.minimum.reduceat(links.strength[order], starts)
+    sizes = np.bincount(labels, minlength=links.count)[owner[starts]]
     full = (ends - starts) == sizes * (sizes - 1) // 2
     for start, end in np.stack([starts, ends], 1)[(sizes > 2) & ~(full & (weakest >= threshold))].tolist():
         at = order[start:end]

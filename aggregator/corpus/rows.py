@@ -31,6 +31,7 @@ BLOCK_BYTES = 16_000_000
 MAX_LINE_BYTES = 64 * 1024 * 1024
 FIELDS = ("id", "title", "text", "html", "url", "source", "published_at", "lang")
 PARQUET_MAGIC = b"PAR1"
+NAMED = 8  # columns, in a refusal
 
 Row = bytes | dict[str, Any]
 
@@ -77,7 +78,7 @@ def article(row: Row, columns: Mapping[str, str]) -> Article:
     given = _given(row, columns)
     title, text, html = given.title or "", given.text or "", given.html or ""
     if not (title.strip() or text.strip() or html.strip()):
-        raise BadInput("The row has neither text, html nor title.")
+        raise BadInput(f"The row has neither text, html nor title{_other_columns(row, columns)}.")
     return Article(
         id=_id_of(given, title, text or html),
         title=title,
@@ -94,6 +95,14 @@ def as_dict(row: Row) -> dict[str, Any]:
     """All columns of a row that ``article`` has accepted."""
     found = msgspec.json.decode(row) if isinstance(row, bytes) else row
     return cast("dict[str, Any]", found)
+
+
+def _other_columns(row: Row, columns: Mapping[str, str]) -> str:
+    """What to do, for a row that has no column for any of the three: its columns are called otherwise."""
+    there = as_dict(row)
+    if not there or any(columns.get(name, name) in there for name in ("text", "html", "title")):
+        return ""
+    return f": its columns are {', '.join(list(there)[:NAMED])}; --column FIELD=NAME says which holds what"
 
 
 def _given(row: Row, columns: Mapping[str, str]) -> _Given:

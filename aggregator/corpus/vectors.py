@@ -28,11 +28,15 @@ Rows = npt.NDArray[np.int64]
 
 
 def tfidf(texts: Sequence[str], lang: str = "en") -> Vectors:
-    """(n, V) sparse: 1 + ln tf times idf, of the service's index terms."""
+    """(n, V) sparse: 1 + ln tf times idf, of the service's index terms; (n, 1) zeros when no text has any."""
+    from scipy.sparse import csr_matrix
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    found = TfidfVectorizer(analyzer=lambda text: tokens.tokenize(text, lang), sublinear_tf=True)
-    return found.fit_transform(texts).astype(np.float32)
+    found = TfidfVectorizer(analyzer=list, sublinear_tf=True)
+    terms = [tokens.tokenize(text, lang) for text in texts]
+    if not any(terms):
+        return csr_matrix((len(texts), 1), dtype=np.float32)
+    return found.fit_transform(terms).astype(np.float32)
 
 
 def doc2vec(texts: Sequence[str], lang: str = "en") -> Vectors:
@@ -52,7 +56,10 @@ def embedding(texts: Sequence[str]) -> Vectors:
 
 
 def nearest(vectors: Vectors, top: int = TOP) -> tuple[Rows, Rows, npt.NDArray[np.float64]]:
-    """Pairs a < b of each row with its ``top`` nearest by cosine, each pair once."""
+    """Pairs a < b of each row with its ``top`` nearest by cosine, each pair once; of fewer than two rows none."""
+    if len_of(vectors) < 2:
+        none = np.empty(0, np.int64)
+        return none, none, np.empty(0)
     rows, others, cosine = _sparse(vectors, top) if hasattr(vectors, "tocsr") else _dense(vectors, top)
     keep = (rows != others) & (others >= 0)
     low, high = np.minimum(rows, others)[keep], np.maximum(rows, others)[keep]

@@ -68,6 +68,46 @@ def test_bad_rows_are_set_aside_with_their_reason(tmp_path: Path, capsys: pytest
     assert "3 bad rows" in capsys.readouterr().err
 
 
+STRANGERS = [
+    {"id": "and", "text": "And of the, or not."},
+    {
+        "id": "ferry",
+        "text": "The ferry between Brackwater and Estmark runs again from Monday, every hour until ten.",
+    },
+    {
+        "id": "violin",
+        "text": "A library in Corvane lends instruments; violins are asked for most, then accordions.",
+    },
+]
+
+
+@pytest.mark.parametrize("count", range(4))
+@pytest.mark.parametrize("encode", ["combined", "simhash", "sketch", "tfidf"])
+def test_an_archive_without_any_copies_stays_as_it_is(tmp_path: Path, count: int, encode: str) -> None:
+    """Nothing to link, down to no article at all: empty tables, every row in the deduplicated copy."""
+    source = write_lines(tmp_path / "a.jsonl", STRANGERS[:count])
+
+    assert run(tmp_path / "out", source, "--encode", encode) == 0
+    assert (
+        read_lines(tmp_path / "out" / "clusters.jsonl") == read_lines(tmp_path / "out" / "pairs.jsonl") == []
+    )
+    assert read_lines(tmp_path / "out" / "deduplicated.jsonl") == STRANGERS[:count]
+
+
+def test_columns_of_other_names_are_named(tmp_path: Path) -> None:
+    """Who forgot --column learns which columns there are; who gave an empty text does not."""
+    source = tmp_path / "a.csv"
+    source.write_text("headline,body\nDam breaks,The dam broke\n", encoding="utf-8")
+    empty = write_lines(tmp_path / "b.jsonl", [{"id": "e", "text": " "}])
+
+    assert run(tmp_path / "csv", source) == run(tmp_path / "json", empty) == 1
+    (told,), (short,) = (read_lines(tmp_path / out / "bad_rows.jsonl") for out in ("csv", "json"))
+    assert told["reason"] == (
+        "The row has neither text, html nor title: its columns are headline, body; --column FIELD=NAME says which holds what."
+    )
+    assert short["reason"] == "The row has neither text, html nor title."
+
+
 def test_an_interrupted_run_goes_on_and_ends_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

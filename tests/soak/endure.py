@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import sys
 import tempfile
 import time
@@ -161,6 +162,7 @@ async def _serve(counts: Path, store_url: str) -> asyncio.subprocess.Process:
         "--tick-seconds=0.5",
         "--log-level=ERROR",
         stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},  # it imports what we do
         preexec_fn=_end_with_parent(),
     )
 

@@ -8,11 +8,13 @@ way it stands still, so that the article's next step comes at once and not behin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 # About what a single article takes alone. At worst a step of a batch (some articles) or of the detector (one) each.
 PATIENCE_S = 0.005
+SPELL_S = 0.005
 
 
 class Turns:
@@ -48,6 +50,20 @@ class Turns:
         finally:
             patience.cancel()
             self._waiting.discard(waiting)
+
+
+class Spells:
+    """For a process in which nobody waits: the rest of its event loop has its turn after a spell, not after each step."""
+
+    def __init__(self, *, clock_s: Callable[[], float] = time.monotonic) -> None:
+        self._clock_s = clock_s
+        self._until_s = 0.0
+
+    async def give_way(self) -> None:
+        """Mostly returns at once: going round the loop takes longer than many a step."""
+        if self._clock_s() >= self._until_s:
+            await asyncio.sleep(0)
+            self._until_s = self._clock_s() + SPELL_S
 
 
 def _wake(waiting: asyncio.Future[None]) -> None:

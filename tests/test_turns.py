@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from aggregator.turns import Turns
+from aggregator.turns import SPELL_S, Spells, Turns
 
 
 async def test_who_gives_way_stands_still_while_somebody_goes_first() -> None:
@@ -53,3 +53,24 @@ async def test_whoever_fails_lets_the_others_go_on() -> None:
     await asyncio.gather(waiting, return_exceptions=True)
 
     assert waiting.cancelled() and not turns._waiting and not turns._first
+
+
+async def test_a_spell_of_steps_takes_one_turn() -> None:
+    """Others have theirs when it is over, and not after each step."""
+    now_s, seen = 100.0, 0
+    spells = Spells(clock_s=lambda: now_s)
+
+    async def other() -> None:
+        nonlocal seen
+        while True:
+            seen += 1
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(other())
+    for _ in range(50):
+        await spells.give_way()
+    assert seen == 1  # before the first step
+    now_s += SPELL_S
+    await spells.give_way()
+    assert seen == 2
+    task.cancel()

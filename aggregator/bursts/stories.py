@@ -123,8 +123,7 @@ class Stories:
         dots, light, length = self._candidates(terms, weigh)
         room = FULL_WEIGHT * sum([square for square, _ in light])
         least = LINK * length * SURELY
-        for key, dot in dots.items():
-            known = self._lengths.get(key)
+        for (key, dot), known in zip(dots.items(), map(self._lengths.get, dots), strict=True):
             if known is None:
                 measured += 1
                 if measured % MEASURED == 0:

@@ -26,6 +26,7 @@ from aggregator.scheduled import Layout, Scheduled, index_of, scheduled_of, wall
 from aggregator.settings import Settings
 from aggregator.store.base import Store
 from aggregator.store.opened import opened_store
+from aggregator.turns import Spells
 
 # It ends while requests are let out: the detector's last tick and what runs beside it (``jobs.DRAIN_S`` each), and a little.
 END_S = 6.0
@@ -105,7 +106,8 @@ async def _work(settings: Settings, layout: Layout, siblings: Siblings, pipe: Co
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     stop_with_parent(pipe, stop)
     async with opened_store(settings) as store:
-        scheduled = scheduled_of(settings, index_of(settings, store, layout), wall_clock_ms)
+        index = index_of(settings, store, layout)
+        scheduled = scheduled_of(settings, index, wall_clock_ms, give_way=Spells().give_way)
         metrics = ScheduledMetrics()
         told = await siblings.listen(lambda: _exposition(metrics, store, scheduled))
         settle_in()

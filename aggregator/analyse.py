@@ -93,7 +93,7 @@ class Analyser:
             short=short,
             sketch=self._sketched(words, lang, model),
             terms=terms,
-            figures=_figures(f"{title}\n{text}"),
+            figures=figures_of(f"{title}\n{text}"),
             title=title,
             text=text,
         )
@@ -217,6 +217,7 @@ def _heaviest(weights: Iterable[tuple[str, float]]) -> Terms:
     return tuple([(term, weight / norm) for term, weight in kept]) if norm else ()
 
 
-def _figures(text: str) -> tuple[int, ...]:
+def figures_of(text: str) -> tuple[int, ...]:
+    """Hashes (uint32) of the distinct numbers of a text, in order, the first ``MAX_FIGURES``."""
     found = dict.fromkeys(tokens.figures(text))
     return tuple(xxhash.xxh32_intdigest(figure.encode()) for figure in list(found)[:MAX_FIGURES])

@@ -1,7 +1,7 @@
 """Which article stands for its group, and which rows leave the deduplicated copy?
 
 A row leaves only when its text equals, or was confirmed to be a copy of, one that stays: a group may hold
-articles that have nothing in common but a third one, and neither of those is lost.
+articles that have nothing in common but a third one, and neither of those is lost. A story does not leave for its teaser.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from aggregator.corpus.columns import Columns
 from aggregator.corpus.encode import UNDATED
+from aggregator.corpus.news import only_announces
 from aggregator.corpus.pairs import rows_of
 from aggregator.corpus.pipeline import Result
 
@@ -46,7 +47,9 @@ def choose(result: Result, prefer: str) -> Choice:
     gone: dict[int, int] = {}
     for row in order.tolist():
         for other in neighbours(row):
-            if other not in gone and rank[stand[other]] < rank[stand[row]]:
+            if other in gone or rank[stand[other]] >= rank[stand[row]]:
+                continue
+            if not only_announces(result.columns, other, row):
                 gone[row] = int(stand[other])
                 break
     if gone:

@@ -31,8 +31,8 @@ class Columns:
 
     fingerprint uint64 · text_hash (n, 2) uint64 · date_ms int64, UNDATED when none · words, size uint32 ·
     lettered uint8: 1 for shingles of letters · bands (n, 32) uint32 · marks (n, 32) uint64 (``marks.py``) · space, source: positions in ``spaces`` and
-    ``sources`` · sample: all samples one after another, ``sample_end`` where each ends (int64) · id, id_end:
-    likewise, UTF-8 bytes
+    ``sources`` · sample: all samples one after another, ``sample_end`` where each ends (int64) · figure, figure_end:
+    likewise, each article's hashes of figures ascending · id, id_end: likewise, UTF-8 bytes
     """
 
     fingerprint: Array
@@ -43,11 +43,14 @@ class Columns:
     words: Array
     size: Array
     sampled: Array
+    figured: Array
     lettered: Array
     bands: Array
     marks: Array
     sample: Array
     sample_end: Array
+    figure: Array
+    figure_end: Array
     id: Array
     id_end: Array
     spaces: Sequence[str]
@@ -66,13 +69,15 @@ class Columns:
         return found
 
 
-ARRAYS = (*(name for name, _, _ in COLUMNS), "bands", "sample", "sample_end", "id", "id_end")
+_LISTS = ("sample", "figure", "id")
+ARRAYS = (*(name for name, _, _ in COLUMNS), "bands", *_LISTS, *(f"{name}_end" for name in _LISTS))
 
 
 def of_signatures(found: Sequence[Signature]) -> Columns:
     """Columns in memory, for small corpora."""
     arrays, spaces, sources = arrays_of(found)
     arrays["sample_end"] = np.cumsum(arrays["sampled"], dtype=np.int64)
+    arrays["figure_end"] = np.cumsum(arrays["figured"], dtype=np.int64)
     arrays["id_end"] = np.cumsum(arrays.pop("id_size"), dtype=np.int64)
     arrays["bands"] = bands(arrays["sample"], arrays["sample_end"], arrays["sampled"])
     return _columns(arrays, spaces, sources)
@@ -105,12 +110,13 @@ def _mapped(file: Path) -> Array:
 
 def _write(chunks: Sequence[Path], directory: Path) -> None:
     """Column by column into files, chunk after chunk: little of it is in memory at a time."""
-    counted = np.array([_sizes(chunk) for chunk in chunks], np.int64).reshape(-1, 3)
-    rows, samples, ids = counted.sum(axis=0).tolist()
+    counted = np.array([_sizes(chunk) for chunk in chunks], np.int64).reshape(-1, 4)
+    rows, samples, figures, ids = counted.sum(axis=0).tolist()
     forms: dict[str, tuple[str, tuple[int, ...]]] = {
         name: (dtype, (rows, width) if width > 1 else (rows,)) for name, dtype, width in COLUMNS
     }
     forms |= {"sample": ("<u4", (samples,)), "sample_end": ("<i8", (rows,))}
+    forms |= {"figure": ("<u4", (figures,)), "figure_end": ("<i8", (rows,))}
     forms |= {"id": ("|u1", (ids,)), "id_end": ("<i8", (rows,))}
     before = np.cumsum(counted, axis=0) - counted
     chosen = Bands(rows)
@@ -120,8 +126,8 @@ def _write(chunks: Sequence[Path], directory: Path) -> None:
             name: stack.enter_context(_array(directory / f"{name}.npy", *form))
             for name, form in forms.items()
         }
-        for chunk, (_, sample, id_) in zip(chunks, before.tolist(), strict=True):
-            for name, values in _of_chunk(chunk, sample, id_, names, chosen).items():
+        for chunk, (_, *starts) in zip(chunks, before.tolist(), strict=True):
+            for name, values in _of_chunk(chunk, starts, names, chosen).items():
                 out[name].write(values.data)
     with _array(directory / "bands.npy", "<u4", (rows, BANDS)) as file:
         for found in _bands(directory, chosen):
@@ -138,20 +144,20 @@ def _array(file: Path, dtype: str, shape: tuple[int, ...]) -> Iterator[BinaryIO]
         yield out
 
 
-def _sizes(chunk: Path) -> tuple[int, int, int]:
-    """Rows, sampled hashes and bytes of ids in a chunk."""
+def _sizes(chunk: Path) -> tuple[int, ...]:
+    """Rows, sampled hashes, figures and bytes of ids in a chunk."""
     with np.load(chunk) as arrays:
-        sampled = arrays["sampled"]
-        return len(sampled), int(sampled.sum(dtype=np.int64)), int(arrays["id_size"].sum(dtype=np.int64))
+        sizes = [arrays[name] for name in ("sampled", "figured", "id_size")]
+        return len(sizes[0]), *(int(size.sum(dtype=np.int64)) for size in sizes)
 
 
 def _of_chunk(
-    chunk: Path, sample: int, id_: int, names: Mapping[str, dict[str, int]], chosen: Bands
+    chunk: Path, starts: Sequence[int], names: Mapping[str, dict[str, int]], chosen: Bands
 ) -> dict[str, Array]:
-    """All columns of a chunk but its bands, for which it is counted; so many hashes and bytes of ids go before it."""
+    """All columns of a chunk but its bands, for which it is counted; ``starts``: what of each list goes before it."""
     about = about_chunk(chunk)
     with np.load(chunk) as arrays:
-        found = {name: arrays[name] for name in (*(name for name, _, _ in COLUMNS), "sample", "id")}
+        found = {name: arrays[name] for name in (*(name for name, _, _ in COLUMNS), *_LISTS)}
         id_size = arrays["id_size"]
     for name, known in names.items():
         table = [known.setdefault(one, len(known)) for one in about[f"{name}s"]]
@@ -159,7 +165,10 @@ def _of_chunk(
             found[name] = np.array(table, found[name].dtype)[found[name]]
     ends = np.cumsum(found["sampled"], dtype=np.int64)
     chosen.count(found["sample"], ends, found["sampled"])
-    return found | {"sample_end": sample + ends, "id_end": id_ + np.cumsum(id_size, dtype=np.int64)}
+    lists = (ends, np.cumsum(found["figured"], dtype=np.int64), np.cumsum(id_size, dtype=np.int64))
+    return found | {
+        f"{name}_end": start + end for name, start, end in zip(_LISTS, starts, lists, strict=True)
+    }
 
 
 def _bands(directory: Path, chosen: Bands) -> Iterator[npt.NDArray[np.uint32]]:

@@ -33,6 +33,10 @@ class Overlaps:
     size_ratio: Floats
     error: Floats
 
+    def at(self, places: Rows) -> Overlaps:
+        """Those of some pairs."""
+        return Overlaps(*(getattr(self, name)[places] for name in self.__slots__))
+
 
 def overlaps(columns: Columns, pairs: Pairs) -> Overlaps:
     """The overlap of each pair, estimated from the samples."""
@@ -59,9 +63,7 @@ def _batch(columns: Columns, a: Rows, b: Rows) -> Floats:
     """(5, n): containment, resemblance, shared, size ratio, error."""
     count = len(a)
     keys_a, keys_b = _keys(columns, a), _keys(columns, b)
-    both = np.sort(np.concatenate([keys_a, keys_b]))
-    equal = both[1:][both[1:] == both[:-1]] >> np.uint64(32)
-    common = np.bincount(equal.astype(np.int64), minlength=count).astype(float)
+    common = common_of(keys_a, keys_b, count)
     limit = np.minimum(_limits(columns, a), _limits(columns, b))
     in_a, in_b = _up_to(keys_a, limit, count), _up_to(keys_b, limit, count)
     size_a, size_b = columns.size[a].astype(float), columns.size[b].astype(float)
@@ -84,13 +86,25 @@ def _batch(columns: Columns, a: Rows, b: Rows) -> Floats:
 
 
 def _keys(columns: Columns, rows: Rows) -> npt.NDArray[np.uint64]:
-    """Position of the pair in the upper half, hash in the lower; ascending, since each sample is."""
-    sizes = columns.sampled[rows].astype(np.int64)
-    starts = columns.sample_end[rows] - sizes
-    ends = np.cumsum(sizes)
-    position = np.repeat(np.arange(len(rows)), sizes)
-    at = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - sizes), sizes)
-    return packed(position, columns.sample[at])
+    return keyed(columns.sample, columns.sample_end[rows], columns.sampled[rows])
+
+
+def keyed(
+    values: npt.NDArray[np.uint32], ends: npt.NDArray[np.int64], sizes: npt.NDArray[np.unsignedinteger]
+) -> npt.NDArray[np.uint64]:
+    """Position of the pair in the upper half, hash in the lower; ascending where each row's list is."""
+    counts = sizes.astype(np.int64)
+    filled = np.cumsum(counts)
+    position = np.repeat(np.arange(len(counts)), counts)
+    at = np.arange(filled[-1] if len(filled) else 0) + np.repeat(ends - filled, counts)
+    return packed(position, values[at])
+
+
+def common_of(a: npt.NDArray[np.uint64], b: npt.NDArray[np.uint64], count: int) -> Floats:
+    """(count,) how many keys of each pair are in both lists of keys."""
+    both = np.sort(np.concatenate([a, b]))
+    equal = both[1:][both[1:] == both[:-1]] >> np.uint64(32)
+    return np.bincount(equal.astype(np.int64), minlength=count).astype(float)
 
 
 def _limits(columns: Columns, rows: Rows) -> npt.NDArray[np.int64]:

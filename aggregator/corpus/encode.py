@@ -2,7 +2,7 @@
 
 A block of rows becomes a ``Chunk``: one numpy array per column, written to one file, whole or not at all. The
 fingerprint is that of the live service (``analyse.py``); the sample is of shingles of letters where a language
-separates words, and as the service has it otherwise. Term weights and figures, which only it needs, are left out.
+separates words, and as the service has it otherwise. Term weights, which only it needs, are left out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from aggregator.analyse import TITLED_WORDS, separates_words, sketch_of, space_name
+from aggregator.analyse import TITLED_WORDS, figures_of, separates_words, sketch_of, space_name
 from aggregator.corpus import checkpoint, rows
 from aggregator.corpus.english import plainly_english
 from aggregator.corpus.letters import letter_sketch
@@ -36,7 +36,7 @@ from aggregator.text.spelling import compared
 UNDATED = np.iinfo(np.int64).min
 _LANGUAGE_SAMPLE = 600
 
-# (name, dtype, width): every column but the two of variable length, ids and samples, and the bands of those.
+# (name, dtype, width): every column but those of variable length, ids, samples and figures, and the bands.
 COLUMNS: tuple[tuple[str, str, int], ...] = (
     ("fingerprint", "<u8", 1),
     ("text_hash", "<u8", 2),
@@ -46,6 +46,7 @@ COLUMNS: tuple[tuple[str, str, int], ...] = (
     ("words", "<u4", 1),
     ("size", "<u4", 1),  # distinct shingles
     ("sampled", "<u2", 1),  # of them in the sample
+    ("figured", "|u1", 1),  # distinct figures that are kept
     ("lettered", "|u1", 1),  # 1: shingles of letters, 0: of words or characters
     ("marks", "<u8", MARKS // 64),  # map of the sample (``marks.py``)
 )
@@ -75,6 +76,7 @@ class Signature:
     size: int
     sample: npt.NDArray[np.uint32]
     lettered: bool = False
+    figures: tuple[int, ...] = ()
 
 
 class Encoder:
@@ -121,6 +123,7 @@ class Encoder:
             size=sketch.size,
             sample=sketch.sample,
             lettered=lettered,
+            figures=figures_of(f"{title}\n{text}"),
         )
 
     def _plain(
@@ -200,6 +203,7 @@ def arrays_of(found: Sequence[Signature]) -> tuple[dict[str, npt.NDArray[Any]], 
         "words": [s.words for s in found],
         "size": [s.size for s in found],
         "sampled": [len(s.sample) for s in found],
+        "figured": [len(s.figures) for s in found],
         "lettered": [s.lettered for s in found],
         "marks": marks(sample, np.array([len(s.sample) for s in found], np.int64)),
     }
@@ -208,6 +212,7 @@ def arrays_of(found: Sequence[Signature]) -> tuple[dict[str, npt.NDArray[Any]], 
         for name, dtype, width in COLUMNS
     }
     arrays["sample"] = sample
+    arrays["figure"] = np.array([one for s in found for one in sorted(s.figures)], np.uint32)
     ids = [s.id.encode("utf-8", "surrogatepass") for s in found]
     arrays["id"] = np.frombuffer(b"".join(ids), np.uint8)
     arrays["id_size"] = np.array([len(one) for one in ids], "<u4")

@@ -14,7 +14,7 @@ from aggregator.corpus.encode import Encoding
 from aggregator.errors import BadInput
 from aggregator.verdict import Policy
 
-WORK_VERSION = 2  # of the files in ``Job.work``; work of another one is not taken up
+WORK_VERSION = 3  # of the files in ``Job.work``; work of another one is not taken up
 Format = Literal["jsonl", "parquet"]
 Representative = Literal["earliest", "longest", "medoid"]
 

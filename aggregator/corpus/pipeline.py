@@ -36,6 +36,7 @@ from aggregator.corpus.job import Job, Method
 from aggregator.corpus.join import join_files, partitions
 from aggregator.corpus.letters import policy_for_letters
 from aggregator.corpus.nearby import ENCODERS, nearby
+from aggregator.corpus.news import other_figures
 from aggregator.corpus.pairs import Pairs, Rows, merged, rows_of
 from aggregator.corpus.titles import titled
 from aggregator.verdict import Policy
@@ -208,7 +209,10 @@ def _copies(
     if method.verify != "containment":
         return np.ones(len(pairs), bool)  # "none", or they were looked at before (``titles.py``)
     lettered = columns.lettered[rows_of(pairs)[0]] == 1
-    return np.where(lettered, is_copy(found, policy_for_letters(policy)), is_copy(found, policy))
+    alike = np.where(lettered, is_copy(found, policy_for_letters(policy)), is_copy(found, policy))
+    at = np.flatnonzero(alike)
+    alike[at] = ~other_figures(columns, pairs[at], found.at(at), policy)
+    return alike
 
 
 def near_in_time(alone: Distinct, pairs: Pairs, within_ms: int | None) -> npt.NDArray[np.bool_]:

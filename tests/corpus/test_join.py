@@ -33,8 +33,8 @@ def random_columns(count: int, seed: int) -> Columns:
     empty = np.zeros(count, np.uint32)
     return Columns(
         fingerprint, np.zeros((count, 2), np.uint64), empty.astype(np.uint16), empty, np.zeros(count, np.int64),
-        empty, empty, empty.astype(np.uint16), empty.astype(np.uint8), np.zeros((count, 32), np.uint32),
-        np.zeros((count, 32), np.uint64), empty, np.arange(count),
+        empty, empty, empty.astype(np.uint16), *(empty.astype(np.uint8),) * 2, np.zeros((count, 32), np.uint32),
+        np.zeros((count, 32), np.uint64), empty, np.arange(count), empty, np.zeros(count, np.int64),
         np.zeros(0, np.uint8), np.zeros(count, np.int64), ["en.0000"], [""],
     )  # fmt: skip
 

@@ -145,7 +145,7 @@ class Settings:
     max_batch_lines: int = _option(10_000, "Most lines of one batch.", **_between(1, 10**6))
     analysis_processes: int = _option(
         1,
-        "Processes of each worker that analyse batches, some 240 MB each, started when first needed (0: it does so itself).",
+        "Processes of each worker that analyse batches, some 240 MB together and 20 MB for each further one, started when first needed (0: it does so itself).",
         **_between(0, 64),
     )
     max_waiting: int = _option(

@@ -20,7 +20,7 @@ ALERTS = yaml.safe_load((ROOT / "deploy" / "alerts.yml").read_text(encoding="utf
 RULES = {rule["alert"]: rule for group in ALERTS["groups"] for rule in group["rules"]}
 DASHBOARD = json.loads((ROOT / "deploy" / "grafana-dashboard.json").read_text(encoding="utf-8"))
 DRAWN = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
-_NAME = re.compile(r"\b((?:aggregator|process)_[a-z0-9_]+)\b(?:\{([^}]*)\})?")
+_NAME = re.compile(r"\b((?:aggregator|process)_[a-z0-9_]+|up)\b(?:\{([^}]*)\})?")
 
 
 def series() -> dict[str, set[str]]:
@@ -34,6 +34,7 @@ def series() -> dict[str, set[str]]:
             found[name] = names
     own = CollectorRegistry()
     ProcessCollector(registry=own)
+    found["up"] = set()  # Prometheus' own: whether it reaches a target
     return found | {sample.name: set() for family in own.collect() for sample in family.samples}
 
 

@@ -20,6 +20,7 @@ from aiohttp.web_protocol import RequestHandler
 
 from aggregator.http import errors
 from aggregator.http.edge import SECURITY_HEADERS
+from aggregator.http.turned_away import TurnedAway
 
 # A connection whose other side takes nothing for so long is given up, whatever it waits for.
 TAKE_SECONDS = 30.0
@@ -28,10 +29,11 @@ TAKE_SECONDS = 30.0
 class Handler(RequestHandler):
     """One connection. Closed, without an answer, when a head takes longer than ``header_seconds``."""
 
-    __slots__ = ("_header_seconds", "_header_timer")
+    __slots__ = ("_header_seconds", "_header_timer", "_turned_away")
 
-    def __init__(self, *args: Any, header_seconds: float, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, header_seconds: float, turned_away: TurnedAway, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._turned_away = turned_away
         self._header_seconds = header_seconds
         self._header_timer: asyncio.TimerHandle | None = None
 
@@ -65,7 +67,9 @@ class Handler(RequestHandler):
         """Bytes that are no request: a problem like any other, where aiohttp answers in plain text, and the end."""
         super().handle_error(
             request, status, exc, message
-        )  # logs it, and sees whether it can be answered at all
+        )  # logs what is a fault of ours, and sees whether it can be answered at all
+        if status < 500:
+            self._turned_away.tell(request.remote, status, exc)
         response = errors.unreadable(status, exc)
         response.headers.update(SECURITY_HEADERS)
         response.force_close()
@@ -106,9 +110,16 @@ class Server(web.Server):
             **made._kwargs,
         )
         self._header_seconds = header_seconds
+        self._turned_away = TurnedAway()
 
     def __call__(self) -> RequestHandler:
-        return Handler(self, loop=self._loop, header_seconds=self._header_seconds, **self._kwargs)
+        return Handler(
+            self,
+            loop=self._loop,
+            header_seconds=self._header_seconds,
+            turned_away=self._turned_away,
+            **self._kwargs,
+        )
 
 
 class Runner(web.AppRunner):

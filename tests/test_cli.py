@@ -829,9 +829,23 @@ def test_replay_writes_the_events_of_a_dated_stream(
     assert capsys.readouterr().err.endswith(", 1 event\n")
 
 
+@pytest.mark.parametrize("given", [(), ("nosuch",), ("dedupe",), ("keys", "add", "x", "--role", "boss")])
+def test_a_wrong_command_line_is_one_line(given: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    """What is wrong, and where the rest stands; not thirty lines of options first."""
+    with pytest.raises(SystemExit) as ended:
+        main(list(given))
+
+    told = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert told.count("\n") == 1
+    assert told.endswith(" --help` tells more).\n")
+
+
 def test_replay_refuses_a_stream_without_a_date(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing was replayed where no article has a time: no count of events may say so."""
-    undated = write(tmp_path / "undated.jsonl", {"title": "Dam breaks"}, {"title": "Dam", "published_at": "now"})
+    undated = write(
+        tmp_path / "undated.jsonl", {"title": "Dam breaks"}, {"title": "Dam", "published_at": "now"}
+    )
 
     assert run("replay", undated) == run("replay", "--preview", "24h", undated) == 2
 

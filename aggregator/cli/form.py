@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 from aggregator.settings import Settings
 
@@ -39,6 +39,14 @@ STORE_META = "URL"
 # Options of a process can be read by everybody on the machine; these are variables only.
 VARIABLES_ONLY = ("key", "bootstrap_key")
 SPANS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one sentence, instead of all options first."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with 2."""
+        self.exit(2, f"{self.prog}: {message} (`{self.prog} --help` tells more).\n")
 
 
 def command(commands: Any, name: str, help: str, target: str, **more: Any) -> argparse.ArgumentParser:

@@ -18,7 +18,7 @@ Every setting is also a variable: --data-dir is AGGREGATOR_DATA_DIR. `aggregator
 
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    top = argparse.ArgumentParser(
+    top = form.Parser(
         prog="aggregator",
         description="Tells for each news article whether it is new, related or a duplicate, and what is breaking.",
         epilog=EPILOG,

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aggregator.corpus.cluster import Links, cluster
+from aggregator.errors import BadInput
 from aggregator.evaluation.measures import adjusted_rand, b_cubed, rates
 from aggregator.evaluation.near_duplicates import SPOTSIGS_MERGED, Labelled
 from aggregator.evaluation.noise import CLEAN, LEVELS, Level, damaged
@@ -78,7 +79,16 @@ def evaluate(
     merged: Mapping[str, str] = SPOTSIGS_MERGED,
     processes: int = 1,
 ) -> list[Row]:
-    """One row per level, method and clustering. Raises ConfigurationError when a method's extra is missing."""
+    """One row per level, method and clustering.
+
+    Raises ConfigurationError when a method's extra is missing, BadInput when a half has no copies to tune on.
+    """
+    truth = [merged.get(one.label, one.label) for one in gold]
+    if not all(_has_copies(_of(truth, half)) for half in (_even(truth), ~_even(truth))):
+        raise BadInput(
+            "Give copies of at least two articles, each with an equal `cluster`: "
+            "thresholds are tuned on every other one and scored on the rest."
+        )
     tasks = [(gold, method, level, merged) for level in levels for method in methods]
     # A process of its own for each, so that its peak memory is its own.
     with ProcessPoolExecutor(processes, max_tasks_per_child=1) as executor:
@@ -104,8 +114,7 @@ def _rows(gold: Sequence[Labelled], method: str, level: Level, merged: Mapping[s
 
 def _tuned(scored: Scored, clustering: str, truth: Sequence[str], labels: Sequence[str]) -> dict[str, Any]:
     """Tune on one half, score on the other, both ways."""
-    names = sorted(set(truth))
-    even = np.array([names.index(label) % 2 == 0 for label in truth])
+    even = _even(truth)
     tuned, figures = [], []
     whole = 0.0
     found: dict[float, npt.NDArray[np.int64]] = {}
@@ -181,6 +190,16 @@ def pairwise(truth: Sequence[str], found: Sequence[int]) -> tuple[float, float, 
     given = sum(comb(n, 2) for n in Counter(found).values())
     wanted = sum(comb(n, 2) for n in Counter(truth).values())
     return rates(both, given, wanted)
+
+
+def _even(truth: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Which articles are of every other cluster, in order of their names."""
+    names = {label: at for at, label in enumerate(sorted(set(truth)))}
+    return np.array([names[label] % 2 == 0 for label in truth], bool)
+
+
+def _has_copies(labels: Sequence[str]) -> bool:
+    return len(set(labels)) < len(labels)
 
 
 def _of(labels: Sequence[str], half: npt.NDArray[np.bool_]) -> list[str]:

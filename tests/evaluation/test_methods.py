@@ -104,6 +104,19 @@ def test_the_command_prints_a_table_and_draws_a_page(
     assert "there is no 'magic'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("groups", [0, 1])
+def test_too_few_groups_of_copies_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], groups: int
+) -> None:
+    """One group cannot be both tuned on and scored; no traceback from within a method."""
+    file = tmp_path / "gold.jsonl"
+    lines = [{"text": g.article.text, "cluster": g.label} for g in gold(groups)]
+    file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+
+    assert main(["evaluate", "methods", str(file)]) == 2
+    assert "Give copies of at least two articles" in capsys.readouterr().err
+
+
 def test_the_page_marks_neural_methods() -> None:
     """They are compared apart."""
     row = methods._rows(gold(4), "simhash", CLEAN, {})[0]

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TypeVar
 
 from aggregator.arrivals import Arrival, bare, chunks
@@ -29,7 +28,7 @@ from aggregator.domain import Analysis, Answer, Article
 from aggregator.errors import AggregatorError, NotFound
 from aggregator.gathering import Gathering
 from aggregator.index import Index
-from aggregator.pacing import PIECE, Pace
+from aggregator.pacing import Pace, piece_of
 from aggregator.presence import Presence
 from aggregator.recording import EventOf, Recording
 from aggregator.rounds import Begin, GiveWay, Rounds
@@ -124,7 +123,9 @@ class Ingest:
             return analysis
         analyse_ms = (time.perf_counter() - started) * 1000
         arrival = self._arrived(Arrival(0, article, analysis))
-        with self._turns.first():  # not while it is analysed elsewhere, which may take long and asks nothing of others
+        with (
+            self._turns.first()
+        ):  # not while it is analysed elsewhere, which may take long and asks nothing of others
             await self._gathering.add(arrival)
         return _answered(arrival, analyse_ms)
 
@@ -148,12 +149,9 @@ class Ingest:
         analysed: list[Analysis | AggregatorError] = []
         while len(analysed) < len(articles):
             rest = articles[len(analysed) :]
-            async with self._piece(len(rest), ANALYSED) as count:
+            async with piece_of(self._pace, len(rest), ANALYSED) as count:
                 analysed += await self._analyse_many(rest[:count])
         return analysed
-
-    def _piece(self, articles: int, small: int = PIECE) -> AbstractAsyncContextManager[int]:
-        return nullcontext(articles) if self._pace is None else self._pace.piece(articles, small)
 
     async def settle_many(
         self,
@@ -175,7 +173,7 @@ class Ingest:
         ]
         done = 0
         while done < len(pending):
-            async with self._piece(min(UNASKED, len(pending) - done)) as count:
+            async with piece_of(self._pace, min(UNASKED, len(pending) - done)) as count:
                 groups = list(chunks(pending[done : done + count], together or self._chunk))
                 await self._settle(groups, dry_run)
                 done += count

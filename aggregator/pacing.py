@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Protocol
 
 # Pause per time of work while single articles arrive.
@@ -77,3 +77,8 @@ class Pace:
             finally:
                 ended_s = self._clock_s()
                 self._next_s = ended_s + pause_s(since_s, ended_s - began_s)
+
+
+def piece_of(pace: Pace | None, articles: int, small: int = PIECE) -> AbstractAsyncContextManager[int]:
+    """``Pace.piece``; all of them where nothing paces."""
+    return nullcontext(articles) if pace is None else pace.piece(articles, small)

@@ -43,9 +43,9 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
 
             if args.files:
                 articles = _articles(args.files, settings.max_body_bytes)
-                filled = await fill_from_articles(service.index, service.beside, articles, told)
+                filled = await fill_from_articles(service.index, service.beside, articles, told, service.pace)
             else:
-                filled = await fill_from_store(service.index, service.beside, told)
+                filled = await fill_from_store(service.index, service.beside, told, service.pace)
     print(_summary(filled, service.index.beside), file=sys.stderr)
     return SOME_BAD if filled.missing else OK
 

@@ -19,7 +19,7 @@ import msgspec
 from aggregator import reading
 from aggregator.cli import OK, SOME_BAD
 from aggregator.cli.progress import Progress
-from aggregator.cli.serve import run_loop, url_of
+from aggregator.cli.serve import run_loop, settle_in, url_of
 from aggregator.cli.targets import LocalStore, Server, Target
 from aggregator.errors import ConfigurationError
 from aggregator.reading import Line
@@ -52,7 +52,10 @@ async def opened_target(args: argparse.Namespace, settings: Settings) -> AsyncIt
         async with Server.open(args.server or url_of(settings.host, settings.port), settings.key) as server:
             yield server
         return
-    async with LocalStore.open(settings, _processes(args.files)) as store:
+    processes = _processes(args.files)
+    async with LocalStore.open(settings, processes) as store:
+        if processes:
+            settle_in()
         yield store
 
 

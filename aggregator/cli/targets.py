@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol, TypeVar
 
 import aiohttp
@@ -31,6 +32,7 @@ from aggregator.errors import (
 from aggregator.http import responses, views
 from aggregator.http.decoding import decode_article
 from aggregator.http.errors import problem
+from aggregator.http.readahead import CHUNK_LINES, ReadAhead
 from aggregator.http.responses import LineProblem, encode
 from aggregator.reading import Line
 from aggregator.settings import Settings
@@ -110,7 +112,17 @@ class LocalStore:
         ]
 
     async def _submit(self, articles: Sequence[Article], dry_run: bool) -> list[Answer | AggregatorError]:
-        answers = await self._service.ingest.submit_many(articles, dry_run=dry_run)
+        """As a batch of the service: some are analysed while those before them are looked up and committed."""
+        ingest = self._service.ingest
+        answers: list[Answer | AggregatorError] = []
+        ahead = ReadAhead(_at_once(articles), CHUNK_LINES, ingest.analyse_many)
+        try:
+            async for first in ahead:
+                analysed = list(chain(first, *ahead.at_hand()))
+                some = articles[len(answers) :][: len(analysed)]
+                answers += await ingest.settle_many(some, analysed, dry_run=dry_run, together=CHUNK_LINES)
+        finally:
+            await ahead.close()
         for answer in answers:
             if isinstance(answer, StoreUnavailable):
                 raise answer
@@ -120,6 +132,10 @@ class LocalStore:
         if isinstance(result, AggregatorError):
             return refused(line, result)
         return Reply(encode(views.answer(result, self._bands)), result.outcome.verdict)
+
+
+async def _at_once(articles: Sequence[Article]) -> AsyncIterator[Sequence[Article]]:
+    yield articles
 
 
 def _decoded(line: Line) -> Article | BadInput:

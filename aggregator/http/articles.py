@@ -17,13 +17,9 @@ from aggregator.http.admission import Overloaded
 from aggregator.http.decoding import decode_article, path_id
 from aggregator.http.errors import problem
 from aggregator.http.keys import ADMISSION, BANDS, CALLER, METRICS, REQUEST_ID, SERVICE
-from aggregator.http.readahead import ReadAhead
+from aggregator.http.readahead import CHUNK_LINES, ReadAhead
 from aggregator.http.requests import IngestQuery, NoQuery
 from aggregator.http.responses import CopiesOut, LineProblem, encode
-
-# Lines that are analysed together, and looked up and committed together: enough to spare round trips, few enough that a
-# single article which comes in between does not wait long for the store and for the reading of its answers.
-CHUNK_LINES = 16
 
 log = logging.getLogger(__name__)
 

@@ -10,6 +10,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, Generic, TypeVar
 
+# Lines that are analysed together, and looked up and committed together: enough to spare round trips, few enough that a
+# single article which comes in between does not wait long for the store and for the reading of its answers.
+CHUNK_LINES = 16
 AHEAD = 7
 
 T = TypeVar("T")

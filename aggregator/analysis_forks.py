@@ -25,6 +25,7 @@ from aggregator.analyse import Analyser
 from aggregator.analysis_packing import LENGTH_BYTES, Result, framed, packed
 from aggregator.domain import Article
 from aggregator.errors import TooCostly
+from aggregator.priority import step_back
 
 START_TIMEOUT_S = 60.0  # it imports the libraries and gets the models
 NICE = 5  # what comes here are batches and pages; the service beside it answers single posts
@@ -150,17 +151,11 @@ def _ended(workers: set[int]) -> int:
 
 
 def _prepare(analyser: Analyser) -> None:
-    _be_nicer(NICE)
+    step_back(NICE)
     # What is loaded when first needed (extraction, languages) is not the first article's time and memory.
     analyser.analyse_many([_FIRST])
     gc.collect()
     gc.freeze()  # dictionaries and models stay, and stay shared: no need to look through them again and again
-
-
-def _be_nicer(by: int) -> None:
-    # Where that is forbidden (by a filter of system calls) it works beside us as an equal.
-    with contextlib.suppress(OSError):
-        os.nice(by)
 
 
 # -- in a worker -------------------------------------------------------------------------------
@@ -170,7 +165,7 @@ def _work(pipe: socket.socket, analyser: Analyser, nicer: int, memory_bytes: int
     """Answer until the other side is gone. Never returns: what would follow is the life of the process it is forked from."""
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        _be_nicer(nicer)
+        step_back(nicer)
         _limit(memory_bytes)
         with pipe, pipe.makefile("rb") as reading:
             while (request := _read(reading)) is not None:

@@ -133,4 +133,4 @@ def test_the_unit_lets_analysis_step_back() -> None:
     unit = (DEPLOY / "aggregator.service").read_text(encoding="utf-8")
     filters = re.findall(r"^SystemCallFilter=(.+)$", unit, re.MULTILINE)
 
-    assert filters.index("setpriority") > filters.index("~@privileged @resources")
+    assert filters.index("setpriority sched_setattr") > filters.index("~@privileged @resources")

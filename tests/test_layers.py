@@ -93,6 +93,7 @@ LAYERS: tuple[tuple[str, bool, tuple[str, ...]], ...] = (
             "aggregator.numbers",
             "aggregator.pacing",
             "aggregator.presence",
+            "aggregator.priority",
             "aggregator.reindexing",
             "aggregator.recording",
             "aggregator.related",

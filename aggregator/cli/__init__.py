@@ -13,13 +13,14 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 
 from aggregator import errors, settings
 from aggregator.cli import logs, options
+from aggregator.priority import step_back
 
 log = logging.getLogger("aggregator")
 
+# They take what others on this machine leave: a service beside them answers people who wait.
 BULK, NICE = ("ingest", "check", "reindex"), 10
 OK, SOME_BAD, UNUSABLE, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -29,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = options.parser().parse_args(argv)
     chosen: settings.Settings | None = None
     if argv is None and getattr(args, "command", "") in BULK:
-        _step_back()
+        step_back(NICE)
     try:
         chosen = settings.load(overrides=options.overrides(args))
         logs.configure(chosen.log_level, chosen.log_format)
@@ -43,12 +44,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
-
-
-def _step_back() -> None:
-    """A bulk load takes what others on this machine leave: a service beside it answers people who wait."""
-    with suppress(AttributeError, OSError):  # not on every system
-        os.setpriority(os.PRIO_PROCESS, 0, max(NICE, os.getpriority(os.PRIO_PROCESS, 0)))
 
 
 def _report(error: errors.AggregatorError, *, as_records: bool) -> int:

@@ -7,24 +7,21 @@ the lines of ``Analyser.analyse``.
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import xxhash
 
 from aggregator import overlap
 from aggregator.domain import Analysis, Article, Record, Sketch
 from aggregator.errors import AggregatorError, NoText
-from aggregator.features import FeatureModel
+from aggregator.features import FeatureModel, HashedModel
 from aggregator.fingerprint import bits_of
 from aggregator.text import chinese, tokens
 from aggregator.text.extract import extract
 from aggregator.text.language import detect, group_of
 from aggregator.text.spelling import compared
-from aggregator.vocabulary import Vocabulary
+from aggregator.vocabulary import Numbers, Vocabulary
 
 SHORT_WORDS = 40
 TITLED_WORDS = 80
@@ -41,17 +38,7 @@ _UNSPACED = frozenset({"zh", "ja", "th", "lo", "km", "my"})
 # Words of a text, and its terms where they are not those of the words (``tokens.cut``); heaviest terms and their weights.
 Cut = tuple[list[str], list[str] | None]
 Terms = tuple[tuple[str, float], ...]
-
-
-class Model(Protocol):
-    """What this module needs of a feature model (``features.py``)."""
-
-    @property
-    def id(self) -> str: ...
-
-    def project(self, tokens: Sequence[str] | Mapping[str, int]) -> npt.NDArray[np.float64]: ...
-
-    def weights(self, tokens: Sequence[str] | Mapping[str, int]) -> dict[str, float]: ...
+Model = FeatureModel | HashedModel
 
 
 class Analyser:
@@ -83,39 +70,25 @@ class Analyser:
         words = _worded(titled[0], worded[0])
         if not words:
             raise NoText("The article has no words: give it a `text`, `html` with a main text, or a `title`.")
-        short, words = len(words) < SHORT_WORDS, compared(words, lang)
-        fingerprint, terms = self._made_of(titled, worded, lang, model)
+        known = self._vocabulary(lang, model)
+        numbers = known.words(titled[0]), known.words(worded[0])
+        fingerprint, terms = _weighed((titled, worded), numbers, known)
+        shingled = compared(words, lang)
+        numbered = known.words(shingled) if shingled is not words else _worded_numbers(*numbers)
         return Analysis(
             lang=lang,
             space=self._spaces[group],
             fingerprint=fingerprint,
-            text_hash=xxhash.xxh3_128_digest(" ".join(words).encode("utf-8", "surrogatepass")),
-            short=short,
-            sketch=self._sketched(words, lang, model),
+            text_hash=xxhash.xxh3_128_digest(" ".join(shingled).encode("utf-8", "surrogatepass")),
+            short=len(words) < SHORT_WORDS,
+            sketch=known.sketch(numbered, _shingle_width(lang)),
             terms=terms,
             figures=figures_of(f"{title}\n{text}"),
             title=title,
             text=text,
         )
 
-    def _made_of(self, titled: Cut, worded: Cut, lang: str, model: Model) -> tuple[int, Terms]:
-        """Fingerprint and heaviest terms. What has no terms but stop words has its words."""
-        if isinstance(model, FeatureModel):
-            return _by_numbers(titled, worded, self._vocabulary(lang, model))
-        counts = Counter(_terms_of(titled, lang) + _terms_of(worded, lang) or titled[0] + worded[0])
-        weights = model.weights(counts)
-        # Sorting pairs of all terms costs more than finding first which weights are out of the question.
-        least = min(sorted(weights.values(), reverse=True)[:MAX_TERMS], default=0.0)
-        heaviest = _heaviest(item for item in weights.items() if item[1] >= least)
-        return bits_of(model.project(counts)), heaviest
-
-    def _sketched(self, words: Sequence[str], lang: str, model: Model) -> Sketch:
-        if not isinstance(model, FeatureModel):
-            return sketch_of(words, lang)
-        known = self._vocabulary(lang, model)
-        return known.sketch(known.words(words), _shingle_width(lang))
-
-    def _vocabulary(self, lang: str, model: FeatureModel) -> Vocabulary:
+    def _vocabulary(self, lang: str, model: Model) -> Vocabulary:
         if sum(map(len, self._vocabularies.values())) > VOCABULARY:
             self._vocabularies.clear()
         return self._vocabularies.get(lang) or self._vocabularies.setdefault(lang, Vocabulary(lang, model))
@@ -185,6 +158,10 @@ def _worded(title_words: list[str], text_words: list[str]) -> list[str]:
     return text_words if len(text_words) >= TITLED_WORDS else title_words + text_words
 
 
+def _worded_numbers(title: Numbers, text: Numbers) -> Numbers:
+    return text if len(text) >= TITLED_WORDS else np.concatenate([title, text])
+
+
 def _title_and_text(article: Article) -> tuple[str, str]:
     if article.text or not article.html:
         return article.title, article.text
@@ -192,22 +169,19 @@ def _title_and_text(article: Article) -> tuple[str, str]:
     return article.title or extracted.title, extracted.text
 
 
-def _by_numbers(titled: Cut, worded: Cut, known: Vocabulary) -> tuple[int, Terms]:
-    """The same as from the strings."""
+def _weighed(cuts: Sequence[Cut], numbers: Sequence[Numbers], known: Vocabulary) -> tuple[int, Terms]:
+    """Fingerprint and heaviest terms of headline and text. What has no terms but stop words has its words."""
     terms = np.concatenate(
         [
-            known.terms_of(known.words(words)) if terms is None else known.terms(terms)
-            for words, terms in (titled, worded)
+            known.terms_of(words) if cut[1] is None else known.terms(cut[1])
+            for cut, words in zip(cuts, numbers, strict=True)
         ]
     )
-    bag = known.bag(terms if len(terms) else known.terms(titled[0] + worded[0]))
+    if not len(terms):
+        terms = known.terms([word for words, _ in cuts for word in words])
+    bag = known.bag(terms)
     weights = known.weights(bag)
     return bits_of(known.project(bag, weights)), _heaviest(known.heaviest(bag, weights, MAX_TERMS))
-
-
-def _terms_of(cut: Cut, lang: str) -> list[str]:
-    words, terms = cut
-    return tokens.terms_of(words, lang) if terms is None else terms
 
 
 def _heaviest(weights: Iterable[tuple[str, float]]) -> Terms:

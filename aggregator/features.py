@@ -205,6 +205,14 @@ class HashedModel:
         """(64,) float64 sums of the index terms ``tokens`` of one text; no terms give zeros."""
         return _hashed_sums(tokens)
 
+    def row_and_idf(self, term: str) -> tuple[int, float]:
+        """As ``FeatureModel.row_and_idf``: no term has a row, and none is rarer than another."""
+        return -1, 1.0
+
+    def damped(self, counts: npt.NDArray[np.int64]) -> Sums:
+        """(n,) float64: what so many occurrences of a term, (n,), n > 0, count for."""
+        return np.array([_damped(count) for count in counts.tolist()])
+
     def weights(self, tokens: Tokens) -> dict[str, float]:
         """Weight of every distinct token, in order of first occurrence; their L2 norm is 1."""
         return _normalised({token: _damped(count) for token, count in Counter(tokens).items()})

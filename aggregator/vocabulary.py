@@ -18,7 +18,7 @@ from numpy.typing import DTypeLike
 
 from aggregator import overlap
 from aggregator.domain import Sketch
-from aggregator.features import FeatureModel, Sums, unit
+from aggregator.features import FeatureModel, HashedModel, Sums, unit
 from aggregator.text import tokens
 
 NO_TERM = -1
@@ -65,7 +65,7 @@ class Vocabulary:
     It only grows: whoever has it begins a new one when it is too large.
     """
 
-    def __init__(self, lang: str, model: FeatureModel) -> None:
+    def __init__(self, lang: str, model: FeatureModel | HashedModel) -> None:
         self._lang = lang
         self._model = model
         self._terms = _Numbered(model.row_and_idf, np.int64, np.float64)
@@ -99,13 +99,14 @@ class Vocabulary:
         return Bag(np.fromiter(counts, np.int64, size), np.fromiter(counts.values(), np.int64, size))
 
     def project(self, bag: Bag, weights: Sums) -> Sums:
-        """``FeatureModel.project`` of a bag with these ``weights``."""
-        rows = self._terms.columns[0][bag.terms]
-        known = rows >= 0
-        if known.all():
-            return self._model.sums(rows, weights)
-        if known.any():
-            return self._model.sums(rows[known], weights[known])
+        """The model's ``project`` of a bag with these ``weights``."""
+        if isinstance(self._model, FeatureModel):
+            rows = self._terms.columns[0][bag.terms]
+            known = rows >= 0
+            if known.all():
+                return self._model.sums(rows, weights)
+            if known.any():
+                return self._model.sums(rows[known], weights[known])
         return self._model.project(dict(zip(self.names(bag.terms), bag.counts.tolist(), strict=True)))
 
     def weights(self, bag: Bag) -> Sums:
@@ -114,7 +115,7 @@ class Vocabulary:
         return weights
 
     def heaviest(self, bag: Bag, weights: Sums, most: int) -> list[tuple[str, float]]:
-        """At least ``most`` of the heaviest terms, or all if there are fewer, as ``FeatureModel.weights`` weighs them."""
+        """At least ``most`` of the heaviest terms, or all if there are fewer, as the model's ``weights`` weighs them."""
         normalised = unit(weights)
         if len(normalised) > most:
             least = np.partition(normalised, len(normalised) - most)[len(normalised) - most]

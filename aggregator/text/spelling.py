@@ -14,12 +14,13 @@ FORM = "spelling/1"
 # The languages with models of their own, which are left alone.
 OWN = ("en", "zh")
 
-# A letter, and those that are written as it.
+# A letter, and those that are written as it; marks that are written or not (tatweel, harakat).
 _SAME = "i=ı е=ё ş=ș ţ=ț α=ά ε=έ η=ή ι=ίϊΐ ο=ό υ=ύϋΰ ω=ώ ا=أإآٱ ي=ىی ك=ک"
-_LETTERS = [(old, pair[0]) for pair in _SAME.split() for old in pair[2:]]
+_UNWRITTEN = (0x640, *range(0x64B, 0x653), 0x670)
+_LETTERS = [(old, pair[0]) for pair in _SAME.split() for old in pair[2:]] + [(chr(c), "") for c in _UNWRITTEN]
 _UMLAUTS = (("ä", "ae"), ("ö", "oe"), ("ü", "ue"))
-_UNWRITTEN = re.compile("[\u0640\u064b-\u0652\u0670]+")  # tatweel, harakat
-_DOTS = re.compile("(?<=i)\u0307+")
+_DOT = "\u0307"
+_DOTS = re.compile(f"(?<=i){_DOT}+")
 _DIGRAPH = re.compile("(?<!q)ue")
 
 
@@ -29,7 +30,7 @@ def plain_letters(folded: str) -> str:
         return folded
     for old, new in _LETTERS:
         folded = folded.replace(old, new)
-    return _DOTS.sub("", _UNWRITTEN.sub("", folded))
+    return _DOTS.sub("", folded) if _DOT in folded else folded
 
 
 def compared(words: list[str], lang: str) -> list[str]:
@@ -42,10 +43,11 @@ def compared(words: list[str], lang: str) -> list[str]:
     if lang == "ko":
         return list("".join(words))
     found = " ".join(words)
-    if not found.isascii():
-        for old, new in _UMLAUTS:
-            found = found.replace(old, new)
-    return found.split(" ") if words else []
+    if not any(umlaut in found for umlaut, _ in _UMLAUTS):
+        return words
+    for umlaut, plain in _UMLAUTS:
+        found = found.replace(umlaut, plain)
+    return found.split(" ")
 
 
 def umlauts(word: str) -> str:

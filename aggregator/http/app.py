@@ -10,10 +10,11 @@ from aiohttp import web
 from aggregator.http import edge, errors, sse
 from aggregator.http.admission import Admission
 from aggregator.http.endpoints import ENDPOINTS, add_routes
-from aggregator.http.keys import ADMISSION, BANDS, LEAVING, METRICS, OPENAPI, PAGES, SERVICE
+from aggregator.http.keys import ADMISSION, BANDS, LEAVING, METRICS, OPENAPI, PAGES, ROOM, SERVICE
 from aggregator.http.metrics import Metrics
 from aggregator.http.openapi import document
 from aggregator.http.pages import Pages
+from aggregator.http.room import ROOM_BYTES, Room
 from aggregator.http.views import Bands
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def make_app(service: Service) -> web.Application:
     app[METRICS] = Metrics()
     app[BANDS] = Bands(service.settings.duplicate_bits, service.settings.related_bits)
     app[ADMISSION] = Admission(service.settings.max_waiting)
+    app[ROOM] = Room(max(ROOM_BYTES, 8 * service.settings.max_body_bytes))  # a form has three texts
     app[OPENAPI] = document(ENDPOINTS)
     app[PAGES] = Pages()
     app[LEAVING] = asyncio.Event()

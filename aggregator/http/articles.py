@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from aggregator import places
 from aggregator.domain import Analysis, Answer, Article
 from aggregator.errors import AggregatorError, BadInput, OverLimit, StoreUnavailable
 from aggregator.http import answers, bodies, gate, views
@@ -29,7 +30,7 @@ async def post(request: web.Request, query: IngestQuery) -> web.StreamResponse:
     service, metrics = request.app[SERVICE], request.app[METRICS]
     try:
         body = await bodies.read_body(request, service.settings.max_body_bytes)
-        with request.app[ADMISSION].place(request[CALLER].id if CALLER in request else ""):
+        with request.app[ADMISSION].place(places.CALLER.get()):
             article = decode_article(body)
             gate.check_source(request, article.source)
             answer = await service.ingest.submit(article, dry_run=query.dry_run)

@@ -19,7 +19,8 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aggregator.errors import BadInput, TooLarge
 from aggregator.http.decoding import Decode, decode
 from aggregator.http.errors import SlowBody, UnsupportedEncoding
-from aggregator.http.keys import SERVICE
+from aggregator.http.keys import ROOM, SERVICE
+from aggregator.places import CALLER
 
 T = TypeVar("T")
 
@@ -49,7 +50,7 @@ async def decoded(request: web.Request, decoder: Decode[T]) -> T:
 
 
 async def read_body(request: web.Request, max_bytes: int) -> bytes:
-    """The whole body. Raises TooLarge, SlowBody, BadInput (damaged gzip)."""
+    """The whole body. Raises TooLarge, SlowBody, BadInput (damaged gzip), Overloaded (``room.py``)."""
     seconds = request.app[SERVICE].settings.body_seconds
     check_encoding(request)
     if (request.content_length or 0) > max_bytes:
@@ -58,11 +59,13 @@ async def read_body(request: web.Request, max_bytes: int) -> bytes:
     size = 0
     try:
         async with asyncio.timeout(seconds):
-            async for part in _parts(request):
-                size += len(part)
-                if size > max_bytes:
-                    raise _too_large("body", max_bytes)
-                parts.append(part)
+            with request.app[ROOM].body(CALLER.get()) as grew:
+                async for part in _parts(request):
+                    size += len(part)
+                    if size > max_bytes:
+                        raise _too_large("body", max_bytes)
+                    grew(size)
+                    parts.append(part)
     except TimeoutError:
         raise SlowBody(f"body: it did not arrive within {seconds:g} s.", field="body") from None
     return b"".join(parts)

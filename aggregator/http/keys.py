@@ -10,6 +10,7 @@ from aiohttp import web
 from aggregator.access import AccessKey
 from aggregator.http.admission import Admission
 from aggregator.http.metrics import Metrics
+from aggregator.http.room import Room
 from aggregator.http.siblings import Siblings
 from aggregator.http.views import Bands
 
@@ -26,6 +27,7 @@ LEAVING = web.AppKey("leaving", asyncio.Event)
 # The other processes of this service, when there are any.
 SIBLINGS = web.AppKey("siblings", Siblings)
 ADMISSION = web.AppKey("admission", Admission)
+ROOM = web.AppKey("room", Room)
 OPENAPI: web.AppKey[dict[str, Any]] = web.AppKey("openapi")
 
 CALLER = web.RequestKey("caller", AccessKey)

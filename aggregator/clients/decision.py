@@ -53,6 +53,10 @@ class Decision:
 
 def encoded(article: Mapping[str, Any]) -> bytes:
     """The article as JSON. Raises BadInput for fields that the service does not know or that have no JSON."""
+    if not isinstance(article, Mapping):
+        raise BadInput(
+            f"An article is a mapping of {', '.join(ARTICLE_FIELDS)}; found {type(article).__name__}."
+        )
     unknown = sorted(set(article) - set(ARTICLE_FIELDS))
     if unknown:
         raise BadInput(

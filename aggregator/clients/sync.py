@@ -108,4 +108,6 @@ class SyncClient:
         return self._run(self._client.ready)
 
     def _run(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        if self._loop.is_closed():
+            raise RuntimeError("The client is closed; make another one.")
         return asyncio.run_coroutine_threadsafe(call(), self._loop).result()

@@ -209,3 +209,21 @@ async def test_the_blocking_client_does_the_same(url):
             return seen
 
     assert await asyncio.to_thread(crawl) == ["new", "duplicate", "new", "refused", "new"]
+
+
+async def test_what_is_no_article_is_refused_before_it_is_sent() -> None:
+    """A text, or a list, in the place of an article is named as what it is, not letter by letter."""
+    async with Client("http://127.0.0.1:9") as client:
+        for given, found in (("nonsense", "str"), ([{"text": "a"}], "list")):
+            with pytest.raises(BadInput, match=f"^An article is a mapping of id, .*; found {found}[.]$"):
+                await client.submit(given)  # type: ignore[arg-type]
+
+
+def test_a_closed_client_says_so() -> None:
+    """One clear error, and no coroutine that nobody awaits."""
+    client = SyncClient("http://127.0.0.1:9")
+    client.close()
+    client.close()
+
+    with pytest.raises(RuntimeError, match="The client is closed"):
+        client.submit({"text": "a"})

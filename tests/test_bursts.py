@@ -147,7 +147,9 @@ def test_terms_of_a_script_without_spaces_are_words_and_not_whole_clauses() -> N
     """A clause holds many terms; each is shown by itself."""
     wire = Wire()
     for i in range(16):
-        wire.send(i, title=f"白沙湾：三百只小海龟放归大海 {i}", terms=(("小海龟", 1.0), ("放归", 1.0)), lang="zh")
+        wire.send(
+            i, title=f"白沙湾：三百只小海龟放归大海 {i}", terms=(("小海龟", 1.0), ("放归", 1.0)), lang="zh"
+        )
 
     assert set(wire.fired[0].terms) == {"小海龟", "放归"}
 
@@ -377,6 +379,26 @@ def test_fragments_whose_terms_burst_in_the_same_documents_are_counted_together(
 
     assert len(wire.fired) == 1
     assert [change.event.size for change in wire.told][-1] == 18
+
+
+def test_an_event_does_not_show_the_strangers_of_a_story_that_joins_it() -> None:
+    """They count with the story they came with; neither the items nor the peak of the event tell of them."""
+    wire = Wire()
+    for minute in range(18):
+        wire.send(minute)
+    wire.send(19, "museum painting stolen")
+    wire.send(20, "museum painting stolen")
+    wire.send(20, "museum painting stolen director silent harbour")
+    bridge, museum = (s for s in wire.detector.stories.open.values() if len(s.members) > 1)
+
+    wire.detector.unite(bridge, museum)
+    wire.tick(21)
+
+    (event,) = wire.detector.events
+    assert bridge.firing == 21
+    assert event.items == (*(f"a{n}" for n in range(1, 19)), "a21")
+    assert (event.size, event.peak) == (19, 19)
+    assert event.cosines[-1] < 0.9  # of the story that it is in, not of the one it came with
 
 
 def test_fragments_that_merely_burst_at_the_same_time_stay_apart() -> None:

@@ -76,7 +76,7 @@ class EventBook:
         event = self.open[story.event or ""]
         for member in members:
             event.add(member)
-        event.peak = max(event.peak, story.firing)
+        event.peak = max(event.peak, min(story.firing, event.size))  # no more than are shown
         self._mark(event)
 
     def sight(self, story: Story, now_ms: int) -> None:
@@ -91,7 +91,7 @@ class EventBook:
         """The event of ``story`` goes on with what ``lost`` has; both are of one story by now."""
         event = self.open[story.event or ""]
         event.absorb(lost)
-        event.peak = max(event.peak, story.firing)
+        event.peak = max(event.peak, min(story.firing, event.size))  # no more than are shown
         lost.status, lost.merged_into, lost.arrivals = "closed", event.id, []
         self._turns.append(("merged", clock_ms, lost))
         self._mark(event)

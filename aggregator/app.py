@@ -140,6 +140,27 @@ def access_of(settings: Settings, store: Store, clock: Callable[[], int]) -> Acc
     )
 
 
+def _related(
+    settings: Settings, index: Index, pool: AnalysisPool, clock: Callable[[], int], events: Events
+) -> Related:
+    return Related(
+        index,
+        pool.analyse_many,
+        clock=clock,
+        related_bits=settings.related_bits,
+        min_similarity=settings.min_related,
+        story_of=events.story_of,
+    )
+
+
+def _beside(index: Index, analyser: Analyser, second: AnalysisPool | None) -> Beside | None:
+    """What writes the space of other models along, while there is one to change to."""
+    if second is None or not index.beside:
+        return None
+    other = second.analyser
+    return Beside(index, second.analyse_many, lambda record: other.carried(record, analyser))
+
+
 def _wire(
     settings: Settings,
     store: Store,
@@ -149,12 +170,9 @@ def _wire(
     second: AnalysisPool | None,
 ) -> Service:
     policy = policy_of(settings)
-    other = second.analyser if second is not None else None
-    layout = layout_of(analyser, other)
+    layout = layout_of(analyser, second.analyser if second is not None else None)
     index = index_of(settings, store, layout)
-    beside = None
-    if second is not None and other is not None and index.beside:
-        beside = Beside(index, second.analyse_many, lambda record: other.carried(record, analyser))
+    beside = _beside(index, analyser, second)
     turns, presence = Turns(), Presence(store)
     pace = Pace(presence, turns.give_way)
     scheduled = scheduled_of(settings, index, clock, give_way=turns.give_way)
@@ -185,14 +203,7 @@ def _wire(
         pool=pool,
         ingest=ingest,
         beside=beside,
-        related=Related(
-            index,
-            pool.analyse_many,
-            clock=clock,
-            related_bits=policy.related_bits,
-            min_similarity=settings.min_related,
-            story_of=events.story_of,
-        ),
+        related=_related(settings, index, pool, clock, events),
         explain=Explain(index, pool.analyse_many, policy),
         events=events,
         event_stream=EventStream(events),

@@ -34,6 +34,10 @@ async def of_body(request: web.Request, query: RelatedQuery) -> web.StreamRespon
     service = request.app[SERVICE]
     body = await bodies.decoded(request, _related_in)
     if body.ids is None:
+        if not _has_content(body):
+            raise BadInput(
+                "text: give an article by its text, html or title, or the ids of stored ones.", field="text"
+            )
         found = await service.related.of_article(to_article(body, stored=False), **_wanted(query))
     elif _has_content(body):
         raise BadInput("ids: give either ids or an article, not both.", field="ids")

@@ -62,6 +62,16 @@ async def test_bad_related_requests(client, stored, body, field):
     assert (response.status, told["field"]) == (400, field)
 
 
+async def test_related_of_nothing_names_both_ways_to_ask(client, stored):
+    """Who gives neither learns of ids, too."""
+    response = await client.post("/v1/related", json={})
+
+    assert response.status == 400
+    assert (await response.json())["detail"].startswith(
+        "text: give an article by its text, html or title, or the ids"
+    )
+
+
 async def test_related_of_unknown_ids_is_404(client, stored):
     """The id that is not stored is named."""
     response = await client.post("/v1/related", json={"ids": ["a", "ghost"]})

@@ -18,20 +18,30 @@ PATIENCE_S = 60
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """CPU seconds so far and resident MB, per role: service (with all its processes), store, generator."""
+    """CPU seconds so far and resident MB, per role: service (with all its processes), store, generator.
+
+    ``parts_s``: CPU seconds of the service's own processes: requests (and supervisor), scheduler, analysis.
+    """
 
     cpu_s: dict[str, float]
     resident_mb: dict[str, float]
+    parts_s: dict[str, float]
 
     def since(self, before: Usage) -> dict[str, float]:
         """CPU seconds per role between two readings."""
         return {role: s - before.cpu_s.get(role, 0.0) for role, s in self.cpu_s.items()}
+
+    def parts_since(self, before: Usage) -> dict[str, float]:
+        """The same of the service's processes."""
+        return {part: s - before.parts_s.get(part, 0.0) for part, s in self.parts_s.items()}
 
 
 def usage(service: int) -> Usage:
     """Of the service with this process id, the store among its children, and this process."""
     cpu: dict[str, float] = {}
     resident: dict[str, float] = {}
+    parts: dict[str, float] = {}
+    behind = niceness(service)
     for pid in (service, *below(service), os.getpid()):
         try:
             stat = Path(f"/proc/{pid}/stat").read_text()
@@ -39,9 +49,14 @@ def usage(service: int) -> Usage:
             continue  # it ended meanwhile
         name, fields = stat[stat.index("(") + 1 : stat.rindex(")")], stat[stat.rindex(")") + 2 :].split()
         role = "generator" if pid == os.getpid() else "store" if "server" in name else "service"
-        cpu[role] = cpu.get(role, 0.0) + (int(fields[11]) + int(fields[12])) / TICKS
+        seconds = (int(fields[11]) + int(fields[12])) / TICKS
+        cpu[role] = cpu.get(role, 0.0) + seconds
+        if role == "service" and behind is not None:
+            nicer = int(fields[16]) - behind
+            part = "scheduler" if nicer == NICE else "analysis" if nicer > NICE else "requests"
+            parts[part] = parts.get(part, 0.0) + seconds
         resident[role] = resident.get(role, 0.0) + int(fields[21]) * PAGE / 1e6
-    return Usage(cpu, resident)
+    return Usage(cpu, resident, parts)
 
 
 def resident_bytes(pid: int | str = "self") -> int:

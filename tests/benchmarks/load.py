@@ -100,6 +100,7 @@ async def batches(running: Running, rows: Sequence[dict[str, str]]) -> dict[str,
         await _batch(
             session, running.url, [b'{"id": "warm-%d-%d", "text": "warm up"}' % (begun, i) for i in range(64)]
         )
+        await _caught_up(session, running.url)
         before, started = running.usage(), time.perf_counter()
         for start in range(0, len(lines), BATCH_LINES):
             await _batch(session, running.url, lines[start : start + BATCH_LINES])
@@ -113,6 +114,9 @@ async def batches(running: Running, rows: Sequence[dict[str, str]]) -> dict[str,
         "caught_up_after_s": round(later_s, 1),
         "cpu_us_per_article": {
             role: round(s / len(rows) * 1e6) for role, s in after.since(before).items()
+        },
+        "of_service_us_per_article": {
+            part: round(s / len(rows) * 1e6) for part, s in after.parts_since(before).items()
         },
         "resident_mb": {role: round(mb) for role, mb in after.resident_mb.items()},
     }  # fmt: skip

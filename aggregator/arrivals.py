@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from aggregator.domain import NO_SKETCH, Analysis, Answer, Article, Match, Record
 from aggregator.errors import AggregatorError
+from aggregator.index.lookup import NOTHING, Found
 from aggregator.store.base import Transaction
 from aggregator.succession import Known
 
@@ -28,7 +29,8 @@ class Arrival:
     number: int = 0
     first: int = 0
     written: bool = False
-    numbers: list[int] = field(default_factory=list)
+    found: Found = NOTHING
+    numbers: list[int] = field(default_factory=list)  # of ``found``
     answer: Answer | AggregatorError | None = None
 
 

@@ -36,7 +36,8 @@ class Deciding:
         tops = snapshot.tops(probe.space, probe.id)
         touched = snapshot.touched(tops)
         if touched:  # an earlier article of this batch is near
-            (one.numbers,) = self._index.candidate_numbers(snapshot, [probe], now_ms)
+            found = self._index.found_again(snapshot, probe, now_ms, one.found, touched)
+            one.found, one.numbers = found, found.numbers
         candidates = self._index.candidates(snapshot, probe, one.numbers, self._policy)
         bound = self._index.standing(snapshot, probe.id, now_ms)
         newest = bound[0].binding.number if bound else 0

@@ -38,8 +38,8 @@ from aggregator.verdict import Policy
 CHUNK = 32  # more would keep the server from single posts for longer, and saves little
 # As many are analysed at once while single articles arrive: one process of the pool takes them.
 ANALYSED = 16
-# As many at most are settled without asking whether single articles arrive.
-UNASKED = 256
+# As many at most are settled without asking whether single articles arrive: a third of a second's worth.
+UNASKED = 1024
 E = TypeVar("E", bound=Exception)
 AnalyseMany = Callable[[Sequence[Article]], Awaitable[list[Analysis | AggregatorError]]]
 TakenDown = Callable[[int, str, int], Awaitable[None]]

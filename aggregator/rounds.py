@@ -122,10 +122,10 @@ class Rounds:
         wanted: dict[int, str] = {}
         for some in self._index.abreast(probes):
             await self._give_way()
-            found = self._index.candidate_numbers(snapshot, [probes[i] for i in some], now_ms)
-            for i, numbers in zip(some, found, strict=True):
-                pending[i].numbers = numbers
-                wanted.update(dict.fromkeys(numbers, probes[i].space))
+            all_found = self._index.found(snapshot, [probes[i] for i in some], now_ms)
+            for i, found in zip(some, all_found, strict=True):
+                pending[i].found, pending[i].numbers = found, found.numbers
+                wanted.update(dict.fromkeys(pending[i].numbers, probes[i].space))
         for probe in probes:
             for known in self._index.standing(snapshot, probe.id, now_ms):
                 wanted.setdefault(known.binding.number, known.space)

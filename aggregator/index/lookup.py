@@ -12,7 +12,6 @@ from functools import lru_cache, partial
 from itertools import zip_longest
 
 import numpy as np
-import numpy.typing as npt
 
 from aggregator.blocks import Around
 from aggregator.domain import Analysis, Match, Record
@@ -24,8 +23,11 @@ from aggregator.similarity import cosine_to
 from aggregator.store import keys
 from aggregator.store.base import Check, Equals, Lengths
 from aggregator.store.entries import (
+    NO_COUNTS,
+    NO_NUMBERS,
     NUMBER_BYTES,
     ArticleNumbers,
+    Counts,
     Distances,
     sharing_each,
     within,
@@ -61,6 +63,32 @@ class Probe:
         return len(self.around.flipped)
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Article numbers within ``RADIUS_BITS`` and how far they are; those that share bands and how many; each (n,)."""
+
+    near: tuple[ArticleNumbers, Distances]
+    alike: tuple[ArticleNumbers, Counts]
+
+    @property
+    def numbers(self) -> list[int]:
+        """The nearest and those sharing most bands, at most ``MAX_CANDIDATES``; of equally good ones the earlier first.
+
+        Turn and turn about: a crowd of near fingerprints must not hide a copy that only its wording betrays, nor
+        common wording a near fingerprint.
+        """
+        (near, distances), (alike, shared) = self.near, self.alike
+        if not len(near) and not len(alike):  # most articles are like nothing that is stored
+            return []
+        by_distance = near[np.lexsort((near, distances))][:MAX_CANDIDATES].tolist()
+        by_bands = alike[np.lexsort((alike, -shared))][:MAX_CANDIDATES].tolist()
+        turns = (n for pair in zip_longest(by_distance, by_bands) for n in pair if n is not None)
+        return list(dict.fromkeys(turns))[:MAX_CANDIDATES]
+
+
+NOTHING = Found((NO_NUMBERS, NO_COUNTS), (NO_NUMBERS, NO_COUNTS))
+
+
 class Lookup(IndexBase):
     """Reading the index."""
 
@@ -94,27 +122,49 @@ class Lookup(IndexBase):
         snapshot.places = places
         return snapshot
 
-    def candidate_numbers(self, snapshot: Snapshot, probes: Sequence[Probe], now_ms: int) -> list[list[int]]:
-        """For each look-up the nearest article numbers and those sharing most bands, at most ``MAX_CANDIDATES``.
+    def found(self, snapshot: Snapshot, probes: Sequence[Probe], now_ms: int) -> list[Found]:
+        """What each look-up found. All of one space and radius; several at once (``ABREAST``) take half of the time."""
+        floor = self.floor(snapshot.layers[probes[0].space], now_ms)
+        near, alike = self._near(snapshot, probes, floor), self._alike(snapshot, probes, floor)
+        return [Found(by_bits, by_bands) for by_bits, by_bands in zip(near, alike, strict=True)]
 
-        Equally good ones are ranked by number, so the earlier come first. All of one space and radius; several at
-        once (``ABREAST``) take half of the time.
-        """
-        space = probes[0].space
-        floor = self.floor(snapshot.layers[space], now_ms)
-        buckets: list[bytes | None] = []
-        bands: list[bytes | None] = []
-        for probe in probes:
-            for layer in snapshot.looked_up(space, probe.id):
-                buckets += layer[: probe.buckets]
-                bands += layer[probe.buckets :]
+    def found_again(
+        self, snapshot: Snapshot, probe: Probe, now_ms: int, before: Found, touched: set[bytes]
+    ) -> Found:
+        """What it would find now that ``touched`` of its keys (``Snapshot.touched``) were changed."""
+        floor = self.floor(snapshot.layers[probe.space], now_ms)
+        tops, near, alike = snapshot.tops(probe.space, probe.id), before.near, before.alike
+        if not touched.isdisjoint(tops[: probe.buckets]):
+            (near,) = self._near(snapshot, [probe], floor)
+        if not touched.isdisjoint(tops[probe.buckets :]):
+            (alike,) = self._alike(snapshot, [probe], floor)
+        return Found(near, alike)
+
+    def _near(
+        self, snapshot: Snapshot, probes: Sequence[Probe], floor: int
+    ) -> list[tuple[ArticleNumbers, Distances]]:
+        buckets = [
+            bucket
+            for probe in probes
+            for layer in snapshot.looked_up(probe.space, probe.id)
+            for bucket in layer[: probe.buckets]
+        ]
         self._count(len(probes), buckets, probes[0].around.rest_bytes + NUMBER_BYTES)
-        near = within_each(buckets, [probe.around for probe in probes], RADIUS_BITS, floor)
-        alike = sharing_each(bands, [probe.wording for probe in probes], floor)
-        return [_in_turns(*by_distance, *by_bands) for by_distance, by_bands in zip(near, alike, strict=True)]
+        return within_each(buckets, [probe.around for probe in probes], RADIUS_BITS, floor)
+
+    def _alike(
+        self, snapshot: Snapshot, probes: Sequence[Probe], floor: int
+    ) -> list[tuple[ArticleNumbers, Counts]]:
+        buckets = [
+            bucket
+            for probe in probes
+            for layer in snapshot.looked_up(probe.space, probe.id)
+            for bucket in layer[probe.buckets :]
+        ]
+        return sharing_each(buckets, [probe.wording for probe in probes], floor)
 
     def abreast(self, probes: Sequence[Probe]) -> Iterator[list[int]]:
-        """The places of look-ups that ``candidate_numbers`` takes at once."""
+        """The places of look-ups that ``found`` takes at once."""
         by_space: dict[str, list[int]] = {}
         for i, probe in enumerate(probes):
             by_space.setdefault(probe.space, []).append(i)
@@ -159,18 +209,24 @@ class Lookup(IndexBase):
                 continue
             pointer = decode_pointer(state) if state else None
             live.append((record, (pointer.id, pointer.first) if pointer else (record.id, record.first)))
+        if not live:
+            return []
         certain = [r.text_hash == subject.text_hash or of[0] == probe.id for r, of in live]
         least = 0.0 if policy is None or any(certain) else policy.least_containment
         overlaps = compare_many(subject.sketch, [record.sketch for record, _ in live], least)
-        similar_to = cosine_to(subject.terms)
         found = []
         for (record, canonical), sure, overlap in zip(live, certain, overlaps, strict=True):
             distance = hamming_distance(subject.fingerprint, record.fingerprint)
             asked = policy is None or policy.asks_for_terms(distance, overlap)
             if asked or sure:
-                similarity = similar_to(record.terms) if asked else 0.0
-                found.append(Candidate(record, canonical, distance, overlap, similarity))
-        return found
+                found.append((record, canonical, distance, overlap, asked))
+        if not found:
+            return []
+        similar_to = cosine_to(subject.terms)
+        return [
+            Candidate(record, canonical, distance, overlap, similar_to(record.terms) if asked else 0.0)
+            for record, canonical, distance, overlap, asked in found
+        ]
 
     async def near(
         self, space: str, fingerprint: int, radius: int, now_ms: int
@@ -226,19 +282,6 @@ def _buckets(tag: bytes, probes: Sequence[Probe]) -> Iterator[list[bytes]]:
     if probes:
         spelt, step = keys.buckets_each(tag, [probe.around for probe in probes]), probes[0].buckets
         yield from (spelt[i : i + step] for i in range(0, len(spelt), step))
-
-
-def _in_turns(
-    near: ArticleNumbers, distances: Distances, alike: ArticleNumbers, shared: npt.NDArray[np.int64]
-) -> list[int]:
-    """Turn and turn about: a crowd of near fingerprints must not hide a copy that only its wording betrays, nor common
-    wording a near fingerprint."""
-    if not len(near) and not len(alike):  # most articles are like nothing that is stored
-        return []
-    by_distance = near[np.lexsort((near, distances))][:MAX_CANDIDATES].tolist()
-    by_bands = alike[np.lexsort((alike, -shared))][:MAX_CANDIDATES].tolist()
-    turns = (n for pair in zip_longest(by_distance, by_bands) for n in pair if n is not None)
-    return list(dict.fromkeys(turns))[:MAX_CANDIDATES]
 
 
 def _lengths(tops: Sequence[bytes], values: Sequence[bytes | None]) -> list[Check]:

@@ -33,10 +33,11 @@ TOPIC_BYTES: Final = TOPIC_REST_BYTES + NUMBER_BYTES
 
 ArticleNumbers = npt.NDArray[np.uint64]
 Distances = npt.NDArray[np.int64]
+Counts = npt.NDArray[np.int64]
 
 
-_NO_NUMBERS = np.empty(0, np.uint64)
-_NO_COUNTS = np.empty(0, np.int64)
+NO_NUMBERS = np.empty(0, np.uint64)
+NO_COUNTS = np.empty(0, np.int64)
 _HASH = np.uint32(0xFFFF_FF00)  # of a topic's rest; the remainder is the weight
 
 
@@ -81,17 +82,17 @@ def within_each(
     filled = [bucket or b"" for bucket in buckets]
     sizes, joined = list(map(len, filled)), b"".join(filled)
     if not joined:
-        return [(_NO_NUMBERS, _NO_COUNTS)] * len(arounds)
+        return [(NO_NUMBERS, NO_COUNTS)] * len(arounds)
     counts = _counts(sizes, [len(flips) for *_, flips in arounds[0].cells], entry)
     unused = np.uint64(8 * (8 - rest_bytes))
     own = np.array([[rest for _, _, rest, _ in around.cells] for around in arounds], np.uint64) << unused
     layers = len(counts) // own.size
     differing = np.ndarray((len(joined) // entry,), "<u8", joined, 0, (entry,)) << unused
-    differing ^= np.tile(own, layers).reshape(-1).repeat(counts)
+    differing ^= (own if layers == 1 else np.tile(own, layers)).reshape(-1).repeat(counts)
     bits = np.bitwise_count(differing)
     (near,) = (bits <= radius).nonzero()  # few: all that follows is about them
     if not len(near):
-        return [(_NO_NUMBERS, _NO_COUNTS)] * len(arounds)
+        return [(NO_NUMBERS, NO_COUNTS)] * len(arounds)
     # A neighbour's bucket: what was flipped in its key differs as well.
     place = np.array(sizes).cumsum().searchsorted(near * entry, "right")
     distances = (bits[near] + flipped[place % len(flipped)]).astype(np.int64)
@@ -113,7 +114,7 @@ def _firsts(numbers: ArticleNumbers, whose: npt.NDArray[np.int64]) -> npt.NDArra
 
 def _parted(
     whose: npt.NDArray[np.int64], count: int, numbers: ArticleNumbers, others: npt.NDArray[np.int64]
-) -> list[tuple[ArticleNumbers, npt.NDArray[np.int64]]]:
+) -> list[tuple[ArticleNumbers, Counts]]:
     """Both by whose they are, 0 to ``count`` (exclusive), which ascends."""
     ends = whose.searchsorted(np.arange(count + 1)).tolist()
     return [(numbers[a:b], others[a:b]) for a, b in pairwise(ends)]
@@ -134,7 +135,7 @@ def _counts(sizes: Sequence[int], steps: Sequence[int], entry: int) -> list[int]
 
 def sharing(
     buckets: Sequence[bytes | None], values: Sequence[int], floor: int
-) -> tuple[ArticleNumbers, npt.NDArray[np.int64]]:
+) -> tuple[ArticleNumbers, Counts]:
     """Article numbers with one of ``values`` among their bands, and how many of them. Both (n,).
 
     ``buckets``: those of ``values``, each value once, as often as there are layers.
@@ -144,10 +145,10 @@ def sharing(
 
 def sharing_each(
     buckets: Sequence[bytes | None], values: Sequence[Sequence[int]], floor: int
-) -> list[tuple[ArticleNumbers, npt.NDArray[np.int64]]]:
+) -> list[tuple[ArticleNumbers, Counts]]:
     """``sharing`` of several look-ups; ``buckets``: all of the first, all of the next, ..."""
     if not any(buckets):
-        return [(_NO_NUMBERS, _NO_COUNTS)] * len(values)
+        return [(NO_NUMBERS, NO_COUNTS)] * len(values)
     layers = len(buckets) // sum(map(len, values))
     asked = [(value >> BAND_BITS, i) for i, some in enumerate(values) for value in [*some] * layers]
     # Most entries of a bucket are of other bands: what follows is about few.
@@ -155,13 +156,13 @@ def sharing_each(
     own, whose = np.array(asked).T
     (alike,) = (_rests(joined, "<u2", BAND_REST_BYTES) == own[place]).nonzero()
     if not len(alike):
-        return [(_NO_NUMBERS, _NO_COUNTS)] * len(values)
+        return [(NO_NUMBERS, NO_COUNTS)] * len(values)
     numbers, whose = _numbers(joined, BAND_REST_BYTES)[alike], whose[place[alike]]
     keep = numbers >= np.uint64(floor)
     order = np.lexsort((numbers[keep], whose[keep]))
     numbers, whose = numbers[keep][order], whose[keep][order]
     (first,) = _firsts(numbers, whose).nonzero()
-    counts = np.diff(first, append=len(numbers))
+    counts = np.append(first[1:], len(numbers)) - first
     return _parted(whose[first], len(values), numbers[first], counts)
 
 
@@ -177,7 +178,7 @@ def weighed(buckets: Sequence[bytes | None], weights: Mapping[int, float], floor
     numbers = _numbers(joined, TOPIC_REST_BYTES)
     keep = (rests & _HASH == own) & (numbers >= np.uint64(floor))
     if not keep.any():
-        return _NO_NUMBERS
+        return NO_NUMBERS
     _, ours = _aligned(buckets, list(weights.values()), TOPIC_REST_BYTES)
     product = ours[keep] * (rests[keep] & ~_HASH)
     found, place = np.unique(numbers[keep], return_inverse=True)
@@ -209,7 +210,7 @@ def rests_of(bucket: bytes, rest_bytes: int) -> npt.NDArray[np.uint64]:
     """What the entries of a block's bucket keep of their fingerprints, (n,); as ``numbers_of``."""
     unused = np.uint64(8 * (8 - rest_bytes))
     if not len(numbers_of(bucket, rest_bytes)):
-        return _NO_NUMBERS
+        return NO_NUMBERS
     return _rests(bucket, "<u8", rest_bytes) << unused >> unused
 
 
@@ -236,7 +237,7 @@ def _rests(joined: bytes, dtype: str, rest_bytes: int) -> npt.NDArray[np.uint64]
 def _numbers(joined: bytes, rest_bytes: int) -> ArticleNumbers:
     entry = rest_bytes + NUMBER_BYTES
     if not joined:
-        return _NO_NUMBERS
+        return NO_NUMBERS
     return np.ndarray((len(joined) // entry,), "<u8", joined, rest_bytes, (entry,))
 
 

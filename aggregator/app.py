@@ -13,7 +13,7 @@ from aggregator.allowance import Allowance
 from aggregator.analyse import Analyser, Model
 from aggregator.analysis_pool import AnalysisPool
 from aggregator.beside import Beside
-from aggregator.domain import Analysis, Article
+from aggregator.domain import Analysis, Article, Layout
 from aggregator.errors import AggregatorError
 from aggregator.event_stream import EventStream
 from aggregator.events import Events
@@ -25,7 +25,7 @@ from aggregator.pacing import Pace
 from aggregator.presence import Presence
 from aggregator.related import Related
 from aggregator.rounds import give_way, in_a_task
-from aggregator.scheduled import Layout, Scheduled, index_of, scheduled_of, wall_clock_ms
+from aggregator.scheduled import Scheduled, index_of, scheduled_of, wall_clock_ms
 from aggregator.settings import Settings, is_loopback
 from aggregator.store.base import Store
 from aggregator.store.opened import opened_store

@@ -13,6 +13,7 @@ Conventions that hold everywhere:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -207,3 +208,12 @@ class StreamItem:
     published_at_ms: int | None = None
     fingerprint: int = 0
     terms: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which fingerprint spaces there are: those that are served, cut by ``plan``, and those written along, each with its plan."""
+
+    spaces: tuple[str, ...]
+    plan: str
+    beside: Mapping[str, str]

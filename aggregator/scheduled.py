@@ -1,17 +1,18 @@
 """The work that nobody waits for, wired: the event detector, the upkeep of the index, the webhooks' courier.
 
 Where several processes see the store it is done in one of its own (``cli/scheduler.py``), which needs no models:
-``Layout`` is all that it must know of them.
+``domain.Layout`` is all that it must know of them.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from aggregator.blocks import PLANS
 from aggregator.bursts import BurstRule
+from aggregator.domain import Layout
 from aggregator.events import Events
 from aggregator.housekeeping import TURN_S, Housekeeping
 from aggregator.index import Index
@@ -24,15 +25,6 @@ from aggregator.webhooks import Courier, Hooks
 DAY_MS = 86_400_000
 HOUR_MS = 3_600_000
 COURIER_S = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Which fingerprint spaces there are: those that are served, cut by ``plan``, and those written along, each with its plan."""
-
-    spaces: tuple[str, ...]
-    plan: str
-    beside: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,17 +16,12 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from aggregator.cli import exit_code, logs
-from aggregator.cli.children import Child, first, stop_with_parent
-from aggregator.cli.serve import run_loop, settle_in
+from aggregator.cli.children import Child, first
+from aggregator.cli.serve import run_loop
+from aggregator.domain import Layout
 from aggregator.errors import AggregatorError
-from aggregator.http.metrics import ScheduledMetrics
-from aggregator.http.siblings import SCHEDULER, Siblings
-from aggregator.http.states import Snapshot
-from aggregator.scheduled import Layout, Scheduled, index_of, scheduled_of, wall_clock_ms
+from aggregator.http.siblings import Siblings
 from aggregator.settings import Settings
-from aggregator.store.base import Store
-from aggregator.store.opened import opened_store
-from aggregator.turns import Spells
 
 # It ends while requests are let out: the detector's last tick and what runs beside it (``jobs.DRAIN_S`` each), and a little.
 END_S = 6.0
@@ -34,7 +29,6 @@ END_S = 6.0
 PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
 # Requests come first. Little enough that it keeps up with a load that fills all processors.
 NICE = 2
-READY = "ready"
 
 log = logging.getLogger("aggregator.scheduler")
 
@@ -94,33 +88,10 @@ def work(settings: Settings, layout: Layout, directory: Path, pipe: Connection) 
     # Where that is forbidden (by a filter of system calls) it works beside the others as an equal.
     with contextlib.suppress(OSError):
         os.nice(NICE)
+    from aggregator.cli.scheduled import until_stopped
+
     try:
-        run_loop(_work(settings, layout, Siblings(directory, SCHEDULER), pipe))
+        run_loop(until_stopped(settings, layout, directory, pipe))
     except AggregatorError as error:
         log.error("%s", error)
         raise SystemExit(exit_code(error)) from None
-
-
-async def _work(settings: Settings, layout: Layout, siblings: Siblings, pipe: Connection) -> None:
-    stop = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    stop_with_parent(pipe, stop)
-    async with opened_store(settings) as store:
-        index = index_of(settings, store, layout)
-        scheduled = scheduled_of(settings, index, wall_clock_ms, give_way=Spells().give_way)
-        metrics = ScheduledMetrics()
-        told = await siblings.listen(lambda: _exposition(metrics, store, scheduled))
-        settle_in()
-        scheduled.jobs.start()
-        with contextlib.suppress(OSError):  # the parent may have gone meanwhile
-            pipe.send(READY)
-        await stop.wait()
-        # Nobody insists where the parent was killed, and a store that hangs would hold us up.
-        signal.alarm(round(END_S))
-        told.close()
-        await scheduled.jobs.stop()
-        await scheduled.close()
-
-
-async def _exposition(metrics: ScheduledMetrics, store: Store, scheduled: Scheduled) -> bytes:
-    return metrics.exposition(Snapshot(await store.info(), scheduled=scheduled))

@@ -28,9 +28,9 @@ from aggregator.cli import exit_code, logs
 from aggregator.cli.children import Child, first, stop_with_parent
 from aggregator.cli.scheduler import Scheduler
 from aggregator.cli.serve import SHUTDOWN_S, address_problem, announce, run_loop, serve_here
+from aggregator.domain import Layout
 from aggregator.errors import AggregatorError, ConfigurationError
 from aggregator.http.siblings import ALONE, Siblings
-from aggregator.scheduled import Layout
 from aggregator.settings import Settings
 from aggregator.store.opened import located
 

@@ -11,11 +11,8 @@ from pathlib import Path
 
 from aggregator.errors import AggregatorError
 from aggregator.settings import Settings
-from aggregator.store import stamp
 from aggregator.store.base import Store
 from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.memory import MemoryStore
-from aggregator.store.redis import open_store
 
 REVIVE_PAUSE_S = 1.0
 
@@ -38,6 +35,11 @@ async def located(settings: Settings) -> AsyncIterator[Settings]:
 @asynccontextmanager
 async def opened_store(settings: Settings) -> AsyncIterator[Store]:
     """The store that the settings name, checked; the embedded one runs as long as it is open."""
+    # Whoever only locates it, the parent of workers, need not load what speaks to it.
+    from aggregator.store import stamp
+    from aggregator.store.memory import MemoryStore
+    from aggregator.store.redis import open_store
+
     if settings.in_memory:
         yield MemoryStore()
         return

@@ -22,12 +22,12 @@ from serving import serving
 from aggregator.bursts import BurstRule
 from aggregator.cli import scheduler as module
 from aggregator.cli.scheduler import Scheduler
+from aggregator.domain import Layout
 from aggregator.eventlog import EventLog
 from aggregator.events import Events
 from aggregator.http.siblings import ALONE, Siblings
 from aggregator.index import Index
 from aggregator.jobs import LEASE_KEY
-from aggregator.scheduled import Layout
 from aggregator.settings import Settings
 from aggregator.store.redis import open_store
 

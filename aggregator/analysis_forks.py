@@ -89,12 +89,14 @@ class AnalysisForks:
     async def _start(self) -> None:
         self._control, theirs = socket.socketpair()
         self._control.setblocking(False)
-        with theirs:
-            # "spawn": a child forked from here would inherit the event loop's sockets and threads' locks.
-            self._process = multiprocessing.get_context("spawn").Process(
-                target=_serve, args=(theirs, self._analyser, self._memory_bytes), daemon=True
-            )
-            await asyncio.to_thread(self._process.start)  # it hands the models over, which takes a while
+        # "spawn": a child forked from here would inherit the event loop's sockets and threads' locks.
+        self._process = multiprocessing.get_context("spawn").Process(
+            target=_serve, args=(theirs, self._analyser, self._memory_bytes), daemon=True
+        )
+        # It hands the models over, which takes a while, and the socket, which must stay open until then.
+        starting = asyncio.ensure_future(asyncio.to_thread(self._process.start))
+        starting.add_done_callback(lambda _: theirs.close())
+        await asyncio.shield(starting)
         await self._told()
 
     async def _told(self) -> int:

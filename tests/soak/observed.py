@@ -76,6 +76,12 @@ def fill_records() -> None:
         records.decode_record(records.encode_record(one), one.space, number)
 
 
+def filled(*given: Any, **more: Any) -> scheduled.Scheduled:
+    """The scheduler's parts, behind a full cache."""
+    fill_records()
+    return scheduled.scheduled_of(*given, **more)
+
+
 def fast(since: str) -> Callable[[], int]:
     """The clock that began at a time, in milliseconds, and runs so many times as fast."""
     started_ms, speed, real = int(since.split()[0]), float(since.split()[1]), scheduled.wall_clock_ms
@@ -121,4 +127,4 @@ if __name__ == "__main__":
     sys.exit(run())
 elif __name__ == "__mp_main__":  # the scheduler, and where analyses are done
     scheduler.wall_clock_ms = fast(os.environ[CLOCK])  # type: ignore[attr-defined]
-    fill_records()
+    scheduler.scheduled_of = filled  # type: ignore[attr-defined]

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from aggregator import app, scheduled
 from aggregator.cli import main
+from aggregator.cli import scheduled as process
 
 SIZE = 8
 FILE = "CHAOS_CLOCK"
@@ -47,4 +48,4 @@ def run() -> int:
 if __name__ == "__main__":
     sys.exit(run())
 elif __name__ == "__mp_main__":
-    scheduled.wall_clock_ms = moved(Path(os.environ[FILE]))
+    process.wall_clock_ms = moved(Path(os.environ[FILE]))

@@ -26,7 +26,8 @@ from filling import record
 
 from aggregator import app, overlap, related, scheduled, titled, topics
 from aggregator.arrivals import Arrival, record_of
-from aggregator.cli import main, scheduler
+from aggregator.cli import main
+from aggregator.cli import scheduled as process
 from aggregator.domain import Article, Match, Outcome, Sketch
 from aggregator.features import FeatureModel
 from aggregator.index import Stored
@@ -126,5 +127,5 @@ def run() -> int:
 if __name__ == "__main__":
     sys.exit(run())
 elif __name__ == "__mp_main__":  # the scheduler, and where analyses are done
-    scheduler.wall_clock_ms = fast(os.environ[CLOCK])  # type: ignore[attr-defined]
-    scheduler.scheduled_of = filled  # type: ignore[attr-defined]
+    process.wall_clock_ms = fast(os.environ[CLOCK])  # type: ignore[attr-defined]
+    process.scheduled_of = filled  # type: ignore[attr-defined]

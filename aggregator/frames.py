@@ -24,8 +24,8 @@ FRAME_FIGURES, KEPT_FIGURES = 4, 0.2
 DROPPED = 1.25
 # A text under two fifths as long as the other was cut or padded: frames are not.
 CUT_RATIO = 0.4
-# ... or is its announcement, if it has but a few words; whatever is four times as long has more to tell.
-TEASER_RATIO, TEASER_SHINGLES = 0.25, 40
+# ... or is its announcement, if it has but a few words; of more words, the longer the story must be in proportion.
+TEASER_SHINGLES = 40
 
 Terms = Sequence[tuple[str, float]]
 
@@ -67,10 +67,10 @@ def renamed(overlap: Overlap, a: Terms, b: Terms) -> bool:
 def announces(shingles: float, longer: float) -> bool:
     """Is a text of so many shingles only the announcement of a ``longer`` one?
 
-    Up to 40 shingles that is one of over two and a half times its length, from 64 on of over four times.
+    Up to 40 shingles that is one of over two and a half times its length, at 80 of over five times, and so on: an excerpt
+    tells more of its story the longer it is.
     """
-    ratio = CUT_RATIO * TEASER_SHINGLES / max(shingles, TEASER_SHINGLES)
-    return shingles < max(ratio, TEASER_RATIO) * longer
+    return shingles * max(shingles, TEASER_SHINGLES) < CUT_RATIO * TEASER_SHINGLES * longer
 
 
 def figures_changed(a: Sequence[int], b: Sequence[int]) -> bool:

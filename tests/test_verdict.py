@@ -341,9 +341,9 @@ def test_in_a_flash_other_figures_are_the_news(stored: bool, arrived: bool, verd
         (40, 100, "duplicate"),
         (60, 230, "related"),  # a teaser of some length asks for a longer story ...
         (60, 220, "duplicate"),
-        (100, 401, "related"),  # ... up to four times its own
-        (100, 400, "duplicate"),
-        (500, 2001, "related"),
+        (100, 630, "related"),  # ... in proportion
+        (100, 620, "duplicate"),
+        (500, 2001, "duplicate"),  # an excerpt
     ],
 )
 def test_an_article_is_no_duplicate_of_its_announcement(shingles: int, longer: int, verdict: str) -> None:

@@ -13,7 +13,7 @@ from processes import below, is_alive
 
 from aggregator import analysis_pool
 from aggregator.analyse import Analyser
-from aggregator.analysis_pool import BATCH, LONG_CHARACTERS, LONG_WAITING, AnalysisPool
+from aggregator.analysis_pool import BATCH, LONG_CHARACTERS, AnalysisPool
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError, NoText, OverLimit, TooCostly
 from aggregator.features import HashedModel
@@ -75,7 +75,7 @@ def page(word: str) -> Article:
 
 async def test_what_explodes_costs_its_own_answer_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time, memory, a dead process: 400 each, while its neighbours in pool and batch are answered."""
-    monkeypatch.setattr(analysis_pool, "ARTICLE_TIMEOUT_S", 3.0)
+    monkeypatch.setattr(analysis_pool, "ARTICLE_TIMEOUT_S", 4.0)
     pool = AnalysisPool(Analyser({"xx": Traps()}), processes=2, memory_bytes=256 << 20)
     words = ["harmless", "qspinq", "peaceful", "qgreedq"]
     batch = [Article(id=str(i), text=story(i, 3)) for i in range(2 * BATCH)]
@@ -146,11 +146,12 @@ async def test_pages_that_explode_do_not_keep_the_pages_of_others_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One worker: whoever else sends a page has its answer while the exploding ones, sent before, still have time."""
-    monkeypatch.setattr(analysis_pool, "QUICK_S", 0.5)
+    monkeypatch.setattr(analysis_pool, "QUICK_S", 2.0)  # a plain page takes some ms; this machine may be busy
+    monkeypatch.setattr(analysis_pool, "LONG_WAITING", 1)
     pool = AnalysisPool(Analyser({"xx": Traps()}), processes=1)
     try:
         assert isinstance(await as_caller("fair", pool, "harmless"), Analysis)
-        exploding = [asyncio.create_task(as_caller("foul", pool, "qspinq")) for _ in range(LONG_WAITING + 2)]
+        exploding = [asyncio.create_task(as_caller("foul", pool, "qspinq")) for _ in range(3)]
         fair = asyncio.create_task(as_caller("fair", pool, "peaceful"))
         first, _ = await asyncio.wait([fair, *exploding], return_when=asyncio.FIRST_COMPLETED)
         refused, _ = await asyncio.wait(exploding, return_when=asyncio.FIRST_COMPLETED)

@@ -33,7 +33,8 @@ from aggregator.store.base import (
 )
 from aggregator.store.entries import TOPIC_BYTES, pack_bands, pack_many, pack_topic
 from aggregator.store.marks import NEVER, mark_of
-from aggregator.store.records import Binding, encode_binding, encode_pointer, encode_stream_row
+from aggregator.store.records import Binding, encode_binding, encode_pointer
+from aggregator.store.streamrows import encode_stream_row
 from aggregator.succession import Group, Known, repointed
 
 # A band bucket longer than this holds a shingle that half the web prints: it proposes nothing useful

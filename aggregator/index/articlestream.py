@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from aggregator.domain import StreamItem
 from aggregator.index.groups import Groups
 from aggregator.store import keys
-from aggregator.store.records import decode_stream_row, stream_number
+from aggregator.store.streamrows import decode_stream_row, stream_number
 
 
 class ArticleStream(Groups):
@@ -31,7 +31,7 @@ class ArticleStream(Groups):
 
     async def arrivals(self, limit: int) -> list[StreamItem]:
         """As ``recent`` without reading records: times and verdicts alone."""
-        items = [decode_stream_row(payload, None) for _, payload in await self._tails(limit)]
+        items = [decode_stream_row(payload, space, None) for space, payload in await self._tails(limit)]
         return sorted(items, key=lambda item: item.number, reverse=True)[:limit]
 
     async def count(self) -> int:
@@ -103,5 +103,5 @@ class ArticleStream(Groups):
         return found
 
     async def _items(self, rows: Sequence[tuple[str, bytes]]) -> list[StreamItem]:
-        records = await self.records({stream_number(p): space for space, p in rows})
-        return [decode_stream_row(p, records.get(stream_number(p))) for _, p in rows]
+        found = await self.store.read([keys.record(space, stream_number(p)) for space, p in rows])
+        return [decode_stream_row(p, space, data) for (space, p), data in zip(rows, found, strict=True)]

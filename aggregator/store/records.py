@@ -16,13 +16,11 @@ import msgspec
 import numpy as np
 
 from aggregator.domain import (
-    NUMBER_RANDOM_BITS,
     Match,
     Outcome,
     Record,
     Rule,
     Sketch,
-    StreamItem,
     VerdictName,
 )
 from aggregator.errors import StoreUnavailable
@@ -111,22 +109,10 @@ class Pointer(msgspec.Struct, frozen=True, array_like=True):
     first: int
 
 
-class _StreamRow(msgspec.Struct, frozen=True, array_like=True):
-    kind: str
-    number: int
-    first: int
-    id: str
-    verdict: VerdictName
-    matched_number: int | None
-    canonical_first: int | None
-    exact: bool
-
-
 _row = msgspec.msgpack.Decoder(_Row)
 _texts = msgspec.msgpack.Decoder(_Texts)
 _binding = msgspec.msgpack.Decoder(_BindingRow)
 _pointer = msgspec.msgpack.Decoder(Pointer)
-_stream_row = msgspec.msgpack.Decoder(_StreamRow)
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -172,17 +158,39 @@ def _inflated(data: bytes) -> _Texts:
 @lru_cache(maxsize=4096)  # the originals of many copies, the frames of many templates come again and again
 def decode_record(data: bytes, space: str, number: int) -> Record:
     """The record written by ``encode_record``. Raises StoreUnavailable when it is damaged or foreign."""
-    row = _decode(_row, data, RECORD_FORMAT)
+    row = decoded(_row, data, RECORD_FORMAT)
     try:
         return _record(row, space, number)
     except ValueError as error:
         raise damaged("A record", error) from error
 
 
+def told(data: bytes, space: str) -> dict[str, Any]:
+    """The fields of a record that the article stream tells. Raises StoreUnavailable when it is damaged or foreign.
+
+    Sample and figures stay packed, and nothing is kept: who follows the stream sees each article once.
+    """
+    row = decoded(_row, data, RECORD_FORMAT)
+    try:
+        texts = _texts_of(row)
+        terms = _terms_of(row, texts)
+    except ValueError as error:
+        raise damaged("A record", error) from error
+    return {
+        "title": texts.title,
+        "url": texts.url,
+        "source": texts.source,
+        "lang": row.lang,
+        "space": space,
+        "published_at_ms": row.published_at_ms,
+        "fingerprint": row.fingerprint,
+        "terms": terms,
+    }
+
+
 def _record(row: _Row, space: str, number: int) -> Record:
     """Raises ValueError when the sample, the weights, the figures or the texts were cut."""
-    weights = np.frombuffer(row.weights, np.uint8) / 255.0
-    texts = _inflated(row.texts) if isinstance(row.texts, bytes) else row.texts
+    texts = _texts_of(row)
     return Record(
         number=number,
         first=number if row.first is None else row.first,
@@ -197,9 +205,18 @@ def _record(row: _Row, space: str, number: int) -> Record:
         source=texts.source,
         published_at_ms=row.published_at_ms,
         sketch=Sketch(row.size, unpacked(row.sample)),
-        terms=tuple(zip(texts.terms.split("\n"), weights.tolist(), strict=True)) if texts.terms else (),
+        terms=_terms_of(row, texts),
         figures=tuple(np.frombuffer(row.figures, "<u4").tolist()),
     )
+
+
+def _texts_of(row: _Row) -> _Texts:
+    return _inflated(row.texts) if isinstance(row.texts, bytes) else row.texts
+
+
+def _terms_of(row: _Row, texts: _Texts) -> tuple[tuple[str, float], ...]:
+    weights = (np.frombuffer(row.weights, np.uint8) / 255.0).tolist()
+    return tuple(zip(texts.terms.split("\n"), weights, strict=True)) if texts.terms else ()
 
 
 def encode_binding(binding: Binding) -> bytes:
@@ -230,7 +247,7 @@ def _match_row(match: Match) -> _MatchRow:
 
 
 def decode_binding(data: bytes) -> Binding:
-    row = _decode(_binding, data, BINDING_FORMAT)
+    row = decoded(_binding, data, BINDING_FORMAT)
     return Binding(
         row.number,
         row.number if row.first is None else row.first,
@@ -257,51 +274,10 @@ def encode_pointer(id_: str, first: int) -> bytes:
 
 
 def decode_pointer(data: bytes) -> Pointer:
-    return _decode(_pointer, data)
+    return decoded(_pointer, data)
 
 
-def encode_stream_row(kind: str, binding: Binding) -> bytes:
-    match = binding.outcome.match
-    row = _StreamRow(
-        kind=kind,
-        number=binding.number,
-        first=binding.first,
-        id=binding.id,
-        verdict=binding.outcome.verdict,
-        matched_number=match.number if match else None,
-        canonical_first=match.canonical_first if match else None,
-        exact=match is not None and match.rule == "exact",
-    )
-    return FORMAT + _encode(row)
-
-
-def decode_stream_row(data: bytes, record: Record | None) -> StreamItem:
-    """A stream entry completed with its record; a record that is gone leaves its fields empty."""
-    row = _decode(_stream_row, data)
-    known: dict[str, Any] = {}
-    if record is not None:
-        names = ("title", "url", "source", "lang", "space", "published_at_ms", "fingerprint", "terms")
-        known = {name: getattr(record, name) for name in names}
-    return StreamItem(
-        number=row.number,
-        first=row.first,
-        id=row.id,
-        verdict=row.verdict,
-        arrived_ms=row.number >> NUMBER_RANDOM_BITS,
-        kind="deleted" if row.kind == "deleted" else "article",
-        matched_number=row.matched_number,
-        canonical_first=row.canonical_first,
-        exact=row.exact,
-        **known,
-    )
-
-
-def stream_number(data: bytes) -> int:
-    row = _decode(_stream_row, data)
-    return row.number
-
-
-def _decode(decoder: msgspec.msgpack.Decoder[T], data: bytes, format_: bytes = FORMAT) -> T:
+def decoded(decoder: msgspec.msgpack.Decoder[T], data: bytes, format_: bytes = FORMAT) -> T:
     if data[:1] != format_:
         raise StoreUnavailable(
             f"The store holds a record of format {data[:1].hex() or 'none'}, this version reads "

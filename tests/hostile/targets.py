@@ -27,6 +27,7 @@ from aggregator.features import FeatureModel
 from aggregator.http.decoding import decode_article
 from aggregator.overlap import sketch
 from aggregator.store import entries, pipe, records
+from aggregator.store.streamrows import decode_stream_row, encode_stream_row, stream_number
 from aggregator.text.extract import extract
 from aggregator.text.tokens import cut, figures, terms_of
 
@@ -115,10 +116,10 @@ def record(data: bytes) -> None:
 
 def article_stream(data: bytes) -> None:
     """What the detector reads, with and without its record."""
-    item = records.decode_stream_row(data, None)
+    item = decode_stream_row(data, "en.3f2a", None)
     assert isinstance(item, StreamItem) and item.kind in ("article", "deleted")
-    assert records.stream_number(data) == item.number
-    assert records.decode_stream_row(data, _record()).title == "Port opens"
+    assert stream_number(data) == item.number
+    assert decode_stream_row(data, "en.3f2a", records.encode_record(_record())).title == "Port opens"
 
 
 def change_stream(data: bytes) -> None:
@@ -207,7 +208,7 @@ def _tagged(stored: tuple[bytes, bytes]) -> bytes:
 
 
 def _stream_row(kind: str) -> bytes:
-    return records.encode_stream_row(kind, _binding())
+    return encode_stream_row(kind, _binding())
 
 
 def _told() -> Iterator[bytes]:

@@ -22,8 +22,8 @@ from aggregator.store.records import (
     decode_binding,
     decode_pointer,
     decode_record,
-    decode_stream_row,
 )
+from aggregator.store.streamrows import decode_stream_row
 
 PLAN = PLANS["4x16"]
 
@@ -56,7 +56,7 @@ def view(store: MemoryStore, space: str, floor: int = 0) -> View:
             if key.startswith(tag):
                 _add(seen, layered, key[len(tag) :], value)
         for _, payload in store._streams.get(keys.stream(tag), ()):
-            item = decode_stream_row(payload, None)
+            item = decode_stream_row(payload, space, None)
             seen.rows.append((item.kind, item.number, item.id))
     for key, value in layered.items():
         if value == keys.ABSENT:

@@ -15,20 +15,17 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from chaos.crawl import WORDS as WORDS_OF_ONE
 from chaos.crawl import wording
-from filling import record
 
 from aggregator import app, overlap, related, scheduled, titled, topics
 from aggregator.arrivals import Arrival, record_of
 from aggregator.cli import main
 from aggregator.cli import scheduled as process
-from aggregator.domain import Article, Match, Outcome, Sketch
+from aggregator.domain import Article, Match, Outcome
 from aggregator.features import FeatureModel
 from aggregator.index import Stored
 from aggregator.store import records
@@ -61,26 +58,6 @@ def fill_stored(service: app.Service) -> None:
         record = records.decode_record(data, analysis.space, number)
         copy = Outcome("duplicate", 0, Match(article.id, number, article.id, number, 0, 1.0, "exact"))
         related._keep(service.related._subjects, article.id, related._subject_of(Stored(record, copy)))
-
-
-def fill_records() -> None:
-    """As ``fill_stored``, where there is no model: the scheduler decodes what the stream announces."""
-    rng = np.random.default_rng(1)
-    for number in range(records.decode_record.cache_parameters()["maxsize"]):
-        words = wording(FILLING + number, WORDS_OF_ONE)
-        one = replace(
-            record(number, number),
-            title=" ".join(words[:6]),
-            sketch=Sketch(WORDS_OF_ONE, np.sort(rng.integers(1 << 32, size=WORDS_OF_ONE, dtype=np.uint32))),
-            terms=tuple((word, 1.0 - place / 50) for place, word in enumerate(words[:24])),
-        )
-        records.decode_record(records.encode_record(one), one.space, number)
-
-
-def filled(*given: Any, **more: Any) -> scheduled.Scheduled:
-    """The scheduler's parts, behind a full cache."""
-    fill_records()
-    return scheduled.scheduled_of(*given, **more)
 
 
 def fast(since: str) -> Callable[[], int]:
@@ -128,4 +105,3 @@ if __name__ == "__main__":
     sys.exit(run())
 elif __name__ == "__mp_main__":  # the scheduler, and where analyses are done
     process.wall_clock_ms = fast(os.environ[CLOCK])  # type: ignore[attr-defined]
-    process.scheduled_of = filled  # type: ignore[attr-defined]

@@ -55,8 +55,17 @@ def usage(service: int) -> Usage:
             nicer = int(fields[16]) - behind
             part = "scheduler" if nicer == NICE else "analysis" if nicer > NICE else "requests"
             parts[part] = parts.get(part, 0.0) + seconds
-        resident[role] = resident.get(role, 0.0) + int(fields[21]) * PAGE / 1e6
+        resident[role] = resident.get(role, 0.0) + own_bytes(pid) / 1e6
     return Usage(cpu, resident, parts)
+
+
+def own_bytes(pid: int) -> int:
+    """Memory now, of pages shared with others its share; 0 when it has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)
 
 
 def resident_bytes(pid: int | str = "self") -> int:

@@ -53,6 +53,8 @@ def job_of(args: argparse.Namespace, settings: Settings) -> Job:
         encode=args.encode, verify=args.verify, cluster=args.cluster, radius_bits=args.radius, cosine=args.cosine,
         **({} if args.threshold is None else {"threshold": args.threshold}),
     )  # fmt: skip
+    if args.cluster == "average" and not 0 <= method.threshold <= 1:
+        raise ConfigurationError(f"threshold: a resemblance is from 0 to 1, not {method.threshold:g}.")
     encoding = Encoding(settings.models_dir, _columns(args.column), args.lang or "", args.shingles)
     if (args.verify == "classifier") != bool(args.labelled):
         raise ConfigurationError("labelled: --verify classifier and --labelled FILE go together.")

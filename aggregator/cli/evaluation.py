@@ -44,7 +44,7 @@ def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
         listed = [row.as_json() for row in rows]
         print(json.dumps({"rows": listed, "curves": calibration.as_json(curves)} if curves else listed))
         return OK
-    print(f"{len(gold)} labelled articles, {len(background)} of background, {args.orders} random orders")
+    print(f"{len(gold)} labelled articles, {len(background)} of background, random orders: {args.orders}")
     print(protocol.table(rows))
     _advise(curves)
     return OK

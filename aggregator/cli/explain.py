@@ -13,7 +13,8 @@ import msgspec
 from aggregator import reading
 from aggregator.cli import OK
 from aggregator.cli.ingest import check_where
-from aggregator.cli.serve import run_loop, url_of
+from aggregator.cli.loop import run_loop
+from aggregator.cli.serve import url_of
 from aggregator.cli.targets import Server, patiently, refusal
 from aggregator.errors import BadInput, NotFound
 from aggregator.http import requests, views

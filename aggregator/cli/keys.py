@@ -9,7 +9,7 @@ from aggregator.access import Access, AccessKey
 from aggregator.cli import OK
 from aggregator.cli.contents import day
 from aggregator.cli.doctor import reachable
-from aggregator.cli.serve import run_loop
+from aggregator.cli.loop import run_loop
 from aggregator.errors import ConfigurationError
 from aggregator.scheduled import wall_clock_ms
 from aggregator.settings import Settings

@@ -16,8 +16,8 @@ from pathlib import Path
 import msgspec
 
 from aggregator.cli.ingest import batches, opened_target, summary
+from aggregator.cli.loop import run_loop
 from aggregator.cli.progress import Counted
-from aggregator.cli.serve import run_loop
 from aggregator.corpus import rows
 from aggregator.domain import Article
 from aggregator.errors import BadInput

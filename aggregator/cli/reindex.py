@@ -11,8 +11,8 @@ from aggregator.app import open_service
 from aggregator.cli import OK, SOME_BAD
 from aggregator.cli.doctor import reachable
 from aggregator.cli.ingest import without_labels
+from aggregator.cli.loop import run_loop
 from aggregator.cli.progress import Counted
-from aggregator.cli.serve import run_loop
 from aggregator.domain import Article
 from aggregator.errors import BadInput, ConfigurationError
 from aggregator.http.decoding import decode_article

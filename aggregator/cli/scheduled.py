@@ -9,8 +9,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from aggregator.cli.children import stop_with_parent
+from aggregator.cli.loop import settle_in
 from aggregator.cli.scheduler import END_S
-from aggregator.cli.serve import settle_in
 from aggregator.domain import Layout
 from aggregator.http.metrics import ScheduledMetrics
 from aggregator.http.siblings import SCHEDULER, Siblings

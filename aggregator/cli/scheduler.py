@@ -10,17 +10,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import signal
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 from aggregator.cli import exit_code, logs
 from aggregator.cli.children import Child, first
-from aggregator.cli.serve import run_loop
+from aggregator.cli.loop import run_loop
 from aggregator.domain import Layout
 from aggregator.errors import AggregatorError
 from aggregator.http.siblings import Siblings
+from aggregator.priority import step_back
 from aggregator.settings import Settings
 
 # It ends while requests are let out: the detector's last tick and what runs beside it (``jobs.DRAIN_S`` each), and a little.
@@ -85,9 +85,7 @@ def work(settings: Settings, layout: Layout, directory: Path, pipe: Connection) 
     for number in (signal.SIGINT, signal.SIGHUP):  # for the parent, though a terminal tells all of us
         signal.signal(number, signal.SIG_IGN)
     logs.configure(settings.log_level, settings.log_format, with_process=True)
-    # Where that is forbidden (by a filter of system calls) it works beside the others as an equal.
-    with contextlib.suppress(OSError):
-        os.nice(NICE)
+    step_back(NICE)
     from aggregator.cli.scheduled import until_stopped
 
     try:

@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import dataclasses
 import errno
-import gc
 import logging
 import shutil
 import signal
@@ -21,8 +20,9 @@ import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from aggregator.cli.loop import run_loop, settle_in
 from aggregator.domain import Article
 from aggregator.errors import ConfigurationError
 from aggregator.http.siblings import ALONE, Siblings
@@ -39,14 +39,6 @@ WARMING = tuple(
         "渡轮星期一恢复通航。",
     )
 )
-# How long a thread (one that compresses a checkpoint, say) may keep the interpreter from the requests (Python: 5 ms).
-SWITCH_S = 0.0005
-# Containers made between two looks for garbage (Python: 700). Each look goes over all that a chunk of articles has
-# just read, which is held anyway: a fifteenth of a batch's time.
-GARBAGE_AFTER = 10_000
-# ... and each third look goes further back. All there is is gone through about as often as Python would: what errors
-# leave behind in circles can hold whole batches.
-GARBAGE_DEEPER = 3
 ONE_WORKER = "SIGHUP renews workers one after the other; with one worker restart the service instead"
 DEMO_PAUSE_S = 0.2
 
@@ -58,8 +50,6 @@ NO_KEYS = (
 if TYPE_CHECKING:
     from aggregator.app import Service
     from aggregator.housekeeping import Housekeeping
-
-T = TypeVar("T")
 
 log = logging.getLogger("aggregator.serve")
 
@@ -75,16 +65,6 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         with tempfile.TemporaryDirectory(prefix="aggregator-") as meeting:
             siblings = None if settings.in_memory else Siblings(Path(meeting), ALONE)
             return run_loop(_serve_alone(settings, siblings))
-
-
-def run_loop(main: Coroutine[Any, Any, T]) -> T:
-    """Run on uvloop where it exists."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.run(main)
-    result: T = uvloop.run(main)
-    return result
 
 
 async def _serve_alone(settings: Settings, siblings: Siblings | None) -> int:
@@ -177,14 +157,6 @@ async def _follow(housekeeping: Housekeeping) -> None:
     while True:
         await asyncio.sleep(TURN_S)
         await housekeeping.follow()
-
-
-def settle_in() -> None:
-    """What is loaded now stays: looking through it for garbage again and again would hold up requests."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(GARBAGE_AFTER, GARBAGE_DEEPER, GARBAGE_DEEPER)
-    sys.setswitchinterval(SWITCH_S)
 
 
 async def announce(settings: Settings, port: int) -> None:

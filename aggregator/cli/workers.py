@@ -26,8 +26,9 @@ from typing import TYPE_CHECKING
 
 from aggregator.cli import exit_code, logs
 from aggregator.cli.children import Child, first, stop_with_parent
+from aggregator.cli.loop import run_loop
 from aggregator.cli.scheduler import Scheduler
-from aggregator.cli.serve import SHUTDOWN_S, address_problem, announce, run_loop, serve_here
+from aggregator.cli.serve import SHUTDOWN_S, address_problem, announce, serve_here
 from aggregator.domain import Layout
 from aggregator.errors import AggregatorError, ConfigurationError
 from aggregator.http.siblings import ALONE, Siblings

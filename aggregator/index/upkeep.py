@@ -64,7 +64,6 @@ class Tally:
 
     buckets: int = 0
     entries_removed: int = 0
-    bytes_removed: int = 0
     segments_dropped: int = 0
 
 
@@ -203,7 +202,6 @@ class Upkeep:
             )
             self.done.buckets += 1
             self.done.entries_removed += (len(value) - len(left)) // (rest_bytes + NUMBER_BYTES)
-            self.done.bytes_removed += len(value) - len(left)
         if changes:
             await self._store.commit_many(changes)
 

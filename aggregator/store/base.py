@@ -170,6 +170,8 @@ def lease_return(key: bytes, token: bytes) -> Transaction:
 
 
 class Store(Protocol):
+    """What the index, the events and the keys ask of a store; every call may raise StoreUnavailable."""
+
     async def check(self) -> None:
         """At start: raises ConfigurationError when this store must not be relied upon.
 

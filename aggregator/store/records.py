@@ -220,6 +220,7 @@ def _terms_of(row: _Row, texts: _Texts) -> tuple[tuple[str, float], ...]:
 
 
 def encode_binding(binding: Binding) -> bytes:
+    """What an id is bound to, as it is stored."""
     outcome = binding.outcome
     row = _BindingRow(
         number=binding.number,
@@ -247,6 +248,7 @@ def _match_row(match: Match) -> _MatchRow:
 
 
 def decode_binding(data: bytes) -> Binding:
+    """The opposite. Raises StoreUnavailable when it is damaged or foreign."""
     row = decoded(_binding, data, BINDING_FORMAT)
     return Binding(
         row.number,
@@ -270,14 +272,17 @@ def _match(row: _MatchRow) -> Match:
 
 
 def encode_pointer(id_: str, first: int) -> bytes:
+    """What a copy points at, as it is stored."""
     return FORMAT + _encode(Pointer(id_, first))
 
 
 def decode_pointer(data: bytes) -> Pointer:
+    """The opposite. Raises StoreUnavailable when it is damaged or foreign."""
     return decoded(_pointer, data)
 
 
 def decoded(decoder: msgspec.msgpack.Decoder[T], data: bytes, format_: bytes = FORMAT) -> T:
+    """What stands behind the byte of its format. Raises StoreUnavailable when it is damaged or foreign."""
     if data[:1] != format_:
         raise StoreUnavailable(
             f"The store holds a record of format {data[:1].hex() or 'none'}, this version reads "

@@ -36,7 +36,7 @@ from chaos.newsroom_site import Site
 from chaos.witness import REPORTS, Witness
 from processes import open_files, resident_bytes
 
-from aggregator.cli.serve import run_loop
+from aggregator.cli.loop import run_loop
 from aggregator.store.redis import open_store
 
 RATE = 140.0

@@ -309,3 +309,10 @@ def test_a_classifier_without_labels_is_refused(tmp_path: Path, capsys: pytest.C
     same = write_lines(tmp_path / "same.jsonl", [row | {"cluster": "one"} for row in rows])
     assert run(tmp_path / "out", source, "--verify", "classifier", "--labelled", same) == 2
     assert "of one cluster and of two" in capsys.readouterr().err
+
+
+def test_a_resemblance_beyond_one_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Bits instead of a share, say; resolutions of communities may be any."""
+    source = write_lines(tmp_path / "a.jsonl", archive_rows())
+    assert run(tmp_path / "out", source, "--threshold", "7") == 2
+    assert "threshold: a resemblance is from 0 to 1, not 7." in capsys.readouterr().err

@@ -31,7 +31,7 @@ from soak import observed
 from soak.traffic import Traffic
 from soak.trend import Trend, trend
 
-from aggregator.cli.serve import run_loop
+from aggregator.cli.loop import run_loop
 from aggregator.store.embedded import EmbeddedServer, _end_with_parent
 
 SPEED = 1440

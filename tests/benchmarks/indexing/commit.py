@@ -35,7 +35,7 @@ from layouts import SPACE, Packed
 from measure import Server
 
 from aggregator.blocks import PLANS
-from aggregator.cli.serve import settle_in
+from aggregator.cli.loop import settle_in
 from aggregator.domain import Analysis, Answer, Article, Sketch
 from aggregator.errors import AggregatorError
 from aggregator.index import Index

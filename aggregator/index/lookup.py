@@ -143,24 +143,14 @@ class Lookup(IndexBase):
     def _near(
         self, snapshot: Snapshot, probes: Sequence[Probe], floor: int
     ) -> list[tuple[ArticleNumbers, Distances]]:
-        buckets = [
-            bucket
-            for probe in probes
-            for layer in snapshot.looked_up(probe.space, probe.id)
-            for bucket in layer[: probe.buckets]
-        ]
+        buckets = _read(snapshot, probes, slice(probes[0].buckets))
         self._count(len(probes), buckets, probes[0].around.rest_bytes + NUMBER_BYTES)
         return within_each(buckets, [probe.around for probe in probes], RADIUS_BITS, floor)
 
     def _alike(
         self, snapshot: Snapshot, probes: Sequence[Probe], floor: int
     ) -> list[tuple[ArticleNumbers, Counts]]:
-        buckets = [
-            bucket
-            for probe in probes
-            for layer in snapshot.looked_up(probe.space, probe.id)
-            for bucket in layer[probe.buckets :]
-        ]
+        buckets = _read(snapshot, probes, slice(probes[0].buckets, None))
         return sharing_each(buckets, [probe.wording for probe in probes], floor)
 
     def abreast(self, probes: Sequence[Probe]) -> Iterator[list[int]]:
@@ -275,6 +265,16 @@ class Lookup(IndexBase):
             snapshot.unchanged(space, _state(match.number)),
             Equals(snapshot.top(space, keys.tombstone(b"", match.canonical_first)), None),
         ]
+
+
+def _read(snapshot: Snapshot, probes: Sequence[Probe], part: slice) -> list[bytes | None]:
+    """A part of what each look-up read, layer by layer, one look-up after another."""
+    return [
+        value
+        for probe in probes
+        for layer in snapshot.looked_up(probe.space, probe.id)
+        for value in layer[part]
+    ]
 
 
 def _buckets(tag: bytes, probes: Sequence[Probe]) -> Iterator[list[bytes]]:

@@ -133,20 +133,14 @@ def _counts(sizes: Sequence[int], steps: Sequence[int], entry: int) -> list[int]
     return counts
 
 
-def sharing(
-    buckets: Sequence[bytes | None], values: Sequence[int], floor: int
-) -> tuple[ArticleNumbers, Counts]:
-    """Article numbers with one of ``values`` among their bands, and how many of them. Both (n,).
-
-    ``buckets``: those of ``values``, each value once, as often as there are layers.
-    """
-    return sharing_each(buckets, [values], floor)[0]
-
-
 def sharing_each(
     buckets: Sequence[bytes | None], values: Sequence[Sequence[int]], floor: int
 ) -> list[tuple[ArticleNumbers, Counts]]:
-    """``sharing`` of several look-ups; ``buckets``: all of the first, all of the next, ..."""
+    """Of each look-up, article numbers with one of its values among their bands, and how many of them. Both (n,).
+
+    ``values``: those of each look-up, each once. ``buckets``: theirs, as often as there are layers; all of the first
+    look-up, all of the next, ...
+    """
     if not any(buckets):
         return [(NO_NUMBERS, NO_COUNTS)] * len(values)
     layers = len(buckets) // sum(map(len, values))

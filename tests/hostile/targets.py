@@ -80,7 +80,7 @@ def bucket(data: bytes) -> None:
     """Every reader of packed entries, the first byte says which; numbers come out once each."""
     kind, data = data[:1], data[1:]
     if kind == b"s":
-        numbers, _ = entries.sharing([data, None], [0, 1], 2)
+        ((numbers, _),) = entries.sharing_each([data, None], [[0, 1]], 2)
         rest_bytes = entries.BAND_REST_BYTES
     elif kind == b"t":
         numbers = entries.weighed([data, None], {0: 1.0, 256: 0.5}, 2)

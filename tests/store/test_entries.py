@@ -14,7 +14,6 @@ from aggregator.store.entries import (
     pack_bands,
     pack_topic,
     rests_of,
-    sharing,
     sharing_each,
     weighed,
     within,
@@ -43,7 +42,7 @@ def test_a_bucket_that_ends_within_an_entry_is_one_clear_error(rest: int) -> Non
     assert numbers.tolist() == [6]
     for read in (
         lambda: within([bytes(14 + rest)], around, 3, 0),
-        lambda: sharing([bytes(10 + rest % 10)], [1], 0),
+        lambda: sharing_each([bytes(10 + rest % 10)], [[1]], 0),
         lambda: weighed([bytes(12 + rest % 12)], {0: 1.0}, 0),
         lambda: kept(bytes(14 + rest), 6, 0, numbers),
         lambda: rests_of(bytes(14 + rest), 6),
@@ -128,7 +127,9 @@ def test_sharing_counts_bands(stored: list[tuple[int, int]], wanted: list[int], 
         key = keys.band(b"", band)
         filled[key] = filled.get(key, b"") + pack_bands([band], number)[0]
 
-    numbers, counts = sharing([filled.get(keys.band(b"", band)) for band in wanted], wanted, floor)
+    ((numbers, counts),) = sharing_each(
+        [filled.get(keys.band(b"", band)) for band in wanted], [wanted], floor
+    )
 
     expected = {n: sum(m == n and v in wanted for v, m in stored) for _, n in stored if n >= floor}
     assert dict(zip(numbers.tolist(), counts.tolist(), strict=True)) == {
@@ -153,7 +154,7 @@ def test_several_look_ups_by_bands(
 
     together = sharing_each([bucket for one in read for bucket in one], wanted, 3)
 
-    alone = [sharing(one, some, 3) for one, some in zip(read, wanted, strict=True)]
+    alone = [sharing_each(one, [some], 3)[0] for one, some in zip(read, wanted, strict=True)]
     assert [[part.tolist() for part in one] for one in together] == [
         [part.tolist() for part in one] for one in alone
     ]

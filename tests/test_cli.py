@@ -22,8 +22,8 @@ from serving import serving_alone
 
 from aggregator import demo
 from aggregator.cli import doctor, form, main, options, targets
+from aggregator.cli.addresses import store_line, url_of, without_password
 from aggregator.cli.ingest import BATCH_BYTES, BATCH_LINES, batches
-from aggregator.cli.serve import store_line, url_of, without_password
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.features import FeatureModel
 from aggregator.http import errors

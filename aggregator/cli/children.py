@@ -1,6 +1,7 @@
 """A process of ours and its parent: started with a pipe, ready when it says so, gone when the pipe closes.
 
-Both ends watch that pipe, so a child whose parent vanished, even by SIGKILL, ends by itself.
+Both ends watch that pipe. A child whose parent vanished, even by SIGKILL, ends by itself. One that is ready gives a sign
+of life every second from its event loop; when there is none for ``HUNG_S`` it hangs, and waiting for it to end would be in vain.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import multiprocessing
+import os
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
@@ -15,14 +17,25 @@ from typing import Any
 # "spawn": a forked child would inherit the event loop's sockets and threads' locks.
 _SPAWN = multiprocessing.get_context("spawn")
 LEAVING_S = 1.0
+BEAT_S = 1.0
+# Far more than any step of an event loop here takes, on the busiest machine.
+HUNG_S = 60.0
+# So often the parent looks meanwhile. Where all stood still (a machine that was suspended), that is one look without a sign.
+LOOKS = 10
+_ALIVE = b"alive"
 
 
 class Child:
-    """A process that runs ``target(*args, pipe)``; ``said``: what it sent when it was ready. Raises OSError at start."""
+    """A process that runs ``target(*args, pipe)``; ``said``: what it sent when it was ready. Raises OSError at start.
+
+    ``hung`` is set once a ready one has given no sign of life for ``HUNG_S``.
+    """
 
     def __init__(self, name: str, target: Callable[..., None], *args: Any) -> None:
-        self.ready, self.ended = asyncio.Event(), asyncio.Event()
+        self.ready, self.ended, self.hung = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.said: Any = None
+        self._silent_looks = 0
+        self._looking: asyncio.TimerHandle | None = None
         self._pipe, theirs = _SPAWN.Pipe()
         with contextlib.closing(theirs):
             self.process = _SPAWN.Process(target=target, args=(*args, theirs), name=name)
@@ -35,12 +48,32 @@ class Child:
 
     def _heard(self) -> None:
         try:
-            self.said = self._pipe.recv()
+            said = self._pipe.recv()
         except (EOFError, OSError):
             self._hang_up()
             self.ended.set()
-        else:
+            return
+        self._silent_looks = 0
+        if not self.ready.is_set():
+            self.said = said
             self.ready.set()
+            self._look()
+
+    def _look(self) -> None:
+        if self._silent_looks >= LOOKS:
+            self.hung.set()
+            return
+        self._silent_looks += 1
+        self._looking = asyncio.get_running_loop().call_later(HUNG_S / LOOKS, self._look)
+
+    def fate(self) -> str:
+        """Why there is no such process any more, for a line of the log."""
+        code = self.process.exitcode
+        return (
+            f"gave no sign of life and was ended (code {code})"
+            if self.hung.is_set()
+            else f"ended with code {code}"
+        )
 
     async def end(self, patience_s: float) -> None:
         """Ask, wait, insist. Idempotent."""
@@ -58,6 +91,8 @@ class Child:
             self.process.join()
 
     def _hang_up(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
         if not self._pipe.closed:
             asyncio.get_running_loop().remove_reader(self._pipe.fileno())
             self._pipe.close()
@@ -74,3 +109,18 @@ async def first(*events: asyncio.Event) -> None:
 def stop_with_parent(pipe: Connection, stop: asyncio.Event) -> None:
     """In the child: ``stop`` is set when the parent is gone. The pipe is only ever readable at its end."""
     asyncio.get_running_loop().add_reader(pipe.fileno(), stop.set)
+
+
+def show_ready(pipe: Connection, said: Any) -> None:
+    """In the child, once: tell the parent that it is ready, and from now on that it is alive."""
+    loop = asyncio.get_running_loop()
+
+    def beat() -> None:
+        loop.call_later(BEAT_S, beat)
+        with contextlib.suppress(OSError):  # a parent that stands still is not waited for
+            pipe.send(_ALIVE)
+
+    with contextlib.suppress(OSError):  # the parent may have gone meanwhile
+        pipe.send(said)
+        os.set_blocking(pipe.fileno(), False)
+        loop.call_later(BEAT_S, beat)

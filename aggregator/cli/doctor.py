@@ -20,8 +20,8 @@ from urllib.parse import quote
 
 from aggregator import __version__
 from aggregator.cli import OK, SOME_BAD, UNAVAILABLE, UNUSABLE
+from aggregator.cli.addresses import store_line, url_of, without_password
 from aggregator.cli.contents import Finding, contents, in_the_clear
-from aggregator.cli.serve import store_line, url_of, without_password
 from aggregator.errors import AggregatorError, ConfigurationError
 from aggregator.settings import Settings
 

@@ -12,9 +12,9 @@ import msgspec
 
 from aggregator import reading
 from aggregator.cli import OK
+from aggregator.cli.addresses import url_of
 from aggregator.cli.ingest import check_where
 from aggregator.cli.loop import run_loop
-from aggregator.cli.serve import url_of
 from aggregator.cli.targets import Server, patiently, refusal
 from aggregator.errors import BadInput, NotFound
 from aggregator.http import requests, views

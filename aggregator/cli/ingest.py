@@ -18,9 +18,9 @@ import msgspec
 
 from aggregator import reading
 from aggregator.cli import OK, SOME_BAD
+from aggregator.cli.addresses import url_of
 from aggregator.cli.loop import run_loop, settle_in
 from aggregator.cli.progress import Progress
-from aggregator.cli.serve import url_of
 from aggregator.cli.targets import LocalStore, Server, Target
 from aggregator.errors import ConfigurationError
 from aggregator.reading import Line

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import signal
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from aggregator.cli.children import stop_with_parent
+from aggregator.cli.children import show_ready, stop_with_parent
 from aggregator.cli.loop import settle_in
 from aggregator.cli.scheduler import END_S
 from aggregator.domain import Layout
@@ -36,8 +35,7 @@ async def until_stopped(settings: Settings, layout: Layout, directory: Path, pip
         told = await Siblings(directory, SCHEDULER).listen(lambda: _exposition(metrics, store, scheduled))
         settle_in()
         scheduled.jobs.start()
-        with contextlib.suppress(OSError):  # the parent may have gone meanwhile
-            pipe.send(READY)
+        show_ready(pipe, READY)
         await stop.wait()
         # Nobody insists where the parent was killed, and a store that hangs would hold us up.
         signal.alarm(round(END_S))

@@ -1,8 +1,8 @@
 """The process that does what nobody waits for: event detector, upkeep of the index, webhooks (``scheduled.py``).
 
 ``serve`` has one beside the process that answers requests, or beside all of its workers, so that a bulk load has that
-process to itself. It needs no models, and steps back where processors are few. When it ends it is started again: all it
-had is in the store, and requests do not notice. A memory store is one process's alone: there ``serve`` does the work itself.
+process to itself. It needs no models, and steps back where processors are few. When it ends it is started again, and when it hangs it
+is ended: all it had is in the store, and requests do not notice. A memory store is one process's alone: there ``serve`` does the work itself.
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ class Scheduler:
         except OSError as error:
             return f"cannot be started ({error.strerror or error})", False
         try:
-            await first(child.ended, self._renew, stop)
-            unwanted = child.ended.is_set() and not stop.is_set()
+            await first(child.ended, child.hung, self._renew, stop)
+            unwanted = (child.ended.is_set() or child.hung.is_set()) and not stop.is_set()
         finally:
             await child.end(END_S)
-        return f"ended with code {child.process.exitcode}" if unwanted else "", child.ready.is_set()
+        return child.fate() if unwanted else "", child.ready.is_set()
 
 
 # -- in the other process ----------------------------------------------------------------------

@@ -12,8 +12,8 @@ import socket
 from redis import asyncio as driver
 
 from aggregator.cli import OK
+from aggregator.cli.addresses import url_of
 from aggregator.cli.loop import run_loop
-from aggregator.cli.serve import url_of
 from aggregator.clients.client import Client
 from aggregator.clients.stream_worker import Streams, StreamWorker
 from aggregator.errors import ConfigurationError

@@ -2,7 +2,7 @@
 
 This process serves nothing itself. It owns the embedded store (when no store_url is given) and the socket that
 all workers accept from, starts the workers and one process for the scheduled work of all of them (``scheduler.py``),
-replaces one that dies and stops all of them when told to. A process whose supervisor vanishes stops by itself: the pipe
+replaces one that dies or hangs and stops all of them when told to. A process whose supervisor vanishes stops by itself: the pipe
 between them closes.
 
 SIGHUP renews the workers one after the other: a new one starts, and only when it serves does the old one drain
@@ -25,10 +25,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aggregator.cli import exit_code, logs
-from aggregator.cli.children import Child, first, stop_with_parent
+from aggregator.cli.addresses import address_problem
+from aggregator.cli.children import Child, first, show_ready, stop_with_parent
 from aggregator.cli.loop import run_loop
+from aggregator.cli.ready import announce
 from aggregator.cli.scheduler import Scheduler
-from aggregator.cli.serve import SHUTDOWN_S, address_problem, announce, serve_here
+from aggregator.cli.worker import SHUTDOWN_S, serve_here
 from aggregator.domain import Layout
 from aggregator.errors import AggregatorError, ConfigurationError
 from aggregator.http.siblings import ALONE, Siblings
@@ -107,7 +109,7 @@ class Supervisor:
             await first(worker.ready, worker.ended, self._stop)
             if worker.ready.is_set():
                 self._one_ready(index, worker.said)
-                await first(worker.ended, renew, self._stop)
+                await first(worker.ended, worker.hung, renew, self._stop)
             if self._stop.is_set():
                 break
             if not worker.ready.is_set():  # it would fail again: its message is on standard error
@@ -120,7 +122,7 @@ class Supervisor:
                 self._renewal_done.set()
                 continue
             await worker.end(SHUTDOWN_S)
-            log.error("worker %d ended with code %s; starting another one", index, worker.process.exitcode)
+            log.error("worker %d %s; starting another one", index, worker.fate())
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stop.wait(), RESTART_PAUSE_S)
             if self._stop.is_set():
@@ -183,7 +185,7 @@ async def _serve_until_alone(
     stop_with_parent(pipe, stop)
 
     async def then(service: Service, port: int) -> None:
-        pipe.send(service.layout)
+        show_ready(pipe, service.layout)
 
     return await serve_here(settings, then=then, listener=listener, stop=stop, siblings=siblings)
 

@@ -48,12 +48,22 @@ async def post(request: web.Request, query: IngestQuery) -> web.StreamResponse:
 
 
 async def batch(request: web.Request, query: IngestQuery) -> web.StreamResponse:
-    """Check and store many articles; answers flow while lines still arrive.
+    """Check and store many articles. Raises Overloaded while too many batches are open."""
+    bodies.check_encoding(request)
+    try:
+        with request.app[ADMISSION].batch(places.CALLER.get()):
+            return await _batch(request, query)
+    except Overloaded as error:
+        request.app[METRICS].rejected.labels(problem(error).code).inc()
+        raise
+
+
+async def _batch(request: web.Request, query: IngestQuery) -> web.StreamResponse:
+    """Answers flow while lines still arrive.
 
     Reading does not wait for the caller to take its answers: a client that sends everything before
     it reads anything must not bring both sides to a stand. ``max_batch_lines`` bounds what waits.
     """
-    bodies.check_encoding(request)
     settings = request.app[SERVICE].settings
     response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
     await response.prepare(request)

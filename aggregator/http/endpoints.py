@@ -78,7 +78,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "POST", "/v1/articles/batch", articles.batch, "postBatch",
         "Many articles, one JSON object per line; one answer per line, in order.", ARTICLE,
         {200: responses.AnswerOut},
-        query=requests.IngestQuery, body=requests.ArticleIn, many=True, problems=(400, 415),
+        query=requests.IngestQuery, body=requests.ArticleIn, many=True, problems=(400, 415, 503),
         needs="crawler",
     ),
     Endpoint(

@@ -69,8 +69,7 @@ async def serve_here(
     async with open_service(settings, processes=settings.analysis_processes) as service:
         if await service.access.lacks_keys():
             raise ConfigurationError(NO_KEYS.format(host=settings.host))
-        # Dictionaries load when first needed, which would take the first crawler's deadline.
-        await service.analyse_many(WARMING)
+        await warm_up(service)
         settle_in()
         work = asyncio.create_task(_see_to_work(service, siblings, stop, ours=listener is None))
         try:
@@ -92,6 +91,12 @@ async def serve_here(
             stop.set()
             await work
     return 0
+
+
+async def warm_up(service: Service) -> None:
+    """Load what the first articles would wait for: here, where single ones are analysed, and where batches are."""
+    service.analyser.analyse_many(WARMING)
+    await service.analyse_many(WARMING)
 
 
 async def _see_to_work(

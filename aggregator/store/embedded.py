@@ -116,23 +116,26 @@ class EmbeddedServer:
             self._wait_for_answer(deadline_s, wait_until_loaded)
         except OSError as error:
             self._abandon()
-            raise StoreUnavailable(
-                f"data_dir: the embedded store on {self.data_dir} cannot be started ({error.strerror or error}); look at "
-                "its disk."
-            ) from error
+            raise self._no_start(error) from error
         except BaseException:
             self._abandon()
             raise
 
-    def revive(self) -> bool:
-        """Start the server again if it has died (out of memory, killed); True when it had to.
+    def revive(self) -> str:
+        """Start the server again if it has died: why it had, "" while it lives.
 
-        Cheap while it lives, so it may be called every second. Does not wait for the data to load.
+        Cheap while it lives, so it may be called every second. Does not wait for the data to load. Raises
+        StoreUnavailable when there is no starting it now; it may be tried again.
         """
         if self._process is None or self._process.poll() is None or os.getpid() != self._owner_pid:
-            return False
-        self._launch()
-        return True
+            return ""
+        code = self._process.returncode
+        why = f"signal {-code}" if code < 0 else f"it said: {self._last_words()}"
+        try:
+            self._launch()
+        except OSError as error:
+            raise self._no_start(error) from error
+        return why
 
     def stop(self, *, timeout_s: float = 60.0) -> None:
         """End the server after its log is on disk, and free the directory. Idempotent.
@@ -247,8 +250,17 @@ class EmbeddedServer:
                 )
             time.sleep(_PAUSE_S)
 
+    def _no_start(self, error: OSError) -> StoreUnavailable:
+        return StoreUnavailable(
+            f"data_dir: the embedded store on {self.data_dir} cannot be started ({error.strerror or error}); look at "
+            "its disk."
+        )
+
     def _last_words(self) -> str:
-        lines = (self.data_dir / "server.log").read_text(errors="replace").splitlines()
+        try:
+            lines = (self.data_dir / "server.log").read_text(errors="replace").splitlines()
+        except OSError:
+            lines = []
         telling = [line for line in lines if "#" in line or "***" in line] or lines
         return telling[-1].split(" # ")[-1].strip().rstrip(".") if telling else "it said nothing"
 

@@ -54,10 +54,14 @@ async def opened_store(settings: Settings) -> AsyncIterator[Store]:
 
 async def _keep_alive(server: EmbeddedServer) -> None:
     """Start the embedded server again when it died; requests meanwhile are answered "try again"."""
+    told = ""
     while True:
         await asyncio.sleep(REVIVE_PAUSE_S)
         try:
-            if server.revive():
-                log.error("the embedded store had ended; it was started again")
+            if why := server.revive():
+                log.error("the embedded store had ended (%s); it was started again", why)
+                told = ""
         except AggregatorError as error:
-            log.error("the embedded store cannot be started: %s", error)
+            if str(error) != told:
+                log.error("the embedded store has ended: %s", error)
+            told = str(error)

@@ -14,7 +14,7 @@ import pytest
 from aggregator.settings import Settings
 from aggregator.store import opened
 from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.redis import open_store
+from aggregator.store.redis import RedisStore, open_store
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -55,8 +55,8 @@ async def test_a_store_that_cannot_be_started_again_is_tried_again(
     ]
 
 
-async def until_ready(store: object) -> None:
+async def until_ready(store: RedisStore) -> None:
     """Wait until it has loaded its data."""
     async with asyncio.timeout(60):
-        while not (await store.info()).ready:  # type: ignore[attr-defined]
+        while not (await store.info()).ready:  # noqa: ASYNC110
             await asyncio.sleep(0.01)

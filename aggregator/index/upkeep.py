@@ -156,7 +156,7 @@ class Upkeep:
             state = msgspec.structs.replace(state, running=True, segment=layers.first, cursor=0)
             await self._save(space, state)
         graves = [await self._graves(tag) for tag in layers.tags]
-        dead = np.unique(np.concatenate(graves))
+        dead = np.sort(np.concatenate(graves))  # np.unique would load numpy.ma: 1.3 MB, .02 s
         yield
         for number in range(max(state.segment, layers.first), layers.last):
             start = state.cursor if number == state.segment else 0

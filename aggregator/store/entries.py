@@ -182,7 +182,7 @@ def weighed(buckets: Sequence[bytes | None], weights: Mapping[int, float], floor
 
 
 def kept(bucket: bytes, rest_bytes: int, floor: int, dead: ArticleNumbers) -> bytes:
-    """The bucket without entries below ``floor`` or of ``dead`` numbers; these ascending, each once."""
+    """The bucket without entries below ``floor`` or of ``dead`` numbers; these ascending."""
     numbers = numbers_of(bucket, rest_bytes)
     gone = numbers < np.uint64(floor)
     if len(dead):

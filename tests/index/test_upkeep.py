@@ -191,7 +191,7 @@ async def test_the_stream_keeps_what_the_detector_looks_back_to(store: Store) ->
 def test_what_is_kept_of_a_bucket() -> None:
     """Neither below the floor nor dead; untouched when nothing goes."""
     bucket = b"".join(pack(7, n, 6) for n in (3, 5, 9, 11, 5))
-    none, dead = np.array([], np.uint64), np.array([5, 10], np.uint64)
+    none, dead = np.array([], np.uint64), np.array([5, 5, 10], np.uint64)
 
     assert kept(bucket, 6, 0, none) is bucket
     assert kept(bucket, 6, 4, dead) == pack(7, 9, 6) + pack(7, 11, 6)

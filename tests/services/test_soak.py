@@ -1,9 +1,10 @@
 """The short form of ``scripts/soak``: a few seconds of everything, and nothing stays open. And its arithmetic."""
 
 import random
+from collections.abc import Callable
 
 import pytest
-from soak.endure import endure
+from soak.endure import SLACK, Account, endure
 from soak.trend import trend
 
 
@@ -38,6 +39,25 @@ def test_noise_around_a_level_does_not_surely_rise_or_fall() -> None:
         hits += abs(found.per_minute) <= found.margin
 
     assert 90 <= hits <= 99
+
+
+def soaked(kb_at: Callable[[float], float]) -> list[str]:
+    """What half an hour is said to have done in which the scheduler's memory was so much at each minute."""
+    account = Account(30, at_s=[i / 2 for i in range(3600)], idle=[dict.fromkeys([*SLACK, "events"], 1)] * 2)
+    rng = random.Random(5)
+    account.samples = {
+        "memory_kb": [250_000.0] * 3600,
+        "scheduler_memory_kb": [kb_at(t / 60) + rng.choice((0, 1000)) for t in account.at_s],
+    }
+    return account.failures()
+
+
+def test_a_slow_leak_fails_and_a_step_does_not() -> None:
+    """.12 % of 80 MB a minute beside room for a checkpoint that comes and goes; a table that doubles once."""
+    (found,) = soaked(lambda minute: 80_000 + 96 * minute)
+
+    assert found.startswith("scheduler_memory_kb rises by at least")
+    assert soaked(lambda minute: 80_000 + 1000 * (minute > 20)) == []
 
 
 def test_too_few_samples_are_refused() -> None:

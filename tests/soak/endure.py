@@ -1,12 +1,15 @@
 """A service at work for half an hour: does anything grow that should not? Run by ``scripts/soak``.
 
-One service on a store of its own gets all kinds of requests, broken ones among them. Its clock runs 1440 times as
-fast as the real one: a day a minute, so that the four hours of the detector, its week of routine, the retention of two
-days and the sealing, compaction and dropping of segments all come round several times. Its caches of words are full
-from the start (``observed.py``). Memory, open files and connections, tasks, threads and entries in caches are sampled
-twice a second, first and last while nobody asks. Printed: slope per minute with its 95 % interval over the last two
-thirds, and the idle counts before and after. Exit code 1 when memory surely rises by more than a hundredth of its
-level in ten minutes, or when an idle count did not come back.
+One service on a store of its own gets all kinds of requests, broken ones among them, and every ten seconds the reports
+of an event. Its clock runs 1440 times as fast as the real one: a day a minute, so that the four hours of the detector,
+its week of routine, the retention of two days and the sealing, compaction and dropping of segments all come round several
+times. Its caches of words are full from the start (``observed.py``). Memory, open files and connections, tasks, threads and
+entries in caches are sampled twice a second, first and last while nobody asks. Printed: slope per minute with its 95 %
+interval over the last two thirds, and the idle counts before and after. Exit code 1 when memory surely rises by more than a
+hundredth of its level in ten minutes, when an idle count did not come back, or when no event fired.
+
+That it would find a leak can be tried: with ``--leak 200`` the scheduler keeps so many bytes of each article, at ``--rate 12``
+.15 % of its level a minute.
 
 The store's own memory is told per article: it keeps records by the real clock, so it has to grow here.
 """
@@ -24,6 +27,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 import redis.asyncio as redis
 from processes import open_files, resident_bytes, the_scheduler
 from serving import ready
@@ -32,6 +36,7 @@ from soak.traffic import Traffic
 from soak.trend import Trend, trend
 
 from aggregator.cli.loop import run_loop
+from aggregator.eventlog import INDEX
 from aggregator.store.embedded import EmbeddedServer, _end_with_parent
 
 SPEED = 1440
@@ -75,6 +80,8 @@ class Account:
                 for name in ("memory_kb", "scheduler_memory_kb")
                 if trends[name].surely_rises_by > STEEPEST_PER_MINUTE * trends[name].mean
             ]
+        if not after["events"]:
+            found.append("no event came of the reports")
         wrong = {kind: n for kind, n in self.answers.items() if kind.split()[-1] in ("500", "503")}
         return found + ([f"refused or failed: {wrong}"] if wrong else [])
 
@@ -103,6 +110,7 @@ class Watch:
         own = json.loads(self._counts.read_text().splitlines()[-1])
         articles = max(1, await self._store.dbsize())
         scheduler = await the_scheduler(self._pid)
+        events = await self._store.get(INDEX)
         return {
             "memory_kb": resident_bytes(self._pid) / 1024,
             "scheduler_memory_kb": resident_bytes(scheduler) / 1024,
@@ -113,6 +121,7 @@ class Watch:
             "cached": own["cached"],
             "store_connections": told["connected_clients"],
             "store_bytes_per_key": told["used_memory"] / articles,
+            "events": len(msgspec.msgpack.decode(events)) if events else 0,
         }
 
     async def until_idle(self, counts: dict[str, float] | None = None) -> dict[str, float]:
@@ -129,15 +138,15 @@ class Watch:
 
 
 async def endure(
-    minutes: float, *, rate: float = RATE, tell: Callable[[str], None] = lambda line: None
+    minutes: float, *, rate: float = RATE, leak: int = 0, tell: Callable[[str], None] = lambda line: None
 ) -> Account:
-    """Start, wait, load, wait, stop; the account of it."""
+    """Start, wait, load, wait, stop; the account of it. ``leak``: bytes that the scheduler keeps of each article."""
     account = Account(minutes)
     with tempfile.TemporaryDirectory(prefix="soak-") as name:
         directory = Path(name)
         counts = directory / "counts"
         with EmbeddedServer(directory / "store") as store:
-            process = await _serve(counts, store.url)
+            process = await _serve(counts, store.url, leak)
             try:
                 url = await ready(process)
                 async with redis.Redis.from_url(store.url) as direct:
@@ -149,7 +158,7 @@ async def endure(
     return account
 
 
-async def _serve(counts: Path, store_url: str) -> asyncio.subprocess.Process:
+async def _serve(counts: Path, store_url: str, leak: int) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
         sys.executable,
         observed.__file__,
@@ -162,7 +171,11 @@ async def _serve(counts: Path, store_url: str) -> asyncio.subprocess.Process:
         "--tick-seconds=0.5",
         "--log-level=ERROR",
         stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},  # it imports what we do
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),  # it imports what we do
+            **({observed.LEAK: str(leak)} if leak else {}),
+        },
         preexec_fn=_end_with_parent(),
     )
 
@@ -187,12 +200,16 @@ async def _observe(account: Account, watch: Watch, traffic: Traffic, tell: Calla
 
 
 async def _warm_up(traffic: Traffic) -> None:
-    """Whatever is opened once is opened now: connections to the store, threads, templates."""
+    """Whatever is opened or loaded once is so now: connections, threads, templates, what words an event's headlines have."""
     warming = Traffic(traffic._url, traffic._rate, seed=2)
     running = asyncio.create_task(warming.run())
     await asyncio.sleep(4.0)
     warming.stop()
     await running
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def main() -> int:
@@ -202,10 +219,11 @@ def main() -> int:
     )
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--rate", type=float, default=RATE, help="requests a second")
-    args = parser.parse_args()
-    account: Account = run_loop(
-        endure(args.minutes, rate=args.rate, tell=lambda line: print(line, file=sys.stderr, flush=True))
+    parser.add_argument(
+        "--leak", type=int, default=0, help="bytes of each article to keep, which must be found"
     )
+    args = parser.parse_args()
+    account: Account = run_loop(endure(args.minutes, rate=args.rate, leak=args.leak, tell=_tell))
     print("\n".join(account.lines()))
     failures = account.failures()
     print("FAILED: " + "; ".join(failures) if failures else "nothing grows")

@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -25,13 +25,15 @@ from aggregator import app, overlap, related, scheduled, titled, topics
 from aggregator.arrivals import Arrival, record_of
 from aggregator.cli import main
 from aggregator.cli import scheduled as process
-from aggregator.domain import Article, Match, Outcome
+from aggregator.domain import Article, Match, Outcome, StreamItem
+from aggregator.events import Events
 from aggregator.features import FeatureModel
 from aggregator.index import Stored
 from aggregator.store import records
 
 PERIOD_S = 0.5
 CLOCK = "SOAK_CLOCK"
+LEAK = "SOAK_LEAK"
 WORDS = 60_000  # with their terms nearly as many as an analyser keeps
 FILLING = 2_000_000_000  # seeds of articles that nobody posts
 OF_WORDS = (overlap.word_hash, topics.term_hash)
@@ -64,6 +66,18 @@ def fast(since: str) -> Callable[[], int]:
     """The clock that began at a time, in milliseconds, and runs so many times as fast."""
     started_ms, speed, real = int(since.split()[0]), float(since.split()[1]), scheduled.wall_clock_ms
     return lambda: int(started_ms + speed * (real() - started_ms))
+
+
+def leak(size: int) -> None:
+    """Keep so many bytes of each article that the detector reads."""
+    kept: list[bytes] = []
+    feed = Events._feed
+
+    async def keeping(events: Events, lead: Any, items: Sequence[StreamItem], *more: Any) -> None:
+        kept.extend(bytes(size) for _ in items)
+        await feed(events, lead, items, *more)
+
+    Events._feed = keeping  # type: ignore[assignment, method-assign]
 
 
 def run() -> int:
@@ -105,3 +119,5 @@ if __name__ == "__main__":
     sys.exit(run())
 elif __name__ == "__mp_main__":  # the scheduler, and where analyses are done
     process.wall_clock_ms = fast(os.environ[CLOCK])  # type: ignore[attr-defined]
+    if LEAK in os.environ:
+        leak(int(os.environ[LEAK]))

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import random
 import time
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import aiohttp
 from chaos.crawl import articles, report
 
 TALKERS = 12
-REPORTS = 18
-MATTERS = 10_000
+REPORTS = 18  # of a matter that breaks, one after another
+BREAKS_S = 10.0
+MATTERS = 10_000  # of one seed
 REMEMBERED = 500
 
 
 class Traffic:
-    """About ``rate`` requests a second to one service until ``stop``. ``answers`` counts by kind and status."""
+    """About ``rate`` requests a second to one service until ``stop``. ``answers`` counts by kind and status.
+
+    Whatever the rate, a matter breaks every ten seconds, the first at once: with its reports alone it is an event.
+    """
 
     def __init__(self, url: str, rate: float, seed: int = 1) -> None:
         self.answers: Counter[str] = Counter()
@@ -27,12 +33,11 @@ class Traffic:
         self._rng = random.Random(seed)
         self._stock = articles()
         self._seen: list[dict[str, str]] = []
-        self._reports = 0
-        self._next_s = 0.0
+        self._matters = itertools.count(MATTERS * seed)
+        self._next_s = self._breaks_s = 0.0
         self._stopped = False
         self._kinds = {
             self._post: 40,
-            self._report: 6,
             self._repeat: 10,
             self._batch: 2,
             self._look: 20,
@@ -57,8 +62,15 @@ class Traffic:
             now_s = time.monotonic()
             self._next_s = max(self._next_s, now_s - 0.1) + 1 / self._rate
             await asyncio.sleep(max(0.0, self._next_s - now_s))
-            (ask,) = self._rng.choices(list(self._kinds), list(self._kinds.values()))
-            await ask()
+            await self._chosen()()
+
+    def _chosen(self) -> Callable[[], Awaitable[None]]:
+        now_s = time.monotonic()
+        if now_s >= self._breaks_s:
+            self._breaks_s = now_s + BREAKS_S
+            return self._break
+        (ask,) = self._rng.choices(list(self._kinds), list(self._kinds.values()))
+        return ask
 
     async def _ask(self, kind: str, method: str, path: str, **more: object) -> None:
         async with self._session.request(method, self._url + path, **more) as answer:  # type: ignore[arg-type]
@@ -76,10 +88,10 @@ class Traffic:
     async def _post(self) -> None:
         await self._ask("post", "POST", "/v1/articles", json=self._fresh())
 
-    async def _report(self) -> None:
-        self._reports += 1
-        matter, number = divmod(self._reports, REPORTS)
-        await self._ask("report", "POST", "/v1/articles", json=report(matter % MATTERS, number))
+    async def _break(self) -> None:
+        matter = next(self._matters)
+        for number in range(REPORTS):
+            await self._ask("report", "POST", "/v1/articles", json=report(matter, number))
 
     async def _repeat(self) -> None:
         if self._seen:

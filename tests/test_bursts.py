@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import random
+from collections.abc import Generator
 from dataclasses import replace
+from typing import TypeVar
 
 import msgspec
 import pytest
@@ -15,9 +18,11 @@ from aggregator.bursts.background import Background
 from aggregator.bursts.chiefs import Chiefs
 from aggregator.bursts.headline import strip_desk_prefix
 from aggregator.bursts.intake import FULL_WEIGHT
-from aggregator.bursts.stories import LEAST_TO_BE_MERGED, MEASURED, STALE_MINUTES, Story
+from aggregator.bursts.stories import LEAST_TO_BE_MERGED, LINK, MEASURED, STALE_MINUTES, Story
 from aggregator.bursts.together import TOGETHER
 from aggregator.domain import StreamItem, number_of
+
+T = TypeVar("T")
 
 HOUR_MS = 3_600_000
 MINUTE_MS = 60_000
@@ -717,7 +722,8 @@ def test_sums_are_those_of_the_members(given_steps: list[tuple[int, str, str, in
     detector = BurstDetector(BurstRule(items=4))
     play(detector, Wire(), given_steps)
 
-    inverted: dict[str, set[int]] = {}
+    stories = detector.stories
+    inverted: dict[str, dict[int, int]] = {}
     for story in detector.stories.open.values():
         sums: dict[str, int] = {}
         for member in story.members.values():
@@ -725,16 +731,70 @@ def test_sums_are_those_of_the_members(given_steps: list[tuple[int, str, str, in
                 sums[term] = sums.get(term, 0) + weight
         assert story.sums == sums
         assert story.firing == sum(m.fires for m in story.members.values())
-        for term in sums:
-            inverted.setdefault(term, set()).add(story.key)
-    assert {t: set(keys) for t, keys in detector.stories._with.items()} == inverted
+        for term, weight in sums.items():
+            inverted.setdefault(term, {})[stories._slots[story.key]] = weight
+    assert stories._postings.items() == inverted
+    assert stories._slots.keys() == stories.open.keys()
     assert sorted(m.first for m in detector.window) == sorted(
         m.first for s in detector.stories.open.values() for m in s.members.values()
     )
-    for key, (length, size) in detector.stories._lengths.items():
-        story = detector.stories.open[key]
-        assert (length, size, len(story.members)) == (story.norm, story.norm_size, story.norm_size)
-        assert detector.stories._minute - story.norm_minute < STALE_MINUTES
+    for key, slot in stories._slots.items():
+        story = stories.open[key]
+        assert (stories._keys[slot], stories._sizes[slot]) == (key, len(story.members))
+        if not math.isnan(length := stories._lengths[slot]):
+            assert (length, len(story.members)) == (story.norm, story.norm_size)
+            assert stories._minute - story.norm_minute < STALE_MINUTES
+
+
+def ended(work: Generator[None, None, T]) -> T:
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+
+def plain_nearest(detector: BurstDetector, terms: dict[str, int]) -> tuple[Story | None, float]:
+    """``Stories.nearest`` one story and one term after another."""
+    weighed = [(detector.terms.weigh(term), term, weight) for term, weight in terms.items()]
+    length = math.sqrt(sum((w * x) ** 2 for w, _, x in weighed))
+    parts = sorted((-(w * w * x) * x, term, w * w * x) for w, term, x in weighed)
+    left, heavy = length * length, set()
+    for part, term, _ in parts:
+        if left >= LINK * LINK * length * length:
+            heavy.add(term)
+        left += part
+    best, nearest = None, 0.0
+    for _, story in sorted(detector.stories.open.items()):
+        if heavy.isdisjoint(story.sums):
+            continue
+        dot = 0.0
+        for _, term, square in parts:
+            dot += square * story.sums.get(term, 0)
+        cosine = dot / (length * detector.stories._norm(story, detector.terms.weigh, STALE_MINUTES))
+        if cosine > nearest:
+            best, nearest = story, cosine
+    return (best, min(1.0, nearest)) if nearest >= LINK else (None, 0.0)
+
+
+def test_the_nearest_story_is_that_of_looking_at_each() -> None:
+    """To the last bit of the cosine, while stories come, grow, merge, age and go, and others get their places."""
+    found = 0
+    for seed in range(4):
+        rng, wire = random.Random(seed), Wire()
+        detector = BurstDetector(BurstRule(items=10))
+        words = [f"word{i}" for i in range(60)]
+        for i in range(400):
+            about = rng.sample(words[: rng.choice([6, 60])], rng.randint(1, 5))
+            terms = tuple((word, rng.choice([1.0, 0.6, 0.2])) for word in about)
+            detector.observe(item := wire.item(i * 0.7, " ".join(about), terms=terms), item.arrived_ms)
+            asked = {word: rng.randint(1, FULL_WEIGHT) for word in rng.sample(words, 4)}
+            given = ended(detector.stories.nearest(asked, detector.terms.weigh))
+            assert given == plain_nearest(detector, asked)
+            found += given[0] is not None
+        assert len(detector.stories._postings._places) < detector.stories.next_key  # slots were used again
+
+    assert found
 
 
 def plain_partner(detector: BurstDetector, story: Story) -> Story | None:

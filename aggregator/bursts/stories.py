@@ -5,7 +5,8 @@ similarity to it is the cosine between the item's terms and those sums, both wei
 says *now* (``Background.weight``): while a place bursts, headlines that share little else but that place
 are alike; a day later they are not. Stories whose centroids have come together are merged.
 
-An inverted index (term -> stories) finds the stories an item can be similar to at all. Everything here
+An inverted index (``postings.py``) finds the stories an item can be similar to at all, and multiplies with all of
+them at once: products are added up term after term, so they are those of a loop in every bit. Everything here
 is bounded by the window. Dictionaries keep their order of insertion, and no set is iterated, so that
 equal input gives equal bytes.
 """
@@ -13,11 +14,14 @@ equal input gives equal bytes.
 from __future__ import annotations
 
 import math
-from collections import defaultdict, deque
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from operator import mul
 
 import msgspec
+import numpy as np
+
+from aggregator.bursts.postings import Postings
 
 # Cosine at which an item joins and at which two stories are one: .3 to .4 and .4 to .55 behave alike.
 LINK = 0.35
@@ -36,9 +40,9 @@ MEASURED = 64
 NEARLY = 0.8
 # The largest weight of a term in an item (``intake.py``): no story of n items holds more of it than n times that.
 FULL_WEIGHT = 255
-# By more than rounding.
-SURELY = 1 - 1e-9
-_NONE: Mapping[int, int] = {}
+# Slots that there is room for at first.
+SLOTS = 64
+_UNKNOWN = float("nan")
 
 Weigh = Callable[[str], float]
 
@@ -87,28 +91,30 @@ class Stories:
         self.changed: dict[int, None] = {}
         self._minute = 0
         self.of_number: dict[int, int] = {}
-        self._with: defaultdict[str, dict[int, int]] = defaultdict(dict)  # what sums say, by term
-        # Norms that stand, with the number of items: none came or went since, and they are not too old; and when
-        # each was worked out.
-        self._lengths: dict[int, tuple[float, int]] = {}
+        self._postings = Postings()  # what sums say, by term
+        self._slots: dict[int, int] = {}
+        # By slot: the key of its story, its items, and its norm while that stands: none came or went since, and it is
+        # not too old. And when each was worked out.
+        self._keys = np.zeros(SLOTS, np.int64)
+        self._sizes = np.zeros(SLOTS, np.int64)
+        self._lengths = np.full(SLOTS, _UNKNOWN)
         self._measured: deque[tuple[int, int]] = deque()
 
     def begin_minute(self, minute: int) -> None:
         """Time goes on: some lengths are too old now. When it goes back nobody knows how old they are."""
         if minute < self._minute:
-            self._lengths.clear()
-            self._measured.clear()
+            self._forget_lengths()
         self._minute = minute
         while self._measured and minute - self._measured[0][0] >= STALE_MINUTES:
             _, key = self._measured.popleft()
-            if key in self._lengths and minute - self.open[key].norm_minute >= STALE_MINUTES:
-                del self._lengths[key]
+            if key in self.open and minute - self.open[key].norm_minute >= STALE_MINUTES:
+                self._lengths[self._slots[key]] = _UNKNOWN
 
     def begin(self, id_: str) -> Story:
         """A new, empty story."""
         story = Story(self.next_key, id_)
         self.next_key += 1
-        self.open[story.key] = story
+        self._open(story)
         return story
 
     def nearest(
@@ -119,51 +125,25 @@ class Stories:
         None (and 0.0) when no story is as near as ``LINK``. In pieces, of which there are several when the lengths
         of many stories do not stand any more.
         """
-        best, nearest, measured = None, 0.0, 0
-        dots, light, length = self._candidates(terms, weigh)
-        room = FULL_WEIGHT * sum([square for square, _ in light])
-        least = LINK * length * SURELY
-        for (key, dot), known in zip(dots.items(), map(self._lengths.get, dots), strict=True):
-            if known is None:
-                measured += 1
-                if measured % MEASURED == 0:
-                    yield
-                known = self._norm(self.open[key], weigh, STALE_MINUTES), len(self.open[key].members)
-            norm, size = known
-            if dot + room * size < least * norm:
-                continue
-            for square, holding in light:
-                if key in holding:
-                    dot += square * holding[key]
-            cosine = dot / (length * norm)
-            if cosine > nearest or (cosine == nearest and best is not None and key < best):
-                best, nearest = key, cosine
-        return (self.open[best], min(1.0, nearest)) if best is not None and nearest >= LINK else (None, 0.0)
-
-    def _candidates(
-        self, terms: Mapping[str, int], weigh: Weigh
-    ) -> tuple[dict[int, float], list[tuple[float, Mapping[int, int]]], float]:
-        """Products of an item's heavy terms with the stories that have them, its light terms, and its length.
-
-        Prefix filtering (Chaudhuri, Ganti & Kaushik 2006): a story that shares only the lightest of the item's
-        terms, which make up less than ``LINK`` of its length together, cannot be as near as that. These are also
-        the common words, which most stories hold: of each the factor, and what stories hold of it.
-        """
         squares, length = _squares(terms, weigh)
         parts = sorted([(-square * terms[term], term, square) for term, square in squares])
-        dots: defaultdict[int, float] = defaultdict(float)
-        light = []
-        left = length * length
-        enough = LINK * LINK * length * length
-        for _, term, square in parts:
-            holding = self._with.get(term, _NONE)
-            if left >= enough:
-                for key, weight in holding.items():
-                    dots[key] += square * weight
-            else:
-                light.append((square, holding))
-            left -= square * terms[term]
-        return dots, light, length
+        slots, sums, counts = self._postings.holding([term for _, term, _ in parts])
+        products = sums * np.array([square for _, _, square in parts]).repeat(counts)
+        heavy = sum(counts[: _heavy(parts, length)])
+        near = np.bincount(slots[:heavy], products[:heavy]).nonzero()[0]
+        if not len(near):
+            return None, 0.0
+        lengths = self._lengths[near]
+        unknown = np.isnan(lengths).nonzero()[0]
+        for measured, key in enumerate(self._keys[near[unknown]].tolist()):
+            if measured % MEASURED == MEASURED - 1:
+                yield
+            lengths[unknown[measured]] = self._norm(self.open[key], weigh, STALE_MINUTES)
+        cosines = np.bincount(slots, products)[near] / (length * lengths)
+        nearest = float(cosines[cosines.argmax()])
+        if nearest < LINK:
+            return None, 0.0
+        return self.open[int(self._keys[near[cosines == nearest]].min())], min(1.0, nearest)
 
     def cosine(self, terms: Mapping[str, int], story: Story, weigh: Weigh) -> float:
         """Similarity of an item to one story, 0..1."""
@@ -179,11 +159,8 @@ class Stories:
         if member.number != member.first:
             self.of_number[member.number] = story.key
         story.firing += member.fires
-        self._lengths.pop(story.key, None)
-        key, sums, holding = story.key, story.sums, self._with
-        for term, weight in member.terms.items():
-            total = sums[term] = sums.get(term, 0) + weight
-            holding[term][key] = total
+        slot = self._changed(story)
+        self._postings.add(slot, story.sums, member.terms)
         if len(story.members) >= LEAST_TO_MERGE:
             self.changed[story.key] = None
 
@@ -207,16 +184,9 @@ class Stories:
         self.of_number.pop(member.first, None)
         self.of_number.pop(member.number, None)
         story.firing -= member.fires
-        self._lengths.pop(story.key, None)
-        for term, weight in member.terms.items():
-            left = story.sums[term] - weight
-            if left:
-                story.sums[term] = self._with[term][story.key] = left
-            else:
-                self._forget(story, term)
+        self._postings.take(self._changed(story), story.sums, member.terms)
         if not story.members:
-            del self.open[story.key]
-            self.changed.pop(story.key, None)
+            self._close(story)
         return story
 
     def merge(self, into: Story, other: Story) -> list[Member]:
@@ -226,16 +196,13 @@ class Stories:
             member.story = into.key
             into.members[member.first] = member
             self.of_number[member.first] = self.of_number[member.number] = into.key
-        for term, weight in list(other.sums.items()):
-            self._forget(other, term)
-            self._add(into, term, weight)
+        sums = dict(other.sums)
+        self._postings.take(self._slots[other.key], other.sums, sums)
+        self._postings.add(self._changed(into), into.sums, sums)
         into.sightings += other.sightings
         into.firing += other.firing
         into.norm_minute = -STALE_MINUTES
-        self._lengths.pop(into.key, None)
-        self._lengths.pop(other.key, None)
-        del self.open[other.key]
-        self.changed.pop(other.key, None)
+        self._close(other)
         self.changed[into.key] = None
         return moved
 
@@ -246,7 +213,7 @@ class Stories:
         """
         own = self._norm(story, weigh)
         best, nearest = None, MERGE
-        for key, (dot, squares) in sorted(self._dots(story, heaviest, weigh).items()):
+        for key, dot, squares in self._dots(story, heaviest, weigh, nearest * own):
             # A length is no less than that of the terms in common: most stories need no more than this.
             if dot < nearest * own * math.sqrt(squares):
                 continue
@@ -261,38 +228,53 @@ class Stories:
         return best
 
     def having(self, terms: Iterable[str]) -> list[Story]:
-        """Stories with any of these terms, the oldest first."""
-        return [self.open[key] for key in sorted({key for t in terms for key in self._with.get(t, ())})]
+        """Stories with any of these terms, and with items enough to be merged; the oldest first."""
+        slots = np.unique(self._postings.holding(terms)[0])
+        keys = self._keys[slots[self._sizes[slots] >= LEAST_TO_BE_MERGED]]
+        keys.sort()
+        return [self.open[key] for key in keys.tolist()]
 
     def outdate(self) -> None:
         """Weights are not what they were: every norm is worked out again."""
         for story in self.open.values():
             story.norm_minute = -STALE_MINUTES
-        self._lengths.clear()
-        self._measured.clear()
+        self._forget_lengths()
 
     def restore(self, stories: Iterable[Story], next_key: int) -> None:
         """Put back saved stories."""
         self.next_key = next_key
         for story in stories:
-            self.open[story.key] = story
+            slot = self._open(story)
+            self._sizes[slot] = len(story.members)
             for member in story.members.values():
                 self.of_number[member.first] = self.of_number[member.number] = story.key
-            for term, weight in story.sums.items():
-                self._with[term][story.key] = weight
+            self._postings.add(slot, {}, story.sums)
 
-    def _dots(self, story: Story, heaviest: Iterable[str], weigh: Weigh) -> dict[int, tuple[float, float]]:
-        """Products of this story's heaviest terms with the stories that have them, and their squares in these."""
-        dots: dict[int, tuple[float, float]] = {}
-        for term in heaviest:
-            weight = weigh(term)
-            own = weight * story.sums[term]
-            for key, others in self._with[term].items():
-                if key != story.key and len(self.open[key].members) >= LEAST_TO_BE_MERGED:
-                    theirs = weight * others
-                    dot, squares = dots.get(key, (0.0, 0.0))
-                    dots[key] = dot + own * theirs, squares + theirs * theirs
-        return dots
+    def _dots(
+        self, story: Story, heaviest: Iterable[str], weigh: Weigh, least: float
+    ) -> list[tuple[int, float, float]]:
+        """Products of this story's heaviest terms with the stories that have them, and their squares in these.
+
+        Only of stories that can be merged, and whose product is no less than ``least`` times the root of the squares;
+        the oldest first.
+        """
+        terms = list(heaviest)
+        slots, sums, counts = self._postings.holding(terms)
+        weights = np.array([weigh(term) for term in terms])
+        own = weights * [story.sums[term] for term in terms]
+        theirs = np.repeat(weights, counts) * sums
+        dots = np.bincount(slots, np.repeat(own, counts) * theirs)
+        squares = np.bincount(slots, theirs * theirs)
+        found = np.flatnonzero(dots)
+        found = found[
+            (dots[found] >= least * np.sqrt(squares[found])) & (self._sizes[found] >= LEAST_TO_BE_MERGED)
+        ]
+        keys = self._keys[found].tolist()
+        return sorted(
+            each
+            for each in zip(keys, dots[found].tolist(), squares[found].tolist(), strict=True)
+            if each[0] != story.key
+        )
 
     def _norm(self, story: Story, weigh: Weigh, minutes: int = 1) -> float:
         size = len(story.members)
@@ -303,21 +285,50 @@ class Stories:
                 squares += length * length
             story.norm = math.sqrt(squares)
             story.norm_size, story.norm_minute = size, self._minute
-            self._lengths[story.key] = story.norm, size
+            self._lengths[self._slots[story.key]] = story.norm
             self._measured.append((self._minute, story.key))
         return story.norm
 
-    def _add(self, story: Story, term: str, weight: int) -> None:
-        total = story.sums.get(term, 0) + weight
-        story.sums[term] = total
-        self._with[term][story.key] = total
+    # -- slots ---------------------------------------------------------------------------------
 
-    def _forget(self, story: Story, term: str) -> None:
-        del story.sums[term]
-        keys = self._with[term]
-        del keys[story.key]
-        if not keys:
-            del self._with[term]
+    def _open(self, story: Story) -> int:
+        self.open[story.key] = story
+        slot = self._slots[story.key] = self._postings.begin()
+        if slot == len(self._keys):
+            self._keys, self._sizes = np.resize(self._keys, 2 * slot), np.resize(self._sizes, 2 * slot)
+            self._lengths = np.resize(self._lengths, 2 * slot)
+        self._keys[slot], self._sizes[slot], self._lengths[slot] = story.key, 0, _UNKNOWN
+        return slot
+
+    def _close(self, story: Story) -> None:
+        del self.open[story.key]
+        self.changed.pop(story.key, None)
+        self._postings.end(self._slots.pop(story.key))
+
+    def _changed(self, story: Story) -> int:
+        """Items came or went. Gives the slot."""
+        slot = self._slots[story.key]
+        self._sizes[slot], self._lengths[slot] = len(story.members), _UNKNOWN
+        return slot
+
+    def _forget_lengths(self) -> None:
+        self._lengths.fill(_UNKNOWN)
+        self._measured.clear()
+
+
+def _heavy(parts: Sequence[tuple[float, str, float]], length: float) -> int:
+    """How many of an item's terms are heavy; they are the first of ``parts`` (its squares, negative).
+
+    Prefix filtering (Chaudhuri, Ganti & Kaushik 2006): a story that shares only the lightest of the item's
+    terms, which make up less than ``LINK`` of its length together, cannot be as near as that. These are also
+    the common words, which most stories hold.
+    """
+    left, enough = length * length, LINK * LINK * length * length
+    for count, (square, _, _) in enumerate(parts):
+        if left < enough:
+            return count
+        left += square
+    return len(parts)
 
 
 def _squares(terms: Mapping[str, int], weigh: Weigh) -> tuple[list[tuple[str, float]], float]:

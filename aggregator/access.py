@@ -71,7 +71,7 @@ class Access:
 
     ``bootstrap``: an admin key that the operator gives in the settings; it is not written anywhere.
     ``always``: keys are asked for even when there are none, as on any address but loopback; otherwise they are asked
-    for as soon as there is one.
+    for as soon as there is one, and from then on: a store that lost its keys must not open what they guarded.
     """
 
     def __init__(
@@ -129,6 +129,7 @@ class Access:
                     raise
                 # Whoever was known stays so: while the store is away nobody can revoke anything.
             self._read_ms = now_ms
+            self._always = self._always or bool(self._known)
         return self._known
 
     # -- sessions of browsers

@@ -7,8 +7,8 @@ twice: the loser drops its own and reads again. A leader that dies is followed b
 again from the last checkpoint and comes to the same events, since their ids depend on their articles
 alone. Nothing is lost and nothing told twice: the stream of changes is part of the same commit.
 
-A checkpoint is written when an event fired, merged or closed or an article was taken down, and otherwise
-every ``checkpoint_ms``; in between the leader's detector is ahead of what is saved, in memory only.
+A checkpoint is written at the end of a call in which an event fired, merged or closed or an article was taken down,
+and otherwise every ``checkpoint_ms``; in between the leader's detector is ahead of what is saved, in memory only.
 
 The commit also holds only while the editors' orders are those that the detector follows (``actions.py``);
 when they are not, it follows the new ones and commits again.
@@ -38,7 +38,8 @@ from aggregator.store.sound import value_of
 
 # A bulk load fills the stream. So many items are read at a time.
 BATCH = 100
-# ... and about so many in one call of ``advance``, which takes about a second: then the lease is renewed, and who wants to stop can.
+# ... and about so many in one call of ``advance``, which takes about half a second: then what happened is saved (all of
+# the state, which takes as long as hundreds of items), the lease is renewed, and who wants to stop can.
 PASS = 2000
 CHECKPOINT_MS = 10_000
 STATE = b"{events}state"
@@ -113,8 +114,6 @@ class Events(EventLog):
             await self._feed(lead, items, streams, now_ms)
             if len(items) < self._batch:
                 break
-            if lead.wants_checkpoint(now_ms, self._checkpoint_ms) and not await self._save(lead, now_ms):
-                return []
             self.more = self.items_read - begun >= PASS
         await self._in_turns(lead.detector.ticking(now_ms))
         lead.pending += lead.detector.changes()

@@ -37,9 +37,10 @@ class Deciding:
         touched = snapshot.touched(tops)
         if touched:  # an earlier article of this batch is near
             found = self._index.found_again(snapshot, probe, now_ms, one.found, touched)
-            one.found, one.numbers = found, found.numbers
+            if found is not one.found:
+                one.found, one.numbers = found, found.numbers
         candidates = self._index.candidates(snapshot, probe, one.numbers, self._policy)
-        bound = self._index.standing(snapshot, probe.id, now_ms)
+        bound = self._index.standing(snapshot, probe.binding, now_ms)
         newest = bound[0].binding.number if bound else 0
         here = next((known for known in bound if known.space == one.analysis.space), None)
         if here is None:  # a new id, or one whose language changed: then it is another article

@@ -24,7 +24,6 @@ from aggregator.deciding import Deciding
 from aggregator.errors import Contention
 from aggregator.index import ATTEMPTS, Index, Probe, Snapshot
 from aggregator.recording import Recording
-from aggregator.store import keys
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -127,7 +126,7 @@ class Rounds:
                 pending[i].found, pending[i].numbers = found, found.numbers
                 wanted.update(dict.fromkeys(pending[i].numbers, probes[i].space))
         for probe in probes:
-            for known in self._index.standing(snapshot, probe.id, now_ms):
+            for known in self._index.standing(snapshot, probe.binding, now_ms):
                 wanted.setdefault(known.binding.number, known.space)
         await self._index.fetch(snapshot, wanted)
         return Looked(pending, probes, snapshot, now_ms, time.perf_counter() - started)
@@ -143,8 +142,7 @@ class Rounds:
             if dry_run:
                 step.answer = replace(step.answer, stored=False)
             elif step.transaction is not None:
-                binding = snapshot.top(probe.space, keys.binding_of(b"", probe.id))
-                snapshot.apply(step.transaction, binding, step.record)
+                snapshot.apply(step.transaction, snapshot.top(probe.space, probe.binding), step.record)
             steps.append(step)
         looked.took_s += time.perf_counter() - started
         return steps

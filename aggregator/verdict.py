@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from aggregator.domain import Analysis, Match, Outcome, Record, Rule, Sketch
@@ -78,15 +78,17 @@ class Policy:
     min_similarity: float = 0.2
     sure_containment: float = 0.75
     keep_updates: bool = False
+    least_containment: float = field(
+        init=False, repr=False, compare=False
+    )  # less shared wording says nothing to any rule
+
+    def __post_init__(self) -> None:
+        least = 0.0 if self.name == "titled" else min(self.min_containment, self.sure_containment)
+        object.__setattr__(self, "least_containment", least)
 
     def asks_for_terms(self, distance: int, overlap: Overlap) -> bool:
         """Can the terms of a candidate at this distance, sharing this wording, matter to a verdict or to what it names?"""
         return distance <= self.related_bits or overlap.containment >= self.least_containment
-
-    @property
-    def least_containment(self) -> float:
-        """Less shared wording than this says nothing to any rule."""
-        return 0.0 if self.name == "titled" else min(self.min_containment, self.sure_containment)
 
 
 @dataclass(frozen=True, slots=True)

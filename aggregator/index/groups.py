@@ -45,42 +45,38 @@ class Groups(IndexBase):
 
     def known(self, snapshot: Snapshot, id_: str) -> list[Known]:
         """The bindings of an id in a snapshot, newest first: one, while it does not change its space."""
-        return self.bound(snapshot, keys.id_hash(id_))
+        return _bound_under(snapshot, keys.binding_of(b"", id_))
 
-    def standing(self, snapshot: Snapshot, id_: str, now_ms: int) -> list[Known]:
-        """``known`` without what has outlived its retention by now: look-ups find it no more, so its id is free.
+    def standing(self, snapshot: Snapshot, key: bytes, now_ms: int) -> list[Known]:
+        """``known``, by the key of a binding, without what has outlived its retention by now: look-ups find it no more, so its id is free.
 
         (The floor of the head, which reading by id goes by, rises in steps.)
         """
-        known = self.known(snapshot, id_)
+        known = _bound_under(snapshot, key)
         return [k for k in known if k.binding.number >= self.floor(snapshot.layers[k.space], now_ms)]
 
     def bound(self, snapshot: Snapshot, hashed_id: bytes) -> list[Known]:
         """As ``known``, by the hash of the id."""
-        found = [_bound(snapshot, space, hashed_id) for space in snapshot.layers]
-        return sorted((k for k in found if k), key=lambda k: k.binding.number, reverse=True)
+        return _bound_under(snapshot, keys.binding(b"", hashed_id))
 
     async def elsewhere(self, ids: Mapping[str, str]) -> dict[str, list[Known]]:
         """What ids, given with their spaces, are bound to in the other spaces now."""
-        wanted: dict[str, list[bytes]] = {space: [] for space in self.spaces}
-        for id_, own in ids.items():
-            for space in self.spaces:
-                if space != own:
-                    wanted[space].append(keys.binding_of(b"", id_))
+        bound = {id_: keys.binding_of(b"", id_) for id_ in ids}
+        wanted = {space: [bound[id_] for id_, own in ids.items() if own != space] for space in self.spaces}
         snapshot = await self.segments.read({space: some for space, some in wanted.items() if some})
-        return {id_: self.known(snapshot, id_) for id_ in ids}
+        return {id_: _bound_under(snapshot, key) for id_, key in bound.items()}
 
     async def find(self, id_: str) -> Known:
         """The binding of an id. Raises NotFound."""
         return (await self._find(id_))[1][0]
 
     async def _find(self, id_: str) -> tuple[Snapshot, list[Known]]:
-        hashed = keys.id_hash(id_)
-        snapshot = await self.segments.read({space: [keys.binding(b"", hashed)] for space in self.spaces})
+        bound = keys.binding_of(b"", id_)
+        snapshot = await self.segments.read({space: [bound] for space in self.spaces})
         known = self.known(snapshot, id_)
         if not known:
             # Bindings outlive their articles by a while, so for so long we can tell "no longer" from "never".
-            if any(snapshot.newest(space, keys.binding(b"", hashed)) for space in snapshot.layers):
+            if any(snapshot.newest(space, bound) for space in snapshot.layers):
                 raise _expired(id_)
             raise NotFound(f"No article is stored under the id {id_[:200]!r}.")
         return snapshot, known
@@ -136,9 +132,9 @@ class Groups(IndexBase):
         """
         key = keys.record(record.space, record.number)
         await self.store.put([Put(key, encode_record(record), self.ttl_ms)])
-        hashed = keys.id_hash(record.id)
-        snapshot = await self.segments.read({known.space: [keys.binding(b"", hashed)]})
-        now = _bound(snapshot, known.space, hashed)
+        bound = keys.binding_of(b"", record.id)
+        snapshot = await self.segments.read({known.space: [bound]})
+        now = _bound(snapshot, known.space, bound)
         if now is None or now.binding.number != record.number:
             await self.forget_records({record.number: record.space})
 
@@ -195,9 +191,9 @@ class Groups(IndexBase):
 
         So of two that change an id's language at the same moment the one with the larger number stays.
         """
-        hashed = keys.id_hash(id_)
-        snapshot = await self.segments.read({space: [keys.binding(b"", hashed)]})
-        known = _bound(snapshot, space, hashed)
+        bound = keys.binding_of(b"", id_)
+        snapshot = await self.segments.read({space: [bound]})
+        known = _bound(snapshot, space, bound)
         left = await self._leave(snapshot, known, below=below) if known is not None else None
         if left is None:
             return False
@@ -206,14 +202,14 @@ class Groups(IndexBase):
 
     async def _leave(self, snapshot: Snapshot, known: Known, *, below: int | None = None) -> Known | None:
         """As ``leave``, from what was read already; gives what it was bound to at last. Its record is still there."""
-        space, hashed = known.space, keys.id_hash(known.binding.id)
+        space, bound = known.space, keys.binding_of(b"", known.binding.id)
         for _ in range(ATTEMPTS):
             if below is not None and known.binding.number >= below:
                 return None
             if await self._retire(snapshot, known):
                 return known
-            snapshot = await self.segments.read({space: [keys.binding(b"", hashed)]})
-            now = _bound(snapshot, space, hashed)
+            snapshot = await self.segments.read({space: [bound]})
+            now = _bound(snapshot, space, bound)
             if now is None:
                 return None
             known = now
@@ -241,16 +237,16 @@ class Groups(IndexBase):
         """The group a binding belongs to, and its canonical binding (itself, when it is canonical)."""
         space, match = known.space, known.binding.outcome.match
         first = known.binding.group
-        canonical_hash = keys.id_hash(match.canonical_id if match else known.binding.id)
-        copies, leads = keys.copies(b"", first), keys.binding(b"", canonical_hash)
+        copies = keys.copies(b"", first)
+        leads = keys.binding_of(b"", match.canonical_id if match else known.binding.id)
         seen = await self.segments.read_at(snapshot, space, [copies, leads])
-        canonical = _bound(seen, space, canonical_hash)
+        canonical = _bound(seen, space, leads)
         if canonical is not None and canonical.binding.first != first:  # expired, and stored anew
             canonical = None
-        hashes = list(dict.fromkeys(_rows(seen.everywhere(space, [copies]))))
+        hashes = dict.fromkeys(_rows(seen.everywhere(space, [copies])))
         wanted = [keys.binding(b"", hashed) for hashed in hashes]
         rest = await self.segments.read_at(snapshot, space, wanted)
-        found = [_bound(rest, space, hashed) for hashed in hashes]
+        found = [_bound(rest, space, key) for key in wanted]
         members = [m for m in found if m is not None and _canonical_first(m.binding) == first]
         unchanged = [seen.unchanged(space, copies), seen.unchanged(space, leads)]
         unchanged += [rest.unchanged(space, key) for key in wanted]
@@ -260,9 +256,16 @@ class Groups(IndexBase):
         return await self.records(dict.fromkeys((b.number for b in bindings), space)) if bindings else {}
 
 
-def _bound(snapshot: Snapshot, space: str, hashed_id: bytes) -> Known | None:
-    """What an id is bound to in a space; expired bindings are none."""
-    key = keys.binding(b"", hashed_id)
+def _bound_under(snapshot: Snapshot, key: bytes) -> list[Known]:
+    """What an id, by the key of its binding, is bound to in all spaces that were read; newest first."""
+    found = [known for space in snapshot.layers if (known := _bound(snapshot, space, key))]
+    if len(found) > 1:
+        found.sort(key=lambda k: k.binding.number, reverse=True)
+    return found
+
+
+def _bound(snapshot: Snapshot, space: str, key: bytes) -> Known | None:
+    """What an id, by the key of its binding, is bound to in a space; expired bindings are none."""
     value = snapshot.newest(space, key)
     if value is None:
         return None

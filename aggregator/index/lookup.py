@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import zip_longest
+from operator import add
 
 import numpy as np
 
@@ -29,6 +30,9 @@ from aggregator.store.entries import (
     ArticleNumbers,
     Counts,
     Distances,
+    also_sharing,
+    also_within,
+    joined,
     sharing_each,
     within,
     within_each,
@@ -51,6 +55,7 @@ class Probe:
     id: str
     around: Around
     wording: tuple[int, ...]
+    binding: bytes  # the key of its id, without a tag
 
     @property
     def space(self) -> str:
@@ -95,11 +100,11 @@ class Lookup(IndexBase):
     def probe(self, analysis: Analysis, id_: str, radius: int = RADIUS_BITS) -> Probe:
         """What to read for one article: 68 buckets at radius 7 under 4x16, and its bands."""
         around = self.plan(analysis.space).around(analysis.fingerprint, radius)
-        return Probe(analysis, id_, around, probed_bands(analysis.sketch))
+        return Probe(analysis, id_, around, probed_bands(analysis.sketch), keys.binding_of(b"", id_))
 
     async def snapshot(self, probes: Sequence[Probe]) -> Snapshot:
         """Read all that the probes ask for, and their ids in every space, in one round trip."""
-        ids = [keys.id_hash(probe.id) for probe in probes]
+        ids = [probe.binding for probe in probes]
         asking: dict[str, list[Probe]] = {space: [] for space in self.spaces}
         ends = dict.fromkeys(self.spaces, len(ids))
         places: dict[str, slice] = {}
@@ -112,7 +117,7 @@ class Lookup(IndexBase):
             places[probe.id] = slice(start, ends[probe.space])
 
         def under(space: str, tag: bytes) -> list[bytes]:
-            spelt = [keys.binding(tag, hashed) for hashed in ids]
+            spelt = [tag + id_ for id_ in ids]
             for probe, buckets in zip(asking[space], _buckets(tag, asking[space]), strict=True):
                 spelt += buckets
                 spelt += keys.bands(tag, probe.wording)
@@ -131,14 +136,14 @@ class Lookup(IndexBase):
     def found_again(
         self, snapshot: Snapshot, probe: Probe, now_ms: int, before: Found, touched: set[bytes]
     ) -> Found:
-        """What it would find now that ``touched`` of its keys (``Snapshot.touched``) were changed."""
+        """What it would find now that ``touched`` of its keys (``Snapshot.touched``) have grown; ``before`` if the same."""
         floor = self.floor(snapshot.layers[probe.space], now_ms)
-        tops, near, alike = snapshot.tops(probe.space, probe.id), before.near, before.alike
-        if not touched.isdisjoint(tops[: probe.buckets]):
-            (near,) = self._near(snapshot, [probe], floor)
-        if not touched.isdisjoint(tops[probe.buckets :]):
-            (alike,) = self._alike(snapshot, [probe], floor)
-        return Found(near, alike)
+        grown = snapshot.grown(probe.space, probe.id, touched)
+        near = also_within(grown, probe.around, RADIUS_BITS, floor)
+        alike = also_sharing(grown, probe.wording, probe.buckets, floor)
+        if not near and not alike:
+            return before
+        return Found(joined(before.near, near, min), joined(before.alike, alike, add))
 
     def _near(
         self, snapshot: Snapshot, probes: Sequence[Probe], floor: int
@@ -190,12 +195,9 @@ class Lookup(IndexBase):
         """
         subject = probe.analysis
         live: list[tuple[Record, tuple[str, int]]] = []
-        for number in numbers:
-            record = snapshot.records.get(number)
-            if record is None or record.id == probe.id:
-                continue
-            state = snapshot.newest(probe.space, _state(number))
-            if state == keys.DEAD:
+        states = snapshot.newest_each(probe.space, list(map(_state, numbers)))
+        for record, state in zip(map(snapshot.records.get, numbers), states, strict=True):
+            if record is None or record.id == probe.id or state == keys.DEAD:
                 continue
             pointer = decode_pointer(state) if state else None
             live.append((record, (pointer.id, pointer.first) if pointer else (record.id, record.first)))
@@ -252,7 +254,7 @@ class Lookup(IndexBase):
         relied_on = {binding for key in touched | states for binding in changed.get(key, ())}
         values, cut = snapshot.at_tops(space, probe.id, touched), probe.buckets
         return [
-            snapshot.unchanged(space, keys.binding_of(b"", probe.id)),
+            snapshot.unchanged(space, probe.binding),
             *_lengths(tops[:cut], values[:cut]),
             *_lengths(tops[cut:], values[cut:]),
             *(Equals(b, snapshot.values[b]) for b in sorted(relied_on)),

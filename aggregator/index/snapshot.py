@@ -41,15 +41,12 @@ class Layers:
     last: int = 0
     floor: int = 0
     tags: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
+    top: bytes = field(init=False, repr=False, compare=False)  # tag of the writable segment
 
     def __post_init__(self) -> None:
         tags = tuple(keys.tag(self.space, number) for number in range(self.first, self.last + 1))
         object.__setattr__(self, "tags", tags)
-
-    @property
-    def top(self) -> bytes:
-        """Tag of the writable segment."""
-        return self.tags[-1]
+        object.__setattr__(self, "top", tags[-1])
 
     @property
     def alone(self) -> bool:
@@ -111,6 +108,14 @@ class Snapshot:
         """The key in the writable segment."""
         return self.layers[space].top + key
 
+    def newest_each(self, space: str, wanted: Sequence[bytes]) -> list[bytes | None]:
+        """``newest`` of each."""
+        layers = self.layers[space]
+        if not layers.alone:
+            return [self.newest(space, key) for key in wanted]
+        top, get = layers.top, self.values.get
+        return [None if (value := get(top + key)) == keys.ABSENT else value for key in wanted]
+
     def unchanged(self, space: str, key: bytes) -> Equals:
         """Holds while nobody wrote this key since: lower layers do not change."""
         top = self.top(space, key)
@@ -127,6 +132,17 @@ class Snapshot:
     def touched(self, tops: Sequence[bytes]) -> set[bytes]:
         """Which of these keys, as ``tops`` gives them, this batch changed."""
         return self.changed.keys() & tops if self.changed else set()
+
+    def grown(self, space: str, whose: str, touched: set[bytes]) -> dict[int, bytes]:
+        """What was appended to those of ``tops`` that were ``touched``, by their place among them."""
+        top, place = self.layers[space].top, self.places[whose]
+        return {
+            i: (self.values[key] or b"")[len(before or b"") :]
+            for i, (key, before) in enumerate(
+                zip(self.named[top][place], self.answers[top][place], strict=True)
+            )
+            if key in touched
+        }
 
     def at_tops(self, space: str, whose: str, touched: set[bytes]) -> list[bytes | None]:
         """The values of ``tops``, of which ``touched`` were changed since."""

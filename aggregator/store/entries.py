@@ -15,7 +15,7 @@ length is its version (``index/``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -158,6 +158,60 @@ def sharing_each(
     (first,) = _firsts(numbers, whose).nonzero()
     counts = np.append(first[1:], len(numbers)) - first
     return _parted(whose[first], len(values), numbers[first], counts)
+
+
+def also_within(grown: Mapping[int, bytes], around: Around, radius: int, floor: int) -> dict[int, int]:
+    """What ``within`` finds among a few entries: number -> distance.
+
+    ``grown``: entries that came to buckets, by the bucket's place; a place behind them is another kind's.
+    """
+    found: dict[int, int] = {}
+    for place, entries in grown.items():
+        for _, _, own, flips in around.cells:
+            if place < len(flips):
+                flipped = flips[place].bit_count()
+                for rest, number in _few(entries, around.rest_bytes):
+                    distance = (own ^ rest).bit_count() + flipped
+                    if distance <= radius and number >= floor:
+                        found[number] = min(distance, found.get(number, distance))
+                break
+            place -= len(flips)
+    return found
+
+
+def also_sharing(
+    grown: Mapping[int, bytes], values: Sequence[int], before: int, floor: int
+) -> dict[int, int]:
+    """What ``sharing_each`` finds among a few entries: number -> how many. ``grown``: as above; bands stand behind ``before`` others."""
+    found: dict[int, int] = {}
+    for place, entries in grown.items():
+        if place >= before:
+            own = values[place - before] >> BAND_BITS
+            for rest, number in _few(entries, BAND_REST_BYTES):
+                if rest == own and number >= floor:
+                    found[number] = found.get(number, 0) + 1
+    return found
+
+
+def joined(
+    found: tuple[ArticleNumbers, Counts], more: Mapping[int, int], join: Callable[[int, int], int]
+) -> tuple[ArticleNumbers, Counts]:
+    """Both together, ascending by number; ``join`` says what stands beside a number that is in both."""
+    if not more:
+        return found
+    both = dict(zip(*(of.tolist() for of in found), strict=True))
+    for number, value in more.items():
+        both[number] = join(both[number], value) if number in both else value
+    numbers = sorted(both)
+    return np.array(numbers, np.uint64), np.array([both[number] for number in numbers], np.int64)
+
+
+def _few(entries: bytes, rest_bytes: int) -> Iterator[tuple[int, int]]:
+    """Rest and number of each."""
+    entry = rest_bytes + NUMBER_BYTES
+    for at in range(0, len(entries), entry):
+        rest, number = entries[at : at + rest_bytes], entries[at + rest_bytes : at + entry]
+        yield int.from_bytes(rest, "little"), int.from_bytes(number, "little")
 
 
 def weighed(buckets: Sequence[bytes | None], weights: Mapping[int, float], floor: int) -> ArticleNumbers:

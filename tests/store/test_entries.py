@@ -1,5 +1,7 @@
 """Packed bucket entries against a plain loop."""
 
+from operator import add
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +10,9 @@ from aggregator.blocks import PLANS, BlockPlan
 from aggregator.errors import StoreUnavailable
 from aggregator.store import keys
 from aggregator.store.entries import (
+    also_sharing,
+    also_within,
+    joined,
     kept,
     numbers_of,
     pack,
@@ -104,6 +109,39 @@ def test_several_look_ups_by_bits(
 
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+@given(entries, entries, words, st.integers(0, 7), st.integers(0, 40))
+def test_what_came_since_is_added_by_bits(
+    plan: BlockPlan,
+    stored: list[tuple[int, int]],
+    came: list[tuple[int, int]],
+    query: int,
+    radius: int,
+    floor: int,
+) -> None:
+    """As if all had been read at once."""
+    around = plan.around(query, radius)
+    wanted = keys.buckets(b"", around)
+    filled: dict[bytes, bytes] = {}
+    read: list[list[bytes]] = []
+    for table in (stored, came):
+        near = [(query ^ (1 << (i % 64)), n) for i, (_, n) in enumerate(table)]  # some that must be found
+        for value, number in (*table, *near):
+            for block, (cell, rest) in enumerate(plan.cut(value)):
+                key = keys.bucket(b"", block, cell)
+                filled[key] = filled.get(key, b"") + pack(rest, number, plan.rest_bytes)
+        read.append([filled.get(key, b"") for key in wanted])
+    before, after = read
+    grown = {i: b[len(a) :] for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b}
+    grown[len(wanted)] = b"another kind's"
+
+    found = joined(within(before, around, radius, floor), also_within(grown, around, radius, floor), min)
+
+    expected = within(after, around, radius, floor)
+    assert [part.tolist() for part in found] == [part.tolist() for part in expected]
+    assert [part.dtype for part in found] == [part.dtype for part in expected]
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 @given(st.lists(words, min_size=1, max_size=20))
 def test_a_key_and_its_entries_say_the_whole_fingerprint(plan: BlockPlan, stored: list[int]) -> None:
     """Of every block."""
@@ -158,3 +196,31 @@ def test_several_look_ups_by_bands(
     assert [[part.tolist() for part in one] for one in together] == [
         [part.tolist() for part in one] for one in alone
     ]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(BANDS), st.integers(0, 9)), max_size=60),
+    st.lists(st.tuples(st.sampled_from(BANDS), st.integers(0, 9)), max_size=9),
+    st.lists(st.sampled_from(BANDS), unique=True, min_size=1),
+    st.integers(0, 3),
+)
+def test_what_came_since_is_added_by_bands(
+    stored: list[tuple[int, int]], came: list[tuple[int, int]], wanted: list[int], floor: int
+) -> None:
+    """As if all had been read at once; bands stand behind three buckets of blocks."""
+    filled: dict[bytes, bytes] = {}
+    read: list[list[bytes]] = []
+    for table in (stored, came):
+        for band, number in table:
+            key = keys.band(b"", band)
+            filled[key] = filled.get(key, b"") + pack_bands([band], number)[0]
+        read.append([filled.get(keys.band(b"", band), b"") for band in wanted])
+    before, after = read
+    grown = {3 + i: b[len(a) :] for i, (a, b) in enumerate(zip(before, after, strict=True))}
+    grown[2] = b"another kind's"
+
+    found = joined(sharing_each(before, [wanted], floor)[0], also_sharing(grown, wanted, 3, floor), add)
+
+    expected = sharing_each(after, [wanted], floor)[0]
+    assert [part.tolist() for part in found] == [part.tolist() for part in expected]
+    assert [part.dtype for part in found] == [part.dtype for part in expected]

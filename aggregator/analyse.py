@@ -71,10 +71,10 @@ class Analyser:
         if not words:
             raise NoText("The article has no words: give it a `text`, `html` with a main text, or a `title`.")
         known = self._vocabulary(lang, model)
-        numbers = known.words(titled[0]), known.words(worded[0])
+        numbers = known.words(titled[0] + worded[0])
         fingerprint, terms = _weighed((titled, worded), numbers, known)
         shingled = compared(words, lang)
-        numbered = known.words(shingled) if shingled is not words else _worded_numbers(*numbers)
+        numbered = known.words(shingled) if shingled is not words else numbers[-len(words) :]
         return Analysis(
             lang=lang,
             space=self._spaces[group],
@@ -158,10 +158,6 @@ def _worded(title_words: list[str], text_words: list[str]) -> list[str]:
     return text_words if len(text_words) >= TITLED_WORDS else title_words + text_words
 
 
-def _worded_numbers(title: Numbers, text: Numbers) -> Numbers:
-    return text if len(text) >= TITLED_WORDS else np.concatenate([title, text])
-
-
 def _title_and_text(article: Article) -> tuple[str, str]:
     if article.text or not article.html:
         return article.title, article.text
@@ -169,14 +165,21 @@ def _title_and_text(article: Article) -> tuple[str, str]:
     return article.title or extracted.title, extracted.text
 
 
-def _weighed(cuts: Sequence[Cut], numbers: Sequence[Numbers], known: Vocabulary) -> tuple[int, Terms]:
-    """Fingerprint and heaviest terms of headline and text. What has no terms but stop words has its words."""
-    terms = np.concatenate(
-        [
-            known.terms_of(words) if cut[1] is None else known.terms(cut[1])
-            for cut, words in zip(cuts, numbers, strict=True)
-        ]
-    )
+def _weighed(cuts: Sequence[Cut], numbers: Numbers, known: Vocabulary) -> tuple[int, Terms]:
+    """Fingerprint and heaviest terms of headline and text, whose words have these ``numbers``.
+
+    What has no terms but stop words has its words.
+    """
+    if all(terms is None for _, terms in cuts):
+        terms = known.terms_of(numbers)
+    else:
+        parts = np.split(numbers, [len(words) for words, _ in cuts[:-1]])
+        terms = np.concatenate(
+            [
+                known.terms_of(part) if of is None else known.terms(of)
+                for part, (_, of) in zip(parts, cuts, strict=True)
+            ]
+        )
     if not len(terms):
         terms = known.terms([word for words, _ in cuts for word in words])
     bag = known.bag(terms)

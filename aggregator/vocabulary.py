@@ -7,14 +7,15 @@ the model and its idf. An article is then two arrays of numbers. What comes of t
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from numpy.typing import DTypeLike
+from xxhash import xxh3_64_intdigest
 
 from aggregator import overlap
 from aggregator.domain import Sketch
@@ -23,23 +24,33 @@ from aggregator.text import tokens
 
 NO_TERM = -1
 _ROOM = 1 << 12
+_SLOTS = 4  # per string that there is room for: of the words of an article one in a hundred then finds another's there
+# Hashes are of 64 bits, of UTF-8 (``hash`` gives "ba" and "慢" the same), and keyed as those of Python are: two of 2^17
+# words have the same in one of two thousand million processes, and nobody can prepare any that do.
+_KEY = hash(__name__) & ((1 << 64) - 1)
 
 Numbers = npt.NDArray[np.int64]
 
 
 class _Numbered(dict[str, int]):
-    """Strings, numbered as they are met, and in columns what ``known_of`` tells of each."""
+    """Strings, numbered as they are met, and in columns what ``known_of`` tells of each.
+
+    A dictionary is spread over more memory than a processor has at hand, and looks in four places of it for one string
+    after the other. So what it said is kept by hash in one place each, all of which are looked at in one go.
+    """
 
     def __init__(self, known_of: Callable[[str], tuple[float, ...]], *dtypes: DTypeLike) -> None:
         self.columns: tuple[npt.NDArray[Any], ...] = tuple(np.empty(_ROOM, dtype) for dtype in dtypes)
         self.names: list[str] = []
         self._known_of = known_of
+        self._said = _nothing_said(_ROOM)
 
     def __missing__(self, name: str) -> int:
         known = self._known_of(name)
         number = len(self.names)
         if number == len(self.columns[0]):
             self.columns = tuple(np.concatenate([c, np.empty_like(c)]) for c in self.columns)
+            self._said = _nothing_said(len(self.columns[0]))
         for column, value in zip(self.columns, known, strict=True):
             column[number] = value
         self.names.append(name)
@@ -48,7 +59,20 @@ class _Numbered(dict[str, int]):
 
     def numbers(self, names: Sequence[str]) -> Numbers:
         """(n,) the number of each."""
-        return np.fromiter(map(self.__getitem__, names), np.int64, len(names))
+        hashes = np.fromiter(map(xxh3_64_intdigest, names, repeat(_KEY)), np.uint64, len(names)).view(np.int64)
+        said = self._said.take(hashes & (len(self._said) - 1), axis=0)
+        numbers = said[:, 1]
+        (unsaid,) = (said[:, 0] != hashes).nonzero()
+        if len(unsaid):
+            numbers[unsaid] = [self[names[i]] for i in unsaid.tolist()]
+            hashes = hashes[unsaid]
+            self._said[hashes & (len(self._said) - 1)] = np.column_stack([hashes, numbers[unsaid]])
+        return numbers
+
+
+def _nothing_said(room: int) -> npt.NDArray[np.int64]:
+    """(slots, 2): hash and number of the string that was looked up last of those whose hashes end like the slot."""
+    return np.zeros((room * _SLOTS, 2), np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +94,7 @@ class Vocabulary:
         self._model = model
         self._terms = _Numbered(model.row_and_idf, np.int64, np.float64)
         self._words = _Numbered(self._known_of, np.uint64, np.int64)
+        self._first = np.empty(0, np.int64)  # of each term: room for where it occurs first in one text
 
     def __len__(self) -> int:
         return len(self._words) + len(self._terms)
@@ -94,9 +119,12 @@ class Vocabulary:
 
     def bag(self, terms: Numbers) -> Bag:
         """How often each term occurs."""
-        counts = Counter(terms.tolist())
-        size = len(counts)
-        return Bag(np.fromiter(counts, np.int64, size), np.fromiter(counts.values(), np.int64, size))
+        if len(self._first) < len(self._terms):
+            self._first = np.empty(len(self._terms.columns[0]), np.int64)
+        self._first[terms[::-1]] = np.arange(len(terms) - 1, -1, -1)  # written last: where a term occurs first
+        counts = np.bincount(self._first[terms])
+        (at,) = counts.nonzero()
+        return Bag(terms[at], counts[at])
 
     def project(self, bag: Bag, weights: Sums) -> Sums:
         """The model's ``project`` of a bag with these ``weights``."""

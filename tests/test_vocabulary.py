@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregator import analyse, demo
+from aggregator import analyse, demo, vocabulary
 from aggregator.analyse import Analyser
 from aggregator.domain import Analysis, Article
 from aggregator.errors import NoText
@@ -101,15 +101,39 @@ def test_words_without_a_term_and_terms_without_a_row() -> None:
     """A stop word has no term; a term that the model does not know is as rare as the rarest."""
     model = MODELS["en"]
     assert isinstance(model, FeatureModel)
-    vocabulary = Vocabulary("en", model)
+    met = Vocabulary("en", model)
     words = ["the", "bridges", "of", "zyxqua", "bridges"]
 
-    terms = vocabulary.terms_of(vocabulary.words(words))
-    bag = vocabulary.bag(terms)
+    terms = met.terms_of(met.words(words))
+    bag = met.bag(terms)
 
     assert NO_TERM not in terms
-    assert vocabulary.names(terms) == tokens.terms_of(words, "en") == ["bridg", "zyxqua", "bridg"]
+    assert met.names(terms) == tokens.terms_of(words, "en") == ["bridg", "zyxqua", "bridg"]
     assert bag.counts.tolist() == [2, 1]
-    weights = vocabulary.weights(bag)
-    assert dict(vocabulary.heaviest(bag, weights, 5)) == model.weights(tokens.terms_of(words, "en"))
-    assert bits_of(vocabulary.project(bag, weights)) == bits_of(model.project(Counter(["bridg", "bridg"])))
+    weights = met.weights(bag)
+    assert dict(met.heaviest(bag, weights, 5)) == model.weights(tokens.terms_of(words, "en"))
+    assert bits_of(met.project(bag, weights)) == bits_of(model.project(Counter(["bridg", "bridg"])))
+
+
+def test_words_are_told_apart_whatever_their_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words whose hashes end alike displace each other and are looked up anew, also while there come more of them."""
+    monkeypatch.setattr(vocabulary, "_ROOM", 4)
+    monkeypatch.setattr(vocabulary, "_SLOTS", 1)
+    met = Vocabulary("en", MODELS["en"])
+    rng, words = random.Random(2), [*WORDS[:300], "ba", "慢"]  # Python gives the last two the same hash
+    for _ in range(50):
+        chosen = rng.choices(words, k=40)
+
+        assert [met._words.names[number] for number in met.words(chosen)] == chosen
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=30))
+def test_a_bag_counts_terms_in_order_of_first_occurrence(drawn: list[int]) -> None:
+    """As ``Counter`` does."""
+    met = Vocabulary("en", MODELS["en"])
+    numbers = met.terms(list("abcdef"))[drawn]
+
+    bag = met.bag(numbers)
+
+    assert dict(zip(bag.terms.tolist(), bag.counts.tolist(), strict=True)) == Counter(numbers.tolist())
+    assert bag.terms.tolist() == list(dict.fromkeys(numbers.tolist()))

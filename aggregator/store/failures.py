@@ -65,6 +65,13 @@ _SENTENCES: Final[tuple[tuple[tuple[type[Exception], ...], str], ...]] = (
 )
 
 
+# ... and what answers without a type of their own mean, by their first word.
+_BY_WORD: Final = {
+    "MISCONF": "The store at {at} cannot write to its disk and takes no writes ({said}); look at its disk and memory.",
+    "NOREPLICAS": "The store at {at} takes no writes without its replicas (min-replicas-to-write); bring them back.",
+}
+
+
 def is_failure(error: BaseException) -> bool:
     """Whether the store cannot serve; anything else that a call to it raises is a mistake of ours."""
     closed = isinstance(error, RuntimeError) and _CLOSED_UNDER_WAY in str(error)
@@ -91,7 +98,9 @@ def sentence(error: BaseException, address: str) -> str:
     for kinds, text in _SENTENCES:
         if isinstance(error, kinds):
             return text.format(at=address)
-    return f"The store at {address} refused a command: {first_line(error)}."
+    said = first_line(error).partition(". ")[0]
+    by_word = _BY_WORD.get(said.partition(" ")[0], "The store at {at} refused a command: {said}.")
+    return by_word.format(at=address, said=said)
 
 
 def is_for_the_operator(error: BaseException | None) -> bool:

@@ -59,6 +59,16 @@ def problem(node: Node) -> str | None:
         return f"The store at {node.address} is a read-only replica; point store_url to the primary."
     if info.get("aof_last_write_status", "ok") != "ok":
         return f"The store at {node.address} cannot write its log; look at its disk."
+    if info.get("rdb_last_bgsave_status", "ok") != "ok" and _stops_without_snapshots(node):
+        return (
+            f"The store at {node.address} could not write its last snapshot and takes no writes until it can; "
+            "look at its disk and memory."
+        )
+    if (in_step := info.get("min_slaves_good_slaves")) is not None and int(in_step) < _replicas_wanted(node):
+        return (
+            f"The store at {node.address} has {in_step} replicas in step and takes no writes without "
+            f"{_replicas_wanted(node)} (min-replicas-to-write); bring them back."
+        )
     if info.get("cluster_state", "ok") != "ok":
         return f"The cluster node at {node.address} takes no part now; wait for its failover or repair it."
     policy = info.get("maxmemory_policy", "noeviction")
@@ -71,6 +81,16 @@ def problem(node: Node) -> str | None:
     if limit and int(info.get("used_memory", 0)) >= limit:
         return f"The store at {node.address} is full; raise its maxmemory or shorten the retention."
     return None
+
+
+def _stops_without_snapshots(node: Node) -> bool:
+    """Whether a snapshot that fails ends all writing."""
+    return bool(node.config.get("save")) and node.config.get("stop-writes-on-bgsave-error") == "yes"
+
+
+def _replicas_wanted(node: Node) -> int:
+    """Of a server that counts those in step, which it does only where it wants some."""
+    return int(node.config.get("min-replicas-to-write", 1))
 
 
 def refusals(node: Node, *, cluster: bool) -> list[str]:

@@ -35,6 +35,14 @@ _FILES = frozenset({"ssl_ca_certs", "ssl_certfile", "ssl_keyfile"})
 _HEALTH_CHECK_S = 25  # below the idle limits of usual load balancers
 _SCAN_COUNT = 1000
 _ROLE_IS_KNOWN_S = 1.0
+# What of a server's configuration ``health.py`` judges by.
+_JUDGED = (
+    "appendfsync",
+    "save",
+    "maxmemory-policy",
+    "min-replicas-to-write",
+    "stop-writes-on-bgsave-error",
+)
 
 
 def open_link(
@@ -254,9 +262,8 @@ class Link:
             return nodes
 
     async def _configuration(self, target: dict[str, Any]) -> dict[str, str]:
-        names = ("appendfsync", "save", "maxmemory-policy")
         try:
-            answer = await self._client.execute_command("CONFIG GET", *names, **target)
+            answer = await self._client.execute_command("CONFIG GET", *_JUDGED, **target)
         except driver.BusyLoadingError:
             raise
         except driver.ResponseError:  # managed servers forbid CONFIG; INFO says enough

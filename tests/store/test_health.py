@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -51,6 +52,32 @@ def test_problems_are_one_sentence_with_the_address(changes: dict[str, Any], say
     assert sentence is not None
     assert says in sentence and "here:1" in sentence
     assert summary([node(), node(**changes)], cluster=True).problem == sentence
+
+
+@pytest.mark.parametrize(
+    ("config", "report", "says"),
+    [
+        ({"min-replicas-to-write": "2"}, {"min_slaves_good_slaves": 1}, "1 replicas in step .* without 2"),
+        ({}, {"min_slaves_good_slaves": 0}, "0 replicas in step .* without 1"),
+        ({"min-replicas-to-write": "2"}, {"min_slaves_good_slaves": 2}, None),
+        (
+            {"save": "3600 1", "stop-writes-on-bgsave-error": "yes"},
+            {"rdb_last_bgsave_status": "err"},
+            "last snapshot",
+        ),
+        ({"save": "", "stop-writes-on-bgsave-error": "yes"}, {"rdb_last_bgsave_status": "err"}, None),
+        ({"save": "3600 1", "stop-writes-on-bgsave-error": "no"}, {"rdb_last_bgsave_status": "err"}, None),
+        ({}, {"rdb_last_bgsave_status": "err"}, None),
+    ],
+)
+def test_what_ends_all_writing_by_choice(
+    config: dict[str, str], report: dict[str, Any], says: str | None
+) -> None:
+    """Replicas that are away, and snapshots that fail, are a problem only where the server is set to stop for them."""
+    sentence = problem(node(config, **report))
+
+    assert (sentence is None) == (says is None)
+    assert says is None or re.search(says, sentence)
 
 
 @pytest.mark.parametrize(

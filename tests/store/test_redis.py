@@ -143,6 +143,42 @@ async def test_a_full_server_refuses_a_commit_as_a_whole(own_server: EmbeddedSer
             assert (await store.info()).ready
 
 
+async def test_a_server_that_misses_its_replicas_is_not_ready(own_server: EmbeddedServer) -> None:
+    """Where ``min-replicas-to-write`` is set it refuses all writes; reading goes on, and so does all when they are back."""
+    async with opened(own_server.url) as store:
+        with told(own_server) as client:
+            client.config_set("min-replicas-to-write", 1)
+            await assert_fails(store.put([Put(b"a", b"x")]), "without its replicas", driver.ResponseError)
+            info = await store.info()
+            assert info.problem is not None and "has 0 replicas in step" in info.problem
+            assert await store.read([b"a"]) == [None]
+
+            client.config_set("min-replicas-to-write", 0)
+            await store.put([Put(b"a", b"x")])
+            assert (await store.info()).ready
+
+
+async def test_a_server_that_cannot_write_its_snapshots_is_not_ready(own_server: EmbeddedServer) -> None:
+    """Redis is set to stop for that as it comes (``stop-writes-on-bgsave-error``)."""
+    (own_server.data_dir / "dump.rdb" / "in-the-way").mkdir(parents=True)
+    async with opened(own_server.url) as store:
+        with told(own_server) as client:
+            client.config_set("save", "3600 1")
+            client.bgsave()
+            async with asyncio.timeout(30):
+                while client.info("persistence")["rdb_bgsave_in_progress"]:
+                    await asyncio.sleep(0.01)
+            await assert_fails(
+                store.put([Put(b"a", b"x")]), "cannot write to its disk", driver.ResponseError
+            )
+            info = await store.info()
+            assert info.problem is not None and info.problem.endswith("look at its disk and memory.")
+
+            client.config_set("save", "")
+            await store.put([Put(b"a", b"x")])
+            assert (await store.info()).ready
+
+
 async def test_a_read_only_server_is_told_apart(own_server: EmbeddedServer) -> None:
     """A replica refuses writes, is not believed what it reads, is not ready, and is refused at start."""
     async with opened(own_server.url) as store:

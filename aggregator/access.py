@@ -10,6 +10,7 @@ A browser exchanges its key for a session: random bits again, of which the store
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import logging
@@ -39,6 +40,8 @@ KEYS = b"{access}keys"
 SESSIONS = b"session:"
 MAX_KEYS = 1000
 REFRESH_MS = 2000
+# So long a request waits for that; it goes on by the keys that were known, and the look goes on without it.
+PATIENCE_S = 0.5
 SESSION_MS = 12 * 3_600_000
 MAX_KEY_CHARACTERS = 200
 _PREFIX = "agg"
@@ -90,6 +93,7 @@ class Access:
         self._never = never
         self._known: dict[str, AccessKey] = {}
         self._read_ms: int | None = None
+        self._looking: asyncio.Task[None] | None = None
 
     # -- asking
 
@@ -120,17 +124,26 @@ class Access:
         return found is not None and found.lives(self._clock())
 
     async def _keys(self) -> dict[str, AccessKey]:
-        now_ms = self._clock()
-        if self._read_ms is None or not 0 <= now_ms - self._read_ms < REFRESH_MS:
-            try:
-                self._known = await self._shelf.all()
-            except StoreUnavailable:
-                if self._read_ms is None:
-                    raise
-                # Whoever was known stays so: while the store is away nobody can revoke anything.
-            self._read_ms = now_ms
-            self._always = self._always or bool(self._known)
+        if self._read_ms is None:
+            await self._look()
+        elif not 0 <= self._clock() - self._read_ms < REFRESH_MS:
+            if self._looking is None or self._looking.done():
+                self._looking = asyncio.create_task(self._look())
+            # Whoever was known stays so: while the store is away nobody can revoke anything.
+            await asyncio.wait({self._looking}, timeout=PATIENCE_S)
+            if self._looking.done():
+                self._looking.result()
         return self._known
+
+    async def _look(self) -> None:
+        now_ms = self._clock()
+        try:
+            self._known = await self._shelf.all()
+        except StoreUnavailable:
+            if self._read_ms is None:
+                raise
+        self._read_ms = now_ms
+        self._always = self._always or bool(self._known)
 
     # -- sessions of browsers
 

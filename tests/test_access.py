@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import os
+import signal
 
 import pytest
 
+from aggregator import access as access_module
 from aggregator.access import GRANTS, REFRESH_MS, ROLES, SESSION_MS, Access
 from aggregator.errors import BadInput, NotFound
 from aggregator.store.base import Store
+from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.memory import MemoryStore
+from aggregator.store.redis import open_store
 
 OWN = "a-key-of-the-operator-0123456789abcdef"
 
@@ -99,6 +105,32 @@ async def test_who_asked_for_keys_goes_on_asking(store: Store, clock: Clock) -> 
 
     assert await running.required()
     assert await running.identify(text) is None
+
+
+async def test_a_store_that_hangs_holds_nobody_up(
+    own_server: EmbeddedServer, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who was known stays so meanwhile; what was changed is known when it answers again, without a further question."""
+    monkeypatch.setattr(access_module, "PATIENCE_S", 0.01)
+    store, other = open_store(own_server.url), open_store(own_server.url)
+    running, elsewhere = Access(store, clock), Access(other, clock)
+    key, text = await elsewhere.add("Desk", "admin")
+    assert await running.identify(text) == key
+    await elsewhere.revoke(key.id)
+    clock.now_ms += REFRESH_MS
+    assert own_server.pid is not None
+    os.kill(own_server.pid, signal.SIGSTOP)
+    try:
+        async with asyncio.timeout(2):
+            assert await running.identify(text) == key
+    finally:
+        os.kill(own_server.pid, signal.SIGCONT)
+
+    assert running._looking is not None
+    await running._looking
+    assert await running.identify(text) is None
+    await store.close()
+    await other.close()
 
 
 async def test_revoked_and_expired_keys_are_nobodys(store: Store, clock: Clock) -> None:

@@ -13,7 +13,7 @@ from aggregator.cli.scheduler import END_S
 from aggregator.domain import Layout
 from aggregator.http.metrics import ScheduledMetrics
 from aggregator.http.siblings import SCHEDULER, Siblings
-from aggregator.http.states import Snapshot
+from aggregator.http.states import Snapshot, state_of
 from aggregator.scheduled import Scheduled, index_of, scheduled_of, wall_clock_ms
 from aggregator.settings import Settings
 from aggregator.store.base import Store
@@ -45,4 +45,4 @@ async def until_stopped(settings: Settings, layout: Layout, directory: Path, pip
 
 
 async def _exposition(metrics: ScheduledMetrics, store: Store, scheduled: Scheduled) -> bytes:
-    return metrics.exposition(Snapshot(await store.info(), scheduled=scheduled))
+    return metrics.exposition(Snapshot(await state_of(store), scheduled=scheduled))

@@ -23,6 +23,8 @@ from aggregator.settings import Settings
 
 COOKIE = "aggregator_session"
 SCHEME = "bearer"
+# Watching costs nothing: it must go on while a key is over its limit, and while the store, which counts, is away.
+FIGURES = "/metrics"
 NO_KEY = 'Authorization: send an access key as "Bearer KEY", or sign in at /sign-in.'
 UNKNOWN_KEY = (
     'Authorization: what was sent as "Bearer KEY" is no access key of this service, or it was revoked or has expired '
@@ -37,7 +39,8 @@ FOREIGN_NAME = (
 async def admit(request: web.Request, needs: Need) -> None:
     """Let it pass, or raise Unauthenticated, Forbidden, OverLimit."""
     service = request.app[SERVICE]
-    if needs == "nothing" or (request.path == "/metrics" and service.settings.open_metrics):
+    figures = request.path == FIGURES
+    if needs == "nothing" or (figures and service.settings.open_metrics):
         return
     if not await service.access.required():
         if not (service.settings.open_access or is_our_name(request.host, service.settings)):
@@ -50,7 +53,8 @@ async def admit(request: web.Request, needs: Need) -> None:
         raise Forbidden(f"Authorization: the role {key.role} may not do this; it takes {needs} or admin.")
     request[CALLER] = key
     places.CALLER.set(key.id)
-    await service.allowance.spend(key.id)
+    if not figures:
+        await service.allowance.spend(key.id)
 
 
 async def still_admitted(request: web.Request) -> bool:

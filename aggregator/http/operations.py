@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Mapping
+
 import msgspec
 from aiohttp import web
 
 from aggregator import __version__
+from aggregator.errors import StoreUnavailable
 from aggregator.http import answers, errors
 from aggregator.http.keys import METRICS, OPENAPI, SERVICE, SIBLINGS
 from aggregator.http.metrics import CONTENT_TYPE
 from aggregator.http.responses import HealthOut, ReadyOut, StoreOut
-from aggregator.http.states import Snapshot
+from aggregator.http.states import Snapshot, state_of
 
 
 async def health(request: web.Request, query: None) -> web.StreamResponse:
@@ -43,8 +47,10 @@ async def metrics(request: web.Request, query: None) -> web.StreamResponse:
 async def exposition(app: web.Application) -> bytes:
     """What this process has to tell Prometheus."""
     service = app[SERVICE]
-    info = await service.store.info()
-    owed = await service.courier.owed() if info.ready else {}
+    info = await state_of(service.store)
+    owed: Mapping[str, int] = {}
+    with contextlib.suppress(StoreUnavailable):
+        owed = await service.courier.owed() if info.ready else {}
     scheduled = service.scheduled
     here = scheduled if scheduled is not None and scheduled.jobs.running else None
     return app[METRICS].exposition(Snapshot(info, service, here, owed))

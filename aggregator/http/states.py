@@ -6,6 +6,7 @@ state and the webhooks' outbox are read for a scrape.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -14,13 +15,28 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from aggregator import __version__
-from aggregator.store.base import StoreInfo
+from aggregator.store.base import Store, StoreInfo
 
 if TYPE_CHECKING:
     from aggregator.app import Service
     from aggregator.scheduled import Scheduled
 
 Sample = tuple[tuple[str, ...], float]
+
+
+# Whoever gathers the figures of all processes waits a second for each, and Prometheus not for ever.
+STORE_S = 0.7
+
+
+async def state_of(store: Store) -> StoreInfo:
+    """The store's state, of one that hangs too: not ready is what it is then."""
+    try:
+        async with asyncio.timeout(STORE_S):
+            return await store.info()
+    except TimeoutError:
+        return StoreInfo(
+            "", "", 0, "unknown while it hangs", False, f"It did not answer within {STORE_S:g} s."
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -316,3 +316,15 @@ async def test_a_key_over_its_limit_is_told_when_to_come_back() -> None:
     assert statuses == [201] * 4 + [429] * 4
     assert refused.headers["Retry-After"] == "1"
     assert told["code"] == "over_limit"
+
+
+async def test_watching_goes_on_over_the_limit() -> None:
+    """Figures cost nothing: who must see that a limit is too low, or that the store which counts is away."""
+    service = FakeService(Settings(store_url="memory", rate_limit=0.001))
+    _, text = await service.access.add("Prometheus", "reader")
+    headers = {"Authorization": f"Bearer {text}"}
+    async with serving(service) as client:
+        statuses = [(await client.get(path, headers=headers)).status
+                    for path in ("/metrics", "/v1/events", "/v1/events", "/metrics", "/metrics")]  # fmt: skip
+
+    assert statuses == [200, 200, 429, 200, 200]

@@ -1,11 +1,14 @@
 """Health, readiness, metrics, headers, methods."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
 from fake_service import FakeService, serving
 from prometheus_client.parser import text_string_to_metric_families
 
+from aggregator.errors import StoreUnavailable
+from aggregator.http import states
 from aggregator.settings import Settings
 
 
@@ -64,6 +67,34 @@ async def test_metrics(client):
     assert samples["aggregator_store_ready",] == 1
     assert samples["aggregator_store_memory_bytes",] == 4096
     assert not [key for key in samples if "setup.php" in str(key)]
+
+
+async def test_metrics_of_a_store_that_hangs(client, service, monkeypatch):
+    """They come all the same, in time for who gathers them, and say that it is not ready."""
+    monkeypatch.setattr(states, "STORE_S", 0.01)
+
+    async def hang():
+        await asyncio.Event().wait()
+
+    service.store.info = hang
+    async with asyncio.timeout(5):
+        text = await (await client.get("/metrics")).text()
+
+    assert "aggregator_store_ready 0.0" in text
+    assert "aggregator_requests_total" in text
+
+
+async def test_metrics_without_an_outbox(client, service):
+    """One value of the store that cannot be read does not hide all the others."""
+
+    async def damaged():
+        raise StoreUnavailable("The outbox in the store is damaged.")
+
+    service.courier.owed = damaged
+    response = await client.get("/metrics")
+
+    assert response.status == 200
+    assert "aggregator_store_ready 1.0" in await response.text()
 
 
 @pytest.mark.parametrize(

@@ -166,11 +166,9 @@ async def test_a_server_that_cannot_write_its_snapshots_is_not_ready(own_server:
             client.config_set("save", "3600 1")
             client.bgsave()
             async with asyncio.timeout(30):
-                while client.info("persistence")["rdb_bgsave_in_progress"]:
+                while client.info("persistence")["rdb_bgsave_in_progress"]:  # noqa: ASYNC110  nobody tells
                     await asyncio.sleep(0.01)
-            await assert_fails(
-                store.put([Put(b"a", b"x")]), "cannot write to its disk", driver.ResponseError
-            )
+            await assert_fails(store.put([Put(b"a", b"x")]), "cannot write to its disk", driver.ResponseError)
             info = await store.info()
             assert info.problem is not None and info.problem.endswith("look at its disk and memory.")
 

@@ -18,8 +18,8 @@ History is bounded by 7 days plus a window; an hour keeps at most ``MAX_TERMS`` 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
+from math import ceil, log
 
 from aggregator.bursts.event import HOUR_MS
 
@@ -51,7 +51,7 @@ class Background:
 
     def __init__(self, window_ms: int) -> None:
         self._window_h = window_ms / HOUR_MS
-        self._reach = max(1, math.ceil(self._window_h))
+        self._reach = max(1, ceil(self._window_h))
         self.hours: dict[int, dict[str, int]] = {}
         self.documents: dict[int, int] = {}
         self.first_hour: int | None = None
@@ -61,7 +61,6 @@ class Background:
         self.frozen_hour = -1
         self._memo: dict[str, float] = {}
         self._memo_hour = -1
-        self._unknown_at: tuple[int, int, int | None] = (-1, 0, None)
         self._unknown_share = 0.0
         # Of each of the last days that are known, the latest first: its weight, the counts of this hour's window.
         self._days: list[tuple[float, list[dict[str, int]]]] = []
@@ -86,7 +85,7 @@ class Background:
     def expected(self, term: str, hour: int) -> float:
         """Documents per window that usually hold ``term`` at this hour; 0.0 without history."""
         if hour != self._memo_hour:
-            self._memo, self._memo_hour, self._days = {}, hour, self._same_hours(hour)
+            self._look_back(hour)
         found = self._memo.get(term)
         if found is None:
             before = self._totals.get(term, 0)
@@ -99,20 +98,19 @@ class Background:
 
     def idf(self, term: str) -> float:
         """log(2 + documents / (1 + documents with the term)), of the last 7 days; documents as last frozen."""
-        return math.log(2 + self.frozen / (1 + self._totals.get(term, 0)))
+        return log(2 + self.frozen / (1 + self._totals.get(term, 0)))
 
     def weight(self, term: str, seen: int, hour: int) -> float:
         """idf times the ratio of ``seen`` documents in the window to the expected ones, smoothed."""
-        usual = self._memo.get(term) if hour == self._memo_hour else None
+        if hour != self._memo_hour:
+            self._look_back(hour)
+        usual = self._memo.get(term)
         if usual is None:
             usual = self.expected(term, hour)
         if seen > usual:
-            state = hour, self.frozen, self.first_hour
-            if state != self._unknown_at:
-                self._unknown_at, self._unknown_share = state, self._unknown(hour)
             usual += self._unknown_share * (seen - usual)
         ratio = (seen + PRIOR) / (usual + PRIOR)
-        idf = math.log(2 + self.frozen / (1 + self._totals.get(term, 0)))
+        idf = log(2 + self.frozen / (1 + self._totals.get(term, 0)))
         return idf * (ratio if ratio > LEAST_RATIO else LEAST_RATIO)
 
     def has_outgrown(self) -> bool:
@@ -147,10 +145,15 @@ class Background:
         for old in [h for h in self.hours if h < oldest]:
             self._drop(old)
         self.frozen, self.frozen_hour = self._all, hour
+        self._unknown_share = self._unknown(self._memo_hour)
         return True
 
     def _is_frozen(self, hour: int) -> bool:
         return hour == self.frozen_hour and abs(self._all - self.frozen) <= STALE * self.frozen
+
+    def _look_back(self, hour: int) -> None:
+        self._memo, self._memo_hour = {}, hour
+        self._days, self._unknown_share = self._same_hours(hour), self._unknown(hour)
 
     def _unknown(self, hour: int) -> float:
         """Share of what is seen that passes for usual, 0..1: see the head of this module."""

@@ -16,7 +16,8 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from operator import mul
+from functools import reduce
+from operator import add, mul
 
 import msgspec
 import numpy as np
@@ -280,10 +281,9 @@ class Stories:
         size = len(story.members)
         fresh = self._minute - story.norm_minute < minutes
         if not fresh or abs(size - story.norm_size) >= max(1.0, story.norm_size * STALE):
-            squares = 0.0  # a loop, not sum(), whose rounding differs between versions of Python
-            for length in map(mul, map(weigh, story.sums), story.sums.values()):
-                squares += length * length
-            story.norm = math.sqrt(squares)
+            lengths = list(map(mul, map(weigh, story.sums), story.sums.values()))
+            # One after the other: the rounding of sum() differs between versions of Python.
+            story.norm = math.sqrt(reduce(add, map(mul, lengths, lengths), 0.0))
             story.norm_size, story.norm_minute = size, self._minute
             self._lengths[self._slots[story.key]] = story.norm
             self._measured.append((self._minute, story.key))

@@ -5,7 +5,7 @@ A weight is worked out when it is asked for, and kept until the term's counts ch
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from aggregator.bursts import routine
 from aggregator.bursts.background import EVERY, Background
@@ -23,16 +23,17 @@ class Terms:
         self._rule = rule
         self._background = background
         self._seen: dict[str, int] = {}
-        self._weights = _Weights(self)
+        self._weights = _Weights(self, self._seen, background.weight)
         self.hour = 0
         self.weigh = self._weights.__getitem__
         self.least_burst = rule.items // 2 + 1
 
     def come(self, terms: Iterable[str]) -> None:
         """A document that counts has come into the window."""
+        seen, forget = self._seen, self._weights.pop
         for term in (*terms, EVERY):
-            self._seen[term] = self._seen.get(term, 0) + 1
-            self._weights.pop(term, None)
+            seen[term] = seen.get(term, 0) + 1
+            forget(term, None)
 
     def go(self, terms: Iterable[str]) -> None:
         """One that counted has left it."""
@@ -72,11 +73,11 @@ class Terms:
 class _Weights(dict[str, float]):
     """A mapping and no function: nine of ten questions are answered without a call."""
 
-    def __init__(self, terms: Terms) -> None:
-        self._of = terms
+    def __init__(
+        self, terms: Terms, seen: Mapping[str, int], weight: Callable[[str, int, int], float]
+    ) -> None:
+        self._of, self._seen, self._weight = terms, seen, weight
 
     def __missing__(self, term: str) -> float:
-        of = self._of
-        weight = of._background.weight(term, of._seen.get(term, 0), of.hour)
-        self[term] = weight
+        weight = self[term] = self._weight(term, self._seen.get(term, 0), self._of.hour)
         return weight

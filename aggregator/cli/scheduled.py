@@ -18,6 +18,7 @@ from aggregator.scheduled import Scheduled, index_of, scheduled_of, wall_clock_m
 from aggregator.settings import Settings
 from aggregator.store.base import Store
 from aggregator.store.opened import opened_store
+from aggregator.text import tokens
 from aggregator.turns import Spells
 
 READY = "ready"
@@ -33,6 +34,9 @@ async def until_stopped(settings: Settings, layout: Layout, directory: Path, pip
         scheduled = scheduled_of(settings, index, wall_clock_ms, give_way=Spells().give_way)
         metrics = ScheduledMetrics()
         told = await Siblings(directory, SCHEDULER).listen(lambda: _exposition(metrics, store, scheduled))
+        tokens.tokenize(
+            "", "en"
+        )  # stemmers and stop words: they take .2 s to load, and the first event asks for them
         settle_in()
         scheduled.jobs.start()
         show_ready(pipe, READY)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from aggregator.domain import StreamItem
 from aggregator.index.groups import Groups
 from aggregator.store import keys
-from aggregator.store.streamrows import decode_stream_row, stream_number
+from aggregator.store.streamrows import StreamRow, completed, stream_row
 
 
 class ArticleStream(Groups):
@@ -26,12 +26,12 @@ class ArticleStream(Groups):
     async def recent(self, limit: int) -> list[StreamItem]:
         """The newest articles of all spaces, newest first."""
         rows = await self._tails(limit)
-        rows.sort(key=lambda row: stream_number(row[1]), reverse=True)
+        rows.sort(key=_number, reverse=True)
         return await self._items(rows[:limit])
 
     async def arrivals(self, limit: int) -> list[StreamItem]:
         """As ``recent`` without reading records: times and verdicts alone."""
-        items = [decode_stream_row(payload, space, None) for space, payload in await self._tails(limit)]
+        items = [completed(row, space, None) for space, row in await self._tails(limit)]
         return sorted(items, key=lambda item: item.number, reverse=True)[:limit]
 
     async def count(self) -> int:
@@ -71,8 +71,8 @@ class ArticleStream(Groups):
         for space, (number, position) in zip(spaces, places, strict=True):
             if position or number:
                 moved[keys.stream(keys.tag(space, number))] = position
-        rows = [(space, p) for space, part in zip(spaces, payloads, strict=True) for p in part]
-        return await self._items(sorted(rows, key=lambda row: stream_number(row[1]))), moved
+        rows = [(space, stream_row(p)) for space, part in zip(spaces, payloads, strict=True) for p in part]
+        return await self._items(sorted(rows, key=_number)), moved
 
     async def _ends(
         self, tags: Sequence[bytes], after: Sequence[bytes], count: int
@@ -89,9 +89,11 @@ class ArticleStream(Groups):
         number, position = max(mine, default=(0, b""))
         return (number, position) if number >= layers.first else (layers.first, b"")
 
-    async def _tails(self, limit: int) -> list[tuple[str, bytes]]:
+    async def _tails(self, limit: int) -> list[tuple[str, StreamRow]]:
         tails = await asyncio.gather(*(self._tail(space, limit) for space in self.journals))
-        return [(space, p) for space, tail in zip(self.journals, tails, strict=True) for p in tail]
+        return [
+            (space, stream_row(p)) for space, tail in zip(self.journals, tails, strict=True) for p in tail
+        ]
 
     async def _tail(self, space: str, limit: int) -> list[bytes]:
         found: list[bytes] = []
@@ -102,6 +104,10 @@ class ArticleStream(Groups):
                 found += [payload for _, payload in tail]
         return found
 
-    async def _items(self, rows: Sequence[tuple[str, bytes]]) -> list[StreamItem]:
-        found = await self.store.read([keys.record(space, stream_number(p)) for space, p in rows])
-        return [decode_stream_row(p, space, data) for (space, p), data in zip(rows, found, strict=True)]
+    async def _items(self, rows: Sequence[tuple[str, StreamRow]]) -> list[StreamItem]:
+        found = await self.store.read([keys.record(space, row.number) for space, row in rows])
+        return [completed(row, space, data) for (space, row), data in zip(rows, found, strict=True)]
+
+
+def _number(row: tuple[str, StreamRow]) -> int:
+    return row[1].number

@@ -10,7 +10,9 @@ from aggregator.domain import NUMBER_RANDOM_BITS, StreamItem, VerdictName
 from aggregator.store.records import FORMAT, Binding, decoded, told
 
 
-class _StreamRow(msgspec.Struct, frozen=True, array_like=True):
+class StreamRow(msgspec.Struct, frozen=True, array_like=True):
+    """A stream entry as it is written: a ``StreamItem`` without what its record says."""
+
     kind: str
     number: int
     first: int
@@ -21,14 +23,14 @@ class _StreamRow(msgspec.Struct, frozen=True, array_like=True):
     exact: bool
 
 
-_row = msgspec.msgpack.Decoder(_StreamRow)
+_row = msgspec.msgpack.Decoder(StreamRow)
 _encode = msgspec.msgpack.Encoder().encode
 
 
 def encode_stream_row(kind: str, binding: Binding) -> bytes:
     """``kind``: "article" for one that came, "deleted" for one that was taken down."""
     match = binding.outcome.match
-    row = _StreamRow(
+    row = StreamRow(
         kind=kind,
         number=binding.number,
         first=binding.first,
@@ -42,11 +44,20 @@ def encode_stream_row(kind: str, binding: Binding) -> bytes:
 
 
 def decode_stream_row(data: bytes, space: str, record: bytes | None) -> StreamItem:
-    """A stream entry completed with its record as it is stored; one that is gone (None) leaves its fields empty.
+    """``completed`` of an entry as it is stored. Raises StoreUnavailable when it or the record is damaged or foreign."""
+    return completed(stream_row(data), space, record)
 
-    Raises StoreUnavailable when either is damaged or foreign.
+
+def stream_row(data: bytes) -> StreamRow:
+    """A stream entry alone. Raises StoreUnavailable when it is damaged or foreign."""
+    return decoded(_row, data)
+
+
+def completed(row: StreamRow, space: str, record: bytes | None) -> StreamItem:
+    """A stream entry with its record as that is stored; one that is gone (None) leaves its fields empty.
+
+    Raises StoreUnavailable when the record is damaged or foreign.
     """
-    row = decoded(_row, data)
     return StreamItem(
         number=row.number,
         first=row.first,
@@ -59,8 +70,3 @@ def decode_stream_row(data: bytes, space: str, record: bytes | None) -> StreamIt
         exact=row.exact,
         **(told(record, space) if record is not None else {}),
     )
-
-
-def stream_number(data: bytes) -> int:
-    """The article number of a stream entry. Raises StoreUnavailable when it is damaged or foreign."""
-    return decoded(_row, data).number

@@ -27,7 +27,7 @@ from aggregator.features import FeatureModel
 from aggregator.http.decoding import decode_article
 from aggregator.overlap import sketch
 from aggregator.store import entries, pipe, records
-from aggregator.store.streamrows import decode_stream_row, encode_stream_row, stream_number
+from aggregator.store.streamrows import decode_stream_row, encode_stream_row, stream_row
 from aggregator.text.extract import extract
 from aggregator.text.tokens import cut, figures, terms_of
 
@@ -118,7 +118,7 @@ def article_stream(data: bytes) -> None:
     """What the detector reads, with and without its record."""
     item = decode_stream_row(data, "en.3f2a", None)
     assert isinstance(item, StreamItem) and item.kind in ("article", "deleted")
-    assert stream_number(data) == item.number
+    assert stream_row(data).number == item.number
     assert decode_stream_row(data, "en.3f2a", records.encode_record(_record())).title == "Port opens"
 
 

@@ -8,7 +8,7 @@ import pytest
 from aggregator.domain import NUMBER_RANDOM_BITS, Match, Outcome, Record, Sketch, StreamItem
 from aggregator.errors import StoreUnavailable
 from aggregator.store.records import Binding, decode_record, encode_record
-from aggregator.store.streamrows import decode_stream_row, encode_stream_row, stream_number
+from aggregator.store.streamrows import decode_stream_row, encode_stream_row, stream_row
 
 NUMBER = 1_770_000_000_000 << NUMBER_RANDOM_BITS
 COPY = Binding(
@@ -50,7 +50,7 @@ def test_without_its_record_an_entry_tells_the_decision(kind: str) -> None:
         "duplicate",
     )
     assert (item.matched_number, item.canonical_first, item.exact) == (9, 3, True)
-    assert item.arrived_ms == 1_770_000_000_000 and stream_number(data) == NUMBER
+    assert item.arrived_ms == 1_770_000_000_000 and stream_row(data).number == NUMBER
     assert (item.title, item.terms, item.space) == ("", (), "")
 
 

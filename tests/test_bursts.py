@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 from collections.abc import Generator
 from dataclasses import replace
 from typing import TypeVar
@@ -735,6 +736,8 @@ def test_sums_are_those_of_the_members(given_steps: list[tuple[int, str, str, in
             inverted.setdefault(term, {})[stories._slots[story.key]] = weight
     assert stories._postings.items() == inverted
     assert stories._slots.keys() == stories.open.keys()
+    for slot in stories._postings._free:  # keeps no room
+        assert sys.getsizeof(stories._postings._places[slot]) == sys.getsizeof({})
     assert sorted(m.first for m in detector.window) == sorted(
         m.first for s in detector.stories.open.values() for m in s.members.values()
     )

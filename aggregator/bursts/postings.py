@@ -35,6 +35,7 @@ class Postings:
 
     def end(self, slot: int) -> None:
         """Give back a slot that holds nothing any more."""
+        self._places[slot] = {}  # an emptied dictionary keeps the room that the largest story of this slot took
         self._free.append(slot)
 
     def add(self, slot: int, sums: dict[str, int], terms: Mapping[str, int]) -> None:

@@ -29,7 +29,8 @@ INVISIBLE = (
     "\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff\ud800-\udfff"
 )
 _INVISIBLE_RUN = re.compile(f"[{INVISIBLE}]+")
-_ASCII_FORM: dict[int, str | None] = dict.fromkeys((*range(0x09), *range(0x0E, 0x1C), 0x7F)) | {ord("`"): "'"}
+_ASCII_FORM = bytes(range(256)).lower().replace(b"`", b"'")
+_ASCII_INVISIBLE = bytes((*range(0x09), *range(0x0E, 0x1C), 0x7F))
 # Punctuation that is common in print and separates words.
 TYPOGRAPHIC = "\u201c\u201d\u201e\u2013\u2014\u2022\u00ab\u00bb\u20ac\u00a3"
 _FOLDED_AWAY = "\u2026\u00a0"  # points and a space in folded text
@@ -63,10 +64,15 @@ UNSPACED = (
 def fold(text: str) -> str:
     """``normalise`` without its pass over white space: what the word patterns are run on."""
     if text.isascii():
-        return text.translate(_ASCII_FORM).lower()
+        return text.encode("ascii").translate(_ASCII_FORM, _ASCII_INVISIBLE).decode("ascii")
     composed = unicodedata.normalize("NFKC", _plain_apostrophes(_INVISIBLE_RUN.sub("", text)))
     # Composed last: folding decomposes some Greek letters, which then fold no further.
     return unicodedata.normalize("NFKC", _plain_apostrophes(composed).casefold())
+
+
+def gaps_but_for(kept: str) -> bytes:
+    """A table for ``bytes.translate``, which takes a third of the time of ``str.translate``: ASCII beyond a pattern is space."""
+    return bytes(code if re.match(kept, chr(code)) else ord(" ") for code in range(256))
 
 
 def plain(text: str) -> str:

@@ -15,7 +15,7 @@ import unicodedata
 from functools import cache
 from typing import TYPE_CHECKING
 
-from aggregator.text.characters import HAN, KANA, plain
+from aggregator.text.characters import HAN, KANA, gaps_but_for, plain
 
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
@@ -33,7 +33,7 @@ ENGLISH_ALONE = (
     "very way what when where while who your"
 )
 _PLAIN_ENGLISH = frozenset(f"{_ENGLISH_WORDS} {ENGLISH_ALONE}".split())
-_NO_WORD = {code: " " for code in range(128) if not re.match(r"\w", chr(code))}
+_WORDS_ALONE = gaps_but_for(r"\w")
 
 # In py3langid's unit (log likelihood); measured on headlines, see above.
 ENGLISH_HEAD_START = 8.0
@@ -191,7 +191,8 @@ def _is_plainly_english(sample: str) -> bool:
     """
     in_ascii = plain(sample)
     if in_ascii.isascii():
-        found = [word for word in in_ascii.lower().translate(_NO_WORD).split() if word in _PLAIN_ENGLISH]
+        words = in_ascii.lower().encode("ascii").translate(_WORDS_ALONE).decode("ascii").split()
+        found = [word for word in words if word in _PLAIN_ENGLISH]
     else:
         found = [word.lower() for word in _ENGLISH_WORD.findall(sample)]
     return len(found) * 10 > sample.count(" ") and len(set(found)) >= 4

@@ -86,10 +86,11 @@ def test_words_and_terms_at_once_and_line_by_line(title: str, text: str, lang: s
     st.text(st.sampled_from("aZs1,.'’‘ʼ´`“”„–—•«»€£…\u00a0_-\x00\x1f\x7f \n"), max_size=40),
     st.sampled_from(LANGS),
 )
-def test_typographic_punctuation_takes_a_short_way_to_the_same_words(text: str, lang: str):
-    """With a letter that is not ASCII behind it, which takes the long way, a text has the same words."""
+def test_ascii_and_typographic_punctuation_take_a_short_way_to_the_same(text: str, lang: str):
+    """With a letter that is not ASCII behind it, which takes the long way, a text has the same words and figures."""
     assert words(f"{text} é", lang) == [*words(text, lang), "é"]
     assert tokenize(f"{text} é", lang)[: len(tokenize(text, lang))] == tokenize(text, lang)
+    assert figures(f"{text} é") == figures(text)
 
 
 @settings(deadline=None)

@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from aggregator.errors import ConfigurationError
 
@@ -44,6 +45,14 @@ def _some_text() -> dict[str, Any]:
     return {"check": lambda v: bool(v.strip()) and v.isprintable(), "expects": "a text that is not empty"}
 
 
+def _is_web_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets that do not close, a port that is no number
+        return False
+
+
 def _one_of(*names: str) -> dict[str, Any]:
     return {"check": lambda v: v in names, "expects": "one of " + ", ".join(names)}
 
@@ -57,7 +66,7 @@ class Settings:
     public_url: str = _option(
         "",
         "Address under which readers reach the service, for links in feeds and webhooks; empty: the one they asked at.",
-        lambda v: not v or v.startswith(("http://", "https://")),
+        lambda v: not v or _is_web_address(v),
         "an http:// or https:// address",
     )
     webhook_private: bool = _option(

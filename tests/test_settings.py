@@ -74,6 +74,10 @@ def test_all_problems_are_told_at_once_each_with_its_origin() -> None:
         ("data_dir", ""),
         ("data_dir", "a\0b"),
         ("log_level", "info"),
+        ("public_url", "news.example"),
+        ("public_url", "https://"),
+        ("public_url", "https://[news"),
+        ("public_url", "https://news.example:port"),
     ],
 )
 def test_a_wrong_value_is_one_sentence_that_names_the_setting(name: str, value: str) -> None:

@@ -9,6 +9,7 @@ import time
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
+from yarl import URL
 
 from aggregator.http.errors import CALLER_GONE, CrossSite
 from aggregator.http.keys import LEAVING, METRICS, REQUEST_ID, SERVICE
@@ -62,10 +63,19 @@ async def same_site(request: web.Request, handler: Handler) -> web.StreamRespons
     if request.method not in SAFE_METHODS:
         fetched_from = request.headers.get("Sec-Fetch-Site", "none")
         origin = request.headers.get("Origin")
-        foreign = origin is not None and origin.partition("://")[2] != request.headers.get("Host")
+        foreign = origin is not None and not _is_ours(origin, request)
         if fetched_from not in ("none", "same-origin") or foreign:
-            raise CrossSite("Origin: a page of another site may not send this request.")
+            raise CrossSite(
+                "Origin: a page of another site may not send this request (behind a proxy, set public_url)."
+            )
     return await handler(request)
+
+
+def _is_ours(origin: str, request: web.Request) -> bool:
+    """Whether our pages are read there: what the browser asked for, or what a proxy has put another ``Host`` for."""
+    public_url = request.app[SERVICE].settings.public_url
+    asked_for = origin.partition("://")[2] == request.headers.get("Host")
+    return asked_for or (bool(public_url) and origin == str(URL(public_url).origin()))
 
 
 async def on_prepare(request: web.Request, response: web.StreamResponse) -> None:

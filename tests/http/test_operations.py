@@ -172,6 +172,25 @@ async def test_own_origin_can_write(client):
     assert (await client.post("/v1/articles", json={"text": "One text."}, headers=origin)).status == 201
 
 
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("https://news.example", 201),
+        ("http://news.example", 403),
+        ("https://news.example:8443", 403),
+        ("https://news.example.evil.example", 403),
+        ("null", 403),
+    ],
+)
+async def test_own_origin_behind_a_proxy_can_write(origin: str, status: int) -> None:
+    """Whatever ``Host`` the proxy sends: readers reach the pages at ``public_url``."""
+    settings = Settings(store_url="memory", public_url="https://news.example:443/desk")
+    async with serving(FakeService(settings)) as client:
+        response = await client.post("/v1/articles", json={"text": "One text."}, headers={"Origin": origin})
+
+    assert response.status == status
+
+
 async def test_the_access_log_names_each_request_and_no_query(caplog):
     """One record: method, path, status, time and the id that the answer carries."""
     caplog.set_level("INFO", "aggregator.access")

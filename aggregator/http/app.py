@@ -10,10 +10,11 @@ from aiohttp import web
 from aggregator.http import edge, errors, sse
 from aggregator.http.admission import Admission
 from aggregator.http.endpoints import ENDPOINTS, add_routes
-from aggregator.http.keys import ADMISSION, BANDS, LEAVING, METRICS, OPENAPI, PAGES, ROOM, SERVICE
+from aggregator.http.keys import ADMISSION, BANDS, LEAVING, METRICS, OPENAPI, PAGES, REFUSALS, ROOM, SERVICE
 from aggregator.http.metrics import Metrics
 from aggregator.http.openapi import document
 from aggregator.http.pages import Pages
+from aggregator.http.refusals import Refusals
 from aggregator.http.room import ROOM_BYTES, Room
 from aggregator.http.views import Bands
 
@@ -31,6 +32,7 @@ def make_app(service: Service) -> web.Application:
     app[ROOM] = Room(max(ROOM_BYTES, 8 * service.settings.max_body_bytes))  # a form has three texts
     app[OPENAPI] = document(ENDPOINTS)
     app[PAGES] = Pages()
+    app[REFUSALS] = Refusals()
     app[LEAVING] = asyncio.Event()
     app.on_response_prepare.append(edge.on_prepare)
     app.on_shutdown.append(sse.close)

@@ -13,7 +13,7 @@ from aiohttp.typedefs import Handler
 
 from aggregator import errors
 from aggregator.http.admission import Overloaded
-from aggregator.http.keys import METRICS, PAGES, REQUEST_ID, caller_name
+from aggregator.http.keys import METRICS, PAGES, REFUSALS, REQUEST_ID, caller_name
 from aggregator.http.responses import Problem, encode
 
 PROBLEM_JSON = "application/problem+json"
@@ -42,11 +42,18 @@ class Forbidden(errors.AggregatorError):
     """The caller's key does not allow it."""
 
 
+class UnknownKey(Unauthenticated):
+    """What was presented is no key that works."""
+
+
 class TooManyStreams(errors.AggregatorError):
     """Every place for an open stream is taken, or the service is going down."""
 
     retry_after_s = 5
 
+
+# What the audit log tells of: whoever presents nothing has only not signed in.
+REFUSED = (UnknownKey, Forbidden, CrossSite)
 
 # The first class that fits decides; a subclass stands before its base.
 STATUS: tuple[tuple[type[errors.AggregatorError], HTTPStatus, str], ...] = (
@@ -197,7 +204,9 @@ async def expected(request: web.Request) -> web.StreamResponse | None:
 
 
 def _of_ours(request: web.Request, error: errors.AggregatorError) -> web.Response:
-    headers = {}
+    headers, told = {}, problem(error)
+    if isinstance(error, REFUSED):
+        request.app[REFUSALS].tell(request, told.code)
     if isinstance(error, Unauthenticated):
         if request.method == "GET" and _wants_page(request):
             return web.Response(
@@ -210,7 +219,7 @@ def _of_ours(request: web.Request, error: errors.AggregatorError) -> web.Respons
         log.warning("request %s: %s", request.get(REQUEST_ID), error)
     if isinstance(error, SlowBody):
         headers["Connection"] = "close"
-    return respond(problem(error), headers, request)
+    return respond(told, headers, request)
 
 
 def _of_aiohttp(request: web.Request, error: web.HTTPException) -> web.Response:

@@ -17,7 +17,7 @@ from aiohttp import web
 from aggregator import places
 from aggregator.access import AccessKey, Need, audit
 from aggregator.http.edge import SAFE_METHODS
-from aggregator.http.errors import CrossSite, Forbidden, Unauthenticated
+from aggregator.http.errors import CrossSite, Forbidden, Unauthenticated, UnknownKey
 from aggregator.http.keys import CALLER, REQUEST_ID, SERVICE, caller_name
 from aggregator.settings import Settings
 
@@ -48,10 +48,10 @@ async def admit(request: web.Request, needs: Need) -> None:
         return
     key = await caller(request)
     if key is None:
-        raise Unauthenticated(UNKNOWN_KEY if "Authorization" in request.headers else NO_KEY)
+        raise UnknownKey(UNKNOWN_KEY) if "Authorization" in request.headers else Unauthenticated(NO_KEY)
+    request[CALLER] = key
     if not key.may(needs):
         raise Forbidden(f"Authorization: the role {key.role} may not do this; it takes {needs} or admin.")
-    request[CALLER] = key
     places.CALLER.set(key.id)
     if not figures:
         await service.allowance.spend(key.id)

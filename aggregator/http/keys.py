@@ -17,6 +17,7 @@ from aggregator.http.views import Bands
 if TYPE_CHECKING:
     from aggregator.app import Service
     from aggregator.http.pages import Pages
+    from aggregator.http.refusals import Refusals
 
 SERVICE: web.AppKey[Service] = web.AppKey("service")
 METRICS = web.AppKey("metrics", Metrics)
@@ -28,6 +29,7 @@ LEAVING = web.AppKey("leaving", asyncio.Event)
 SIBLINGS = web.AppKey("siblings", Siblings)
 ADMISSION = web.AppKey("admission", Admission)
 ROOM = web.AppKey("room", Room)
+REFUSALS: web.AppKey[Refusals] = web.AppKey("refusals")
 OPENAPI: web.AppKey[dict[str, Any]] = web.AppKey("openapi")
 
 CALLER = web.RequestKey("caller", AccessKey)

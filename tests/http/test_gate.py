@@ -11,6 +11,8 @@ from newsroom import event
 
 from aggregator.access import GRANTS, ROLES
 from aggregator.http.endpoints import ENDPOINTS, Endpoint
+from aggregator.http.keys import REFUSALS
+from aggregator.http.refusals import EVERY_S
 from aggregator.settings import Settings
 
 # Who gets past the gate, route by route: written down apart from the program, so that a slip there shows here.
@@ -255,6 +257,39 @@ async def test_actions_carry_the_name_of_the_key_and_are_audited(caplog) -> None
     assert caplog.messages[-1] == (
         f"postAction /v1/events/e1/actions by='Ada' key={key.id} status=200 request=r-1"
     )
+
+
+async def test_who_is_refused_is_audited_seldom(guarded, caplog) -> None:
+    """Keys that are tried do not go unseen, nor fill the log; whoever has none at all has only not signed in."""
+    now_s = 0.0
+    guarded.app[REFUSALS]._clock = lambda: now_s
+    caplog.set_level(logging.INFO, "aggregator.audit")
+
+    async def refused(method: str, path: str, **more: object) -> str:
+        """What is told of a request, ten seconds later."""
+        nonlocal now_s
+        now_s, told = now_s + EVERY_S, len(caplog.messages)
+        response = await guarded.request(method, path, **more)
+        assert response.status in (401, 403)
+        return " ".join(caplog.messages[told:])
+
+    assert await refused("GET", "/v1/events") == ""
+    assert "refused GET /v1/events code=unauthenticated from=127.0.0.1 key=-" in await refused(
+        "GET", "/v1/events", headers=bearer(guarded, "a stranger")
+    )
+    assert "refused POST /sign-in code=unauthenticated" in await refused(
+        "POST", "/sign-in", data={"key": "nonsense"}
+    )
+    key = guarded.keys["reader"].split("_")[1]
+    assert f"refused POST /v1/watches code=forbidden from=127.0.0.1 key={key} " in await refused(
+        "POST", "/v1/watches", headers=bearer(guarded, "reader")
+    )
+    assert "code=cross_site" in await refused("POST", "/sign-out", headers={"Origin": "https://evil.example"})
+    for _ in range(20):
+        await guarded.post("/sign-in", data={"key": "nonsense"})
+    assert "; 20 more since the last such line" in await refused("POST", "/sign-in", data={"key": "nonsense"})
+    assert "nonsense" not in caplog.text
+    assert len(caplog.messages) == 5
 
 
 async def test_the_audit_log_cannot_be_written_by_callers(guarded, caplog) -> None:

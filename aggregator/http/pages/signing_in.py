@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from aggregator.access import SESSION_MS
-from aggregator.http.errors import Unauthenticated
+from aggregator.http.errors import UnknownKey
 from aggregator.http.gate import COOKIE
 from aggregator.http.keys import CALLER, SERVICE
 from aggregator.http.pages import shown
@@ -24,7 +24,7 @@ async def sign_in(request: web.Request, query: NoQuery) -> web.StreamResponse:
     given = await form_fields(request, SignInForm)
     key = await access.identify(given.key.strip())
     if key is None:
-        raise Unauthenticated("key: it is unknown, expired or was revoked; ask whoever runs this service.")
+        raise UnknownKey("key: it is unknown, expired or was revoked; ask whoever runs this service.")
     request[CALLER] = key
     response = web.Response(status=303, headers={"Location": local(given.next)})
     _set(request, response, await access.begin_session(key), SESSION_MS // 1000)

@@ -32,6 +32,7 @@ _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _KEPT = frozenset(b"!$&'()*+,;=:@/?%") | _UNRESERVED
 _INVISIBLE = ("Cc", "Cs", "Zl", "Zp")
+_PLAIN = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:@/?]*")  # nothing to quote, nothing quoted
 
 
 def canonical_url(url: str) -> str:
@@ -74,7 +75,7 @@ def checked_id(id: str, field: str = "id") -> str:
         ) from None
     if size > MAX_ID_BYTES:
         raise BadInput(f"{field}: {size} bytes are too long; an id has at most {MAX_ID_BYTES}.", field=field)
-    if any(unicodedata.category(char) in _INVISIBLE for char in id):
+    if _has_invisible(id):
         raise BadInput(f"{field}: control characters and line breaks are not allowed in an id.", field=field)
     return id
 
@@ -83,7 +84,7 @@ def _split(url: str) -> tuple[SplitResult, int | None]:
     url = url.strip()
     if len(url) > MAX_URL_CHARS:
         raise _bad(f"an address has at most {MAX_URL_CHARS} characters")
-    if any(unicodedata.category(char) in _INVISIBLE for char in url):
+    if _has_invisible(url):
         raise _bad("control characters and line breaks are not allowed in an address")
     try:
         parts = urlsplit(url)
@@ -93,6 +94,10 @@ def _split(url: str) -> tuple[SplitResult, int | None]:
     if parts.scheme not in _DEFAULT_PORTS:
         raise _bad("expected an absolute address that starts with http:// or https://")
     return parts, port
+
+
+def _has_invisible(text: str) -> bool:
+    return not text.isprintable() and any(unicodedata.category(char) in _INVISIBLE for char in text)
 
 
 def _host(parts: SplitResult) -> str:
@@ -124,6 +129,8 @@ def _tracks(name: str) -> bool:
 
 def _requoted(part: str) -> str:
     """One spelling of every escape: unreserved bytes plain, all others as %XX in upper case."""
+    if _PLAIN.fullmatch(part):
+        return part
     plain = _ESCAPE.sub(_unescaped, part)
     data = plain.encode("utf-8", "surrogatepass")
     quoted = "".join(chr(byte) if byte in _KEPT else f"%{byte:02X}" for byte in data)

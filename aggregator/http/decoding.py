@@ -92,7 +92,7 @@ def to_article(body: ArticleIn, *, stored: bool = True) -> Article:
     if not (title or text or html):
         raise BadInput("text: the article is empty; give text, html or at least a title.", field="text")
     url = (body.url or "").strip()
-    if url:
+    if url and (body.id_ is not None or not stored):  # else the id is made of it, which checks it
         canonical_url(url)
     id_ = derive_id(body.id_, url, title, text or html) if stored or body.id_ is not None else ""
     return Article(

@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from aggregator.settings import Settings
+from aggregator.analysis_pool import MEMORY_BYTES
+from aggregator.cli import UNUSABLE
+from aggregator.settings import Settings, load
 
 ROOT = Path(__file__).resolve().parents[1]
 DEPLOY = ROOT / "deploy"
+AT_REST = 800 << 20  # all processes of a service: ARCHITECTURE, "Which process does what"
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 MANIFESTS = [
     document
@@ -68,6 +71,27 @@ def test_the_manifests_probe_limit_and_protect() -> None:
     assert "noeviction" in kinds["ConfigMap", "aggregator-redis"]["data"]["redis.conf"]
 
 
+def test_no_variable_of_kubernetes_is_taken_for_a_setting() -> None:
+    """It tells every container of the services beside it, as ``AGGREGATOR_PORT=tcp://10.0.0.1:80``, unless told not to."""
+    services = [m["metadata"]["name"] for m in MANIFESTS if m["kind"] == "Service"]
+    told = {f"{name.upper().replace('-', '_')}_PORT": "tcp://10.0.0.1:80" for name in services}
+    for manifest in MANIFESTS:
+        if manifest["kind"] == "Deployment":
+            pod = manifest["spec"]["template"]["spec"]
+            load({} if pod.get("enableServiceLinks") is False else told)
+
+
+def test_an_exploding_page_costs_no_container() -> None:
+    """One page in a shared process and one beside it may take what they are given; the kernel ends all of a container at once."""
+    (pod,) = (m["spec"]["template"]["spec"] for m in MANIFESTS if m["kind"] == "Deployment")
+    limits = (
+        pod["containers"][0]["resources"]["limits"]["memory"].removesuffix("i"),
+        COMPOSE["services"]["aggregator"]["deploy"]["resources"]["limits"]["memory"].upper(),
+    )
+
+    assert all(limit.endswith("G") and int(limit[:-1]) << 30 > 2 * MEMORY_BYTES + AT_REST for limit in limits)
+
+
 def test_the_image_runs_as_nobody_special_and_holds_only_the_package() -> None:
     """Two stages, a number for a user (Kubernetes can check it), a health check, and no secret in the context."""
     lines = (DEPLOY / "Dockerfile").read_text(encoding="utf-8").splitlines()
@@ -75,9 +99,14 @@ def test_the_image_runs_as_nobody_special_and_holds_only_the_package() -> None:
 
     assert sum(line.startswith("FROM ") for line in lines) == 2
     assert "USER 10001" in lines and any(line.startswith("HEALTHCHECK") for line in lines)
-    assert context[0] == "*" and {line[1:] for line in context if line[0] == "!"} == {
-        "pyproject.toml", "README.md", "LICENSE", "aggregator",
-    }  # fmt: skip
+    copied = {
+        name.removeprefix("./")
+        for line in lines
+        if line.startswith("COPY ") and "--from" not in line
+        for name in line.split()[1:-1]
+    }
+    assert context[0] == "*" and {line[1:] for line in context if line[0] == "!"} == copied
+    assert all((ROOT / name).exists() for name in copied)
 
 
 @pytest.mark.parametrize("name", ["prometheus.yml", "prometheus-kubernetes.yml"])
@@ -126,6 +155,7 @@ def test_the_unit_reloads_and_leaves_in_time() -> None:
 
     assert "ExecReload=/bin/kill -HUP $MAINPID" in unit and "KillMode=mixed" in unit
     assert int(re.findall(r"TimeoutStopSec=(\d+)", unit)[0]) > 10
+    assert f"RestartPreventExitStatus={UNUSABLE}" in unit
 
 
 def test_the_unit_lets_analysis_step_back() -> None:

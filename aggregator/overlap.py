@@ -42,6 +42,8 @@ _ODD = np.array(
     [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x27D4EB2F165667C5, 0xFF51AFD7ED558CCD],
     dtype=np.uint64,
 )
+_SHIFTS = np.array([30, 27, 31], np.uint64)
+_FACTORS = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,8 @@ def hashes_of_runs(hashes: npt.NDArray[np.uint64], width: int = SHINGLE_WORDS) -
     mixed = np.zeros(count, np.uint64)
     for i in range(width):
         mixed += hashes[i : i + count] * _ODD[i]
-    found = np.sort(_finalise(mixed))  # np.unique gives the same and takes three times as long
+    found = _finalise(mixed)
+    found.sort()  # np.unique gives the same and takes three times as long
     first = np.ones(count, np.bool_)
     np.not_equal(found[1:], found[:-1], out=first[1:])
     distinct: npt.NDArray[np.uint64] = found[first]
@@ -98,10 +101,13 @@ def hashes_of_runs(hashes: npt.NDArray[np.uint64], width: int = SHINGLE_WORDS) -
 
 
 def _finalise(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """splitmix64's finaliser: neighbouring sums must not give neighbouring hashes."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
+    """splitmix64's finaliser, in place: neighbouring sums must not give neighbouring hashes."""
+    values ^= values >> _SHIFTS[0]
+    values *= _FACTORS[0]
+    values ^= values >> _SHIFTS[1]
+    values *= _FACTORS[1]
+    values ^= values >> _SHIFTS[2]
+    return values
 
 
 def sample_size(shingles: int) -> int:

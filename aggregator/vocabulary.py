@@ -61,12 +61,12 @@ class _Numbered(dict[str, int]):
         """(n,) the number of each."""
         hashes = np.fromiter(map(xxh3_64_intdigest, names, repeat(_KEY)), np.uint64, len(names)).view(np.int64)
         said = self._said.take(hashes & (len(self._said) - 1), axis=0)
-        numbers = said[:, 1]
         (unsaid,) = (said[:, 0] != hashes).nonzero()
         if len(unsaid):
-            numbers[unsaid] = [self[names[i]] for i in unsaid.tolist()]
-            hashes = hashes[unsaid]
-            self._said[hashes & (len(self._said) - 1)] = np.column_stack([hashes, numbers[unsaid]])
+            said[unsaid, 0] = hashes = hashes[unsaid]
+            said[unsaid, 1] = [self[names[i]] for i in unsaid.tolist()]
+            self._said[hashes & (len(self._said) - 1)] = said[unsaid]
+        numbers: Numbers = said[:, 1]
         return numbers
 
 

@@ -2,7 +2,7 @@
 
 Per language, over loopback, a fresh service with its embedded store:
 
-    batch      all articles as NDJSON, one request after another, behind a quarter as many that do not count (words
+    batch      all articles as NDJSON, one request after another (of each of ``--callers``), behind a quarter as many that do not count (words
                that were not met yet are looked up there); how far the event detector was behind then, and how
                long it took to catch up (its CPU counts); beside it what the CPU of its parts allows: text
                (article to fingerprint and sample) and index (check-and-insert of ready analyses), measured in this
@@ -92,9 +92,9 @@ def _texts(lang: str) -> Iterator[dict[str, str]]:
 # -- batches, and what the CPU of their parts allows -------------------------------------------
 
 
-async def batches(running: Running, rows: Sequence[dict[str, str]]) -> dict[str, Any]:
-    """NDJSON requests one after another; articles per second, how far the detector was behind at the end and for how
-    long, and CPU per article of each process until it was not."""
+async def batches(running: Running, rows: Sequence[dict[str, str]], callers: int = 1) -> dict[str, Any]:
+    """NDJSON requests, of each caller one after another; articles per second, how far the detector was behind at the
+    end and for how long, and CPU per article of each process until it was not."""
     lines = [json.dumps(row).encode() for row in rows]
     async with aiohttp.ClientSession(headers={"Content-Type": "application/x-ndjson"}) as session:
         begun = time.time_ns()  # in no id before: the detector reads each article once
@@ -103,13 +103,21 @@ async def batches(running: Running, rows: Sequence[dict[str, str]]) -> dict[str,
         )
         await _caught_up(session, running.url)
         before, started = running.usage(), time.perf_counter()
-        for start in range(0, len(lines), BATCH_LINES):
-            await _batch(session, running.url, lines[start : start + BATCH_LINES])
+        starts = iter(range(0, len(lines), BATCH_LINES))
+
+        async def caller() -> None:
+            for start in starts:
+                await _batch(session, running.url, lines[start : start + BATCH_LINES])
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(callers):
+                group.create_task(caller())
         seconds = time.perf_counter() - started
         behind, later_s = await _caught_up(session, running.url)
     after = running.usage()
     return {
         "articles": len(rows),
+        "callers": callers,
         "per_second": round(len(rows) / seconds, 1),
         "detector_behind": behind,
         "caught_up_after_s": round(later_s, 1),
@@ -320,7 +328,7 @@ async def run(lang: str, args: argparse.Namespace) -> None:
     options = ["--workers", str(args.workers)] if args.workers > 1 else []
     async with own_service(*options) as running:
         await batches(running, warm)
-        figures = await batches(running, rows)
+        figures = await batches(running, rows, args.callers)
         tell("batch", lang=lang, **figures)
         await limits(lang, warm, rows, figures, args)
         tell("warm-up", lang=lang, **(await offered(running, stream, args.rates[0], 2)))
@@ -371,6 +379,7 @@ def main() -> None:
     )
     parser.add_argument("--lang", nargs="*", default=["en", "zh"], choices=["en", "zh"])
     parser.add_argument("--articles", type=int, default=4000, help="in batches, per language")
+    parser.add_argument("--callers", type=int, default=1, help="that send batches at once")
     parser.add_argument("--peer", type=int, default=500, help="articles for datasketch")
     parser.add_argument(
         "--rates", type=float, nargs="*", default=[50, 100, 200, 300, 400, 600, 800, 1000, 1200, 1500]

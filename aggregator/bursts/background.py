@@ -194,9 +194,7 @@ class Background:
         documents = weights = 0.0
         found = 0
         for weight, counts in self._days:
-            found = 0
-            for count in counts:
-                found += count.get(term, 0)
+            found = sum([count[term] for count in counts if term in count])
             documents += weight * found
             weights += weight
         week_ago = WEEK_AGO * found if len(self._days) == DAYS else 0.0

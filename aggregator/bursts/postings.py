@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,33 @@ import numpy.typing as npt
 _SUM_BITS = 32
 _SUM = (1 << _SUM_BITS) - 1
 _NONE = array("q")
+
+
+class Holding:
+    """What slots hold of some terms, until anything is added or taken."""
+
+    def __init__(self, posted: Sequence[array[int]]) -> None:
+        self._posted = posted
+        self.counts = list(map(len, posted))
+
+    def products(self, factors: Sequence[float], first: int) -> dict[int, float]:
+        """Slot -> sum of factor times weight over the terms, in their order; of slots with one of the ``first`` terms."""
+        dots: dict[int, float] = {}
+        for number, (factor, posted) in enumerate(zip(factors, self._posted, strict=True)):
+            for each in posted:
+                slot = each >> _SUM_BITS
+                if number < first or slot in dots:
+                    dots[slot] = dots.get(slot, 0.0) + factor * (each & _SUM)
+        return dots
+
+    def slots(self) -> set[int]:
+        """Those that hold any of the terms."""
+        return {each >> _SUM_BITS for posted in self._posted for each in posted}
+
+    def columns(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Slots and their sums, of all terms one after the other."""
+        posted = np.frombuffer(b"".join(self._posted), np.int64)
+        return posted >> _SUM_BITS, posted & _SUM
 
 
 class Postings:
@@ -64,11 +91,9 @@ class Postings:
                 del sums[term]
                 self._forget(term, places.pop(term))
 
-    def holding(self, terms: Iterable[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], list[int]]:
-        """Slots and their sums, of all terms one after the other, and how many of each term."""
-        found = [self._of.get(term, _NONE) for term in terms]
-        posted = np.frombuffer(b"".join(found), np.int64)
-        return posted >> _SUM_BITS, posted & _SUM, list(map(len, found))
+    def holding(self, terms: Iterable[str]) -> Holding:
+        """What slots hold of each of these terms."""
+        return Holding([self._of.get(term, _NONE) for term in terms])
 
     def items(self) -> dict[str, dict[int, int]]:
         """Term -> slot -> sum."""

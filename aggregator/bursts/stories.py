@@ -14,10 +14,10 @@ equal input gives equal bytes.
 from __future__ import annotations
 
 import math
+from array import array
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from functools import reduce
-from operator import add, mul
+from operator import mul
 
 import msgspec
 import numpy as np
@@ -41,9 +41,11 @@ MEASURED = 64
 NEARLY = 0.8
 # The largest weight of a term in an item (``intake.py``): no story of n items holds more of it than n times that.
 FULL_WEIGHT = 255
-# Slots that there is room for at first.
-SLOTS = 64
-_UNKNOWN = float("nan")
+# By more than rounding.
+SURELY = 1 - 1e-9
+# Products with so many sums take arrays as long as a loop.
+FEW = 256
+_UNKNOWN = float("nan")  # is not itself
 
 Weigh = Callable[[str], float]
 
@@ -96,9 +98,9 @@ class Stories:
         self._slots: dict[int, int] = {}
         # By slot: the key of its story, its items, and its norm while that stands: none came or went since, and it is
         # not too old. And when each was worked out.
-        self._keys = np.zeros(SLOTS, np.int64)
-        self._sizes = np.zeros(SLOTS, np.int64)
-        self._lengths = np.full(SLOTS, _UNKNOWN)
+        self._keys = array("q")
+        self._sizes = array("q")
+        self._lengths = array("d")
         self._measured: deque[tuple[int, int]] = deque()
 
     def begin_minute(self, minute: int) -> None:
@@ -128,23 +130,36 @@ class Stories:
         """
         squares, length = _squares(terms, weigh)
         parts = sorted([(-square * terms[term], term, square) for term, square in squares])
-        slots, sums, counts = self._postings.holding([term for _, term, _ in parts])
-        products = sums * np.array([square for _, _, square in parts]).repeat(counts)
-        heavy = sum(counts[: _heavy(parts, length)])
-        near = np.bincount(slots[:heavy], products[:heavy]).nonzero()[0]
-        if not len(near):
-            return None, 0.0
-        lengths = self._lengths[near]
-        unknown = np.isnan(lengths).nonzero()[0]
-        for measured, key in enumerate(self._keys[near[unknown]].tolist()):
-            if measured % MEASURED == MEASURED - 1:
-                yield
-            lengths[unknown[measured]] = self._norm(self.open[key], weigh, STALE_MINUTES)
-        cosines = np.bincount(slots, products)[near] / (length * lengths)
-        nearest = float(cosines[cosines.argmax()])
-        if nearest < LINK:
-            return None, 0.0
-        return self.open[int(self._keys[near[cosines == nearest]].min())], min(1.0, nearest)
+        best, nearest, measured = None, 0.0, 0
+        for slot, dot in self._products(parts, length).items():
+            key, norm = self._keys[slot], self._lengths[slot]
+            if norm != norm:
+                measured += 1
+                if measured % MEASURED == 0:
+                    yield
+                norm = self._norm(self.open[key], weigh, STALE_MINUTES)
+            cosine = dot / (length * norm)
+            if cosine > nearest or (cosine == nearest and best is not None and key < best):
+                best, nearest = key, cosine
+        return (self.open[best], min(1.0, nearest)) if best is not None and nearest >= LINK else (None, 0.0)
+
+    def _products(self, parts: Sequence[tuple[float, str, float]], length: float) -> dict[int, float]:
+        """Products of an item (``_heavy``) with the stories that can be near, by slot.
+
+        Of many stories only with those whose length is not known, or that are near.
+        """
+        holding = self._postings.holding([term for _, term, _ in parts])
+        squares, heavy = [square for _, _, square in parts], _heavy(parts, length)
+        if sum(holding.counts) < FEW:
+            return holding.products(squares, heavy)
+        slots, sums = holding.columns()
+        products = sums * np.array(squares).repeat(holding.counts)
+        first = sum(holding.counts[:heavy])
+        near = np.bincount(slots[:first], products[:first]).nonzero()[0]
+        dots = np.bincount(slots, products)[near]
+        lengths = np.frombuffer(self._lengths)[near]
+        near_enough = ~(dots < LINK * length * SURELY * lengths)  # no length is less than anything
+        return dict(zip(near[near_enough].tolist(), dots[near_enough].tolist(), strict=True))
 
     def cosine(self, terms: Mapping[str, int], story: Story, weigh: Weigh) -> float:
         """Similarity of an item to one story, 0..1."""
@@ -230,10 +245,9 @@ class Stories:
 
     def having(self, terms: Iterable[str]) -> list[Story]:
         """Stories with any of these terms, and with items enough to be merged; the oldest first."""
-        slots = np.bincount(self._postings.holding(terms)[0]).nonzero()[0]  # np.unique would load numpy.ma
-        keys = self._keys[slots[self._sizes[slots] >= LEAST_TO_BE_MERGED]]
-        keys.sort()
-        return [self.open[key] for key in keys.tolist()]
+        keys, sizes = self._keys, self._sizes
+        found = [keys[s] for s in self._postings.holding(terms).slots() if sizes[s] >= LEAST_TO_BE_MERGED]
+        return [self.open[key] for key in sorted(found)]
 
     def outdate(self) -> None:
         """Weights are not what they were: every norm is worked out again."""
@@ -260,30 +274,28 @@ class Stories:
         the oldest first.
         """
         terms = list(heaviest)
-        slots, sums, counts = self._postings.holding(terms)
-        weights = np.array([weigh(term) for term in terms])
-        own = weights * [story.sums[term] for term in terms]
-        theirs = np.repeat(weights, counts) * sums
-        dots = np.bincount(slots, np.repeat(own, counts) * theirs)
+        weights = [weigh(term) for term in terms]
+        own = [weight * story.sums[term] for weight, term in zip(weights, terms, strict=True)]
+        holding = self._postings.holding(terms)
+        slots, sums = holding.columns()
+        theirs = np.array(weights).repeat(holding.counts) * sums
+        dots = np.bincount(slots, np.array(own).repeat(holding.counts) * theirs)
         squares = np.bincount(slots, theirs * theirs)
-        found = np.flatnonzero(dots)
-        found = found[
-            (dots[found] >= least * np.sqrt(squares[found])) & (self._sizes[found] >= LEAST_TO_BE_MERGED)
-        ]
-        keys = self._keys[found].tolist()
-        return sorted(
-            each
-            for each in zip(keys, dots[found].tolist(), squares[found].tolist(), strict=True)
-            if each[0] != story.key
-        )
+        found = dots.nonzero()[0]
+        is_large = np.frombuffer(self._sizes, np.int64)[found] >= LEAST_TO_BE_MERGED
+        found = found[is_large & (dots[found] >= least * np.sqrt(squares[found]))]
+        keys = np.frombuffer(self._keys, np.int64)[found].tolist()
+        rows = zip(keys, dots[found].tolist(), squares[found].tolist(), strict=True)
+        return sorted(row for row in rows if row[0] != story.key)
 
     def _norm(self, story: Story, weigh: Weigh, minutes: int = 1) -> float:
         size = len(story.members)
         fresh = self._minute - story.norm_minute < minutes
         if not fresh or abs(size - story.norm_size) >= max(1.0, story.norm_size * STALE):
-            lengths = list(map(mul, map(weigh, story.sums), story.sums.values()))
-            # One after the other: the rounding of sum() differs between versions of Python.
-            story.norm = math.sqrt(reduce(add, map(mul, lengths, lengths), 0.0))
+            squares = 0.0  # a loop, not sum(), whose rounding differs between versions of Python
+            for length in map(mul, map(weigh, story.sums), story.sums.values()):
+                squares += length * length
+            story.norm = math.sqrt(squares)
             story.norm_size, story.norm_minute = size, self._minute
             self._lengths[self._slots[story.key]] = story.norm
             self._measured.append((self._minute, story.key))
@@ -295,8 +307,9 @@ class Stories:
         self.open[story.key] = story
         slot = self._slots[story.key] = self._postings.begin()
         if slot == len(self._keys):
-            self._keys, self._sizes = np.resize(self._keys, 2 * slot), np.resize(self._sizes, 2 * slot)
-            self._lengths = np.resize(self._lengths, 2 * slot)
+            self._keys.append(0)
+            self._sizes.append(0)
+            self._lengths.append(0.0)
         self._keys[slot], self._sizes[slot], self._lengths[slot] = story.key, 0, _UNKNOWN
         return slot
 
@@ -312,7 +325,7 @@ class Stories:
         return slot
 
     def _forget_lengths(self) -> None:
-        self._lengths.fill(_UNKNOWN)
+        self._lengths = array("d", [_UNKNOWN]) * len(self._lengths)
         self._measured.clear()
 
 

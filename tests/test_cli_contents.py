@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
 
+from aggregator.access import Access
 from aggregator.cli import main
 from aggregator.cli.contents import in_the_clear
+from aggregator.store.redis import open_store
 
 
 def test_doctor_tells_of_keys_and_of_the_detector(
@@ -38,6 +41,32 @@ def test_doctor_tells_of_keys_and_of_the_detector(
     assert (
         after["access"][1].startswith("note: The key of 'prometheus' ends on ") and len(after["access"]) == 2
     )
+
+
+def test_doctor_tells_why_nobody_would_come_in(
+    valkey_url: str, free_port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A service for other machines does not start without a key; expired ones open nothing, and are asked for all the same."""
+
+    def told(*options: str) -> tuple[int, list[str]]:
+        code = main(["doctor", "--store-url", valkey_url, f"--port={free_port}", "--json", *options])
+        found = json.loads(capsys.readouterr().out)
+        return code, [f"{f['mark']}: {f['sentence']}" for f in found if f["subject"] == "access"]
+
+    elsewhere = told("--host", "192.0.2.7")
+    assert elsewhere[0] == 2
+    assert elsewhere[1][0].startswith("wrong: No keys: the service does not start on 192.0.2.7")
+    assert told("--host", "192.0.2.7", "--open-access")[1] == [
+        "note: No keys: the service asks for none and is for everybody who reaches it."
+    ]
+
+    async def expired() -> None:
+        store = open_store(valkey_url)
+        await Access(store, lambda: 0).add("brief", "reader", expires_ms=1)
+        await store.close()
+
+    asyncio.run(expired())
+    assert told()[1][0].startswith("wrong: All 1 keys have expired, so nobody is let in; ")
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
-from aggregator.cli import OK
+from aggregator.cli import OK, UNUSABLE
 from aggregator.index.census import SegmentCount, survey
-from aggregator.settings import is_loopback
+from aggregator.settings import Settings, is_loopback
 
 if TYPE_CHECKING:
     from aggregator.app import Service
@@ -59,10 +59,7 @@ async def _keys(service: Service) -> list[Finding]:
     known = await service.access.list()
     living = [key for key in known if key.lives(now_ms)]
     if not living and not service.settings.bootstrap_key:
-        open_to = (
-            "everybody who reaches it" if service.settings.open_access else "programs of this machine alone"
-        )
-        return [Finding("access", "note", f"No keys: the service asks for none and is for {open_to}.")]
+        return [_without_keys(service.settings, len(known))]
     roles = ", ".join(f"{count} {role}" for role, count in sorted(Counter(k.role for k in living).items()))
     found = [Finding("access", "ok", f"{len(living)} key{'s' * (len(living) != 1)} in use{f' ({roles})' if roles else ''}, "
                      f"{len(known) - len(living)} expired; bootstrap key "
@@ -74,6 +71,22 @@ async def _keys(service: Service) -> list[Finding]:
                     "`aggregator keys rotate` makes its successor.")
         )  # fmt: skip
     return found
+
+
+def _without_keys(settings: Settings, expired: int) -> Finding:
+    if settings.open_access:
+        return Finding(
+            "access", "note", "No keys: the service asks for none and is for everybody who reaches it."
+        )
+    if expired:
+        return Finding("access", "wrong", f"All {expired} keys have expired, so nobody is let in; `aggregator keys add NAME "
+                       "--role ROLE` makes another one.", UNUSABLE)  # fmt: skip
+    if not is_loopback(settings.host):
+        return Finding("access", "wrong", f"No keys: the service does not start on {settings.host}, which other machines reach; "
+                       "`aggregator keys add NAME --role admin` makes one.", UNUSABLE)  # fmt: skip
+    return Finding(
+        "access", "note", "No keys: the service asks for none and is for programs of this machine alone."
+    )
 
 
 async def _detector(service: Service) -> list[Finding]:

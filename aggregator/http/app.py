@@ -10,12 +10,24 @@ from aiohttp import web
 from aggregator.http import edge, errors, sse
 from aggregator.http.admission import Admission
 from aggregator.http.endpoints import ENDPOINTS, add_routes
-from aggregator.http.keys import ADMISSION, BANDS, LEAVING, METRICS, OPENAPI, PAGES, REFUSALS, ROOM, SERVICE
+from aggregator.http.keys import (
+    ADMISSION,
+    BANDS,
+    LEAVING,
+    METRICS,
+    OPENAPI,
+    PAGES,
+    REFUSALS,
+    ROOM,
+    SERVICE,
+    STREAMS,
+)
 from aggregator.http.metrics import Metrics
 from aggregator.http.openapi import document
 from aggregator.http.pages import Pages
 from aggregator.http.refusals import Refusals
 from aggregator.http.room import ROOM_BYTES, Room
+from aggregator.http.streams import Streams
 from aggregator.http.views import Bands
 
 if TYPE_CHECKING:
@@ -31,6 +43,7 @@ def make_app(service: Service) -> web.Application:
     app[ADMISSION] = Admission(service.settings.max_waiting)
     app[ROOM] = Room(max(ROOM_BYTES, 8 * service.settings.max_body_bytes))  # a form has three texts
     app[OPENAPI] = document(ENDPOINTS)
+    app[STREAMS] = Streams()
     app[PAGES] = Pages()
     app[REFUSALS] = Refusals()
     app[LEAVING] = asyncio.Event()

@@ -18,9 +18,10 @@ from aggregator.event_stream import Listener, Told
 from aggregator.http import event_views, gate
 from aggregator.http.errors import TooManyStreams
 from aggregator.http.event_queries import wanted
-from aggregator.http.keys import METRICS, SERVICE
+from aggregator.http.keys import METRICS, SERVICE, STREAMS
 from aggregator.http.requests import EventStreamQuery
 from aggregator.http.responses import encode
+from aggregator.places import CALLER
 
 HEARTBEAT_S = 15.0
 RETRY_MS = 2000
@@ -31,6 +32,16 @@ HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Bufferin
 
 async def events(request: web.Request, query: EventStreamQuery) -> web.StreamResponse:
     """Events as they change, until the caller or the service leaves, or the caller's key is revoked."""
+    with request.app[STREAMS].place(CALLER.get()):
+        return await _stream(request, query)
+
+
+async def close(app: web.Application) -> None:
+    """At shutdown: end the streams, so that nothing waits for their callers."""
+    app[SERVICE].event_stream.close()
+
+
+async def _stream(request: web.Request, query: EventStreamQuery) -> web.StreamResponse:
     service = request.app[SERVICE]
     stream, admitted = service.event_stream, await wanted(service.watches, query)
     if stream.is_full:
@@ -48,11 +59,6 @@ async def events(request: web.Request, query: EventStreamQuery) -> web.StreamRes
             return response
         await response.write_eof()
         return response
-
-
-async def close(app: web.Application) -> None:
-    """At shutdown: end the streams, so that nothing waits for their callers."""
-    app[SERVICE].event_stream.close()
 
 
 async def _pass_on(

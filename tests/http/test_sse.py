@@ -13,6 +13,7 @@ from newsroom import event, tell
 
 from aggregator.app import Service, open_service
 from aggregator.http import sse
+from aggregator.http.keys import STREAMS
 from aggregator.settings import Settings
 
 SOON_S = 5.0
@@ -130,6 +131,38 @@ async def test_one_too_many_is_refused(client, service):
         assert response.status == 503
         assert response.headers["Retry-After"] == "5"
         assert (await response.json(content_type=None))["code"] == "too_many_streams"
+
+
+async def test_one_key_does_not_take_all_places(client, service):
+    """Half of them, also of those who come at the same moment: the places are taken before anything is waited for."""
+    client.app[STREAMS]._places = 4
+    (_, text), (_, other) = [await service.access.add(name, "reader") for name in ("greedy", "other")]
+    ended = []
+
+    async def listen(key: str) -> None:
+        headers = {"Authorization": f"Bearer {key}"}
+        async with client.get("/v1/events/stream", headers=headers) as response:
+            if response.status == 200:
+                opened.release()
+                await response.read()
+            ended.append((key, response.status))
+
+    opened = asyncio.Semaphore(0)
+    async with asyncio.timeout(SOON_S), asyncio.TaskGroup() as group:
+        for key in (text, text, text, text, other):
+            group.create_task(listen(key))
+        for _ in range(3):
+            await opened.acquire()
+        while len(ended) < 2:  # noqa: ASYNC110  nobody tells
+            await asyncio.sleep(0)
+        refused = list(ended)
+        service.event_stream.close()
+
+    assert refused == [(text, 503)] * 2
+    assert sorted(status for _, status in ended) == [200, 200, 200, 503, 503]
+    async with asyncio.timeout(SOON_S):
+        while client.app[STREAMS]._of:  # noqa: ASYNC110  callers hear of the end before it is counted
+            await asyncio.sleep(0)
 
 
 async def test_a_shutdown_does_not_wait_for_readers(service):

@@ -14,7 +14,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregator.bursts import BurstDetector, BurstRule, Change, Event, chiefs, state, together, witnesses
+from aggregator.bursts import (
+    BurstDetector,
+    BurstRule,
+    Change,
+    Event,
+    chiefs,
+    state,
+    stories,
+    together,
+    witnesses,
+)
 from aggregator.bursts.background import Background
 from aggregator.bursts.chiefs import Chiefs
 from aggregator.bursts.headline import strip_desk_prefix
@@ -723,7 +733,7 @@ def test_sums_are_those_of_the_members(given_steps: list[tuple[int, str, str, in
     detector = BurstDetector(BurstRule(items=4))
     play(detector, Wire(), given_steps)
 
-    stories = detector.stories
+    held = detector.stories
     inverted: dict[str, dict[int, int]] = {}
     for story in detector.stories.open.values():
         sums: dict[str, int] = {}
@@ -733,20 +743,20 @@ def test_sums_are_those_of_the_members(given_steps: list[tuple[int, str, str, in
         assert story.sums == sums
         assert story.firing == sum(m.fires for m in story.members.values())
         for term, weight in sums.items():
-            inverted.setdefault(term, {})[stories._slots[story.key]] = weight
-    assert stories._postings.items() == inverted
-    assert stories._slots.keys() == stories.open.keys()
-    for slot in stories._postings._free:  # keeps no room
-        assert sys.getsizeof(stories._postings._places[slot]) == sys.getsizeof({})
+            inverted.setdefault(term, {})[held._slots[story.key]] = weight
+    assert held._postings.items() == inverted
+    assert held._slots.keys() == held.open.keys()
+    for slot in held._postings._free:  # keeps no room
+        assert sys.getsizeof(held._postings._places[slot]) == sys.getsizeof({})
     assert sorted(m.first for m in detector.window) == sorted(
         m.first for s in detector.stories.open.values() for m in s.members.values()
     )
-    for key, slot in stories._slots.items():
-        story = stories.open[key]
-        assert (stories._keys[slot], stories._sizes[slot]) == (key, len(story.members))
-        if not math.isnan(length := stories._lengths[slot]):
+    for key, slot in held._slots.items():
+        story = held.open[key]
+        assert (held._keys[slot], held._sizes[slot]) == (key, len(story.members))
+        if not math.isnan(length := held._lengths[slot]):
             assert (length, len(story.members)) == (story.norm, story.norm_size)
-            assert stories._minute - story.norm_minute < STALE_MINUTES
+            assert held._minute - story.norm_minute < STALE_MINUTES
 
 
 def ended(work: Generator[None, None, T]) -> T:
@@ -780,8 +790,10 @@ def plain_nearest(detector: BurstDetector, terms: dict[str, int]) -> tuple[Story
     return (best, min(1.0, nearest)) if nearest >= LINK else (None, 0.0)
 
 
-def test_the_nearest_story_is_that_of_looking_at_each() -> None:
+@pytest.mark.parametrize("few", [0, stories.FEW])
+def test_the_nearest_story_is_that_of_looking_at_each(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """To the last bit of the cosine, while stories come, grow, merge, age and go, and others get their places."""
+    monkeypatch.setattr(stories, "FEW", few)
     found = 0
     for seed in range(4):
         rng, wire = random.Random(seed), Wire()
@@ -798,6 +810,23 @@ def test_the_nearest_story_is_that_of_looking_at_each() -> None:
         assert len(detector.stories._postings._places) < detector.stories.next_key  # slots were used again
 
     assert found
+
+
+def test_loops_and_arrays_come_to_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever multiplies, the same stories are found and merged, and the same events fire."""
+    ends = []
+    for few in (0, 10**9):
+        monkeypatch.setattr(stories, "FEW", few)
+        rng, wire = random.Random(7), Wire()
+        words = ["harbour", "bridge", "ferry", "estmark", "fire", "strike", "vote"]
+        matters = [rng.sample(words, 3) for _ in range(4)]
+        for i in range(240):
+            wire.send(i / 4, " ".join(rng.sample(rng.choice(matters), rng.choice([1, 1, 1, 2]))))
+        ends.append((wire.detector.dump(), wire.told))
+    assert ends[0] == ends[1]
+    held = wire.detector.stories
+    assert len(held.open) < held.next_key  # some were merged
+    assert wire.fired
 
 
 def plain_partner(detector: BurstDetector, story: Story) -> Story | None:

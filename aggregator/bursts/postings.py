@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -28,12 +28,21 @@ class Holding:
     def products(self, factors: Sequence[float], first: int) -> dict[int, float]:
         """Slot -> sum of factor times weight over the terms, in their order; of slots with one of the ``first`` terms."""
         dots: dict[int, float] = {}
-        for number, (factor, posted) in enumerate(zip(factors, self._posted, strict=True)):
+        for factor, posted in zip(factors[:first], self._posted, strict=False):
             for each in posted:
                 slot = each >> _SUM_BITS
-                if number < first or slot in dots:
-                    dots[slot] = dots.get(slot, 0.0) + factor * (each & _SUM)
+                dots[slot] = dots.get(slot, 0.0) + factor * (each & _SUM)
+        for factor, posted in zip(factors[first:], self._posted[first:], strict=True):
+            for each in posted:
+                if (slot := each >> _SUM_BITS) in dots:
+                    dots[slot] += factor * (each & _SUM)
         return dots
+
+    def __iter__(self) -> Iterator[tuple[int, int, int]]:
+        """Number of a term, slot and sum, in the order of terms."""
+        for number, posted in enumerate(self._posted):
+            for each in posted:
+                yield number, each >> _SUM_BITS, each & _SUM
 
     def slots(self) -> set[int]:
         """Those that hold any of the terms."""
@@ -62,7 +71,8 @@ class Postings:
 
     def end(self, slot: int) -> None:
         """Give back a slot that holds nothing any more."""
-        self._places[slot] = {}  # an emptied dictionary keeps the room that the largest story of this slot took
+        # Another dictionary: an emptied one keeps the room that the largest story of this slot took.
+        self._places[slot] = {}
         self._free.append(slot)
 
     def add(self, slot: int, sums: dict[str, int], terms: Mapping[str, int]) -> None:

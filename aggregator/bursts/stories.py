@@ -22,7 +22,7 @@ from operator import mul
 import msgspec
 import numpy as np
 
-from aggregator.bursts.postings import Postings
+from aggregator.bursts.postings import Holding, Postings
 
 # Cosine at which an item joins and at which two stories are one: .3 to .4 and .4 to .55 behave alike.
 LINK = 0.35
@@ -44,7 +44,7 @@ FULL_WEIGHT = 255
 # By more than rounding.
 SURELY = 1 - 1e-9
 # Products with so many sums take arrays as long as a loop.
-FEW = 256
+FEW = 512
 _UNKNOWN = float("nan")  # is not itself
 
 Weigh = Callable[[str], float]
@@ -270,23 +270,18 @@ class Stories:
     ) -> list[tuple[int, float, float]]:
         """Products of this story's heaviest terms with the stories that have them, and their squares in these.
 
-        Only of stories that can be merged, and whose product is no less than ``least`` times the root of the squares;
-        the oldest first.
+        Only of stories that can be merged, the oldest first; of many only those whose product is no less than ``least``
+        times the root of the squares.
         """
         terms = list(heaviest)
         weights = [weigh(term) for term in terms]
         own = [weight * story.sums[term] for weight, term in zip(weights, terms, strict=True)]
         holding = self._postings.holding(terms)
-        slots, sums = holding.columns()
-        theirs = np.array(weights).repeat(holding.counts) * sums
-        dots = np.bincount(slots, np.array(own).repeat(holding.counts) * theirs)
-        squares = np.bincount(slots, theirs * theirs)
-        found = dots.nonzero()[0]
-        is_large = np.frombuffer(self._sizes, np.int64)[found] >= LEAST_TO_BE_MERGED
-        found = found[is_large & (dots[found] >= least * np.sqrt(squares[found]))]
-        keys = np.frombuffer(self._keys, np.int64)[found].tolist()
-        rows = zip(keys, dots[found].tolist(), squares[found].tolist(), strict=True)
-        return sorted(row for row in rows if row[0] != story.key)
+        is_few = sum(holding.counts) < FEW
+        found = _few_dots(holding, own, weights) if is_few else _many_dots(holding, own, weights, least)
+        keys, sizes = self._keys, self._sizes
+        large = [(keys[slot], *both) for slot, both in found.items() if sizes[slot] >= LEAST_TO_BE_MERGED]
+        return sorted(each for each in large if each[0] != story.key)
 
     def _norm(self, story: Story, weigh: Weigh, minutes: int = 1) -> float:
         size = len(story.members)
@@ -342,6 +337,29 @@ def _heavy(parts: Sequence[tuple[float, str, float]], length: float) -> int:
             return count
         left += square
     return len(parts)
+
+
+def _few_dots(
+    holding: Holding, own: Sequence[float], weights: Sequence[float]
+) -> dict[int, tuple[float, float]]:
+    found: dict[int, tuple[float, float]] = {}
+    for number, slot, total in holding:
+        theirs = weights[number] * total
+        dot, squares = found.get(slot, (0.0, 0.0))
+        found[slot] = dot + own[number] * theirs, squares + theirs * theirs
+    return found
+
+
+def _many_dots(
+    holding: Holding, own: Sequence[float], weights: Sequence[float], least: float
+) -> dict[int, tuple[float, float]]:
+    slots, sums = holding.columns()
+    theirs = np.array(weights).repeat(holding.counts) * sums
+    dots = np.bincount(slots, np.array(own).repeat(holding.counts) * theirs)
+    squares = np.bincount(slots, theirs * theirs)
+    near = ((dots > 0) & (dots >= least * np.sqrt(squares))).nonzero()[0]
+    both = zip(dots[near].tolist(), squares[near].tolist(), strict=True)
+    return dict(zip(near.tolist(), both, strict=True))
 
 
 def _squares(terms: Mapping[str, int], weigh: Weigh) -> tuple[list[tuple[str, float]], float]:

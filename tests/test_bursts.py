@@ -565,6 +565,17 @@ def test_a_weekly_routine_counts_by_its_weekday() -> None:
     assert same.expected("term", 1000) > other.expected("term", 1000) > 0
 
 
+def test_words_that_come_and_go_leave_no_room_behind() -> None:
+    """Three weeks in which each hour has words of its own: the table of totals is no larger than that of a copy."""
+    background = Background(4 * HOUR_MS)
+    for hour in range(21 * 24):
+        background.add(hour, [f"{hour}-{number}" for number in range(80)])
+        background.freeze(hour)
+
+    assert len(background._totals) == 80 * len(background.hours)
+    assert sys.getsizeof(background._totals) == sys.getsizeof(dict(background._totals))
+
+
 def test_history_is_forgotten_after_a_week() -> None:
     """Memory is bounded by the windows, whatever passes through."""
     wire = Wire()

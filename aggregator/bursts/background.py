@@ -142,8 +142,11 @@ class Background:
         if self._is_frozen(hour):
             return False
         oldest = hour - DAYS * DAY_HOURS - self._reach
-        for old in [h for h in self.hours if h < oldest]:
-            self._drop(old)
+        if outlived := [h for h in self.hours if h < oldest]:
+            for old in outlived:
+                self._drop(old)
+            # Keys that came and went take room in a dictionary, until its table doubles. A copy is without them.
+            self._totals = dict(self._totals)
         self.frozen, self.frozen_hour = self._all, hour
         self._unknown_share = self._unknown(self._memo_hour)
         return True

@@ -18,23 +18,23 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from chaos.crawl import LANGUAGE, wording
 from chaos.crawl import WORDS as WORDS_OF_ONE
-from chaos.crawl import wording
 
 from aggregator import app, overlap, related, scheduled, titled, topics
+from aggregator.analyse import Analyser
 from aggregator.arrivals import Arrival, record_of
 from aggregator.cli import main
 from aggregator.cli import scheduled as process
 from aggregator.domain import Article, Match, Outcome, StreamItem
 from aggregator.events import Events
-from aggregator.features import FeatureModel
 from aggregator.index import Stored
 from aggregator.store import records
 
 PERIOD_S = 0.5
 CLOCK = "SOAK_CLOCK"
 LEAK = "SOAK_LEAK"
-WORDS = 60_000  # with their terms nearly as many as an analyser keeps
+WORDS = 24_000
 FILLING = 2_000_000_000  # seeds of articles that nobody posts
 OF_WORDS = (overlap.word_hash, topics.term_hash)
 CACHES = (*OF_WORDS, titled._counts, records.decode_record)
@@ -47,6 +47,12 @@ def fill_caches() -> None:
             cache(f"filling{number:06}")
     for number in range(titled._counts.cache_parameters()["maxsize"]):
         titled._counts(f"filling headline {number:06} of six words", "eo")
+
+
+def fill_vocabulary(analyser: Analyser) -> None:
+    """The language of the articles to come and further words: its tables have their last size, and room for half an hour."""
+    _, model = analyser._model_of("eo")
+    analyser._vocabulary("eo", model).words([*LANGUAGE, *(f"filling{number:06}" for number in range(WORDS))])
 
 
 def fill_stored(service: app.Service) -> None:
@@ -101,11 +107,7 @@ def run() -> int:
     @asynccontextmanager
     async def open_observed(*given: Any, **more: Any) -> AsyncIterator[app.Service]:
         async with opened(*given, clock=clock, **more) as service:
-            _, model = service.analyser._model_of("en")
-            assert isinstance(model, FeatureModel)
-            service.analyser._vocabulary("en", model).words(
-                [f"filling{number:06}" for number in range(WORDS)]
-            )
+            fill_vocabulary(service.analyser)
             fill_stored(service)
             counting = asyncio.create_task(count())
             yield service

@@ -289,7 +289,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "POST", "/sign-in", signing_in.sign_in, "signIn",
         "Exchange a key for a session.", PAGE,
-        {303: None}, query=requests.NoQuery, body=requests.SignInForm, form=True, problems=(400, 401, 413, 503),
+        {303: None}, query=requests.NoQuery, body=requests.SignInForm, form=True, problems=(400, 401, 413, 429, 503),
         needs="nothing", audited=True,
     ),
     Endpoint(

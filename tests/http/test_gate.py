@@ -363,3 +363,15 @@ async def test_watching_goes_on_over_the_limit() -> None:
                     for path in ("/metrics", "/v1/events", "/v1/events", "/metrics", "/metrics")]  # fmt: skip
 
     assert statuses == [200, 200, 429, 200, 200]
+
+
+async def test_signing_in_counts_towards_the_limit() -> None:
+    """Each session is kept in the store for half a day: a reader must not fill it."""
+    service = FakeService(Settings(store_url="memory", rate_limit=1.0))
+    _, text = await service.access.add("Reader", "reader")
+    async with serving(service) as client:
+        answers = [
+            await client.post("/sign-in", data={"key": text}, allow_redirects=False) for _ in range(3)
+        ]
+
+    assert [answer.status for answer in answers] == [303, 303, 429]

@@ -26,6 +26,7 @@ async def sign_in(request: web.Request, query: NoQuery) -> web.StreamResponse:
     if key is None:
         raise UnknownKey("key: it is unknown, expired or was revoked; ask whoever runs this service.")
     request[CALLER] = key
+    await request.app[SERVICE].allowance.spend(key.id)  # each session is kept for half a day
     response = web.Response(status=303, headers={"Location": local(given.next)})
     _set(request, response, await access.begin_session(key), SESSION_MS // 1000)
     return response

@@ -31,7 +31,7 @@ from aggregator.store.base import (
     Transaction,
     Write,
 )
-from aggregator.store.entries import TOPIC_BYTES, pack_bands, pack_many, pack_topic
+from aggregator.store.entries import TOPIC_BYTES, pack_bands, pack_many, pack_topics
 from aggregator.store.marks import NEVER, mark_of
 from aggregator.store.records import Binding, encode_binding, encode_pointer
 from aggregator.store.streamrows import encode_stream_row
@@ -256,9 +256,8 @@ class Segment:
         values = topics.indexed(record.terms)
         if not values:
             return []
-        under = tuple([keys.topic(self._tag, value) for value in values])
-        entries = tuple([pack_topic(value, record.number) for value in values])
-        return [Pushes(under, entries, topics.KEPT * TOPIC_BYTES)]
+        under, entries = keys.topics(self._tag, values), pack_topics(values, record.number)
+        return [Pushes(tuple(under), tuple(entries), topics.KEPT * TOPIC_BYTES)]
 
     def _bind(self, binding: Binding) -> Write:
         return self._put(self._binding_key(binding.id), encode_binding(binding))

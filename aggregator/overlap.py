@@ -180,7 +180,7 @@ def _found_in(own: npt.NDArray[np.uint32], others: npt.NDArray[np.uint32]) -> np
     """
     possible = np.zeros(1 << 16, np.bool_)
     possible[own.astype(np.uint16)] = True
-    at = np.flatnonzero(possible[others.astype(np.uint16)])
+    (at,) = possible[others.astype(np.uint16).astype(np.intp)].nonzero()
     sought = others[at]
     found: npt.NDArray[np.int64] = at[own[np.minimum(own.searchsorted(sought), len(own) - 1)] == sought]
     return found
@@ -188,9 +188,7 @@ def _found_in(own: npt.NDArray[np.uint32], others: npt.NDArray[np.uint32]) -> np
 
 def _sums(flags: npt.NDArray[np.bool_], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """How many are set in each run of ``flags``, (n,), by where the runs end, (m,)."""
-    before = np.zeros(len(flags) + 1, np.int64)
-    np.cumsum(flags, out=before[1:])
-    upto = before[ends]
+    upto = flags.nonzero()[0].searchsorted(ends)
     upto[1:] -= upto[:-1].copy()
     return upto
 

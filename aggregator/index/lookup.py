@@ -37,7 +37,7 @@ from aggregator.store.entries import (
     within,
     within_each,
 )
-from aggregator.store.records import decode_pointer, decode_record
+from aggregator.store.records import Pointer, decode_pointer, decode_record
 from aggregator.verdict import Candidate, Policy
 
 RADIUS_BITS = 7
@@ -178,7 +178,7 @@ class Lookup(IndexBase):
         if not missing:
             return
         states = [tag + _state(n) for n in missing for tag in snapshot.layers[wanted[n]].tags]
-        values = await self.store.read([*(keys.record(wanted[n], n) for n in missing), *states])
+        values = await self.store.read([*[_record(wanted[n], n) for n in missing], *states])
         for number, data in zip(missing, values, strict=False):
             if data is not None:
                 snapshot.records[number] = decode_record(data, wanted[number], number)
@@ -194,23 +194,26 @@ class Lookup(IndexBase):
         common share a turn of phrase and no more.
         """
         subject = probe.analysis
-        live: list[tuple[Record, tuple[str, int]]] = []
+        live: list[
+            tuple[Record, Pointer | None, bool]
+        ] = []  # the last: an exact copy, or its group bears this id
         states = snapshot.newest_each(probe.space, list(map(_state, numbers)))
         for record, state in zip(map(snapshot.records.get, numbers), states, strict=True):
             if record is None or record.id == probe.id or state == keys.DEAD:
                 continue
             pointer = decode_pointer(state) if state else None
-            live.append((record, (pointer.id, pointer.first) if pointer else (record.id, record.first)))
+            sure = record.text_hash == subject.text_hash or (pointer is not None and pointer.id == probe.id)
+            live.append((record, pointer, sure))
         if not live:
             return []
-        certain = [r.text_hash == subject.text_hash or of[0] == probe.id for r, of in live]
-        least = 0.0 if policy is None or any(certain) else policy.least_containment
-        overlaps = compare_many(subject.sketch, [record.sketch for record, _ in live], least)
+        least = 0.0 if policy is None or any([sure for _, _, sure in live]) else policy.least_containment
+        overlaps = compare_many(subject.sketch, [record.sketch for record, _, _ in live], least)
         found = []
-        for (record, canonical), sure, overlap in zip(live, certain, overlaps, strict=True):
+        for (record, pointer, sure), overlap in zip(live, overlaps, strict=True):
             distance = hamming_distance(subject.fingerprint, record.fingerprint)
             asked = policy is None or policy.asks_for_terms(distance, overlap)
             if asked or sure:
+                canonical = (pointer.id, pointer.first) if pointer else (record.id, record.first)
                 found.append((record, canonical, distance, overlap, asked))
         if not found:
             return []
@@ -293,3 +296,8 @@ def _lengths(tops: Sequence[bytes], values: Sequence[bytes | None]) -> list[Chec
 @lru_cache(maxsize=4096)  # asked for three times of each candidate, and articles of a round share many
 def _state(number: int) -> bytes:
     return keys.state(b"", number)
+
+
+@lru_cache(maxsize=4096)
+def _record(space: str, number: int) -> bytes:
+    return keys.record(space, number)

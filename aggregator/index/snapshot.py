@@ -16,17 +16,13 @@ from aggregator.store import keys
 from aggregator.store.base import (
     Append,
     Appends,
+    Chain,
     Delete,
     Equals,
-    Pushes,
     Put,
-    StreamAdd,
     Transaction,
     link,
 )
-
-_UNREAD = (Pushes, StreamAdd)  # by decisions
-_GROWTH = (Append, Appends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,18 +152,19 @@ class Snapshot:
         version = keys.version(keys.tag_of(binding))
         known = values.get(version)
         for write in transaction.writes:
-            if isinstance(write, _UNREAD):
-                continue
-            touched: Sequence[bytes] = (write.key,)
-            if isinstance(write, _GROWTH):
-                touched = self._append(write)
+            touched: Sequence[bytes]
+            if isinstance(write, Appends):
+                touched = self._append(write.keys, write.values, write.limit)
             elif isinstance(write, Put):
-                values[write.key] = write.value
+                values[write.key], touched = write.value, (write.key,)
+            elif isinstance(write, Append):
+                touched = self._append((write.key,), (write.value,), write.limit)
             elif isinstance(write, Delete):
-                values[write.key] = None
+                values[write.key], touched = None, (write.key,)
             else:
-                values[write.key] = link(values.get(write.key), write.token)
-                continue
+                if isinstance(write, Chain):
+                    values[write.key] = link(values.get(write.key), write.token)
+                continue  # others are not read by decisions
             for key in touched:
                 others = changed.get(key)
                 changed[key] = own if others is None else others | own
@@ -175,18 +172,16 @@ class Snapshot:
             self.records[record.number] = record
         self.applied.append(Applied(transaction, binding, record, version, known, values.get(version)))
 
-    def _append(self, write: Append | Appends) -> list[bytes]:
-        """Those of its keys that were read; nobody looks at the others here."""
+    def _append(self, to: Sequence[bytes], what: Sequence[bytes], limit: int) -> list[bytes]:
+        """Those of the keys that were read; nobody looks at the others here."""
         values = self.values
         touched: list[bytes] = []
-        if isinstance(write, Append):
-            write = Appends((write.key,), (write.value,), write.limit)
-        elif values.keys().isdisjoint(write.keys):
+        if values.keys().isdisjoint(to):
             return touched
-        for key, value in zip(write.keys, write.values, strict=True):
+        for key, value in zip(to, what, strict=True):
             if key in values:
                 before = values[key] or b""
-                if not write.limit or len(before) + len(value) <= write.limit:
+                if not limit or len(before) + len(value) <= limit:
                     values[key] = before + value
                 touched.append(key)
         return touched

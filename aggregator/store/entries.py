@@ -30,6 +30,7 @@ NUMBER_BYTES: Final = 8
 BAND_REST_BYTES: Final = 2
 TOPIC_REST_BYTES: Final = 4
 TOPIC_BYTES: Final = TOPIC_REST_BYTES + NUMBER_BYTES
+_TOPIC_REST: Final = (1 << TOPIC_REST_BITS) - 1
 
 ArticleNumbers = npt.NDArray[np.uint64]
 Distances = npt.NDArray[np.int64]
@@ -59,7 +60,12 @@ def pack_bands(bands: Iterable[int], number: int) -> list[bytes]:
 
 def pack_topic(value: int, number: int) -> bytes:
     """An entry of the bucket ``keys.topic(value)``; ``value`` as ``topics.indexed`` gives it."""
-    return pack(value & (1 << TOPIC_REST_BITS) - 1, number, TOPIC_REST_BYTES)
+    return pack_topics((value,), number)[0]
+
+
+def pack_topics(values: Iterable[int], number: int) -> list[bytes]:
+    """``pack_topic`` of each under one number."""
+    return pack_many([value & _TOPIC_REST for value in values], number, TOPIC_REST_BYTES)
 
 
 def within(

@@ -105,6 +105,7 @@ _BYTES = [b"%02x" % value for value in range(1 << 8)]  # a block has at most 16 
 _PAIRS = np.frombuffer(b"".join(_BYTES), "<u2")  # the same, two letters as one number
 _UPPER = [b"%03x" % value for value in range(1 << BAND_BITS - 8)]  # of a band, above its last byte
 _UPPER_MASK = len(_UPPER) - 1
+_UPPER_TOPIC = [b"%03x" % value for value in range(1 << TOPIC_BITS - 8)]
 
 
 def band(tag_: bytes, value: int) -> bytes:
@@ -118,7 +119,16 @@ def bands(tag_: bytes, values: Iterable[int]) -> list[bytes]:
 
 
 def topic(tag_: bytes, value: int) -> bytes:
-    return b"%st%05x" % (tag_, value >> TOPIC_REST_BITS)
+    return topics(tag_, (value,))[0]
+
+
+def topics(tag_: bytes, values: Iterable[int]) -> list[bytes]:
+    """``topic`` of each: as ``buckets``, by tables."""
+    prefix = tag_ + b"t"
+    upper = TOPIC_REST_BITS + 8
+    return [
+        prefix + _UPPER_TOPIC[value >> upper] + _BYTES[value >> TOPIC_REST_BITS & 0xFF] for value in values
+    ]
 
 
 def id_hash(id_: str) -> bytes:

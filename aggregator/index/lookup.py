@@ -206,7 +206,7 @@ class Lookup(IndexBase):
             live.append((record, pointer, sure))
         if not live:
             return []
-        least = 0.0 if policy is None or any([sure for _, _, sure in live]) else policy.least_containment
+        least = 0.0 if policy is None or any(sure for _, _, sure in live) else policy.least_containment
         overlaps = compare_many(subject.sketch, [record.sketch for record, _, _ in live], least)
         found = []
         for (record, pointer, sure), overlap in zip(live, overlaps, strict=True):

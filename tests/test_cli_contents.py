@@ -7,9 +7,10 @@ import json
 
 import pytest
 
-from aggregator.access import Access
+from aggregator.access import KEYS, Access
 from aggregator.cli import main
 from aggregator.cli.contents import in_the_clear
+from aggregator.store.base import Put
 from aggregator.store.redis import open_store
 
 
@@ -67,6 +68,26 @@ def test_doctor_tells_why_nobody_would_come_in(
 
     asyncio.run(expired())
     assert told()[1][0].startswith("wrong: All 1 keys have expired, so nobody is let in; ")
+
+
+def test_doctor_tells_of_what_cannot_be_read(
+    valkey_url: str, free_port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Callers are told to ask it. Where the store is away altogether that alone is said."""
+
+    def wrong(url: str) -> tuple[int, list[str]]:
+        code = main(["doctor", "--store-url", url, f"--port={free_port}", "--json"])
+        return code, [f["subject"] for f in json.loads(capsys.readouterr().out) if f["mark"] == "wrong"]
+
+    async def damage() -> None:
+        store = open_store(valkey_url)
+        await store.put([Put(KEYS, b"rubbish")])
+        await store.close()
+
+    asyncio.run(damage())
+
+    assert wrong(valkey_url) == (3, ["contents"])
+    assert wrong("redis://127.0.0.1:1") == (3, ["store"])
 
 
 @pytest.mark.parametrize(

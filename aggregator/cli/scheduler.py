@@ -27,8 +27,9 @@ from aggregator.settings import Settings
 END_S = 6.0
 # Between two attempts to start it: at first, and twice as long each time that it does not get ready.
 PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
-# Requests come first. Little enough that it keeps up with a load that fills all processors.
-NICE = 2
+# Articles come first, and a batch waits for its analyses (``analysis_forks.NICE``, 5): behind those, but so little that it keeps
+# up with a load that fills all processors. With 10 it falls behind where others keep them busy.
+NICE = 7
 
 log = logging.getLogger("aggregator.scheduler")
 

@@ -85,8 +85,10 @@ class Found:
         (near, distances), (alike, shared) = self.near, self.alike
         if not len(near) and not len(alike):  # most articles are like nothing that is stored
             return []
-        by_distance = near[np.lexsort((near, distances))][:MAX_CANDIDATES].tolist()
-        by_bands = alike[np.lexsort((alike, -shared))][:MAX_CANDIDATES].tolist()
+        by_distance: list[int] = near[np.lexsort((near, distances))][:MAX_CANDIDATES].tolist()
+        by_bands: list[int] = alike[np.lexsort((alike, -shared))][:MAX_CANDIDATES].tolist()
+        if not by_distance or not by_bands:
+            return by_distance or by_bands
         turns = (n for pair in zip_longest(by_distance, by_bands) for n in pair if n is not None)
         return list(dict.fromkeys(turns))[:MAX_CANDIDATES]
 

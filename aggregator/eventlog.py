@@ -110,7 +110,7 @@ class EventLog:
     async def get_many(self, event_ids: Sequence[str]) -> dict[str, Event]:
         """Saved events by id, in one read; those that are not kept are left out."""
         values = await self.store.read([event_key(id_) for id_ in event_ids]) if event_ids else []
-        return {i: decode_event(v) for i, v in zip(event_ids, values, strict=True) if v is not None}
+        return {i: decode_event(v, i) for i, v in zip(event_ids, values, strict=True) if v is not None}
 
     async def get(self, event_id: str) -> Event:
         """One saved event, as it stands under this very id. Raises NotFound."""
@@ -180,8 +180,8 @@ def decode_index(raw: bytes | None) -> dict[str, Entry]:
     return value_of(_index, raw, "The index of events") if raw else {}
 
 
-def decode_event(raw: bytes) -> Event:
-    return value_of(_event, raw, "An event")
+def decode_event(raw: bytes, event_id: str = "") -> Event:
+    return value_of(_event, raw, f"The event {event_id!r}")
 
 
 def decode_change(raw: bytes) -> ChangeRecord:

@@ -12,6 +12,7 @@ from aggregator.cli import main
 from aggregator.cli.contents import in_the_clear
 from aggregator.store.base import Put
 from aggregator.store.redis import open_store
+from aggregator.webhooks.courier import OUTBOX
 
 
 def test_doctor_tells_of_keys_and_of_the_detector(
@@ -36,7 +37,8 @@ def test_doctor_tells_of_keys_and_of_the_detector(
         "note: No keys: the service asks for none and is for programs of this machine alone."
     ]
     assert before["events"] == [
-        "ok: The detector has 0 articles of the stream to read since its last checkpoint."
+        "ok: The detector has 0 articles of the stream to read since its last checkpoint.",
+        "ok: 0 newest events can be read; 0 calls of webhooks are owed.",
     ]
     assert after["access"][0] == "ok: 2 keys in use (1 editor, 1 reader), 0 expired; bootstrap key not set."
     assert (
@@ -81,12 +83,12 @@ def test_doctor_tells_of_what_cannot_be_read(
 
     async def damage() -> None:
         store = open_store(valkey_url)
-        await store.put([Put(KEYS, b"rubbish")])
+        await store.put([Put(KEYS, b"rubbish"), Put(OUTBOX, b"rubbish")])
         await store.close()
 
     asyncio.run(damage())
 
-    assert wrong(valkey_url) == (3, ["contents"])
+    assert wrong(valkey_url) == (3, ["contents", "contents"])
     assert wrong("redis://127.0.0.1:1") == (3, ["store"])
 
 

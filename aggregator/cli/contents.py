@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
-from aggregator.cli import OK, UNUSABLE
+from aggregator.cli import OK, UNUSABLE, exit_code
+from aggregator.errors import AggregatorError
 from aggregator.index.census import SegmentCount, survey
 from aggregator.settings import Settings, is_loopback
 
@@ -22,6 +23,9 @@ SOON_DAYS = 14
 WORTH_DIVIDING = 1000
 # Further behind than this is said as "more than".
 AT_MOST_BEHIND = 5000
+# What is said of a store that is reached, when something in it cannot be read.
+CONTENTS = "contents"
+EVENTS_READ = 500
 # Articles that a tick of some seconds may leave: more is worth a word.
 USUAL_BEHIND = 1000
 
@@ -39,8 +43,14 @@ class Finding:
 
 
 async def contents(service: Service) -> list[Finding]:
-    """All that is known of an opened store."""
-    return [*await _keys(service), *await _detector(service), *await _index(service)]
+    """All that is known of an opened store; what cannot be read does not hide the rest."""
+    found: list[Finding] = []
+    for look in (_keys, _detector, _events, _index):
+        try:
+            found += await look(service)
+        except AggregatorError as error:
+            found.append(Finding(CONTENTS, "wrong", str(error), exit_code(error)))
+    return found
 
 
 def in_the_clear(url: str) -> Iterator[Finding]:
@@ -96,6 +106,19 @@ async def _detector(service: Service) -> list[Finding]:
         Finding("events", "note" if behind > USUAL_BEHIND else "ok",
                 f"The detector has {much} articles of the stream to read since its last checkpoint.")
     ]  # fmt: skip
+
+
+async def _events(service: Service) -> list[Finding]:
+    """What callers and the courier read whole: one damaged value keeps all of it from them."""
+    newest = await service.events.list(limit=EVENTS_READ)
+    for shelf in (service.watches, service.hooks):
+        await shelf.values()
+    owed = sum((await service.courier.owed()).values())
+    return [
+        Finding(
+            "events", "ok", f"{len(newest)} newest events can be read; {owed} calls of webhooks are owed."
+        )
+    ]
 
 
 async def _index(service: Service) -> list[Finding]:

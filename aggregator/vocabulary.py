@@ -23,7 +23,7 @@ from aggregator.features import FeatureModel, HashedModel, Sums, unit
 from aggregator.text import tokens
 
 NO_TERM = -1
-_ROOM = 1 << 12
+_ROOM = 1 << 10
 _SLOTS = 4  # per string that there is room for: of the words of an article one in a hundred then finds another's there
 # Hashes are of 64 bits, of UTF-8 (``hash`` gives "ba" and "慢" the same), and keyed as those of Python are: two of 2^17
 # words have the same in one of two thousand million processes, and nobody can prepare any that do.

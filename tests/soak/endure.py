@@ -9,7 +9,7 @@ interval over the last two thirds, and the idle counts before and after. Exit co
 hundredth of its level in ten minutes, when an idle count did not come back, or when no event fired.
 
 That it would find a leak can be tried: with ``--leak 200`` the scheduler keeps so many bytes of each article, at ``--rate 12``
-.15 % of its level a minute.
+about a ninth of a megabyte a minute, and the run has to fail.
 
 The store's own memory is told per article: it keeps records by the real clock, so it has to grow here.
 """

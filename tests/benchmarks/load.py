@@ -2,11 +2,12 @@
 
 Per language, over loopback, a fresh service with its embedded store:
 
-    batch      all articles as NDJSON, one request after another (of each of ``--callers``), behind a quarter as many that do not count (words
-               that were not met yet are looked up there); how far the event detector was behind then, and how
-               long it took to catch up (its CPU counts); beside it what the CPU of its parts allows: text
-               (article to fingerprint and sample) and index (check-and-insert of ready analyses), measured in this
-               run, on ``--cores``; and datasketch's MinHashLSH on the same kind of store, for the same articles
+    batch      all articles as NDJSON in four turns, one request after another (of each of ``--callers``); how far the
+               event detector was behind then, and how long it took to catch up (its CPU counts). After each turn
+               what the CPU of its parts allows: text (article to fingerprint and sample) and index (check-and-insert
+               of ready analyses) of the same articles, behind the same ones, on ``--cores``; so both see the machine
+               as quick as it is, the same words known and as much stored. A turn before the first does not count.
+               Then datasketch's MinHashLSH on the same kind of store, for some of the articles
     single     POST /v1/articles at rising rates, an **open loop**: requests are sent when they are due (a Poisson
                process), whatever became of those before, and latency counts from when they were due
     overload   three times the highest rate that held: what is answered, what is refused and how fast, and
@@ -29,6 +30,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 from urllib.parse import unquote
 
@@ -59,6 +61,7 @@ BATCH_LINES = 500
 CONNECTIONS = 256
 PEER_PERMUTATIONS = 128
 CATCH_UP_S = 120.0
+TURNS = 4
 ANSWERED, READ = "aggregator_articles_total", "aggregator_detector_articles_total"
 _OURS = "市议会今天通过新的桥梁预算案工程将于春季开始河边居民希望夜间施工能够尽量减少噪音"
 
@@ -160,47 +163,41 @@ async def _behind(session: aiohttp.ClientSession, url: str) -> int:
     return answered - read
 
 
-async def parts(warm: Sequence[dict[str, str]], rows: Sequence[dict[str, str]]) -> dict[str, float]:
-    """CPU in microseconds per article: ``text`` in this process, ``index`` in this one and its store together.
+class Parts:
+    """Text and index by themselves, over the articles that the service was given, in the same order."""
 
-    ``warm``: articles before those that count, as the service had them: their words are known, they are stored.
-    """
-    analyser = Analyser(load_models())
-    before, given = _articles(warm), _articles(rows)
-    ready = {a.id: found for a, found in zip(before, analyser.analyse_many(before), strict=True)}
-    started = time.process_time()
-    made = analyser.analyse_many(given)
-    text_s = time.process_time() - started
-    ready |= {a.id: found for a, found in zip(given, made, strict=True)}
+    def __init__(self, server: EmbeddedServer) -> None:
+        self._analyser = Analyser(load_models())
+        self._ready: dict[str, Any] = {}
+        self._store, self._sync = open_store(server.url), redis.Redis.from_url(server.url)
+        index = Index(self._store, self._analyser.spaces, retention_ms=90 * 86_400_000)
+        self._ingest = Ingest(index, self._prepared, Policy(), clock=lambda: time.time_ns() // 1_000_000)
 
-    async def prepared(some: Sequence[Article]) -> list[Analysis | AggregatorError]:
-        return [ready[article.id] for article in some]
-
-    with tempfile.TemporaryDirectory() as directory, EmbeddedServer(directory) as server:
-        store, sync = open_store(server.url), redis.Redis.from_url(server.url)
-        index = Index(store, analyser.spaces, retention_ms=90 * 86_400_000)
-        ingest = Ingest(index, prepared, Policy(), clock=lambda: time.time_ns() // 1_000_000)
-        await _submitted(ingest, before)
-        before_s, started = server_cpu_s(sync), time.process_time()
-        await _submitted(ingest, given)
+    async def take(self, rows: Sequence[dict[str, str]]) -> dict[str, float]:
+        """CPU in microseconds per article: ``text`` in this process, ``index`` in this one and its store together."""
+        given = [Article(id=r["id"], title=r.get("title", ""), text=r["text"]) for r in rows]
+        started = time.process_time()
+        made = self._analyser.analyse_many(given)
+        text_s = time.process_time() - started
+        self._ready = {a.id: found for a, found in zip(given, made, strict=True)}
+        before_s, started = server_cpu_s(self._sync), time.process_time()
+        for start in range(0, len(given), BATCH_LINES):
+            await self._ingest.submit_many(given[start : start + BATCH_LINES])
         client_s = time.process_time() - started
-        index_s = client_s + server_cpu_s(sync) - before_s
-        await store.close()
-        sync.close()
-    return {
-        "text_cpu_us": text_s / len(rows) * 1e6,
-        "index_client_cpu_us": client_s / len(rows) * 1e6,
-        "index_cpu_us": index_s / len(rows) * 1e6,
-    }
+        index_s = client_s + server_cpu_s(self._sync) - before_s
+        return {
+            "text_cpu_us": text_s / len(rows) * 1e6,
+            "index_client_cpu_us": client_s / len(rows) * 1e6,
+            "index_cpu_us": index_s / len(rows) * 1e6,
+        }
 
+    async def close(self) -> None:
+        """Of the store only the connections."""
+        await self._store.close()
+        self._sync.close()
 
-async def _submitted(ingest: Ingest, given: Sequence[Article]) -> None:
-    for start in range(0, len(given), BATCH_LINES):
-        await ingest.submit_many(given[start : start + BATCH_LINES])
-
-
-def _articles(rows: Sequence[dict[str, str]]) -> list[Article]:
-    return [Article(id=r["id"], title=r.get("title", ""), text=r["text"]) for r in rows]
+    async def _prepared(self, some: Sequence[Article]) -> list[Analysis | AggregatorError]:
+        return [self._ready[article.id] for article in some]
 
 
 def peer(rows: Sequence[dict[str, str]]) -> dict[str, Any] | str:
@@ -328,14 +325,9 @@ def tell(measured: str, **figures: Any) -> None:
 async def run(lang: str, args: argparse.Namespace) -> None:
     """All measurements of a language."""
     stream = bodies(lang)
-    warm = list(itertools.islice(stream, args.articles // 4))
-    rows = list(itertools.islice(stream, args.articles))
     options = ["--workers", str(args.workers)] if args.workers > 1 else []
     async with own_service(*options) as running:
-        await batches(running, warm)
-        figures = await batches(running, rows, args.callers)
-        tell("batch", lang=lang, **figures)
-        await limits(lang, warm, rows, figures, args)
+        await in_turns(running, lang, stream, args)
         tell("warm-up", lang=lang, **(await offered(running, stream, args.rates[0], 2)))
         best = await rising(running, stream, args.rates, args.seconds)
         tell("highest rate", lang=lang, p99_within_ms=P99_MS, per_second=best)
@@ -344,26 +336,26 @@ async def run(lang: str, args: argparse.Namespace) -> None:
             tell("afterwards", lang=lang, **(await offered(running, stream, args.rates[0], 3)))
 
 
-async def limits(
-    lang: str,
-    warm: Sequence[dict[str, str]],
-    rows: Sequence[dict[str, str]],
-    figures: dict[str, Any],
-    args: argparse.Namespace,
+async def in_turns(
+    running: Running, lang: str, stream: Iterator[dict[str, str]], args: argparse.Namespace
 ) -> None:
-    """What the parts allow, how much of it batches reach, and the ratio to the peer."""
-    cpu = await parts(warm, rows)
-    allowed = args.cores * 1e6 / (cpu["text_cpu_us"] + cpu["index_cpu_us"])
-    spent = sum(us for role, us in figures["cpu_us_per_article"].items() if role != "generator")
-    tell(
-        "what its parts allow",
-        lang=lang,
-        **{name: round(us) for name, us in cpu.items()},
-        cores=args.cores,
-        per_second=round(allowed, 1),
-        reached=round(figures["per_second"] / allowed, 3),
-        by_cpu=round((cpu["text_cpu_us"] + cpu["index_cpu_us"]) / spent, 3),
-    )
+    """The service, then its parts, with the same articles; the first turn does not count. Medians of the others."""
+    told: list[dict[str, float]] = []
+    spent: list[float] = []
+    with tempfile.TemporaryDirectory() as directory, EmbeddedServer(directory) as server:
+        parts = Parts(server)
+        for turn in range(TURNS + 1):
+            rows = list(itertools.islice(stream, args.articles // TURNS))
+            figures, cpu = await batches(running, rows, args.callers), await parts.take(rows)
+            if turn:
+                tell("batch", lang=lang, **figures)
+                spent.append(
+                    sum(us for role, us in figures["cpu_us_per_article"].items() if role != "generator")
+                )
+                told.append(allowed(figures["per_second"], spent[-1], cpu, args.cores))
+                tell("what its parts allow", lang=lang, **told[-1])
+        await parts.close()
+    tell("medians", lang=lang, **{name: round(median(one[name] for one in told), 3) for name in told[0]})
     other = await asyncio.to_thread(peer, rows[: args.peer])
     if isinstance(other, str):
         tell("datasketch MinHashLSH", lang=lang, said=other)
@@ -373,8 +365,21 @@ async def limits(
         lang=lang,
         **other,
         times_as_fast=round(figures["per_second"] / other["per_second"], 1),
-        times_less_cpu=round(other["cpu_us_per_article"] / spent, 1),
+        times_less_cpu=round(other["cpu_us_per_article"] / spent[-1], 1),
     )
+
+
+def allowed(per_second: float, spent_us: float, cpu: dict[str, float], cores: int) -> dict[str, float]:
+    """What so many cores could do if there were nothing but text and index, and how much of it was reached."""
+    us = cpu["text_cpu_us"] + cpu["index_cpu_us"]
+    return {
+        **{name: round(each) for name, each in cpu.items()},
+        "cores": cores,
+        "reached_per_second": per_second,
+        "per_second": round(cores * 1e6 / us, 1),
+        "reached": round(per_second * us / cores / 1e6, 3),
+        "by_cpu": round(us / spent_us, 3),
+    }
 
 
 def main() -> None:

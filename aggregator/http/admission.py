@@ -6,7 +6,7 @@ answered in a time that the limit bounds. It is a number of places, and fewer wh
 are taken in than are answered within ``WAIT_S`` at the pace of the last hundred or so; only a few of each caller always
 are, so that nobody's slow pages keep others out. A body that is still arriving
 holds no place, so slow senders keep nobody out. The articles of batches need no place: they are read no faster than
-they are answered. But each batch holds what it has read ahead, so their number is bounded too.
+they are answered (how many batches may be open: ``shares.py``).
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from aggregator.errors import OverLimit
 WAIT_S = 1.0
 # So many of a caller are always taken in while there are places: a few large pages take long without any overload.
 FEW = 8
-# Batches that are open at once; one caller gets half of them, so that nobody's slow ones keep others out.
-BATCHES = 64
 _KEPT = 0.98  # of what is known of the pace, at each answer
 
 
@@ -40,7 +38,6 @@ class Admission:
         self._busy_s = self._answers = 0.0
         self.taken = 0
         self._of: Counter[str] = Counter()  # of each caller
-        self._batches: Counter[str] = Counter()
 
     @property
     def limit(self) -> int:
@@ -72,19 +69,3 @@ class Admission:
             self._busy_s = self._busy_s * _KEPT + now_s - self._since_s
             self._answers = self._answers * _KEPT + 1
             self._since_s = now_s
-
-    @contextmanager
-    def batch(self, caller: str = "") -> Iterator[None]:
-        """Held while a batch of this caller is open. Raises Overloaded when too many are."""
-        if self._batches.total() >= BATCHES or self._batches[caller] >= BATCHES // 2:
-            raise Overloaded(
-                f"{self._batches.total()} batches are open here already, {self._batches[caller]} of them yours; at most "
-                f"{BATCHES} are, half of them one caller's. Send this one again in a second, or more lines in each."
-            )
-        self._batches[caller] += 1
-        try:
-            yield
-        finally:
-            self._batches[caller] -= 1
-            if not self._batches[caller]:
-                del self._batches[caller]

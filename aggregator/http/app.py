@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from aggregator.http import edge, errors, sse
+from aggregator.http import edge, errors, shares, sse
 from aggregator.http.admission import Admission
 from aggregator.http.endpoints import ENDPOINTS, add_routes
 from aggregator.http.keys import (
     ADMISSION,
     BANDS,
+    BATCHES,
     LEAVING,
     METRICS,
     OPENAPI,
@@ -27,7 +28,6 @@ from aggregator.http.openapi import document
 from aggregator.http.pages import Pages
 from aggregator.http.refusals import Refusals
 from aggregator.http.room import ROOM_BYTES, Room
-from aggregator.http.streams import Streams
 from aggregator.http.views import Bands
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def make_app(service: Service) -> web.Application:
     app[ADMISSION] = Admission(service.settings.max_waiting)
     app[ROOM] = Room(max(ROOM_BYTES, 8 * service.settings.max_body_bytes))  # a form has three texts
     app[OPENAPI] = document(ENDPOINTS)
-    app[STREAMS] = Streams()
+    app[STREAMS], app[BATCHES] = shares.of_streams(), shares.of_batches()
     app[PAGES] = Pages()
     app[REFUSALS] = Refusals()
     app[LEAVING] = asyncio.Event()

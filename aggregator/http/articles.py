@@ -17,7 +17,7 @@ from aggregator.http import answers, bodies, gate, views
 from aggregator.http.admission import Overloaded
 from aggregator.http.decoding import decode_article, path_id
 from aggregator.http.errors import problem
-from aggregator.http.keys import ADMISSION, BANDS, CALLER, METRICS, REQUEST_ID, SERVICE
+from aggregator.http.keys import ADMISSION, BANDS, BATCHES, CALLER, METRICS, REQUEST_ID, SERVICE
 from aggregator.http.readahead import CHUNK_LINES, ReadAhead
 from aggregator.http.requests import IngestQuery, NoQuery
 from aggregator.http.responses import CopiesOut, LineProblem, encode
@@ -51,7 +51,7 @@ async def batch(request: web.Request, query: IngestQuery) -> web.StreamResponse:
     """Check and store many articles. Raises Overloaded while too many batches are open."""
     bodies.check_encoding(request)
     try:
-        with request.app[ADMISSION].batch(places.CALLER.get()):
+        with request.app[BATCHES].place(places.CALLER.get()):
             return await _batch(request, query)
     except Overloaded as error:
         request.app[METRICS].rejected.labels(problem(error).code).inc()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from aggregator.app import Service
     from aggregator.http.pages import Pages
     from aggregator.http.refusals import Refusals
-    from aggregator.http.streams import Streams
+    from aggregator.http.shares import Shares
 
 SERVICE: web.AppKey[Service] = web.AppKey("service")
 METRICS = web.AppKey("metrics", Metrics)
@@ -30,7 +30,8 @@ LEAVING = web.AppKey("leaving", asyncio.Event)
 SIBLINGS = web.AppKey("siblings", Siblings)
 ADMISSION = web.AppKey("admission", Admission)
 ROOM = web.AppKey("room", Room)
-STREAMS: web.AppKey[Streams] = web.AppKey("streams")
+STREAMS: web.AppKey[Shares] = web.AppKey("streams")
+BATCHES: web.AppKey[Shares] = web.AppKey("batches")
 REFUSALS: web.AppKey[Refusals] = web.AppKey("refusals")
 OPENAPI: web.AppKey[dict[str, Any]] = web.AppKey("openapi")
 

@@ -1,14 +1,13 @@
 """Back-pressure: who is refused at once, and who keeps a place."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import ExitStack
 
 import pytest
 from fake_service import FakeService, serving
 
 from aggregator.domain import Answer, Article
-from aggregator.http.admission import BATCHES, FEW, Admission, Overloaded
+from aggregator.http.admission import FEW, Admission, Overloaded
 from aggregator.settings import Settings
 
 
@@ -111,39 +110,3 @@ def test_the_places_of_one_caller_keep_no_other_out() -> None:
     with ExitStack() as held:
         for _ in range(FEW):
             held.enter_context(admission.place("foul"))
-
-
-async def test_one_caller_opens_no_more_than_half_of_the_batches() -> None:
-    """The next is refused before anything is read of it, and taken in when one of them has ended."""
-    end = asyncio.Event()
-
-    async def lines() -> AsyncIterator[bytes]:
-        yield b'{"text": "words"}\n'
-        await end.wait()
-
-    async with serving(FakeService(Settings())) as client:
-        opened = [await client.post("/v1/articles/batch", data=lines()) for _ in range(BATCHES // 2)]
-        refused = await client.post("/v1/articles/batch", data=b'{"text": "words"}')
-        told = await refused.json(content_type=None)
-        end.set()
-        answered = [len((await one.read()).splitlines()) for one in opened]
-        again = await client.post("/v1/articles/batch", data=b'{"text": "words"}')
-
-        assert (refused.status, told["code"], refused.headers["Retry-After"]) == (503, "overloaded", "1")
-        assert "32 batches are open here already, 32 of them yours" in told["detail"]
-        assert answered == [1] * (BATCHES // 2)
-        assert again.status == 200
-
-
-def test_half_of_the_batches_are_left_to_others() -> None:
-    """And of all callers together there are no more than all; each gives its place back."""
-    admission = Admission(1)
-    for _ in range(2):
-        with ExitStack() as opened:
-            for caller in ("a", "b"):
-                for _ in range(BATCHES // 2):
-                    opened.enter_context(admission.batch(caller))
-                with pytest.raises(Overloaded, match="half of them one caller's"):
-                    opened.enter_context(admission.batch(caller))
-            with pytest.raises(Overloaded, match=f"{BATCHES} batches are open here already, 0 of them yours"):
-                opened.enter_context(admission.batch("c"))

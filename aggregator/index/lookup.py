@@ -43,6 +43,8 @@ from aggregator.verdict import Candidate, Policy
 RADIUS_BITS = 7
 # How many proposals are examined per article: the nearest and those sharing most bands come first.
 MAX_CANDIDATES = 64
+# So many of those that share a single band: mostly a turn of phrase, which the more articles have the more there are.
+MAX_SINGLE = 16
 # So many look-ups are gone through at once: twice as many read more than the processor keeps at hand.
 ABREAST = 8
 
@@ -80,13 +82,16 @@ class Found:
         """The nearest and those sharing most bands, at most ``MAX_CANDIDATES``; of equally good ones the earlier first.
 
         Turn and turn about: a crowd of near fingerprints must not hide a copy that only its wording betrays, nor
-        common wording a near fingerprint.
+        common wording a near fingerprint. Of those that share a single band the ``MAX_SINGLE`` latest: a copy comes
+        soon after what it repeats.
         """
         (near, distances), (alike, shared) = self.near, self.alike
         if not len(near) and not len(alike):  # most articles are like nothing that is stored
             return []
         by_distance: list[int] = near[np.lexsort((near, distances))][:MAX_CANDIDATES].tolist()
-        by_bands: list[int] = alike[np.lexsort((alike, -shared))][:MAX_CANDIDATES].tolist()
+        several = shared > 1
+        by_bands: list[int] = alike[several][np.argsort(-shared[several], kind="stable")].tolist()
+        by_bands = (by_bands + alike[~several][: -MAX_SINGLE - 1 : -1].tolist())[:MAX_CANDIDATES]
         if not by_distance or not by_bands:
             return by_distance or by_bands
         turns = (n for pair in zip_longest(by_distance, by_bands) for n in pair if n is not None)

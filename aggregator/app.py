@@ -7,32 +7,32 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from aggregator.access import Access
-from aggregator.actions import Actions
-from aggregator.allowance import Allowance
-from aggregator.analyse import Analyser, Model
-from aggregator.analysis_pool import AnalysisPool
-from aggregator.beside import Beside
+from aggregator.analysis.analyzer import Analyser, Model
+from aggregator.analysis.models import load_models
+from aggregator.analysis.pool.pool import AnalysisPool
+from aggregator.auth.api_keys import Access
+from aggregator.auth.rate_limiter import Allowance
+from aggregator.background.wiring import Scheduled, index_of, scheduled_of, wall_clock_ms
+from aggregator.concurrency.priority_gate import Turns
+from aggregator.concurrency.yielding import give_way, in_a_task
+from aggregator.dedup.verdict import Policy
 from aggregator.domain import Analysis, Article, Layout
 from aggregator.errors import AggregatorError
-from aggregator.event_stream import EventStream
-from aggregator.events import Events
-from aggregator.explain import Explain
-from aggregator.index import Index
-from aggregator.ingest import Ingest
-from aggregator.models import load_models
-from aggregator.pacing import Pace
-from aggregator.presence import Presence
-from aggregator.related import Related
-from aggregator.rounds import give_way, in_a_task
-from aggregator.scheduled import Scheduled, index_of, scheduled_of, wall_clock_ms
+from aggregator.events.broadcast import EventStream
+from aggregator.events.consumer import Events
+from aggregator.events.editor_actions import Actions
+from aggregator.events.saved_filters import Watches
+from aggregator.events.webhooks import Courier, Hooks
+from aggregator.index import Index, format_version
+from aggregator.ingest.activity import Presence
+from aggregator.ingest.dual_write import Beside
+from aggregator.ingest.service import Ingest
+from aggregator.ingest.throttle import Pace
+from aggregator.queries.explain import Explain
+from aggregator.queries.related import Related
 from aggregator.settings import Settings, is_loopback
 from aggregator.store.base import Store
-from aggregator.store.opened import opened_store
-from aggregator.turns import Turns
-from aggregator.verdict import Policy
-from aggregator.watches import Watches
-from aggregator.webhooks import Courier, Hooks
+from aggregator.store.factory import opened_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ async def open_service(
     The detector's scheduler is not started: ``service.jobs.start()`` does that. ``processes`` > 0 lets
     batches and HTML be analysed by so many other processes.
     """
-    async with opened_store(settings) as store:
+    async with opened_store(settings, format_version.claim) as store:
         analyser, other = analysers_of(settings)
         pool = AnalysisPool(analyser, processes)
         second = AnalysisPool(other, processes) if other else None

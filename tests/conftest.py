@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 import redis
-from cluster import Cluster, free_ports, running_cluster
 from hypothesis import settings
 
 from aggregator.store.base import Store
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.memory import MemoryStore
 from aggregator.store.redis import open_store
+from tests.support.cluster import Cluster, free_ports, running_cluster
 
 # A busy machine is no fault of an example; each test has its time limit.
 settings.register_profile("unhurried", deadline=None)

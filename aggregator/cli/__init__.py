@@ -15,14 +15,15 @@ import sys
 from collections.abc import Sequence
 
 from aggregator import errors, settings
-from aggregator.cli import logs, options
-from aggregator.priority import step_back
+from aggregator.cli import options
+from aggregator.concurrency.process_priority import step_back
+from aggregator.runtime import logging as logs
+from aggregator.runtime.exit_codes import INTERRUPTED, OK, exit_code
 
 log = logging.getLogger("aggregator")
 
 # They take what others on this machine leave: a service beside them answers people who wait.
 BULK, NICE = ("ingest", "check", "reindex"), 10
-OK, SOME_BAD, UNUSABLE, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -55,10 +56,3 @@ def _report(error: errors.AggregatorError, *, as_records: bool) -> int:
         else:
             print(f"aggregator: {problem}", file=sys.stderr)
     return exit_code(error)
-
-
-def exit_code(error: errors.AggregatorError) -> int:
-    """What kind of problem it is."""
-    if isinstance(error, errors.StoreUnavailable):
-        return UNAVAILABLE
-    return SOME_BAD if isinstance(error, errors.NotFound) else UNUSABLE

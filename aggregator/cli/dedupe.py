@@ -8,16 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from aggregator import reading
-from aggregator.cli import OK, SOME_BAD
-from aggregator.corpus.encode import Encoding
-from aggregator.corpus.executors import opened
-from aggregator.corpus.finish import finish
-from aggregator.corpus.job import Job, Method, prepare
-from aggregator.corpus.memory import watched
-from aggregator.corpus.output import name_of
-from aggregator.corpus.pipeline import Told, run
 from aggregator.errors import ConfigurationError
+from aggregator.offline import jsonl
+from aggregator.offline.archive.encode import Encoding
+from aggregator.offline.archive.executors import opened
+from aggregator.offline.archive.job import Job, Method, prepare
+from aggregator.offline.archive.output import name_of
+from aggregator.offline.archive.peak_memory import watched
+from aggregator.offline.archive.pipeline import Told, run
+from aggregator.offline.archive.write_results import finish
+from aggregator.runtime.exit_codes import OK, SOME_BAD
 from aggregator.settings import Settings
 
 FIELDS = ("id", "title", "text", "html", "url", "source", "published_at", "lang")
@@ -76,17 +76,17 @@ def job_of(args: argparse.Namespace, settings: Settings) -> Job:
 
 def _trained(file: str, encoding: Encoding, method: Method) -> tuple[float, ...]:
     """The weights of a classifier of pairs, from articles with a cluster each."""
-    from aggregator.cli.offline import article, label, rows_of
-    from aggregator.corpus.classifier import train
+    from aggregator.cli.fit_replay import article, label, rows_of
+    from aggregator.offline.archive.classifier import train
 
-    reading.check_readable([file])
+    jsonl.check_readable([file])
     rows = list(rows_of([file]))
     labels = [label(row, at) for at, row in enumerate(rows, 1)]
     return train([article(row) for row in rows], labels, encoding, method.radius_bits)
 
 
 def _load(job: Job, args: argparse.Namespace, settings: Settings) -> int:
-    from aggregator.cli.loading import load
+    from aggregator.cli.load_archive import load
 
     return load(job.out / name_of("deduplicated", job.format), dict(job.encoding.columns), args, settings)
 

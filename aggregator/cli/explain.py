@@ -10,15 +10,15 @@ from typing import Any
 
 import msgspec
 
-from aggregator import reading
-from aggregator.cli import OK
-from aggregator.cli.addresses import url_of
 from aggregator.cli.ingest import check_where
-from aggregator.cli.loop import run_loop
-from aggregator.cli.targets import Server, patiently, refusal
+from aggregator.cli.ingest_targets import Server, patiently, refusal
+from aggregator.contract import encoding, requests
+from aggregator.contract.decoding import to_article
 from aggregator.errors import BadInput, NotFound
-from aggregator.http import requests, views
-from aggregator.http.decoding import to_article
+from aggregator.offline import jsonl
+from aggregator.runtime.addresses import url_of
+from aggregator.runtime.event_loop import run_loop
+from aggregator.runtime.exit_codes import OK
 from aggregator.settings import Settings
 
 SHOWN_PASSAGES = 5
@@ -45,10 +45,10 @@ Side = str | dict[str, str]
 
 def _side(given: str) -> Side:
     """A file's text when there is such a file (or ``-``), else an id."""
-    if given != reading.STDIN and not Path(given).is_file():
+    if given != jsonl.STDIN and not Path(given).is_file():
         return given
     try:
-        data = sys.stdin.buffer.read() if given == reading.STDIN else Path(given).read_bytes()
+        data = sys.stdin.buffer.read() if given == jsonl.STDIN else Path(given).read_bytes()
         text = data.decode("utf-8-sig")
     except OSError as error:
         raise BadInput(f"{given} cannot be read: {error.strerror}.") from None
@@ -68,7 +68,7 @@ async def _by_store(args: argparse.Namespace, settings: Settings, a: Side, b: Si
     )
     async with open_service(settings) as service:
         found = await patiently(lambda: service.explain.pair(first, second))
-    answer: dict[str, Any] = msgspec.to_builtins(views.explanation(found))
+    answer: dict[str, Any] = msgspec.to_builtins(encoding.explanation(found))
     return answer
 
 

@@ -16,14 +16,14 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from aggregator import reading
-from aggregator.cli import OK, SOME_BAD
-from aggregator.cli.addresses import url_of
-from aggregator.cli.loop import run_loop, settle_in
+from aggregator.cli.ingest_targets import LocalStore, Server, Target
 from aggregator.cli.progress import Progress
-from aggregator.cli.targets import LocalStore, Server, Target
 from aggregator.errors import ConfigurationError
-from aggregator.reading import Line
+from aggregator.offline import jsonl
+from aggregator.offline.jsonl import Line
+from aggregator.runtime.addresses import url_of
+from aggregator.runtime.event_loop import run_loop, settle_in
+from aggregator.runtime.exit_codes import OK, SOME_BAD
 from aggregator.settings import Settings
 
 BATCH_LINES, BATCH_BYTES = 512, 1_000_000
@@ -33,7 +33,7 @@ LABELS = (b'"cluster"', b'"original"')  # columns of evaluation files, not of ar
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """0 when every line got a verdict, 1 when some were bad. Raises for what stops all of it."""
-    reading.check_readable(args.files)
+    jsonl.check_readable(args.files)
     check_where(args)
     return run_loop(_run(args, settings))
 
@@ -61,7 +61,7 @@ async def opened_target(args: argparse.Namespace, settings: Settings) -> AsyncIt
 
 
 def _processes(files: list[str]) -> int:
-    size = reading.total_bytes(files)
+    size = jsonl.total_bytes(files)
     return min(4, os.cpu_count() or 1) if size is not None and size > PARALLEL_BYTES else 0
 
 
@@ -69,10 +69,10 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
     started_s = time.monotonic()
     counts: Counter[str] = Counter()
     with (
-        Progress(reading.total_bytes(args.files), shown=not args.no_progress) as progress,
-        reading.writing(args.out) as write,
+        Progress(jsonl.total_bytes(args.files), shown=not args.no_progress) as progress,
+        jsonl.writing(args.out) as write,
     ):
-        lines = reading.lines(args.files, max_line_bytes=settings.max_body_bytes, progress=progress.advance)
+        lines = jsonl.lines(args.files, max_line_bytes=settings.max_body_bytes, progress=progress.advance)
         async with opened_target(args, settings) as target:
             for batch in batches(map(without_labels, lines)):
                 for reply in await target.send(batch, dry_run=args.command == "check"):

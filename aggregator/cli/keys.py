@@ -5,15 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 
-from aggregator.access import Access, AccessKey
-from aggregator.cli import OK
-from aggregator.cli.contents import day
+from aggregator.auth.api_keys import Access, AccessKey
+from aggregator.background.wiring import wall_clock_ms
 from aggregator.cli.doctor import reachable
-from aggregator.cli.loop import run_loop
+from aggregator.cli.doctor_contents import day
 from aggregator.errors import ConfigurationError
-from aggregator.scheduled import wall_clock_ms
+from aggregator.index import format_version
+from aggregator.runtime.event_loop import run_loop
+from aggregator.runtime.exit_codes import OK
 from aggregator.settings import Settings
-from aggregator.store.opened import opened_store
+from aggregator.store.factory import opened_store
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
@@ -26,7 +27,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _run(args: argparse.Namespace, settings: Settings) -> int:
-    async with opened_store(settings) as store:
+    async with opened_store(settings, format_version.claim) as store:
         access = Access(store, wall_clock_ms)
         if args.change == "list":
             keys = await access.list()

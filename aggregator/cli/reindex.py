@@ -6,24 +6,24 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-from aggregator import reading
 from aggregator.app import open_service
-from aggregator.cli import OK, SOME_BAD
 from aggregator.cli.doctor import reachable
 from aggregator.cli.ingest import without_labels
-from aggregator.cli.loop import run_loop
 from aggregator.cli.progress import Counted
+from aggregator.contract.decoding import decode_article
 from aggregator.domain import Article
 from aggregator.errors import BadInput, ConfigurationError
-from aggregator.http.decoding import decode_article
-from aggregator.reindexing import Filled, fill_from_articles, fill_from_store
+from aggregator.ingest.backfill import Filled, fill_from_articles, fill_from_store
+from aggregator.offline import jsonl
+from aggregator.runtime.event_loop import run_loop
+from aggregator.runtime.exit_codes import OK, SOME_BAD
 from aggregator.settings import Settings
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """0 when all that is stored stands in the new space, 1 when something could not be brought in."""
     if args.files:
-        reading.check_readable(args.files)
+        jsonl.check_readable(args.files)
     if not (settings.next_models_dir or settings.next_block_plan):
         raise ConfigurationError(
             "next_models_dir: say which models, or with next_block_plan which plan, to change to."
@@ -52,7 +52,7 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
 
 def _articles(files: list[str], max_line_bytes: int) -> Iterator[Article]:
     """Those of the lines that are articles: others were refused when they were posted, too."""
-    for line in map(without_labels, reading.lines(files, max_line_bytes=max_line_bytes)):
+    for line in map(without_labels, jsonl.lines(files, max_line_bytes=max_line_bytes)):
         try:
             if line.error is None:
                 yield decode_article(line.data)

@@ -17,14 +17,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aggregator.cli.addresses import store_line
-from aggregator.cli.loop import run_loop
-from aggregator.cli.ready import announce
-from aggregator.cli.worker import serve_here
-from aggregator.cli.workers import supervise
-from aggregator.http.siblings import ALONE, Siblings
+from aggregator.http.metrics.multiprocess import ALONE, Siblings
+from aggregator.runtime.addresses import store_line
+from aggregator.runtime.event_loop import run_loop
+from aggregator.runtime.startup import announce
+from aggregator.runtime.supervisor import supervise
+from aggregator.runtime.web_process import serve_here
 from aggregator.settings import Settings
-from aggregator.store.opened import located
+from aggregator.store.factory import located
 
 if TYPE_CHECKING:
     from aggregator.app import Service

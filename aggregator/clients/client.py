@@ -24,8 +24,7 @@ import aiohttp
 import msgspec
 
 from aggregator.clients.decision import Decision, Unavailable, decided, decided_line, detail_of, encoded
-from aggregator.errors import BadInput, ConfigurationError, NotFound
-from aggregator.http.responses import (
+from aggregator.contract.responses import (
     ArticleOut,
     CopiesOut,
     EventDetailOut,
@@ -34,6 +33,7 @@ from aggregator.http.responses import (
     RelatedListOut,
     RelatedOut,
 )
+from aggregator.errors import BadInput, ConfigurationError, NotFound
 
 DEADLINE_S = 0.3
 BATCH_DEADLINE_S = 60.0

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from aggregator.contract.responses import AnswerOut, Problem
 from aggregator.domain import VerdictName
 from aggregator.errors import BadInput, StoreUnavailable
-from aggregator.http.responses import AnswerOut, Problem
 
 ARTICLE_FIELDS = ("id", "url", "title", "text", "html", "source", "published_at", "lang")
 

@@ -41,8 +41,8 @@ from scrapy.exceptions import DropItem, NotConfigured
 
 from aggregator.clients.client import Client
 from aggregator.clients.decision import ARTICLE_FIELDS, Decision, Unavailable
+from aggregator.contract.decoding import FIRST_YEAR, LAST_YEAR
 from aggregator.errors import BadInput, ConfigurationError
-from aggregator.http.decoding import FIRST_YEAR, LAST_YEAR
 
 log = logging.getLogger(__name__)
 

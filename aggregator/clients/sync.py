@@ -11,7 +11,14 @@ from typing import Any, TypeVar
 
 from aggregator.clients.client import Client
 from aggregator.clients.decision import Decision
-from aggregator.http.responses import ArticleOut, CopiesOut, EventDetailOut, EventsOut, ExplainOut, RelatedOut
+from aggregator.contract.responses import (
+    ArticleOut,
+    CopiesOut,
+    EventDetailOut,
+    EventsOut,
+    ExplainOut,
+    RelatedOut,
+)
 
 T = TypeVar("T")
 

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from aggregator.http import edge, errors, shares, sse
-from aggregator.http.admission import Admission
-from aggregator.http.endpoints import ENDPOINTS, add_routes
-from aggregator.http.keys import (
+from aggregator.contract.encoding import Bands
+from aggregator.http.app_keys import (
     ADMISSION,
     BANDS,
     BATCHES,
@@ -23,12 +21,16 @@ from aggregator.http.keys import (
     SERVICE,
     STREAMS,
 )
-from aggregator.http.metrics import Metrics
+from aggregator.http.handlers import sse
+from aggregator.http.limits import per_caller
+from aggregator.http.limits.body_memory import ROOM_BYTES, Room
+from aggregator.http.limits.load_shedding import Admission
+from aggregator.http.metrics.registry import Metrics
+from aggregator.http.middleware import errors, observability
+from aggregator.http.middleware.rejected_log import Refusals
 from aggregator.http.openapi import document
 from aggregator.http.pages import Pages
-from aggregator.http.refusals import Refusals
-from aggregator.http.room import ROOM_BYTES, Room
-from aggregator.http.views import Bands
+from aggregator.http.routes import ENDPOINTS, add_routes
 
 if TYPE_CHECKING:
     from aggregator.app import Service
@@ -36,18 +38,18 @@ if TYPE_CHECKING:
 
 def make_app(service: Service) -> web.Application:
     """The application over ``service``, which the caller opens and closes."""
-    app = web.Application(middlewares=[edge.observe, errors.middleware, edge.same_site])
+    app = web.Application(middlewares=[observability.observe, errors.middleware, observability.same_site])
     app[SERVICE] = service
     app[METRICS] = Metrics()
     app[BANDS] = Bands(service.settings.duplicate_bits, service.settings.related_bits)
     app[ADMISSION] = Admission(service.settings.max_waiting)
     app[ROOM] = Room(max(ROOM_BYTES, 8 * service.settings.max_body_bytes))  # a form has three texts
     app[OPENAPI] = document(ENDPOINTS)
-    app[STREAMS], app[BATCHES] = shares.of_streams(), shares.of_batches()
+    app[STREAMS], app[BATCHES] = per_caller.of_streams(), per_caller.of_batches()
     app[PAGES] = Pages()
     app[REFUSALS] = Refusals()
     app[LEAVING] = asyncio.Event()
-    app.on_response_prepare.append(edge.on_prepare)
+    app.on_response_prepare.append(observability.on_prepare)
     app.on_shutdown.append(sse.close)
     add_routes(app)
     return app

@@ -8,7 +8,7 @@ import binascii
 import msgspec
 
 from aggregator.errors import BadInput
-from aggregator.eventlog import Place
+from aggregator.events.repository import Place
 
 _place = msgspec.json.Decoder(Place).decode
 

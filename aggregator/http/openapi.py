@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from aggregator import __version__
-from aggregator.http.endpoints import FORM, JSON, NDJSON, Endpoint
-from aggregator.http.responses import LineProblem, Problem
+from aggregator.contract.responses import LineProblem, Problem
+from aggregator.http.routes import FORM, JSON, NDJSON, Endpoint
 
 REF = "#/components/schemas/{name}"
 DESCRIPTION = """\

@@ -13,10 +13,10 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from aggregator.http.app import make_app
-from aggregator.http.deadlines import Runner
-from aggregator.http.keys import LEAVING, SERVICE, SIBLINGS
-from aggregator.http.operations import exposition
-from aggregator.http.siblings import ALONE, Siblings
+from aggregator.http.app_keys import LEAVING, SERVICE, SIBLINGS
+from aggregator.http.handlers.operations import exposition
+from aggregator.http.metrics.multiprocess import ALONE, Siblings
+from aggregator.http.middleware.timeouts import Runner
 
 if TYPE_CHECKING:
     from aggregator.app import Service

@@ -12,11 +12,11 @@ gives the verdicts of posting its articles one by one, in two reads instead of t
 
 from __future__ import annotations
 
-from aggregator.index.articlestream import ArticleStream
+from aggregator.index.article_stream import ArticleStream
 from aggregator.index.base import ATTEMPTS
-from aggregator.index.groups import Stored
+from aggregator.index.bindings import Stored
 from aggregator.index.lookup import MAX_CANDIDATES, RADIUS_BITS, Probe
-from aggregator.index.neighbourhood import Around, Neighbourhood
+from aggregator.index.related_lookup import Around, Neighbourhood
 from aggregator.index.snapshot import Layers, Snapshot
 
 __all__ = [

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from aggregator.blocks import PLANS, BlockPlan
-from aggregator.changes import Segment
 from aggregator.domain import number_of
+from aggregator.index import keys
+from aggregator.index.blocks import PLANS, BlockPlan
 from aggregator.index.segments import SEGMENT_ARTICLES, Segments
 from aggregator.index.snapshot import Layers, Snapshot
-from aggregator.store import keys
+from aggregator.index.transactions import Segment
 from aggregator.store.base import Store
 
 DAY_MS = 86_400_000

@@ -14,16 +14,15 @@ from operator import add
 
 import numpy as np
 
-from aggregator.blocks import Around
+from aggregator.analysis.shingles import compare_many, probed_bands
+from aggregator.analysis.simhash import hamming_distance
+from aggregator.dedup.similarity import cosine_to
+from aggregator.dedup.verdict import Candidate, Policy
 from aggregator.domain import Analysis, Match, Record
-from aggregator.fingerprint import hamming_distance
+from aggregator.index import keys
 from aggregator.index.base import IndexBase
-from aggregator.index.snapshot import Snapshot
-from aggregator.overlap import compare_many, probed_bands
-from aggregator.similarity import cosine_to
-from aggregator.store import keys
-from aggregator.store.base import Check, Equals, Lengths
-from aggregator.store.entries import (
+from aggregator.index.blocks import Around
+from aggregator.index.codec.postings import (
     NO_COUNTS,
     NO_NUMBERS,
     NUMBER_BYTES,
@@ -37,8 +36,9 @@ from aggregator.store.entries import (
     within,
     within_each,
 )
-from aggregator.store.records import Pointer, decode_pointer, decode_record
-from aggregator.verdict import Candidate, Policy
+from aggregator.index.codec.records import Pointer, decode_pointer, decode_record
+from aggregator.index.snapshot import Snapshot
+from aggregator.store.base import Check, Equals, Lengths
 
 RADIUS_BITS = 7
 # How many proposals are examined per article: the nearest and those sharing most bands come first.

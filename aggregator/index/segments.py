@@ -22,11 +22,11 @@ from functools import partial
 import msgspec
 
 from aggregator.errors import StoreUnavailable
+from aggregator.index import keys
+from aggregator.index.segment_sampling import rate_of, tally
 from aggregator.index.snapshot import Layers, Snapshot
-from aggregator.store import keys
 from aggregator.store.base import Chain, Equals, Put, Store, Transaction
-from aggregator.store.marks import rate_of, tally
-from aggregator.store.sound import value_of
+from aggregator.store.decoding import value_of
 
 SEGMENT_ARTICLES = 10_000_000
 KeysUnder = Callable[[bytes], list[bytes]]  # the keys that are wanted, of a tag

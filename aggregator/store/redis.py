@@ -16,10 +16,10 @@ from redis.crc import key_slot
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.store import health
 from aggregator.store.base import Delete, Put, StoreInfo, Transaction, lease_return, lease_steps
-from aggregator.store.failures import first_line, is_for_the_operator
-from aggregator.store.link import Link, open_link
-from aggregator.store.runs import Runs
-from aggregator.store.wire import (
+from aggregator.store.client import Link, open_link
+from aggregator.store.commit_batching import Runs
+from aggregator.store.errors import first_line, is_for_the_operator
+from aggregator.store.protocol import (
     COMMIT,
     COMMIT_SHA,
     Command,

@@ -21,10 +21,10 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from tqdm import tqdm
 
-from aggregator.analyse import worded
-from aggregator.overlap import Overlap, shingle_hashes
-from aggregator.text import tokens
-from aggregator.verdict import Policy, is_copy
+from aggregator.analysis.analyzer import worded
+from aggregator.analysis.shingles import Overlap, shingle_hashes
+from aggregator.analysis.text import tokenizer
+from aggregator.dedup.verdict import Policy, is_copy
 
 CHUNK = 256
 RELATED_COSINE = math.cos(7 / 64 * math.pi)
@@ -64,7 +64,7 @@ def main(file: str, verdicts: str) -> None:
 
 
 def _tfidf(rows: list[dict]) -> sparse.csr_matrix:
-    terms = [tokens.tokenize(f"{r['title'] or ''}\n{r['text'] or ''}", "en") for r in rows]
+    terms = [tokenizer.tokenize(f"{r['title'] or ''}\n{r['text'] or ''}", "en") for r in rows]
     return TfidfVectorizer(analyzer=lambda t: t, sublinear_tf=True, dtype=np.float32).fit_transform(terms)
 
 

@@ -18,19 +18,19 @@ from typing import Any
 
 import numpy as np
 import redis
-from load import BATCH_LINES, bodies
-from processes import server_cpu_s
 
-from aggregator.analyse import Analyser
-from aggregator.arrivals import Arrival, Step
-from aggregator.deciding import Deciding
+from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.models import load_models
+from aggregator.dedup.verdict import Policy
 from aggregator.domain import Article
 from aggregator.index import Index
-from aggregator.ingest import Ingest
-from aggregator.models import load_models
+from aggregator.ingest.decide import Deciding
+from aggregator.ingest.pending import Arrival, Step
+from aggregator.ingest.service import Ingest
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import open_store
-from aggregator.verdict import Policy
+from tests.benchmarks.bench_http import BATCH_LINES, bodies
+from tests.support.processes import server_cpu_s
 
 
 class Watched:

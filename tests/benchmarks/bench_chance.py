@@ -12,12 +12,12 @@ import argparse
 
 import numpy as np
 
-from aggregator import reading
-from aggregator.corpus.columns import of_signatures
-from aggregator.corpus.confirm import overlaps
-from aggregator.corpus.encode import Encoder, Encoding
-from aggregator.corpus.pairs import packed
 from aggregator.domain import Article
+from aggregator.offline import jsonl
+from aggregator.offline.archive.columns import of_signatures
+from aggregator.offline.archive.encode import Encoder, Encoding
+from aggregator.offline.archive.pairs import packed
+from aggregator.offline.archive.verify import overlaps
 
 ARTICLES, WORDS = 300, 300
 SHARES = (0.5, 0.9, 0.99, 0.999)
@@ -41,7 +41,7 @@ def main() -> None:
 def chosen(file: str, source: str | None) -> list[Article]:
     """The first long articles."""
     found: list[Article] = []
-    for row in reading.rows([file]):
+    for row in jsonl.rows([file]):
         text = str(row.get("text") or "")
         if len(text.split()) >= WORDS and source in (None, row.get("source")):
             found.append(Article(id=str(len(found)), text=text))

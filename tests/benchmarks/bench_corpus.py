@@ -19,7 +19,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from aggregator.corpus import synthetic
+from aggregator.offline.archive import synthetic
 
 ZHANG = 7_193_990
 AFTER_ENCODING = ("gather", "join", "confirm", "cluster")

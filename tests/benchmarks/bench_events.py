@@ -21,14 +21,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from development_data import DATA
-from processes import resident_bytes
-
-from aggregator.bursts import BurstDetector, BurstRule, Event
+from aggregator.analysis.text import language, tokenizer
 from aggregator.domain import StreamItem
-from aggregator.reading import rows as read_rows
-from aggregator.replay import read_items, rfc3339
-from aggregator.text import language, tokens
+from aggregator.events.detection import BurstDetector, BurstRule, Event
+from aggregator.offline.jsonl import rows as read_rows
+from aggregator.offline.replay import read_items, rfc3339
+from tests.support.development_data import DATA
+from tests.support.processes import resident_bytes
 
 AT_ONCE = 5_000
 MINUTE_MS = 60_000
@@ -63,7 +62,7 @@ def main() -> None:
 
 def _warm() -> None:
     for lang, text in (("en", "news"), ("zh", "新闻"), (None, "noticias de hoy")):
-        tokens.tokenize(text, lang or language.detect(text, None))
+        tokenizer.tokenize(text, lang or language.detect(text, None))
 
 
 def _feed(

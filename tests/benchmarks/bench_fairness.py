@@ -15,14 +15,13 @@ import statistics
 import time
 from contextlib import suppress
 
-from newsroom import story
-from processes import below, resident_bytes
-
-from aggregator.analysis_pool import AnalysisPool
+from aggregator.analysis.pool.pool import AnalysisPool
 from aggregator.app import analysers_of
+from aggregator.concurrency.fair_semaphore import CALLER
 from aggregator.domain import Analysis, Article
-from aggregator.places import CALLER
 from aggregator.settings import Settings
+from tests.support.factories import story
+from tests.support.processes import below, resident_bytes
 
 # Half a megabyte of a paragraph of bold words: extraction looks through all of it for each of them.
 EXPLODING = "<html><body><article><p>" + "<b>w</b> " * 60_000 + "</p></article></body></html>"

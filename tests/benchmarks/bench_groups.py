@@ -10,9 +10,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from aggregator import reading
-from aggregator.evaluation.measures import adjusted_rand, b_cubed
-from aggregator.evaluation.near_duplicates import SPOTSIGS_MERGED
+from aggregator.offline import jsonl
+from aggregator.offline.evaluation.metrics import adjusted_rand, b_cubed
+from aggregator.offline.evaluation.near_duplicates import SPOTSIGS_MERGED
 
 
 def main() -> None:
@@ -22,8 +22,8 @@ def main() -> None:
     options.add_argument("labelled")
     options.add_argument("out", type=Path)
     args = options.parse_args()
-    group_of = {row["id"]: str(row["cluster"]) for row in reading.rows([str(args.out / "clusters.jsonl")])}
-    label_of = {str(row["id"]): str(row["cluster"]) for row in reading.rows([args.labelled])}
+    group_of = {row["id"]: str(row["cluster"]) for row in jsonl.rows([str(args.out / "clusters.jsonl")])}
+    label_of = {str(row["id"]): str(row["cluster"]) for row in jsonl.rows([args.labelled])}
     found = [group_of.get(id_, f"alone {id_}") for id_ in label_of]
     labels = list(label_of.values())
     for name, truth in (

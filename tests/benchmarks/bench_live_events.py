@@ -13,19 +13,18 @@ import asyncio
 import sys
 import time
 
-from newsroom import in_process
-
-from aggregator.analyse import Analyser
-from aggregator.bursts import BurstRule, Event
+from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.models import load_models
+from aggregator.dedup.verdict import Policy
 from aggregator.domain import Article
-from aggregator.events import Events
+from aggregator.events.consumer import Events
+from aggregator.events.detection import BurstRule, Event
 from aggregator.index import Index
-from aggregator.ingest import Ingest
-from aggregator.models import load_models
-from aggregator.reading import rows
-from aggregator.replay import rfc3339, when_ms
+from aggregator.ingest.service import Ingest
+from aggregator.offline.jsonl import rows
+from aggregator.offline.replay import rfc3339, when_ms
 from aggregator.store.memory import MemoryStore
-from aggregator.verdict import Policy
+from tests.support.factories import in_process
 
 MINUTE_MS = 60_000
 TOGETHER = 50

@@ -25,23 +25,22 @@ from pathlib import Path
 
 import numpy as np
 import redis
-from development_data import DATA
-from newsroom import in_process
 
-from aggregator.analyse import Analyser
-from aggregator.blocks import DEFAULT_PLAN
+from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.models import load_models
+from aggregator.analysis.shingles import BANDS
+from aggregator.dedup.verdict import Policy
 from aggregator.domain import Article
-from aggregator.index import Index
-from aggregator.ingest import Ingest
-from aggregator.models import load_models
-from aggregator.overlap import BANDS
-from aggregator.reading import rows
-from aggregator.store import keys
+from aggregator.index import Index, keys
+from aggregator.index.blocks import DEFAULT_PLAN
+from aggregator.index.codec.postings import BAND_REST_BYTES, NUMBER_BYTES, TOPIC_REST_BYTES
+from aggregator.index.term_index import INDEXED, KEPT
+from aggregator.ingest.service import Ingest
+from aggregator.offline.jsonl import rows
 from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.entries import BAND_REST_BYTES, NUMBER_BYTES, TOPIC_REST_BYTES
 from aggregator.store.redis import open_store
-from aggregator.topics import INDEXED, KEPT
-from aggregator.verdict import Policy
+from tests.support.development_data import DATA
+from tests.support.factories import in_process
 
 RETENTION_MS = 90 * 86_400_000
 SAMPLE = 2000

@@ -32,16 +32,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from development_data import DATA
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
-from aggregator import fitting
-from aggregator.blocks import DEFAULT_PLAN
-from aggregator.fingerprint import signs_of
-from aggregator.fitting import FitSettings
-from aggregator.reading import rows
-from aggregator.text.tokens import tokenize
+from aggregator.analysis.simhash import signs_of
+from aggregator.analysis.text.tokenizer import tokenize
+from aggregator.index.blocks import DEFAULT_PLAN
+from aggregator.offline import fitting
+from aggregator.offline.fitting import FitSettings
+from aggregator.offline.jsonl import rows
+from tests.support.development_data import DATA
 
 MERGED = (
     ("Legal_Summons", "Subpoena", "Lindsay"),

@@ -20,19 +20,18 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from newsroom import story
-
-from aggregator.analyse import Analyser
+from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.features import HashedModel
+from aggregator.analysis.shingles import compare
+from aggregator.analysis.simhash import hamming_distance
+from aggregator.dedup.verdict import Policy, framed
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError
-from aggregator.features import HashedModel
-from aggregator.fingerprint import hamming_distance
 from aggregator.index import RADIUS_BITS, Index
-from aggregator.ingest import Ingest
-from aggregator.overlap import compare
+from aggregator.ingest.service import Ingest
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import open_store
-from aggregator.verdict import Policy, framed
+from tests.support.factories import story
 
 COMMON, OWN = 30, 10  # sentences of ten words
 AT_ONCE = 16

@@ -25,18 +25,17 @@ from pathlib import Path
 import aiohttp
 import numpy as np
 import uvloop
-from service import own_service
 
-from aggregator.analyse import Analyser
+from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.models import load_models
+from aggregator.analysis.shingles import sample_size
 from aggregator.domain import Match, Outcome, Record, Sketch, number_of
-from aggregator.eventlog import EventLog
-from aggregator.index import Index
-from aggregator.models import load_models
-from aggregator.overlap import sample_size
-from aggregator.related import Related
-from aggregator.store import keys
+from aggregator.events.repository import EventLog
+from aggregator.index import Index, keys
+from aggregator.queries.related import Related
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import RedisStore, open_store
+from tests.benchmarks.bench_service import own_service
 
 SHINGLES, TERMS = 320, 24
 TOGETHER = 500

@@ -14,12 +14,12 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from newsroom import Core, core, edited, story
 
 from aggregator.domain import Article
-from aggregator.index.upkeep import Upkeep
+from aggregator.index.compaction import Upkeep
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import open_store
+from tests.support.factories import Core, core, edited, story
 
 TASKS = 8
 

@@ -18,8 +18,9 @@ from collections import Counter
 from pathlib import Path
 
 import aiohttp
-from processes import below, resident_bytes
-from serving import serving
+
+from tests.support.processes import below, resident_bytes
+from tests.support.server_fixture import serving
 
 PAUSE_S = 0.05
 AFTER_S = 10.0

@@ -20,23 +20,23 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 
 import redis
-from load import bodies
-from processes import server_cpu_s
 
-from aggregator.analyse import Analyser
-from aggregator.bursts import BurstRule
-from aggregator.cli.loop import run_loop, settle_in
+from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.models import load_models
+from aggregator.analysis.text import tokenizer
+from aggregator.concurrency.priority_gate import Spells
+from aggregator.dedup.verdict import Policy
 from aggregator.domain import Analysis, Article, StreamItem
 from aggregator.errors import AggregatorError
-from aggregator.events import STATE, Events
+from aggregator.events.consumer import STATE, Events
+from aggregator.events.detection import BurstRule
 from aggregator.index import Index
-from aggregator.ingest import Ingest
-from aggregator.models import load_models
+from aggregator.ingest.service import Ingest
+from aggregator.runtime.event_loop import run_loop, settle_in
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import open_store
-from aggregator.text import tokens
-from aggregator.turns import Spells
-from aggregator.verdict import Policy
+from tests.benchmarks.bench_http import bodies
+from tests.support.processes import server_cpu_s
 
 START_MS = 1_790_000_000_000
 TOGETHER = 50
@@ -92,7 +92,7 @@ async def tailed(index: Index, url: str, count: int, rate: float, tick_s: float)
     """Let the detector read them; the figures."""
     sync, source = redis.Redis.from_url(url), UpToNow(index)
     events = Events(index.store, BurstRule(), give_way=Spells().give_way)
-    tokens.tokenize("", "en")
+    tokenizer.tokenize("", "en")
     settle_in()
     server_s, started, ticks = server_cpu_s(sync), time.process_time(), []
     while source.read < count:

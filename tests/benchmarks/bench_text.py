@@ -11,12 +11,12 @@ import random
 import time
 from collections.abc import Callable, Sequence
 
-from aggregator.analyse import Analyser
+from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.models import load_models
+from aggregator.analysis.text.html import extract
+from aggregator.analysis.text.language import detect
+from aggregator.analysis.text.tokenizer import figures, normalise, tokenize, words
 from aggregator.domain import Article
-from aggregator.models import load_models
-from aggregator.text.extract import extract
-from aggregator.text.language import detect
-from aggregator.text.tokens import figures, normalise, tokenize, words
 
 ARTICLES = 200
 ROUNDS = 5

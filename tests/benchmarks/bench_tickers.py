@@ -20,19 +20,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from development_data import DATA
-
-from aggregator.analyse import Analyser
+from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.models import load_models
 from aggregator.app import policy_of
+from aggregator.dedup.verdict import Policy
 from aggregator.domain import Analysis, Answer, Article, Match
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
-from aggregator.ingest import Ingest
-from aggregator.models import load_models
-from aggregator.reading import rows
+from aggregator.ingest.service import Ingest
+from aggregator.offline.jsonl import rows
 from aggregator.settings import load
 from aggregator.store.memory import MemoryStore
-from aggregator.verdict import Policy
+from tests.support.development_data import DATA
 
 TICKER = re.compile(r"<[A-Z0-9.-]+>")
 START_MS = 1_600_000_000_000

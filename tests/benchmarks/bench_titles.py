@@ -18,18 +18,18 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from development_data import DATA
-from newsroom import in_process
 from tqdm import tqdm
 
-from aggregator.analyse import Analyser
+from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.models import load_models
+from aggregator.dedup.verdict import Policy
 from aggregator.domain import Answer, Article
 from aggregator.index import Index
-from aggregator.ingest import Ingest
-from aggregator.models import load_models
-from aggregator.reading import rows
+from aggregator.ingest.service import Ingest
+from aggregator.offline.jsonl import rows
 from aggregator.store.memory import MemoryStore
-from aggregator.verdict import Policy
+from tests.support.development_data import DATA
+from tests.support.factories import in_process
 
 BATCH = 2000
 START_MS = 1_600_000_000_000

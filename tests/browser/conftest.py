@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from chromium import CHROMIUM, FLAGS
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "http"))
+from tests.browser.chromium import CHROMIUM, FLAGS
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
@@ -28,7 +25,7 @@ async def browser() -> AsyncIterator[object]:
 @pytest.fixture
 def service() -> object:
     """A fresh fake service."""
-    from fake_service import FakeService
+    from tests.support.fake_service import FakeService
 
     return FakeService()
 
@@ -36,7 +33,7 @@ def service() -> object:
 @pytest_asyncio.fixture(loop_scope="session")
 async def client(service: object) -> AsyncIterator[object]:
     """The application, served."""
-    from fake_service import serving
+    from tests.support.fake_service import serving
 
     async with serving(service) as opened:
         yield opened

@@ -17,20 +17,20 @@ from typing import Any
 
 import yarl
 from aiohttp import web
-from chromium import CHROMIUM, FLAGS
-from newsday import more
 from PIL import Image
 from playwright.async_api import Browser, async_playwright
 
-from aggregator import demo
 from aggregator.app import Service, open_service
 from aggregator.domain import Answer, Article
 from aggregator.http.app import make_app
-from aggregator.http.keys import METRICS
-from aggregator.http.metrics import Metrics
+from aggregator.http.app_keys import METRICS
+from aggregator.http.metrics.registry import Metrics
 from aggregator.http.server import make_runner
-from aggregator.reading import rows
+from aggregator.offline.jsonl import rows
+from aggregator.runtime import demo
 from aggregator.settings import Settings
+from tests.browser.chromium import CHROMIUM, FLAGS
+from tests.browser.newsday import more
 
 ROOT = Path(__file__).resolve().parents[2]
 TICK_MS = 60_000

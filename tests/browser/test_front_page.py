@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from fake_service import START_MS
-from newsroom import event
-from pages import barriers, hangs_over, opened, watched
+
+from tests.browser.pages import barriers, hangs_over, opened, watched
+from tests.support.factories import event
+from tests.support.fake_service import START_MS
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 

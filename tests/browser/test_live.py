@@ -9,13 +9,13 @@ import aiohttp
 import pytest
 import pytest_asyncio
 from aiohttp import web
-from pages import barriers, opened, watched
-from serving import serving
 
 from aggregator.app import Service, open_service
 from aggregator.http.app import make_app
 from aggregator.http.server import make_runner
 from aggregator.settings import Settings
+from tests.browser.pages import barriers, opened, watched
+from tests.support.server_fixture import serving
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 

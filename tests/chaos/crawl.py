@@ -8,11 +8,10 @@ import random
 import time
 from collections.abc import Iterator
 
-from chaos.ledger import Ledger
-from chaos.newsroom_site import Site
-from newsroom import edited
-
 from aggregator.clients.decision import Unavailable
+from tests.chaos.ledger import Ledger
+from tests.chaos.newsroom_site import Site
+from tests.support.factories import edited
 
 CRAWLERS = 24
 COPIES = 3

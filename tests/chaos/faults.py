@@ -7,8 +7,9 @@ import os
 import signal
 from collections.abc import Awaitable, Callable
 
-from chaos.newsroom_site import REPLICAS, Site
 from redis.exceptions import OutOfMemoryError
+
+from tests.chaos.newsroom_site import REPLICAS, Site
 
 LONGEST_STALL_S = 5.5  # more than the service waits for its store
 CLOCK_MS = 40 * 60_000  # reports of one matter stay within the four hours of an event

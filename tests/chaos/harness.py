@@ -29,15 +29,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from chaos.crawl import Crawl, report
-from chaos.faults import FAULTS, POWER_LOSS, Fault
-from chaos.ledger import Ledger
-from chaos.newsroom_site import Site
-from chaos.witness import REPORTS, Witness
-from processes import open_files, resident_bytes
-
-from aggregator.cli.loop import run_loop
+from aggregator.runtime.event_loop import run_loop
 from aggregator.store.redis import open_store
+from tests.chaos.crawl import Crawl, report
+from tests.chaos.faults import FAULTS, POWER_LOSS, Fault
+from tests.chaos.ledger import Ledger
+from tests.chaos.newsroom_site import Site
+from tests.chaos.observer import REPORTS, Witness
+from tests.support.processes import open_files, resident_bytes
 
 RATE = 140.0
 ENOUGH = 100

@@ -12,15 +12,15 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import redis.asyncio as redis
-from chaos import clocked
-from chaos.faulty_proxy import FaultyProxy
-from cluster import free_ports
-from processes import the_scheduler
 
 from aggregator.clients import Client
 from aggregator.clients.decision import Unavailable
 from aggregator.errors import NotFound
 from aggregator.store.embedded import EmbeddedServer, _end_with_parent
+from tests.chaos import clocked
+from tests.chaos.faulty_proxy import FaultyProxy
+from tests.support.cluster import free_ports
+from tests.support.processes import the_scheduler
 
 PATIENCE_S = 120.0
 REPLICAS = 2

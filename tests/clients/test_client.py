@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from newsroom import edited, story
 
 from aggregator.app import open_service
 from aggregator.clients import Client, SyncClient, Unavailable
 from aggregator.errors import BadInput, ConfigurationError, NotFound
 from aggregator.http.app import make_app
 from aggregator.settings import Settings
+from tests.support.factories import edited, story
 
 PATIENT_S = 30.0  # the shared machine decides how long an answer takes, not the client under test
 

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from newsroom import edited, story
-from serving import serving
+
+from tests.support.factories import edited, story
+from tests.support.server_fixture import serving
 
 CRAWL = Path(__file__).with_name("crawl.py")
 PAGES, STORIES = 300, 200

@@ -4,12 +4,12 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from newsroom import story
 from scrapy.exceptions import DropItem, NotConfigured
 from scrapy.utils.test import get_crawler
-from serving import serving
 
 from aggregator.clients.scrapy_pipeline import NewsDedupPipeline, _dated
+from tests.support.factories import story
+from tests.support.server_fixture import serving
 
 
 def pipeline(**settings: object) -> NewsDedupPipeline:

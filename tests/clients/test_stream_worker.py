@@ -7,7 +7,6 @@ from contextlib import aclosing
 
 import pytest
 from aiohttp.test_utils import TestServer
-from newsroom import edited, story
 from redis import asyncio as driver
 
 from aggregator.app import open_service
@@ -15,6 +14,7 @@ from aggregator.clients import Client, Unavailable
 from aggregator.clients.stream_worker import Streams, StreamWorker
 from aggregator.http.app import make_app
 from aggregator.settings import Settings
+from tests.support.factories import edited, story
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Bad inputs by kind against the real service, and regular expressions against long texts.
 
-    PYTHONPATH=.:tests:tests/http python tests/hostile/attack.py [--expressions]
+    PYTHONPATH=. python tests/hostile/attack.py [--expressions]
 
 Prints how many were tried of each kind and what they were answered. Exit code 1: a 5xx answer, or a slow expression.
 Mutated bytes against decoders: ``fuzz.py``.
@@ -17,11 +17,10 @@ import sys
 from collections.abc import Iterator
 from urllib.parse import quote
 
-from expressions import cpu_seconds, expressions, texts
-from fake_service import serving
-
 from aggregator.app import open_service
 from aggregator.settings import Settings
+from tests.hostile.expressions import cpu_seconds, expressions, texts
+from tests.support.fake_service import serving
 
 TEXT = "The harbour bridge of Brackwater stays closed, since a storm has torn two of its cables. "
 ODD = ["\x00", "\n", "\r\nX-A: b", "{}", "{en.0}", "a:b", "\u202eevil", "\u2028", "🌪" * 40, "é" * 600, "x" * 10_240,

@@ -1,6 +1,6 @@
 """Mutated bytes against everything that decodes some. Run by ``scripts/check``; a short form is in the tests.
 
-    PYTHONPATH=.:tests python tests/hostile/fuzz.py [--guided] [--share 1.0] [--only NAME ...] [--seed N]
+    PYTHONPATH=. python tests/hostile/fuzz.py [--guided] [--share 1.0] [--only NAME ...] [--seed N]
 
 Prints executions per target; exit code 1 when any input was met by an error that is none of ours. Inputs are seeds with
 a few bytes changed; ``--guided`` lets atheris (libFuzzer) look for inputs that reach new code instead, in a process per
@@ -41,9 +41,8 @@ def fuzzed(
     share: float, seed: int, only: Sequence[str] = ()
 ) -> tuple[dict[str, tuple[int, float]], list[str]]:
     """Per target: executions and seconds; and what was met that is none of our errors."""
-    from hostile.targets import Target, targets
-
     from aggregator.errors import AggregatorError
+    from tests.hostile.targets import Target, targets
 
     def problem(target: Target, data: bytes) -> str | None:
         try:
@@ -91,7 +90,7 @@ def mutated(rng: random.Random, data: bytes) -> bytes:
 
 def guided(share: float, seed: int, only: Sequence[str]) -> tuple[dict[str, tuple[int, float]], list[str]]:
     """The same by atheris, a process per target, since it ends the process that it runs in."""
-    from hostile.targets import targets
+    from tests.hostile.targets import targets
 
     ran, wrong = {}, []
     with tempfile.TemporaryDirectory() as directory:
@@ -130,9 +129,8 @@ def guide(name: str, share: float, seed: int) -> None:
     import atheris
 
     with atheris.instrument_imports(include=["aggregator"]):
-        from hostile.targets import targets
-
         from aggregator.errors import AggregatorError
+        from tests.hostile.targets import targets
     directory = Path(tempfile.mkdtemp())
     (target,) = (target for target in targets(directory) if target.name == name)
     corpus = directory / "corpus"

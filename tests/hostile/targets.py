@@ -17,25 +17,26 @@ from types import SimpleNamespace
 import hiredis
 import msgspec
 import numpy as np
-from newsroom import event
 
-from aggregator import eventlog
-from aggregator.blocks import PLANS
-from aggregator.bursts import Mute, Orders
+from aggregator.analysis.features import FeatureModel
+from aggregator.analysis.shingles import sketch
+from aggregator.analysis.text.html import extract
+from aggregator.analysis.text.tokenizer import cut, figures, terms_of
+from aggregator.contract.decoding import decode_article
 from aggregator.domain import Match, Outcome, Record, StreamItem
-from aggregator.features import FeatureModel
-from aggregator.http.decoding import decode_article
-from aggregator.overlap import sketch
-from aggregator.store import entries, pipe, records
-from aggregator.store.streamrows import decode_stream_row, encode_stream_row, stream_row
-from aggregator.text.extract import extract
-from aggregator.text.tokens import cut, figures, terms_of
+from aggregator.events import repository
+from aggregator.events.detection import Mute, Orders
+from aggregator.index.blocks import PLANS
+from aggregator.index.codec import postings, records
+from aggregator.index.codec.stream_entries import decode_stream_row, encode_stream_row, stream_row
+from aggregator.store import pipelining
+from tests.support.factories import event
 
 TEXT = "The harbour bridge of Brackwater stays closed, since 2,400 bolts were found loose on 3 May. "
 CHINESE = "港口大桥昨日关闭。记者从市政府获悉，2400颗螺栓松动，维修需时三个月。"
 CHECKSUM_BYTES = 32
 OWED = 3
-EVENT_READERS = {b"e": eventlog.decode_event, b"i": eventlog.decode_index, b"o": eventlog.decode_orders}
+EVENT_READERS = {b"e": repository.decode_event, b"i": repository.decode_index, b"o": repository.decode_orders}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,25 +81,25 @@ def bucket(data: bytes) -> None:
     """Every reader of packed entries, the first byte says which; numbers come out once each."""
     kind, data = data[:1], data[1:]
     if kind == b"s":
-        ((numbers, _),) = entries.sharing_each([data, None], [[0, 1]], 2)
-        rest_bytes = entries.BAND_REST_BYTES
+        ((numbers, _),) = postings.sharing_each([data, None], [[0, 1]], 2)
+        rest_bytes = postings.BAND_REST_BYTES
     elif kind == b"t":
-        numbers = entries.weighed([data, None], {0: 1.0, 256: 0.5}, 2)
-        rest_bytes = entries.TOPIC_REST_BYTES
+        numbers = postings.weighed([data, None], {0: 1.0, 256: 0.5}, 2)
+        rest_bytes = postings.TOPIC_REST_BYTES
     else:
         around = PLANS["4x16"].around(5, 7)
         torn = [data, *[None] * (len(around.flipped) - 1)]
-        numbers, distances = entries.within(torn, around, 7, 2)
+        numbers, distances = postings.within(torn, around, 7, 2)
         assert len(numbers) == len(distances) and (distances <= 7).all()
         rest_bytes = around.rest_bytes
     assert len(numbers) == len(set(numbers.tolist())) and (numbers >= 2).all()
-    kept = entries.kept(data, rest_bytes, 3, np.sort(numbers))
-    assert len(kept) % (rest_bytes + entries.NUMBER_BYTES) == 0 and len(kept) <= len(data)
+    kept = postings.kept(data, rest_bytes, 3, np.sort(numbers))
+    assert len(kept) % (rest_bytes + postings.NUMBER_BYTES) == 0 and len(kept) <= len(data)
 
 
 def _buckets() -> Iterator[bytes]:
     for kind, rest_bytes in ((b"b", 6), (b"s", 2), (b"t", 4)):
-        yield kind + b"".join(entries.pack(n % 3, n, rest_bytes) for n in range(1, 9))
+        yield kind + b"".join(postings.pack(n % 3, n, rest_bytes) for n in range(1, 9))
 
 
 def record(data: bytes) -> None:
@@ -124,7 +125,7 @@ def article_stream(data: bytes) -> None:
 
 def change_stream(data: bytes) -> None:
     """What listeners and webhooks read, and what it leads them to; the first byte says which."""
-    EVENT_READERS.get(data[:1], eventlog.decode_change)(data[1:])
+    EVENT_READERS.get(data[:1], repository.decode_change)(data[1:])
 
 
 def answers(data: bytes) -> None:
@@ -137,7 +138,7 @@ async def _answered(data: bytes) -> None:
         set_protocol=lambda _: None, is_closing=lambda: False, write=lambda _: None, abort=lambda: None
     )
     opened = SimpleNamespace(_writer=SimpleNamespace(transport=transport), _reader=None)
-    connection = pipe._Connection(opened, 60.0)  # type: ignore[arg-type]
+    connection = pipelining._Connection(opened, 60.0)  # type: ignore[arg-type]
     waiting = [asyncio.ensure_future(connection.ask(b"", count)) for count in (1, OWED - 1)]
     await asyncio.sleep(0)
     for start in range(0, len(data), 40):  # as it comes over a wire: in parts
@@ -145,7 +146,7 @@ async def _answered(data: bytes) -> None:
             connection.data_received(data[start : start + 40])
     connection.connection_lost(None)
     for told in await asyncio.gather(*waiting, return_exceptions=True):
-        assert isinstance(told, list | pipe.driver.ConnectionError), told
+        assert isinstance(told, list | pipelining.driver.ConnectionError), told
 
 
 def model(data: bytes, directory: Path) -> None:
@@ -213,10 +214,10 @@ def _stream_row(kind: str) -> bytes:
 
 def _told() -> Iterator[bytes]:
     """One of each that is kept of events."""
-    yield b"c" + msgspec.json.encode(eventlog.ChangeRecord("fired", 5, "e", 2))
+    yield b"c" + msgspec.json.encode(repository.ChangeRecord("fired", 5, "e", 2))
     yield b"e" + msgspec.json.encode(event("e", "Harbour bridge closed", ["a", "b"]))
     yield b"i" + msgspec.msgpack.encode(
-        {"e": eventlog.Entry("breaking", 5, 6), "f": eventlog.Entry("closed", 5, 6, "e")}
+        {"e": repository.Entry("breaking", 5, 6), "f": repository.Entry("closed", 5, 6, "e")}
     )
     yield b"o" + msgspec.msgpack.encode(
         Orders(1, (Mute("e", "story", (("bridge", 1.0),), 5),), {"e": ("f", 5)}, {"a": 7})

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp.test_utils import TestClient
-from fake_service import FakeService, serving
+
+from tests.support.fake_service import FakeService, serving
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ import json
 from datetime import datetime
 
 import pytest
-from fake_service import FakeService, serving
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from aggregator.contract.decoding import decode_article
 from aggregator.errors import BadInput
-from aggregator.http.decoding import decode_article
 from aggregator.settings import Settings
+from tests.support.fake_service import FakeService, serving
 
 DEEP = b"[" * 100_000
 TEXT = "Two ferries collided in fog off the northern pier."

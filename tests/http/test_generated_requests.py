@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
-from serving import serving_alone
 
-from aggregator.http.endpoints import ENDPOINTS
 from aggregator.http.openapi import document
+from aggregator.http.routes import ENDPOINTS
+from tests.support.server_fixture import serving_alone
 
 EXAMPLES = 5
 OPTIONS = ("--store-url=memory", "--log-level=ERROR")
@@ -47,7 +47,7 @@ def _lines(context: schemathesis.SerializationContext, value: Any) -> bytes:
     return json.dumps(value).encode() + b"\n"
 
 
-# The stream of events does not end; tests/http/test_sse.py reads it.
+# The stream of events does not end; tests/http/handlers/test_sse.py reads it.
 @SCHEMA.exclude(operation_id="streamEvents").parametrize()
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @pytest.mark.parametrize("service", ["open_", "keyed"])

@@ -3,11 +3,11 @@
 import re
 
 import msgspec
-from fake_service import FakeService
 
 from aggregator.http.app import make_app
-from aggregator.http.endpoints import ENDPOINTS
 from aggregator.http.openapi import document
+from aggregator.http.routes import ENDPOINTS
+from tests.support.fake_service import FakeService
 
 
 def test_paths_are_the_routes():

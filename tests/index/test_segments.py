@@ -5,15 +5,15 @@ from collections import Counter
 from itertools import pairwise
 
 import pytest
-from newsroom import Clock, Core, core, edited, story
 
 from aggregator.domain import Answer, Article
 from aggregator.errors import Contention, NotFound, StoreUnavailable
+from aggregator.index import keys
 from aggregator.index.snapshot import Layers
-from aggregator.store import keys
 from aggregator.store.base import Put, Store
 from aggregator.store.memory import MemoryStore
 from aggregator.store.redis import open_store
+from tests.support.factories import Clock, Core, core, edited, story
 
 
 async def seal(newsroom: Core) -> Layers:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import redis
 
-from aggregator import demo
 from aggregator.app import Service, open_service
 from aggregator.domain import Article
+from aggregator.runtime import demo
 from aggregator.settings import Settings
 from aggregator.store.embedded import EmbeddedServer
 

@@ -1,8 +1,9 @@
 """The short form of ``scripts/chaos``: six kinds of fault, once each."""
 
 import pytest
-from chaos.faults import FAULTS
-from chaos.harness import chaos
+
+from tests.chaos.faults import FAULTS
+from tests.chaos.harness import chaos
 
 KINDS = ("store killed", "log torn", "store full", "connections cut", "answers nonsense", "clock moved")
 

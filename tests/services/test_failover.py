@@ -4,11 +4,11 @@ import time
 
 import aiohttp
 import pytest
-from cluster import Cluster
-from crawler import Crawler
-from serving import serving
 
-from aggregator.store import keys
+from aggregator.index import keys
+from tests.support.cluster import Cluster
+from tests.support.crawler import Crawler
+from tests.support.server_fixture import serving
 
 LAG_S = 0.5
 

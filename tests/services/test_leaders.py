@@ -11,13 +11,13 @@ from contextlib import AsyncExitStack, suppress
 import aiohttp
 import pytest
 import redis.asyncio as redis
-from newsroom import story
-from processes import scheduler_of
-from serving import serving
 
-from aggregator.eventlog import POSITION, ChangeRecord, EventLog
-from aggregator.jobs import LEASE_KEY
+from aggregator.background.scheduler import LEASE_KEY
+from aggregator.events.repository import POSITION, ChangeRecord, EventLog
 from aggregator.store.redis import open_store
+from tests.support.factories import story
+from tests.support.processes import scheduler_of
+from tests.support.server_fixture import serving
 
 ROUNDS, REPORTS = 5, 20
 PATIENCE_S = 30

@@ -7,10 +7,10 @@ import sys
 import aiohttp
 import pytest
 import redis.asyncio as redis
-from newsroom import edited, story
-from serving import serving
 
 from aggregator.store.embedded import EmbeddedServer
+from tests.support.factories import edited, story
+from tests.support.server_fixture import serving
 
 ARTICLES = 150
 

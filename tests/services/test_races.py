@@ -6,12 +6,12 @@ from collections import Counter
 
 import aiohttp
 import pytest
-from newsroom import core, edited, story
-from serving import serving
 
+from aggregator.analysis.simhash import hamming_distance
 from aggregator.domain import Analysis, Article
-from aggregator.fingerprint import hamming_distance
 from aggregator.store.redis import open_store
+from tests.support.factories import core, edited, story
+from tests.support.server_fixture import serving
 
 COPIES = 8
 

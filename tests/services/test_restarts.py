@@ -14,10 +14,10 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from processes import is_alive, the_scheduler
-from serving import serving
 
-from aggregator import demo
+from aggregator.runtime import demo
+from tests.support.processes import is_alive, the_scheduler
+from tests.support.server_fixture import serving
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
 PACE_S = 0.05  # of each caller: enough requests at every instant, and a processor left for those who start

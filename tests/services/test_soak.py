@@ -4,8 +4,9 @@ import random
 from collections.abc import Callable
 
 import pytest
-from soak.endure import SLACK, Account, endure
-from soak.trend import trend
+
+from tests.soak.soak import SLACK, Account, endure
+from tests.soak.trend import trend
 
 
 @pytest.mark.services

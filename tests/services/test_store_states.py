@@ -9,11 +9,11 @@ from pathlib import Path
 import aiohttp
 import pytest
 import redis
-from cluster import free_ports, until
-from newsroom import edited, story
-from serving import serving
 
 from aggregator.store.embedded import EmbeddedServer
+from tests.support.cluster import free_ports, until
+from tests.support.factories import edited, story
+from tests.support.server_fixture import serving
 
 PATIENCE_S = 20
 FIRST = {"id": "first", "text": story(1, 25), "lang": "eo"}

@@ -13,14 +13,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
-
-from programs import SMALL, Program, random_program, show  # noqa: E402
-from scheduler import Dice, Scripted  # noqa: E402
-from simulate import Result, run  # noqa: E402
+from tests.simulation.programs import SMALL, Program, random_program, show  # noqa: E402
+from tests.simulation.scheduler import Dice, Scripted  # noqa: E402
+from tests.simulation.simulate import Result, run  # noqa: E402
 
 
 @dataclass

@@ -11,20 +11,20 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from transport import Transport
 
-from aggregator import rounds
-from aggregator.changes import Segment
-from aggregator.deciding import Deciding
 from aggregator.domain import arrival_ms_of
-from aggregator.index import Index, groups
+from aggregator.index import Index, bindings, keys
+from aggregator.index.compaction import Upkeep
 from aggregator.index.lookup import Lookup
 from aggregator.index.segments import Segments
 from aggregator.index.snapshot import Snapshot
-from aggregator.index.upkeep import Upkeep
-from aggregator.recording import Recording
-from aggregator.store import keys, runs
+from aggregator.index.transactions import Segment
+from aggregator.ingest import pipeline
+from aggregator.ingest.commit import Recording
+from aggregator.ingest.decide import Deciding
+from aggregator.store import commit_batching
 from aggregator.store.base import Appends, Check, Delete, Equals, Length, Lengths, Transaction
+from tests.simulation.transport import Transport
 
 Patch = pytest.MonkeyPatch
 MUTANTS: dict[str, tuple[str, Callable[[Patch], None]]] = {}
@@ -60,12 +60,12 @@ def _(patch: Patch) -> None:
 
 @mutant("commits are joined whatever came between", "two near-copies")
 def _(patch: Patch) -> None:
-    whole = runs.runs
+    whole = commit_batching.runs
 
     def unguarded(transactions: Any) -> Any:
         return [replace(r, whole=replace(r.whole, checks=())) if r.joined else r for r in whole(transactions)]
 
-    patch.setattr(runs, "runs", unguarded)
+    patch.setattr(commit_batching, "runs", unguarded)
 
 
 @mutant("bands may have grown", "a copy only bands find")
@@ -153,7 +153,7 @@ def _without_relied_on(patch: Patch) -> None:
 @mutant("a group is committed whatever became of the one before it", "overlapping groups")
 def _(patch: Patch) -> None:
     _without_relied_on(patch)
-    whole = rounds._Overlap.settle
+    whole = pipeline._Overlap.settle
 
     async def heedless(self: Any) -> bool:
         if self._recording is not None:
@@ -162,11 +162,11 @@ def _(patch: Patch) -> None:
         return True
 
     async def settle(self: Any, groups: Any) -> None:
-        await whole(self, groups)
+        await whole(self, bindings)
         await self._rounds.settle(getattr(self, "lost", []))
 
-    patch.setattr(rounds._Overlap, "_finish", heedless)
-    patch.setattr(rounds._Overlap, "settle", settle)
+    patch.setattr(pipeline._Overlap, "_finish", heedless)
+    patch.setattr(pipeline._Overlap, "settle", settle)
 
 
 @mutant("nobody looks for the id in other languages", "one id in two languages at once")
@@ -179,18 +179,18 @@ def _(patch: Patch) -> None:
 
 @mutant("nobody carries a text that leaves", "update leaves an exact copy")
 def _(patch: Patch) -> None:
-    patch.setattr(groups, "carriers_of", lambda *a: [])
+    patch.setattr(bindings, "carriers_of", lambda *a: [])
 
 
 @mutant("a carrier leaves without an heir", "carriers in a row")
 def _(patch: Patch) -> None:
-    whole = groups.carriers_of
+    whole = bindings.carriers_of
 
     def forgetful(gone: Any, *rest: Any) -> Any:
         exact = gone.outcome.match is not None and gone.outcome.match.rule == "exact"
         return [] if exact else whole(gone, *rest)
 
-    patch.setattr(groups, "carriers_of", forgetful)
+    patch.setattr(bindings, "carriers_of", forgetful)
 
 
 @mutant("a record keeps the first version it was written for", "two updates of one id")

@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 from functools import cache
 from math import inf
 
-from aggregator.blocks import PLANS
 from aggregator.domain import Outcome
-from aggregator.store import keys
-from aggregator.store.entries import BAND_REST_BYTES, numbers_of
-from aggregator.store.memory import MemoryStore
-from aggregator.store.records import (
+from aggregator.index import keys
+from aggregator.index.blocks import PLANS
+from aggregator.index.codec.postings import BAND_REST_BYTES, numbers_of
+from aggregator.index.codec.records import (
     Binding,
     decode_binding,
     decode_pointer,
     decode_record,
 )
-from aggregator.store.streamrows import decode_stream_row
+from aggregator.index.codec.stream_entries import decode_stream_row
+from aggregator.store.memory import MemoryStore
 
 PLAN = PLANS["4x16"]
 

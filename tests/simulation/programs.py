@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from functools import cache
 from random import Random
 
-from newsroom import edited, story
-
-from aggregator.analyse import Analyser
+from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.features import HashedModel
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError
-from aggregator.features import HashedModel
+from tests.support.factories import edited, story
 
 _LONG = {"s": story(1, sentences=40), "t": story(2, sentences=40), "u": story(3, sentences=40)}
 

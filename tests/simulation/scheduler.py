@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol
 
-from transport import Fault, Stop
+from tests.simulation.transport import Fault, Stop
 
 BEFORE = (Fault.NONE, Fault.LOST, Fault.LATE, Fault.DEATH)
 AFTER = (Fault.NONE, Fault.LOST, Fault.DEATH)

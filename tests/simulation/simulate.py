@@ -7,10 +7,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-import oracle
-from newsroom import Clock
-from oracle import Call
-from programs import (
+from aggregator.analysis.shingles import bands
+from aggregator.concurrency.yielding import Begin
+from aggregator.dedup.verdict import Policy
+from aggregator.domain import Answer, Article, Outcome, Record, number_of
+from aggregator.errors import AggregatorError, NotFound, StoreUnavailable
+from aggregator.index import Index, keys
+from aggregator.index.codec.records import decode_binding
+from aggregator.index.compaction import Upkeep
+from aggregator.ingest.service import Ingest
+from aggregator.store.base import Appends, Delete, Put, Transaction
+from aggregator.store.memory import MemoryStore
+from tests.simulation import oracle
+from tests.simulation.oracle import Call
+from tests.simulation.programs import (
     ANALYSER,
     TEXTS,
     Batch,
@@ -26,21 +36,9 @@ from programs import (
     analyse_many,
     analysis,
 )
-from scheduler import Choices, Scheduler, Tally, Task
-from transport import Transport, finish
-
-from aggregator.domain import Answer, Article, Outcome, Record, number_of
-from aggregator.errors import AggregatorError, NotFound, StoreUnavailable
-from aggregator.index import Index
-from aggregator.index.upkeep import Upkeep
-from aggregator.ingest import Ingest
-from aggregator.overlap import bands
-from aggregator.rounds import Begin
-from aggregator.store import keys
-from aggregator.store.base import Appends, Delete, Put, Transaction
-from aggregator.store.memory import MemoryStore
-from aggregator.store.records import decode_binding
-from aggregator.verdict import Policy
+from tests.simulation.scheduler import Choices, Scheduler, Tally, Task
+from tests.simulation.transport import Transport, finish
+from tests.support.factories import Clock
 
 RETENTION_MS = 8_000
 WAIT_MS = 3_100

@@ -4,15 +4,15 @@ What must hold is in ``oracle.py``, who plays in ``programs.py``, what a mutant 
 """
 
 import pytest
-from explore import explore, schedules, shortest, tell
-from mutants import MUTANTS
-from oracle import Call, explains
-from programs import SMALL, TEXTS, analysis, show
-from scheduler import Scripted
-from simulate import run
 
-from aggregator.overlap import compare
-from aggregator.verdict import Policy, is_copy
+from aggregator.analysis.shingles import compare
+from aggregator.dedup.verdict import Policy, is_copy
+from tests.simulation.explore import explore, schedules, shortest, tell
+from tests.simulation.mutants import MUTANTS
+from tests.simulation.oracle import Call, explains
+from tests.simulation.programs import SMALL, TEXTS, analysis, show
+from tests.simulation.scheduler import Scripted
+from tests.simulation.simulate import run
 
 RUNS, SEED = 250, 20
 

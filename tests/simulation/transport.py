@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 from aggregator.errors import StoreUnavailable
 from aggregator.store.base import Put, Transaction
+from aggregator.store.commit_batching import Runs
 from aggregator.store.memory import MemoryStore
-from aggregator.store.runs import Runs
 
 T = TypeVar("T")
 

@@ -18,26 +18,29 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from chaos.crawl import LANGUAGE, wording
-from chaos.crawl import WORDS as WORDS_OF_ONE
-
-from aggregator import app, overlap, related, scheduled, titled, topics
-from aggregator.analyse import Analyser
-from aggregator.arrivals import Arrival, record_of
+from aggregator import app
+from aggregator.analysis import shingles
+from aggregator.analysis.analyzer import Analyser
+from aggregator.background import wiring
 from aggregator.cli import main
-from aggregator.cli import scheduled as process
+from aggregator.dedup import title_rule
 from aggregator.domain import Article, Match, Outcome, StreamItem
-from aggregator.events import Events
-from aggregator.index import Stored
-from aggregator.store import records
+from aggregator.events.consumer import Events
+from aggregator.index import Stored, term_index
+from aggregator.index.codec import records
+from aggregator.ingest.pending import Arrival, record_of
+from aggregator.queries import related
+from aggregator.runtime import background_services as process
+from tests.chaos.crawl import LANGUAGE, wording
+from tests.chaos.crawl import WORDS as WORDS_OF_ONE
 
 PERIOD_S = 0.5
 CLOCK = "SOAK_CLOCK"
 LEAK = "SOAK_LEAK"
 WORDS = 24_000
 FILLING = 2_000_000_000  # seeds of articles that nobody posts
-OF_WORDS = (overlap.word_hash, topics.term_hash)
-CACHES = (*OF_WORDS, titled._counts, records.decode_record)
+OF_WORDS = (shingles.word_hash, term_index.term_hash)
+CACHES = (*OF_WORDS, title_rule._counts, records.decode_record)
 
 
 def fill_caches() -> None:
@@ -45,8 +48,8 @@ def fill_caches() -> None:
     for cache in OF_WORDS:
         for number in range(cache.cache_parameters()["maxsize"]):
             cache(f"filling{number:06}")
-    for number in range(titled._counts.cache_parameters()["maxsize"]):
-        titled._counts(f"filling headline {number:06} of six words", "eo")
+    for number in range(title_rule._counts.cache_parameters()["maxsize"]):
+        title_rule._counts(f"filling headline {number:06} of six words", "eo")
 
 
 def fill_vocabulary(analyser: Analyser) -> None:
@@ -70,7 +73,7 @@ def fill_stored(service: app.Service) -> None:
 
 def fast(since: str) -> Callable[[], int]:
     """The clock that began at a time, in milliseconds, and runs so many times as fast."""
-    started_ms, speed, real = int(since.split()[0]), float(since.split()[1]), scheduled.wall_clock_ms
+    started_ms, speed, real = int(since.split()[0]), float(since.split()[1]), wiring.wall_clock_ms
     return lambda: int(started_ms + speed * (real() - started_ms))
 
 
@@ -91,7 +94,7 @@ def run() -> int:
     file, speed = Path(sys.argv.pop(1)), float(sys.argv.pop(1))
     fill_caches()
     lines = file.open("a")
-    os.environ[CLOCK] = f"{scheduled.wall_clock_ms()} {speed}"
+    os.environ[CLOCK] = f"{wiring.wall_clock_ms()} {speed}"
     opened, clock = app.open_service, fast(os.environ[CLOCK])
 
     async def count() -> None:

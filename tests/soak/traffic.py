@@ -12,7 +12,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import aiohttp
-from chaos.crawl import articles, report
+
+from tests.chaos.crawl import articles, report
 
 TALKERS = 12
 REPORTS = 18  # of a matter that breaks, one after another

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 import redis
-from processes import is_alive
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.store.embedded import EmbeddedServer
+from tests.support.processes import is_alive
 
 SERVICE = """
 import sys, threading

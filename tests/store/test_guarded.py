@@ -11,14 +11,14 @@ from pathlib import Path
 import aiohttp
 import pytest
 import trustme
-from cluster import free_ports
 from redis import exceptions as driver
-from serving import serving
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.store.base import Put, Transaction
-from aggregator.store.failures import sentence
+from aggregator.store.errors import sentence
 from aggregator.store.redis import open_store
+from tests.support.cluster import free_ports
+from tests.support.server_fixture import serving
 
 pytestmark = pytest.mark.redis
 

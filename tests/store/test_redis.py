@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 import redis
-from cluster import Cluster
 from redis import exceptions as driver
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.store.base import Append, Delete, Equals, Length, Put, StreamAdd, Transaction
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import RedisStore, open_store
+from tests.support.cluster import Cluster
 
 GROW = Transaction((Length(b"{t}a", 0),), (Append(b"{t}a", b"x"),))
 

@@ -15,7 +15,7 @@ from typing import Any
 import jinja2
 from aiohttp import web
 
-from aggregator.http.keys import PAGES, caller_name
+from aggregator.http.app_keys import PAGES, caller_name
 from aggregator.http.pages import filters
 
 MEDIA_TYPES = {

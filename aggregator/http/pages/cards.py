@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from aggregator.bursts.event import Event
+from aggregator.events.detection.model import Event
+from aggregator.events.ranking import ranked
 from aggregator.http.pages import charts
-from aggregator.ranking import ranked
 
 SPARK_WIDTH, SPARK_HEIGHT = 144, 30
 # An event without a headline (its article was taken down) is called by its terms; without these, so:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from aggregator.http.keys import OPENAPI
+from aggregator.http.app_keys import OPENAPI
 from aggregator.http.pages import shown
 
 
 async def docs(request: web.Request, query: None) -> web.StreamResponse:
     """Every call, every schema, every error code."""
-    from aggregator.http.errors import STATUS, TITLES
+    from aggregator.http.middleware.errors import STATUS, TITLES
 
     codes = [(code, status.value, TITLES[code]) for _, status, code in STATUS]
     return shown(

@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from aggregator.http.views import when
+from aggregator.contract.encoding import when
 
 
 def web_link(url: str) -> str:

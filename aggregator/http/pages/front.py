@@ -7,11 +7,11 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
+from aggregator.contract.requests import FrontQuery
 from aggregator.domain import StreamItem
-from aggregator.http import event_queries
-from aggregator.http.keys import SERVICE
+from aggregator.http.app_keys import SERVICE
+from aggregator.http.handlers import event_filters
 from aggregator.http.pages import cards, shown
-from aggregator.http.requests import FrontQuery
 
 MAX_EVENTS = 100
 MAX_VERDICTS = 40
@@ -21,7 +21,7 @@ async def front(request: web.Request, query: FrontQuery) -> web.StreamResponse:
     """Events, first things first, and recent verdicts; 304 while nothing has changed."""
     service = request.app[SERVICE]
     position = await service.event_stream.tail()  # before the list is read: what changes between is told
-    wanted = await event_queries.wanted(service.watches, query)
+    wanted = await event_filters.wanted(service.watches, query)
     events = await service.events.list(limit=MAX_EVENTS, wanted=wanted)
     recent = await service.index.recent(MAX_VERDICTS)
     settings = service.settings

@@ -11,8 +11,8 @@ from aiohttp import web
 from aggregator import __version__
 from aggregator.domain import StreamItem, VerdictName
 from aggregator.errors import StoreUnavailable
-from aggregator.http.detector import detector
-from aggregator.http.keys import METRICS, OPENAPI, SERVICE
+from aggregator.http.app_keys import METRICS, OPENAPI, SERVICE
+from aggregator.http.metrics.detector import detector
 from aggregator.http.pages import charts, shown
 
 MINUTE_MS = 60_000

@@ -10,16 +10,16 @@ from urllib.parse import parse_qsl, urlencode
 
 from aiohttp import web
 
+from aggregator.analysis.article_id import MAX_ID_BYTES, canonical_url, checked_id
+from aggregator.contract.decoding import convert, to_article
+from aggregator.contract.requests import ArticleIn, CompareForm, CompareQuery, LookupForm, LookupQuery
+from aggregator.dedup.diff import MAX_CHARS, Piece, side_by_side
 from aggregator.domain import Article, Match, Record, RelatedItem
 from aggregator.errors import BadInput, NoText, NotFound
-from aggregator.explain import Explanation, Side, explain
-from aggregator.http import bodies
-from aggregator.http.decoding import convert, to_article
-from aggregator.http.keys import BANDS, SERVICE
+from aggregator.http import body as bodies
+from aggregator.http.app_keys import BANDS, SERVICE
 from aggregator.http.pages import shown
-from aggregator.http.requests import ArticleIn, CompareForm, CompareQuery, LookupForm, LookupQuery
-from aggregator.passages import MAX_CHARS, Piece, side_by_side
-from aggregator.urls import MAX_ID_BYTES, canonical_url, checked_id
+from aggregator.queries.explain import Explanation, Side, explain
 
 MAX_RELATED = 20
 F = TypeVar("F")

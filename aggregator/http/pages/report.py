@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from aggregator.bursts.event import Event
+from aggregator.contract.decoding import path_id
+from aggregator.contract.requests import NoQuery
 from aggregator.domain import Record
 from aggregator.errors import NotFound
-from aggregator.http.decoding import path_id
-from aggregator.http.keys import SERVICE
+from aggregator.events.detection.model import Event
+from aggregator.http.app_keys import SERVICE
 from aggregator.http.pages import cards, charts, shown
-from aggregator.http.requests import NoQuery
 from aggregator.index import Stored
 
 # A report shows so many of the newest items; the JSON of the event names all.

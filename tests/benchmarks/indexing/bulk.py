@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import redis
 
-from aggregator.blocks import BITS, BlockPlan
-from aggregator.store.entries import NUMBER_BYTES
+from aggregator.index.blocks import BITS, BlockPlan
+from aggregator.index.codec.postings import NUMBER_BYTES
 
 COMMANDS = 2_000  # per round trip
 

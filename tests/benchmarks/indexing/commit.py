@@ -26,25 +26,25 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import fingerprints
 import numpy as np
 import redis
 import uvloop
-from awake import add_option, awake
-from layouts import SPACE, Packed
-from measure import Server
 
-from aggregator.blocks import PLANS
-from aggregator.cli.loop import settle_in
+from aggregator.analysis.shingles import sample_size
+from aggregator.concurrency.yielding import give_way, in_a_task
+from aggregator.dedup.verdict import Policy
 from aggregator.domain import Analysis, Answer, Article, Sketch
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
-from aggregator.ingest import Ingest
-from aggregator.overlap import sample_size
-from aggregator.rounds import give_way, in_a_task
+from aggregator.index.blocks import PLANS
+from aggregator.ingest.service import Ingest
+from aggregator.runtime.event_loop import settle_in
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import open_store
-from aggregator.verdict import Policy
+from tests.benchmarks.indexing import fingerprints
+from tests.benchmarks.indexing.layouts import SPACE, Packed
+from tests.benchmarks.indexing.measure import Server
+from tests.support.cpu_spinner import add_option, awake
 
 CALLERS = 32
 BATCH = 1_000

@@ -30,19 +30,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import bulk
-import fingerprints
 import numpy as np
 import uvloop
-from awake import add_option, awake
-from layouts import Packed, Sets
-from measure import Latency, Server, latency
-from peers import FaissFlat, FaissMultiHash, MinHashLsh, SimhashIndex
-from processes import resident_bytes
 
-from aggregator.blocks import PLANS
+from aggregator.index.blocks import PLANS
+from aggregator.index.codec.postings import NUMBER_BYTES
 from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.entries import NUMBER_BYTES
+from tests.benchmarks.indexing import bulk, fingerprints
+from tests.benchmarks.indexing.layouts import Packed, Sets
+from tests.benchmarks.indexing.measure import Latency, Server, latency
+from tests.benchmarks.indexing.peers import FaissFlat, FaissMultiHash, MinHashLsh, SimhashIndex
+from tests.support.cpu_spinner import add_option, awake
+from tests.support.processes import resident_bytes
 
 TRUTHS = 20
 ADDED = 20_000

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import bulk
 import numpy as np
 import redis
 
-from aggregator.blocks import BlockPlan
-from aggregator.index import Index
-from aggregator.store import keys
-from aggregator.store.entries import pack
+from aggregator.index import Index, keys
+from aggregator.index.blocks import BlockPlan
+from aggregator.index.codec.postings import pack
 from aggregator.store.redis import open_store
+from tests.benchmarks.indexing import bulk
 
 SPACE = "xx.0000"
 INSERTS = 1_000  # fingerprints per round trip when they come one by one

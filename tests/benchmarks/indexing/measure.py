@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import redis
-from processes import server_cpu_s
+
+from tests.support.processes import server_cpu_s
 
 WARM_UP = 20
 MOMENTS = 16

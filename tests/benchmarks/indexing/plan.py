@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from aggregator.blocks import BlockPlan
-from aggregator.store.entries import NUMBER_BYTES
+from aggregator.index.blocks import BlockPlan
+from aggregator.index.codec.postings import NUMBER_BYTES
 
 PLANS = {
     "8x8": (8,) * 8, "6x11": (11,) * 4 + (10,) * 2, "5x13": (13,) * 4 + (12,), "4x16": (16,) * 4,

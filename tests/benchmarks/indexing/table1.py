@@ -20,16 +20,16 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import fingerprints
 import numpy as np
 import uvloop
-from layouts import SPACE, Packed
 
-from aggregator.blocks import PLANS, BlockPlan
-from aggregator.store import keys
+from aggregator.index import keys
+from aggregator.index.blocks import PLANS, BlockPlan
+from aggregator.index.codec.postings import NUMBER_BYTES, within
 from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.entries import NUMBER_BYTES, within
 from aggregator.store.redis import open_store
+from tests.benchmarks.indexing import fingerprints
+from tests.benchmarks.indexing.layouts import SPACE, Packed
 
 PAPER_CANDIDATES = {"8x8": 262_144, "5x13": 5_120, "4x16": 512}
 PAPER_S = {"5x13": 0.0197, "4x16": 0.0036}

@@ -1,0 +1,304 @@
+"""Which 64 sums stand for a bag of index terms?
+
+``FeatureModel`` is what a fit leaves for serving: TF-IDF, then PCA, then hyperplanes (Hu & You,
+MECS 2017, section 3), with everything after the TF-IDF folded into one (V, 64) matrix:
+
+    x_i = (1 + ln tf_i) * idf_i, divided by the L2 norm of x          (n known terms)
+    V   = x @ matrix - offset                                         (64,)
+
+(a model may have been fitted with tf_i or tf_i^.75 instead of 1 + ln tf_i) and bit k of the fingerprint is
+``V_k > 0`` (``fingerprint.bits_of``). The products are look-ups and a gather of rows, accumulated in float64 in the order in which the terms first occur: one model file
+gives the same bits everywhere. ``fitting.py`` makes these models, and a test pins that they agree
+with scikit-learn's two steps; scikit-learn itself is never imported here.
+
+``HashedModel`` needs no fit: each term stands for its own hash. It serves the languages that have
+no model of their own, and within a ``FeatureModel`` the texts of which it knows no term at all:
+those would otherwise all get the bits of ``-offset``, and so be copies of one another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aggregator.analysis import model_file
+from aggregator.analysis.simhash import BITS, SEED, signs_of
+from aggregator.analysis.text.tokenizer import RECIPE, recipe_of
+from aggregator.errors import ModelError
+
+FALLBACK_GROUP = "xx"
+# How a term's count becomes its weight, before idf; part of a model's identity.
+TERM_WEIGHT = "1+ln(tf)"
+RAW_WEIGHT = "tf"
+POWER_WEIGHT = "tf^.75"
+
+Sums = npt.NDArray[np.float64]
+# Index terms of one text in order, or how often each occurs, in order of first occurrence.
+Tokens = Sequence[str] | Mapping[str, int]
+_DAMPED_BELOW = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FeatureModel:
+    """A fitted model; immutable, picklable, safe to share between threads.
+
+    group       language group it was fitted for: "en", "zh", ...
+    vocabulary  V terms in row order
+    idf         (V,) float32, > 0
+    matrix      (V, 64) float16 as stored: principal axes times hyperplanes
+    offset      (64,) float64, subtracted from every projection (zeros: not centred)
+    recipe      ``text.tokens.recipe_of`` its group at the time of the fit
+    metadata    corpus, licence, size, settings: for people; no part of ``content_hash``
+    term_weight ``TERM_WEIGHT``, ``RAW_WEIGHT`` or ``POWER_WEIGHT``
+    """
+
+    group: str
+    vocabulary: tuple[str, ...] = field(repr=False)
+    idf: npt.NDArray[np.float32] = field(repr=False)
+    matrix: npt.NDArray[np.float16] = field(repr=False)
+    offset: npt.NDArray[np.float64] = field(repr=False)
+    recipe: str = RECIPE
+    metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    term_weight: str = TERM_WEIGHT
+    content_hash: str = field(init=False)
+    _rows: dict[str, int] = field(init=False, repr=False)
+    _idf: list[float] = field(init=False, repr=False)
+    _weigh: Callable[[int], float] = field(init=False, repr=False)
+    _highest_idf: float = field(init=False, repr=False)
+    _matrix: npt.NDArray[np.float32] = field(init=False, repr=False)
+    _damped: Sums = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _check_shapes(self)
+        derived: dict[str, Any] = {
+            "content_hash": _content_hash(self),
+            "_rows": {term: row for row, term in enumerate(self.vocabulary)},
+            "_idf": self.idf.tolist(),
+            "_weigh": _WEIGHTS[self.term_weight],
+            "_highest_idf": float(self.idf.max()),
+            # float16 is for the disk; widening it once (exactly) makes each gather four times faster.
+            "_matrix": self.matrix.astype(np.float32),
+            "_damped": np.array([0.0, *map(_WEIGHTS[self.term_weight], range(1, _DAMPED_BELOW))]),
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def id(self) -> str:
+        """First four hex digits of the content hash: what a fingerprint space is named by."""
+        return self.content_hash[:4]
+
+    def project(self, tokens: Tokens) -> Sums:
+        """(64,) float64 sums of the index terms ``tokens`` of one text; no terms give zeros."""
+        counts = Counter(tokens)
+        row_of, idf, weigh = self._rows, self._idf, self._weigh
+        known = [(row_of[token], count) for token, count in counts.items() if token in row_of]
+        if not known:
+            return _hashed_sums(counts)
+        return self.sums(
+            np.array([row for row, _ in known]), np.array([weigh(count) * idf[row] for row, count in known])
+        )
+
+    def sums(self, rows: npt.NDArray[np.int64], x: npt.NDArray[np.float64]) -> Sums:
+        """``project`` for known terms, at least one: their rows and tf-idf, both (n,), in order of first occurrence."""
+        # Not ``@``: BLAS adds in an order of its own. Reducing the first axis adds row after row.
+        weighted = self._matrix.take(rows, axis=0) * unit(x)[:, None]
+        sums: Sums = np.add.reduce(weighted, axis=0) - self.offset
+        return sums
+
+    def row_and_idf(self, term: str) -> tuple[int, float]:
+        """Where a term stands and how rare it is: as rare as the rarest, and -1, when the model does not know it."""
+        row = self._rows.get(term, -1)
+        return row, self._idf[row] if row >= 0 else self._highest_idf
+
+    def damped(self, counts: npt.NDArray[np.int64]) -> Sums:
+        """(n,) float64: what so many occurrences of a term, (n,), n > 0, count for before idf."""
+        if counts.max() < _DAMPED_BELOW:
+            return self._damped[counts]
+        return np.array([self._weigh(count) for count in counts.tolist()])
+
+    def weights(self, tokens: Tokens) -> dict[str, float]:
+        """TF-IDF weight of every distinct token, in order of first occurrence; their L2 norm is 1.
+
+        A term that the model does not know is as rare as the rarest it knows.
+        """
+        rows, idf, weigh, highest = self._rows, self._idf, self._weigh, self._highest_idf
+        return _normalised(
+            {
+                token: weigh(count) * (idf[rows[token]] if token in rows else highest)
+                for token, count in Counter(tokens).items()
+            }
+        )
+
+    def save(self, path: Path | str) -> None:
+        """Write the model to one file, whole or not at all; raises ModelError if that fails."""
+        fields = {
+            "kind": "folded-pca",
+            "group": self.group,
+            "recipe": self.recipe,
+            "term_weight": self.term_weight,
+            "content_hash": self.content_hash,
+            "metadata": dict(self.metadata),
+        }
+        model_file.write(Path(path), fields, _stored_arrays(self))
+
+    @classmethod
+    def load(cls, path: Path | str) -> FeatureModel:
+        """Read a model file; raises ModelError (naming the file and the remedy) unless all of it is sound."""
+        path = Path(path)
+        fields, arrays = model_file.read(path)
+        try:
+            vocabulary = tuple(arrays["vocabulary"].tobytes().decode("utf-8").split("\n"))
+            recipe, term_weight = fields["recipe"], fields["term_weight"]
+            _check_made_for_us(path, recipe_of(fields["group"]), recipe, term_weight)
+            model = cls(
+                fields["group"],
+                vocabulary,
+                arrays["idf"],
+                arrays["matrix"],
+                arrays["offset"],
+                recipe,
+                fields["metadata"],
+                term_weight,
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ModelError(
+                f"{path}: the parts of the model do not fit together ({error}); "
+                "fit it again with `aggregator fit`."
+            ) from error
+        if model.content_hash != fields.get("content_hash"):
+            raise ModelError(
+                f"{path}: the model's content is not what its own hash says; fit it again with `aggregator fit`."
+            )
+        return model
+
+
+@dataclass(frozen=True, slots=True)
+class HashedModel:
+    """Every term stands for its own hash (``fingerprint.signs_of``), weighted by ``1 + ln(tf)``.
+
+    Without a corpus there is no idf. Weights by the length of a term (frequent words are short) were
+    measured on Russian, Spanish, German and English news and changed nothing, so there are none.
+    """
+
+    group: str = FALLBACK_GROUP
+
+    @property
+    def content_hash(self) -> str:
+        """Hash of all that the bits depend on."""
+        return _hash_of_parts("hashed", self.group, recipe_of(self.group), TERM_WEIGHT, str(SEED))
+
+    @property
+    def id(self) -> str:
+        """First four hex digits of the content hash, as for a fitted model."""
+        return self.content_hash[:4]
+
+    def project(self, tokens: Tokens) -> Sums:
+        """(64,) float64 sums of the index terms ``tokens`` of one text; no terms give zeros."""
+        return _hashed_sums(tokens)
+
+    def row_and_idf(self, term: str) -> tuple[int, float]:
+        """As ``FeatureModel.row_and_idf``: no term has a row, and none is rarer than another."""
+        return -1, 1.0
+
+    def damped(self, counts: npt.NDArray[np.int64]) -> Sums:
+        """(n,) float64: what so many occurrences of a term, (n,), n > 0, count for."""
+        return np.array([_damped(count) for count in counts.tolist()])
+
+    def weights(self, tokens: Tokens) -> dict[str, float]:
+        """Weight of every distinct token, in order of first occurrence; their L2 norm is 1."""
+        return _normalised({token: _damped(count) for token, count in Counter(tokens).items()})
+
+
+_DAMPED = (0.0, *(1.0 + math.log(count) for count in range(1, _DAMPED_BELOW)))
+
+
+def _damped(count: int) -> float:
+    return _DAMPED[count] if count < _DAMPED_BELOW else 1.0 + math.log(count)
+
+
+def _power(count: int) -> float:
+    root = math.sqrt(count)  # rounded exactly, hence alike on every machine; a power is not
+    return root * math.sqrt(root)
+
+
+_WEIGHTS: Mapping[str, Callable[[int], float]] = {
+    TERM_WEIGHT: _damped,
+    RAW_WEIGHT: float,
+    POWER_WEIGHT: _power,
+}
+
+
+def unit(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """A vector that is not zero, (n,) float64, divided by its L2 norm."""
+    return x / _norm((x * x).tolist())
+
+
+def _norm(squares: Sequence[float]) -> float:
+    # fsum: the exactly rounded sum, whatever vector instructions the machine has.
+    return math.sqrt(math.fsum(squares))
+
+
+def _normalised(weights: dict[str, float]) -> dict[str, float]:
+    norm = _norm([weight * weight for weight in weights.values()])
+    return {term: weight / norm for term, weight in weights.items()} if norm else {}
+
+
+def _hashed_sums(tokens: Tokens) -> Sums:
+    # Weights as they are, not normalised: terms that occur once weigh 1, so that a tie is exactly 0 in any
+    # order of the terms. In short texts ties are common.
+    weights = {token: _damped(count) for token, count in Counter(tokens).items()}
+    x = np.fromiter(weights.values(), np.float64, len(weights))
+    sums: Sums = np.add.reduce(signs_of(weights) * x[:, None], axis=0)
+    return sums
+
+
+def _stored_arrays(model: FeatureModel) -> dict[str, npt.NDArray[Any]]:
+    vocabulary = np.frombuffer("\n".join(model.vocabulary).encode("utf-8"), np.uint8)
+    return {"vocabulary": vocabulary, "idf": model.idf, "matrix": model.matrix, "offset": model.offset}
+
+
+def _content_hash(model: FeatureModel) -> str:
+    arrays = [array.tobytes() for array in _stored_arrays(model).values()]
+    return _hash_of_parts("folded-pca", model.group, model.recipe, model.term_weight, str(SEED), *arrays)
+
+
+def _hash_of_parts(*parts: str | bytes) -> str:
+    digest = sha256()
+    for part in parts:
+        data = part.encode("utf-8") if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()
+
+
+def _check_shapes(model: FeatureModel) -> None:
+    terms = len(model.vocabulary)
+    wanted = {"idf": ((terms,), "<f4"), "matrix": ((terms, BITS), "<f2"), "offset": ((BITS,), "<f8")}
+    for name, (shape, dtype) in wanted.items():
+        array: npt.NDArray[Any] = getattr(model, name)
+        if array.shape != shape or array.dtype.str != dtype:
+            raise ValueError(f"{name} is {array.dtype.str} {array.shape}, not {dtype} {shape}")
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} holds values that are not finite")
+    if not terms or len(set(model.vocabulary)) != terms or any("\n" in term for term in model.vocabulary):
+        raise ValueError("the vocabulary is empty, repeats a term or has a line break in one")
+    if model.term_weight not in _WEIGHTS:
+        raise ValueError(f"term_weight is {model.term_weight!r}")
+    if not (model.idf > 0).all():
+        raise ValueError("idf holds values that are not above 0")
+
+
+def _check_made_for_us(path: Path, ours: str, recipe: str, term_weight: str) -> None:
+    if recipe != ours or term_weight not in _WEIGHTS:
+        raise ModelError(
+            f"{path}: the model was fitted for index terms {recipe!r} with weights {term_weight!r} and this "
+            f"program makes {ours!r} with {' or '.join(map(repr, _WEIGHTS))}; fit it again with `aggregator fit`."
+        )

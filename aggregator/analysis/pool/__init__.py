@@ -1,0 +1,1 @@
+"""Worker processes that analyze articles outside the event loop."""

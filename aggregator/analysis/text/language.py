@@ -1,0 +1,220 @@
+"""Which language is a text in? Declared by the crawler, else by its script, else by py3langid.
+
+A declaration that the text plainly contradicts is not believed.
+
+A wrong language puts an article into a fingerprint space where its copies are not, so headlines matter
+most: on 2,000 English ones of two to twelve words py3langid alone errs in 12 %, mostly towards small
+languages. It therefore chooses among the languages news is commonly written in, with a head start for
+English that whole sentences of any other language outweigh (0.4 %; 8-word German openings: 0.8 %).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+from typing import TYPE_CHECKING
+
+from aggregator.analysis.text.normalization import HAN, KANA, gaps_but_for, plain
+
+if TYPE_CHECKING:
+    from py3langid.langid import LanguageIdentifier
+
+UNDETERMINED = "und"
+SAMPLE_CHARS = 500
+SCRIPT_CHARS = 200
+
+_ENGLISH_WORDS = "the and of that with from were this which have has been their said would"
+_ENGLISH_WORD = re.compile(rf"\b(?:{_ENGLISH_WORDS.replace(' ', '|')})\b", re.IGNORECASE)
+# Stop words of English that are none of the 56 other languages of stopwordsiso.
+ENGLISH_ALONE = (
+    "about after against any because before being between but can could did does during him his how if into its many "
+    "more not only other our she should since some such than them then there these they those through too until up "
+    "very way what when where while who your"
+)
+_PLAIN_ENGLISH = frozenset(f"{_ENGLISH_WORDS} {ENGLISH_ALONE}".split())
+_WORDS_ALONE = gaps_but_for(r"\w")
+
+# In py3langid's unit (log likelihood); measured on headlines, see above.
+ENGLISH_HEAD_START = 8.0
+
+# English never falls behind another language, others lead it by 0.5 a character and more.
+CONTRADICTION_LEAD = 0.3
+CONTRADICTION_CHARS = 100
+
+_GROUPS = {"en": "en", "zh": "zh"}
+_FALLBACK_GROUP = "xx"
+
+_ISO_639_1_CODES = (
+    "aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz "
+    "ee el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii "
+    "ik io is it iu ja jv ka kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi "
+    "mk ml mn mr ms mt my na nd ne ng nl no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc "
+    "sd se sg si sk sl sm sn so sq sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz "
+    "ve vi vo wa wo xh yi yo za zh zu"
+)
+_ISO_639_1 = frozenset(_ISO_639_1_CODES.split())
+
+# Withdrawn and narrower codes, and the three-letter ones of ISO 639-2/3 (both forms) that crawlers send.
+_CODE_PAIRS = (
+    "nb=no nn=no iw=he in=id ji=yi jw=jv mo=ro tgl=tl fil=tl cmn=zh yue=zh wuu=zh lzh=zh hak=zh nan=zh "
+    "zho=zh chi=zh eng=en deu=de ger=de fra=fr fre=fr spa=es ita=it por=pt nld=nl dut=nl rus=ru ukr=uk "
+    "bel=be pol=pl ces=cs cze=cs slk=sk slo=sk slv=sl hrv=hr srp=sr bos=bs mkd=mk mac=mk bul=bg ron=ro "
+    "rum=ro hun=hu ell=el gre=el tur=tr aze=az kaz=kk uzb=uz kir=ky tgk=tg tuk=tk mon=mn ara=ar arb=ar "
+    "heb=he yid=yi fas=fa per=fa pes=fa pus=ps kur=ku urd=ur hin=hi ben=bn mar=mr guj=gu pan=pa tam=ta "
+    "tel=te kan=kn mal=ml ori=or asm=as nep=ne sin=si tha=th lao=lo khm=km mya=my bur=my vie=vi ind=id "
+    "msa=ms may=ms zsm=ms jav=jv jpn=ja kor=ko dan=da swe=sv nor=no nob=no nno=no fin=fi isl=is ice=is "
+    "est=et lav=lv lit=lt sqi=sq alb=sq kat=ka geo=ka hye=hy arm=hy cat=ca eus=eu baq=eu glg=gl gle=ga "
+    "gla=gd cym=cy wel=cy mlt=mt afr=af swa=sw swh=sw amh=am som=so hau=ha yor=yo ibo=ig zul=zu xho=xh "
+    "lat=la epo=eo ltz=lb fry=fy bod=bo tib=bo uig=ug"
+)
+_SAME_AS = dict(pair.split("=") for pair in _CODE_PAIRS.split())
+
+# What py3langid may answer: its own labels without creoles, dialects and dead languages.
+_CANDIDATE_CODES = (
+    "af am ar az be bg bn bs ca cs da de el en es et eu fa fi fr ga gl gu he hi hr hu hy id is it ja ka kk "
+    "km kn ko ky lo lt lv mk ml mn mr ms my ne nl no pa pl ps pt ro ru si sk sl sq sr sv sw ta te tg th tl "
+    "tr uk ur uz vi zh"
+)
+_CANDIDATES = _CANDIDATE_CODES.split()
+
+# Scripts that only one common language uses. Arabic, Cyrillic, Devanagari, Bengali are left to py3langid.
+_SCRIPTS = {
+    "zh": HAN, "ja": KANA + "\uff66-\uff9f", "ko": "\uac00-\ud7a3\u1100-\u11ff\u3131-\u318e",
+    "el": "\u0370-\u03ff\u1f00-\u1fff", "hy": "\u0531-\u058a", "he": "\u05d0-\u05ea", "pa": "\u0a01-\u0a76",
+    "gu": "\u0a81-\u0af1", "or": "\u0b01-\u0b77", "ta": "\u0b82-\u0bfa", "te": "\u0c00-\u0c7f",
+    "kn": "\u0c80-\u0cf2", "ml": "\u0d00-\u0d7f", "si": "\u0d82-\u0df4", "th": "\u0e01-\u0e4e",
+    "lo": "\u0e81-\u0edf", "bo": "\u0f40-\u0fbc", "my": "\u1000-\u109f", "ka": "\u10a0-\u10ff\u1c90-\u1cbf",
+    "am": "\u1200-\u139f", "km": "\u1780-\u17ff",
+}  # fmt: skip
+_SCRIPT_RUNS = re.compile("|".join(f"(?P<{lang}>[{chars}]+)" for lang, chars in _SCRIPTS.items()))
+_BEYOND_LATIN = re.compile(
+    "[\u0370-\u1dff\u1f00-\u1fff\u3005-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
+)
+_OTHER_LETTERS = re.compile("[A-Za-z\u00c0-\u024f\u0400-\u052f\u0600-\u06ff\u0900-\u09ff]+")
+_LETTER = re.compile(r"[^\W\d_]")
+
+# Languages that are rarer than the one their script is taken for.
+_SAME_SCRIPT = frozenset({("he", "yi"), ("am", "ti"), ("bo", "dz")})
+
+# An ideograph or Hangul syllable says about as much as two or three letters of an alphabet.
+_DENSE = {"zh": 3, "ja": 2, "ko": 2}
+_KANA_SHARE_OF_JAPANESE = 0.1
+
+
+def detect(text: str, declared: str | None = None) -> str:
+    """ISO 639-1 code of a text's language, ``"und"`` when there is nothing to go by.
+
+    A usable ``declared`` tag wins (``en-US``, ``zh_Hant``, ``ENG``) unless the text plainly contradicts it
+    (``_contradicted``): many sites tag all they print with one language. An unusable one is ignored. Looks
+    at 500 characters from the first letter on. Never raises.
+    """
+    known = from_tag(declared) if declared else None
+    start = _LETTER.search(text)
+    if start is None:
+        return known or UNDETERMINED
+    sample = text[start.start() : start.start() + SAMPLE_CHARS]
+    script = by_script(sample[:SCRIPT_CHARS])
+    if known and not _contradicted(known, script, sample):
+        return known
+    return script or ("en" if _is_plainly_english(sample) else _by_statistics(sample))
+
+
+def _contradicted(known: str, script: str | None, sample: str) -> bool:
+    """Whether a text is so clearly not in its declared language that the tag must be a mistake.
+
+    Its script is one that the declared language is not written in; or, of 100 characters and more, it is
+    English declared as something else or the reverse, by a distance that separated 4,886 of 4,887
+    articles in eight languages (the other is not in the language it is labelled with). Between other languages that share a script the tag is believed: they share a space.
+    """
+    little = len(sample) < CONTRADICTION_CHARS
+    if script == "zh" and known == "ja":
+        return not little  # a Japanese headline may be in ideographs alone, an article is not
+    if script:
+        return script != known and (script, known) not in _SAME_SCRIPT
+    if little:
+        return False
+    if known in _SCRIPTS:
+        return True
+    english_words = len(set(map(str.lower, _ENGLISH_WORD.findall(sample))))
+    if english_words >= 3 if known == "en" else english_words < 3:
+        return False  # as the tag says; the statistics are for the few others
+    scores = _scores(sample)
+    lead = max(score for lang, score in scores.items() if lang != "en") - scores["en"]
+    return (lead if known == "en" else -lead) > CONTRADICTION_LEAD * len(sample)
+
+
+def group_of(lang: str) -> str:
+    """The group whose feature model serves a language: ``en``, ``zh``, or ``xx`` for all others together."""
+    return _GROUPS.get(lang, _FALLBACK_GROUP)
+
+
+def from_tag(tag: str) -> str | None:
+    """ISO 639-1 code of a language tag or locale name, None when it names no language known here.
+
+    ``en-US``, ``EN_us.UTF-8``, ``eng`` -> ``en``; ``zh-Hant``, ``cmn`` -> ``zh``; ``mul``, ``C``, ``?`` -> None.
+    """
+    first = re.match(r"([A-Za-z]{2,3})(?![^\W_])", tag.lstrip())
+    if first is None:
+        return None
+    code = first[1].lower()
+    code = _SAME_AS.get(code, code)
+    return code if code in _ISO_639_1 else None
+
+
+def by_script(sample: str) -> str | None:
+    """The language that the prevailing script settles, None when several languages share it.
+
+    Kana among Han means Japanese from one in ten on (Chinese quotes the odd brand name).
+    """
+    if sample.isascii() or not _BEYOND_LATIN.search(sample):
+        return None
+    counts = dict.fromkeys(_SCRIPTS, 0)
+    for run in _SCRIPT_RUNS.finditer(sample):
+        counts[run.lastgroup or ""] += run.end() - run.start()
+    han, kana = counts["zh"], counts["ja"]
+    if kana and kana >= _KANA_SHARE_OF_JAPANESE * (han + kana):
+        counts["ja"], counts["zh"] = han + kana, 0
+    weights = {lang: count * _DENSE.get(lang, 1) for lang, count in counts.items() if count}
+    if not weights:
+        return None
+    lang = max(weights, key=weights.__getitem__)
+    others = sum(map(len, _OTHER_LETTERS.findall(sample)))
+    return lang if weights[lang] >= others else None
+
+
+def _is_plainly_english(sample: str) -> bool:
+    """Whether words that only English is full of say so already: the statistics take half of an analysis.
+
+    Four different ones and a tenth of all words; other languages quote a title or share a word or two. Few of those
+    are written in ASCII alone, so there more words count.
+    """
+    in_ascii = plain(sample)
+    if in_ascii.isascii():
+        words = in_ascii.lower().encode("ascii").translate(_WORDS_ALONE).decode("ascii").split()
+        found = [word for word in words if word in _PLAIN_ENGLISH]
+    else:
+        found = [word.lower() for word in _ENGLISH_WORD.findall(sample)]
+    return len(found) * 10 > sample.count(" ") and len(set(found)) >= 4
+
+
+def _scores(sample: str) -> dict[str, float]:
+    return dict(_identifier().rank(unicodedata.normalize("NFKC", sample)))
+
+
+def _by_statistics(sample: str) -> str:
+    scores = _scores(sample)
+    best = max(scores, key=scores.__getitem__)
+    if scores[best] == min(scores.values()):
+        return UNDETERMINED  # not one known sequence of letters
+    return "en" if scores["en"] + ENGLISH_HEAD_START >= scores[best] else best
+
+
+@cache
+def _identifier() -> LanguageIdentifier:
+    """py3langid's model, read once when first needed (0.3-0.8 s)."""
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
+    identifier.set_languages(_CANDIDATES)
+    return identifier

@@ -1,0 +1,1 @@
+"""Background work: periodic tasks under a leader lease, and index maintenance."""

@@ -1,0 +1,1 @@
+"""Scheduling primitives for one process: priority gate, fair semaphore, process priority, yielding."""

@@ -1,0 +1,1 @@
+"""The duplicate rules: verdicts, templates, text similarity, diffs. Pure."""

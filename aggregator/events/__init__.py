@@ -1,0 +1,1 @@
+"""Breaking events: burst detection, event repository, editor actions, notifications."""

@@ -1,0 +1,41 @@
+"""An item of the stream as a story sees it: its terms, its place in time, and whether it counts.
+
+On a timeline (window 4 h)::
+
+    published 08:00, arrives 12:00:00.000    exactly 4 h old: counts, at its arrival
+    published 08:00, arrives 12:00:00.001    over 4 h old: joins its story, never fires
+    published 13:00, arrives 12:00           early: counts at its arrival
+    not dated,       arrives 12:00           counts at its arrival
+"""
+
+from __future__ import annotations
+
+from aggregator.domain import StreamItem
+from aggregator.events.detection.clustering import FULL_WEIGHT, Member
+from aggregator.events.detection.headline import strip_desk_prefix
+
+
+def member_of(item: StreamItem, now_ms: int, clock_ms: int, window_ms: int) -> Member:
+    """``item``, arrived at ``now_ms`` on a machine that is at ``clock_ms``; it is in no story yet.
+
+    Term weights become integers 1..255, 255 the item's largest, so that sums of them are exact. Published
+    over one window before it arrived, or one window behind the machine: it stands at ``clock_ms`` and never
+    fires.
+    """
+    largest = max([weight for _, weight in item.terms], default=0.0) or 1.0
+    published_ms = item.arrived_ms if item.published_at_ms is None else item.published_at_ms
+    late = item.arrived_ms - published_ms > window_ms or now_ms < clock_ms - window_ms
+    return Member(
+        number=item.number,
+        first=item.first,
+        id=item.id,
+        at_ms=clock_ms if late else now_ms,
+        source=item.source,
+        title=strip_desk_prefix(item.title),
+        terms={t: round(FULL_WEIGHT * w / largest) or 1 for t, w in item.terms if w > 0},
+        fires=not late,
+        cosine=1.0,
+        story=-1,
+        fingerprint=item.fingerprint,
+        lang=item.lang,
+    )

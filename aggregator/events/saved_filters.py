@@ -1,0 +1,35 @@
+"""A saved watch: the query string of /v1/events under a name. List, stream, feeds and webhooks accept it."""
+
+from __future__ import annotations
+
+import secrets
+
+import msgspec
+
+from aggregator.store.base import Store
+from aggregator.store.versioned_map import Shelf
+
+WATCHES = b"{events}watches"
+MAX_WATCHES = 1000
+
+
+class Watch(msgspec.Struct, frozen=True):
+    """``query``: e.g. ``"term=bridge&min_size=20"``, checked when it was saved."""
+
+    id: str
+    name: str
+    query: str
+    created_ms: int
+
+
+class Watches(Shelf[Watch]):
+    """The watches of one store."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store, WATCHES, Watch, "watch", MAX_WATCHES)
+
+    async def save(self, name: str, query: str, now_ms: int) -> Watch:
+        """Keep a query that was checked already. Raises Conflict above 1000."""
+        watch = Watch(secrets.token_hex(6), name, query, now_ms)
+        await self.add(watch.id, watch)
+        return watch

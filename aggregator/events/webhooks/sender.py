@@ -1,0 +1,193 @@
+"""One call to an address that somebody else wrote down: it must not reach what only we can reach.
+
+Server-side request forgery (OWASP API7:2023): the name is resolved once, every address it has must be a public
+one, and the connection goes to just those addresses (no second look-up, so no rebinding). Names that are read as
+addresses are not resolved, and there are more ways to write one than we know: so each address is looked at once more
+where its socket is made. Redirects are not followed, answers are cut off, and all of it has a time limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import ipaddress
+import socket
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import aiohttp
+from aiohttp import AddrInfoType
+from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
+
+from aggregator.errors import BadInput
+from aggregator.events.webhooks.outbox import Call
+from aggregator.events.webhooks.subscriptions import Hook
+
+TIMEOUT_S = 15.0
+ANSWER_BYTES = 16 * 1024
+MAX_URL_CHARS = 2000
+MAX_WAIT_S = 3600
+# All that was ever given out of IPv6 for everybody's use (RFC 4291, section 2.4); besides it NAT64 (RFC 6052).
+_UNICAST = ipaddress.ip_network("2000::/3")
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """``problem``: None when it arrived. ``gone``: the receiver wants no more (410)."""
+
+    problem: str | None
+    gone: bool = False
+    wait_s: int = 0
+
+
+class ForbiddenAddress(OSError):
+    """The name leads to an address that webhooks may not reach."""
+
+
+def checked_address(url: str, *, private: bool) -> str:
+    """The address of a webhook, as far as it can be judged without a look-up. Raises BadInput."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+        # As whoever calls it reads it: a circled ten is 10 there, and a dot at the end means nothing.
+        host = (URL(url).raw_host or "").rstrip(".") if parts.hostname else None
+    except ValueError:
+        host, parts = None, urlsplit("")
+    schemes = ("https", "http") if private else ("https",)
+    if (
+        not host
+        or parts.scheme not in schemes
+        or len(url) > MAX_URL_CHARS
+        or not url.isprintable()
+        or " " in url
+    ):
+        wanted = " or ".join(f"{scheme}://" for scheme in schemes)
+        raise BadInput(f"url: expected an address that begins with {wanted}.", field="url")
+    if parts.username is not None or parts.password is not None:
+        raise BadInput("url: leave user and password out; calls are signed.", field="url")
+    if not private and _is_literal(host) and not is_public(_parsed(host)):
+        raise BadInput(
+            "url: webhooks go to public addresses only (webhook_private allows others).", field="url"
+        )
+    return url
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address is one that strangers may make us call; addresses inside addresses are looked at."""
+    try:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(ip, ipaddress.IPv6Address):
+        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
+        if inner is not None:
+            return is_public(str(inner))
+        if ip in _NAT64:
+            return is_public(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
+        if ip not in _UNICAST:
+            return False
+    return ip.is_global and not ip.is_multicast
+
+
+class PublicResolver(AbstractResolver):
+    """Looks a name up once per connection and refuses it when any of its addresses is not public."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        found = await asyncio.get_running_loop().getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, family=family
+        )
+        addresses = [(kind, str(address[0])) for kind, _, _, _, address in found]
+        if not addresses or not all(is_public(address) for _, address in addresses):
+            raise ForbiddenAddress(f"{host} leads to an address that webhooks may not reach")
+        return [
+            ResolveResult(
+                hostname=host, host=address, port=port, family=kind, proto=0, flags=socket.AI_NUMERICHOST
+            )
+            for kind, address in addresses
+        ]
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def _public_socket(address: AddrInfoType) -> socket.socket:
+    """The socket of a connection to ``address`` (as from getaddrinfo). Raises ForbiddenAddress."""
+    family, kind, protocol, _, where = address
+    if not is_public(str(where[0])):
+        raise ForbiddenAddress(f"{where[0]} is an address that webhooks may not reach")
+    return socket.socket(family, kind, protocol)
+
+
+def sender(*, private: bool) -> aiohttp.ClientSession:
+    """A session for calls; ``private``: addresses are not looked at (a newsroom's own network)."""
+    connector = (
+        aiohttp.TCPConnector(use_dns_cache=False, force_close=True)
+        if private
+        else aiohttp.TCPConnector(
+            resolver=PublicResolver(), socket_factory=_public_socket, use_dns_cache=False, force_close=True
+        )
+    )
+    return aiohttp.ClientSession(
+        connector=connector,
+        timeout=aiohttp.ClientTimeout(total=TIMEOUT_S),
+        cookie_jar=aiohttp.DummyCookieJar(),
+    )
+
+
+async def send(
+    session: aiohttp.ClientSession, hook: Hook, call: Call, now_ms: int, *, private: bool
+) -> Result:
+    """One attempt. Never raises but for cancellation."""
+    try:
+        checked_address(hook.url, private=private)
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": "aggregator",
+            **signed(hook, call, now_ms),
+        }
+        async with session.post(hook.url, data=call.body, headers=headers, allow_redirects=False) as response:
+            await response.content.read(ANSWER_BYTES)
+            return _result(response)
+    except TimeoutError:
+        return Result(f"no answer within {TIMEOUT_S:g} s")
+    except aiohttp.ClientConnectorError as error:
+        return Result(f"{error.host} cannot be reached: {error.os_error}"[:300])
+    except (aiohttp.ClientError, OSError, BadInput, ValueError) as error:
+        return Result((str(error) or type(error).__name__)[:300])
+
+
+def signed(hook: Hook, call: Call, now_ms: int) -> dict[str, str]:
+    """The headers of Standard Webhooks: HMAC-SHA256 of id, time and body under the hook's secret."""
+    seconds = str(now_ms // 1000)
+    secret = base64.b64decode(hook.secret.removeprefix("whsec_"))
+    message = b".".join((call.id.encode(), seconds.encode(), call.body))
+    signature = base64.b64encode(hmac.new(secret, message, hashlib.sha256).digest()).decode()
+    return {"webhook-id": call.id, "webhook-timestamp": seconds, "webhook-signature": f"v1,{signature}"}
+
+
+def _result(response: aiohttp.ClientResponse) -> Result:
+    if 200 <= response.status < 300:
+        return Result(None)
+    after = response.headers.get("Retry-After", "")
+    wait_s = min(int(after), MAX_WAIT_S) if after.isascii() and after.isdigit() else 0
+    return Result(f"answered with status {response.status}", gone=response.status == 410, wait_s=wait_s)
+
+
+def _is_literal(host: str) -> bool:
+    """Whether the system would read it as an address without asking anybody: also 127.1, 0x7f.1 or 2130706433."""
+    return ":" in host or host.rsplit(".", 1)[-1][:1].isdigit() or host.lower().startswith("0x")
+
+
+def _parsed(host: str) -> str:
+    if ":" in host:
+        return host
+    try:
+        return socket.inet_ntoa(socket.inet_aton(host))
+    except OSError:
+        return ""

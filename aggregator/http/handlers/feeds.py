@@ -1,0 +1,154 @@
+"""Events as feeds: Atom (RFC 4287) and JSON Feed 1.1. Entries keep their id while they are updated in place.
+
+An entry is updated when its event is: more items, another state, an editor's action. Readers that ask with
+ETag or Last-Modified are told 304 while nothing changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from typing import Any
+from xml.etree import ElementTree
+
+import msgspec
+from aiohttp import web
+
+from aggregator.contract.encoding import when
+from aggregator.contract.requests import FeedQuery
+from aggregator.events import formatting
+from aggregator.events.detection import Event
+from aggregator.http.app_keys import SERVICE
+from aggregator.http.handlers.event_filters import wanted
+
+ATOM = "http://www.w3.org/2005/Atom"
+ATOM_TYPE, JSON_FEED_TYPE = "application/atom+xml", "application/feed+json"
+JSON_FEED = "https://jsonfeed.org/version/1.1"
+TITLE = "Breaking events"
+_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "aggregator.invalid")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# What XML 1.0 cannot hold (section 2.2), not even escaped.
+_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+async def atom(request: web.Request, query: FeedQuery) -> web.StreamResponse:
+    """Events as an Atom feed."""
+    events, base = await _events(request, query), base_url(request)
+    return _answer(request, _atom(events, base, str(request.rel_url)), ATOM_TYPE, events)
+
+
+async def json_feed(request: web.Request, query: FeedQuery) -> web.StreamResponse:
+    """Events as a JSON Feed."""
+    events, base = await _events(request, query), base_url(request)
+    return _answer(request, _json(events, base, str(request.rel_url)), JSON_FEED_TYPE, events)
+
+
+def base_url(request: web.Request) -> str:
+    """Under which address readers reach the service: the setting, else the one they asked at."""
+    return request.app[SERVICE].settings.public_url.rstrip("/") or str(request.url.origin())
+
+
+async def _events(request: web.Request, query: FeedQuery) -> Sequence[Event]:
+    service = request.app[SERVICE]
+    return await service.events.list(
+        status=query.status, limit=query.limit, wanted=await wanted(service.watches, query)
+    )
+
+
+def updated_ms(event: Event) -> int:
+    """When the event last changed, in ms."""
+    return max(event.last_seen_ms, event.detected_at_ms, *(action.at_ms for action in event.actions))
+
+
+def _answer(request: web.Request, body: bytes, kind: str, events: Sequence[Event]) -> web.Response:
+    tag = hashlib.sha256(body).hexdigest()[:32]
+    newest = max((when(updated_ms(event)) for event in events), default=_EPOCH).replace(microsecond=0)
+    headers = {
+        "ETag": f'"{tag}"',
+        "Last-Modified": format_datetime(newest, usegmt=True),
+        "Cache-Control": "no-cache",
+    }
+    if _unchanged(request, tag, newest):
+        return web.Response(status=304, headers=headers)
+    return web.Response(body=body, content_type=kind, charset="utf-8", headers=headers)
+
+
+def _unchanged(request: web.Request, tag: str, newest: datetime) -> bool:
+    """RFC 9110, section 13.2.2: the time is looked at only where there is no tag."""
+    if request.if_none_match is not None:
+        return any(known.value in (tag, "*") for known in request.if_none_match)
+    return request.if_modified_since is not None and newest <= request.if_modified_since
+
+
+def _atom(events: Sequence[Event], base: str, path: str) -> bytes:
+    feed = ElementTree.Element("feed", xmlns=ATOM)
+    newest = max((updated_ms(event) for event in events), default=0)
+    _add(feed, "id", uuid.uuid5(_NAMESPACE, "feed:" + path).urn)
+    _add(feed, "title", TITLE)
+    _add(feed, "updated", formatting.rfc3339(newest))
+    _add(feed, "generator", "aggregator")
+    _add(_add(feed, "author"), "name", "aggregator")
+    _add(feed, "link", rel="self", type=ATOM_TYPE, href=base + path)
+    _add(feed, "link", rel="alternate", type="text/html", href=base + "/")
+    for event in events:
+        entry = _add(feed, "entry")
+        _add(entry, "id", _entry_id(event))
+        _add(entry, "title", event.title)
+        _add(entry, "published", formatting.rfc3339(event.detected_at_ms))
+        _add(entry, "updated", formatting.rfc3339(updated_ms(event)))
+        _add(entry, "link", rel="alternate", type="text/html", href=formatting.address(event, base))
+        _add(entry, "category", term=event.status, scheme="urn:aggregator:status", label=event.status)
+        for term in event.terms:
+            _add(entry, "category", term=term)
+        _add(entry, "summary", summary(event), type="text")
+    text: bytes = ElementTree.tostring(feed, encoding="utf-8", xml_declaration=True)
+    return text
+
+
+def _json(events: Sequence[Event], base: str, path: str) -> bytes:
+    items: list[dict[str, Any]] = [
+        {
+            "id": _entry_id(event),
+            "url": formatting.address(event, base),
+            "title": _clean(event.title),
+            "content_text": _clean(summary(event)),
+            "date_published": formatting.rfc3339(event.detected_at_ms),
+            "date_modified": formatting.rfc3339(updated_ms(event)),
+            "tags": [event.status, *map(_clean, event.terms)],
+            "_aggregator": {"id": event.id, "size": event.size, "sources": list(map(_clean, event.sources))},
+        }
+        for event in events
+    ]
+    feed = {
+        "version": JSON_FEED,
+        "title": TITLE,
+        "home_page_url": base + "/",
+        "feed_url": base + path,
+        "items": items,
+    }
+    return msgspec.json.encode(feed)
+
+
+def summary(event: Event) -> str:
+    """One or two sentences for those who see no page."""
+    return f"{formatting.count(event)}, {event.status}. {event.reason}"
+
+
+def _entry_id(event: Event) -> str:
+    return uuid.uuid5(_NAMESPACE, "event:" + event.id).urn
+
+
+def _clean(text: str) -> str:
+    return _ILLEGAL.sub("", text)
+
+
+def _add(parent: ElementTree.Element, name: str, text: str = "", **attributes: str) -> ElementTree.Element:
+    clean = {key: _clean(value) for key, value in attributes.items()}
+    made = ElementTree.SubElement(parent, name, clean)
+    if text:
+        made.text = _clean(text)
+    return made

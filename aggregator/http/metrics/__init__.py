@@ -1,0 +1,1 @@
+"""Prometheus metrics: registry, collectors, aggregation over processes."""

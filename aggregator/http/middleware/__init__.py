@@ -1,0 +1,1 @@
+"""aiohttp middlewares: authentication, error responses, timeouts, observability."""

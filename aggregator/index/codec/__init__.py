@@ -1,0 +1,1 @@
+"""Byte formats of what the index stores: postings, records, sketches, stream entries."""

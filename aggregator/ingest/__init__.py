@@ -1,0 +1,1 @@
+"""Check-and-insert: from an analyzed article to its committed verdict. Start with ``service.py``."""

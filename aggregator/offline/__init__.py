@@ -1,0 +1,1 @@
+"""Offline tools: archive deduplication, evaluation, model fitting, replay. Imported by the command line only."""

@@ -1,0 +1,100 @@
+"""Vector encodings of the literature, and the 64 nearest of each article.
+
+tfidf      word weights, cosine                        (scikit-learn)
+doc2vec    Zhang's (2023) settings where gensim has them: window 8, 256 dimensions, vocabulary up to 1.5 M
+embedding  static sentence vectors; the weights come inside the package, nothing is downloaded
+
+All rows have length 1, so that a product is a cosine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from aggregator.analysis.text import tokenizer
+from aggregator.offline.archive.optional_imports import needed
+
+TOP = 64
+DOC2VEC = {"vector_size": 256, "window": 8, "max_final_vocab": 1_500_000, "min_count": 2, "epochs": 20}
+EMBEDDED_CHARS = 2_000
+_SEED = 1
+
+Vectors = Any  # (n, d) float32, or a scipy sparse matrix of that shape
+Rows = npt.NDArray[np.int64]
+
+
+def tfidf(texts: Sequence[str], lang: str = "en") -> Vectors:
+    """(n, V) sparse: 1 + ln tf times idf, of the service's index terms; (n, 1) zeros when no text has any."""
+    from scipy.sparse import csr_matrix
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    found = TfidfVectorizer(analyzer=list, sublinear_tf=True)
+    terms = [tokenizer.tokenize(text, lang) for text in texts]
+    if not any(terms):
+        return csr_matrix((len(texts), 1), dtype=np.float32)
+    return found.fit_transform(terms).astype(np.float32)
+
+
+def doc2vec(texts: Sequence[str], lang: str = "en") -> Vectors:
+    """(n, 256): paragraph vectors (Le & Mikolov 2014), one thread so that two runs agree."""
+    gensim = needed("gensim.models.doc2vec", "neural", "Doc2Vec")
+    documents = [gensim.TaggedDocument(tokenizer.words(text, lang), [at]) for at, text in enumerate(texts)]
+    model = gensim.Doc2Vec(documents, workers=1, seed=_SEED, **DOC2VEC)
+    return _of_length_one(np.array([model.dv[at] for at in range(len(texts))], np.float32))
+
+
+def embedding(texts: Sequence[str]) -> Vectors:
+    """(n, 64): a small distilled sentence model, of the opening of each text."""
+    model = needed("static_model", "neural", "Sentence embedding")
+    return _of_length_one(
+        np.array(model.get_embeddings([text[:EMBEDDED_CHARS] for text in texts]), np.float32)
+    )
+
+
+def nearest(vectors: Vectors, top: int = TOP) -> tuple[Rows, Rows, npt.NDArray[np.float64]]:
+    """Pairs a < b of each row with its ``top`` nearest by cosine, each pair once; of fewer than two rows none."""
+    if len_of(vectors) < 2:
+        none = np.empty(0, np.int64)
+        return none, none, np.empty(0)
+    rows, others, cosine = _sparse(vectors, top) if hasattr(vectors, "tocsr") else _dense(vectors, top)
+    keep = (rows != others) & (others >= 0)
+    low, high = np.minimum(rows, others)[keep], np.maximum(rows, others)[keep]
+    _, first = np.unique(low * len_of(vectors) + high, return_index=True)
+    return low[first], high[first], np.clip(cosine[keep][first].astype(np.float64), 0.0, 1.0)
+
+
+def len_of(vectors: Vectors) -> int:
+    count: int = vectors.shape[0]
+    return count
+
+
+def _dense(vectors: Vectors, top: int) -> tuple[Rows, Rows, npt.NDArray[np.float32]]:
+    """Exact search by inner product (faiss)."""
+    faiss = needed("faiss", "neural", "Search by vectors")
+    index = faiss.IndexFlatIP(vectors.shape[1])
+    index.add(vectors)
+    cosine, others = index.search(vectors, min(top + 1, len(vectors)))
+    rows = np.repeat(np.arange(len(vectors)), others.shape[1])
+    return rows, others.ravel().astype(np.int64), cosine.ravel()
+
+
+def _sparse(vectors: Vectors, top: int) -> tuple[Rows, Rows, npt.NDArray[np.float32]]:
+    """Exact search by sparse products, some rows at a time."""
+    rows, others, cosines = [], [], []
+    for start in range(0, vectors.shape[0], 512):
+        block = (vectors[start : start + 512] @ vectors.T).toarray()
+        count = min(top + 1, block.shape[1])
+        best = np.argpartition(-block, count - 1, axis=1)[:, :count]
+        rows.append(np.repeat(np.arange(start, start + len(block)), count))
+        others.append(best.ravel())
+        cosines.append(np.take_along_axis(block, best, 1).ravel())
+    return np.concatenate(rows), np.concatenate(others).astype(np.int64), np.concatenate(cosines)
+
+
+def _of_length_one(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.ascontiguousarray(vectors / np.maximum(norms, 1e-12))

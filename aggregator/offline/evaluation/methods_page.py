@@ -1,0 +1,69 @@
+"""The comparison of methods as one HTML page: a plot per level of noise, the table, published figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from aggregator.offline.archive import plots
+from aggregator.offline.archive.report import style
+from aggregator.offline.evaluation.methods import (
+    PUBLISHED,
+    PUBLISHED_TIMES,
+    Row,
+    best_per_method,
+    is_neural,
+    not_run,
+)
+
+HEADS = (
+    "level", "method", "clustering", "B-cubed F1", "ARI", "ARI as labelled", "pair P", "pair R", "pair F1",
+    "mean group", "all clusters, B-cubed F1", "CPU seconds", "MB",
+)  # fmt: skip
+
+
+def page(rows: Sequence[Row]) -> str:
+    """Complete HTML."""
+    return "".join(
+        (
+            '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Methods side by side</title>',
+            style(),
+            "</head><body><h1>Methods side by side</h1>",
+            "<p><code>aggregator evaluate methods FILE --out PAGE</code>. Thresholds tuned on even clusters and scored ",
+            "on odd ones, and the reverse; means of both. Groups of labels that share texts are merged, but for ",
+            "“ARI as labelled”. The plots show each method with its best clustering.</p>",
+            *(_plot(level, found) for level, found in best_per_method(rows).items()),
+            "<table><tr>",
+            *(f"<th>{head}</th>" for head in HEADS),
+            "</tr>",
+            *(_line(row) for row in rows),
+            "</table>",
+            *(f"<p>{escape(line)}</p>" for line in not_run(rows)),
+            "<h2>Published, of other systems</h2><p>Not measured here; on the data named.</p><table>",
+            *(
+                f"<tr><td>{escape(data)}</td><td>{escape(system)}</td><td>{measure}</td><td>{value:.3f}</td></tr>"
+                for data, measure, system, value in PUBLISHED
+            ),
+            "</table><table>",
+            *(
+                f"<tr><td>{escape(system)}</td><td>{articles:,}</td><td>{time}</td></tr>"
+                for system, articles, time in PUBLISHED_TIMES
+            ),
+            "</table></body></html>",
+        )
+    )
+
+
+def _plot(level: str, found: Sequence[Row]) -> str:
+    """B-cubed F1 of each method with its best clustering."""
+    names = [f"{row.method}{' *' if is_neural(row) else ''}, {row.clustering}" for row in found]
+    return plots.ranked(f"B-cubed F1, {level} (* neural)", names, [row.b_cubed_f1 for row in found])
+
+
+def _line(row: Row) -> str:
+    figures = (
+        row.b_cubed_f1, row.adjusted_rand, row.adjusted_rand_as_labelled, row.pair_precision, row.pair_recall,
+        row.pair_f1, row.mean_group, row.whole_b_cubed_f1, row.seconds, row.memory_mb,
+    )  # fmt: skip
+    cells = "".join(f"<td>{figure:.3f}</td>" for figure in figures)
+    return f"<tr><td>{row.level}</td><td>{escape(row.method)}</td><td>{row.clustering}</td>{cells}</tr>"

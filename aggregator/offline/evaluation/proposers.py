@@ -1,0 +1,189 @@
+"""Every method of the literature as one function: articles in, scored pairs out.
+
+A score lies in 0..1 and is what a threshold is applied to; pairs that a method never looks at are absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from aggregator.analysis.text import tokenizer
+from aggregator.domain import Article
+from aggregator.offline.archive import vectors
+from aggregator.offline.archive.cluster import Links, components, within
+from aggregator.offline.archive.columns import Columns, of_signatures
+from aggregator.offline.archive.encode import Encoder, Encoding
+from aggregator.offline.archive.join import candidates
+from aggregator.offline.archive.pairs import Pairs, merged, packed, rows_of
+from aggregator.offline.archive.titles import required_similarities
+from aggregator.offline.archive.verify import overlaps
+
+Rows = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+GRAMS = (3, 4, 5, 10, 15)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """Pairs of rows ``a`` < ``b`` with a score each; ``features`` (n, k) for a pair classifier."""
+
+    a: Rows
+    b: Rows
+    score: Floats
+    features: Floats | None = None
+
+
+Propose = Callable[[Sequence[Article]], Scored]
+
+
+def simhash(articles: Sequence[Article]) -> Scored:
+    """1 - Hamming distance / 64, of pairs within 16 bits."""
+    columns = _columns(articles)
+    a, b = np.triu_indices(len(columns), 1)
+    distance = np.bitwise_count(columns.fingerprint[a] ^ columns.fingerprint[b])
+    near = distance <= 16
+    return Scored(a[near], b[near], 1 - distance[near] / 64)
+
+
+def sketch(articles: Sequence[Article]) -> Scored:
+    """Resemblance of candidates that share a band, and of all other pairs of their components."""
+    return _joined(_columns(articles), bits=False)
+
+
+def combined(articles: Sequence[Article], shingles: str = "letters") -> Scored:
+    """The same of candidates that share a band or are within 3 bits: what ``dedupe`` groups by."""
+    return _joined(_columns(articles, shingles), bits=True)
+
+
+def tfidf(articles: Sequence[Article]) -> Scored:
+    """Cosine of word weights, 64 nearest."""
+    return Scored(*vectors.nearest(vectors.tfidf(_texts(articles))))
+
+
+def titled(articles: Sequence[Article]) -> Scored:
+    """Cosine beside what the titles ask for (``titled.py``): a half where that rule is just met."""
+    found = tfidf(articles)
+    required = required_similarities([(one.title, one.lang or "en") for one in articles], found.a, found.b)
+    return Scored(found.a, found.b, found.score / (found.score + required))
+
+
+def doc2vec(articles: Sequence[Article]) -> Scored:
+    """Cosine of paragraph vectors, 64 nearest by faiss (Zhang 2023)."""
+    return Scored(*vectors.nearest(vectors.doc2vec(_texts(articles))))
+
+
+def embedding(articles: Sequence[Article]) -> Scored:
+    """Cosine of static sentence vectors, 64 nearest by faiss."""
+    return Scored(*vectors.nearest(vectors.embedding(_texts(articles))))
+
+
+def ngrams(articles: Sequence[Article], width: int) -> Scored:
+    """|A and B| / min(|A|, |B|) of exact sets of word n-grams, all pairs that share one."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    grams = CountVectorizer(analyzer=partial(_grams, width=width), binary=True, dtype=np.float32)
+    counted = grams.fit_transform(_texts(articles))
+    common = (counted @ counted.T).tocoo()
+    upper = common.row < common.col
+    a, b = common.row[upper].astype(np.int64), common.col[upper].astype(np.int64)
+    sizes = np.asarray(counted.sum(axis=1)).ravel()
+    return Scored(a, b, (common.data[upper] / np.minimum(sizes[a], sizes[b])).astype(np.float64))
+
+
+def minhash(articles: Sequence[Article], hashes: int, band_rows: int) -> Scored:
+    """Share of equal MinHash values of word 3-grams, of pairs that agree in a whole band."""
+    from aggregator.analysis import shingles as overlap
+
+    rng = np.random.default_rng(1)
+    odd = rng.integers(0, 2**63, hashes, np.uint64) * np.uint64(2) + np.uint64(1)
+    found = np.zeros((len(articles), hashes), np.uint64)
+    for row, text in enumerate(_texts(articles)):
+        shingles = overlap.shingle_hashes(tokenizer.words(text, "en"))
+        for at in range(hashes if len(shingles) else 0):
+            mixed = (shingles ^ odd[at]) * odd[(at + 1) % hashes]
+            found[row, at] = (mixed ^ mixed >> np.uint64(29)).min()
+    a, b = np.triu_indices(len(articles), 1)
+    equal = found[a] == found[b]
+    banded = equal.reshape(len(a), -1, band_rows).all(axis=2).any(axis=1)
+    return Scored(a[banded], b[banded], equal[banded].mean(axis=1))
+
+
+def reranked(articles: Sequence[Article]) -> Scored:
+    """Candidates of ``combined`` and ``tfidf`` with all that is known of a pair, for a classifier to score."""
+    columns = _columns(articles)
+    near = tfidf(articles)
+    pairs = merged([packed(near.a, near.b), _candidates(columns, bits=True)])
+    a, b = rows_of(pairs)
+    found = overlaps(columns, pairs)
+    cosine = np.zeros(len(pairs))
+    cosine[np.searchsorted(pairs, packed(near.a, near.b))] = near.score
+    distance = np.bitwise_count(columns.fingerprint[a] ^ columns.fingerprint[b]) / 64
+    bare = Scored(a, b, found.containment)
+    figures = (
+        found.containment,
+        found.resemblance,
+        np.log1p(found.shared),
+        found.size_ratio,
+        cosine,
+        distance,
+    )
+    return Scored(a, b, found.containment, np.stack([*figures, _title_agreement(articles, bare)], axis=1))
+
+
+METHODS: Mapping[str, Propose] = {
+    "simhash": simhash,
+    "sketch": sketch,
+    "combined": combined,
+    "combined, words": partial(combined, shingles="words"),
+    "tfidf": tfidf,
+    "tfidf, by title": titled,
+    "re-ranking": reranked,
+    **{f"n-gram overlap {width}": partial(ngrams, width=width) for width in GRAMS},
+    "LSH 10 hashes": partial(minhash, hashes=10, band_rows=1),
+    "LSH 15x2": partial(minhash, hashes=30, band_rows=2),
+    "doc2vec": doc2vec,
+    "embedding": embedding,
+}
+NEURAL = frozenset({"doc2vec", "embedding"})
+
+
+def _columns(articles: Sequence[Article], shingles: str = "words") -> Columns:
+    encoder = Encoder(Encoding(shingles=shingles))
+    return of_signatures([encoder.signature(article) for article in articles])
+
+
+def _joined(columns: Columns, *, bits: bool) -> Scored:
+    count = len(columns)
+    pairs = _candidates(columns, bits=bits)
+    linked = components(Links(count, *rows_of(pairs), np.ones(len(pairs))))
+    pairs = merged([pairs, within(linked, count)])
+    return Scored(*rows_of(pairs), overlaps(columns, pairs).resemblance)
+
+
+def _candidates(columns: Columns, *, bits: bool) -> Pairs:
+    return candidates(columns, np.arange(len(columns)), 3, bits=bits)
+
+
+def _texts(articles: Sequence[Article]) -> list[str]:
+    return [article.text or article.title for article in articles]
+
+
+def _grams(text: str, width: int) -> list[str]:
+    words = tokenizer.words(text, "en")
+    return [" ".join(words[at : at + width]) for at in range(max(1, len(words) - width + 1))]
+
+
+def _title_agreement(articles: Sequence[Article], found: Scored) -> Floats:
+    """Share of the shorter title's words that both have."""
+    titles = [frozenset(tokenizer.tokenize(article.title, "en")) for article in articles]
+    shares = [
+        len(titles[a] & titles[b]) / max(1, min(len(titles[a]), len(titles[b])))
+        for a, b in zip(found.a.tolist(), found.b.tolist(), strict=True)
+    ]
+    return np.array(shares, np.float64)

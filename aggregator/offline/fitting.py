@@ -1,0 +1,343 @@
+"""From a corpus to a feature model, offline; the only module that imports scikit-learn.
+
+TF-IDF (scikit-learn's ``CountVectorizer`` and ``TfidfTransformer``) over our own index terms, principal
+axes of it, 64 hyperplanes, all after the TF-IDF folded into the one matrix that serving multiplies with:
+
+    x -> centred(x) @ axes.T -> * scale -> @ hyperplanes   ==   x @ matrix - offset      (64,)
+    matrix (V, 64), kept as float16; axes of PCA; scale 1 unless whitened or sharpened
+
+**Centring.** PCA proper subtracts the corpus mean ("mean": ``offset = mean @ matrix``). That is right for
+articles like those of the corpus. But a headline, or an article of another trade, has little in common
+with the mean: its projection is small, the constant offset decides the bits, and such texts get the bits
+of ``-offset``, all alike. So the default takes away only as much of the mean as an article has of it
+("direction": ``x - (x . m) m`` with m the mean at unit length), which is the same for a typical article
+(``x . m = |mean|``) and nothing for an untypical one. It folds into the matrix; the offset is 0.
+
+**Learned hyperplanes** are turned so that articles of the corpus stand away from them (iterative quantisation,
+Gong & Lazebnik, CVPR 2011): an edit then moves fewer over to the other side, and unrelated articles on one
+subject share more bits. With counts as they are ("raw") more copies are found by bits alone, and far more
+strangers with them (docs/MEASURED.md, "Models").
+
+**Sharpening** (``whiten`` below 0) finds as many copies with a fraction of those strangers: an edit moves an
+article about as far along every axis, the corpus spreads most along the first ones, so these are what an edit
+changes least. Widening them makes bits firmer. For archives under the policy ``hamming``.
+
+``features.FeatureModel`` is the right-hand side; the left one stays in ``Fitted`` for tests and study.
+The same articles in the same order give the same file, whatever the number of cores (but eigenvectors
+may differ in their last digits between BLAS builds, and so a rounded entry here and there).
+
+What a model holds is a vocabulary and fitted numbers. No text goes into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
+
+from aggregator.analysis.features import POWER_WEIGHT, RAW_WEIGHT, TERM_WEIGHT, FeatureModel
+from aggregator.analysis.model_file import check_writable
+from aggregator.analysis.simhash import BITS, hyperplanes
+from aggregator.analysis.text.language import detect, group_of
+from aggregator.analysis.text.tokenizer import recipe_of, tokenize
+from aggregator.errors import BadInput
+from aggregator.offline.jsonl import check_readable, rows
+
+Matrix = npt.NDArray[np.float64]
+
+_RANDOM_STATE = 0  # where the Lanczos iteration starts
+_LANGUAGE_SAMPLE_CHARS = 600
+_TURNS = 40  # of the hyperplanes; the bits hardly change after thirty
+_WEIGHTS = {"log": TERM_WEIGHT, "raw": RAW_WEIGHT, "power": POWER_WEIGHT}
+
+
+@dataclass(frozen=True, slots=True)
+class FitSettings:
+    """What a fit may choose; the defaults were chosen by measurement (docs/MEASURED.md, "Models").
+
+    terms         largest vocabulary: the terms of most articles, ties in order of code points
+    min_articles  a term must occur in so many articles ...
+    max_share     ... and in no larger share of them (0..1]
+    components    principal axes, >= 64 with orthogonal hyperplanes
+    centring      "direction" or "mean" (see above); "none": the axes go through the origin
+    whiten        axes are divided by (their variance) ** (whiten / 2): 0 not at all, 1 fully; below 0, to -2,
+                  they are multiplied, so that the first count for more (sharpening)
+    hyperplanes   "hashed": the +-1 of the paper; "orthogonal": those made orthonormal (QR); "learned": those
+                  turned to suit the corpus (see above)
+    counts        a term weighs by "log" (1 + ln tf), "power" (tf ** .75) or "raw" (tf) of how often it
+                  occurs, times its idf
+    pca_articles  the axes are found on at most so many articles, evenly spaced; idf uses all
+    """
+
+    terms: int = 30_000
+    min_articles: int = 2
+    max_share: float = 0.5
+    components: int = 128
+    centring: Literal["direction", "mean", "none"] = "direction"
+    whiten: float = 0.0
+    hyperplanes: Literal["hashed", "orthogonal", "learned"] = "orthogonal"
+    counts: Literal["log", "power", "raw"] = "log"
+    pca_articles: int = 50_000
+
+    def __post_init__(self) -> None:
+        problems = [
+            text
+            for wrong, text in (
+                (self.terms < BITS, f"terms must be at least {BITS}, not {self.terms}"),
+                (self.min_articles < 1, f"min_articles must be at least 1, not {self.min_articles}"),
+                (
+                    not 0 < self.max_share <= 1,
+                    f"max_share must be above 0 and at most 1, not {self.max_share:g}",
+                ),
+                (self.components < 1, f"components must be at least 1, not {self.components}"),
+                (not -2 <= self.whiten <= 1, f"whiten must be from -2 to 1, not {self.whiten:g}"),
+                (
+                    self.centring not in ("direction", "mean", "none"),
+                    f"centring must be direction, mean or none, not {self.centring!r}",
+                ),
+                (
+                    self.hyperplanes not in ("hashed", "orthogonal", "learned"),
+                    f"hyperplanes must be hashed, orthogonal or learned, not {self.hyperplanes!r}",
+                ),
+                (self.counts not in _WEIGHTS, f"counts must be log, power or raw, not {self.counts!r}"),
+                (
+                    self.hyperplanes != "hashed" and self.components < BITS,
+                    f"{BITS} orthogonal hyperplanes need at least {BITS} components, not {self.components}",
+                ),
+                (self.pca_articles < 2, f"pca_articles must be at least 2, not {self.pca_articles}"),
+            )
+            if wrong
+        ]
+        if problems:
+            raise BadInput("Settings of the fit: " + "; ".join(problems) + ".")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """A model and all that was fitted on the way to it.
+
+    axes         (components, V) unit rows, most variance first
+    mean         (V,) of the corpus; zeros when not centred
+    variance     (components,) of the corpus along each axis, about its mean
+    hyperplanes  (components, 64)
+    """
+
+    model: FeatureModel
+    settings: FitSettings
+    tfidf: TfidfTransformer
+    axes: Matrix
+    mean: Matrix
+    variance: Matrix
+    hyperplanes: Matrix
+
+    def two_steps(self, token_lists: Iterable[Sequence[str]]) -> Matrix:
+        """(n, 64) sums as scikit-learn computes them, unfolded and unrounded: what serving must agree with."""
+        counter = CountVectorizer(analyzer=_as_they_are, vocabulary=self.model.vocabulary)
+        x = self.tfidf.transform(_powered(counter.transform(token_lists), self.settings))
+        return np.asarray(
+            _components(x, self.axes, self.mean, self.variance, self.settings) @ self.hyperplanes
+        )
+
+
+def fit(
+    token_lists: Iterable[Sequence[str]],
+    group: str,
+    settings: FitSettings | None = None,
+    *,
+    metadata: Mapping[str, Any] | None = None,
+) -> Fitted:
+    """Fit a model to articles given as index terms (``text.tokens.tokenize``), read once, in order.
+
+    ``metadata`` describes the corpus to people; article count and settings are added to it. Raises
+    BadInput when there are too few articles or shared terms for the settings.
+    """
+    settings = settings or FitSettings()
+    counter = CountVectorizer(analyzer=_as_they_are, dtype=np.int64)
+    try:
+        counts = counter.fit_transform(token_lists)
+    except ValueError as error:
+        raise BadInput(
+            f"There is no article with index terms in group {group!r}; give a corpus of its language."
+        ) from error
+    columns, vocabulary = _choose_terms(counts, counter.get_feature_names_out(), settings)
+    counts = counts[:, columns]
+    _check_enough(counts.shape, group, settings)
+    tfidf = TfidfTransformer(sublinear_tf=settings.counts == "log")
+    x = tfidf.fit_transform(_powered(counts, settings))
+    with threadpool_limits(1):  # the sums of BLAS depend on its threads; the work is sparse and needs none
+        sampled = _evenly_spaced(x, settings.pca_articles)
+        axes, mean, variance = _principal_axes(sampled, settings)
+        normals = _hyperplanes(settings)
+        if settings.hyperplanes == "learned":
+            normals = _turned(normals, _components(sampled, axes, mean, variance, settings))
+    matrix, offset = _fold((axes.T * _scale(variance, settings.whiten)) @ normals, mean, settings)
+    described = {**(metadata or {}), "articles": counts.shape[0], "settings": asdict(settings)}
+    model = FeatureModel(
+        group,
+        vocabulary,
+        tfidf.idf_.astype("<f4"),
+        matrix,
+        offset,
+        recipe_of(group),
+        metadata=described,
+        term_weight=_WEIGHTS[settings.counts],
+    )
+    return Fitted(model, settings, tfidf, axes, mean, variance, normals)
+
+
+def fit_file(
+    paths: Sequence[Path | str],
+    group: str,
+    out: Path | str,
+    settings: FitSettings | None = None,
+    *,
+    metadata: Mapping[str, Any] | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Fitted:
+    """Fit a model to the articles of ``group`` in .jsonl or .jsonl.gz files and save it as ``out``.
+
+    Rows are objects with ``title``, ``text`` (at least one not empty) and ``lang`` (else detected);
+    rows of other groups are passed over. ``progress`` is told the number of articles taken so far.
+    Raises BadInput naming file and line, or ModelError when ``out`` cannot be written.
+    """
+    files = [str(path) for path in paths]
+    check_readable(files)
+    check_writable(Path(out))
+    fitted = fit(_counted(_token_lists(files, group), progress), group, settings, metadata=metadata)
+    fitted.model.save(out)
+    return fitted
+
+
+def _token_lists(files: Sequence[str], group: str) -> Iterator[list[str]]:
+    for row in rows(files):
+        text = "\n".join(
+            part for part in (row.get("title"), row.get("text")) if isinstance(part, str) and part
+        )
+        if not text:
+            continue
+        declared = row.get("lang")
+        lang = detect(text[:_LANGUAGE_SAMPLE_CHARS], declared if isinstance(declared, str) else None)
+        if group_of(lang) == group:
+            yield tokenize(text, lang)
+
+
+def _counted(token_lists: Iterable[list[str]], progress: Callable[[int], None] | None) -> Iterator[list[str]]:
+    for number, tokens in enumerate(token_lists, 1):
+        if progress is not None:
+            progress(number)
+        yield tokens
+
+
+def _as_they_are(tokens: Sequence[str]) -> Sequence[str]:
+    return tokens
+
+
+def _choose_terms(
+    counts: sparse.csr_matrix, terms: npt.NDArray[Any], settings: FitSettings
+) -> tuple[npt.NDArray[np.intp], tuple[str, ...]]:
+    """Columns and names of the vocabulary, in order of code points.
+
+    Not CountVectorizer's ``max_features``: it ranks by occurrences, so that a few long articles choose,
+    and breaks ties by an unstable sort.
+    """
+    articles = np.bincount(counts.indices, minlength=counts.shape[1])
+    fits = (articles >= settings.min_articles) & (articles <= settings.max_share * counts.shape[0])
+    by_articles = np.lexsort((np.arange(len(articles)), -articles))
+    columns = np.sort(by_articles[fits[by_articles]][: settings.terms])
+    return columns, tuple(str(term) for term in terms[columns])
+
+
+def _check_enough(shape: tuple[int, int], group: str, settings: FitSettings) -> None:
+    if min(shape) <= settings.components:
+        raise BadInput(
+            f"{shape[0]} articles with {shape[1]} shared terms in group {group!r} are too few for "
+            f"{settings.components} components; give more articles, or ask for fewer components."
+        )
+
+
+def _powered(counts: sparse.csr_matrix, settings: FitSettings) -> sparse.csr_matrix:
+    """The counts to weigh: scikit-learn takes the logarithm itself, and knows no power."""
+    return counts.power(0.75) if settings.counts == "power" else counts
+
+
+def _evenly_spaced(x: sparse.csr_matrix, most: int) -> sparse.csr_matrix:
+    if x.shape[0] <= most:
+        return x
+    return x[np.arange(most) * x.shape[0] // most]
+
+
+def _principal_axes(x: sparse.csr_matrix, settings: FitSettings) -> tuple[Matrix, Matrix, Matrix]:
+    """Axes, mean and variances; Lanczos on the sparse matrix, which is never made dense to be centred."""
+    if settings.centring != "none":
+        pca = PCA(settings.components, svd_solver="arpack", random_state=_RANDOM_STATE).fit(x)
+        return pca.components_, np.asarray(pca.mean_).ravel(), pca.explained_variance_
+    svd = TruncatedSVD(settings.components, algorithm="arpack", random_state=_RANDOM_STATE).fit(x)
+    order = np.argsort(-svd.singular_values_, kind="stable")
+    variance = svd.singular_values_[order] ** 2 / x.shape[0]
+    return svd.components_[order], np.zeros(x.shape[1]), variance
+
+
+def _components(
+    x: sparse.csr_matrix, axes: Matrix, mean: Matrix, variance: Matrix, settings: FitSettings
+) -> Matrix:
+    """(n, components): articles along the axes, centred and scaled as the settings say."""
+    if settings.centring == "direction":
+        direction = _unit(mean)
+        away = np.outer(x @ direction, axes @ direction)
+    else:
+        away = (axes @ mean)[None, :]
+    return np.asarray((x @ axes.T - away) * _scale(variance, settings.whiten))
+
+
+def _turned(normals: Matrix, components: Matrix) -> Matrix:
+    """Orthonormal normals from which the (n, k) articles stand further away (Gong & Lazebnik 2011).
+
+    In turn: the corner of the cube (signs) nearest to each article, then the normals nearest to those corners.
+    """
+    lengths = np.linalg.norm(components, axis=1, keepdims=True)
+    articles = components / np.where(lengths > 0, lengths, 1.0)  # a sign asks for no length
+    for _ in range(_TURNS):
+        corners = np.where(articles @ normals > 0, 1.0, -1.0)
+        left, _, right = np.linalg.svd(articles.T @ corners, full_matrices=False)
+        normals = left @ right
+    return np.asarray(normals)
+
+
+def _fold(
+    matrix: Matrix, mean: Matrix, settings: FitSettings
+) -> tuple[npt.NDArray[np.float16], npt.NDArray[np.float64]]:
+    """The matrix as stored and the offset that goes with it."""
+    if settings.centring == "direction":
+        direction = _unit(mean)
+        matrix = matrix - np.outer(direction, direction @ matrix)
+        mean = np.zeros_like(mean)
+    stored = matrix.astype("<f2")
+    # Of the matrix as stored, so that rounding it moves no text off centre.
+    return stored, (mean @ stored.astype(np.float64)).astype("<f8")
+
+
+def _unit(vector: Matrix) -> Matrix:
+    return np.asarray(vector / np.linalg.norm(vector))
+
+
+def _scale(variance: Matrix, whiten: float) -> Matrix:
+    # Of the largest variance: bits ask for no common factor, but small entries lose digits in float16.
+    scale: Matrix = (variance / variance.max()) ** (-whiten / 2)
+    return scale
+
+
+def _hyperplanes(settings: FitSettings) -> Matrix:
+    normals = hyperplanes(settings.components)
+    if settings.hyperplanes == "hashed":
+        return normals
+    orthonormal, upper = np.linalg.qr(normals)
+    # QR is unique only up to the sign of each column; this takes the one nearest to the hashes.
+    return np.asarray(orthonormal * np.sign(np.diag(upper)))

@@ -1,0 +1,1 @@
+"""Read side for clients: related articles and explanations of verdicts."""

@@ -1,0 +1,114 @@
+"""Addresses become ids: what counts, what does not, and what is refused."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aggregator.analysis.article_id import canonical_url, checked_id, derive_id
+from aggregator.errors import BadInput
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://example.org/a/b", "example.org/a/b"),
+        ("http://example.org/a/b/", "example.org/a/b"),
+        ("HTTPS://EXAMPLE.org:443/A/b#top", "example.org/A/b"),
+        ("http://example.org:80", "example.org"),
+        ("http://example.org:8080/", "example.org:8080"),
+        ("https://example.org:80/", "example.org:80"),
+        ("http://user:secret@example.org/x", "example.org/x"),
+        ("http://example.org./x", "example.org/x"),
+        ("http://example.org/?utm_source=a&UTM_Medium=b&fbclid=c&gclid=d", "example.org"),
+        ("http://example.org/p?b=2&a=1&utm_x=9", "example.org/p?a=1&b=2"),
+        ("http://example.org/p?a=2&a=1", "example.org/p?a=2&a=1"),
+        ("http://example.org/p/?id=7", "example.org/p?id=7"),
+        ("http://example.org/%7euser/%e6%96%b0", "example.org/~user/%E6%96%B0"),
+        ("http://example.org/~user/新", "example.org/~user/%E6%96%B0"),
+        ("http://example.org/a b", "example.org/a%20b"),
+        ("http://example.org/100%", "example.org/100%25"),
+        ("http://münchen.example/x", "xn--mnchen-3ya.example/x"),
+        ("http://[2001:DB8::1]:8080/x", "[2001:db8::1]:8080/x"),
+        ("  http://example.org/x ", "example.org/x"),
+        ("http://example.org/a%2Fb", "example.org/a%2Fb"),
+    ],
+)
+def test_canonical_form(url: str, expected: str) -> None:
+    """Each rule of the canonical form, once."""
+    assert canonical_url(url) == expected
+
+
+@pytest.mark.parametrize(
+    ("url", "part"),
+    [
+        ("javascript:alert(1)", "http:// or https://"),
+        ("ftp://example.org/x", "http:// or https://"),
+        ("example.org/x", "http:// or https://"),
+        ("//example.org/x", "http:// or https://"),
+        ("http://", "host name"),
+        ("http:///x", "host name"),
+        ("http://exa mple.org/", "host name"),
+        ("http://evil.example\\@example.org/", "host name"),
+        ("http://example.org:99999/", "not an address"),
+        ("http://[::1/", "not an address"),
+        ("http://example.org/a\nb", "control characters"),
+        ("http://example.org/\x00", "control characters"),
+        ("http://example.org/" + "a" * 5000, "4096"),
+    ],
+)
+def test_refused_addresses(url: str, part: str) -> None:
+    """What is not an absolute http(s) address is refused with a sentence about the url."""
+    with pytest.raises(BadInput) as caught:
+        canonical_url(url)
+
+    assert caught.value.field == "url"
+    assert part in str(caught.value)
+
+
+@given(st.text(max_size=60), st.text(max_size=30))
+def test_canonical_form_is_a_fixed_point(path: str, query: str) -> None:
+    """Canonising twice changes nothing, and the only error is BadInput."""
+    try:
+        once = canonical_url(f"http://example.org/{path}?{query}")
+    except BadInput:
+        return
+
+    assert once.isascii()
+    assert canonical_url("http://" + once) == once
+
+
+def test_given_id_wins_over_url_and_content() -> None:
+    """An id is taken as it is, an address next, content last."""
+    assert derive_id("desk/7", "http://example.org/x", "t", "x") == "desk/7"
+    assert derive_id(None, "http://example.org/x", "t", "x") == "example.org/x"
+    assert derive_id(None, "", "t", "x").startswith("content:")
+
+
+def test_content_ids_ignore_case_and_white_space() -> None:
+    """The same words give the same content id; another title gives another."""
+    one = derive_id(None, "", "Storm  Warning", "Wind rises.\n")
+
+    assert one == derive_id(None, "", "storm warning", "wind  RISES.")
+    assert one != derive_id(None, "", "storm", "warning wind rises.")
+    assert len(one) == len("content:") + 32
+
+
+def test_long_addresses_are_hashed() -> None:
+    """A canonical address above 512 bytes still gives a usable id."""
+    url = "http://example.org/" + "a" * 600
+
+    assert derive_id(None, url, "", "").startswith("url:")
+    assert derive_id(None, url, "", "") == derive_id(None, url + "/", "", "")
+
+
+@pytest.mark.parametrize("id", ["", "  ", "a\nb", "a\x00", "\x85", "a\u2028b", "é" * 257, "\ud800"])
+def test_refused_ids(id: str) -> None:
+    """Empty, overlong and unprintable ids are refused."""
+    with pytest.raises(BadInput, match=r"^id: "):
+        checked_id(id)
+
+
+@pytest.mark.parametrize("id", ["a", "{tag}", "a:b", "文章/7?x=1", "🙂", "é" * 256])
+def test_accepted_ids(id: str) -> None:
+    """Braces, colons, slashes and emoji are just characters."""
+    assert checked_id(id) == id

@@ -1,0 +1,59 @@
+"""The container of model files: arrays and fields come back as they went in. (Refusals: test_features.py.)"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from aggregator.analysis import model_file
+from aggregator.errors import ModelError
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    """Every type and shape, the empty array and non-contiguous memory too."""
+    arrays = {
+        "bytes": np.frombuffer("流れ".encode(), np.uint8),
+        "half": np.arange(6, dtype="<f2").reshape(2, 3),
+        "single": np.arange(12, dtype="<f4").reshape(3, 4)[:, ::2],
+        "double": np.array([np.pi, -0.0, np.inf]),
+        "nothing": np.zeros((0, 64), "<f4"),
+    }
+    fields = {"group": "en", "metadata": {"articles": 3, "share": 0.5, "note": "ü", "flags": [True, None]}}
+    model_file.write(tmp_path / "m", fields, arrays)
+    read_fields, read_arrays = model_file.read(tmp_path / "m")
+
+    assert read_fields == fields
+    assert list(read_arrays) == list(arrays)
+    for name, array in arrays.items():
+        assert read_arrays[name].dtype == array.dtype
+        assert np.array_equal(read_arrays[name], array)
+        assert not read_arrays[name].flags.writeable
+
+
+def test_layout_is_as_documented(tmp_path: Path) -> None:
+    """Magic, version 1 and header length at the front; the last array ends 32 bytes before the end."""
+    model_file.write(tmp_path / "m", {}, {"a": np.array([1.5])})
+    content = (tmp_path / "m").read_bytes()
+
+    assert content[:10] == b"AGGMODEL\x01\x00"
+    assert len(content) == 14 + int.from_bytes(content[10:14], "little") + 8 + 32
+    assert content[-40:-32] == np.array([1.5], "<f8").tobytes()
+
+
+def test_types_that_no_reader_takes_are_not_written(tmp_path: Path) -> None:
+    """Objects would need pickle, and other types were never asked for."""
+    with pytest.raises(ValueError, match=r"no arrays of type .*, as 'a' is"):
+        model_file.write(tmp_path / "m", {}, {"a": np.array([object()])})
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    """What is there stays whole when the new one cannot take its place."""
+    (tmp_path / "m").mkdir()
+
+    with pytest.raises(ModelError, match="cannot be written here"):
+        model_file.write(tmp_path / "m", {}, {})
+    with pytest.raises(ModelError, match=r"cannot be written here \(Is a directory\)"):
+        model_file.check_writable(tmp_path / "m")
+    model_file.check_writable(tmp_path / "another")
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]

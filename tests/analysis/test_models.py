@@ -1,0 +1,148 @@
+"""The models that ship: sound, small, described by their cards, and the same bits as ever."""
+
+import re
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aggregator.analysis.features import FeatureModel, HashedModel
+from aggregator.analysis.models import SHIPPED_DIR, card_of, load_models
+from aggregator.analysis.simhash import bits_of, hamming_distance, to_hex
+from aggregator.analysis.text.tokenizer import RECIPE, recipe_of, tokenize
+from aggregator.errors import ModelError
+
+SHIPPED = ("en", "zh")
+MODELS = load_models()
+
+# Sentences of our own. A new model or tokenizer recipe changes all of these values, and the spaces with
+# them; any other change that does is a mistake.
+GOLDEN = [
+    (
+        "en",
+        "The river rose overnight and two thousand people left their homes in the valley.",
+        "19224d4f40d5d7c2",
+    ),
+    (
+        "en",
+        "Senators delayed the vote on the budget after a long night of talks in the capitol.",
+        "4e4665b0dfac7e59",
+    ),
+    ("en", "A court ordered the company to pay back what it had charged its customers.", "78eeec8e5d7bcef4"),
+    ("zh", "昨夜河水上涨，山谷里的两千名居民离开家园，救援队伍已经抵达现场。", "4af9cfa574187c23"),
+    ("zh", "当地政府表示，新的铁路将在明年春天通车，沿线企业和居民都将受益。", "81913d5c911ec71a"),
+    ("xx", "Der Fluss stieg in der Nacht, und zweitausend Menschen verließen das Tal.", "01b31853120b8512"),
+]
+
+STORY = """The river rose overnight and two thousand people left their homes in the valley. Rescue teams
+reached the village of Estmark by boat before dawn and brought out families who had waited on their roofs.
+The governor declared an emergency in four counties and asked the national guard for helicopters. Officials
+said that the old levee had been due for repair since last spring, but that money for the work was not in
+the budget. Schools will stay closed until Monday, and the bridge on the northern road is being inspected
+by engineers. Insurance companies expect claims of more than ninety million dollars. Forecasters see
+another storm on its way to the coast, with heavy rain in the hills by the end of the week."""
+
+
+def fingerprint(group: str, text: str) -> int:
+    return bits_of(MODELS[group].project(tokenize(text, {"xx": "de"}.get(group, group))))
+
+
+@pytest.mark.parametrize(("group", "sentence", "expected"), GOLDEN)
+def test_golden_fingerprints(group: str, sentence: str, expected: str) -> None:
+    """From text to 64 bits, on every machine."""
+    assert to_hex(fingerprint(group, sentence)) == expected
+
+
+def test_serving_never_imports_scikit_learn() -> None:
+    """Its import costs seconds and memory that only a fit needs."""
+    program = "import sys, aggregator.analysis.models as m; m.load_models(); print('sklearn' in sys.modules)"
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
+
+    assert answer.stdout.strip() == "False"
+
+
+def test_what_ships() -> None:
+    """A model for en and zh, hashed tokens for the rest, together at most 12 MB."""
+    assert list(MODELS) == ["en", "xx", "zh"]
+    assert isinstance(MODELS["xx"], HashedModel)
+    assert sum(path.stat().st_size for path in SHIPPED_DIR.glob("*.model")) <= 12_000_000
+    assert {path.name for path in SHIPPED_DIR.iterdir() if path.name != "__pycache__"} == {
+        "__init__.py",
+        *(f"{group}{suffix}" for group in SHIPPED for suffix in (".model", ".md")),
+    }
+
+
+@pytest.mark.parametrize("group", SHIPPED)
+def test_cards_describe_their_models(group: str) -> None:
+    """Each card is what the model file itself says: hash, size, settings, corpus and licence."""
+    path = SHIPPED_DIR / f"{group}.model"
+    model = FeatureModel.load(path)
+    card = path.with_suffix(".md").read_text(encoding="utf-8")
+
+    assert card == card_of(model, path.name, path.stat().st_size)
+    assert (model.group, model.recipe) == (group, RECIPE)
+    assert f"`{model.id}`" in card
+    assert re.search(r"Licence of the corpus \| (Apache-2\.0|MIT)", card)
+
+
+@pytest.mark.parametrize("group", SHIPPED)
+def test_models_hold_words_and_no_texts(group: str) -> None:
+    """Metadata is a few short fields, and no entry of the vocabulary is longer than a word."""
+    model = MODELS[group]
+    assert isinstance(model, FeatureModel)
+
+    assert set(model.metadata) == {"corpus", "licence", "period", "limits", "articles", "settings"}
+    assert max(map(len, model.vocabulary)) <= 40
+    assert not any(character.isspace() for term in model.vocabulary for character in term)
+
+
+def test_an_edited_copy_is_near_and_another_story_far() -> None:
+    """A story without its last sentence stays within 7 bits; other news is nowhere near."""
+    copy = STORY[: STORY.index("Forecasters")]
+    others = [fingerprint("en", sentence) for group, sentence, _ in GOLDEN if group == "en"][1:]
+
+    assert hamming_distance(fingerprint("en", STORY), fingerprint("en", copy)) <= 7
+    assert min(hamming_distance(fingerprint("en", STORY), other) for other in others) > 15
+
+
+@pytest.mark.parametrize("group", SHIPPED)
+def test_bits_are_balanced(group: str) -> None:
+    """Over single known terms no bit is stuck, so buckets fill evenly."""
+    model = MODELS[group]
+    assert isinstance(model, FeatureModel)
+    bits = [bits_of(model.project(model.vocabulary[i : i + 40])) for i in range(0, 20_000, 40)]
+    shares = [sum(b >> k & 1 for b in bits) / len(bits) for k in range(64)]
+
+    assert min(shares) > 0.02 and max(shares) < 0.98
+    assert 0.3 < statistics.mean(shares) < 0.7
+    assert len(set(bits)) > 0.95 * len(bits)
+
+
+def test_own_models_take_the_place_of_shipped_ones(tmp_path: Path) -> None:
+    """A directory's model replaces that of its group, whatever the file is called; others stay."""
+    en = MODELS["en"]
+    assert isinstance(en, FeatureModel)
+    site = FeatureModel("xx", en.vocabulary[:100], en.idf[:100], en.matrix[:100], en.offset, recipe_of("xx"))
+    site.save(tmp_path / "site.model")
+    models = load_models(tmp_path)
+
+    assert models["xx"].id == site.id
+    assert models["en"].id == en.id
+
+
+def test_directories_that_cannot_be_used(tmp_path: Path) -> None:
+    """Absent, empty, with a damaged file or with two of one group: each named."""
+    with pytest.raises(ModelError, match="no such directory"):
+        load_models(tmp_path / "absent")
+    with pytest.raises(ModelError, match=r"no \.model file in this directory"):
+        load_models(tmp_path)
+    content = (SHIPPED_DIR / "en.model").read_bytes()
+    (tmp_path / "a.model").write_bytes(content)
+    (tmp_path / "b.model").write_bytes(content)
+    with pytest.raises(ModelError, match=r"b\.model: it is for language group 'en', as is a\.model"):
+        load_models(tmp_path)
+    (tmp_path / "b.model").write_bytes(content[:-5])
+    with pytest.raises(ModelError, match=r"b\.model: the model is cut short"):
+        load_models(tmp_path)

@@ -1,0 +1,147 @@
+"""Fingerprints: pinned values, the arithmetic of the weighted simhash, the hex form."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aggregator.analysis.simhash import (
+    bits_of,
+    from_hex,
+    hamming_distance,
+    hash_of,
+    hyperplanes,
+    signs_of,
+    simhash,
+    to_hex,
+)
+from aggregator.errors import BadInput
+
+FINGERPRINTS = st.integers(0, 2**64 - 1)
+WEIGHTS = st.dictionaries(st.text(max_size=8), st.floats(0.01, 10), min_size=1, max_size=30)
+GOLDEN = {
+    "flood": 1.5,
+    "river": 1.25,
+    "evacuate": 0.75,
+    "洪水": 0.5,
+}
+GOLDEN_HEX = "b1746e51742509a8"
+GOLDEN_HASHES = {
+    "": "deac2a348a701699",
+    "pca:0": "c3ed1006335ba981",
+    "pca:63": "e2832a79e8e82737",
+    "洪水": "b83e643bb0fb6a26",
+}
+
+
+def test_golden_values() -> None:
+    """Literal values: if these change, every stored fingerprint is worthless."""
+    assert {name: to_hex(hash_of(name)) for name in GOLDEN_HASHES} == GOLDEN_HASHES
+    assert to_hex(simhash(GOLDEN)) == GOLDEN_HEX
+
+
+@pytest.mark.parametrize("seed", ["0", "1", "4242"])
+def test_golden_value_under_another_hash_seed(seed: str) -> None:
+    """Python's own hash randomisation has no part in a fingerprint."""
+    program = (
+        "from aggregator.analysis.simhash import simhash, to_hex\n"
+        f"print(to_hex(simhash({{k: v for k, v in {list(GOLDEN.items())!a}}})))"
+    )
+    environment = os.environ | {"PYTHONHASHSEED": seed}
+    answer = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True)
+
+    assert answer.stdout.decode().strip() == GOLDEN_HEX
+
+
+def test_bit_k_is_the_sign_of_sum_k() -> None:
+    """Bit k has the value 1 << k and is set where the sum is above zero, not at it."""
+    v = np.zeros(64)
+    v[[0, 2, 63]] = 0.1
+    v[1] = -5.0
+
+    assert bits_of(v) == 1 | 4 | 1 << 63
+    assert bits_of(np.zeros(64)) == 0
+    assert bits_of(np.full(64, np.nan)) == 0
+    with pytest.raises(ValueError, match="64 sums"):
+        bits_of([1.0, 2.0])
+
+
+@given(WEIGHTS)
+def test_simhash_is_the_signed_weighted_sum(weights: dict[str, float]) -> None:
+    """Bit by bit as Charikar's definition writes it, in plain Python."""
+    for k in range(64):
+        total = 0.0
+        for name, weight in weights.items():
+            total += weight if hash_of(name) >> k & 1 else -weight
+
+        assert simhash(weights) >> k & 1 == (total > 0)
+
+
+def test_weights_matter() -> None:
+    """The heavier of two features wins every bit that they dispute (the paper's printed sum is unweighted)."""
+    assert simhash({"rain": 2.0, "snow": 1.0}) == hash_of("rain")
+    assert simhash({"rain": 1.0, "snow": 2.0}) == hash_of("snow")
+    assert simhash({}) == 0
+
+
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=20))
+def test_hyperplanes_are_the_hashes_of_the_components(x: list[float]) -> None:
+    """simhash over named components and the sign of a matrix product are one thing."""
+    sums = np.add.reduce(np.array(x)[:, None] * hyperplanes(len(x)), axis=0)
+
+    assert simhash({f"pca:{j}": value for j, value in enumerate(x)}) == bits_of(sums)
+    assert hyperplanes(len(x)).shape == (len(x), 64)
+    assert set(np.unique(hyperplanes(len(x)))) <= {-1.0, 1.0}
+
+
+def test_signs_of_nothing() -> None:
+    """No names give an empty (0, 64) array, so that sums over it are zero."""
+    assert signs_of([]).shape == (0, 64)
+
+
+def test_lone_surrogates_are_names_too() -> None:
+    """A damaged token is hashed like any other instead of failing an article."""
+    assert 0 <= hash_of("\ud800") < 2**64
+
+
+@given(FINGERPRINTS, FINGERPRINTS, FINGERPRINTS)
+def test_distance_is_a_metric(a: int, b: int, c: int) -> None:
+    """Zero only for equals, symmetric, triangle inequality, at most 64."""
+    assert (hamming_distance(a, b) == 0) == (a == b)
+    assert hamming_distance(a, b) == hamming_distance(b, a) <= 64
+    assert hamming_distance(a, c) <= hamming_distance(a, b) + hamming_distance(b, c)
+
+
+@given(FINGERPRINTS)
+def test_hex_round_trip(fingerprint: int) -> None:
+    """16 digits, most significant first, and back."""
+    assert len(to_hex(fingerprint)) == 16
+    assert from_hex(to_hex(fingerprint)) == fingerprint
+
+
+def test_hex_order() -> None:
+    """Bit 63 is in the first digit, bit 0 in the last."""
+    assert to_hex(1 << 63) == "8000000000000000"
+    assert to_hex(1) == "0000000000000001"
+
+
+@pytest.mark.parametrize(
+    "digits", ["", "9f3c", "9F3C000000000000", "0x3c000000000000", "9f3c00000000000g", "1" * 17]
+)
+def test_bad_hex_is_refused(digits: str) -> None:
+    """Anything but 16 lower-case hex digits is one clear sentence."""
+    with pytest.raises(BadInput, match="is not 16 hex digits") as refused:
+        from_hex(digits)
+
+    assert refused.value.field == "fingerprint"
+
+
+@pytest.mark.parametrize("number", [-1, 1 << 64])
+def test_numbers_beyond_64_bits_have_no_hex(number: int) -> None:
+    """A number that is no fingerprint is a mistake of the program."""
+    with pytest.raises(ValueError, match="unsigned 64-bit"):
+        to_hex(number)

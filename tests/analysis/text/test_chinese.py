@@ -1,0 +1,110 @@
+"""rjieba, the fast path, gives the words of jieba, the reference."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aggregator.analysis.text import chinese
+from aggregator.analysis.text.chinese import cutter, jieba_cutter, rjieba_cutter
+from aggregator.analysis.text.tokenizer import tokenize
+
+pytest.importorskip("rjieba", reason="rjieba is not installed on this platform: nothing to compare")
+
+TEXTS = [
+    "市议会周二投票决定关闭旧桥进行维修，交通将改道三周，官员们表示已通知附近居民。",
+    "渡轮公司宣布，两千名乘客已全部安全获救，船长王小明正在接受海事部门的调查。",
+    "新华镇小学校长李雪梅说，今年秋天将有一百二十名新生入学，比去年多三成。",
+    "央行下调存款准备金率0.5个百分点，释放长期资金约1.2万亿元，专家认为利好股市。",
+    "BBC记者在Apple总部外报道：iPhone 15发布会吸引了5,000多名观众，T恤和卡拉OK券免费送。",
+    "颱風逼近臺灣東部，氣象局發布海上警報，學校停課一天，航班取消逾百架次。",
+    "研究生命的起源，南京市长江大桥，乒乓球拍卖完了，他说的确实在理。",
+    "〇々㐀㐁𠀀𠀁龥鿕鿖鿿豈﨑々〆〻",
+    "的的的的了了了中中中中中",
+    "一二三四五六七八九十百千万亿两",
+    "中\u0301国\u200b人\ufeff民\ud800银行\udfff ｱｲｳ カタカナとひらがな 한국어 עברית",
+    "囧槑靐龘䶮㙍㵘",
+    "a中b国c1人2民3 4%的+#&._-",
+    "",
+    " \n\t",
+]
+
+
+def _terms(text: str, monkeypatch: pytest.MonkeyPatch, cut: chinese.Cutter) -> list[str]:
+    monkeypatch.setattr("aggregator.analysis.text.tokenizer.cutter", lambda: cut)
+    return tokenize(text, "zh")
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_same_terms_from_both(text: str, monkeypatch: pytest.MonkeyPatch):
+    """The whole path, odd Unicode included, gives the same terms whichever of the two cuts."""
+    assert _terms(text, monkeypatch, rjieba_cutter()) == _terms(text, monkeypatch, jieba_cutter())
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_same_words_from_both(text: str):
+    """Also uncut, apart from surrogates, which are removed before any text reaches them."""
+    text = text.encode("utf-8", "ignore").decode()
+    runs = chinese_runs(text)
+
+    assert [rjieba_cutter()(run) for run in runs] == [jieba_cutter()(run) for run in runs]
+
+
+def chinese_runs(text: str) -> list[str]:
+    """What tokens.py hands over: runs within jieba's dictionary range."""
+    return re.findall(f"[{chinese.DICTIONARY_RANGE}]+", text)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FD5), max_size=30))
+def test_same_words_for_any_ideographs(run: str):
+    """Random ideographs, mostly unknown words for the hidden Markov model."""
+    assert rjieba_cutter()(run) == jieba_cutter()(run)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from("市议会周二投票决定关闭旧桥维修的了在是中国人民银行长江大桥南京"),
+        max_size=30,
+        unique=True,
+    )
+)
+def test_same_words_for_common_ideographs(characters: list[str]):
+    """Random orders of common characters, full of dictionary words that overlap.
+
+    Each once: of two equally likely cuts of a nonsense word that repeats a character (five of them, the
+    first as the last, three alike between) jieba may take one and rjieba the other.
+    """
+    run = "".join(characters)
+
+    assert rjieba_cutter()(run) == jieba_cutter()(run)
+
+
+def test_rjieba_is_taken_when_present():
+    """The fast path is the one in use here."""
+    assert cutter() is rjieba_cutter()
+
+
+def test_jieba_takes_over_silently_when_rjieba_is_missing():
+    """Without rjieba the same terms come, with nothing on stderr, no warning, and no dictionary before."""
+    program = """
+import sys, warnings
+warnings.simplefilter("error")
+sys.modules["rjieba"] = None
+from aggregator.analysis.text.tokenizer import tokenize
+assert tokenize("The mayor spoke", "zh") and "jieba" not in sys.modules
+print(" ".join(tokenize("渡轮公司宣布", "zh")))
+assert "jieba" in sys.modules
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert done.stdout.split() == ["渡轮", "公司", "宣布"]
+    assert done.stderr == ""

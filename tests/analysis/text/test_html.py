@@ -1,0 +1,248 @@
+"""The article on a page, and a clear refusal when there is none."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aggregator.analysis.text import html as module
+from aggregator.analysis.text.html import Extracted, extract
+from aggregator.errors import NoText, TooLarge
+
+SENTENCE = (
+    "The council voted on Tuesday to close the old bridge, and traffic will be diverted for three weeks."
+)
+BODY = (
+    "<p>"
+    + " ".join([SENTENCE] * 3)
+    + "</p><p>Officials told residents that the ferry would run every hour.</p>"
+)
+
+
+def _page(body: str, head: str = "") -> str:
+    return f"<!DOCTYPE html><html><head>{head}</head><body>{body}</body></html>"
+
+
+def test_main_text_without_the_furniture():
+    """Menus, comments, scripts and footers stay behind."""
+    page = _page(
+        "<nav><a href='/'>Front page</a> <a href='/s'>Sport</a></nav>"
+        f"<article><h1>Bridge to close</h1>{BODY}</article>"
+        "<div id='comments'><p>" + "A reader disagrees with everything. " * 20 + "</p></div>"
+        "<script>var hidden = 'not for readers';</script><footer>All rights reserved by the paper</footer>"
+    )
+    found = extract(page)
+
+    assert found.title == "Bridge to close"
+    assert SENTENCE in found.text
+    assert "ferry would run every hour" in found.text
+    for furniture in ("Front page", "disagrees", "hidden", "All rights"):
+        assert furniture not in found.text
+
+
+CONSENT = "<p>" + "We use cookies to measure and to show what you like; you may choose. " * 8 + "</p>"
+FLASH = "The ferry to Estmark runs again from Monday, every hour until ten at night."
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        f"<div role='dialog'>{CONSENT}</div>",
+        f"<div aria-modal='true'>{CONSENT}</div>",
+        f"<dialog open>{CONSENT}</dialog>",
+        f"<div id='CookieBanner'>{CONSENT}</div>",
+        f"<section class='site tool-CONSENT-layer'>{CONSENT}</section>",
+        f"<div class='cookie_notice'><div class='gdpr'>{CONSENT}</div></div>",
+        "<nav>" + "<a href='/'>A section of this paper</a> " * 30 + "</nav>",
+    ],
+)
+def test_a_short_article_is_not_lost_to_what_lies_over_it(around: str):
+    """Two flashes of one site would else be one text: its request for consent."""
+    page = _page(f"{around}<div class='story'><h1>Ferry runs again</h1><p>{FLASH}</p></div>")
+
+    found = extract(page)
+
+    assert FLASH in found.text
+    assert "cookies" not in found.text and "A section" not in found.text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"<div role='dialog'><h1>Bridge to close</h1>{BODY}</div>",
+        f"<article class='consent cookie-law'>{BODY}</article>",
+        f"<div class='post tag-cookie-law topic-consent'>{BODY}</div>",
+        f"<body class='cookie-consent-open'>{BODY}</body>",
+    ],
+)
+def test_what_holds_the_article_stays(body: str):
+    """An article in a dialog, or about cookies."""
+    assert SENTENCE in extract(_page(body)).text
+
+
+def test_a_page_of_its_request_for_consent_has_no_text():
+    """It is not taken for the article of each such page."""
+    with pytest.raises(NoText):
+        extract(_page(f"<div id='cookie-banner'>{CONSENT}</div>"))
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "expected"),
+    [
+        (
+            "<meta property='og:title' content=' A &amp; B\n close '><title>Other</title>",
+            "<h1>Third</h1>",
+            "A & B close",
+        ),
+        ("<meta name='twitter:title' content='Bridge'>", "", "Bridge"),
+        (
+            "<meta property='og:title' content=''><title>Other</title>",
+            "<h1>The <b>only</b> one</h1>",
+            "The only one",
+        ),
+        ("<title>Bridge to close - The Paper</title>", "<h1>One</h1><h1>Two</h1>", "Bridge to close"),
+        ("<title>Ex-mayor: well-known bridge</title>", "", "Ex-mayor: well-known bridge"),
+        ("", "<h1>One</h1><h1>Two</h1>", "One"),
+        ("", "", ""),
+    ],
+)
+def test_titles(head: str, body: str, expected: str):
+    """Metadata, then the only heading, then the title element without the site's name, then any heading."""
+    assert extract(_page(body + f"<article>{BODY}</article>", head)).title == expected
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        BODY,
+        f"<div>{BODY}",
+        f"<article><p>{SENTENCE}<p>{SENTENCE}<b>unclosed<i>tags</article></table></div>",
+        f"<?xml version='1.0' encoding='gb2312'?>{_page(BODY)}",
+        f"\ufeff{_page(BODY)}",
+        _page(f"<article>\x00\x0b{BODY}\ud800</article>"),
+        _page(f"<div {'a=1 ' * 50_000}>{BODY}</div>"),
+        _page(BODY + "<div>" * 10_000),
+        _page("<div>" * 150 + BODY),
+        SENTENCE,
+        _page(f"<nav>Home</nav><article><header><p>{SENTENCE}</p></header></article>"),
+    ],
+    ids=[
+        "fragment",
+        "open",
+        "broken",
+        "encoding",
+        "bom",
+        "control",
+        "attributes",
+        "deep-after",
+        "deep",
+        "plain",
+        "in-a-header",
+    ],
+)
+def test_broken_markup_still_gives_its_text(html: str):
+    """Fragments, unclosed and nested tags, foreign declarations and characters, even plain text."""
+    assert SENTENCE in extract(html).text
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "",
+        " \n",
+        "<html></html>",
+        _page("<script>render('" + SENTENCE + "')</script>"),
+        _page("<nav><a href='/'>Front page</a><a href='/s'>Sport</a></nav>"),
+        _page("".join(f"<li><a href='/{n}'>Story {n}</a></li>" for n in range(50))),
+        "<nav>Home</nav>",
+        _page("<nav>Home | Sport | News</nav><main></main><footer>Imprint</footer>"),
+        _page("<header>The Paper</header><article><nav>Home News</nav><button>Menu</button></article>"),
+        _page("<nav>Home</nav><a href='/more'>More</a>", "<title>The Paper</title>"),
+        _page("<noscript>Please enable JavaScript to read on.</noscript>"),
+        _page("<p>*** --- ***</p>"),
+        _page("<div>" * 20_000 + BODY),
+        "<b><i>" * 50_000 + BODY,
+        "<" * 100_000,
+        "&" * 100_000,
+        "<!-- " + BODY,
+        "<![CDATA[" + SENTENCE,
+    ],
+    ids=[
+        "empty", "blank", "no-body", "script", "menu", "index", "nav", "nav-footer", "header-button",
+        "nav-link", "noscript", "ornament", "nested", "unclosed",
+        "angles", "ampersands", "comment", "cdata",
+    ],
+)  # fmt: skip
+def test_no_main_text_is_refused_in_one_sentence(html: str):
+    """Nothing to read means NoText, naming the field and what to do."""
+    with pytest.raises(NoText, match=r"^html .*: send the article's text instead\.$") as refused:
+        extract(html)
+
+    assert refused.value.field == "html"
+
+
+def test_menus_within_menus_cost_no_more():
+    """A page of menus nested as deep as the parser goes is one walk, not one for each of them."""
+    with pytest.raises(NoText):
+        extract(_page("<nav>" * 200 + "<b>x y</b>" * 20_000))
+
+
+def test_over_the_limit(monkeypatch: pytest.MonkeyPatch):
+    """Above the stated size nothing is parsed."""
+    monkeypatch.setattr(module, "MAX_HTML_CHARS", 100)
+    with pytest.raises(TooLarge, match="the limit is 100"):
+        extract("x" * 101)
+
+
+def test_a_large_page_is_read():
+    """A megabyte of distinct paragraphs comes out whole."""
+    page = _page("<article>" + "".join(f"<p>Report {n}: {SENTENCE}</p>" for n in range(9_000)) + "</article>")
+
+    text = extract(page).text
+    assert "Report 0:" in text
+    assert "Report 8999:" in text
+
+
+MARKUP = st.lists(
+    st.sampled_from(
+        ["<p>", "</p>", "<div>", "</div>", "<table>", "<td>", "<a href='x'>", "</a>", "<ul><li>", "<br/>", "<h1>", "<title>",
+         "<body>", "<html>", "<head>", "<meta property='og:title' content=\"", "<!--", "-->", "<script>", "&#0;", "&#xd800;",
+         "&amp", "<svg>", "<form>", "<iframe>", "]]>", "<?xml ", "\x00", "\ud800", SENTENCE, "word ", "中文", "<", ">", '"'],
+    ),
+    max_size=30,
+).map("".join)  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(MARKUP | st.text(st.characters(exclude_categories=()), max_size=80))
+def test_any_string_gives_text_or_a_refusal(html: str):
+    """No other error, no empty text, and the same answer twice."""
+    try:
+        found = extract(html)
+    except NoText:
+        return
+    assert found.text.strip()
+    assert "\n" not in found.title
+    assert extract(html) == found
+
+
+def test_earlier_pages_do_not_matter():
+    """A page extracted three times keeps its text: nothing is remembered as a duplicate."""
+    page = _page(f"<article>{BODY}</article>")
+
+    assert len({extract(page) for _ in range(4)}) == 1
+
+
+def test_fit_for_a_process_pool_and_silent(caplog: pytest.LogCaptureFixture):
+    """Function, result and refusal survive pickling; trafilatura's log records do not reach us."""
+    with caplog.at_level(logging.DEBUG), pytest.raises(NoText) as refused:
+        extract("<html>")
+
+    assert caplog.records == []
+    assert pickle.loads(pickle.dumps(extract)) is extract
+    assert pickle.loads(pickle.dumps(Extracted("t", "x"))) == Extracted("t", "x")
+    assert str(pickle.loads(pickle.dumps(refused.value))) == str(refused.value)

@@ -1,0 +1,116 @@
+"""What does a killed primary of a cluster cost, per setting? Run by ``scripts/bench failover``; one JSON line each.
+
+A cluster of three primaries with a replica each (node timeout 2 s), a service on it, and eight crawlers that
+post pairs of near-copies and repeat what is refused. The primary that has the index gets SIGKILL, and its
+replica takes over. Two cases: the replica is in step; replication has been cut for the last ``CUT_S`` seconds (the
+primary refuses PSYNC), while the cluster's own links stand. The killed server is started again after ``RESTART_S``
+seconds, as a supervisor would, and becomes a replica.
+
+    answered   articles acknowledged, before and after
+    refusals   answers 503, each repeated by the crawler until it was answered
+    longest_s  longest time from first request to acknowledgement: what the failover costs a client
+    lost       acknowledged articles that are gone afterwards
+    last_s     how long before the kill the oldest of them had been acknowledged
+    changed    ids that answer another verdict than was acknowledged
+    two_new    pairs of near-copies that were both called new
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+
+from aggregator.index import keys
+from tests.support.cluster import Cluster, running_cluster
+from tests.support.crawler import Account, Crawler
+from tests.support.server_fixture import serving
+
+CUT_S = 4.0
+RESTART_S = 5.0
+BEFORE_S, AFTER_S = 2.0, 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Lines of the servers' configuration, options of the service."""
+
+    name: str
+    server: dict[str, str] = field(default_factory=dict)
+    service: dict[str, object] = field(default_factory=dict)
+
+
+SETTINGS = (
+    Setting("appendfsync everysec", {"appendfsync": "everysec"}),
+    Setting("appendfsync always", {"appendfsync": "always"}),
+    Setting(
+        "everysec, min-replicas-to-write 1, min-replicas-max-lag 1",
+        {"min-replicas-to-write": "1", "min-replicas-max-lag": "1"},
+    ),
+)
+
+
+def main() -> None:
+    """Every setting, both cases, so many rounds."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=1)
+    args = parser.parse_args()
+    for setting in SETTINGS:
+        for cut_s in (0.0, CUT_S):
+            for _ in range(args.rounds):
+                print(json.dumps(run(setting, cut_s)), flush=True)
+
+
+def run(setting: Setting, cut_s: float) -> dict[str, object]:
+    """One kill on a cluster of its own."""
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        running_cluster(Path(directory), config=setting.server) as cluster,
+    ):
+        account, killed_s = asyncio.run(_through_failover(cluster, setting, cut_s))
+    lost_s = [account.acknowledged[id_][1] for id_ in account.lost]
+    return {
+        "setting": setting.name,
+        "replication_cut_s": cut_s,
+        "answered": len(account.acknowledged),
+        "refusals": account.refusals,
+        "longest_s": round(account.longest_s, 2),
+        "lost": len(lost_s),
+        "last_s": round(killed_s - min(lost_s), 2) if lost_s else 0.0,
+        "changed": len(account.changed),
+        "two_new": account.two_new,
+    }
+
+
+async def _through_failover(cluster: Cluster, setting: Setting, cut_s: float) -> tuple[Account, float]:
+    killed_s = 0.0
+    options = {"store_url": cluster.url, "log_level": "ERROR", "tick_seconds": 2, **setting.service}
+    async with serving(**options) as url, aiohttp.ClientSession() as session:  # type: ignore[arg-type]
+        async with session.get(f"{url}/readyz") as answer:
+            space = next(s for s in (await answer.json())["spaces"] if s.startswith("xx"))
+        primary = cluster.primary_of(keys.stream(keys.tag(space, 0)))
+
+        async def fault() -> None:
+            nonlocal killed_s
+            if cut_s:
+                cluster.cut_replication(primary)
+                await asyncio.sleep(cut_s)
+            killed_s = time.monotonic()
+            cluster.kill(primary)
+            await asyncio.sleep(RESTART_S)
+            cluster.servers[primary].revive()
+
+        account = await Crawler(session, url).through(fault, before_s=BEFORE_S, after_s=AFTER_S)
+        return account, killed_s
+
+
+if __name__ == "__main__":
+    main()

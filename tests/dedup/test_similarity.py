@@ -1,0 +1,55 @@
+"""Ranking of neighbours."""
+
+import numpy as np
+import pytest
+
+from aggregator.analysis.shingles import Overlap
+from aggregator.dedup.similarity import cosine, rank
+from aggregator.dedup.verdict import Candidate
+from aggregator.domain import Record, Sketch
+
+
+def candidate(
+    number: int, distance: int, terms: tuple[tuple[str, float], ...], group: int | None = None
+) -> Candidate:
+    """A stored article named after its number."""
+    nothing = Sketch(0, np.empty(0, np.uint32))
+    record = Record(
+        number, number, f"a{number}", "en.0", "en", 0, b"", False, "", "", "", None, nothing, terms
+    )
+    return Candidate(
+        record, (f"a{group or number}", group or number), distance, Overlap(0, 0, 0), cosine(SEA, terms)
+    )
+
+
+SEA, LAND = (("ferry", 0.8), ("harbour", 0.6)), (("orchard", 1.0),)
+
+
+def test_cosine() -> None:
+    """Equal vectors 1, disjoint ones 0, nothing 0."""
+    assert cosine(SEA, SEA) == pytest.approx(1)
+    assert cosine(SEA, LAND) == 0
+    assert cosine(SEA, ()) == 0
+
+
+def test_most_similar_first_then_recent() -> None:
+    """Similarity orders, arrival breaks ties, distance does not matter."""
+    stored = [candidate(1, 4, LAND), candidate(2, 7, SEA), candidate(3, 9, SEA)]
+    ranked = rank(stored, without_group=None, limit=10)
+
+    assert [(i.id, i.similarity) for i in ranked] == [("a3", 1.0), ("a2", 1.0), ("a1", 0.0)]
+
+
+def test_own_copies_and_repeats_are_left_out() -> None:
+    """The article's own group never shows, another group once."""
+    stored = [candidate(1, 2, SEA, group=9), candidate(2, 5, SEA, group=7), candidate(3, 5, LAND, group=7)]
+    ranked = rank(stored, without_group=9, limit=10)
+
+    assert [i.id for i in ranked] == ["a2"]
+
+
+def test_limit() -> None:
+    """Fewer than the limit is normal, more never."""
+    stored = [candidate(n, 5, SEA) for n in range(1, 9)]
+
+    assert len(rank(stored, without_group=None, limit=3)) == 3

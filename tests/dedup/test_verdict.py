@@ -1,0 +1,381 @@
+"""The verdict rules at their boundaries."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aggregator.analysis.shingles import Overlap
+from aggregator.dedup.templates import figures_changed
+from aggregator.dedup.verdict import Candidate, Policy, decide, is_copy, neighbours
+from aggregator.domain import Analysis, Record, Sketch
+
+NO_SKETCH = Sketch(0, np.empty(0, np.uint32))
+VERIFIED, HAMMING = Policy(), Policy(name="hamming")
+
+
+def subject(
+    text_hash: bytes = b"s" * 16,
+    figures: tuple[int, ...] = (),
+    short: bool = False,
+    sketch: Sketch = NO_SKETCH,
+) -> Analysis:
+    """The article to judge."""
+    return Analysis("en", "en.0000", 0, text_hash, short, sketch, figures=figures)
+
+
+def of_size(shingles: int) -> Sketch:
+    """The sketch of a text of so many shingles."""
+    return Sketch(shingles, np.empty(0, np.uint32))
+
+
+def candidate(
+    number: int,
+    distance: int = 30,
+    containment: float = 0.0,
+    shared: float = 0.0,
+    text_hash: bytes = b"c" * 16,
+    canonical: tuple[str, int] | None = None,
+    figures: tuple[int, ...] = (),
+    similarity: float = 0.5,
+    title: str = "",
+    short: bool = False,
+    sketch: Sketch = NO_SKETCH,
+) -> Candidate:
+    """A stored article named after its number."""
+    record = Record(
+        number,
+        number,
+        f"a{number}",
+        "en.0000",
+        "en",
+        0,
+        text_hash,
+        short,
+        title,
+        "",
+        "",
+        None,
+        sketch,
+        (),
+        figures,
+    )
+    overlap = Overlap(containment, containment / 2, shared, size_ratio=0.6)
+    return Candidate(record, canonical or (record.id, number), distance, overlap, similarity)
+
+
+def test_nothing_near_is_new() -> None:
+    """Without candidates, or with far ones only, an article is new and has no distance."""
+    assert decide(subject(), [], VERIFIED).verdict == "new"
+    far = decide(subject(), [candidate(1, distance=8)], VERIFIED)
+    assert (far.verdict, far.distance, far.match) == ("new", None, None)
+
+
+@pytest.mark.parametrize(
+    ("distance", "verdict"), [(0, "duplicate"), (3, "duplicate"), (4, "related"), (7, "related"), (8, "new")]
+)
+def test_hamming_policy(distance: int, verdict: str) -> None:
+    """The paper's rule: up to 3 bits duplicate, 4 to 7 related."""
+    assert decide(subject(), [candidate(1, distance)], HAMMING).verdict == verdict
+
+
+@pytest.mark.parametrize("distance", [0, 3, 7])
+def test_verified_policy_wants_overlap(distance: int) -> None:
+    """However near the fingerprint, without shared wording it is only related."""
+    outcome = decide(subject(), [candidate(1, distance)], VERIFIED)
+
+    assert (outcome.verdict, outcome.distance) == ("related", distance)
+
+
+@pytest.mark.parametrize(("distance", "rule"), [(3, "hamming"), (4, "overlap"), (30, "overlap")])
+def test_verified_policy_finds_copies_at_any_distance(distance: int, rule: str) -> None:
+    """Enough wording makes a copy; the rule says who proposed it."""
+    match = decide(subject(), [candidate(1, distance, containment=0.9, shared=200)], VERIFIED).match
+
+    assert match is not None
+    assert (match.rule, match.distance, match.overlap) == (rule, distance, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("containment", "shared", "copy"),
+    [
+        (0.2, 60, True),
+        (0.199, 500, False),
+        (0.2, 59.9, False),
+        (0.75, 4, True),
+        (0.749, 59, False),
+        (0, 0, False),
+    ],
+)
+def test_is_copy(containment: float, shared: float, copy: bool) -> None:
+    """A fifth of a long passage, or three quarters of anything."""
+    assert is_copy(Overlap(containment, 0.1, shared, size_ratio=0.6), 0.2, VERIFIED) is copy
+
+
+@given(
+    policy=st.builds(
+        Policy,
+        name=st.sampled_from(["hamming", "verified", "titled"]),
+        min_containment=st.floats(0, 1),
+        sure_containment=st.floats(0, 1),
+        min_similarity=st.floats(0, 1),
+        keep_updates=st.booleans(),
+    ),
+    distances=st.lists(st.integers(0, 64), min_size=1, max_size=4),
+    containments=st.lists(st.floats(0, 1), min_size=4, max_size=4),
+    shared=st.floats(0, 300),
+    similarity=st.floats(0, 1),
+    title=st.sampled_from(["", "Ferry runs aground off Skellan"]),
+)
+def test_terms_are_asked_for_where_they_matter(
+    policy: Policy,
+    distances: list[int],
+    containments: list[float],
+    shared: float,
+    similarity: float,
+    title: str,
+) -> None:
+    """With only those that the policy asks for, and no overlap below what it looks at, the answer is that with all."""
+    full = [
+        candidate(n, d, containment, shared, similarity=similarity, title=title)
+        for n, (d, containment) in enumerate(zip(distances, containments, strict=False), start=1)
+    ]
+    lean = [
+        c if c.overlap.containment >= policy.least_containment else replace(c, overlap=Overlap(0.0, 0.0, 0.0))
+        for c in full
+        if policy.asks_for_terms(c.distance, c.overlap)
+    ]
+    outcome = decide(subject(), full, policy)
+
+    assert decide(subject(), lean, policy) == outcome
+    named = [neighbours(subject(), some, outcome, policy) for some in (lean, full)]
+    assert [c.record for c in named[0]] == [c.record for c in named[1]]
+
+
+def test_an_estimate_must_be_beyond_its_error() -> None:
+    """A quarter that may be an eighth is no copy; what is known exactly needs no margin."""
+    assert is_copy(Overlap(0.25, 0.1, 90, size_ratio=0.6), 0.5, VERIFIED)
+    assert is_copy(Overlap(0.25, 0.1, 90, size_ratio=0.6, error=0.024), 0.5, VERIFIED)
+    assert not is_copy(Overlap(0.25, 0.1, 90, size_ratio=0.6, error=0.026), 0.5, VERIFIED)
+    assert is_copy(Overlap(0.75, 0.3, 90, size_ratio=0.6, error=0.3), 0.5, VERIFIED)
+
+
+@pytest.mark.parametrize(
+    ("size_ratio", "shared", "copy"),
+    [
+        (0.8, 100.1, True),
+        (0.8, 99.9, False),
+        (0.79, 60, True),
+        (0.4, 59.9, False),
+        (0.39, 40.1, True),
+        (0.39, 39.9, False),
+    ],
+)
+def test_texts_of_one_length_must_share_more(size_ratio: float, shared: float, copy: bool) -> None:
+    """A frame filled in twice agrees in length, a copy that was cut or padded does not."""
+    assert is_copy(Overlap(0.4, 0.2, shared, size_ratio), 0.5, VERIFIED) is copy
+
+
+@pytest.mark.parametrize(
+    ("size_ratio", "containment", "similarity", "copy"),
+    [
+        (0.8, 0.84, 0.84, False),
+        (0.8, 0.84, 0.85, True),
+        (0.8, 0.85, 0.0, True),
+        (0.79, 0.75, 0.0, True),
+    ],
+)
+def test_a_short_frame_with_other_names_is_no_copy(
+    size_ratio: float, containment: float, similarity: float, copy: bool
+) -> None:
+    """Of about one length, mostly the same words, other heaviest terms; what was cut, or agrees whole, needs none."""
+    found = Overlap(containment, 0.6, 50, size_ratio)
+
+    assert is_copy(found, similarity, VERIFIED) is copy
+    assert is_copy(replace(found, shared=100.1), 0.5, VERIFIED)  # a long text that was revised
+
+
+def test_terms_of_two_languages_say_nothing() -> None:
+    """One text under two tags is cut into different terms: its wording alone decides."""
+    stored = candidate(1, containment=0.8, shared=50, similarity=0.0)
+    stored = replace(stored, overlap=replace(stored.overlap, size_ratio=1.0))
+    tagged = replace(stored, record=replace(stored.record, lang="de"))
+
+    assert decide(subject(), [stored], VERIFIED).verdict == "new"
+    assert decide(subject(), [tagged], VERIFIED).verdict == "duplicate"
+
+
+def test_a_long_passage_around_other_matter_is_no_copy() -> None:
+    """Two articles in one site's menu share its wording and none of their terms; nearly whole texts need none."""
+    menu = Overlap(0.5, 0.3, 300, size_ratio=0.6)
+
+    assert not is_copy(menu, 0.19, VERIFIED)
+    assert is_copy(menu, 0.2, VERIFIED)
+    assert is_copy(Overlap(0.75, 0.3, 5, size_ratio=0.6), 0.0, VERIFIED)
+
+
+def test_the_group_of_most_matches_is_joined() -> None:
+    """One page between two stories does not draw an article over; of its group the closest one is named."""
+    stored = [
+        candidate(1, 20, 0.95, 200, canonical=("a1", 1)),
+        candidate(3, 20, 0.8, 200, canonical=("a2", 2)),
+        candidate(4, 20, 0.9, 200, canonical=("a2", 2)),
+    ]
+    match = decide(subject(), stored, VERIFIED).match
+
+    assert match is not None
+    assert (match.id, match.canonical_id) == ("a4", "a2")
+
+
+@pytest.mark.parametrize(("similarity", "verdict"), [(0.2, "duplicate"), (0.19, "new")])
+def test_titled(similarity: float, verdict: str) -> None:
+    """Under headlines that agree, a fifth of the terms' likeness makes one event."""
+    told = replace(subject(), title="Dam breaks above Brackwater")
+    stored = [candidate(1, title="Brackwater: dam breaks at night", similarity=similarity)]
+    outcome = decide(told, stored, Policy(name="titled"))
+
+    assert outcome.verdict == verdict
+    assert outcome.match is None or outcome.match.rule == "title"
+
+
+def test_equal_text_is_exact_under_both_policies() -> None:
+    """Equal text wins over nearer candidates, and names the earliest one."""
+    same = b"s" * 16
+    stored = [candidate(3, 0, 0.99, 300), candidate(2, 9, text_hash=same), candidate(1, 9, text_hash=same)]
+
+    for policy in (VERIFIED, HAMMING):
+        match = decide(subject(same), stored, policy).match
+        assert match is not None
+        assert (match.id, match.rule) == ("a1", "exact")
+
+
+def test_best_match_then_earliest() -> None:
+    """The best overlap is linked to, whatever is nearer; of equals the earliest."""
+    stored = [candidate(2, 20, 0.9, 200), candidate(1, 20, 0.9, 200), candidate(9, 1, 0.5, 100)]
+    match = decide(subject(), stored, VERIFIED).match
+
+    assert match is not None
+    assert match.id == "a1"
+
+
+def test_copy_of_a_copy_names_the_first() -> None:
+    """The match is the copy that was seen, the canonical article the original."""
+    match = decide(subject(), [candidate(2, 1, 0.9, 200, canonical=("a1", 1))], VERIFIED).match
+
+    assert match is not None
+    assert (match.id, match.canonical_id, match.canonical_first) == ("a2", "a1", 1)
+
+
+@given(st.randoms(use_true_random=False))
+def test_order_of_candidates_does_not_matter(rng: random.Random) -> None:
+    """The outcome is a function of the set."""
+    stored = [candidate(n, n % 9, (n % 5) / 5, 40.0 * (n % 4)) for n in range(1, 12)]
+    shuffled = stored.copy()
+    rng.shuffle(shuffled)
+
+    for policy in (VERIFIED, HAMMING):
+        assert decide(subject(), stored, policy) == decide(subject(), shuffled, policy)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "changed"),
+    [
+        ((), (), False),
+        ((1, 2), (1, 2), False),
+        ((1, 2), (1, 3), True),
+        ((1, 2), (1,), False),
+        ((1,), (2,), True),
+    ],
+)
+def test_figures_changed(a: tuple[int, ...], b: tuple[int, ...], changed: bool) -> None:
+    """A replaced figure counts, one that was cut off does not."""
+    assert figures_changed(a, b) is changed
+    near = decide(subject(figures=a), [candidate(1, 1, 0.9, 100, figures=b)], VERIFIED)
+    assert near.updated_figures is changed
+
+
+def test_keep_updates_makes_an_update_its_own_article() -> None:
+    """Only where figures were replaced, and never for an equal text."""
+    desk = Policy(keep_updates=True)
+    updated, plain = candidate(1, 1, 0.9, 100, figures=(2,)), candidate(2, 1, 0.9, 100, figures=(1,))
+
+    own = decide(subject(figures=(1,)), [updated], desk)
+    assert (own.verdict, own.match, own.updated_figures) == ("related", None, True)
+    assert decide(subject(figures=(1,)), [plain], desk).verdict == "duplicate"
+    equal = candidate(3, 0, 1.0, 100, text_hash=b"s" * 16, figures=(2,))
+    assert decide(subject(figures=(1,)), [equal], desk).verdict == "duplicate"
+
+
+def test_a_copy_of_the_update_is_no_update() -> None:
+    """However many copies the first version has: the figures that are told now were told before."""
+    first = [candidate(n, 1, 0.95, 100, canonical=("a1", 1), figures=(2,)) for n in (1, 2, 3)]
+    update = candidate(4, 1, 0.9, 100, figures=(1,))
+
+    found = decide(subject(figures=(1,)), [*first, update], Policy(keep_updates=True))
+
+    assert found.verdict == "duplicate" and found.match is not None
+    assert (found.match.id, found.updated_figures) == ("a4", False)
+
+
+@pytest.mark.parametrize(
+    ("stored", "arrived", "verdict"),
+    [(True, True, "related"), (True, False, "duplicate"), (False, True, "duplicate")],
+)
+def test_in_a_flash_other_figures_are_the_news(stored: bool, arrived: bool, verdict: str) -> None:
+    """A rate, a score or a toll in a line or two; in longer texts they are marked only."""
+    flash = candidate(1, 12, 0.9, 100, figures=(2,), short=stored)
+    found = decide(subject(figures=(1,), short=arrived), [flash], VERIFIED)
+
+    assert (found.verdict, found.updated_figures) == (verdict, True)
+    again = replace(flash, record=replace(flash.record, figures=(1,)))
+    assert decide(subject(figures=(1,), short=arrived), [flash, again], VERIFIED).verdict == "duplicate"
+
+
+@pytest.mark.parametrize(
+    ("shingles", "longer", "verdict"),
+    [
+        (39, 100, "related"),
+        (40, 100, "duplicate"),
+        (60, 230, "related"),  # a teaser of some length asks for a longer story ...
+        (60, 220, "duplicate"),
+        (100, 630, "related"),  # ... in proportion
+        (100, 620, "duplicate"),
+        (500, 2001, "duplicate"),  # an excerpt
+    ],
+)
+def test_an_article_is_no_duplicate_of_its_announcement(shingles: int, longer: int, verdict: str) -> None:
+    """Who stored the flash has not got the article; the article's own flash or teaser says nothing new."""
+    flash = candidate(1, 12, 1.0, 37, sketch=of_size(shingles))
+    article = candidate(2, 12, 1.0, 37, sketch=of_size(longer))
+
+    found = decide(subject(sketch=of_size(longer)), [flash], VERIFIED)
+    assert found.verdict == verdict
+    assert decide(subject(sketch=of_size(shingles)), [article], VERIFIED).verdict == "duplicate"
+    # The answer to "related" names to what, at whatever distance; only such an answer does.
+    named = neighbours(subject(sketch=of_size(longer)), [flash], found, VERIFIED)
+    assert named == ([flash] if verdict == "related" else [])
+
+
+@pytest.mark.parametrize(
+    ("figures", "size_ratio", "containment", "verdict"),
+    [
+        ((11, 12, 13, 14, 15), 0.9, 0.6, "related"),
+        ((1, 12, 13, 14, 15), 0.9, 0.6, "duplicate"),
+        ((11, 12, 13), 0.9, 0.6, "duplicate"),
+        ((11, 12, 13, 14, 15), 0.79, 0.6, "duplicate"),
+        ((11, 12, 13, 14, 15), 0.9, 0.85, "duplicate"),
+    ],
+)
+def test_a_frame_with_other_figures_is_no_copy(
+    figures: tuple[int, ...], size_ratio: float, containment: float, verdict: str
+) -> None:
+    """Weekly statistics share long passages and all their terms; copies of one of them share its figures too."""
+    stored = candidate(1, 5, similarity=0.95, figures=(1, 2, 3, 4, 5))
+    overlap = Overlap(containment, 0.4, 150, size_ratio=size_ratio)
+
+    found = decide(subject(figures=figures), [replace(stored, overlap=overlap)], VERIFIED)
+
+    assert found.verdict == verdict

@@ -1,0 +1,323 @@
+"""Editors and the detector at work on the same events: nothing is undone, nothing is lost, all is on record."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+
+import pytest
+
+from aggregator.errors import Conflict, NotFound
+from aggregator.events.consumer import STATE, Events
+from aggregator.events.detection import Action, Change, Event
+from aggregator.events.editor_actions import Actions
+from aggregator.events.repository import CHANGES_KEPT_MS, POSITION, EventLog
+from aggregator.store.base import Delete, Store, StreamAdd, Transaction
+from aggregator.store.memory import MemoryStore
+from tests.events.test_consumer import RULE, FakeIndex, at, told
+
+FERRY = "ferry passengers rescued"
+
+
+class Articles:
+    """The part of the index that actions read."""
+
+    def __init__(self, stream: FakeIndex) -> None:
+        self.stream = stream
+
+    async def get(self, id_: str) -> SimpleNamespace:
+        for item in self.stream.items:
+            if item.id == id_:
+                return SimpleNamespace(record=SimpleNamespace(first=item.first))
+        raise NotFound("It is not there.")
+
+
+@dataclass
+class Newsroom:
+    """One detector, and editors who act at a minute of its time."""
+
+    store: Store
+    stream: FakeIndex
+    events: Events
+    actions: Actions
+
+    async def tick(self, minute: float) -> list[Change]:
+        return await self.events.advance(self.stream, at(minute))
+
+    async def act(self, event: str, action: str, minute: float = 30.0, **given: str) -> Event:
+        actor = given.pop("actor", "Ada")
+        return await self.actions.act(
+            Action(action=action, actor=actor, at_ms=at(minute), event=event, **given)  # type: ignore[arg-type]
+        )
+
+    async def two(self) -> tuple[Event, Event]:
+        """Two open events of 20 items: of a bridge, and later of a ferry."""
+        self.stream.burst(20)
+        for i in range(20):
+            self.stream.add(20 + i / 10, FERRY)
+        await self.tick(25)
+        ferry, bridge = await self.events.list()
+        return bridge, ferry
+
+
+@pytest.fixture
+async def room(store: Store) -> AsyncIterator[Newsroom]:
+    stream, events = FakeIndex(), Events(store, RULE)
+    yield Newsroom(store, stream, events, Actions(events, Articles(stream)))
+
+
+async def test_an_acknowledgement_outlives_the_detectors_next_versions(room: Newsroom) -> None:
+    """Who looks after it, since when; the first name stays, and repeating it changes nothing."""
+    bridge, _ = await room.two()
+
+    done = await room.act(bridge.id, "acknowledge")
+    again = await room.act(bridge.id, "acknowledge", actor="Bea")
+    room.stream.burst(5, start=31)
+    await room.tick(40)
+
+    event = await room.events.get(bridge.id)
+    assert done == again
+    assert event.acknowledged_by == "Ada" and event.size == 25
+    assert event.actions == (Action("acknowledge", "Ada", at(30), bridge.id),)
+    assert event.revision == done.revision + 1 == bridge.revision + 2
+
+
+async def test_a_muted_story_does_not_alert_again(room: Newsroom) -> None:
+    """Neither by growing, nor as a new event days later; taken back, it does."""
+    bridge, _ = await room.two()
+    await room.act(bridge.id, "mute")
+    room.stream.burst(30, start=31)
+    await room.tick(70)
+    room.stream.burst(40, start=2 * 1440 + 600)
+    changes = await room.tick(2 * 1440 + 700)
+
+    again = (await room.events.list())[0]
+    assert {(c.kind, c.event.muted) for c in changes if c.event.id == again.id} == {("updated", "story")}
+    assert again.id != bridge.id and (again.muted, again.status) == ("story", "breaking")
+    assert {kind for kind, id_ in await told(room.events) if id_ == again.id} == {"updated"}
+    assert ("doubled", bridge.id) not in await told(room.events)
+
+    await room.act(again.id, "unmute", minute=2 * 1440 + 701)
+    room.stream.burst(40, start=4 * 1440 + 1100)
+    await room.tick(4 * 1440 + 1200)
+    third = (await room.events.list())[0]
+    assert third.muted is None and ("fired", third.id) in await told(room.events)
+
+
+@pytest.mark.parametrize(("scope", "muted"), [("story", None), ("routine", "routine")])
+async def test_a_story_is_muted_for_a_week_and_a_routine_for_good(
+    room: Newsroom, scope: str, muted: str | None
+) -> None:
+    """Eight days later."""
+    bridge, _ = await room.two()
+    await room.act(bridge.id, "mute", scope=scope)
+
+    room.stream.burst(20, start=30 + 8 * 1440)
+    await room.tick(60 + 8 * 1440)
+
+    assert (await room.events.list())[0].muted == muted
+
+
+async def test_a_mute_concerns_no_other_story(room: Newsroom) -> None:
+    """What has other words alerts as ever."""
+    bridge, _ = await room.two()
+    await room.act(bridge.id, "false_alarm")
+    for i in range(20):
+        room.stream.add(40 + i, "museum paintings stolen")
+    await room.tick(61)
+
+    event = (await room.events.list())[0]
+    assert event.muted is None and ("fired", event.id) in await told(room.events)
+
+
+async def test_a_false_alarm_is_marked_and_silent(room: Newsroom) -> None:
+    """It stays readable under its address."""
+    bridge, _ = await room.two()
+    event = await room.act(bridge.id, "false_alarm")
+
+    assert (event.false_alarm, event.muted) == (True, "story")
+    assert (await room.act(bridge.id, "unmute")).false_alarm is False
+
+
+@pytest.mark.parametrize(("before", "now"), [(True, 30), (False, 260)], ids=["both-open", "one-closed"])
+async def test_two_events_become_one(room: Newsroom, before: bool, now: int) -> None:
+    """Ids stay good; items, later ones too, and both audit trails are those of the one that goes on."""
+    if before:
+        bridge, ferry = await room.two()
+    else:
+        room.stream.burst(20)
+        for i in range(20):
+            room.stream.add(250 + i / 10, FERRY)
+        await room.tick(260)
+        ferry, bridge = await room.events.list()
+        assert (ferry.status, bridge.status) == ("breaking", "closed")
+    await room.act(bridge.id, "acknowledge", minute=now)
+
+    done = await room.act(bridge.id, "merge", minute=now + 1, into=ferry.id)
+    for i in range(5):
+        room.stream.add(now + 2 + i, FERRY)
+    await room.tick(now + 10)
+
+    lost, event = await room.events.get(bridge.id), await room.events.get(ferry.id)
+    assert done.id == ferry.id and done.size == 40
+    assert (lost.status, lost.merged_into) == ("closed", ferry.id)
+    assert event.size == len(event.items) == 45
+    assert event.absorbed == (bridge.id,)
+    assert [a.action for a in event.actions] == ["acknowledge", "merge"]
+    found = await room.events.event_of([item.first for item in room.stream.items])
+    assert set(found.values()) == {ferry.id}
+    assert [kind for kind, id_ in await told(room.events) if id_ == bridge.id][-1] == "merged"
+    assert await room.act(bridge.id, "merge", into=ferry.id) == event
+
+
+async def test_merges_that_cannot_be_are_refused(room: Newsroom) -> None:
+    """Into itself, into what is not there, into what is over, of what has gone elsewhere."""
+    room.stream.burst(20)
+    for i in range(20):
+        room.stream.add(250 + i / 10, FERRY)
+        room.stream.add(250 + i / 10, "election result capital")
+    await room.tick(260)
+    open_ = await room.events.list(status="breaking")
+    (closed,) = await room.events.list(status="closed")
+
+    with pytest.raises(Conflict, match="into itself"):
+        await room.act(open_[0].id, "merge", into=open_[0].id)
+    with pytest.raises(NotFound, match="into: there is no event 'e9'"):
+        await room.act(open_[0].id, "merge", into="e9")
+    with pytest.raises(Conflict, match="other way round"):
+        await room.act(open_[0].id, "merge", into=closed.id)
+    await room.act(closed.id, "merge", into=open_[0].id)
+    with pytest.raises(Conflict, match="already"):
+        await room.act(closed.id, "merge", into=open_[1].id)
+    with pytest.raises(Conflict, match="into itself"):
+        await room.act(open_[0].id, "merge", into=closed.id)
+
+
+async def test_what_is_asked_of_a_merged_event_is_done_to_its_heir(room: Newsroom) -> None:
+    """A browser that still shows the old one."""
+    bridge, ferry = await room.two()
+    await room.act(bridge.id, "merge", into=ferry.id)
+
+    event = await room.act(bridge.id, "acknowledge")
+
+    assert (event.id, event.acknowledged_by) == (ferry.id, "Ada")
+
+
+async def test_an_item_that_was_taken_out_does_not_come_back(room: Newsroom) -> None:
+    """Not with the next version of the event, nor with an update of the article."""
+    bridge, _ = await room.two()
+    headline = room.stream.items[[i.id for i in room.stream.items].index(bridge.headline_id)]
+
+    event = await room.act(bridge.id, "remove_item", item=headline.id)
+    assert headline.id not in event.items and headline.title.casefold() != event.title.casefold()
+    room.stream.items.append(replace(headline, number=headline.number + 1, arrived_ms=at(31)))
+    room.stream.burst(3, start=32)
+    await room.tick(40)
+
+    event = await room.events.get(bridge.id)
+    assert headline.id not in event.items and event.size == 22
+    assert event.headline_id in event.items
+    assert await room.events.event_of([headline.first]) == {}
+    assert (await room.act(bridge.id, "remove_item", item=headline.id)) == event
+    with pytest.raises(NotFound, match="item: there is no article 'zz'"):
+        await room.act(bridge.id, "remove_item", item="zz")
+
+
+async def test_an_unknown_event_is_refused(room: Newsroom) -> None:
+    """Nothing is written for it."""
+    with pytest.raises(NotFound, match="no event 'e9'"):
+        await room.act("e9", "mute")
+    assert await told(room.events) == []
+
+
+async def test_every_version_is_told_with_its_revision(room: Newsroom) -> None:
+    """Who follows the stream of changes can skip what he has read already."""
+    bridge, _ = await room.two()
+    position = await room.events.newest_change()
+    await room.act(bridge.id, "acknowledge")
+    room.stream.burst(25, start=31)
+    await room.tick(60)
+
+    changes = [change for _, change in await room.events.changes(position)]
+    assert [(c.kind, c.event_id) for c in changes] == [("action", bridge.id), ("doubled", bridge.id)]
+    assert [c.revision for c in changes] == [2, 3]
+    assert (await room.events.get(bridge.id)).revision == 3
+
+
+async def test_the_stream_of_changes_is_bounded() -> None:
+    """What is two days older than the newest entry goes."""
+    now_ms = at(0)
+    store = MemoryStore(clock=lambda: now_ms)
+    log = EventLog(store)
+    payload = b'{"kind":"fired","at_ms":1,"event_id":"e"}'
+    for step_ms in (0, CHANGES_KEPT_MS - 1, 1, 1):
+        now_ms += step_ms
+        await store.commit(Transaction((), (StreamAdd(b"{events}changes", payload),)))
+
+    await log.trim_changes()
+
+    assert len(await log.changes()) == 3
+
+
+async def test_editors_and_detectors_at_the_same_moment_lose_nothing(room: Newsroom) -> None:
+    """Two browsers, two leaders: each action is carried out once, each item counted once."""
+    bridge, ferry = await room.two()
+    other = Actions(EventLog(room.store), Articles(room.stream))
+    rival = Events(room.store, RULE)
+
+    async def edit(actions: Actions, name: str) -> None:
+        for n, item in enumerate(bridge.items[:10]):
+            if n % 2 == (name == "Bea"):
+                await actions.act(Action("remove_item", name, at(30), bridge.id, item=item))
+            await actions.act(Action("mute" if n % 2 else "unmute", name, at(30), ferry.id))
+
+    async def detect(events: Events) -> None:
+        for i in range(20):
+            room.stream.add(31 + i / 100)
+            await events.advance(room.stream, at(31 + i))
+            await asyncio.sleep(0)
+
+    await asyncio.gather(edit(room.actions, "Ada"), edit(other, "Bea"), detect(room.events), detect(rival))
+    await room.tick(60)
+
+    event = await room.events.get(bridge.id)
+    assert event.size == len(event.items) == 50
+    assert [a.item for a in sorted(event.actions, key=lambda a: a.item or "")] == sorted(bridge.items[:10])
+    assert not set(event.items) & set(bridge.items[:10])
+    assert [kind for kind, _ in await told(room.events)].count("fired") == 2
+
+
+async def test_orders_outlive_a_lost_state(room: Newsroom) -> None:
+    """The detector begins anew from the start of the stream and comes to what editors made of it."""
+    bridge, ferry = await room.two()
+    await room.act(bridge.id, "merge", into=ferry.id)
+    await room.act(ferry.id, "remove_item", item=ferry.items[3])
+    await room.store.commit(Transaction((), (Delete(POSITION), Delete(STATE))))
+
+    again = Events(room.store, RULE)
+    await again.advance(room.stream, at(40))
+
+    event = await again.get(ferry.id)
+    assert set(event.items) == {i.id for i in room.stream.items} - {ferry.items[3]}
+    assert (await again.get(bridge.id)).merged_into == ferry.id
+    assert len([e for e in await again.list() if e.status != "closed"]) == 1
+
+
+async def test_a_deleted_article_leaves_its_event_before_the_next_tick(room: Newsroom) -> None:
+    """Its headline does not stand for an hour because a detector is away; nor does the next version bring it back."""
+    bridge, _ = await room.two()
+    headline = next(i for i in room.stream.items if i.id == bridge.headline_id)
+
+    await room.actions.take_down(headline.first, headline.id, at(26))
+    event = await room.events.get(bridge.id)
+    room.stream.burst(2, start=27)
+    await room.tick(30)
+
+    assert headline.id not in event.items and event.title != bridge.title
+    event = await room.events.get(bridge.id)
+    assert headline.id not in event.items and event.size == 21 and event.title != bridge.title
+    position = await room.events.newest_change()
+    await room.actions.take_down(12345, "unknown", at(31))
+    assert await room.events.newest_change() == position

@@ -1,0 +1,35 @@
+"""First things first: the more surprising, and the fresher."""
+
+from dataclasses import replace
+
+from aggregator.events.detection.model import HOUR_MS
+from aggregator.events.ranking import rank, ranked, surprise
+from tests.support.factories import EVENT_MS, event
+
+BASE = replace(
+    event("e", "Bridge closed"), peak=31, expected=0.0, detected_at_ms=EVENT_MS, last_seen_ms=EVENT_MS
+)
+
+
+def test_surprise_counts_doublings_over_the_usual():
+    """31 where none is usual are five doublings; as many as usual are none."""
+    assert surprise(BASE) == 5.0
+    assert surprise(replace(BASE, expected=31.0)) == 0.0
+    assert surprise(replace(BASE, expected=15.0)) == 1.0
+
+
+def test_two_quiet_hours_halve_the_rank_and_so_do_twelve_on_the_page():
+    """Recency is both: when the last item came, and when it broke."""
+    assert rank(BASE, EVENT_MS) == 5.0
+    assert rank(replace(BASE, last_seen_ms=EVENT_MS - 2 * HOUR_MS), EVENT_MS) == 2.5
+    assert rank(replace(BASE, detected_at_ms=EVENT_MS - 12 * HOUR_MS), EVENT_MS) == 2.5
+    assert rank(BASE, EVENT_MS - HOUR_MS) == 5.0
+
+
+def test_order():
+    """A fresh burst stands above a larger one that has gone quiet; equal ones by detection."""
+    quiet = replace(BASE, id="quiet", peak=127, last_seen_ms=EVENT_MS - 3 * HOUR_MS)
+    usual = replace(BASE, id="usual", expected=10.0)
+    late = replace(BASE, id="late", detected_at_ms=EVENT_MS + 1)
+
+    assert [e.id for e in ranked([quiet, usual, BASE, late], EVENT_MS)] == ["late", "e", "quiet", "usual"]

@@ -1,0 +1,180 @@
+"""Where calls may go, and how they are signed."""
+
+import asyncio
+import json
+from datetime import UTC, datetime
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from standardwebhooks import Webhook
+from standardwebhooks.webhooks import WebhookVerificationError
+
+from aggregator.errors import BadInput
+from aggregator.events.webhooks.outbox import Call
+from aggregator.events.webhooks.sender import ANSWER_BYTES, checked_address, is_public, send, sender, signed
+from aggregator.events.webhooks.subscriptions import Hook, new_secret
+from tests.support.factories import EVENT_MS
+
+NOW_MS = EVENT_MS
+CALL = Call(
+    "msg_1", "h", "e", "fired", json.dumps({"type": "event.fired", "data": {"title": "桥"}}).encode(), 0, 0
+)
+
+
+def hook(url: str = "https://desk.example/in") -> Hook:
+    """A subscription."""
+    return Hook("h", url, new_secret())
+
+
+def test_the_reference_package_accepts_our_signature():
+    """And no other secret, body or time."""
+    now_ms = int(datetime.now(UTC).timestamp() * 1000)  # the verifying package compares with the real clock
+    given = hook()
+    headers = signed(given, CALL, now_ms)
+
+    assert Webhook(given.secret).verify(CALL.body, headers)["type"] == "event.fired"
+    for wrong in (
+        lambda: Webhook(new_secret()).verify(CALL.body, headers),
+        lambda: Webhook(given.secret).verify(CALL.body + b" ", headers),
+        lambda: Webhook(given.secret).verify(CALL.body, signed(given, CALL, now_ms - 600_000)),
+    ):
+        with pytest.raises(WebhookVerificationError):
+            wrong()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1", "127.8.8.8", "10.0.0.1", "172.16.3.4", "192.168.1.1", "169.254.169.254", "100.64.0.1",
+        "0.0.0.0", "224.0.0.1", "255.255.255.255", "::1", "::", "fe80::1", "fe80::1%eth0", "fc00::1", "ff02::1",
+        "::ffff:127.0.0.1", "::ffff:169.254.169.254", "64:ff9b::7f00:1", "2002:7f00:1::", "nonsense", "",
+        "::127.0.0.1", "::ffff:0:127.0.0.1", "fec0::1", "64:ff9b:1::7f00:1", "2130706433", "127.1",
+    ],
+)  # fmt: skip
+def test_addresses_that_only_we_can_reach(address):
+    """In every dress."""
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize(
+    "address", ["93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c", "64:ff9b::5db8:d70e"]
+)
+def test_public_addresses(address):
+    """The rest of the world."""
+    assert is_public(address)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://desk.example/in", "ftp://desk.example", "desk.example", "https://", "https:///x", "javascript:alert(1)",
+        "https://user:secret@desk.example/", "https://desk.example/a b", "https://desk.example/\n", "https://[::1]/",
+        "https://127.0.0.1/", "https://127.1/", "https://0x7f.0.0.1/", "https://2130706433/", "https://017700000001/",
+        "https://[::ffff:10.0.0.1]/", "https://desk.example:99999/", "https://169.254.169.254/latest/", "https://" + "a" * 2000,
+        "https://127.0.0.⑩/", "https://169.254.169.㉕4/", "https://⑩.0.0.⑩/", "https://127.0.0.1./", "https://127.1./",
+        "https://[::127.0.0.1]/", "https://[fec0::1]/",
+    ],
+)  # fmt: skip
+def test_addresses_that_are_refused_when_a_hook_is_made(url):
+    """With a sentence that names the field."""
+    with pytest.raises(BadInput, match=r"^url: "):
+        checked_address(url, private=False)
+
+
+def test_a_private_network_is_a_choice():
+    """Then plain http is fine too."""
+    assert checked_address("http://127.0.0.1:9000/in", private=True)
+
+
+async def receiving(handler) -> TestServer:
+    """A receiver on loopback."""
+    app = web.Application()
+    app.router.add_post("/in", handler)
+    server = TestServer(app)
+    await server.start_server()
+    return server
+
+
+async def test_a_name_that_leads_to_us_is_refused_at_the_connection():
+    """Whatever the name was when the hook was made (DNS rebinding): what is connected to is what was checked."""
+    asked = []
+
+    async def never(request: web.Request) -> web.Response:
+        asked.append(1)
+        return web.Response()
+
+    server = await receiving(never)
+    async with sender(private=False) as session:
+        result = await send(session, hook(f"https://localhost:{server.port}/in"), CALL, NOW_MS, private=False)
+    await server.close()
+
+    assert "may not reach" in (result.problem or "")
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "127.1", "2130706433", "127.0.0.⑩", "127.0.0.1.", "[::ffff:127.0.0.1]"]
+)
+async def test_an_address_that_nobody_resolves_is_refused_at_its_socket(host, monkeypatch):
+    """Though the look at the text had let it pass: an address in a dress that we do not know."""
+    monkeypatch.setattr("aggregator.events.webhooks.sender.checked_address", lambda url, private: url)
+    asked = []
+
+    async def never(reader, writer) -> None:
+        asked.append(1)
+        writer.close()
+
+    server = await asyncio.start_server(never, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with sender(private=False) as session:
+        result = await send(session, hook(f"https://{host}:{port}/in"), CALL, NOW_MS, private=False)
+    server.close()
+
+    assert result.problem
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "problem", "gone", "wait_s"),
+    [
+        (204, {}, None, False, 0),
+        (500, {}, "answered with status 500", False, 0),
+        (429, {"Retry-After": "90"}, "answered with status 429", False, 90),
+        (503, {"Retry-After": "99999999"}, "answered with status 503", False, 3600),
+        (410, {}, "answered with status 410", True, 0),
+        (302, {"Location": "http://127.0.0.1/secret"}, "answered with status 302", False, 0),
+    ],
+)
+async def test_what_an_answer_means(status, headers, problem, gone, wait_s):
+    """Redirects are not followed."""
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(status=status, headers=headers)
+
+    server = await receiving(answer)
+    async with sender(private=True) as session:
+        result = await send(session, hook(str(server.make_url("/in"))), CALL, NOW_MS, private=True)
+    await server.close()
+
+    assert (result.problem, result.gone, result.wait_s) == (problem, gone, wait_s)
+
+
+async def test_a_receiver_that_talks_for_ever_is_cut_off():
+    """Its status is all that matters."""
+
+    async def endless(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        try:
+            while True:
+                await response.write(b"x" * ANSWER_BYTES)
+        except ConnectionError:
+            return response
+
+    server = await receiving(endless)
+    async with sender(private=True) as session:
+        result = await send(session, hook(str(server.make_url("/in"))), CALL, NOW_MS, private=True)
+    await server.close()
+
+    assert result.problem is None

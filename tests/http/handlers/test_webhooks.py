@@ -1,0 +1,83 @@
+"""Webhooks over HTTP."""
+
+from dataclasses import replace
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from tests.support.fake_service import serving
+
+
+@pytest.fixture
+async def hook(client):
+    """A subscription."""
+    response = await client.post(
+        "/v1/webhooks", json={"url": "https://desk.example/in", "query": "min_size=20"}
+    )
+    assert response.status == 201
+    return await response.json()
+
+
+async def test_the_secret_is_shown_once(client, hook):
+    """When it is made, and never again."""
+    listed = (await (await client.get("/v1/webhooks")).json())["webhooks"]
+    detail = await (await client.get(f"/v1/webhooks/{hook['id']}")).json()
+
+    assert hook["secret"].startswith("whsec_")
+    assert listed[0]["secret"] is None and detail["secret"] is None
+    assert (listed[0]["queries"], detail["dead"], detail["owed"]) == (["min_size=20"], [], 0)
+
+
+async def test_a_removed_hook_is_gone(client, hook):
+    """404 from then on."""
+    path = f"/v1/webhooks/{hook['id']}"
+    ping = await client.post(path + "/actions", json={"action": "enable"})
+
+    assert ((await client.delete(path)).status, (await client.get(path)).status, ping.status) == (
+        204,
+        404,
+        200,
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "named"),
+    [
+        ({"url": "http://desk.example/in"}, 400, "url"),
+        ({"url": "https://192.168.0.1/in"}, 400, "url"),
+        ({"url": "https://desk.example/", "query": "size=3"}, 400, "size"),
+        ({"url": "https://desk.example/", "watch": "none"}, 404, "watch"),
+        ({"url": "https://desk.example/", "format": "xml"}, 422, "format"),
+    ],
+)
+async def test_refusals(client, body, status, named):
+    """One sentence that names the field."""
+    response = await client.post("/v1/webhooks", json=body)
+
+    assert response.status in (status, 400)
+    assert named in (await response.json(content_type=None))["detail"]
+
+
+async def test_a_test_call(service):
+    """``ping`` says at once whether calls arrive."""
+    statuses = [200, 500]
+
+    async def take(request: web.Request) -> web.Response:
+        assert (await request.json())["type"] == "ping"
+        return web.Response(status=statuses.pop(0))
+
+    app = web.Application()
+    app.router.add_post("/in", take)
+    service.settings = replace(service.settings, webhook_private=True)
+    service.courier._private = True
+    async with TestServer(app) as receiver, serving(service) as client:
+        made = await (await client.post("/v1/webhooks", json={"url": str(receiver.make_url("/in"))})).json()
+        path = f"/v1/webhooks/{made['id']}/actions"
+        good = await client.post(path, json={"action": "ping"})
+        bad = await client.post(path, json={"action": "ping"})
+        detail = (await bad.json(content_type=None))["detail"]
+    await service.courier.close()
+
+    assert (good.status, bad.status) == (200, 409)
+    assert "answered with status 500" in detail

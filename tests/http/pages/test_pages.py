@@ -1,0 +1,124 @@
+"""The pages as HTML: what is shown, and that nothing a stranger wrote can run."""
+
+from tests.support.factories import event
+from tests.support.fake_service import START_MS
+
+
+async def test_first_look_explains_what_to_do(client):
+    """With nothing stored the page gives a command to copy, with the address in use."""
+    page = await (await client.get("/")).text()
+
+    assert f"curl http://{client.host}:{client.port}/v1/articles" in page
+    assert "more than 15 similar items within 4 hours" in page
+
+
+async def test_events_and_verdicts(client, service):
+    """Headline, size, sources, state, reason; verdicts newest first."""
+    await client.post("/v1/articles", json={"id": "a", "title": "First", "text": "One text."})
+    await client.post("/v1/articles", json={"id": "b", "title": "Second", "text": "One text."})
+    service.events.told = [event("e1", "Harbour bridge closed", ("a",) * 16)]
+    page = await (await client.get("/")).text()
+
+    assert "Harbour bridge closed" in page
+    assert "<dt>items</dt><dd>16</dd>" in page
+    assert "<dt>sources</dt><dd>2</dd>" in page
+    assert "12 in 10 min · 40× usual" in page
+    assert page.index("Second") < page.index("First")
+    assert "exact copy" in page
+
+
+async def test_markup_and_scripts_of_strangers_do_nothing(client, service):
+    """Titles are text; only http and https addresses become links."""
+    await client.post(
+        "/v1/articles",
+        json={
+            "id": "a",
+            "title": "<script>alert(1)</script>",
+            "text": "x",
+            "url": 'https://example.org/"onmouseover="alert(2)',
+            "source": "<b>bold</b>",
+        },
+    )
+    service.events.told = [event("<i>", "<img src=x onerror=alert(3)>", (), reason="<u>", sources=("<s>",))]
+    stored = service.articles["a"]
+    looked_up = await (await client.get("/lookup?q=a")).text()
+    object.__setattr__(stored.record, "id", "<a>")
+    service.articles["<a>"] = stored
+    front = await (await client.get("/")).text()
+    report = await (await client.get("/events/%3Ci%3E")).text()
+    unknown = await (await client.get("/lookup", params={"q": "<u>"})).text()
+
+    for page in (front, looked_up, report, unknown):
+        for bad in ("<script>alert", "<img src=x", "<b>bold", "<u>", "<s>", '"onmouseover', "<i>"):
+            assert bad not in page, bad
+    assert 'rel="noopener noreferrer"' in looked_up
+
+
+async def test_script_addresses_are_not_links(client, service):
+    """Even a javascript: address that got into the store some other way is shown without a link."""
+    await client.post("/v1/articles", json={"id": "a", "title": "Title", "text": "x"})
+    object.__setattr__(service.articles["a"].record, "url", "javascript:alert(1)")
+    page = await (await client.get("/lookup?q=a")).text()
+
+    assert "javascript:" not in page
+    assert "Title" in page
+
+
+async def test_unchanged_page_is_304(client, service):
+    """Polling costs nothing while nothing happens."""
+    first = await client.get("/")
+    again = await client.get("/", headers={"If-None-Match": first.headers["ETag"]})
+    service.events.told = [event("e1", "News", (), last_seen_ms=START_MS)]
+    changed = await client.get("/", headers={"If-None-Match": first.headers["ETag"]})
+
+    assert (first.status, again.status, changed.status) == (200, 304, 200)
+
+
+async def test_documentation_page(client):
+    """Every operation and schema is on it, and every error code has its anchor."""
+    page = await (await client.get("/docs")).text()
+
+    for part in (
+        "/v1/articles/batch",
+        "postRelated",
+        'id="schema-AnswerOut"',
+        'id="error-no_text"',
+        "dry_run",
+    ):
+        assert part in page
+
+
+async def test_pages_load_nothing_from_elsewhere(client):
+    """Scripts, styles and pictures are our own, and no style or script stands in the markup."""
+    for path in ("/", "/docs", "/lookup", "/compare", "/health", "/events/none"):
+        page = await (await client.get(path, headers={"Accept": "text/html"})).text()
+        assert 'src="http' not in page
+        assert "<link" in page
+        assert ' style="' not in page
+        assert page.count("<script") == page.count('<script src="/static/') == 1
+
+
+async def test_assets(client):
+    """Style, script and icon come with their types."""
+    for name, media in [
+        ("page.css", "text/css"),
+        ("app.js", "text/javascript"),
+        ("inter-latin.woff2", "font/woff2"),
+        ("icon.svg", "image/svg+xml"),
+    ]:
+        response = await client.get(f"/static/{name}")
+        assert (response.status, response.content_type) == (200, media)
+
+
+async def test_store_away(client, service):
+    """The page says in one sentence that the store is away."""
+    from aggregator.errors import StoreUnavailable
+
+    service.failure = StoreUnavailable("The store does not answer; try again.")
+    page = await client.get("/", headers={"Accept": "text/html,*/*"})
+    program = await client.get("/")
+
+    assert (page.status, page.content_type) == (503, "text/html")
+    assert "The store does not answer; try again." in await page.text()
+    assert page.headers["Retry-After"] == "1"
+    assert (program.status, program.content_type) == (503, "application/problem+json")

@@ -1,0 +1,135 @@
+"""Block plans: no fingerprint within the radius is missed, with as few keys as the proof allows."""
+
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aggregator.index import keys
+from aggregator.index.blocks import DEFAULT_PLAN, MAX_RADIUS, PLANS, BlockPlan
+
+FINGERPRINTS = st.integers(0, 2**64 - 1)
+BIT_SETS = st.sets(st.integers(0, 63), max_size=MAX_RADIUS)
+KEYS_READ = {
+    "4x16": (1, 2, 3, 4, 20, 36, 52, 68),
+    "5x13": (1, 2, 3, 4, 5, 18, 31, 44),
+    "8x8": (1, 2, 3, 4, 5, 6, 7, 8),
+}
+
+
+def flip(fingerprint: int, bits: set[int]) -> int:
+    for bit in bits:
+        fingerprint ^= 1 << bit
+    return fingerprint
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+@given(fingerprint=FINGERPRINTS, bits=BIT_SETS)
+def test_no_pair_within_the_radius_is_missed(plan: BlockPlan, fingerprint: int, bits: set[int]) -> None:
+    """A fingerprint with any set of up to r bits flipped is stored under a key that r probes."""
+    stored_under = set(enumerate(plan.values(flip(fingerprint, bits))))
+
+    for radius in range(len(bits), MAX_RADIUS + 1):
+        assert stored_under.intersection(plan.probes(fingerprint, radius)), radius
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+@given(fingerprint=FINGERPRINTS, radius=st.integers(0, MAX_RADIUS))
+def test_all_keys_of_a_look_up_at_once(plan: BlockPlan, fingerprint: int, radius: int) -> None:
+    """They are those of the single buckets, in the same order."""
+    tag = keys.tag("en.3f2a", 7)
+
+    at_once = keys.buckets(tag, plan.around(fingerprint, radius))
+
+    assert at_once == [keys.bucket(tag, block, value) for block, value in plan.probes(fingerprint, radius)]
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+@given(fingerprints=st.lists(FINGERPRINTS, min_size=1, max_size=9), radius=st.integers(0, MAX_RADIUS))
+def test_all_keys_of_several_look_ups(plan: BlockPlan, fingerprints: list[int], radius: int) -> None:
+    """One look-up after another."""
+    arounds = [plan.around(fingerprint, radius) for fingerprint in fingerprints]
+
+    spelt = keys.buckets_each(b"{en.3f2a.7}", arounds)
+
+    assert spelt == [key for around in arounds for key in keys.buckets(b"{en.3f2a.7}", around)]
+
+
+@pytest.mark.parametrize(("plan", "radius"), list(product(PLANS.values(), range(MAX_RADIUS + 1))))
+def test_worst_spread_of_differing_bits_is_found(plan: BlockPlan, radius: int) -> None:
+    """Any spread of r bits over the blocks leaves one block within its probe radius (the proof, run)."""
+    reach = plan.radii(radius)
+    spreads = (s for s in product(range(radius + 1), repeat=len(plan.widths)) if sum(s) <= radius)
+    if len(plan.widths) == 8 and radius > 4:  # 9^8 spreads: the property test above covers these
+        spreads = iter([])
+
+    assert sum(reach) == radius - len(plan.widths) + 1
+    assert all(any(bits <= t for bits, t in zip(spread, reach, strict=True)) for spread in spreads)
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+@given(fingerprint=FINGERPRINTS)
+def test_probe_counts(plan: BlockPlan, fingerprint: int) -> None:
+    """Each radius reads exactly the documented number of keys, none of them twice."""
+    probes = [plan.probes(fingerprint, radius) for radius in range(MAX_RADIUS + 1)]
+
+    assert tuple(map(len, probes)) == KEYS_READ[plan.name]
+    assert all(len(set(keys)) == len(keys) for keys in probes)
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+def test_fewer_keys_would_miss_a_pair(plan: BlockPlan) -> None:
+    """The radii are sharp: one more differing bit, spread badly, is not found."""
+    for radius in range(MAX_RADIUS):
+        missed = set()
+        for (shift, *_), reach in zip(plan._cuts, plan.radii(radius), strict=True):
+            missed |= {shift + bit for bit in range(reach + 1)}
+
+        assert len(missed) == radius + 1
+        assert not set(enumerate(plan.values(flip(0, missed)))) & set(plan.probes(0, radius))
+
+
+def test_default_plan_cuts_hex_digits() -> None:
+    """4x16 blocks are the four groups of four hex digits, first group first."""
+    assert DEFAULT_PLAN.name == "4x16"
+    assert DEFAULT_PLAN.exact_radius == 3
+    assert DEFAULT_PLAN.values(0x0123_4567_89AB_CDEF) == (0x0123, 0x4567, 0x89AB, 0xCDEF)
+    assert DEFAULT_PLAN.probes(0x0123_4567_89AB_CDEF, 3) == [
+        (0, 0x0123),
+        (1, 0x4567),
+        (2, 0x89AB),
+        (3, 0xCDEF),
+    ]
+
+
+def test_uneven_plan_uses_all_bits() -> None:
+    """5x13 is 13, 13, 13, 13 and 12 bits; together they are the fingerprint again."""
+    plan, fingerprint, glued = PLANS["5x13"], 0x9E37_79B9_7F4A_7C15, 0
+    for width, value in zip(plan.widths, plan.values(fingerprint), strict=True):
+        glued = glued << width | value
+
+    assert plan.widths == (13, 13, 13, 13, 12)
+    assert glued == fingerprint
+    assert [PLANS[name].exact_radius for name in ("4x16", "5x13", "8x8")] == [3, 4, 7]
+
+
+def test_expected_candidates() -> None:
+    """A million random fingerprints: 61 records at radius 3, 1038 at 7 (4x16); 8x8 reads 31250."""
+    assert DEFAULT_PLAN.expected_candidates(10**6, 3) == pytest.approx(4e6 / 2**16)
+    assert DEFAULT_PLAN.expected_candidates(10**6, 7) == pytest.approx(68e6 / 2**16)
+    assert PLANS["8x8"].expected_candidates(10**6, 7) == pytest.approx(8e6 / 2**8)
+
+
+@pytest.mark.parametrize("radius", [-1, 8])
+def test_radius_out_of_range(radius: int) -> None:
+    """A radius that no plan was proven for is refused, naming the range."""
+    with pytest.raises(ValueError, match="0 to 7 bits"):
+        DEFAULT_PLAN.probes(0, radius)
+
+
+@pytest.mark.parametrize("widths", [(16, 16, 16), (32, 33), (64, 0)])
+def test_widths_must_cover_64_bits(widths: tuple[int, ...]) -> None:
+    """A plan that loses or invents bits cannot be made."""
+    with pytest.raises(ValueError, match="add up to 64"):
+        BlockPlan(widths)

@@ -1,0 +1,51 @@
+"""A glance at two maps of bits lets every copy pass."""
+
+import numpy as np
+import pytest
+
+from aggregator.offline.archive.bitmap_filter import MARKS, marks, may_share
+from aggregator.offline.archive.columns import of_signatures
+from aggregator.offline.archive.join import plausible
+from aggregator.offline.archive.pairs import packed
+from tests.offline.archive.test_verify import signature
+from tests.support.factories import story
+
+
+def test_a_hash_marks_one_bit() -> None:
+    """Equal samples have equal maps, whatever stands beside them; an empty one has no mark."""
+    sample = np.array([5, 9, 70_000, 5, 9, 70_000, 3], np.uint32)
+    found = marks(sample, np.array([3, 0, 3, 1]))
+
+    assert found.shape == (4, MARKS // 64)
+    assert np.array_equal(found[0], found[2])
+    assert np.bitwise_count(found).sum(axis=1).tolist() == [3, 0, 3, 1]
+
+
+@pytest.mark.parametrize(("size_a", "size_b"), [(8, 8), (100, 100), (40, 400), (400, 400), (512, 512)])
+@pytest.mark.parametrize("share", [0.1, 0.3, 1.0])
+def test_what_shares_enough_passes(size_a: int, size_b: int, share: float) -> None:
+    """Samples that share just so many hashes: of a thousand pairs hardly one is turned down."""
+    rng = np.random.default_rng(size_a)
+    common = max(1, round(share * min(size_a, size_b)))
+    hashes = rng.integers(0, 2**32, (1_000, size_a + size_b - common), np.uint32)
+    sizes = np.full(1_000, size_a), np.full(1_000, size_b)
+    one, other = hashes[:, :size_a], hashes[:, size_a - common :]
+    maps = [marks(some.ravel(), size) for some, size in zip((one, other), sizes, strict=True)]
+
+    assert may_share(*maps, *sizes, np.full(1_000, float(common))).mean() > 0.99
+
+
+def test_a_glance_lets_copies_pass_and_few_strangers() -> None:
+    """Cut to any length a copy is looked at; of whole articles that share nothing hardly one, of cut ones few."""
+    texts = [story(n, 60).split() for n in range(40)]
+    columns = of_signatures(
+        [signature(words) for words in texts]
+        + [signature(words[: len(words) * (at + 10) // 50]) for at, words in enumerate(texts)]
+    )
+    a, b = np.triu_indices(80, 1)
+    found = plausible(columns, packed(a, b), 0.2)
+    copies = a + 40 == b
+
+    assert found[copies].all()
+    assert found[b < 40].mean() < 0.02
+    assert found[~copies].mean() < 0.15

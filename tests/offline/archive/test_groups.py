@@ -1,0 +1,86 @@
+"""Grouping of links: components, splits, the cap."""
+
+import numpy as np
+import pytest
+
+from aggregator.offline.archive.cluster import Links, cluster, components, named, within
+
+
+def links(count: int, *edges: tuple[int, int, float]) -> Links:
+    """Links as (row, row, strength)."""
+    a, b, strength = (np.array(column) for column in zip(*edges, strict=True))
+    return Links(count, a, b, strength.astype(float))
+
+
+def two_groups(bridge: float) -> Links:
+    """Two cliques of five with one link between them."""
+    cliques = [
+        (i, j, 0.9) for start in (0, 5) for i in range(start, start + 5) for j in range(i + 1, start + 5)
+    ]
+    return links(11, *cliques, (4, 5, bridge))
+
+
+def test_union_find_follows_every_link() -> None:
+    """One bridge joins all; whoever has no link stays alone."""
+    assert cluster(two_groups(0.2), "union-find", 0.1, 100).labels.tolist() == [0] * 10 + [10]
+
+
+@pytest.mark.parametrize("method", ["average", "leiden", "louvain"])
+def test_a_single_bridge_does_not_join_two_groups(method: str) -> None:
+    """That is what the splits are for."""
+    if method != "average":
+        pytest.importorskip("igraph")
+    found = cluster(two_groups(0.2), method, 0.1, 100)
+
+    assert found.labels.tolist() == [0] * 5 + [5] * 5 + [10]
+    assert found.cuts == ()
+
+
+def test_no_group_exceeds_the_cap_and_the_weakest_links_go_first() -> None:
+    """The strongest links are followed as far as the cap allows; what was cut is told."""
+    found = cluster(two_groups(0.2), "union-find", 0.1, 5)
+
+    assert found.labels.tolist() == [0] * 5 + [5] * 5 + [10]
+    assert [(cut.articles, cut.links_cut, cut.strongest_cut) for cut in found.cuts] == [(10, 1, 0.2)]
+
+
+def test_groups_do_not_depend_on_the_order_of_the_links() -> None:
+    """Shuffled links give the same partition."""
+    whole = two_groups(0.2)
+    order = np.random.default_rng(1).permutation(len(whole.a))
+    shuffled = Links(whole.count, whole.a[order], whole.b[order], whole.strength[order])
+
+    for method in ("union-find", "average"):
+        assert (
+            cluster(whole, method, 0.1, 5).labels.tolist()
+            == cluster(shuffled, method, 0.1, 5).labels.tolist()
+        )
+
+
+def test_names_and_components_of_nothing() -> None:
+    """No article, no group; no link, all alone."""
+    assert named(np.empty(0, np.int64)).tolist() == []
+    assert components(Links(3, np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))).tolist() == [
+        0,
+        1,
+        2,
+    ]
+
+
+def test_weak_links_join_nothing_but_hold_a_component_together() -> None:
+    """Two cliques with a bridge stay one group when all their articles share a little."""
+    all_weak = [(i, j, 0.3) for i in range(5) for j in range(5, 11) if (i, j) != (4, 5)]
+    found = cluster(two_groups(0.5), "average", 0.25, 100, links(11, *all_weak))
+
+    assert cluster(two_groups(0.5), "average", 0.25, 100).labels.tolist() == [0] * 5 + [5] * 5 + [10]
+    assert found.labels.tolist() == [0] * 10 + [10]
+
+
+def test_all_pairs_within_a_component_are_named_once() -> None:
+    """Pairs are complete with their link; a component above the limit is left as it is."""
+    labels = np.array([0, 1, 0, 1, 0, 5, 6, 6, 6, 6])
+    found = within(labels, 3)
+
+    assert [(int(pair) >> 32, int(pair) & 0xFFFFFFFF) for pair in found] == [(0, 2), (0, 4), (2, 4)]
+    assert len(within(labels, 4)) == 3 + 6
+    assert len(within(labels[:0])) == 0

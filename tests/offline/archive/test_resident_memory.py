@@ -1,0 +1,41 @@
+"""What a run takes is seen while it takes it, workers included."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+from multiprocessing.synchronize import Event
+
+import pytest
+
+from aggregator.offline.archive.peak_memory import Peak
+
+MIB = 1 << 20
+
+
+def _hold(size: int, held: Event, gate: Event) -> None:
+    block = bytearray(b"x" * size)
+    held.set()
+    gate.wait(60)
+    del block
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells shares of memory")
+def test_memory_of_workers_counts() -> None:
+    """64 MiB in a child are seen while it lives, and remembered afterwards."""
+    context = multiprocessing.get_context("spawn")
+    held, gate = context.Event(), context.Event()
+    peak = Peak()
+    peak.look()
+    before = peak.anonymous
+    child = context.Process(target=_hold, args=(64 * MIB, held, gate))
+    child.start()
+    assert held.wait(60)
+    peak.look()
+    gate.set()
+    child.join(60)
+
+    most = peak.anonymous
+    peak.look()
+    assert most - before >= 64 * MIB
+    assert peak.anonymous == most <= peak.total

@@ -1,0 +1,51 @@
+"""The synthetic corpus: the same everywhere, copies in equal shares and as described."""
+
+from collections import Counter
+
+from aggregator.offline.archive.synthetic import KINDS, Plan, id_of, pairs, row
+
+PLAN = Plan(1_000, 100)
+
+
+def words(number: int) -> list[str]:
+    """Words of one article."""
+    return str(row(PLAN, number)["text"]).split()
+
+
+def test_every_kind_has_its_share_and_no_original_is_used_twice() -> None:
+    """A hundred copies; joined ones have two originals."""
+    planted = list(pairs(PLAN))
+
+    assert Counter(kind for kind, _, _ in planted) == {kind: 40 if kind == "joined" else 20 for kind in KINDS}
+    originals = [original for _, _, original in planted]
+    assert len(set(originals)) == len(originals)
+    assert {int(id_[1:]) % 10 for id_ in originals} == {3, 4}
+
+
+def test_copies_are_what_they_are_called() -> None:
+    """Each kind against its originals."""
+    for number in range(9, 60, 10):
+        planted = PLAN.copy_of(number)
+        assert planted is not None
+        kind, originals = planted
+        copy, original = words(number), words(originals[0])
+        if kind == "truncated":
+            assert copy == original[: len(original) * 3 // 10]
+        elif kind == "joined":
+            assert copy == original + words(originals[1])
+        elif kind == "header":
+            assert copy[15:] == original[15:]
+            assert copy[:8] != original[:8]
+        elif kind == "boilerplate":
+            assert len(copy) == len(original) + len(original) // 5
+            assert " ".join(original) in " ".join(copy)
+        else:
+            changed = sum(a != b for a, b in zip(copy, original, strict=True))
+            assert 0.7 * len(original) // 10 <= changed <= len(original) // 10
+
+
+def test_an_article_depends_on_its_number_and_the_seed_alone() -> None:
+    """A golden opening: a changed generator would make figures incomparable."""
+    assert row(PLAN, 0) == row(PLAN, 0)
+    assert row(PLAN, 0)["id"] == id_of(0)
+    assert row(Plan(1_000, 100, seed=2), 0)["text"] != row(PLAN, 0)["text"]

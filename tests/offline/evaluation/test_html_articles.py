@@ -1,0 +1,52 @@
+"""Saved pages as articles."""
+
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from aggregator.domain import Article
+from aggregator.errors import BadInput
+from aggregator.offline.evaluation.html_articles import with_pages
+
+SAYS = '<meta charset="shift_jis"><p>船</p>'
+PAGES = {
+    "a/1.htm": "<p>Fähre</p>".encode("latin-1"),
+    "a/2.htm": "<p>Bär</p>".encode(),
+    "a/3.htm": SAYS.encode("shift_jis"),
+    "a/4.htm": '<meta charset="nonsense"><p>Bär</p>'.encode(),
+}
+ARTICLES = [Article(id=id_, text="as given") for id_ in PAGES]
+
+
+def test_directory_and_archive_agree(tmp_path: Path) -> None:
+    """Each page under its article's id, decoded by what its bytes are or say."""
+    (tmp_path / "pages" / "a").mkdir(parents=True)
+    with tarfile.open(tmp_path / "pages.tar.xz", "w:xz") as archive:
+        for name, page in PAGES.items():
+            (tmp_path / "pages" / name).write_bytes(page)
+            member = tarfile.TarInfo(name)
+            member.size = len(page)
+            archive.addfile(member, io.BytesIO(page))
+
+    for path in (tmp_path / "pages", tmp_path / "pages.tar.xz"):
+        found = with_pages(ARTICLES, path)
+        assert [(a.text, a.html) for a in found] == [
+            ("", "<p>Fähre</p>"),
+            ("", "<p>Bär</p>"),
+            ("", SAYS),
+            ("", '<meta charset="nonsense"><p>Bär</p>'),
+        ]
+
+
+def test_missing_pages_and_foreign_files(tmp_path: Path) -> None:
+    """One sentence; a file outside of the directory is never read."""
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "secret").write_text("x")
+    with pytest.raises(BadInput, match=r"no page 'a/1\.htm'"):
+        with_pages(ARTICLES, tmp_path / "pages")
+    with pytest.raises(BadInput, match="no page"):
+        with_pages([Article(id="../secret")], tmp_path / "pages")
+    with pytest.raises(BadInput, match="not an archive"):
+        with_pages(ARTICLES, tmp_path / "secret")

@@ -1,0 +1,135 @@
+"""The published shingling system: five kinds of articles as in its Table 1, and the grid."""
+
+from __future__ import annotations
+
+import pytest
+
+from aggregator.domain import Article
+from aggregator.errors import BadInput
+from aggregator.offline.evaluation.near_duplicates import Labelled
+from aggregator.offline.evaluation.shingling import (
+    Decision,
+    Shingling,
+    decide,
+    evaluate,
+    grid,
+    samples_of,
+    table,
+)
+from tests.support.factories import edited, story
+
+ORIGINAL = (
+    "The swing bridge at Larkmouth will stay open for ships until Friday because a bearing has cracked. "
+    "Engineer Petra Lund said that divers found the damage on Monday during a yearly check. Cars must take "
+    "the upper crossing, which adds twenty minutes, and buses stop on both banks. The harbour office hopes "
+    "to lift the new bearing into place at low tide."
+)
+EDITED = ORIGINAL.replace("until Friday", "until Saturday").replace("hopes to", "plans to")
+EXCERPT = (
+    "Ferries will run late into the evening in Larkmouth, the council decided. Cars must take the upper "
+    "crossing, while cyclists may board for nothing. A band from the fishermen's school plays on the first "
+    "boat, and the mayor will hand out warm soup to everybody who stands in the queue before sunrise."
+)
+COPY_OF_COPY = EDITED.replace("Engineer Petra Lund said", "The chief engineer said")
+UNRELATED = (
+    "A gardener in Upper Wenlow has grown a pumpkin heavier than her own piano. It took four neighbours and "
+    "a borrowed trailer to bring it to the scales, where the crowd guessed its weight and mostly guessed too "
+    "low. The seeds will be shared among the pupils of the village school next spring."
+)
+TEXTS = {
+    "original": ORIGINAL,
+    "edited": EDITED,
+    "excerpt": EXCERPT,
+    "copy of copy": COPY_OF_COPY,
+    "unrelated": UNRELATED,
+}
+
+
+def decisions(setting: Shingling) -> dict[str, Decision]:
+    """The five articles in their order."""
+    samples = samples_of(TEXTS, setting.n, setting.k, setting.f)
+    return {one.id: one for one in decide(list(TEXTS), samples, setting)}
+
+
+def test_five_kinds_of_articles() -> None:
+    """Original, edited copy, overlap that is there but not enough, copy of a copy, unrelated."""
+    found = decisions(Shingling(n=3, p=64, t=1, r=0.2))
+
+    assert [one.original for one in found.values()] == [None, "original", None, "edited", None]
+    assert found["original"].candidates == 0
+    assert found["edited"].overlap > 0.8
+    assert found["excerpt"].candidates == 2
+    assert found["copy of copy"].candidates == 3
+    assert found["unrelated"].candidates == 0
+
+
+@pytest.mark.parametrize(
+    ("setting", "called"),
+    [
+        (Shingling(p=64, r=0.05), ["edited", "excerpt", "copy of copy"]),
+        (Shingling(p=64, r=0.99), []),
+        (Shingling(p=64, t=60), []),
+        (Shingling(n=5, p=64, r=0.85), ["copy of copy"]),
+    ],
+)
+def test_settings_move_precision_and_recall(setting: Shingling, called: list[str]) -> None:
+    """Less overlap asked for calls the excerpt a copy too; more overlap, collisions or words find nothing."""
+    assert [id_ for id_, one in decisions(setting).items() if one.original] == called
+
+
+@pytest.mark.parametrize(
+    ("n", "r", "said"), [([6], [0.2], "at most 5 words"), ([3], [1.2], "at most 1"), ([3], [0.0], "above 0")]
+)
+def test_values_that_cannot_be(n: list[int], r: list[float], said: str) -> None:
+    """One sentence names the bound."""
+    with pytest.raises(BadInput, match=said):
+        grid(n, [1], [8], [1], [1.0], r)
+
+
+def test_leading_share() -> None:
+    """Half of the text is half of the shingles."""
+    whole, half = (samples_of(TEXTS, 3, 1, f).of["original"] for f in (1.0, 0.5))
+
+    assert half < whole
+    assert len(half) == pytest.approx(len(whole) / 2, abs=2)
+
+
+def test_sampling_keeps_a_share() -> None:
+    """One shingle in eight, the same ones in every article."""
+    texts = {"a": story(1, 200), "b": story(1, 100)}
+    whole, sampled = samples_of(texts, 3, 1, 1.0), samples_of(texts, 3, 8, 1.0)
+
+    assert len(sampled.of["a"]) == pytest.approx(len(whole.of["a"]) / 8, rel=0.3)
+    assert sampled.overlap("a", "b") == whole.overlap("a", "b") == 1.0
+
+
+def test_grid_is_every_combination_in_the_shape_of_a_table() -> None:
+    """One line per setting and labelling; what is found among edited stories is right."""
+    gold = [
+        Labelled(Article(id=f"{s}-{c}", text=edited(story(s), c, changes=c + 1)), f"story {s}")
+        for s in range(6)
+        for c in range(3)
+    ]
+    settings = grid([2, 3], [1, 4], [16], [1, 20], [1.0], [0.2, 0.5])
+    lines = evaluate(gold, settings, orders=2)
+
+    assert len(settings) == 8  # 20 collisions of 16 shingles cannot be
+    assert [line.setting for line in lines] == settings
+    assert all(line.precision == 1.0 and line.f1_lowest <= line.f1 for line in lines)
+    assert max(line.f1 for line in lines) == 1.0
+    assert len(table(lines).splitlines()) == 2 + len(settings)
+    assert set(lines[0].as_json()) >= {"n", "k", "p", "t", "f", "r", "f1"}
+
+
+def test_a_copy_of_the_background_is_wrong() -> None:
+    """The first of three stories is in the background, so one of its two copies meets it, wrongly."""
+    gold = [
+        Labelled(Article(id=f"{s}-{c}", text=edited(story(s), c)), f"story {s}")
+        for s in range(3)
+        for c in range(2)
+    ]
+    background = [Article(id="before", text=edited(story(0), 9)), Article(id="other", text=story(77))]
+    (line,) = evaluate(gold, [Shingling()], background=background)
+
+    assert line.precision == pytest.approx(3 / 4)
+    assert line.recall == 1.0

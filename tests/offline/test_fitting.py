@@ -1,0 +1,317 @@
+"""Fitting: the folded matrix equals scikit-learn's two steps, and a corpus file becomes a model file."""
+
+import gzip
+import json
+import random
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import CountVectorizer
+
+from aggregator.analysis.features import FeatureModel
+from aggregator.analysis.simhash import bits_of, hamming_distance, simhash
+from aggregator.errors import BadInput, ModelError
+from aggregator.offline.fitting import FitSettings, Fitted, fit, fit_file
+
+_WORD_LISTS = """
+river rain flood levee water bridge evacuate boats storm sandbags banks crest gauge mud
+judge jury trial lawyer verdict appeal witness prosecutor sentence evidence bench oath
+shares index investors bank rates profit trading bonds dividend forecast exchange fund
+match goal coach season league striker stadium final referee penalty transfer squad
+hospital doctors vaccine patients virus clinic nurses trial ward infection symptoms dose
+rocket orbit launch crew satellite engine capsule mission telescope moon probe pad
+norton vale kessler bay harrow estmark lindholm ravens torre milbrook ash dunmore pell
+"""
+*TOPICS, PLACES = (line.split() for line in _WORD_LISTS.strip().splitlines())
+
+
+def write_article(randomness: random.Random) -> list[str]:
+    """Some eighty words on one topic, with places and a little of another topic."""
+    topic, other = randomness.sample(TOPICS, 2)
+    words = randomness.choices(topic, k=55) + randomness.choices(other, k=8)
+    words += randomness.choices(PLACES, k=12) + [f"name{randomness.randrange(60)}" for _ in range(6)]
+    randomness.shuffle(words)
+    return words
+
+
+def write_corpus(articles: int, seed: int) -> list[list[str]]:
+    randomness = random.Random(seed)
+    return [write_article(randomness) for _ in range(articles)]
+
+
+CORPUS = write_corpus(300, seed=1)
+UNSEEN = [*write_corpus(60, seed=2), ["river"], ["judge", "judge", "unheard"]]
+SMALL = FitSettings(terms=120, components=70)
+VARIANTS = {
+    "default": SMALL,
+    "paper": FitSettings(terms=120, components=70, centring="mean", hyperplanes="hashed"),
+    "few": FitSettings(terms=120, components=20, hyperplanes="hashed"),
+    "learned": FitSettings(terms=120, components=70, hyperplanes="learned", counts="raw"),
+    "sharpened": FitSettings(terms=120, components=70, whiten=-1.25, counts="power"),
+    "whitened": FitSettings(terms=120, components=64, centring="mean", whiten=1.0),
+    "not-centred": FitSettings(terms=64, components=10, centring="none", whiten=0.25, hyperplanes="hashed"),
+}
+
+
+@pytest.fixture(scope="module", params=VARIANTS)
+def fitted(request: pytest.FixtureRequest) -> Fitted:
+    return fit(CORPUS, "en", VARIANTS[request.param])
+
+
+def test_folded_matrix_agrees_with_two_steps(fitted: Fitted) -> None:
+    """Every bit whose sum is not noise of rounding the matrix is the one scikit-learn's steps give."""
+    folded = np.array([fitted.model.project(tokens) for tokens in UNSEEN])
+    exact = fitted.two_steps(UNSEEN)
+    # float16 keeps 11 bits: each entry is off by at most 2^-11 of itself, x has norm 1.
+    matrix = np.abs(fitted.model.matrix.astype(np.float64))
+    noise = 2.0**-11 * 2 * np.linalg.norm(matrix, axis=0) + 1e-6
+    clear = np.abs(exact) > noise
+
+    assert np.abs(folded - exact).max() <= noise.max()
+    assert clear.mean() > 0.95
+    assert ((folded > 0) == (exact > 0))[clear].all()
+
+
+def test_folded_matrix_is_the_product_as_stored(fitted: Fitted) -> None:
+    """Against scikit-learn's TF-IDF times the stored matrix only the last digits differ."""
+    counter = CountVectorizer(analyzer=list, vocabulary=fitted.model.vocabulary)
+    counts = counter.transform(UNSEEN)
+    x = fitted.tfidf.transform(counts.power(0.75) if fitted.settings.counts == "power" else counts)
+    expected = x @ fitted.model.matrix.astype(np.float64) - fitted.model.offset
+    folded = np.array([fitted.model.project(tokens) for tokens in UNSEEN])
+
+    # idf is kept as float32, hence 1e-6 and not 1e-15.
+    assert np.abs(folded - expected).max() < 1e-6 * max(1, np.abs(expected).max())
+
+
+def test_model_of_a_fit(fitted: Fitted) -> None:
+    """Shapes, order of terms and what the metadata says."""
+    model, settings = fitted.model, fitted.settings
+
+    assert model.matrix.shape == (len(model.vocabulary), 64)
+    assert list(model.vocabulary) == sorted(model.vocabulary)
+    assert len(model.vocabulary) <= settings.terms
+    assert fitted.axes.shape == (settings.components, len(model.vocabulary))
+    assert np.allclose(fitted.axes @ fitted.axes.T, np.eye(settings.components), atol=1e-8)
+    assert (np.diff(fitted.variance) <= 1e-12).all()
+    assert model.metadata["articles"] == 300
+    assert model.metadata["settings"]["components"] == settings.components
+    assert bool(np.any(model.offset)) == (settings.centring == "mean")
+
+
+def test_sums_are_centred() -> None:
+    """Over the corpus of the fit, the 64 sums have mean 0; nearly so when only the direction is taken away."""
+    by_mean = fit(CORPUS, "en", VARIANTS["paper"]).model
+    by_direction = fit(CORPUS, "en", SMALL).model
+    for model, most in ((by_mean, 1e-3), (by_direction, 0.1)):
+        sums = np.array([model.project(tokens) for tokens in CORPUS])
+
+        assert np.abs(sums.mean(axis=0)).max() < most * sums.std(axis=0).mean()
+
+
+def test_headlines_do_not_meet_when_centred_by_direction() -> None:
+    """Texts of two words keep apart; with the whole mean taken away they come close to one another."""
+    headlines = [tokens[:2] for tokens in UNSEEN[:60]]
+    spread = {}
+    for name in ("direction", "mean"):
+        model = fit(CORPUS, "en", FitSettings(terms=120, components=70, centring=name)).model
+        bits = [bits_of(model.project(tokens)) for tokens in headlines]
+        spread[name] = np.mean([hamming_distance(a, b) for a, b in combinations(bits, 2)])
+
+    assert spread["direction"] > 28
+    assert spread["direction"] > spread["mean"]
+
+
+def test_orthogonal_hyperplanes_are_orthonormal() -> None:
+    """And each lies on the side of the hashed hyperplane it was made from."""
+    normals = fit(CORPUS, "en", SMALL).hyperplanes
+    hashed = fit(CORPUS, "en", VARIANTS["paper"]).hyperplanes
+
+    assert np.allclose(normals.T @ normals, np.eye(64))
+    assert ((normals * hashed).sum(axis=0) > 0).all()
+
+
+def test_learned_hyperplanes_stand_clear_of_the_articles() -> None:
+    """They are orthonormal, fewer articles lie close to them, and so an edit moves fewer bits."""
+    flipped, close = {}, {}
+    for kind in ("orthogonal", "learned"):
+        fitted = fit(CORPUS, "en", FitSettings(terms=120, components=70, hyperplanes=kind))
+        sums = fitted.two_steps(CORPUS)
+        close[kind] = (np.abs(sums) < 0.2 * np.abs(sums).mean(axis=1, keepdims=True)).mean()
+        pairs = [[bits_of(fitted.model.project(t)) for t in (full, full[:60])] for full in UNSEEN[:60]]
+        flipped[kind] = np.mean([hamming_distance(a, b) for a, b in pairs])
+        assert np.allclose(fitted.hyperplanes.T @ fitted.hyperplanes, np.eye(64))
+
+    assert close["learned"] < close["orthogonal"]
+    assert flipped["learned"] < flipped["orthogonal"]
+
+
+def test_sharpened_axes_make_firmer_bits() -> None:
+    """The more the first axes count, the fewer bits a cut moves; the common factor is no part of the file."""
+    flipped = []
+    for whiten in (1.0, 0.0, -1.25):
+        fitted = fit(CORPUS, "en", FitSettings(terms=120, components=70, whiten=whiten))
+        pairs = [[bits_of(fitted.model.project(t)) for t in (full, full[:60])] for full in UNSEEN[:60]]
+        flipped.append(np.mean([hamming_distance(a, b) for a, b in pairs]))
+        # Entries of float16 below this are not kept to eleven bits.
+        assert np.median(np.abs(fitted.model.matrix)) > np.finfo(np.float16).smallest_normal
+
+    assert flipped == sorted(flipped, reverse=True)
+    assert flipped[2] < 0.8 * flipped[1]
+
+
+def test_same_articles_same_model() -> None:
+    """A second fit, also from a generator, gives the same content hash; other articles another."""
+    first = fit(CORPUS, "en", SMALL).model
+
+    assert fit(iter(CORPUS), "en", SMALL).model.content_hash == first.content_hash
+    learned = [fit(CORPUS, "en", VARIANTS["learned"]).model.content_hash for _ in range(2)]
+    assert learned[0] == learned[1] != first.content_hash
+    assert fit(CORPUS[:-1], "en", SMALL).model.content_hash != first.content_hash
+
+
+def test_hashed_hyperplanes_make_the_simhash_of_the_components() -> None:
+    """The fingerprint is Charikar's, with features named pca:0, pca:1, ... as in the paper."""
+    fitted = fit(CORPUS, "en", VARIANTS["paper"])
+    counter = CountVectorizer(analyzer=list, vocabulary=fitted.model.vocabulary)
+    x = fitted.tfidf.transform(counter.transform(UNSEEN[:5])).toarray()
+    for components, sums in zip((x - fitted.mean) @ fitted.axes.T, fitted.two_steps(UNSEEN[:5]), strict=True):
+        named = {f"pca:{j}": value for j, value in enumerate(components)}
+
+        assert simhash(named) == bits_of(sums)
+
+
+def test_edited_copies_are_nearer_than_others() -> None:
+    """What all of this is for: dropping a tenth of the words moves fewer bits than another article."""
+    model = fit(CORPUS, "en", SMALL).model
+    originals = [bits_of(model.project(tokens)) for tokens in UNSEEN[:60]]
+    copies = [bits_of(model.project(tokens[: len(tokens) * 9 // 10])) for tokens in UNSEEN[:60]]
+    to_copy = [hamming_distance(a, b) for a, b in zip(originals, copies, strict=True)]
+    to_other = [hamming_distance(a, b) for a, b in zip(originals, copies[1:] + copies[:1], strict=True)]
+
+    assert np.mean(to_copy) < 0.5 * np.mean(to_other)
+
+
+def test_terms_of_most_articles_are_chosen() -> None:
+    """Rare and all too common terms are left out; ties go in order of code points."""
+    token_lists = [[*tokens, "everywhere"] for tokens in CORPUS]
+    token_lists[0] += ["once"] * 500
+    vocabulary = fit(token_lists, "en", SMALL).model.vocabulary
+
+    assert "everywhere" not in vocabulary
+    assert "once" not in vocabulary
+    assert {"flood", "judge", "orbit"} <= set(vocabulary)
+
+
+def test_axes_of_a_sample() -> None:
+    """Beyond pca_articles the axes come from evenly spaced articles, idf from all."""
+    sampled = fit(CORPUS, "en", FitSettings(terms=120, components=64, pca_articles=150))
+    whole = fit(CORPUS, "en", FitSettings(terms=120, components=64))
+
+    assert np.array_equal(sampled.model.idf, whole.model.idf)
+    assert sampled.model.content_hash != whole.model.content_hash
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        (
+            {"components": 32, "hyperplanes": "orthogonal"},
+            "64 orthogonal hyperplanes need at least 64 components, not 32",
+        ),
+        ({"terms": 10}, "terms must be at least 64, not 10"),
+        ({"max_share": 0.0}, "max_share must be above 0"),
+        ({"whiten": 2.0}, "whiten must be from -2 to 1"),
+        ({"min_articles": 0}, "min_articles must be at least 1"),
+        ({"components": 0, "hyperplanes": "hashed"}, "components must be at least 1"),
+        ({"hyperplanes": "curved"}, "hashed, orthogonal or learned, not 'curved'"),
+        ({"counts": "cube"}, "counts must be log, power or raw, not 'cube'"),
+        ({"centring": "median"}, "centring must be direction, mean or none, not 'median'"),
+        ({"pca_articles": 1}, "pca_articles must be at least 2"),
+    ],
+)
+def test_settings_that_cannot_work(changes: dict[str, object], problem: str) -> None:
+    """Each is named with its value."""
+    with pytest.raises(BadInput, match=problem):
+        FitSettings(**changes)  # type: ignore[arg-type]
+
+
+def test_several_wrong_settings_are_told_at_once() -> None:
+    """Not one after the other."""
+    with pytest.raises(BadInput, match=r"terms must.*; whiten must"):
+        FitSettings(terms=1, whiten=-3)
+
+
+@pytest.mark.parametrize("token_lists", [[], [[]], [[], []]])
+def test_nothing_to_fit(token_lists: list[list[str]]) -> None:
+    """A corpus without a single term is refused."""
+    with pytest.raises(BadInput, match="no article with index terms in group 'en'"):
+        fit(token_lists, "en", SMALL)
+
+
+def test_too_few_articles() -> None:
+    """Fewer articles than components cannot give that many axes."""
+    with pytest.raises(BadInput, match=r"40 articles with \d+ shared terms in group 'en' are too few for 70"):
+        fit(CORPUS[:40], "en", SMALL)
+
+
+def write_rows(path: Path, token_lists: list[list[str]], lang: str | None = "en") -> None:
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "wt", encoding="utf-8") as out:
+        for tokens in token_lists:
+            row = {"title": " ".join(tokens[:6]), "text": " ".join(tokens[6:]), "lang": lang}
+            out.write(json.dumps(row) + "\n")
+
+
+def test_file_to_model_file(tmp_path: Path) -> None:
+    """Plain and gzipped files, other groups passed over, rows without text too; progress is told."""
+    write_rows(tmp_path / "a.jsonl", CORPUS[:150])
+    write_rows(tmp_path / "b.jsonl.gz", CORPUS[150:])
+    write_rows(tmp_path / "de.jsonl", CORPUS[:20], lang="de")
+    (tmp_path / "empty.jsonl").write_text('{"title": "", "text": null}\n\n{"id": "7"}\n')
+    files = [tmp_path / name for name in ("a.jsonl", "b.jsonl.gz", "de.jsonl", "empty.jsonl")]
+    told: list[int] = []
+    fitted = fit_file(
+        files, "en", tmp_path / "en.model", SMALL, metadata={"corpus": "x"}, progress=told.append
+    )
+    loaded = FeatureModel.load(tmp_path / "en.model")
+
+    assert told == list(range(1, 301))
+    assert loaded.content_hash == fitted.model.content_hash
+    assert (loaded.metadata["corpus"], loaded.metadata["articles"]) == ("x", 300)
+
+
+@pytest.mark.parametrize("line", ["{", "[1]", '"text"'])
+def test_a_bad_line_is_named(tmp_path: Path, line: str) -> None:
+    """File and line number stand in the error, and no model is written."""
+    path = tmp_path / "corpus.jsonl"
+    write_rows(path, CORPUS[:2])
+    with path.open("a") as out:
+        out.write(line + "\n")
+
+    with pytest.raises(BadInput, match=r"corpus\.jsonl:3"):
+        fit_file([path], "en", tmp_path / "en.model", SMALL)
+    assert not (tmp_path / "en.model").exists()
+
+
+def test_missing_corpus_and_unwritable_target(tmp_path: Path) -> None:
+    """Both ends of the path are told apart."""
+    write_rows(tmp_path / "corpus.jsonl", CORPUS)
+
+    with pytest.raises(BadInput, match=r"absent\.jsonl cannot be read"):
+        fit_file([tmp_path / "absent.jsonl"], "en", tmp_path / "en.model", SMALL)
+    for absent in (tmp_path / "no" / "en.model", tmp_path / "corpus.jsonl" / "en.model", tmp_path):
+        read: list[int] = []
+        with pytest.raises(ModelError, match="cannot be written here"):
+            fit_file([tmp_path / "corpus.jsonl"], "en", absent, SMALL, progress=read.append)
+        assert not read, "it was fitted first"
+
+
+def test_a_corpus_of_another_language(tmp_path: Path) -> None:
+    """Nothing of the asked group is an error, not an empty model."""
+    write_rows(tmp_path / "de.jsonl", CORPUS, lang="de")
+
+    with pytest.raises(BadInput, match="no article with index terms in group 'en'"):
+        fit_file([tmp_path / "de.jsonl"], "en", tmp_path / "en.model", SMALL)

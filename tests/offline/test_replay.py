@@ -1,0 +1,156 @@
+"""Replay: dated rows in, events out, the same bytes each time."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aggregator.cli import main
+from aggregator.events.detection import BurstRule
+from aggregator.offline.replay import preview, replay, rfc3339, when_ms
+
+START = datetime(2031, 3, 1, 8, tzinfo=UTC)
+ASPECTS = ("mayor", "rescue", "inquiry", "traffic", "hospital", "witness", "insurance", "ferry", "repair")
+
+
+def row(minute: float, title: str, **wanted: Any) -> dict[str, Any]:
+    at = (START + timedelta(minutes=minute)).isoformat().replace("+00:00", "Z")
+    return {
+        "id": f"{minute}-{title}",
+        "title": title,
+        "url": f"https://one.example/{minute}",
+        "published_at": at,
+        "lang": "en",
+        **wanted,
+    }
+
+
+def story(count: int = 20, start: float = 0.0, **wanted: Any) -> list[dict[str, Any]]:
+    return [
+        row(start + i, f"Harbour bridge collapse: {ASPECTS[i % 9]} report {chr(97 + i % 26) * 3}", **wanted)
+        for i in range(count)
+    ]
+
+
+def run(rows: list[dict[str, Any]], rule: BurstRule | None = None) -> list[dict[str, Any]]:
+    return list(replay(rows, rule or BurstRule()))
+
+
+def test_an_event_has_the_fields_of_the_contract() -> None:
+    """Size and peak as at the end, detected_at as at the first alert."""
+    (event,) = run(story())
+
+    contract = "id title detected_at first_seen last_seen size peak sources expected items"
+    assert list(event)[:10] == contract.split()
+    assert event["detected_at"] == "2031-03-01T08:15:00Z"
+    assert (event["first_seen"], event["last_seen"]) == ("2031-03-01T08:00:00Z", "2031-03-01T08:19:00Z")
+    assert (event["size"], event["peak"], len(event["items"])) == (20, 20, 20)
+    assert event["sources"] == ["one.example"]
+    assert event["items"] == [r["id"] for r in story()]
+
+
+def test_two_runs_give_the_same_bytes() -> None:
+    """Ids, order, numbers: all of it depends on the rows alone."""
+    rows = sorted(story() + story(20, 300.5), key=lambda r: when_ms(r["published_at"]) or 0)
+
+    assert json.dumps(run(rows)) == json.dumps(run(rows))
+
+
+def test_events_come_in_order_of_detection() -> None:
+    """An early event that lives long is written before a later one that ends sooner."""
+    long = story(20) + [
+        row(100 * i, f"Harbour bridge collapse again {'xyz'[i % 3] * 4}") for i in range(1, 7)
+    ]
+    other = [row(60.5 + i, f"Election result capital {ASPECTS[i % 9]} {chr(97 + i) * 3}") for i in range(18)]
+    rows = sorted(long + other, key=lambda r: when_ms(r["published_at"]) or 0)
+
+    found = [event["detected_at"] for event in run(rows)]
+
+    assert len(found) == 2 and found == sorted(found)
+
+
+def test_exact_repeats_of_one_source_count_once() -> None:
+    """The same headline 30 times is one document."""
+    assert run([row(i, "Harbour bridge collapse") for i in range(30)]) == []
+    many = [row(i, "Harbour bridge collapse", source=f"s{i}.example") for i in range(30)]
+    assert [event["size"] for event in run(many)] == [30]
+
+
+def test_bad_dates_do_no_harm() -> None:
+    """No date, an impossible one, one in the far future: each is taken at its place in the stream."""
+    rows = story(20)
+    rows[3]["published_at"] = None
+    rows[5]["published_at"] = "yesterday"
+    rows[7]["published_at"] = "2131-01-01T00:00:00Z"
+    rows[9]["published_at"] = "1890-01-01T00:00:00Z"
+
+    (event,) = run(rows)
+
+    assert event["size"] == 20
+    assert event["detected_at"] in ("2031-03-01T08:15:00Z", "2031-03-01T08:16:00Z")
+
+
+def test_rows_without_a_title_are_passed_over() -> None:
+    """Nothing to see there."""
+    assert run([{"id": "1"}, {"title": None}, {"title": "  "}, {"title": "x", "url": "http://[bad"}]) == []
+
+
+def test_the_literal_rule_runs_too() -> None:
+    """Equal headlines have equal fingerprints, whoever sends them."""
+    rows = [row(i, "Fund value per share", source=f"s{i}.example") for i in range(16)]
+
+    assert run(rows, BurstRule(mode="neighbours"))
+
+
+def test_times_are_read_and_written_as_rfc_3339() -> None:
+    """UTC, ms only where there are any."""
+    at_ms = when_ms("2031-03-01T09:30:00.250+01:00")
+
+    assert at_ms is not None
+    assert rfc3339(at_ms) == "2031-03-01T08:30:00.250Z"
+    assert when_ms("2031-03-01") == when_ms("2031-03-01T00:00:00Z")
+    assert [when_ms(bad) for bad in (None, 5, "", "0001-01-01T00:00:00+23:00")] == [None] * 4
+
+
+def test_a_preview_counts_the_alerts_of_the_last_part() -> None:
+    """Half, all and twice the sensitivity; what fired before is history."""
+    rows = story() + [row(1500 + i, f"Election result capital {chr(97 + i) * 3}") for i in range(20)]
+
+    found = preview(rows, BurstRule(), 86_400_000)
+
+    assert [p.sensitivity for p in found] == [0.5, 1.0, 2.0]
+    assert [len(p.alerts) for p in found] == [1, 1, 1]
+    assert found[1].alerts[0].size == 20
+    assert found[1].until_ms - found[1].since_ms == 86_400_000
+
+
+def test_a_laxer_sensitivity_alerts_on_a_routine_that_is_a_little_larger() -> None:
+    """Every day ten items, today 36: 3.6 times the usual is news to the laxer setting only."""
+    rows = [
+        row(1440 * day + i, f"Fund value per unit certificate of asset class {chr(97 + day)}{i}")
+        for day in range(8)
+        for i in range(36 if day == 7 else 12)
+    ]
+
+    counts = [len(p.alerts) for p in preview(rows, BurstRule(), 3_600_000)]
+
+    assert counts == sorted(counts) and counts[0] < counts[2]
+
+
+def test_the_command_previews(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line per sensitivity, the chosen one marked, and its alerts; a span that is none is refused."""
+    file = tmp_path / "titles.jsonl"
+    file.write_text("".join(json.dumps(r) + "\n" for r in story()))
+
+    assert main(["replay", "--preview", "24h", "--sensitivity", "2", "--no-progress", str(file)]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "alerts from 2031-02-28T08:19:00Z to 2031-03-01T08:19:00Z"
+    assert [line.split()[1:3] for line in lines[1:4]] == [["1", "1"], ["2", "1"], ["4", "1"]]
+    assert lines[2].endswith("<- as set") and "20 items" in lines[4]
+    with pytest.raises(SystemExit):
+        main(["replay", "--preview", "soon", str(file)])

@@ -1,0 +1,117 @@
+"""Layer rules: which package may import which, and which modules must stay pure."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# A package (or top-level module) imports only names in its row, besides itself and the base modules.
+BASE = {"domain", "errors", "settings", "time_units"}
+DOMAIN_LAYERS = {"concurrency", "store", "analysis", "dedup", "index"}
+SERVICES = DOMAIN_LAYERS | {"ingest", "queries", "events", "auth", "background", "contract", "app"}
+ALLOWED: dict[str, set[str]] = {
+    **{name: set() for name in ("concurrency", "store")},
+    "analysis": {"concurrency"},
+    "dedup": {"analysis"},
+    "index": {"store", "analysis", "dedup"},
+    **{name: DOMAIN_LAYERS for name in ("ingest", "queries", "events", "auth")},
+    "background": DOMAIN_LAYERS | {"events"},
+    "contract": {"analysis", "queries", "events"},
+    "app": SERVICES - {"contract"},
+    "http": SERVICES,
+    "clients": {"contract"},
+    "runtime": SERVICES | {"http"},
+    "offline": DOMAIN_LAYERS | {"ingest", "queries", "events"},
+    "cli": SERVICES | {"http", "clients", "runtime", "offline"},
+    "__main__": {"cli"},
+}
+# The same arguments give the same result: no clock, network, randomness, thread or environment.
+PURE = ("analysis", "dedup", "events.detection", "index.codec", "index.blocks")
+IMPURE_EXCEPTIONS = ("analysis.pool", "analysis.models")
+IMPURE_MODULES = {"asyncio", "aiohttp", "redis", "random", "socket", "subprocess", "threading", "time"}
+ENVIRONMENT_AND_CLOCK = {"os.environ", "os.getenv", "datetime.now", "datetime.utcnow", "date.today"}
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the package by its dotted name."""
+    found = {}
+    for path in sorted((ROOT / "aggregator").rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+MODULES = modules()
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
+
+
+def is_below(module: str, packages: tuple[str, ...]) -> bool:
+    """Whether the module is one of the packages or inside one."""
+    return any(f"{module}.".startswith(f"aggregator.{package}.") for package in packages)
+
+
+def imported(module: str) -> list[tuple[int, str]]:
+    """(line, dotted name) of every import, those under ``TYPE_CHECKING`` and inside functions included."""
+    found = []
+    for node in ast.walk(TREES[module]):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}:{node.lineno}: write the import with its full name."
+            found += [(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
+    return found
+
+
+def internal_imports(module: str) -> list[tuple[int, str]]:
+    """(line, module of this package) of its imports."""
+    found = []
+    for line, name in imported(module):
+        target = name
+        while target and target not in MODULES:
+            target = target.rpartition(".")[0]
+        if target and target != module:
+            found.append((line, target))
+    return found
+
+
+def test_every_package_has_a_layer() -> None:
+    """The table names each top-level module and package, and nothing that was removed."""
+    existing = {name.split(".")[1] for name in MODULES if "." in name} - BASE
+
+    assert existing == set(ALLOWED)
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if "." in name])
+def test_imports_follow_the_layer_table(module: str) -> None:
+    """No module imports from a layer above it."""
+    own = module.split(".")[1]
+    allowed = {own} | BASE | ALLOWED.get(own, set())
+
+    for line, target in internal_imports(module):
+        package = target.split(".")[1] if "." in target else ""
+        assert not package or package in allowed, f"{module}:{line} must not import {target}; see ALLOWED."
+
+
+@pytest.mark.parametrize(
+    "module", [m for m in MODULES if is_below(m, PURE) and not is_below(m, IMPURE_EXCEPTIONS)]
+)
+def test_pure_modules_use_no_clock_network_or_environment(module: str) -> None:
+    """Their results depend on their arguments alone."""
+    assert {name.partition(".")[0] for _, name in imported(module)} & IMPURE_MODULES == set()
+    attributes = {ast.unparse(node) for node in ast.walk(TREES[module]) if isinstance(node, ast.Attribute)}
+    assert not ENVIRONMENT_AND_CLOCK & attributes
+
+
+def test_only_settings_reads_the_environment() -> None:
+    """One module owns every environment variable."""
+    readers = [
+        module
+        for module, path in MODULES.items()
+        if "environ" in path.read_text(encoding="utf-8") and module != "aggregator.settings"
+    ]
+
+    assert readers == []

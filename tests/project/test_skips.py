@@ -1,0 +1,74 @@
+"""The skip rule of continuous integration: a skip is named, and none but that for absent data may pass."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SUITE = """
+import pytest
+
+@pytest.mark.data
+def test_on_data():
+    pytest.skip("no development data")
+
+{tool}
+def test_plain():
+    pass
+"""
+TOOL = """
+def test_on_a_tool():
+    pytest.skip("redis-server is not installed")
+"""
+
+
+@pytest.mark.parametrize(
+    ("tool", "data", "strict", "code"),
+    [
+        (TOOL, False, False, 0),
+        (TOOL, False, True, 1),
+        ("", False, True, 0),
+        ("", True, True, 1),
+    ],
+)
+def test_only_absent_data_excuses_a_skip(
+    tmp_path: Path, tool: str, data: bool, strict: bool, code: int
+) -> None:
+    """With --fail-on-skip a missing tool fails the run, and so does data that is there but was not used."""
+    (tmp_path / "test_suite.py").write_text(SUITE.format(tool=tool))
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT / "tests" / "plugins"),
+        "AGGREGATOR_DATA": str(tmp_path if data else tmp_path / "absent"),
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "skips",
+        "-c",
+        str(ROOT / "pyproject.toml"),
+        "--rootdir",
+        ".",
+    ]
+    command += ["--fail-on-skip"] if strict else []
+
+    done = subprocess.run(
+        [*command, "test_suite.py"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == code, done.stdout
+    assert "test_suite.py::test_on_data: no development data" in done.stdout
+    assert ("test_on_a_tool: redis-server is not installed" in done.stdout) == bool(tool)
+    assert " passed" in done.stdout.splitlines()[-1]

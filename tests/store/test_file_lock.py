@@ -1,0 +1,44 @@
+"""The lock that the kernel keeps."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from aggregator.store.file_lock import FileLock
+
+
+def test_one_holder_at_a_time_and_a_note_for_the_others(tmp_path: Path) -> None:
+    """The second finds it taken and reads who has it; a shorter note replaces a longer one."""
+    first, second = FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock")
+    assert first.try_lock() and not second.try_lock()
+    first.note = "a long note with é and \udcff"
+    assert second.note == "a long note with é and \udcff"
+    first.note = "short"
+    assert second.note == "short"
+
+    first.close(unlock=True)
+    assert second.try_lock()
+    second.close(unlock=True)
+
+
+def test_a_process_that_inherits_it_holds_it(tmp_path: Path) -> None:
+    """It outlives our descriptor until the inheritor ends, or until we unlock it for all."""
+    for unlock in (False, True):
+        lock, other = FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock")
+        assert lock.try_lock()
+        heir = subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=[lock.descriptor])
+        lock.close(unlock=unlock)
+        assert other.try_lock() is unlock
+
+        heir.communicate()
+        assert other.try_lock()
+        other.close(unlock=True)
+
+
+def test_its_file_is_private(tmp_path: Path) -> None:
+    """Only this user may read it."""
+    FileLock(tmp_path / "lock").close(unlock=False)
+
+    assert os.stat(tmp_path / "lock").st_mode & 0o777 == 0o600

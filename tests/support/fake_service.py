@@ -1,0 +1,312 @@
+"""A small in-memory service with the real one's signatures: equal text is an exact copy, nothing else matches."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+import xxhash
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from aggregator.analysis.shingles import Overlap
+from aggregator.auth.api_keys import Access
+from aggregator.auth.rate_limiter import Allowance
+from aggregator.domain import (
+    Answer,
+    Article,
+    Match,
+    Outcome,
+    Record,
+    RelatedItem,
+    Sketch,
+    StreamItem,
+    number_of,
+)
+from aggregator.errors import AggregatorError, NoText, NotFound
+from aggregator.events.broadcast import EventStream
+from aggregator.events.detection.edits import edited
+from aggregator.events.detection.model import Action, Event
+from aggregator.events.filter import EventQuery
+from aggregator.events.repository import EventLog, Place, place_of
+from aggregator.events.saved_filters import Watches
+from aggregator.events.webhooks import Courier, Hooks
+from aggregator.http.app import make_app
+from aggregator.http.server import make_runner
+from aggregator.index import Stored
+from aggregator.queries.explain import Explanation
+from aggregator.queries.related import ANY, Filter
+from aggregator.settings import Settings
+from aggregator.store.base import StoreInfo
+from aggregator.store.memory import MemoryStore
+
+START_MS = 1_790_000_000_000
+
+
+@dataclass
+class FakeStore:
+    """Says what it is told to say."""
+
+    state: StoreInfo = field(
+        default_factory=lambda: StoreInfo("memory", "1", 4096, "nothing is kept", ready=True)
+    )
+
+    async def info(self) -> StoreInfo:
+        return self.state
+
+
+class FakeService:
+    """Index, ingest, related, explain and events in one; ``failure`` is raised by all of them when set."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings or Settings(store_url="memory")
+        self.store = FakeStore()
+        self.index = self.ingest = self.related = self.explain = self
+        self.events = self.actions = FakeEvents(self)
+        self.event_stream = EventStream(EventLog(MemoryStore()), poll_s=0.01)
+        self.watches = Watches(MemoryStore())
+        self.access = Access(MemoryStore(), self.clock)
+        self.allowance = Allowance(MemoryStore(), self.clock, self.settings.rate_limit)
+        self.hooks = Hooks(MemoryStore())
+        self.courier = Courier(EventLog(self.hooks._store), self.hooks, self.clock)
+        self.scheduled = None
+        self.spaces = ("en.0000",)
+        self.decided_again = 0
+        self.failure: Exception | None = None
+        self.articles: dict[str, Stored] = {}
+        self.wanted = ANY
+        self.submitted: list[Article] = []
+
+    def clock(self) -> int:
+        return START_MS
+
+    # -- ingest
+
+    async def submit(self, article: Article, *, dry_run: bool = False) -> Answer:
+        result = (await self.submit_many([article], dry_run=dry_run))[0]
+        if isinstance(result, AggregatorError):
+            raise result
+        return result
+
+    async def submit_many(
+        self, articles: Sequence[Article], *, dry_run: bool = False
+    ) -> list[Answer | AggregatorError]:
+        self.check()
+        return [self._submit(article, dry_run) for article in articles]
+
+    async def analyse_many(self, articles: Sequence[Article]) -> Sequence[Article]:
+        return articles
+
+    async def settle_many(
+        self,
+        articles: Sequence[Article],
+        analysed: object,
+        analyse_ms: float,
+        *,
+        dry_run: bool = False,
+        together: int = 0,
+    ) -> list[Answer | AggregatorError]:
+        return await self.submit_many(articles, dry_run=dry_run)
+
+    def _submit(self, article: Article, dry_run: bool) -> Answer | AggregatorError:
+        self.submitted.append(article)
+        if article.html and "<p" not in article.html:
+            return NoText("html: no main text was found in it.", field="html")
+        text = article.text or article.html or article.title
+        known = self.articles.get(article.id)
+        if known is not None:
+            return self._answer(known, stored=False)
+        stored = Stored(self._record(article, text), self._decide(text))
+        if not dry_run:
+            self.articles[article.id] = stored
+        return self._answer(stored, stored=not dry_run)
+
+    def _record(self, article: Article, text: str) -> Record:
+        number = number_of(START_MS + len(self.articles), 0)
+        return Record(
+            number=number,
+            first=number,
+            id=article.id,
+            space="en.0000",
+            lang=article.lang or "en",
+            fingerprint=xxhash.xxh3_64_intdigest(text.encode()),
+            text_hash=xxhash.xxh3_128_digest(text.encode()),
+            short=len(text.split()) < 8,
+            title=article.title,
+            url=article.url,
+            source=article.source,
+            published_at_ms=article.published_at_ms,
+            sketch=Sketch(0, np.empty(0, np.uint32)),
+        )
+
+    def _decide(self, text: str) -> Outcome:
+        same = xxhash.xxh3_128_digest(text.encode())
+        for id_, stored in self.articles.items():
+            if stored.record.text_hash == same:
+                first = stored.record.first
+                return Outcome("duplicate", 0, Match(id_, first, id_, first, 0, 1.0, "exact"))
+        return Outcome("new")
+
+    def _answer(self, found: Stored, *, stored: bool) -> Answer:
+        record = found.record
+        return Answer(
+            id=record.id,
+            outcome=found.outcome,
+            space=record.space,
+            fingerprint=record.fingerprint,
+            short=record.short,
+            stored=stored,
+            timings_ms={"analyse": 1.25, "lookup": 0.5},
+        )
+
+    async def delete(self, id_: str) -> None:
+        await self.get(id_)
+        del self.articles[id_]
+
+    # -- index
+
+    async def get(self, id_: str) -> Stored:
+        self.check()
+        if id_ not in self.articles:
+            raise NotFound(f"No article is stored under the id {id_[:200]!r}.")
+        return self.articles[id_]
+
+    async def copies(self, id_: str) -> list[Record]:
+        text_hash = (await self.get(id_)).record.text_hash
+        return [s.record for s in self.articles.values() if s.record.text_hash == text_hash]
+
+    async def get_many(self, ids: Sequence[str]) -> dict[str, Stored]:
+        self.check()
+        return {id_: self.articles[id_] for id_ in ids if id_ in self.articles}
+
+    async def count(self) -> int:
+        self.check()
+        return len(self.articles)
+
+    async def arrivals(self, limit: int) -> list[StreamItem]:
+        return await self.recent(limit)
+
+    async def recent(self, limit: int) -> list[StreamItem]:
+        self.check()
+        newest = list(self.articles.values())[::-1][:limit]
+        return [
+            StreamItem(
+                number=s.record.number,
+                first=s.record.first,
+                id=s.record.id,
+                verdict=s.outcome.verdict,
+                arrived_ms=s.record.arrived_ms,
+                title=s.record.title,
+                url=s.record.url,
+                source=s.record.source,
+                lang=s.record.lang,
+                exact=s.outcome.match is not None,
+            )
+            for s in newest
+        ]
+
+    # -- related and explain
+
+    async def of_id(self, id_: str, *, limit: int = 10, wanted: Filter = ANY) -> list[RelatedItem]:
+        await self.get(id_)
+        self.wanted = wanted
+        return self._others({id_}, limit)
+
+    async def of_ids(self, ids: Sequence[str], *, limit: int = 10, **wanted: object) -> list[RelatedItem]:
+        for id_ in ids:
+            await self.get(id_)
+        return self._others(set(ids), limit)
+
+    async def of_article(self, article: Article, *, limit: int = 10, **wanted: object) -> list[RelatedItem]:
+        self.check()
+        return self._others(set(), limit)
+
+    def _others(self, read: set[str], limit: int) -> list[RelatedItem]:
+        return [
+            RelatedItem(r.id, r.title, r.url, r.source, r.published_at_ms, 5, 0.5)
+            for r in (s.record for s in self.articles.values())
+            if r.id not in read
+        ][:limit]
+
+    async def pair(self, a: str | Article, b: str | Article) -> Explanation:
+        for side in (a, b):
+            if isinstance(side, str):
+                await self.get(side)
+        labels = tuple(side if isinstance(side, str) else side.title for side in (a, b))
+        prints = tuple(zlib.crc32(label.encode()) for label in labels)
+        return Explanation(
+            labels=labels,
+            spaces=("en.0000", "en.0000"),
+            fingerprints=prints,
+            distance=(prints[0] ^ prints[1]).bit_count(),
+            differing_bits=tuple(k for k in range(64) if (prints[0] ^ prints[1]) >> k & 1),
+            overlap=Overlap(0.5, 0.25, 12.0),
+            similarity=0.4,
+            is_copy=False,
+            updated_figures=False,
+            shared_passages=None,
+            own_passages=None,
+            figures=None,
+            summary="They differ.",
+        )
+
+    def check(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+
+class FakeEvents:
+    """Events as told."""
+
+    def __init__(self, service: FakeService) -> None:
+        self._service = service
+        self.told: list[Event] = []
+        self.asked: dict[str, object] = {}
+
+    async def list(
+        self,
+        status: str | None = None,
+        since_ms: int | None = None,
+        limit: int = 50,
+        wanted: EventQuery | None = None,
+        after: Place | None = None,
+    ) -> list[Event]:
+        self._service.check()
+        self.asked = {"status": status, "since_ms": since_ms, "limit": limit}
+        wanted = wanted or EventQuery()
+        admitted = [e for e in self.told if status in (None, e.status) and wanted.matches(e)]
+        if len({e.last_seen_ms for e in admitted}) > 1:
+            admitted.sort(key=place_of, reverse=True)
+        return [e for e in admitted if after is None or place_of(e) < after][:limit]
+
+    async def get(self, event_id: str) -> Event:
+        self._service.check()
+        for event in self.told:
+            if event.id == event_id:
+                return event
+        raise NotFound(f"There is no event {event_id[:200]!r}.")
+
+    async def event_of(self, numbers: Sequence[int]) -> dict[int, str]:
+        return {}
+
+    async def act(self, action: Action) -> Event:
+        event = edited(await self.get(action.event), action)
+        self.told = [event if told.id == event.id else told for told in self.told]
+        return event
+
+
+class _Server(TestServer):
+    """A test server with the connection options of the real one."""
+
+    async def _make_runner(self, **kwargs: object) -> web.AppRunner:
+        return make_runner(self.app)
+
+
+@asynccontextmanager
+async def serving(service: object) -> AsyncIterator[TestClient]:
+    """A client of the application over ``service``."""
+    async with TestClient(_Server(make_app(service))) as client:
+        yield client

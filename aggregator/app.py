@@ -7,32 +7,32 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from aggregator.analysis.analyzer import Analyser, Model
+from aggregator.analysis.analyzer import Analyzer, Model
 from aggregator.analysis.models import load_models
 from aggregator.analysis.pool.pool import AnalysisPool
-from aggregator.auth.api_keys import Access
-from aggregator.auth.rate_limiter import Allowance
-from aggregator.background.wiring import Scheduled, index_of, scheduled_of, wall_clock_ms
-from aggregator.concurrency.priority_gate import Turns
-from aggregator.concurrency.yielding import give_way, in_a_task
+from aggregator.auth.api_keys import ApiKeys
+from aggregator.auth.rate_limiter import RateLimiter
+from aggregator.background.wiring import BackgroundServices, build_background, build_index, wall_clock_ms
+from aggregator.concurrency.priority_gate import PriorityGate
+from aggregator.concurrency.yielding import spawn_task, yield_control
 from aggregator.dedup.verdict import Policy
-from aggregator.domain import Analysis, Article, Layout
+from aggregator.domain import Analysis, Article, IndexLayout
 from aggregator.errors import AggregatorError
-from aggregator.events.broadcast import EventStream
-from aggregator.events.consumer import Events
-from aggregator.events.editor_actions import Actions
-from aggregator.events.saved_filters import Watches
-from aggregator.events.webhooks import Courier, Hooks
+from aggregator.events.broadcast import ChangeBroadcaster
+from aggregator.events.consumer import DetectorRunner
+from aggregator.events.editor_actions import EditorActions
+from aggregator.events.saved_filters import SavedFilters
+from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
 from aggregator.index import Index, format_version
-from aggregator.ingest.activity import Presence
-from aggregator.ingest.dual_write import Beside
-from aggregator.ingest.service import Ingest
-from aggregator.ingest.throttle import Pace
-from aggregator.queries.explain import Explain
-from aggregator.queries.related import Related
+from aggregator.ingest.activity import ActivityBeacon
+from aggregator.ingest.dual_write import DualWriter
+from aggregator.ingest.service import IngestService
+from aggregator.ingest.throttle import BulkThrottle
+from aggregator.queries.explain import Explainer
+from aggregator.queries.related import RelatedArticles
 from aggregator.settings import Settings, is_loopback
 from aggregator.store.base import Store
-from aggregator.store.factory import opened_store
+from aggregator.store.factory import open_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,30 +41,30 @@ class Service:
 
     settings: Settings
     store: Store
-    layout: Layout
+    layout: IndexLayout
     index: Index
-    analyser: Analyser
-    pool: AnalysisPool
-    ingest: Ingest
-    beside: Beside | None
-    related: Related
-    explain: Explain
-    events: Events
-    event_stream: EventStream
-    watches: Watches
-    actions: Actions
-    access: Access
-    allowance: Allowance
-    scheduled: Scheduled
-    presence: Presence
-    pace: Pace
-    hooks: Hooks
-    courier: Courier
+    analyzer: Analyzer
+    analysis_pool: AnalysisPool
+    ingest: IngestService
+    dual_writer: DualWriter | None
+    related: RelatedArticles
+    explain: Explainer
+    events: DetectorRunner
+    change_broadcaster: ChangeBroadcaster
+    saved_filters: SavedFilters
+    editor_actions: EditorActions
+    api_keys: ApiKeys
+    rate_limiter: RateLimiter
+    background: BackgroundServices
+    activity: ActivityBeacon
+    throttle: BulkThrottle
+    webhook_subscriptions: Subscriptions
+    webhook_dispatcher: WebhookDispatcher
     clock: Callable[[], int]
 
-    async def analyse_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
+    async def analyze_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
         """Analyses in order, in this process or its pool."""
-        return await self.pool.analyse_many(articles)
+        return await self.analysis_pool.analyze_many(articles)
 
 
 @asynccontextmanager
@@ -76,145 +76,153 @@ async def open_service(
     The detector's scheduler is not started: ``service.jobs.start()`` does that. ``processes`` > 0 lets
     batches and HTML be analysed by so many other processes.
     """
-    async with opened_store(settings, format_version.claim) as store:
-        analyser, other = analysers_of(settings)
+    async with open_store(settings, format_version.write) as store:
+        analyser, other = build_analyzers(settings)
         pool = AnalysisPool(analyser, processes)
         second = AnalysisPool(other, processes) if other else None
-        service = _wire(settings, store, analyser, pool, clock, second)
+        service = _build_service(settings, store, analyser, pool, clock, second)
         try:
             yield service
         finally:
-            await service.presence.close()
-            await service.scheduled.close()
+            await service.activity.close()
+            await service.background.close()
             pool.close()
             if second is not None:
                 second.close()
 
 
-def analysers_of(settings: Settings) -> tuple[Analyser, Analyser | None]:
+def build_analyzers(settings: Settings) -> tuple[Analyzer, Analyzer | None]:
     """Who decides, and who is written along (None: nobody)."""
-    now = Analyser(_models(settings.models_dir), settings.block_plan)
-    if not (settings.next_models_dir or settings.next_block_plan):
+    now = Analyzer(_load_models(settings.models_dir), settings.block_plan)
+    if not (settings.migration_models_dir or settings.migration_block_plan):
         return now, None
-    after = Analyser(
-        _models(settings.next_models_dir or settings.models_dir),
-        settings.next_block_plan or settings.block_plan,
+    after = Analyzer(
+        _load_models(settings.migration_models_dir or settings.models_dir),
+        settings.migration_block_plan or settings.block_plan,
     )
-    return (after, now) if settings.serve_next else (now, after)
+    return (after, now) if settings.migration_serve else (now, after)
 
 
-def _models(directory: str) -> Mapping[str, Model]:
+def _load_models(directory: str) -> Mapping[str, Model]:
     return load_models(Path(directory) if directory else None)
 
 
-def layout_of(analyser: Analyser, other: Analyser | None) -> Layout:
+def build_layout(serving_analyzer: Analyzer, shadow_analyzer: Analyzer | None) -> IndexLayout:
     """The spaces of who decides, and those that only the other one has."""
     beside = (
-        {space: other.plan_name for space in other.spaces if space not in analyser.spaces} if other else {}
+        {
+            space: shadow_analyzer.plan_name
+            for space in shadow_analyzer.spaces
+            if space not in serving_analyzer.spaces
+        }
+        if shadow_analyzer
+        else {}
     )
-    return Layout(analyser.spaces, analyser.plan_name, beside)
+    return IndexLayout(serving_analyzer.spaces, serving_analyzer.plan_name, beside)
 
 
-def policy_of(settings: Settings) -> Policy:
+def build_policy(settings: Settings) -> Policy:
     """The verdict thresholds an operator chose."""
     return Policy(
         name=settings.policy,
         duplicate_bits=settings.duplicate_bits,
         related_bits=settings.related_bits,
         min_containment=settings.min_containment,
-        min_shared=settings.min_shared,
+        min_shared_shingles=settings.min_shared_shingles,
         min_similarity=settings.min_similarity,
-        sure_containment=settings.sure_containment,
-        keep_updates=settings.keep_updates,
+        strong_containment=settings.strong_containment,
+        updates_are_new=settings.updates_are_new,
     )
 
 
-def access_of(settings: Settings, store: Store, clock: Callable[[], int]) -> Access:
+def build_api_keys(settings: Settings, store: Store, clock: Callable[[], int]) -> ApiKeys:
     """The keys of a store, under the rules an operator chose."""
-    return Access(
+    return ApiKeys(
         store,
         clock,
         bootstrap=settings.bootstrap_key,
-        always=not is_loopback(settings.host),
-        never=settings.open_access,
+        enforce=not is_loopback(settings.host),
+        disabled=settings.auth_disabled,
     )
 
 
-def _related(
-    settings: Settings, index: Index, pool: AnalysisPool, clock: Callable[[], int], events: Events
-) -> Related:
-    return Related(
+def _build_related(
+    settings: Settings, index: Index, pool: AnalysisPool, clock: Callable[[], int], events: DetectorRunner
+) -> RelatedArticles:
+    return RelatedArticles(
         index,
-        pool.analyse_many,
+        pool.analyze_many,
         clock=clock,
         related_bits=settings.related_bits,
-        min_similarity=settings.min_related,
-        story_of=events.story_of,
+        min_similarity=settings.related_min_cosine,
+        members_of_event=events.event_article_ids,
     )
 
 
-def _beside(index: Index, analyser: Analyser, second: AnalysisPool | None) -> Beside | None:
+def _build_dual_writer(
+    index: Index, analyzer: Analyzer, shadow_pool: AnalysisPool | None
+) -> DualWriter | None:
     """What writes the space of other models along, while there is one to change to."""
-    if second is None or not index.beside:
+    if shadow_pool is None or not index.shadow_spaces:
         return None
-    other = second.analyser
-    return Beside(index, second.analyse_many, lambda record: other.carried(record, analyser))
+    other = shadow_pool.analyzer
+    return DualWriter(index, shadow_pool.analyze_many, lambda record: other.convert_record(record, analyzer))
 
 
-def _wire(
+def _build_service(
     settings: Settings,
     store: Store,
-    analyser: Analyser,
+    analyzer: Analyzer,
     pool: AnalysisPool,
     clock: Callable[[], int],
-    second: AnalysisPool | None,
+    shadow_pool: AnalysisPool | None,
 ) -> Service:
-    policy = policy_of(settings)
-    layout = layout_of(analyser, second.analyser if second is not None else None)
-    index = index_of(settings, store, layout)
-    beside = _beside(index, analyser, second)
-    turns, presence = Turns(), Presence(store)
-    pace = Pace(presence, turns.give_way)
-    scheduled = scheduled_of(settings, index, clock, give_way=turns.give_way)
-    events = scheduled.events
-    actions = Actions(events, index)
-    ingest = Ingest(
+    policy = build_policy(settings)
+    layout = build_layout(analyzer, shadow_pool.analyzer if shadow_pool is not None else None)
+    index = build_index(settings, store, layout)
+    beside = _build_dual_writer(index, analyzer, shadow_pool)
+    turns, presence = PriorityGate(), ActivityBeacon(store)
+    pace = BulkThrottle(presence, turns.yield_control)
+    scheduled = build_background(settings, index, clock, yield_control=turns.yield_control)
+    events = scheduled.detector
+    actions = EditorActions(events, index)
+    ingest = IngestService(
         index,
-        pool.analyse_many,
+        pool.analyze_many,
         policy,
         clock=clock,
-        keep_texts=settings.keep_texts or settings.demo,
+        store_texts=settings.store_texts or settings.demo,
         fingerprints_only=settings.fingerprints_only,
-        event_of=events.event_of,
-        taken_down=actions.take_down,
-        give_way=give_way,
-        begin=in_a_task,
-        turns=turns,
-        presence=presence,
-        pace=pace,
-        beside=beside,
+        event_ids_of=events.event_ids_of,
+        on_delete=actions.remove_article,
+        yield_control=yield_control,
+        spawn=spawn_task,
+        priority_gate=turns,
+        activity=presence,
+        throttle=pace,
+        dual_writer=beside,
     )
     return Service(
         settings=settings,
         store=store,
         layout=layout,
         index=index,
-        analyser=analyser,
-        pool=pool,
+        analyzer=analyzer,
+        analysis_pool=pool,
         ingest=ingest,
-        beside=beside,
-        related=_related(settings, index, pool, clock, events),
-        explain=Explain(index, pool.analyse_many, policy),
+        dual_writer=beside,
+        related=_build_related(settings, index, pool, clock, events),
+        explain=Explainer(index, pool.analyze_many, policy),
         events=events,
-        event_stream=EventStream(events),
-        watches=Watches(store),
-        actions=actions,
-        access=access_of(settings, store, clock),
-        allowance=Allowance(store, clock, settings.rate_limit),
-        scheduled=scheduled,
-        presence=presence,
-        pace=pace,
-        hooks=scheduled.hooks,
-        courier=scheduled.courier,
+        change_broadcaster=ChangeBroadcaster(events),
+        saved_filters=SavedFilters(store),
+        editor_actions=actions,
+        api_keys=build_api_keys(settings, store, clock),
+        rate_limiter=RateLimiter(store, clock, settings.rate_limit_per_second),
+        background=scheduled,
+        activity=presence,
+        throttle=pace,
+        webhook_subscriptions=scheduled.webhook_subscriptions,
+        webhook_dispatcher=scheduled.webhook_dispatcher,
         clock=clock,
     )

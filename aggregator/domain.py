@@ -21,12 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 VerdictName = Literal["new", "related", "duplicate"]
-Rule = Literal["exact", "hamming", "overlap", "title"]
+MatchRule = Literal["exact", "hamming", "overlap", "title"]
 
 NUMBER_RANDOM_BITS = 22
 
 
-def number_of(now_ms: int, low_bits: int = 0) -> int:
+def article_number_at(now_ms: int, low_bits: int = 0) -> int:
     """The article number for an arrival at ``now_ms`` with these ``low_bits`` (0 .. 2**22 - 1)."""
     return (now_ms << NUMBER_RANDOM_BITS) | low_bits
 
@@ -92,7 +92,7 @@ class Analysis:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Record:
+class ArticleRecord:
     """What is stored of one version of an article, read by its number.
 
     ``first`` is the number of the id's first version: updates get a new number, and copies
@@ -100,7 +100,7 @@ class Record:
     """
 
     number: int
-    first: int
+    first_version: int
     id: str
     space: str
     lang: str
@@ -134,7 +134,7 @@ class Match:
     canonical_first: int
     distance: int
     overlap: float | None
-    rule: Rule
+    rule: MatchRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +146,9 @@ class Outcome:
     match: Match | None = None  # set when verdict is "duplicate"
     updated_figures: bool = False
 
-    def group(self, first: int) -> int:
+    def group(self, first_version: int) -> int:
         """The group the article is in, whose own first number is ``first``: that of its match, else its own."""
-        return self.match.canonical_first if self.match is not None else first
+        return self.match.canonical_first if self.match is not None else first_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ class StreamItem:
     """
 
     number: int
-    first: int
+    first_version: int
     id: str
     verdict: VerdictName
     arrived_ms: int
@@ -211,9 +211,9 @@ class StreamItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class IndexLayout:
     """Which fingerprint spaces there are: those that are served, cut by ``plan``, and those written along, each with its plan."""
 
     spaces: tuple[str, ...]
-    plan: str
-    beside: Mapping[str, str]
+    plan_name: str
+    shadow_plans: Mapping[str, str]

@@ -26,7 +26,7 @@ class AggregatorError(Exception):
     """Base of every error this package raises on purpose."""
 
 
-class BadInput(AggregatorError):
+class InvalidInput(AggregatorError):
     """The caller's data is unusable; ``field`` names the part of it, when one part is to blame."""
 
     def __init__(self, message: str, *, field: str | None = None) -> None:
@@ -34,15 +34,15 @@ class BadInput(AggregatorError):
         self.field = field
 
 
-class NoText(BadInput):
+class NoText(InvalidInput):
     """An article without any text to fingerprint (after extraction, when it came as HTML)."""
 
 
-class TooLarge(BadInput):
+class InputTooLarge(InvalidInput):
     """A body, line, text or batch above its documented limit."""
 
 
-class TooCostly(BadInput):
+class AnalysisLimitExceeded(InvalidInput):
     """An article whose analysis takes more time or memory than is given to one."""
 
 
@@ -50,7 +50,7 @@ class NotFound(AggregatorError):
     """Nothing is stored under this id."""
 
 
-class Gone(NotFound):
+class Expired(NotFound):
     """Something was stored under this id and has expired or was taken down."""
 
 
@@ -58,7 +58,7 @@ class Conflict(AggregatorError):
     """What is stored does not allow what was asked; asking again does not help before something else changes."""
 
 
-class OverLimit(AggregatorError):
+class RateLimited(AggregatorError):
     """A key asks for more than its share; ``retry_after_s``: when there will be something left."""
 
     retry_after_s = 1
@@ -70,7 +70,7 @@ class StoreUnavailable(AggregatorError):
     retry_after_s = 1
 
 
-class Contention(StoreUnavailable):
+class CommitConflict(StoreUnavailable):
     """Too many neighbours were committed between this article's look-up and its commit."""
 
 

@@ -13,7 +13,7 @@ from hypothesis import settings
 from aggregator.store.base import Store
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.memory import MemoryStore
-from aggregator.store.redis import open_store
+from aggregator.store.redis import open_redis_store
 from tests.support.cluster import Cluster, free_ports, running_cluster
 
 # A busy machine is no fault of an example; each test has its time limit.
@@ -41,7 +41,7 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
     if request.param == "memory":
         yield MemoryStore()
         return
-    opened = open_store(request.getfixturevalue("valkey_url"))
+    opened = open_redis_store(request.getfixturevalue("valkey_url"))
     yield opened
     await opened.close()
 

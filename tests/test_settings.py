@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from aggregator.errors import ConfigurationError
-from aggregator.settings import PREFIX, PRESETS, Settings, load, markdown_table
+from aggregator.settings import ENV_PREFIX, PRESETS, Settings, load, markdown_table
 
 
 def problems(environment: dict[str, str], overrides: dict[str, object] | None = None) -> list[str]:
@@ -65,7 +65,7 @@ def test_all_problems_are_told_at_once_each_with_its_origin() -> None:
         ("retention_days", "nan"),
         ("retention_days", "inf"),
         ("burst_window_hours", "0"),
-        ("keep_texts", "maybe"),
+        ("store_texts", "maybe"),
         ("duplicate_bits", "8"),
         ("store_url", "localhost:6379"),
         ("store_url", "memory2"),
@@ -82,7 +82,7 @@ def test_all_problems_are_told_at_once_each_with_its_origin() -> None:
 )
 def test_a_wrong_value_is_one_sentence_that_names_the_setting(name: str, value: str) -> None:
     """Never a traceback, never a silent default."""
-    told = problems({PREFIX + name.upper(): value})
+    told = problems({ENV_PREFIX + name.upper(): value})
 
     assert len(told) == 1
     assert name in told[0].lower()
@@ -108,7 +108,7 @@ def test_bounds_that_contradict_one_another_are_refused() -> None:
 )
 def test_yes_and_no_have_several_spellings(word: str, value: bool) -> None:
     """As in other tools."""
-    assert load({"AGGREGATOR_KEEP_TEXTS": word}).keep_texts is value
+    assert load({"AGGREGATOR_STORE_TEXTS": word}).store_texts is value
 
 
 def test_every_setting_is_documented_and_its_default_is_valid() -> None:
@@ -116,7 +116,7 @@ def test_every_setting_is_documented_and_its_default_is_valid() -> None:
     table = markdown_table()
 
     for option in dataclasses.fields(Settings):
-        assert f"`{PREFIX}{option.name.upper()}`" in table
+        assert f"`{ENV_PREFIX}{option.name.upper()}`" in table
         assert option.metadata["doc"]
         check = option.metadata["check"]
         assert check is None or check(option.default)
@@ -127,8 +127,8 @@ def test_a_preset_sets_thresholds_and_what_is_given_itself_wins() -> None:
     balanced, precise = load({}), load({}, {"preset": "precise"})
 
     assert all(getattr(precise, name) > getattr(balanced, name) for name in PRESETS["precise"])
-    mixed = load({"AGGREGATOR_PRESET": "precise", "AGGREGATOR_MIN_SHARED": "50"})
-    assert (mixed.min_shared, mixed.min_containment) == (50.0, precise.min_containment)
+    mixed = load({"AGGREGATOR_PRESET": "precise", "AGGREGATOR_MIN_SHARED_SHINGLES": "50"})
+    assert (mixed.min_shared_shingles, mixed.min_containment) == (50.0, precise.min_containment)
 
 
 def test_a_socket_is_given_by_its_whole_path() -> None:

@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import xxhash
 
-from aggregator.errors import BadInput
+from aggregator.errors import InvalidInput
 
 MAX_ID_BYTES = 512
 MAX_URL_CHARS = 4096
@@ -27,12 +27,12 @@ _TRACKING_NAMES = frozenset(
     {"fbclid", "gclid", "gclsrc", "dclid", "gbraid", "wbraid", "msclkid", "yclid", "twclid", "igshid"}
     | {"mc_cid", "mc_eid", "_ga", "_gl"}
 )
-_HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?\.?|\[[0-9a-f:.]+\]")
+_VALID_HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?\.?|\[[0-9a-f:.]+\]")
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
-_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_KEPT = frozenset(b"!$&'()*+,;=:@/?%") | _UNRESERVED
-_INVISIBLE = ("Cc", "Cs", "Zl", "Zp")
-_PLAIN = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:@/?]*")  # nothing to quote, nothing quoted
+_UNRESERVED_BYTES = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_LITERAL_BYTES = frozenset(b"!$&'()*+,;=:@/?%") | _UNRESERVED_BYTES
+_FORBIDDEN_CATEGORIES = ("Cc", "Cs", "Zl", "Zp")
+_NO_ESCAPES_NEEDED = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:@/?]*")  # nothing to quote, nothing quoted
 
 
 def canonical_url(url: str) -> str:
@@ -40,67 +40,73 @@ def canonical_url(url: str) -> str:
 
     Raises BadInput(field="url") for anything but an absolute http or https address.
     """
-    parts, port = _split(url)
-    host = _host(parts)
+    parts, port = _parse_url(url)
+    host = _normalize_host(parts)
     if port is not None and port != _DEFAULT_PORTS[parts.scheme]:
         host = f"{host}:{port}"
-    path = _requoted(parts.path).rstrip("/")
-    query = _identifying(parts.query)
+    path = _normalize_escapes(parts.path).rstrip("/")
+    query = _significant_params(parts.query)
     return host + path + ("?" + query if query else "")
 
 
-def derive_id(id: str | None, url: str, title: str, text: str) -> str:
+def derive_id(given_id: str | None, url: str, title: str, text: str) -> str:
     """The id of an article: the given one, else its canonical address, else a hash of its content.
 
     An address above ``MAX_ID_BYTES`` is hashed ("url:..."), content becomes "content:" + xxh3_128
     of the normalised title and text. Raises BadInput(field="id" or "url").
     """
-    if id is not None:
-        return checked_id(id)
+    if given_id is not None:
+        return validate_id(given_id)
     if url:
         address = canonical_url(url)
         return address if len(address) <= MAX_ID_BYTES else "url:" + _hash(address)
-    return "content:" + _hash(_normalised(title) + "\n" + _normalised(text))
+    return "content:" + _hash(_normalize_content(title) + "\n" + _normalize_content(text))
 
 
-def checked_id(id: str, field: str = "id") -> str:
+def validate_id(id_: str, field: str = "id") -> str:
     """``id`` itself. Raises BadInput if it is empty, longer than 512 bytes or holds control characters."""
-    if not id.strip():
-        raise BadInput(f"{field}: an id needs at least one visible character.", field=field)
+    if not id_.strip():
+        raise InvalidInput(f"{field}: an id needs at least one visible character.", field=field)
     try:
-        size = len(id.encode())
+        size = len(id_.encode())
     except UnicodeEncodeError:
-        raise BadInput(
+        raise InvalidInput(
             f"{field}: an id must be valid Unicode, not half of a surrogate pair.", field=field
         ) from None
     if size > MAX_ID_BYTES:
-        raise BadInput(f"{field}: {size} bytes are too long; an id has at most {MAX_ID_BYTES}.", field=field)
-    if _has_invisible(id):
-        raise BadInput(f"{field}: control characters and line breaks are not allowed in an id.", field=field)
-    return id
+        raise InvalidInput(
+            f"{field}: {size} bytes are too long; an id has at most {MAX_ID_BYTES}.", field=field
+        )
+    if _has_control_characters(id_):
+        raise InvalidInput(
+            f"{field}: control characters and line breaks are not allowed in an id.", field=field
+        )
+    return id_
 
 
-def _split(url: str) -> tuple[SplitResult, int | None]:
+def _parse_url(url: str) -> tuple[SplitResult, int | None]:
     url = url.strip()
     if len(url) > MAX_URL_CHARS:
-        raise _bad(f"an address has at most {MAX_URL_CHARS} characters")
-    if _has_invisible(url):
-        raise _bad("control characters and line breaks are not allowed in an address")
+        raise _invalid_url(f"an address has at most {MAX_URL_CHARS} characters")
+    if _has_control_characters(url):
+        raise _invalid_url("control characters and line breaks are not allowed in an address")
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise _bad(f"this is not an address ({error})") from None
+        raise _invalid_url(f"this is not an address ({error})") from None
     if parts.scheme not in _DEFAULT_PORTS:
-        raise _bad("expected an absolute address that starts with http:// or https://")
+        raise _invalid_url("expected an absolute address that starts with http:// or https://")
     return parts, port
 
 
-def _has_invisible(text: str) -> bool:
-    return not text.isprintable() and any(unicodedata.category(char) in _INVISIBLE for char in text)
+def _has_control_characters(text: str) -> bool:
+    return not text.isprintable() and any(
+        unicodedata.category(char) in _FORBIDDEN_CATEGORIES for char in text
+    )
 
 
-def _host(parts: SplitResult) -> str:
+def _normalize_host(parts: SplitResult) -> str:
     host = unicodedata.normalize("NFKC", parts.hostname or "").lower()
     if ":" in host:
         host = f"[{host}]"
@@ -108,41 +114,43 @@ def _host(parts: SplitResult) -> str:
         try:
             host = host.encode("idna").decode("ascii")
         except UnicodeError:
-            raise _bad("its host name is not a valid international domain name") from None
+            raise _invalid_url("its host name is not a valid international domain name") from None
     # Browsers read a backslash as a slash: the host we see would not be the host they open.
-    if "\\" in parts.netloc or not _HOST.fullmatch(host):
-        raise _bad("it has no valid host name")
+    if "\\" in parts.netloc or not _VALID_HOST.fullmatch(host):
+        raise _invalid_url("it has no valid host name")
     return host.rstrip(".")
 
 
-def _identifying(query: str) -> str:
+def _significant_params(query: str) -> str:
     """Parameters that do not track the reader, sorted by name; equal names keep their order."""
     kept = [
-        part for part in _requoted(query).split("&") if part and not _tracks(part.partition("=")[0].lower())
+        part
+        for part in _normalize_escapes(query).split("&")
+        if part and not _is_tracking_param(part.partition("=")[0].lower())
     ]
     return "&".join(sorted(kept, key=lambda part: part.partition("=")[0]))
 
 
-def _tracks(name: str) -> bool:
+def _is_tracking_param(name: str) -> bool:
     return name in _TRACKING_NAMES or name.startswith(_TRACKING_PREFIXES)
 
 
-def _requoted(part: str) -> str:
+def _normalize_escapes(part: str) -> str:
     """One spelling of every escape: unreserved bytes plain, all others as %XX in upper case."""
-    if _PLAIN.fullmatch(part):
+    if _NO_ESCAPES_NEEDED.fullmatch(part):
         return part
-    plain = _ESCAPE.sub(_unescaped, part)
+    plain = _ESCAPE.sub(_normalize_escape, part)
     data = plain.encode("utf-8", "surrogatepass")
-    quoted = "".join(chr(byte) if byte in _KEPT else f"%{byte:02X}" for byte in data)
+    quoted = "".join(chr(byte) if byte in _LITERAL_BYTES else f"%{byte:02X}" for byte in data)
     return re.sub(r"%(?![0-9A-F]{2})", "%25", quoted)
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _normalize_escape(match: re.Match[str]) -> str:
     byte = int(match[1], 16)
-    return chr(byte) if byte in _UNRESERVED else match[0].upper()
+    return chr(byte) if byte in _UNRESERVED_BYTES else match[0].upper()
 
 
-def _normalised(text: str) -> str:
+def _normalize_content(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
@@ -150,5 +158,5 @@ def _hash(text: str) -> str:
     return xxhash.xxh3_128_hexdigest(text.encode("utf-8", "surrogatepass"))
 
 
-def _bad(why: str) -> BadInput:
-    return BadInput(f"url: {why}.", field="url")
+def _invalid_url(reason: str) -> InvalidInput:
+    return InvalidInput(f"url: {reason}.", field="url")

@@ -30,20 +30,20 @@ import numpy as np
 import numpy.typing as npt
 
 from aggregator.analysis import model_file
-from aggregator.analysis.simhash import BITS, SEED, signs_of
-from aggregator.analysis.text.tokenizer import RECIPE, recipe_of
+from aggregator.analysis.simhash import FINGERPRINT_BITS, HASH_SEED, hash_signs
+from aggregator.analysis.text.tokenizer import TOKENIZER_RECIPE, tokenizer_recipe
 from aggregator.errors import ModelError
 
 FALLBACK_GROUP = "xx"
 # How a term's count becomes its weight, before idf; part of a model's identity.
-TERM_WEIGHT = "1+ln(tf)"
-RAW_WEIGHT = "tf"
-POWER_WEIGHT = "tf^.75"
+LOG_TF_WEIGHT = "1+ln(tf)"
+RAW_TF_WEIGHT = "tf"
+POWER_TF_WEIGHT = "tf^.75"
 
-Sums = npt.NDArray[np.float64]
+FloatArray = npt.NDArray[np.float64]
 # Index terms of one text in order, or how often each occurs, in order of first occurrence.
-Tokens = Sequence[str] | Mapping[str, int]
-_DAMPED_BELOW = 64
+IndexTerms = Sequence[str] | Mapping[str, int]
+_TF_TABLE_SIZE = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,28 +65,30 @@ class FeatureModel:
     idf: npt.NDArray[np.float32] = field(repr=False)
     matrix: npt.NDArray[np.float16] = field(repr=False)
     offset: npt.NDArray[np.float64] = field(repr=False)
-    recipe: str = RECIPE
+    recipe: str = TOKENIZER_RECIPE
     metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    term_weight: str = TERM_WEIGHT
+    term_weight: str = LOG_TF_WEIGHT
     content_hash: str = field(init=False)
-    _rows: dict[str, int] = field(init=False, repr=False)
+    _row_of_term: dict[str, int] = field(init=False, repr=False)
     _idf: list[float] = field(init=False, repr=False)
-    _weigh: Callable[[int], float] = field(init=False, repr=False)
-    _highest_idf: float = field(init=False, repr=False)
+    _tf_weight: Callable[[int], float] = field(init=False, repr=False)
+    _max_idf: float = field(init=False, repr=False)
     _matrix: npt.NDArray[np.float32] = field(init=False, repr=False)
-    _damped: Sums = field(init=False, repr=False)
+    _tf_weight_table: FloatArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         _check_shapes(self)
         derived: dict[str, Any] = {
             "content_hash": _content_hash(self),
-            "_rows": {term: row for row, term in enumerate(self.vocabulary)},
+            "_row_of_term": {term: row for row, term in enumerate(self.vocabulary)},
             "_idf": self.idf.tolist(),
-            "_weigh": _WEIGHTS[self.term_weight],
-            "_highest_idf": float(self.idf.max()),
+            "_tf_weight": _TF_WEIGHTS[self.term_weight],
+            "_max_idf": float(self.idf.max()),
             # float16 is for the disk; widening it once (exactly) makes each gather four times faster.
             "_matrix": self.matrix.astype(np.float32),
-            "_damped": np.array([0.0, *map(_WEIGHTS[self.term_weight], range(1, _DAMPED_BELOW))]),
+            "_tf_weight_table": np.array(
+                [0.0, *map(_TF_WEIGHTS[self.term_weight], range(1, _TF_TABLE_SIZE))]
+            ),
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
@@ -96,45 +98,45 @@ class FeatureModel:
         """First four hex digits of the content hash: what a fingerprint space is named by."""
         return self.content_hash[:4]
 
-    def project(self, tokens: Tokens) -> Sums:
+    def project(self, terms: IndexTerms) -> FloatArray:
         """(64,) float64 sums of the index terms ``tokens`` of one text; no terms give zeros."""
-        counts = Counter(tokens)
-        row_of, idf, weigh = self._rows, self._idf, self._weigh
+        counts = Counter(terms)
+        row_of, idf, weigh = self._row_of_term, self._idf, self._tf_weight
         known = [(row_of[token], count) for token, count in counts.items() if token in row_of]
         if not known:
-            return _hashed_sums(counts)
-        return self.sums(
+            return _project_hashed(counts)
+        return self.project_rows(
             np.array([row for row, _ in known]), np.array([weigh(count) * idf[row] for row, count in known])
         )
 
-    def sums(self, rows: npt.NDArray[np.int64], x: npt.NDArray[np.float64]) -> Sums:
+    def project_rows(self, rows: npt.NDArray[np.int64], tf_idf: npt.NDArray[np.float64]) -> FloatArray:
         """``project`` for known terms, at least one: their rows and tf-idf, both (n,), in order of first occurrence."""
         # Not ``@``: BLAS adds in an order of its own. Reducing the first axis adds row after row.
-        weighted = self._matrix.take(rows, axis=0) * unit(x)[:, None]
-        sums: Sums = np.add.reduce(weighted, axis=0) - self.offset
+        weighted = self._matrix.take(rows, axis=0) * l2_normalize(tf_idf)[:, None]
+        sums: FloatArray = np.add.reduce(weighted, axis=0) - self.offset
         return sums
 
     def row_and_idf(self, term: str) -> tuple[int, float]:
         """Where a term stands and how rare it is: as rare as the rarest, and -1, when the model does not know it."""
-        row = self._rows.get(term, -1)
-        return row, self._idf[row] if row >= 0 else self._highest_idf
+        row = self._row_of_term.get(term, -1)
+        return row, self._idf[row] if row >= 0 else self._max_idf
 
-    def damped(self, counts: npt.NDArray[np.int64]) -> Sums:
+    def tf_weights(self, counts: npt.NDArray[np.int64]) -> FloatArray:
         """(n,) float64: what so many occurrences of a term, (n,), n > 0, count for before idf."""
-        if counts.max() < _DAMPED_BELOW:
-            return self._damped[counts]
-        return np.array([self._weigh(count) for count in counts.tolist()])
+        if counts.max() < _TF_TABLE_SIZE:
+            return self._tf_weight_table[counts]
+        return np.array([self._tf_weight(count) for count in counts.tolist()])
 
-    def weights(self, tokens: Tokens) -> dict[str, float]:
+    def term_weights(self, terms: IndexTerms) -> dict[str, float]:
         """TF-IDF weight of every distinct token, in order of first occurrence; their L2 norm is 1.
 
         A term that the model does not know is as rare as the rarest it knows.
         """
-        rows, idf, weigh, highest = self._rows, self._idf, self._weigh, self._highest_idf
-        return _normalised(
+        rows, idf, weigh, highest = self._row_of_term, self._idf, self._tf_weight, self._max_idf
+        return _normalize_weights(
             {
                 token: weigh(count) * (idf[rows[token]] if token in rows else highest)
-                for token, count in Counter(tokens).items()
+                for token, count in Counter(terms).items()
             }
         )
 
@@ -158,7 +160,7 @@ class FeatureModel:
         try:
             vocabulary = tuple(arrays["vocabulary"].tobytes().decode("utf-8").split("\n"))
             recipe, term_weight = fields["recipe"], fields["term_weight"]
-            _check_made_for_us(path, recipe_of(fields["group"]), recipe, term_weight)
+            _check_recipe(path, tokenizer_recipe(fields["group"]), recipe, term_weight)
             model = cls(
                 fields["group"],
                 vocabulary,
@@ -194,70 +196,72 @@ class HashedModel:
     @property
     def content_hash(self) -> str:
         """Hash of all that the bits depend on."""
-        return _hash_of_parts("hashed", self.group, recipe_of(self.group), TERM_WEIGHT, str(SEED))
+        return _hash_of_parts(
+            "hashed", self.group, tokenizer_recipe(self.group), LOG_TF_WEIGHT, str(HASH_SEED)
+        )
 
     @property
     def id(self) -> str:
         """First four hex digits of the content hash, as for a fitted model."""
         return self.content_hash[:4]
 
-    def project(self, tokens: Tokens) -> Sums:
+    def project(self, terms: IndexTerms) -> FloatArray:
         """(64,) float64 sums of the index terms ``tokens`` of one text; no terms give zeros."""
-        return _hashed_sums(tokens)
+        return _project_hashed(terms)
 
     def row_and_idf(self, term: str) -> tuple[int, float]:
         """As ``FeatureModel.row_and_idf``: no term has a row, and none is rarer than another."""
         return -1, 1.0
 
-    def damped(self, counts: npt.NDArray[np.int64]) -> Sums:
+    def tf_weights(self, counts: npt.NDArray[np.int64]) -> FloatArray:
         """(n,) float64: what so many occurrences of a term, (n,), n > 0, count for."""
-        return np.array([_damped(count) for count in counts.tolist()])
+        return np.array([_log_tf(count) for count in counts.tolist()])
 
-    def weights(self, tokens: Tokens) -> dict[str, float]:
+    def term_weights(self, terms: IndexTerms) -> dict[str, float]:
         """Weight of every distinct token, in order of first occurrence; their L2 norm is 1."""
-        return _normalised({token: _damped(count) for token, count in Counter(tokens).items()})
+        return _normalize_weights({token: _log_tf(count) for token, count in Counter(terms).items()})
 
 
-_DAMPED = (0.0, *(1.0 + math.log(count) for count in range(1, _DAMPED_BELOW)))
+_LOG_TF_TABLE = (0.0, *(1.0 + math.log(count) for count in range(1, _TF_TABLE_SIZE)))
 
 
-def _damped(count: int) -> float:
-    return _DAMPED[count] if count < _DAMPED_BELOW else 1.0 + math.log(count)
+def _log_tf(count: int) -> float:
+    return _LOG_TF_TABLE[count] if count < _TF_TABLE_SIZE else 1.0 + math.log(count)
 
 
-def _power(count: int) -> float:
+def _power_tf(count: int) -> float:
     root = math.sqrt(count)  # rounded exactly, hence alike on every machine; a power is not
     return root * math.sqrt(root)
 
 
-_WEIGHTS: Mapping[str, Callable[[int], float]] = {
-    TERM_WEIGHT: _damped,
-    RAW_WEIGHT: float,
-    POWER_WEIGHT: _power,
+_TF_WEIGHTS: Mapping[str, Callable[[int], float]] = {
+    LOG_TF_WEIGHT: _log_tf,
+    RAW_TF_WEIGHT: float,
+    POWER_TF_WEIGHT: _power_tf,
 }
 
 
-def unit(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def l2_normalize(vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """A vector that is not zero, (n,) float64, divided by its L2 norm."""
-    return x / _norm((x * x).tolist())
+    return vector / _norm_from_squares((vector * vector).tolist())
 
 
-def _norm(squares: Sequence[float]) -> float:
+def _norm_from_squares(squares: Sequence[float]) -> float:
     # fsum: the exactly rounded sum, whatever vector instructions the machine has.
     return math.sqrt(math.fsum(squares))
 
 
-def _normalised(weights: dict[str, float]) -> dict[str, float]:
-    norm = _norm([weight * weight for weight in weights.values()])
+def _normalize_weights(weights: dict[str, float]) -> dict[str, float]:
+    norm = _norm_from_squares([weight * weight for weight in weights.values()])
     return {term: weight / norm for term, weight in weights.items()} if norm else {}
 
 
-def _hashed_sums(tokens: Tokens) -> Sums:
+def _project_hashed(terms: IndexTerms) -> FloatArray:
     # Weights as they are, not normalised: terms that occur once weigh 1, so that a tie is exactly 0 in any
     # order of the terms. In short texts ties are common.
-    weights = {token: _damped(count) for token, count in Counter(tokens).items()}
+    weights = {token: _log_tf(count) for token, count in Counter(terms).items()}
     x = np.fromiter(weights.values(), np.float64, len(weights))
-    sums: Sums = np.add.reduce(signs_of(weights) * x[:, None], axis=0)
+    sums: FloatArray = np.add.reduce(hash_signs(weights) * x[:, None], axis=0)
     return sums
 
 
@@ -268,7 +272,7 @@ def _stored_arrays(model: FeatureModel) -> dict[str, npt.NDArray[Any]]:
 
 def _content_hash(model: FeatureModel) -> str:
     arrays = [array.tobytes() for array in _stored_arrays(model).values()]
-    return _hash_of_parts("folded-pca", model.group, model.recipe, model.term_weight, str(SEED), *arrays)
+    return _hash_of_parts("folded-pca", model.group, model.recipe, model.term_weight, str(HASH_SEED), *arrays)
 
 
 def _hash_of_parts(*parts: str | bytes) -> str:
@@ -281,7 +285,11 @@ def _hash_of_parts(*parts: str | bytes) -> str:
 
 def _check_shapes(model: FeatureModel) -> None:
     terms = len(model.vocabulary)
-    wanted = {"idf": ((terms,), "<f4"), "matrix": ((terms, BITS), "<f2"), "offset": ((BITS,), "<f8")}
+    wanted = {
+        "idf": ((terms,), "<f4"),
+        "matrix": ((terms, FINGERPRINT_BITS), "<f2"),
+        "offset": ((FINGERPRINT_BITS,), "<f8"),
+    }
     for name, (shape, dtype) in wanted.items():
         array: npt.NDArray[Any] = getattr(model, name)
         if array.shape != shape or array.dtype.str != dtype:
@@ -290,15 +298,15 @@ def _check_shapes(model: FeatureModel) -> None:
             raise ValueError(f"{name} holds values that are not finite")
     if not terms or len(set(model.vocabulary)) != terms or any("\n" in term for term in model.vocabulary):
         raise ValueError("the vocabulary is empty, repeats a term or has a line break in one")
-    if model.term_weight not in _WEIGHTS:
+    if model.term_weight not in _TF_WEIGHTS:
         raise ValueError(f"term_weight is {model.term_weight!r}")
     if not (model.idf > 0).all():
         raise ValueError("idf holds values that are not above 0")
 
 
-def _check_made_for_us(path: Path, ours: str, recipe: str, term_weight: str) -> None:
-    if recipe != ours or term_weight not in _WEIGHTS:
+def _check_recipe(path: Path, expected_recipe: str, recipe: str, term_weight: str) -> None:
+    if recipe != expected_recipe or term_weight not in _TF_WEIGHTS:
         raise ModelError(
             f"{path}: the model was fitted for index terms {recipe!r} with weights {term_weight!r} and this "
-            f"program makes {ours!r} with {' or '.join(map(repr, _WEIGHTS))}; fit it again with `aggregator fit`."
+            f"program makes {expected_recipe!r} with {' or '.join(map(repr, _TF_WEIGHTS))}; fit it again with `aggregator fit`."
         )

@@ -34,7 +34,7 @@ FORMAT_VERSION = 1
 _MAGIC = b"AGGMODEL"
 _PREFIX = struct.Struct("<8sHI")
 _CHECKSUM_BYTES = 32
-_DTYPES = frozenset({"|u1", "<f2", "<f4", "<f8"})
+_ALLOWED_DTYPES = frozenset({"|u1", "<f2", "<f4", "<f8"})
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -51,39 +51,39 @@ def write(path: Path, fields: Mapping[str, Any], arrays: Mapping[str, npt.NDArra
     the disk refuses.
     """
     for name, array in arrays.items():
-        if array.dtype.str not in _DTYPES:
+        if array.dtype.str not in _ALLOWED_DTYPES:
             raise ValueError(f"A model file holds no arrays of type {array.dtype.str}, as {name!r} is.")
     header = _Header(dict(fields), [(name, a.dtype.str, list(a.shape)) for name, a in arrays.items()])
     encoded = msgspec.msgpack.encode(header)
     body = _PREFIX.pack(_MAGIC, FORMAT_VERSION, len(encoded)) + encoded
     body += b"".join(np.ascontiguousarray(array).tobytes() for array in arrays.values())
-    unfinished = _unfinished(path)
+    unfinished = _temporary_path(path)
     try:
         unfinished.write_bytes(body + sha256(body).digest())
         unfinished.replace(path)
     except OSError as error:
         with suppress(OSError):
             unfinished.unlink()
-        raise _unwritable(path, error) from error
+        raise _write_error(path, error) from error
 
 
 def check_writable(path: Path) -> None:
     """Raises ModelError where ``write`` could not: asked before the work that makes a model, not after."""
-    unfinished = _unfinished(path)
+    unfinished = _temporary_path(path)
     try:
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         unfinished.touch()
         unfinished.unlink()
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise _write_error(path, error) from error
 
 
-def _unfinished(path: Path) -> Path:
+def _temporary_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.{os.getpid()}.tmp")
 
 
-def _unwritable(path: Path, error: OSError) -> ModelError:
+def _write_error(path: Path, error: OSError) -> ModelError:
     return ModelError(f"{path}: the model cannot be written here ({error.strerror}); choose another path.")
 
 
@@ -95,21 +95,21 @@ def read(path: Path) -> tuple[dict[str, Any], Arrays]:
         raise ModelError(
             f"{path}: the model cannot be read ({error.strerror}); check the path and its permissions."
         ) from error
-    header, start = _header_of(path, content)
-    _check_whole(path, content, start + sum(map(_bytes_of, header.arrays)) + _CHECKSUM_BYTES)
+    header, start = _parse_header(path, content)
+    _check_integrity(path, content, start + sum(map(_array_bytes, header.arrays)) + _CHECKSUM_BYTES)
     arrays: Arrays = {}
     for entry in header.arrays:
         name, dtype, shape = entry
         arrays[name] = np.frombuffer(content, dtype, prod(shape), start).reshape(shape)
-        start += _bytes_of(entry)
+        start += _array_bytes(entry)
     return header.fields, arrays
 
 
-def _header_of(path: Path, content: bytes) -> tuple[_Header, int]:
+def _parse_header(path: Path, content: bytes) -> tuple[_Header, int]:
     if content[: len(_MAGIC)] != _MAGIC[: len(content)] or not content:
         raise ModelError(f"{path}: this is not a feature model; name a file written by `aggregator fit`.")
     if len(content) < _PREFIX.size:
-        raise _truncated(path)
+        raise _truncated_error(path)
     _, version, length = _PREFIX.unpack_from(content)
     if version != FORMAT_VERSION:
         raise ModelError(
@@ -118,33 +118,33 @@ def _header_of(path: Path, content: bytes) -> tuple[_Header, int]:
         )
     end = _PREFIX.size + length
     if len(content) < end:
-        raise _truncated(path)
+        raise _truncated_error(path)
     try:
         header = msgspec.msgpack.decode(content[_PREFIX.size : end], type=_Header)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise _damaged(path) from error
-    if any(dtype not in _DTYPES or min(shape, default=0) < 0 for _, dtype, shape in header.arrays):
-        raise _damaged(path)
+        raise _corrupt_error(path) from error
+    if any(dtype not in _ALLOWED_DTYPES or min(shape, default=0) < 0 for _, dtype, shape in header.arrays):
+        raise _corrupt_error(path)
     return header, end
 
 
-def _check_whole(path: Path, content: bytes, expected_bytes: int) -> None:
+def _check_integrity(path: Path, content: bytes, expected_bytes: int) -> None:
     if len(content) < expected_bytes:
-        raise _truncated(path)
+        raise _truncated_error(path)
     body, checksum = content[:-_CHECKSUM_BYTES], content[-_CHECKSUM_BYTES:]
     if len(content) > expected_bytes or sha256(body).digest() != checksum:
-        raise _damaged(path)
+        raise _corrupt_error(path)
 
 
-def _bytes_of(entry: tuple[str, str, list[int]]) -> int:
+def _array_bytes(entry: tuple[str, str, list[int]]) -> int:
     return np.dtype(entry[1]).itemsize * prod(entry[2])
 
 
-def _truncated(path: Path) -> ModelError:
+def _truncated_error(path: Path) -> ModelError:
     return ModelError(f"{path}: the model is cut short; copy it again or fit it again with `aggregator fit`.")
 
 
-def _damaged(path: Path) -> ModelError:
+def _corrupt_error(path: Path) -> ModelError:
     return ModelError(
         f"{path}: the model is damaged, its checksum does not match; "
         "copy it again or fit it again with `aggregator fit`."

@@ -24,22 +24,24 @@ import numpy as np
 import numpy.typing as npt
 from xxhash import xxh3_64_intdigest
 
-from aggregator.errors import BadInput
+from aggregator.errors import InvalidInput
 
-BITS = 64
-SEED = 0x5EED_2017
+FINGERPRINT_BITS = 64
+HASH_SEED = 0x5EED_2017
 _HEX_DIGITS = frozenset("0123456789abcdef")
 
 
-def bits_of(v: npt.ArrayLike) -> int:
+def fingerprint_from_sums(sums: npt.ArrayLike) -> int:
     """The fingerprint whose bit k is ``v[k] > 0``; ``v`` is (64,). Zero and NaN give a 0 bit.
 
     >>> bits_of([1.0, -1.0, 2.0] + [0.0] * 61)
     5
     """
-    positive = np.asarray(v) > 0
-    if positive.shape != (BITS,):
-        raise ValueError(f"A fingerprint is made of {BITS} sums, not of an array of shape {positive.shape}.")
+    positive = np.asarray(sums) > 0
+    if positive.shape != (FINGERPRINT_BITS,):
+        raise ValueError(
+            f"A fingerprint is made of {FINGERPRINT_BITS} sums, not of an array of shape {positive.shape}."
+        )
     return int.from_bytes(np.packbits(positive, bitorder="little").tobytes(), "little")
 
 
@@ -49,20 +51,20 @@ def simhash(weights: Mapping[str, float]) -> int:
         return 0
     x = np.fromiter(weights.values(), np.float64, len(weights))
     # Reduced along the first axis, so in the order of the mapping, on every machine.
-    return bits_of(np.add.reduce(x[:, None] * signs_of(weights), axis=0))
+    return fingerprint_from_sums(np.add.reduce(x[:, None] * hash_signs(weights), axis=0))
 
 
-def signs_of(names: Iterable[str]) -> npt.NDArray[np.float64]:
+def hash_signs(names: Iterable[str]) -> npt.NDArray[np.float64]:
     """(n, 64) of +1.0 and -1.0: row i is the hash of name i, bit by bit (column k = bit k)."""
-    hashes = np.array([hash_of(name) for name in names], dtype="<u8")
+    hashes = np.array([feature_hash(name) for name in names], dtype="<u8")
     bits = np.unpackbits(hashes.view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
     return 2 * bits.astype(np.float64) - 1
 
 
-def hash_of(name: str) -> int:
+def feature_hash(name: str) -> int:
     """The unsigned 64-bit hash of a feature's name."""
     # A lone surrogate is a name like any other: refusing it is the business of the edges.
-    return xxh3_64_intdigest(name.encode("utf-8", "surrogatepass"), SEED)
+    return xxh3_64_intdigest(name.encode("utf-8", "surrogatepass"), HASH_SEED)
 
 
 def hyperplanes(count: int) -> npt.NDArray[np.float64]:
@@ -71,7 +73,7 @@ def hyperplanes(count: int) -> npt.NDArray[np.float64]:
     Column k is the normal of the hyperplane that bit k of a vector of ``count`` PCA components
     tells the side of: ``simhash({"pca:0": x[0], ...}) == bits_of(x @ hyperplanes(count))``.
     """
-    return signs_of(f"pca:{j}" for j in range(count))
+    return hash_signs(f"pca:{j}" for j in range(count))
 
 
 def hamming_distance(a: int, b: int) -> int:
@@ -85,16 +87,16 @@ def to_hex(fingerprint: int) -> str:
     >>> to_hex(5)
     '0000000000000005'
     """
-    if not 0 <= fingerprint < 1 << BITS:
+    if not 0 <= fingerprint < 1 << FINGERPRINT_BITS:
         raise ValueError(f"A fingerprint is an unsigned 64-bit number, which {fingerprint} is not.")
     return f"{fingerprint:016x}"
 
 
 def from_hex(digits: str) -> int:
     """The fingerprint written as 16 lower-case hex digits; raises BadInput for anything else."""
-    if len(digits) != BITS // 4 or not _HEX_DIGITS.issuperset(digits):
+    if len(digits) != FINGERPRINT_BITS // 4 or not _HEX_DIGITS.issuperset(digits):
         shown = digits if len(digits) <= 40 else digits[:40] + "..."
-        raise BadInput(
+        raise InvalidInput(
             f"fingerprint: {shown!r} is not 16 hex digits (0-9, a-f), most significant first.",
             field="fingerprint",
         )

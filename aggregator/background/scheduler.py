@@ -19,33 +19,33 @@ from apscheduler.events import EVENT_JOB_MAX_INSTANCES, EVENT_JOB_MISSED, JobEve
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from aggregator.errors import AggregatorError, StoreUnavailable
-from aggregator.events.consumer import Events, Source
+from aggregator.events.consumer import ArticleStreamReader, DetectorRunner
 from aggregator.store.lease import Lease
 
-LEASE_KEY = b"{events}leader"
-LEASE_INTERVALS = 3
-DRAIN_S = 2.0
-JOB_ID = "events"
+DETECTOR_LEASE_KEY = b"{events}leader"
+LEASE_TTL_INTERVALS = 3
+STOP_TIMEOUT_S = 2.0
+DETECTOR_JOB_ID = "events"
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class PeriodicTask:
     """Further work in turns, ``seconds`` apart. A turn takes a lease of its own and never raises."""
 
     name: str
-    turn: Callable[[], Awaitable[None]]
-    seconds: float
-    running: asyncio.Lock = field(default_factory=asyncio.Lock)
+    run_once: Callable[[], Awaitable[None]]
+    interval_s: float
+    run_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def run(self) -> None:
         """One turn; ``running`` is held meanwhile."""
-        async with self.running:
-            await self.turn()
+        async with self.run_lock:
+            await self.run_once()
 
 
-class Jobs:
+class Scheduler:
     """The scheduled work of one replica.
 
     Counters, since start: ``ticks`` finished as leader, ``idle`` (another replica leads), ``misfires`` (a
@@ -55,46 +55,46 @@ class Jobs:
 
     def __init__(
         self,
-        events: Events,
-        index: Source,
+        detector: DetectorRunner,
+        article_stream: ArticleStreamReader,
         clock: Callable[[], int],
-        tick_seconds: float,
+        interval_s: float,
         *,
-        beside: Sequence[Work] = (),
+        extra_tasks: Sequence[PeriodicTask] = (),
     ) -> None:
-        self._events = events
-        self._index = index
+        self._detector = detector
+        self._article_stream = article_stream
         self._clock = clock
-        self._interval_s = tick_seconds
-        self._beside = beside
-        self._lease = Lease(events.store, LEASE_KEY, int(LEASE_INTERVALS * tick_seconds * 1000))
+        self._interval_s = interval_s
+        self._extra_tasks = extra_tasks
+        self._lease = Lease(detector.store, DETECTOR_LEASE_KEY, int(LEASE_TTL_INTERVALS * interval_s * 1000))
         self._scheduler: AsyncIOScheduler | None = None
-        self._running = asyncio.Lock()
+        self._tick_lock = asyncio.Lock()
         self._stopping = False
-        self._problem: str | None = None
-        self.ticks = self.idle = self.misfires = self.overlaps = self.errors = 0
-        self.leading = False
+        self._last_error: str | None = None
+        self.ticks = self.follower_ticks = self.misfires = self.overlaps = self.errors = 0
+        self.is_leader = False
         self.last_tick_ms = 0
 
     @property
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         """Started, and not stopped."""
         return self._scheduler is not None
 
     @property
-    def articles(self) -> int:
+    def articles_read(self) -> int:
         """How many articles the detector has read here."""
-        return self._events.items_read
+        return self._detector.items_read
 
     def start(self) -> None:
         """Begin to tick; needs a running event loop. Starting twice is an error of the caller."""
         if self._scheduler is not None:
             raise RuntimeError("The jobs are running already.")
         scheduler = AsyncIOScheduler(timezone="UTC")
-        scheduler.add_listener(self._count, EVENT_JOB_MISSED | EVENT_JOB_MAX_INSTANCES)
-        _schedule(scheduler, JOB_ID, self.tick, self._interval_s)
-        for work in self._beside:
-            _schedule(scheduler, work.name, work.run, work.seconds)
+        scheduler.add_listener(self._on_job_event, EVENT_JOB_MISSED | EVENT_JOB_MAX_INSTANCES)
+        _add_job(scheduler, DETECTOR_JOB_ID, self.tick, self._interval_s)
+        for work in self._extra_tasks:
+            _add_job(scheduler, work.name, work.run, work.interval_s)
         scheduler.start()
         self._scheduler = scheduler
 
@@ -106,67 +106,67 @@ class Jobs:
         scheduler.pause()
         self._stopping = True
         try:
-            async with asyncio.timeout(DRAIN_S), self._running:
-                await self._hand_over()
+            async with asyncio.timeout(STOP_TIMEOUT_S), self._tick_lock:
+                await self._release_leadership()
         except (TimeoutError, StoreUnavailable) as error:
             logger.warning(
                 "The event detector did not stop in order: %s", str(error) or "a tick took too long"
             )
-        await asyncio.gather(*map(_drained, self._beside))
+        await asyncio.gather(*map(_wait_for_run, self._extra_tasks))
         scheduler.shutdown(wait=False)
 
     async def tick(self) -> None:
         """One tick. Never raises, except when cancelled."""
-        async with self._running:
+        async with self._tick_lock:
             try:
-                await self._advance()
+                await self._poll_backlog()
             except AggregatorError as error:
-                self._failed(str(error))
+                self._record_failure(str(error))
             except Exception as error:
-                self._failed(repr(error), unexpected=True)
+                self._record_failure(repr(error), unexpected=True)
             else:
-                self._recovered()
+                self._record_recovery()
 
-    async def _advance(self) -> None:
+    async def _poll_backlog(self) -> None:
         """Until all is read: after a bulk load in several parts, so that the lease lasts, and a stop has its turn."""
         while True:
-            self.leading = await self._lease.take()
-            if not self.leading:
-                self.idle += 1
+            self.is_leader = await self._lease.acquire()
+            if not self.is_leader:
+                self.follower_ticks += 1
                 return
-            await self._lead()
-            if not self._events.more or self._stopping:
+            await self._poll_once()
+            if not self._detector.has_backlog or self._stopping:
                 return
 
-    async def _lead(self) -> None:
+    async def _poll_once(self) -> None:
         now_ms = self._clock()
-        changes = await self._events.advance(self._index, now_ms)
+        changes = await self._detector.poll(self._article_stream, now_ms)
         self.ticks += 1
         self.last_tick_ms = now_ms
         for change in changes:
             if change.kind == "fired":
                 logger.info("Event %s fired: %s", change.event.id, change.event.reason)
 
-    async def _hand_over(self) -> None:
-        if self.leading:
-            await self._events.checkpoint(self._clock())
-            await self._lease.give_back()
-            self.leading = False
+    async def _release_leadership(self) -> None:
+        if self.is_leader:
+            await self._detector.save_checkpoint(self._clock())
+            await self._lease.release()
+            self.is_leader = False
 
-    def _failed(self, problem: str, *, unexpected: bool = False) -> None:
+    def _record_failure(self, problem: str, *, unexpected: bool = False) -> None:
         self.errors += 1
-        self.leading = False
-        if problem != self._problem:
+        self.is_leader = False
+        if problem != self._last_error:
             logger.error("The event detector failed and will try again: %s", problem, exc_info=unexpected)
-        self._problem = problem
+        self._last_error = problem
 
-    def _recovered(self) -> None:
-        if self._problem is not None:
+    def _record_recovery(self) -> None:
+        if self._last_error is not None:
             logger.info("The event detector works again.")
-        self._problem = None
+        self._last_error = None
 
-    def _count(self, event: JobEvent) -> None:
-        if event.job_id != JOB_ID:
+    def _on_job_event(self, event: JobEvent) -> None:
+        if event.job_id != DETECTOR_JOB_ID:
             return
         if event.code == EVENT_JOB_MISSED:
             self.misfires += 1
@@ -174,32 +174,32 @@ class Jobs:
             self.overlaps += 1
 
 
-async def _drained(work: Work) -> None:
+async def _wait_for_run(task: PeriodicTask) -> None:
     """Wait for the running turn; what takes longer is cancelled with the scheduler, and done again elsewhere."""
     try:
-        async with asyncio.timeout(DRAIN_S), work.running:
+        async with asyncio.timeout(STOP_TIMEOUT_S), task.run_lock:
             pass
     except TimeoutError:
-        logger.warning("A turn of %s took longer than %g s to end and is cut off.", work.name, DRAIN_S)
+        logger.warning("A turn of %s took longer than %g s to end and is cut off.", task.name, STOP_TIMEOUT_S)
 
 
-async def _until_stopped(run: Callable[[], Awaitable[None]]) -> None:
+async def _suppress_cancellation(run: Callable[[], Awaitable[None]]) -> None:
     """``stop`` has told of a turn that takes too long; the scheduler would add a traceback for cancelling it."""
     with suppress(asyncio.CancelledError):
         await run()
 
 
-def _schedule(
-    scheduler: AsyncIOScheduler, id_: str, run: Callable[[], Awaitable[None]], seconds: float
+def _add_job(
+    scheduler: AsyncIOScheduler, id_: str, run: Callable[[], Awaitable[None]], interval_s: float
 ) -> None:
     scheduler.add_job(
-        partial(_until_stopped, run),
+        partial(_suppress_cancellation, run),
         "interval",
-        seconds=seconds,
+        seconds=interval_s,
         id=id_,
         name=id_,
         # The default of one second drops ticks on a busy machine (reference/ecosystem, section 4).
-        misfire_grace_time=max(1, round(seconds)),
+        misfire_grace_time=max(1, round(interval_s)),
         coalesce=True,
         max_instances=1,
     )

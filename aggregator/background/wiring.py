@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from aggregator.background.maintenance import TURN_S, Housekeeping
-from aggregator.background.scheduler import Jobs, Work
-from aggregator.concurrency.yielding import GiveWay, give_way
-from aggregator.domain import Layout
-from aggregator.events.consumer import Events
+from aggregator.background.maintenance import MAINTENANCE_INTERVAL_S, IndexMaintenance
+from aggregator.background.scheduler import PeriodicTask, Scheduler
+from aggregator.concurrency.yielding import YieldControl, yield_control
+from aggregator.domain import IndexLayout
+from aggregator.events.consumer import DetectorRunner
 from aggregator.events.detection import BurstRule
-from aggregator.events.webhooks import Courier, Hooks
+from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
 from aggregator.index import Index
 from aggregator.index.blocks import PLANS
 from aggregator.settings import Settings
@@ -24,24 +24,24 @@ from aggregator.store.base import Store
 
 DAY_MS = 86_400_000
 HOUR_MS = 3_600_000
-COURIER_S = 1.0
+WEBHOOK_INTERVAL_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Scheduled:
+class BackgroundServices:
     """Its parts. ``jobs.start()`` begins with it, ``jobs.stop()`` and then ``close`` end it in order."""
 
     index: Index
-    events: Events
-    hooks: Hooks
-    courier: Courier
-    housekeeping: Housekeeping
-    jobs: Jobs
+    detector: DetectorRunner
+    webhook_subscriptions: Subscriptions
+    webhook_dispatcher: WebhookDispatcher
+    maintenance: IndexMaintenance
+    scheduler: Scheduler
 
     async def close(self) -> None:
         """Let other replicas go on at once. Idempotent."""
-        await self.courier.close()
-        await self.housekeeping.close()
+        await self.webhook_dispatcher.close()
+        await self.maintenance.close()
 
 
 def wall_clock_ms() -> int:
@@ -49,7 +49,7 @@ def wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def burst_rule_of(settings: Settings) -> BurstRule:
+def build_burst_rule(settings: Settings) -> BurstRule:
     """The burst rule an operator chose."""
     return BurstRule(
         items=settings.burst_items,
@@ -59,31 +59,35 @@ def burst_rule_of(settings: Settings) -> BurstRule:
     )
 
 
-def index_of(settings: Settings, store: Store, layout: Layout) -> Index:
+def build_index(settings: Settings, store: Store, layout: IndexLayout) -> Index:
     """The index of these spaces, kept as long as an operator chose."""
     return Index(
         store,
         layout.spaces,
         retention_ms=int(settings.retention_days * DAY_MS) or None,
-        plan=PLANS[layout.plan],
-        beside={space: PLANS[plan] for space, plan in layout.beside.items()},
-        segment_articles=settings.segment_articles,
+        plan=PLANS[layout.plan_name],
+        shadow_plans={space: PLANS[plan] for space, plan in layout.shadow_plans.items()},
+        segment_max_articles=settings.segment_max_articles,
     )
 
 
-def scheduled_of(
-    settings: Settings, index: Index, clock: Callable[[], int], *, give_way: GiveWay = give_way
-) -> Scheduled:
+def build_background(
+    settings: Settings, index: Index, clock: Callable[[], int], *, yield_control: YieldControl = yield_control
+) -> BackgroundServices:
     """All of it over the store of ``index``. ``give_way`` lets others of this process go on."""
-    events = Events(index.store, burst_rule_of(settings), give_way=give_way)
-    housekeeping = Housekeeping(index, clock)
-    hooks = Hooks(index.store)
-    courier = Courier(
-        events, hooks, clock, base_url=settings.public_url.rstrip("/"), private=settings.webhook_private
+    events = DetectorRunner(index.store, build_burst_rule(settings), yield_control=yield_control)
+    housekeeping = IndexMaintenance(index, clock)
+    hooks = Subscriptions(index.store)
+    courier = WebhookDispatcher(
+        events,
+        hooks,
+        clock,
+        base_url=settings.public_url.rstrip("/"),
+        allow_private=settings.webhook_allow_private_addresses,
     )
     beside = (
-        Work("upkeep", housekeeping.turn, TURN_S),
-        Work("courier", courier.turn, COURIER_S),
+        PeriodicTask("upkeep", housekeeping.run_once, MAINTENANCE_INTERVAL_S),
+        PeriodicTask("courier", courier.run_once, WEBHOOK_INTERVAL_S),
     )
-    jobs = Jobs(events, index, clock, settings.tick_seconds, beside=beside)
-    return Scheduled(index, events, hooks, courier, housekeeping, jobs)
+    jobs = Scheduler(events, index, clock, settings.detector_interval_seconds, extra_tasks=beside)
+    return BackgroundServices(index, events, hooks, courier, housekeeping, jobs)

@@ -11,43 +11,45 @@ from typing import Any
 from aggregator.errors import ConfigurationError
 from aggregator.offline import jsonl
 from aggregator.offline.archive.encode import Encoding
-from aggregator.offline.archive.executors import opened
-from aggregator.offline.archive.job import Job, Method, prepare
-from aggregator.offline.archive.output import name_of
-from aggregator.offline.archive.peak_memory import watched
-from aggregator.offline.archive.pipeline import Told, run
-from aggregator.offline.archive.write_results import finish
-from aggregator.runtime.exit_codes import OK, SOME_BAD
+from aggregator.offline.archive.executors import open_pool
+from aggregator.offline.archive.job import Job, Method, prepare_work_dir
+from aggregator.offline.archive.output import table_file_name
+from aggregator.offline.archive.peak_memory import track_peak_memory
+from aggregator.offline.archive.pipeline import ProgressListener, run_pipeline
+from aggregator.offline.archive.write_results import write_results
+from aggregator.runtime.exit_codes import EXIT_OK, EXIT_PARTIAL_FAILURE
 from aggregator.settings import Settings
 
-FIELDS = ("id", "title", "text", "html", "url", "source", "published_at", "lang")
+ARTICLE_FIELDS = ("id", "title", "text", "html", "url", "source", "published_at", "lang")
 
 
 def dedupe(args: argparse.Namespace, settings: Settings) -> int:
     """0 when every row was used, 1 when some were bad. Raises for what stops all of it."""
-    job = job_of(args, settings)
+    job = build_job(args, settings)
     if args.load and args.no_copy:
         raise ConfigurationError("load: the deduplicated copy is what is loaded; leave --no-copy out.")
-    if prepare(job, fresh=args.fresh):
-        print(f"going on with the work in {job.work}", file=sys.stderr)
-    told = Bars(shown=not args.no_progress)
+    if prepare_work_dir(job, fresh=args.fresh):
+        print(f"going on with the work in {job.work_dir}", file=sys.stderr)
+    told = ProgressBars(shown=not args.no_progress)
     try:
-        with watched() as peak:
-            with opened(args.processes, args.dask or "") as pool:
-                result = run(job, pool, told)
-            width = pool.width if pool.executor else 1
-            summary = finish(job, result, told, width=width, peak=peak, keep_work=args.keep_work)
+        with track_peak_memory() as peak:
+            with open_pool(args.processes, args.dask or "") as pool:
+                result = run_pipeline(job, pool, told)
+            width = pool.worker_count if pool.executor else 1
+            summary = write_results(
+                job, result, told, worker_count=width, peak_memory=peak, keep_work=args.keep_work
+            )
     finally:
         told.close()
-    _say(summary, job.out)
-    if args.load and _load(job, args, settings):
-        return SOME_BAD
-    return SOME_BAD if summary["bad_rows"] else OK
+    _print_summary(summary, job.out_dir)
+    if args.load and _load_into_index(job, args, settings):
+        return EXIT_PARTIAL_FAILURE
+    return EXIT_PARTIAL_FAILURE if summary["bad_rows"] else EXIT_OK
 
 
-def job_of(args: argparse.Namespace, settings: Settings) -> Job:
+def build_job(args: argparse.Namespace, settings: Settings) -> Job:
     """The job that the options describe. Raises ConfigurationError."""
-    from aggregator.app import policy_of
+    from aggregator.app import build_policy
 
     method = Method(
         encode=args.encode, verify=args.verify, cluster=args.cluster, radius_bits=args.radius, cosine=args.cosine,
@@ -55,60 +57,66 @@ def job_of(args: argparse.Namespace, settings: Settings) -> Job:
     )  # fmt: skip
     if args.cluster == "average" and not 0 <= method.threshold <= 1:
         raise ConfigurationError(f"threshold: a resemblance is from 0 to 1, not {method.threshold:g}.")
-    encoding = Encoding(settings.models_dir, _columns(args.column), args.lang or "", args.shingles)
+    encoding = Encoding(settings.models_dir, _parse_columns(args.column), args.lang or "", args.shingles)
     if (args.verify == "classifier") != bool(args.labelled):
         raise ConfigurationError("labelled: --verify classifier and --labelled FILE go together.")
     if args.labelled:
-        method = replace(method, weights=_trained(args.labelled, encoding, method))
+        method = replace(method, weights=_train_classifier(args.labelled, encoding, method))
     return Job(
         inputs=tuple(args.files),
-        out=Path(args.out),
+        out_dir=Path(args.out),
         encoding=encoding,
         method=method,
-        policy=policy_of(settings),
+        policy=build_policy(settings),
         within_ms=args.within,
         cap=args.cap,
         representative=args.representative,
         format=args.format,
-        copy=not args.no_copy,
+        write_copy=not args.no_copy,
     )
 
 
-def _trained(file: str, encoding: Encoding, method: Method) -> tuple[float, ...]:
+def _train_classifier(file: str, encoding: Encoding, method: Method) -> tuple[float, ...]:
     """The weights of a classifier of pairs, from articles with a cluster each."""
-    from aggregator.cli.fit_replay import article, label, rows_of
+    from aggregator.cli.fit_replay import parse_article, parse_label, read_rows
     from aggregator.offline.archive.classifier import train
 
     jsonl.check_readable([file])
-    rows = list(rows_of([file]))
-    labels = [label(row, at) for at, row in enumerate(rows, 1)]
-    return train([article(row) for row in rows], labels, encoding, method.radius_bits)
+    rows = list(read_rows([file]))
+    labels = [parse_label(row, at) for at, row in enumerate(rows, 1)]
+    return train([parse_article(row) for row in rows], labels, encoding, method.radius_bits)
 
 
-def _load(job: Job, args: argparse.Namespace, settings: Settings) -> int:
+def _load_into_index(job: Job, args: argparse.Namespace, settings: Settings) -> int:
     from aggregator.cli.load_archive import load
 
-    return load(job.out / name_of("deduplicated", job.format), dict(job.encoding.columns), args, settings)
+    return load(
+        job.out_dir / table_file_name("deduplicated", job.format), dict(job.encoding.columns), args, settings
+    )
 
 
-def _columns(given: list[str]) -> tuple[tuple[str, str], ...]:
-    pairs = [tuple(one.split("=", 1)) for one in given]
-    wrong = [one for one, pair in zip(given, pairs, strict=True) if len(pair) != 2 or pair[0] not in FIELDS]
+def _parse_columns(options: list[str]) -> tuple[tuple[str, str], ...]:
+    pairs = [tuple(one.split("=", 1)) for one in options]
+    wrong = [
+        one
+        for one, pair in zip(options, pairs, strict=True)
+        if len(pair) != 2 or pair[0] not in ARTICLE_FIELDS
+    ]
     if wrong:
         raise ConfigurationError(
-            f"column: {wrong[0]!r} is not FIELD=COLUMN with a field of {', '.join(FIELDS)}."
+            f"column: {wrong[0]!r} is not FIELD=COLUMN with a field of {', '.join(ARTICLE_FIELDS)}."
         )
     return tuple(sorted((field, column) for field, column in pairs))
 
 
-class Bars(Told):
+class ProgressBars(ProgressListener):
     """A bar per stage on a terminal, with the time it will take."""
 
     def __init__(self, *, shown: bool) -> None:
         self._shown = shown and sys.stderr.isatty()
         self._bar: Any = None
 
-    def stage(self, name: str, total: int | None, unit: str) -> None:
+    def start_stage(self, name: str, total: int | None, unit: str) -> None:
         self.close()
         if self._shown:
             from tqdm import tqdm
@@ -129,7 +137,7 @@ class Bars(Told):
             self._bar = None
 
 
-def _say(summary: dict[str, Any], out: Path) -> None:
+def _print_summary(summary: dict[str, Any], out: Path) -> None:
     print(f"{'size':>12} {'clusters':>10} {'articles':>10}")
     for row in summary["cluster_sizes"]:
         if row["clusters"]:

@@ -7,8 +7,8 @@ from typing import Any
 from aggregator.cli import common_options
 
 
-def fit(commands: Any) -> None:
-    command = common_options.command(
+def add_fit_command(commands: Any) -> None:
+    command = common_options.add_command(
         commands, "fit", "fit a feature model to your own articles", "aggregator.cli.fit_replay:fit"
     )
     command.add_argument("files", nargs="+", metavar="FILE", help=".jsonl, .jsonl.gz or - for standard input")
@@ -34,12 +34,12 @@ def fit(commands: Any) -> None:
     )
     command.add_argument("--corpus", metavar="TEXT", help="what the articles are, for the model's card")
     command.add_argument("--licence", metavar="TEXT", help="their licence, for the model's card")
-    common_options.progress(command)
-    common_options.settings(command, ("log_level", "log_format"))
+    common_options.add_progress_option(command)
+    common_options.add_settings_options(command, ("log_level", "log_format"))
 
 
-def dedupe(commands: Any) -> None:
-    command = common_options.command(
+def add_dedupe_command(commands: Any) -> None:
+    command = common_options.add_command(
         commands, "dedupe", "find the groups of copies in an archive and write it without them",
         "aggregator.cli.dedupe:dedupe",
     )  # fmt: skip
@@ -47,22 +47,29 @@ def dedupe(commands: Any) -> None:
     command.add_argument("--out", required=True, metavar="DIR", help="where the results go")
     command.add_argument("--fresh", action="store_true", help="discard unfinished work in DIR")
     command.add_argument("--keep-work", action="store_true", help="leave the working files in DIR")
-    common_options.progress(command)
-    _reading_options(command.add_argument_group("input and output"))
-    _method_options(command.add_argument_group("method"))
-    _running_options(command.add_argument_group("where it runs"))
+    common_options.add_progress_option(command)
+    _add_io_options(command.add_argument_group("input and output"))
+    _add_method_options(command.add_argument_group("method"))
+    _add_execution_options(command.add_argument_group("where it runs"))
     command.add_argument(
         "--load",
         action="store_true",
         help="then put the deduplicated copy into an index, by --server or --store",
     )
-    common_options.where(command)
-    common_options.settings(
-        command, (*common_options.RULES, *common_options.STORE, "max_body_bytes", "log_level", "log_format")
+    common_options.add_target_options(command)
+    common_options.add_settings_options(
+        command,
+        (
+            *common_options.DEDUP_SETTINGS,
+            *common_options.STORE_SETTINGS,
+            "max_body_bytes",
+            "log_level",
+            "log_format",
+        ),
     )
 
 
-def _reading_options(group: Any) -> None:
+def _add_io_options(group: Any) -> None:
     group.add_argument(
         "--column", metavar="FIELD=NAME", action="append", default=[],
         help="the column that holds id, title, text, html, url, source, published_at or lang; repeatable",
@@ -78,7 +85,7 @@ def _reading_options(group: Any) -> None:
     )  # fmt: skip
 
 
-def _method_options(group: Any) -> None:
+def _add_method_options(group: Any) -> None:
     group.add_argument(
         "--encode", choices=("combined", "simhash", "sketch", "tfidf", "doc2vec", "embedding"), default="combined",
         help="what proposes candidates: joins of numbers (default combined), or the 64 nearest by vectors, "
@@ -121,21 +128,21 @@ def _method_options(group: Any) -> None:
     group.add_argument(
         "--cap",
         metavar="N",
-        type=common_options.positive,
+        type=common_options.positive_int,
         default=1000,
         help="distinct texts in a group (default 1000)",
     )
     group.add_argument(
-        "--within", metavar="SPAN", type=common_options.span_ms,
+        "--within", metavar="SPAN", type=common_options.duration_ms,
         help="link only articles whose dates differ by less, e.g. 7d; undated ones link freely",
     )  # fmt: skip
 
 
-def _running_options(group: Any) -> None:
+def _add_execution_options(group: Any) -> None:
     group.add_argument(
         "--processes",
         metavar="N",
-        type=common_options.positive,
+        type=common_options.positive_int,
         default=0,
         help="worker processes (default: one per core)",
     )

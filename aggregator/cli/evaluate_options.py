@@ -8,7 +8,7 @@ from typing import Any
 from aggregator.cli import common_options
 
 
-def evaluate(commands: Any) -> None:
+def add_evaluate_command(commands: Any) -> None:
     command = commands.add_parser(
         "evaluate",
         help="score the service on labelled articles or events",
@@ -16,23 +16,23 @@ def evaluate(commands: Any) -> None:
         allow_abbrev=False,
     )
     protocols = command.add_subparsers(title="protocols", metavar="PROTOCOL", required=True)
-    _near_duplicates(protocols)
-    _clusters(protocols)
-    _pairs(protocols)
-    _related(protocols)
-    _events(protocols)
-    _methods(protocols)
+    _add_near_duplicates(protocols)
+    _add_clusters(protocols)
+    _add_pairs(protocols)
+    _add_related(protocols)
+    _add_events(protocols)
+    _add_methods(protocols)
 
 
-def _near_duplicates(protocols: Any) -> None:
-    command = common_options.command(
+def _add_near_duplicates(protocols: Any) -> None:
+    command = common_options.add_command(
         protocols, "near-duplicates", "articles with a `cluster` each, shown one after another",
         "aggregator.cli.evaluate:near_duplicates",
     )  # fmt: skip
-    _shown(command)
-    _background(command, "articles stored before; repeatable")
-    _pages(command)
-    _calibrate(command)
+    _add_input_options(command)
+    _add_background_option(command, "articles stored before; repeatable")
+    _add_html_option(command)
+    _add_calibration_options(command)
     command.add_argument("--json", action="store_true", help="one JSON list instead of a table")
     command.add_argument(
         "--grid",
@@ -41,10 +41,10 @@ def _near_duplicates(protocols: Any) -> None:
     )
     group = command.add_argument_group("values of the grid; letters as published")
     for flag, kind, values, help in (
-        ("--shingle", common_options.positive, [2, 3, 5], "n, words per shingle"),
-        ("--sample", common_options.positive, [1, 8], "k, one shingle in so many is kept"),
-        ("--sketch", common_options.positive, [8, 64], "p, smallest shingles that are looked up"),
-        ("--collisions", common_options.positive, [1, 2], "t, of sketches, that make a candidate"),
+        ("--shingle", common_options.positive_int, [2, 3, 5], "n, words per shingle"),
+        ("--sample", common_options.positive_int, [1, 8], "k, one shingle in so many is kept"),
+        ("--sketch", common_options.positive_int, [8, 64], "p, smallest shingles that are looked up"),
+        ("--collisions", common_options.positive_int, [1, 2], "t, of sketches, that make a candidate"),
         ("--leading", float, [1.0], "f, share of the text from its beginning"),
         ("--overlap", float, [0.1, 0.2, 0.4], "r, overlap coefficient of a copy"),
     ):
@@ -52,28 +52,28 @@ def _near_duplicates(protocols: Any) -> None:
         group.add_argument(
             flag,
             metavar="X,...",
-            type=common_options.listed(kind),
+            type=common_options.comma_separated(kind),
             default=values,
             help=f"{help} (default {shown})",
         )
-    common_options.settings(command, (*common_options.RULES, "log_level", "log_format"))
+    common_options.add_settings_options(command, (*common_options.DEDUP_SETTINGS, "log_level", "log_format"))
 
 
-def _clusters(protocols: Any) -> None:
-    command = common_options.command(
+def _add_clusters(protocols: Any) -> None:
+    command = common_options.add_command(
         protocols, "clusters", "the groups of copies against labelled ones (ARI, V-measure, B-cubed)",
         "aggregator.cli.evaluate:clusters",
     )  # fmt: skip
-    _shown(command)
-    _background(command)
-    _pages(command)
-    _calibrate(command)
+    _add_input_options(command)
+    _add_background_option(command)
+    _add_html_option(command)
+    _add_calibration_options(command)
     command.add_argument("--json", action="store_true", help="one JSON list instead of a table")
-    common_options.settings(command, (*common_options.RULES, "log_level", "log_format"))
+    common_options.add_settings_options(command, (*common_options.DEDUP_SETTINGS, "log_level", "log_format"))
 
 
-def _pairs(protocols: Any) -> None:
-    command = common_options.command(
+def _add_pairs(protocols: Any) -> None:
+    command = common_options.add_command(
         protocols, "pairs", "pairs that people judged, and which thresholds tell them apart",
         "aggregator.cli.evaluate:pairs",
     )  # fmt: skip
@@ -82,41 +82,41 @@ def _pairs(protocols: Any) -> None:
     )
     command.add_argument("--plot", metavar="FILE", help="draw the curves into this .png or .svg (matplotlib)")
     command.add_argument("--json", action="store_true", help="one JSON object instead of a table")
-    common_options.settings(command, ("models_dir", "log_level", "log_format"))
+    common_options.add_settings_options(command, ("models_dir", "log_level", "log_format"))
 
 
-def _related(protocols: Any) -> None:
-    command = common_options.command(
+def _add_related(protocols: Any) -> None:
+    command = common_options.add_command(
         protocols, "related", "related articles of labelled events, beside brute force (recall, nDCG)",
         "aggregator.cli.evaluate:related",
     )  # fmt: skip
     command.add_argument(
         "files", nargs="+", metavar="FILE", help="articles with a `cluster`, the event, each"
     )
-    _background(command)
+    _add_background_option(command)
     command.add_argument(
-        "--limit", metavar="K", type=common_options.positive, default=10, help="asked for (default 10)"
+        "--limit", metavar="K", type=common_options.positive_int, default=10, help="asked for (default 10)"
     )
-    _calibrate(command)
+    _add_calibration_options(command)
     command.add_argument("--json", action="store_true", help="one JSON object instead of a table")
-    common_options.settings(command, (*common_options.RULES, "log_level", "log_format"))
+    common_options.add_settings_options(command, (*common_options.DEDUP_SETTINGS, "log_level", "log_format"))
 
 
-def _shown(command: argparse.ArgumentParser) -> None:
+def _add_input_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("files", nargs="+", metavar="FILE", help="articles with a `cluster` each")
     command.add_argument(
-        "--orders", metavar="N", type=common_options.positive, default=1, help="random orders (default 1)"
+        "--orders", metavar="N", type=common_options.positive_int, default=1, help="random orders (default 1)"
     )
 
 
-def _pages(command: argparse.ArgumentParser) -> None:
+def _add_html_option(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--html", metavar="PATH", default="",
         help="a directory or tar archive with the page of each id: through the extraction, instead of the texts",
     )  # fmt: skip
 
 
-def _calibrate(command: argparse.ArgumentParser) -> None:
+def _add_calibration_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--calibrate", action="store_true", help="which thresholds these labels speak for, score by score"
     )
@@ -126,8 +126,8 @@ def _calibrate(command: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def _methods(protocols: Any) -> None:
-    command = common_options.command(
+def _add_methods(protocols: Any) -> None:
+    command = common_options.add_command(
         protocols, "methods", "the literature's methods for whole archives side by side, clean and scanned",
         "aggregator.cli.compare_methods:methods",
     )  # fmt: skip
@@ -138,18 +138,20 @@ def _methods(protocols: Any) -> None:
     )
     command.add_argument("--out", metavar="FILE", help="write an HTML page with the table and a plot")
     command.add_argument(
-        "--processes", metavar="N", type=common_options.positive, default=1, help="methods at a time"
+        "--processes", metavar="N", type=common_options.positive_int, default=1, help="methods at a time"
     )
     command.add_argument("--json", action="store_true", help="one JSON list instead of a table")
-    common_options.settings(command, ("log_level", "log_format"))
+    common_options.add_settings_options(command, ("log_level", "log_format"))
 
 
-def _background(command: argparse.ArgumentParser, help: str = "unlabelled articles; repeatable") -> None:
+def _add_background_option(
+    command: argparse.ArgumentParser, help: str = "unlabelled articles; repeatable"
+) -> None:
     command.add_argument("--background", metavar="FILE", action="append", default=[], help=help)
 
 
-def _events(protocols: Any) -> None:
-    command = common_options.command(
+def _add_events(protocols: Any) -> None:
+    command = common_options.add_command(
         protocols,
         "events",
         "known events in recorded streams of headlines",
@@ -160,9 +162,11 @@ def _events(protocols: Any) -> None:
     )
     command.add_argument("file", metavar="FILE", help="list of known events, each with its window file")
     command.add_argument(
-        "--processes", metavar="N", type=common_options.positive, default=1, help="windows at a time"
+        "--processes", metavar="N", type=common_options.positive_int, default=1, help="windows at a time"
     )
     command.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     command.add_argument("--plot", metavar="DIR", help="draw the timeline of each window there (matplotlib)")
-    common_options.mode(command, "both")
-    common_options.settings(command, (*common_options.BURSTS, "log_level", "log_format"))
+    common_options.add_mode_option(command, "both")
+    common_options.add_settings_options(
+        command, (*common_options.DETECTION_SETTINGS, "log_level", "log_format")
+    )

@@ -10,25 +10,25 @@ from typing import Any
 
 import msgspec
 
-from aggregator.cli.ingest import check_where
-from aggregator.cli.ingest_targets import Server, patiently, refusal
+from aggregator.cli.ingest import check_target_options
+from aggregator.cli.ingest_targets import ServerTarget, error_from_response, retry_while_unavailable
 from aggregator.contract import encoding, requests
 from aggregator.contract.decoding import to_article
-from aggregator.errors import BadInput, NotFound
+from aggregator.errors import InvalidInput, NotFound
 from aggregator.offline import jsonl
-from aggregator.runtime.addresses import url_of
+from aggregator.runtime.addresses import service_url
 from aggregator.runtime.event_loop import run_loop
-from aggregator.runtime.exit_codes import OK
+from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
 
-SHOWN_PASSAGES = 5
+MAX_PASSAGES_SHOWN = 5
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Print the comparison. Raises NotFound for an unknown id."""
-    check_where(args)
-    sides = (_side(args.first), _side(args.second))
-    compare = _by_server if args.store is None else _by_store
+    check_target_options(args)
+    sides = (_parse_side(args.first), _parse_side(args.second))
+    compare = _compare_on_server if args.store is None else _compare_in_store
     try:
         found = run_loop(compare(args, settings, *sides))
     except NotFound as error:
@@ -36,14 +36,14 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     for side, given, name in zip(("a", "b"), sides, (args.first, args.second), strict=True):
         if not isinstance(given, str):
             found[side]["label"] = name
-    print(json.dumps(found, ensure_ascii=False) if args.json else as_text(found))
-    return OK
+    print(json.dumps(found, ensure_ascii=False) if args.json else format_text(found))
+    return EXIT_OK
 
 
 Side = str | dict[str, str]
 
 
-def _side(given: str) -> Side:
+def _parse_side(given: str) -> Side:
     """A file's text when there is such a file (or ``-``), else an id."""
     if given != jsonl.STDIN and not Path(given).is_file():
         return given
@@ -51,67 +51,75 @@ def _side(given: str) -> Side:
         data = sys.stdin.buffer.read() if given == jsonl.STDIN else Path(given).read_bytes()
         text = data.decode("utf-8-sig")
     except OSError as error:
-        raise BadInput(f"{given} cannot be read: {error.strerror}.") from None
+        raise InvalidInput(f"{given} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
-        raise BadInput(f"{given} is not UTF-8 text.") from None
+        raise InvalidInput(f"{given} is not UTF-8 text.") from None
     if not text.strip():
-        raise BadInput(f"{given} is empty.")
+        raise InvalidInput(f"{given} is empty.")
     return {"text": text}
 
 
-async def _by_store(args: argparse.Namespace, settings: Settings, a: Side, b: Side) -> dict[str, Any]:
+async def _compare_in_store(args: argparse.Namespace, settings: Settings, a: Side, b: Side) -> dict[str, Any]:
     from aggregator.app import open_service
 
     first, second = (
-        side if isinstance(side, str) else to_article(requests.ArticleIn(text=side["text"]), stored=False)
+        side
+        if isinstance(side, str)
+        else to_article(requests.ArticleIn(text=side["text"]), for_storage=False)
         for side in (a, b)
     )
     async with open_service(settings) as service:
-        found = await patiently(lambda: service.explain.pair(first, second))
-    answer: dict[str, Any] = msgspec.to_builtins(encoding.explanation(found))
+        found = await retry_while_unavailable(lambda: service.explain.explain_pair(first, second))
+    answer: dict[str, Any] = msgspec.to_builtins(encoding.explain_out(found))
     return answer
 
 
-async def _by_server(args: argparse.Namespace, settings: Settings, a: Side, b: Side) -> dict[str, Any]:
-    url = args.server or url_of(settings.host, settings.port)
+async def _compare_on_server(
+    args: argparse.Namespace, settings: Settings, a: Side, b: Side
+) -> dict[str, Any]:
+    url = args.server or service_url(settings.host, settings.port)
     body = msgspec.json.encode({"a": a, "b": b})
-    async with Server.open(url, settings.key) as server:
+    async with ServerTarget.open(url, settings.key) as server:
         status, answer = await server.request("POST", "/v1/explain", body, "application/json")
     if status != 200:
-        raise refusal(status, answer, url)
+        raise error_from_response(status, answer, url)
     found: dict[str, Any] = json.loads(answer)
     return found
 
 
-def as_text(found: dict[str, Any]) -> str:
+def format_text(explanation: dict[str, Any]) -> str:
     """The comparison for a terminal."""
-    a, b = found["a"], found["b"]
-    lines = [found["summary"], ""]
+    a, b = explanation["a"], explanation["b"]
+    lines = [explanation["summary"], ""]
     for side in (a, b):
         lines.append(f"  {side['fingerprint']}  {side['space']}  {side['label']}")
-    if found["differing_bits"] is not None:
-        lines += ["", *_bits(a["fingerprint"], b["fingerprint"]), ""]
-    overlap = found["overlap"]
+    if explanation["differing_bits"] is not None:
+        lines += ["", *_format_bits(a["fingerprint"], b["fingerprint"]), ""]
+    overlap = explanation["overlap"]
     lines.append(
         f"  shared wording: containment {overlap['containment']}, resemblance {overlap['resemblance']}, "
         f"{overlap['shared']} shingles"
     )
-    if found["updated_figures"]:
-        lines.append(f"  figures that differ: {_listed(a['figures'])} | {_listed(b['figures'])}")
-    lines += [f'  both: "{passage}"' for passage in (found["shared_passages"] or [])[:SHOWN_PASSAGES]]
+    if explanation["updated_figures"]:
+        lines.append(
+            f"  figures that differ: {_format_figures(a['figures'])} | {_format_figures(b['figures'])}"
+        )
+    lines += [
+        f'  both: "{passage}"' for passage in (explanation["shared_passages"] or [])[:MAX_PASSAGES_SHOWN]
+    ]
     for name, side in (("first", a), ("second", b)):
         lines += [
-            f'  only the {name}: "{passage}"' for passage in (side["own_passages"] or [])[:SHOWN_PASSAGES]
+            f'  only the {name}: "{passage}"' for passage in (side["own_passages"] or [])[:MAX_PASSAGES_SHOWN]
         ]
     return "\n".join(lines)
 
 
-def _bits(a: str, b: str) -> list[str]:
+def _format_bits(a: str, b: str) -> list[str]:
     """Both fingerprints bit by bit, most significant first, in blocks of 16; what differs is marked below."""
     first, second = int(a, 16), int(b, 16)
     rows = (f"{first:064b}", f"{second:064b}", f"{first ^ second:064b}".translate({48: " ", 49: "^"}))
     return ["  " + " ".join(row[at : at + 16] for at in range(0, 64, 16)).rstrip() for row in rows]
 
 
-def _listed(figures: list[str] | None) -> str:
+def _format_figures(figures: list[str] | None) -> str:
     return ", ".join(figures) if figures else "(texts not kept)"

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from aggregator.cli.progress import Counted
-from aggregator.errors import BadInput
+from aggregator.cli.progress import ItemProgress
+from aggregator.errors import InvalidInput
 from aggregator.offline import jsonl
-from aggregator.runtime.exit_codes import OK
+from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
 
 if TYPE_CHECKING:
@@ -33,8 +33,10 @@ def fit(args: argparse.Namespace, settings: Settings) -> int:
     rules = FitSettings(**{name: value for name, value in chosen.items() if value is not None})
     described = {"corpus": args.corpus, "licence": args.licence}
     metadata = {name: value for name, value in described.items() if value is not None}
-    with Counted("articles", shown=not args.no_progress) as progress:
-        fitted = fit_file(args.files, args.group, args.out, rules, metadata=metadata, progress=progress.reach)
+    with ItemProgress("articles", shown=not args.no_progress) as progress:
+        fitted = fit_file(
+            args.files, args.group, args.out, rules, metadata=metadata, progress=progress.set_count
+        )
     model = fitted.model
     size = Path(args.out).stat().st_size
     print(
@@ -43,7 +45,7 @@ def fit(args: argparse.Namespace, settings: Settings) -> int:
         "Put it into a directory and give that as --models-dir.",
         file=sys.stderr,
     )
-    return OK
+    return EXIT_OK
 
 
 def replay(args: argparse.Namespace, settings: Settings) -> int:
@@ -55,15 +57,15 @@ def replay(args: argparse.Namespace, settings: Settings) -> int:
         return _preview(args, settings)
     events = 0
     with (
-        Counted("articles", shown=not args.no_progress) as progress,
-        jsonl.writing(args.out) as write,
+        ItemProgress("articles", shown=not args.no_progress) as progress,
+        jsonl.open_output(args.out) as write,
     ):
-        rows = _dated(progress.over(jsonl.rows(args.files)))
-        for event in run_through(rows, _rule(args, settings)):
+        rows = _require_dates(progress.track(jsonl.read_rows(args.files)))
+        for event in run_through(rows, _burst_rule(args, settings)):
             write(msgspec.json.encode(event))
             events += 1
     print(f"{progress.count} articles, {events} event{'s' * (events != 1)}", file=sys.stderr)
-    return OK
+    return EXIT_OK
 
 
 def _preview(args: argparse.Namespace, settings: Settings) -> int:
@@ -71,11 +73,11 @@ def _preview(args: argparse.Namespace, settings: Settings) -> int:
     from aggregator.offline.replay import preview, rfc3339
 
     with (
-        Counted("articles", shown=not args.no_progress) as progress,
-        jsonl.writing(args.out) as write,
+        ItemProgress("articles", shown=not args.no_progress) as progress,
+        jsonl.open_output(args.out) as write,
     ):
-        rows = _dated(progress.over(jsonl.rows(args.files)))
-        found = preview(rows, _rule(args, settings), args.preview)
+        rows = _require_dates(progress.track(jsonl.read_rows(args.files)))
+        found = preview(rows, _burst_rule(args, settings), args.preview)
         chosen = found[1]
         write(f"alerts from {rfc3339(chosen.since_ms)} to {rfc3339(chosen.until_ms)}".encode())
         for one in found:
@@ -83,35 +85,37 @@ def _preview(args: argparse.Namespace, settings: Settings) -> int:
             write(f"sensitivity {one.sensitivity:<6g}{len(one.alerts):>6}{mark}".encode())
         for event in chosen.alerts:
             write(f"{rfc3339(event.detected_at_ms)}  {event.size:>5} items  {event.title}".encode())
-    return OK
+    return EXIT_OK
 
 
-def _dated(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _require_dates(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """The same rows; raises BadInput at their end when none had a time, since nothing was replayed then."""
-    from aggregator.offline.replay import when_ms
+    from aggregator.offline.replay import parse_time_ms
 
     empty, dated = True, False
     for row in rows:
-        empty, dated = False, dated or when_ms(row.get("published_at")) is not None
+        empty, dated = False, dated or parse_time_ms(row.get("published_at")) is not None
         yield row
     if not (empty or dated):
-        raise BadInput("No article has a usable `published_at` (RFC 3339), so there is nothing to replay.")
+        raise InvalidInput(
+            "No article has a usable `published_at` (RFC 3339), so there is nothing to replay."
+        )
 
 
-def _rule(args: argparse.Namespace, settings: Settings) -> BurstRule:
-    from aggregator.background.wiring import burst_rule_of
+def _burst_rule(args: argparse.Namespace, settings: Settings) -> BurstRule:
+    from aggregator.background.wiring import build_burst_rule
 
-    return dataclasses.replace(burst_rule_of(settings), mode=args.mode)
+    return dataclasses.replace(build_burst_rule(settings), mode=args.mode)
 
 
 def events(args: argparse.Namespace, settings: Settings) -> int:
     """Score the burst rule on known events."""
-    from aggregator.background.wiring import burst_rule_of
+    from aggregator.background.wiring import build_burst_rule
     from aggregator.offline.evaluation import event_metrics
     from aggregator.offline.evaluation import events as protocol
 
     windows = Path(args.windows) if args.windows else Path(args.file).parent
-    rule = burst_rule_of(settings)
+    rule = build_burst_rule(settings)
     with contextlib.ExitStack() as stack:
         executor = stack.enter_context(ProcessPoolExecutor(args.processes)) if args.processes > 1 else None
         reports = [
@@ -124,22 +128,22 @@ def events(args: argparse.Namespace, settings: Settings) -> int:
         from aggregator.offline.evaluation import plot_window
 
         for report in reports:
-            plot_window.draw(report, Path(args.plot))
+            plot_window.draw_windows(report, Path(args.plot))
     figures = [report.as_json() for report in reports]
     print(
         json.dumps(figures if args.mode == "both" else figures[0])
         if args.json
-        else event_metrics.table(reports)
+        else event_metrics.format_table(reports)
     )
-    return OK
+    return EXIT_OK
 
 
-def rows_of(files: Iterable[str]) -> Iterable[dict[str, Any]]:
+def read_rows(files: Iterable[str]) -> Iterable[dict[str, Any]]:
     """Every row of every file."""
-    return jsonl.rows(list(files))
+    return jsonl.read_rows(list(files))
 
 
-def article(row: dict[str, Any]) -> Any:
+def parse_article(row: dict[str, Any]) -> Any:
     """One row of an article file. Raises BadInput."""
     from aggregator.contract.decoding import decode, to_article
     from aggregator.contract.requests import ArticleIn
@@ -148,15 +152,15 @@ def article(row: dict[str, Any]) -> Any:
     given = msgspec.json.encode({k: v for k, v in row.items() if k in names})
     try:
         return to_article(decode(given, msgspec.json.Decoder(ArticleIn).decode))
-    except BadInput as error:
-        raise BadInput(f"Article {row.get('id')!r}: {error}", field=error.field) from None
+    except InvalidInput as error:
+        raise InvalidInput(f"Article {row.get('id')!r}: {error}", field=error.field) from None
 
 
-def label(row: dict[str, Any], position: int) -> str:
+def parse_label(row: dict[str, Any], position: int) -> str:
     """What a row is a copy of, or about. Raises BadInput."""
     given = row.get("cluster")
     if isinstance(given, int) and not isinstance(given, bool):
         return str(given)
     if not isinstance(given, str) or not given:
-        raise BadInput(f"Article {position} has no `cluster`; give every article one, equal for copies.")
+        raise InvalidInput(f"Article {position} has no `cluster`; give every article one, equal for copies.")
     return given

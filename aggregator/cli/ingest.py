@@ -16,29 +16,29 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from aggregator.cli.ingest_targets import LocalStore, Server, Target
-from aggregator.cli.progress import Progress
+from aggregator.cli.ingest_targets import IngestTarget, LocalTarget, ServerTarget
+from aggregator.cli.progress import ByteProgress
 from aggregator.errors import ConfigurationError
 from aggregator.offline import jsonl
 from aggregator.offline.jsonl import Line
-from aggregator.runtime.addresses import url_of
-from aggregator.runtime.event_loop import run_loop, settle_in
-from aggregator.runtime.exit_codes import OK, SOME_BAD
+from aggregator.runtime.addresses import service_url
+from aggregator.runtime.event_loop import run_loop, tune_interpreter
+from aggregator.runtime.exit_codes import EXIT_OK, EXIT_PARTIAL_FAILURE
 from aggregator.settings import Settings
 
 BATCH_LINES, BATCH_BYTES = 512, 1_000_000
-PARALLEL_BYTES = 4_000_000  # a file above this is worth starting processes that analyse it
-LABELS = (b'"cluster"', b'"original"')  # columns of evaluation files, not of articles
+PARALLEL_ABOVE_BYTES = 4_000_000  # a file above this is worth starting processes that analyse it
+LABEL_KEYS = (b'"cluster"', b'"original"')  # columns of evaluation files, not of articles
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """0 when every line got a verdict, 1 when some were bad. Raises for what stops all of it."""
     jsonl.check_readable(args.files)
-    check_where(args)
+    check_target_options(args)
     return run_loop(_run(args, settings))
 
 
-def check_where(args: argparse.Namespace) -> None:
+def check_target_options(args: argparse.Namespace) -> None:
     """Raise ConfigurationError for options that contradict one another."""
     if args.store is not None and args.server is not None:
         raise ConfigurationError("store: give either --store or --server, not both.")
@@ -47,44 +47,48 @@ def check_where(args: argparse.Namespace) -> None:
 
 
 @asynccontextmanager
-async def opened_target(args: argparse.Namespace, settings: Settings) -> AsyncIterator[Target]:
+async def open_target(args: argparse.Namespace, settings: Settings) -> AsyncIterator[IngestTarget]:
     """``--store``, ``--server``, or else the local server."""
     if args.store is None:
-        async with Server.open(args.server or url_of(settings.host, settings.port), settings.key) as server:
+        async with ServerTarget.open(
+            args.server or service_url(settings.host, settings.port), settings.key
+        ) as server:
             yield server
         return
-    processes = _processes(args.files)
-    async with LocalStore.open(settings, processes) as store:
+    processes = _analysis_processes(args.files)
+    async with LocalTarget.open(settings, processes) as store:
         if processes:
-            settle_in()
+            tune_interpreter()
         yield store
 
 
-def _processes(files: list[str]) -> int:
+def _analysis_processes(files: list[str]) -> int:
     size = jsonl.total_bytes(files)
-    return min(4, os.cpu_count() or 1) if size is not None and size > PARALLEL_BYTES else 0
+    return min(4, os.cpu_count() or 1) if size is not None and size > PARALLEL_ABOVE_BYTES else 0
 
 
 async def _run(args: argparse.Namespace, settings: Settings) -> int:
     started_s = time.monotonic()
     counts: Counter[str] = Counter()
     with (
-        Progress(jsonl.total_bytes(args.files), shown=not args.no_progress) as progress,
-        jsonl.writing(args.out) as write,
+        ByteProgress(jsonl.total_bytes(args.files), shown=not args.no_progress) as progress,
+        jsonl.open_output(args.out) as write,
     ):
-        lines = jsonl.lines(args.files, max_line_bytes=settings.max_body_bytes, progress=progress.advance)
-        async with opened_target(args, settings) as target:
-            for batch in batches(map(without_labels, lines)):
+        lines = jsonl.read_lines(
+            args.files, max_line_bytes=settings.max_body_bytes, progress=progress.advance
+        )
+        async with open_target(args, settings) as target:
+            for batch in iter_batches(map(strip_labels, lines)):
                 for reply in await target.send(batch, dry_run=args.command == "check"):
                     write(reply.data)
                     counts[reply.verdict or "bad"] += 1
-                progress.show(counts, target.gave_way_s)
-            gave_way_s = target.gave_way_s
-    print(summary(counts, time.monotonic() - started_s, gave_way_s), file=sys.stderr)
-    return SOME_BAD if counts["bad"] else OK
+                progress.show_counts(counts, target.throttled_s)
+            gave_way_s = target.throttled_s
+    print(summary_line(counts, time.monotonic() - started_s, gave_way_s), file=sys.stderr)
+    return EXIT_PARTIAL_FAILURE if counts["bad"] else EXIT_OK
 
 
-def batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
+def iter_batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
     """Lists of at most BATCH_LINES lines and BATCH_BYTES bytes (one line may be longer alone)."""
     batch: list[Line] = []
     size = 0
@@ -98,9 +102,9 @@ def batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
         yield batch
 
 
-def without_labels(line: Line) -> Line:
+def strip_labels(line: Line) -> Line:
     """The line without ``cluster`` and ``original``, which labelled files carry beside the article."""
-    if not any(label in line.data for label in LABELS):
+    if not any(label in line.data for label in LABEL_KEYS):
         return line
     try:
         row = msgspec.json.decode(line.data)
@@ -112,9 +116,9 @@ def without_labels(line: Line) -> Line:
     return dataclasses.replace(line, data=msgspec.json.encode(kept))
 
 
-def summary(counts: Counter[str], seconds: float, gave_way_s: float = 0.0) -> str:
+def summary_line(counts: Counter[str], elapsed_s: float, throttled_s: float = 0.0) -> str:
     """One line for a person: how many of each, how fast, and what of the time went to others."""
     total = counts.total()
     named = ", ".join(f"{counts[name]} {name}" for name in ("new", "related", "duplicate", "bad"))
-    gave_way = f", of which {gave_way_s:.2f} s gave way to single posts" if gave_way_s >= 0.01 else ""
-    return f"{total} lines: {named}; {seconds:.1f} s ({total / max(seconds, 1e-9):.0f}/s){gave_way}"
+    gave_way = f", of which {throttled_s:.2f} s gave way to single posts" if throttled_s >= 0.01 else ""
+    return f"{total} lines: {named}; {elapsed_s:.1f} s ({total / max(elapsed_s, 1e-9):.0f}/s){gave_way}"

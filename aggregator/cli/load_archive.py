@@ -15,10 +15,10 @@ from pathlib import Path
 
 import msgspec
 
-from aggregator.cli.ingest import batches, opened_target, summary
-from aggregator.cli.progress import Counted
+from aggregator.cli.ingest import iter_batches, open_target, summary_line
+from aggregator.cli.progress import ItemProgress
 from aggregator.domain import Article
-from aggregator.errors import BadInput
+from aggregator.errors import InvalidInput
 from aggregator.offline.archive import rows
 from aggregator.offline.jsonl import Line
 from aggregator.runtime.event_loop import run_loop
@@ -33,28 +33,28 @@ def load(file: Path, columns: Mapping[str, str], args: argparse.Namespace, setti
 async def _load(file: Path, columns: Mapping[str, str], args: argparse.Namespace, settings: Settings) -> int:
     counts: Counter[str] = Counter()
     args.files = [str(file)]
-    with Counted("articles loaded", shown=not args.no_progress) as progress:
-        async with opened_target(args, settings) as target:
-            for batch in batches(lines(file, columns)):
+    with ItemProgress("articles loaded", shown=not args.no_progress) as progress:
+        async with open_target(args, settings) as target:
+            for batch in iter_batches(iter_lines(file, columns)):
                 for reply in await target.send(batch, dry_run=False):
                     counts[reply.verdict or "bad"] += 1
-                progress.reach(counts.total())
-    print(f"loaded {summary(counts, 0.0).partition(';')[0]}", file=sys.stderr)
+                progress.set_count(counts.total())
+    print(f"loaded {summary_line(counts, 0.0).partition(';')[0]}", file=sys.stderr)
     return counts["bad"]
 
 
-def lines(file: Path, columns: Mapping[str, str]) -> Iterator[Line]:
+def iter_lines(file: Path, columns: Mapping[str, str]) -> Iterator[Line]:
     """The rows of a table as the service takes them."""
-    for block in rows.blocks([str(file)]):
+    for block in rows.read_blocks([str(file)]):
         for number, row in block.rows:
-            if not isinstance(row, BadInput):
-                yield Line(block.file, number, _encoded(rows.article(row, columns)))
+            if not isinstance(row, InvalidInput):
+                yield Line(block.file, number, _encode(rows.parse_article(row, columns)))
 
 
-def _encoded(article: Article) -> bytes:
+def _encode(article: Article) -> bytes:
     when = article.published_at_ms
     stamp = None if when is None else datetime.fromtimestamp(when / 1000, UTC).isoformat()
-    given = {name: getattr(article, name) for name in rows.FIELDS if name != "published_at"}
+    given = {name: getattr(article, name) for name in rows.ARTICLE_FIELDS if name != "published_at"}
     return msgspec.json.encode(
         {name: value for name, value in given.items() if value} | {"published_at": stamp}
     )

@@ -17,14 +17,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aggregator.http.metrics.multiprocess import ALONE, Siblings
-from aggregator.runtime.addresses import store_line
+from aggregator.http.metrics.multiprocess import SINGLE_PROCESS, PeerMetrics
+from aggregator.runtime.addresses import describe_store
 from aggregator.runtime.event_loop import run_loop
 from aggregator.runtime.startup import announce
 from aggregator.runtime.supervisor import supervise
-from aggregator.runtime.web_process import serve_here
+from aggregator.runtime.web_process import run_server
 from aggregator.settings import Settings
-from aggregator.store.factory import located
+from aggregator.store.factory import with_store_url
 
 if TYPE_CHECKING:
     from aggregator.app import Service
@@ -33,22 +33,22 @@ if TYPE_CHECKING:
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Serve until told to stop. Raises ConfigurationError, ModelError or StoreUnavailable at start."""
     with _demo_directory(args, settings) as settings:
-        print(f"aggregator: {store_line(settings)}", flush=True)
+        print(f"aggregator: {describe_store(settings)}", flush=True)
         if settings.workers > 1:
             return supervise(settings)
         with tempfile.TemporaryDirectory(prefix="aggregator-") as meeting:
-            siblings = None if settings.in_memory else Siblings(Path(meeting), ALONE)
-            return run_loop(_serve_alone(settings, siblings))
+            siblings = None if settings.in_memory else PeerMetrics(Path(meeting), SINGLE_PROCESS)
+            return run_loop(_serve_single_process(settings, siblings))
 
 
-async def _serve_alone(settings: Settings, siblings: Siblings | None) -> int:
+async def _serve_single_process(settings: Settings, peer_metrics: PeerMetrics | None) -> int:
     """This process has all there is: the store if it is ours, and the process of the scheduled work."""
 
     async def then(service: Service, port: int) -> None:
         await announce(settings, port)
 
-    async with located(settings) as found:
-        return await serve_here(found, then=then, siblings=siblings)
+    async with with_store_url(settings) as found:
+        return await run_server(found, on_ready=then, peer_metrics=peer_metrics)
 
 
 @contextlib.contextmanager

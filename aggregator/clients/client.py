@@ -23,7 +23,14 @@ from urllib.parse import quote
 import aiohttp
 import msgspec
 
-from aggregator.clients.decision import Decision, Unavailable, decided, decided_line, detail_of, encoded
+from aggregator.clients.decision import (
+    Decision,
+    Unavailable,
+    decode_decision,
+    decode_line_decision,
+    encode_article,
+    problem_detail,
+)
 from aggregator.contract.responses import (
     ArticleOut,
     CopiesOut,
@@ -33,13 +40,13 @@ from aggregator.contract.responses import (
     RelatedListOut,
     RelatedOut,
 )
-from aggregator.errors import BadInput, ConfigurationError, NotFound
+from aggregator.errors import ConfigurationError, InvalidInput, NotFound
 
 DEADLINE_S = 0.3
 BATCH_DEADLINE_S = 60.0
 BATCH_LINES = 256
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 2.0
-LATER = frozenset({429, 502, 503, 504})
+INITIAL_BACKOFF_S, MAX_BACKOFF_S = 0.02, 2.0
+RETRYABLE_STATUSES = frozenset({429, 502, 503, 504})
 
 T = TypeVar("T")
 
@@ -69,7 +76,7 @@ class Client:
         self._url = url.rstrip("/")
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._deadline_s, self._batch_deadline_s = deadline_s, batch_deadline_s
-        self._open = on_failure == "open"
+        self._fails_open = on_failure == "open"
         self._connections = connections
         self._session: aiohttp.ClientSession | None = None
 
@@ -105,13 +112,13 @@ class Client:
         batch: list[bytes | Decision] = []
         for article in articles:
             try:
-                batch.append(encoded(article))
-            except BadInput as error:
+                batch.append(encode_article(article))
+            except InvalidInput as error:
                 batch.append(Decision("refused", problem=str(error)))
             if len(batch) == BATCH_LINES:
-                decisions += await self._batch(batch, dry_run)
+                decisions += await self._submit_batch(batch, dry_run)
                 batch = []
-        return decisions + (await self._batch(batch, dry_run) if batch else [])
+        return decisions + (await self._submit_batch(batch, dry_run) if batch else [])
 
     async def undo(self, decision: Decision) -> bool:
         """Take back the reservation that ``submit`` made; False when it made none (a repeat, a duplicate's copy).
@@ -124,7 +131,7 @@ class Client:
         return await self.delete(decision.id)
 
     @asynccontextmanager
-    async def reserving(self, article: Mapping[str, Any]) -> AsyncIterator[Decision]:
+    async def reservation(self, article: Mapping[str, Any]) -> AsyncIterator[Decision]:
         """``submit``, then your insert inside the block; when that raises, the reservation is taken back.
 
         async with client.reserving(article) as decision:
@@ -142,47 +149,49 @@ class Client:
 
     async def get(self, id: str) -> ArticleOut:
         """A stored article. Raises NotFound."""
-        return await self._read(ArticleOut, "GET", f"/v1/articles/{quote(id, safe='')}")
+        return await self._request_as(ArticleOut, "GET", f"/v1/articles/{quote(id, safe='')}")
 
     async def delete(self, id: str) -> bool:
         """Take an article down; False when there is none."""
         try:
-            await self._call("DELETE", f"/v1/articles/{quote(id, safe='')}", None, self._deadline_s)
+            await self._request("DELETE", f"/v1/articles/{quote(id, safe='')}", None, self._deadline_s)
         except NotFound:
             return False
         return True
 
     async def copies(self, id: str) -> CopiesOut:
         """All articles of its group, the first one in front. Raises NotFound."""
-        return await self._read(CopiesOut, "GET", f"/v1/articles/{quote(id, safe='')}/copies")
+        return await self._request_as(CopiesOut, "GET", f"/v1/articles/{quote(id, safe='')}/copies")
 
     async def related(self, id: str, *, limit: int = 10) -> Sequence[RelatedOut]:
         """What else is about this. Raises NotFound."""
         path = f"/v1/articles/{quote(id, safe='')}/related?limit={limit}"
-        return (await self._read(RelatedListOut, "GET", path)).related
+        return (await self._request_as(RelatedListOut, "GET", path)).related
 
     async def related_to(self, article: Mapping[str, Any], *, limit: int = 10) -> Sequence[RelatedOut]:
         """What is about the same as an article that need not be stored."""
         path = f"/v1/related?limit={limit}"
-        return (await self._read(RelatedListOut, "POST", path, encoded(article))).related
+        return (await self._request_as(RelatedListOut, "POST", path, encode_article(article))).related
 
     async def explain(self, a: str, b: str) -> ExplainOut:
         """Why two stored articles are copies, or not. Raises NotFound."""
-        return await self._read(ExplainOut, "POST", "/v1/explain", msgspec.json.encode({"a": a, "b": b}))
+        return await self._request_as(
+            ExplainOut, "POST", "/v1/explain", msgspec.json.encode({"a": a, "b": b})
+        )
 
     async def events(self, query: str = "") -> EventsOut:
         """Events, with the query string of /v1/events, e.g. ``"status=breaking&min_size=20"``."""
-        return await self._read(EventsOut, "GET", "/v1/events" + ("?" + query if query else ""))
+        return await self._request_as(EventsOut, "GET", "/v1/events" + ("?" + query if query else ""))
 
     async def event(self, id: str) -> EventDetailOut:
         """One event's special report. Raises NotFound."""
-        return await self._read(EventDetailOut, "GET", f"/v1/events/{quote(id, safe='')}")
+        return await self._request_as(EventDetailOut, "GET", f"/v1/events/{quote(id, safe='')}")
 
     async def ready(self) -> bool:
         """Whether the service can answer now."""
         try:
-            await self._call("GET", "/readyz", None, self._deadline_s)
-        except (Unavailable, NotFound, BadInput):
+            await self._request("GET", "/readyz", None, self._deadline_s)
+        except (Unavailable, NotFound, InvalidInput):
             return False
         return True
 
@@ -190,68 +199,68 @@ class Client:
 
     async def _decide(self, article: Mapping[str, Any], path: str) -> Decision:
         try:
-            status, data = await self._call("POST", path, encoded(article), self._deadline_s)
-            return decided(data, stored=status == 201)
+            status, data = await self._request("POST", path, encode_article(article), self._deadline_s)
+            return decode_decision(data, stored=status == 201)
         except Unavailable as error:
-            if not self._open:
+            if not self._fails_open:
                 raise
             return Decision("unknown", problem=str(error))
 
-    async def _batch(self, rows: Sequence[bytes | Decision], dry_run: bool) -> list[Decision]:
+    async def _submit_batch(self, rows: Sequence[bytes | Decision], dry_run: bool) -> list[Decision]:
         lines = [row for row in rows if isinstance(row, bytes)]
-        answers = iter(await self._answered(lines, dry_run)) if lines else iter(())
+        answers = iter(await self._post_lines(lines, dry_run)) if lines else iter(())
         return [row if isinstance(row, Decision) else next(answers) for row in rows]
 
-    async def _answered(self, lines: Sequence[bytes], dry_run: bool) -> list[Decision]:
+    async def _post_lines(self, lines: Sequence[bytes], dry_run: bool) -> list[Decision]:
         """Each line's Decision; lines that were told "later" are sent again until the deadline."""
         deadline = time.monotonic() + self._batch_deadline_s
         path = "/v1/articles/batch" + ("?dry_run=true" if dry_run else "")
-        pause_s = FIRST_PAUSE_S
+        pause_s = INITIAL_BACKOFF_S
         while True:
             left_s = max(0.001, deadline - time.monotonic())
             try:
-                _, data = await self._call("POST", path, b"\n".join(lines) + b"\n", left_s, ndjson=True)
+                _, data = await self._request("POST", path, b"\n".join(lines) + b"\n", left_s, ndjson=True)
                 return _line_decisions(data, len(lines))
             except Unavailable as error:
                 if time.monotonic() + pause_s < deadline:
                     await asyncio.sleep(pause_s)
-                    pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+                    pause_s = min(2 * pause_s, MAX_BACKOFF_S)
                     continue
-                if not self._open:
+                if not self._fails_open:
                     raise
                 return [Decision("unknown", problem=str(error))] * len(lines)
 
-    async def _read(self, kind: type[T], method: str, path: str, body: bytes | None = None) -> T:
-        _, data = await self._call(method, path, body, self._deadline_s)
+    async def _request_as(self, kind: type[T], method: str, path: str, body: bytes | None = None) -> T:
+        _, data = await self._request(method, path, body, self._deadline_s)
         try:
             return msgspec.json.decode(data, type=kind)
         except msgspec.MsgspecError as error:
             raise Unavailable(f"{self._url}{path} answered something else than expected ({error}).") from None
 
-    async def _call(
+    async def _request(
         self, method: str, path: str, body: bytes | None, deadline_s: float, *, ndjson: bool = False
     ) -> tuple[int, bytes]:
         """Status and body of a success. Raises BadInput, NotFound, ConfigurationError, Unavailable."""
         deadline = time.monotonic() + deadline_s
-        pause_s, why = FIRST_PAUSE_S, ""
+        pause_s, why = INITIAL_BACKOFF_S, ""
         while (left_s := deadline - time.monotonic()) > 0:
             try:
                 async with asyncio.timeout(left_s):
-                    status, data, after_s = await self._once(method, path, body, ndjson)
+                    status, data, after_s = await self._request_once(method, path, body, ndjson)
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 why, after_s = str(error) or type(error).__name__, 0.0
             else:
-                if status not in LATER:
-                    return _settled(status, data)
-                why = detail_of(data, status)
+                if status not in RETRYABLE_STATUSES:
+                    return _check_status(status, data)
+                why = problem_detail(data, status)
             wait_s = max(pause_s, after_s)
             if time.monotonic() + wait_s >= deadline:
                 break
             await asyncio.sleep(wait_s)
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+            pause_s = min(2 * pause_s, MAX_BACKOFF_S)
         raise Unavailable(f"{self._url} gave no answer within {deadline_s:g} s ({why or 'time is over'}).")
 
-    async def _once(
+    async def _request_once(
         self, method: str, path: str, body: bytes | None, ndjson: bool
     ) -> tuple[int, bytes, float]:
         """One attempt: status, body, and how many seconds the service wants us to wait."""
@@ -270,17 +279,17 @@ class Client:
 JSON, NDJSON = "application/json", "application/x-ndjson"
 
 
-def _settled(status: int, data: bytes) -> tuple[int, bytes]:
+def _check_status(status: int, data: bytes) -> tuple[int, bytes]:
     """The answer when it is a success. Raises what it says otherwise."""
     if status < 300:
         return status, data
-    detail = detail_of(data, status)
+    detail = problem_detail(data, status)
     if status in (404, 410):
         raise NotFound(detail)
     if status in (401, 403):
         raise ConfigurationError(f"The service does not let us in: {detail}")
     if status < 500:
-        raise BadInput(detail)
+        raise InvalidInput(detail)
     raise Unavailable(detail)
 
 
@@ -289,4 +298,4 @@ def _line_decisions(data: bytes, count: int) -> list[Decision]:
     lines = data.splitlines()
     if len(lines) != count:
         raise Unavailable(f"The service answered {len(lines)} of {count} lines.")
-    return [decided_line(line) for line in lines]
+    return [decode_line_decision(line) for line in lines]

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from aggregator.contract.responses import AnswerOut, Problem
+from aggregator.contract.responses import Problem, VerdictOut
 from aggregator.domain import VerdictName
-from aggregator.errors import BadInput, StoreUnavailable
+from aggregator.errors import InvalidInput, StoreUnavailable
 
 ARTICLE_FIELDS = ("id", "url", "title", "text", "html", "source", "published_at", "lang")
 
@@ -30,7 +30,7 @@ class Decision:
     """
 
     verdict: VerdictName | Literal["unknown", "refused"]
-    answer: AnswerOut | None = None
+    answer: VerdictOut | None = None
     stored: bool = False
     problem: str = ""
 
@@ -51,58 +51,58 @@ class Decision:
         return match.canonical_id if match else None
 
 
-def encoded(article: Mapping[str, Any]) -> bytes:
+def encode_article(article: Mapping[str, Any]) -> bytes:
     """The article as JSON. Raises BadInput for fields that the service does not know or that have no JSON."""
     if not isinstance(article, Mapping):
-        raise BadInput(
+        raise InvalidInput(
             f"An article is a mapping of {', '.join(ARTICLE_FIELDS)}; found {type(article).__name__}."
         )
     unknown = sorted(set(article) - set(ARTICLE_FIELDS))
     if unknown:
-        raise BadInput(
+        raise InvalidInput(
             f"{', '.join(unknown)}: no such field; an article has {', '.join(ARTICLE_FIELDS)}.",
             field=unknown[0],
         )
     try:
         return msgspec.json.encode({name: value for name, value in article.items() if value is not None})
     except (TypeError, msgspec.MsgspecError, UnicodeEncodeError) as error:
-        raise BadInput(f"The article cannot be written as JSON: {error}.") from None
+        raise InvalidInput(f"The article cannot be written as JSON: {error}.") from None
 
 
-class _Told(msgspec.Struct):
+class _LineStatus(msgspec.Struct):
     error: Problem | None = None
 
 
-_answer = msgspec.json.Decoder(AnswerOut).decode
-_told = msgspec.json.Decoder(_Told).decode
-_problem = msgspec.json.Decoder(Problem).decode
+_decode_answer = msgspec.json.Decoder(VerdictOut).decode
+_decode_line_status = msgspec.json.Decoder(_LineStatus).decode
+_decode_problem = msgspec.json.Decoder(Problem).decode
 
 
-def decided(data: bytes, *, stored: bool) -> Decision:
+def decode_decision(data: bytes, *, stored: bool) -> Decision:
     """The Decision of an answer body. Raises Unavailable when it is none of ours."""
     try:
-        answer = _answer(data)
+        answer = _decode_answer(data)
     except msgspec.MsgspecError:
         raise Unavailable("What answered is no aggregator service; check the address.") from None
     return Decision(answer.verdict, answer, stored)
 
 
-def decided_line(data: bytes) -> Decision:
+def decode_line_decision(data: bytes) -> Decision:
     """The Decision of one line of a batch answer. Raises Unavailable when the line says "later"."""
     try:
-        told = _told(data)
+        told = _decode_line_status(data)
     except msgspec.MsgspecError:
         raise Unavailable("What answered is no aggregator service; check the address.") from None
     if told.error is None:
-        return decided(data, stored=False)
+        return decode_decision(data, stored=False)
     if told.error.status == 429 or told.error.status >= 500:
         raise Unavailable(told.error.detail)
     return Decision("refused", problem=told.error.detail)
 
 
-def detail_of(data: bytes, status: int) -> str:
+def problem_detail(data: bytes, status: int) -> str:
     """The sentence of a problem body, or what can be said without one."""
     try:
-        return _problem(data).detail
+        return _decode_problem(data).detail
     except msgspec.MsgspecError:
         return f"The service answered with status {status}."

@@ -41,8 +41,8 @@ from scrapy.exceptions import DropItem, NotConfigured
 
 from aggregator.clients.client import Client
 from aggregator.clients.decision import ARTICLE_FIELDS, Decision, Unavailable
-from aggregator.contract.decoding import FIRST_YEAR, LAST_YEAR
-from aggregator.errors import BadInput, ConfigurationError
+from aggregator.contract.decoding import MAX_YEAR, MIN_YEAR
+from aggregator.errors import ConfigurationError, InvalidInput
 
 log = logging.getLogger(__name__)
 
@@ -53,30 +53,34 @@ class NewsDedupPipeline:
     def __init__(self, crawler: Crawler) -> None:
         settings = crawler.settings
         self._stats = crawler.stats
-        self._drops = _one_of(
+        self._duplicate_mode = _parse_choice(
             settings.get("NEWSDEDUP_DUPLICATES", "drop"), "NEWSDEDUP_DUPLICATES", "drop", "tag"
         )
-        mode = _one_of(settings.get("NEWSDEDUP_ON_FAILURE", "open"), "NEWSDEDUP_ON_FAILURE", "open", "closed")
+        mode = _parse_choice(
+            settings.get("NEWSDEDUP_ON_FAILURE", "open"), "NEWSDEDUP_ON_FAILURE", "open", "closed"
+        )
         deadline = "NEWSDEDUP_DEADLINE" if mode == "open" else "NEWSDEDUP_PATIENCE"
-        self._held = Path(settings.get("NEWSDEDUP_HELD", "newsdedup-held.jsonl"))
+        self._held_path = Path(settings.get("NEWSDEDUP_HELD", "newsdedup-held.jsonl"))
         self._tag_field = settings.get("NEWSDEDUP_TAG_FIELD", "dedup")
-        self._closed = mode == "closed"
-        self._fields = _fields(settings.getdict("NEWSDEDUP_FIELDS"))
-        self._warned = False
+        self._fails_closed = mode == "closed"
+        self._field_map = _parse_field_map(settings.getdict("NEWSDEDUP_FIELDS"))
+        self._warned_no_text = False
         try:
             self._client = Client(
                 settings.get("NEWSDEDUP_URL", "http://127.0.0.1:8080"),
                 key=settings.get("NEWSDEDUP_KEY", ""),
-                deadline_s=_seconds(settings.get(deadline, 60.0 if self._closed else 0.3), deadline),
-                on_failure="closed" if self._closed else "open",
+                deadline_s=_parse_seconds(
+                    settings.get(deadline, 60.0 if self._fails_closed else 0.3), deadline
+                ),
+                on_failure="closed" if self._fails_closed else "open",
             )
         except ConfigurationError as error:
             raise NotConfigured(f"NEWSDEDUP_URL: {error}") from None
         # Items that were let through, until the pipelines behind this one are done with them.
-        self._passed: dict[int, Decision] = {}
-        crawler.signals.connect(self._done, signals.item_scraped)
-        crawler.signals.connect(self._failed, signals.item_error)
-        crawler.signals.connect(self._failed, signals.item_dropped)
+        self._in_flight: dict[int, Decision] = {}
+        crawler.signals.connect(self._on_scraped, signals.item_scraped)
+        crawler.signals.connect(self._on_failed, signals.item_error)
+        crawler.signals.connect(self._on_failed, signals.item_dropped)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> NewsDedupPipeline:
@@ -89,42 +93,44 @@ class NewsDedupPipeline:
 
     async def process_item(self, item: Any) -> Any:
         """The item, tagged. Raises DropItem for a duplicate, and for what is held when failing closed."""
-        article = self._article(ItemAdapter(item))
+        article = self._to_article(ItemAdapter(item))
         try:
             decision = await self._client.submit(article)
         except (
             Unavailable,
             ConfigurationError,
         ) as error:  # the latter: a key that is wrong, or may not do this
-            if self._closed:
+            if self._fails_closed:
                 self._hold(article)
-                raise DropItem(f"held in {self._held}: {error}") from None
+                raise DropItem(f"held in {self._held_path}: {error}") from None
             log.error("not checked, passed on: %s", error)
             decision = Decision("unknown", problem=str(error))
-        except BadInput as error:  # an article we cannot judge is not one we may lose
+        except InvalidInput as error:  # an article we cannot judge is not one we may lose
             log.warning("not checked, passed on: %s", error)
             decision = Decision("refused", problem=str(error))
         self._count(decision.verdict)
-        if not decision.keep and self._drops == "drop":
+        if not decision.keep and self._duplicate_mode == "drop":
             raise DropItem(f"duplicate of {decision.canonical_id}")
         self._tag(item, decision)
-        self._passed[id(item)] = decision
+        self._in_flight[id(item)] = decision
         return item
 
-    def _article(self, item: ItemAdapter) -> dict[str, Any]:
-        found = {ours: item.get(theirs) for ours, theirs in self._fields.items()}
+    def _to_article(self, item: ItemAdapter) -> dict[str, Any]:
+        found = {ours: item.get(theirs) for ours, theirs in self._field_map.items()}
         article = {
-            name: _plain(name, value) for name, value in found.items() if value not in (None, "", [], ())
+            name: _to_field_value(name, value)
+            for name, value in found.items()
+            if value not in (None, "", [], ())
         }
         if article.get("published_at", "") is None:
             del article["published_at"]
             self._count("undated")
-        if "text" not in article and "html" not in article and not self._warned:
-            self._warned = True
+        if "text" not in article and "html" not in article and not self._warned_no_text:
+            self._warned_no_text = True
             log.warning(
                 "an item has neither %r nor %r and is judged by its headline: NEWSDEDUP_FIELDS names the fields of yours",
-                self._fields["text"],
-                self._fields["html"],
+                self._field_map["text"],
+                self._field_map["html"],
             )
         return article
 
@@ -143,16 +149,16 @@ class NewsDedupPipeline:
             log.debug("%s has no field %r to tag", type(item).__name__, self._tag_field)
 
     def _hold(self, article: Mapping[str, Any]) -> None:
-        with self._held.open("a", encoding="utf-8") as out:
+        with self._held_path.open("a", encoding="utf-8") as out:
             out.write(json.dumps(article, ensure_ascii=False) + "\n")
         self._count("held")
 
-    def _done(self, item: Any) -> None:
-        self._passed.pop(id(item), None)
+    def _on_scraped(self, item: Any) -> None:
+        self._in_flight.pop(id(item), None)
 
-    async def _failed(self, item: Any) -> None:
+    async def _on_failed(self, item: Any) -> None:
         """A pipeline behind this one did not take the item: what was reserved for it goes back."""
-        decision = self._passed.pop(id(item), None)
+        decision = self._in_flight.pop(id(item), None)
         if decision is None:
             return
         try:
@@ -163,57 +169,57 @@ class NewsDedupPipeline:
         if undone:
             self._count("undone")
 
-    def _count(self, what: str) -> None:
+    def _count(self, stat: str) -> None:
         if self._stats is not None:
-            self._stats.inc_value(f"newsdedup/{what}")
+            self._stats.inc_value(f"newsdedup/{stat}")
 
 
-def _one_of(value: str, name: str, *allowed: str) -> str:
+def _parse_choice(value: str, name: str, *allowed: str) -> str:
     if value not in allowed:
         raise NotConfigured(f"{name}: expected one of {', '.join(allowed)}, found {value!r}.")
     return value
 
 
-def _fields(given: Mapping[str, str]) -> dict[str, str]:
+def _parse_field_map(overrides: Mapping[str, str]) -> dict[str, str]:
     """Our field -> theirs. Raises NotConfigured for a field that articles do not have."""
-    if unknown := sorted(set(given) - set(ARTICLE_FIELDS)):
+    if unknown := sorted(set(overrides) - set(ARTICLE_FIELDS)):
         raise NotConfigured(
             f"NEWSDEDUP_FIELDS: an article has no {', '.join(map(repr, unknown))}; it has {', '.join(ARTICLE_FIELDS)}, "
             "each to be mapped to a field of your items."
         )
-    return {name: name for name in ARTICLE_FIELDS} | dict(given)
+    return {name: name for name in ARTICLE_FIELDS} | dict(overrides)
 
 
-def _seconds(value: Any, name: str) -> float:
+def _parse_seconds(value: Any, name: str) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
         raise NotConfigured(f"{name}: expected a number of seconds, found {value!r}.") from None
 
 
-def _plain(name: str, value: Any) -> str | None:
+def _to_field_value(name: str, value: Any) -> str | None:
     """A field's value as the service takes it; None for a date that cannot be read."""
     if isinstance(value, list | tuple):  # loaders without an output processor leave lists
         value = "\n".join(map(str, value)) if name in ("text", "html") else value[0]
-    return _dated(value) if name == "published_at" else str(value)
+    return _to_rfc3339(value) if name == "published_at" else str(value)
 
 
-def _dated(value: Any) -> str | None:
+def _to_rfc3339(value: Any) -> str | None:
     """RFC 3339 of a date in any of the forms that items have it in; one without an offset is UTC."""
     with suppress(ValueError, OverflowError, OSError):
         if isinstance(value, int | float):
             value = datetime.fromtimestamp(value, UTC)
         elif not isinstance(value, date):
-            value = _parsed(str(value).strip())
+            value = _parse_date(str(value).strip())
         if not isinstance(value, datetime):
             value = datetime(value.year, value.month, value.day)
-        if FIRST_YEAR <= value.year <= LAST_YEAR:
+        if MIN_YEAR <= value.year <= MAX_YEAR:
             found: str = (value if value.tzinfo else value.replace(tzinfo=UTC)).isoformat()
             return found
     return None
 
 
-def _parsed(text: str) -> datetime:
+def _parse_date(text: str) -> datetime:
     """Raises ValueError for what is neither ISO 8601 nor RFC 2822."""
     try:
         return datetime.fromisoformat(text)

@@ -27,20 +27,20 @@ from aggregator.clients.client import Client
 from aggregator.clients.decision import Decision, Unavailable
 from aggregator.errors import ConfigurationError, StoreUnavailable
 
-BATCH = 64
+BATCH_ENTRIES = 64
 BLOCK_MS = 1_000
-IDLE_MS = 60_000
+CLAIM_IDLE_MS = 60_000
 MAX_DELIVERIES = 5
-KEPT = 100_000
-PAUSE_S = 1.0
+MAX_OUTPUT_ENTRIES = 100_000
+RETRY_DELAY_S = 1.0
 
 log = logging.getLogger(__name__)
 
-Entry = tuple[bytes, dict[bytes, bytes]]
+StreamEntry = tuple[bytes, dict[bytes, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Streams:
+class StreamNames:
     """The names of the streams and of this worker. ``consumer`` must differ between running workers."""
 
     source: str = "articles"
@@ -49,7 +49,7 @@ class Streams:
     consumer: str = "worker-1"
 
     @property
-    def dead(self) -> str:
+    def dead_letters(self) -> str:
         """Where entries go that no worker could settle."""
         return f"{self.source}:dead"
 
@@ -61,38 +61,38 @@ class StreamWorker:
         self,
         redis: driver.Redis,
         client: Client,
-        streams: Streams,
+        streams: StreamNames,
         *,
-        idle_ms: int = IDLE_MS,
+        idle_ms: int = CLAIM_IDLE_MS,
         max_deliveries: int = MAX_DELIVERIES,
     ) -> None:
         self._redis, self._client, self._streams = redis, client, streams
         self._idle_ms, self._max_deliveries = idle_ms, max_deliveries
-        self._own_done = False
-        self.settled = self.dead = 0
+        self._own_pending_done = False
+        self.processed = self.dead_lettered = 0
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until ``stop`` is set; what is away is waited for."""
         while not stop.is_set():
             try:
-                await self.prepare()
+                await self.ensure_group()
                 while not stop.is_set():
-                    await self.step(BLOCK_MS)
+                    await self.process_batch(BLOCK_MS)
             except ResponseError as error:
-                raise self._unreadable(error) from None
+                raise self._stream_error(error) from None
             except (RedisError, OSError, Unavailable) as error:
                 log.warning("waiting: %s", error)
-                self._own_done = False
-                await _pause(stop)
+                self._own_pending_done = False
+                await _wait_before_retry(stop)
 
     async def drain(self) -> None:
         """Work until nothing is left. Raises StoreUnavailable when something is away, ConfigurationError."""
         try:
-            await self.prepare()
-            while await self.step():
+            await self.ensure_group()
+            while await self.process_batch():
                 pass
         except ResponseError as error:
-            raise self._unreadable(error) from None
+            raise self._stream_error(error) from None
         except (RedisError, OSError) as error:
             said = str(error).rstrip(".")
             raise StoreUnavailable(
@@ -100,10 +100,10 @@ class StreamWorker:
                 "call again when its Redis answers: nothing is lost."
             ) from None
 
-    def _unreadable(self, error: ResponseError) -> ConfigurationError:
+    def _stream_error(self, error: ResponseError) -> ConfigurationError:
         return ConfigurationError(f"The stream {self._streams.source!r} cannot be read: {error}.")
 
-    async def prepare(self) -> None:
+    async def ensure_group(self) -> None:
         """Make the consumer group, from the stream's beginning, if there is none."""
         try:
             await self._redis.xgroup_create(self._streams.source, self._streams.group, id="0", mkstream=True)
@@ -111,42 +111,42 @@ class StreamWorker:
             if "BUSYGROUP" not in str(error):
                 raise
 
-    async def step(self, block_ms: int | None = None) -> int:
+    async def process_batch(self, block_ms: int | None = None) -> int:
         """Settle one batch: own left-overs, then those of the dead, then new ones. Returns how many."""
-        entries = await self._pending() or await self._abandoned() or await self._fresh(block_ms)
+        entries = await self._read_own_pending() or await self._claim_idle() or await self._read_new(block_ms)
         if entries:
-            await self._settle(entries)
+            await self._process(entries)
         return len(entries)
 
-    async def _pending(self) -> list[Entry]:
+    async def _read_own_pending(self) -> list[StreamEntry]:
         """What this consumer took in a former life and did not finish; looked at until there is none."""
-        if self._own_done:
+        if self._own_pending_done:
             return []
         entries = await self._read("0", None)
-        self._own_done = not entries
-        return await self._alive(entries)
+        self._own_pending_done = not entries
+        return await self._dead_letter_exhausted(entries)
 
-    async def _abandoned(self) -> list[Entry]:
+    async def _claim_idle(self) -> list[StreamEntry]:
         names = self._streams
         taken = await self._redis.xautoclaim(
-            names.source, names.group, names.consumer, self._idle_ms, start_id="0", count=BATCH
+            names.source, names.group, names.consumer, self._idle_ms, start_id="0", count=BATCH_ENTRIES
         )
-        return await self._alive(taken[1])
+        return await self._dead_letter_exhausted(taken[1])
 
-    async def _fresh(self, block_ms: int | None) -> list[Entry]:
+    async def _read_new(self, block_ms: int | None) -> list[StreamEntry]:
         return await self._read(">", block_ms)
 
-    async def _read(self, after: str, block_ms: int | None) -> list[Entry]:
+    async def _read(self, after: str, block_ms: int | None) -> list[StreamEntry]:
         names = self._streams
         answer: Any = await self._redis.xreadgroup(
-            names.group, names.consumer, {names.source: after}, count=BATCH, block=block_ms
+            names.group, names.consumer, {names.source: after}, count=BATCH_ENTRIES, block=block_ms
         )
         # Per stream, a list of entries: as pairs in RESP2, as a mapping of lists of lists in RESP3.
         if isinstance(answer, dict):
             return [entry for chunks in answer.values() for chunk in chunks for entry in chunk]
         return [entry for _, chunk in answer or [] for entry in chunk]
 
-    async def _alive(self, entries: Sequence[Entry]) -> list[Entry]:
+    async def _dead_letter_exhausted(self, entries: Sequence[StreamEntry]) -> list[StreamEntry]:
         """Without those delivered too often (they take the worker down, or nobody can settle them)."""
         if not entries:
             return []
@@ -157,50 +157,55 @@ class StreamWorker:
         tired = {d["message_id"] for d in details if d["times_delivered"] > self._max_deliveries}
         for entry in entries:
             if entry[0] in tired:
-                await self._bury(entry, f"delivered more than {self._max_deliveries} times")
+                await self._dead_letter(entry, f"delivered more than {self._max_deliveries} times")
             elif not entry[1]:  # trimmed from the stream while it was pending
                 await self._redis.xack(names.source, names.group, entry[0])
         return [entry for entry in entries if entry[0] not in tired and entry[1]]
 
-    async def _settle(self, entries: Sequence[Entry]) -> None:
-        decoded = [_article(fields) for _, fields in entries]
+    async def _process(self, entries: Sequence[StreamEntry]) -> None:
+        decoded = [_parse_article(fields) for _, fields in entries]
         articles = [found for found in decoded if isinstance(found, dict)]
         answers = iter(await self._client.submit_many(articles))
         for entry, found in zip(entries, decoded, strict=True):
             decision = next(answers) if isinstance(found, dict) else Decision("refused", problem=found)
             if decision.answer is None:
-                await self._bury(entry, decision.problem)
+                await self._dead_letter(entry, decision.problem)
             else:
                 await self._acknowledge(entry[0], msgspec.json.encode(decision.answer))
 
     async def _acknowledge(self, entry_id: bytes, verdict: bytes) -> None:
         names = self._streams
         async with self._redis.pipeline(transaction=True) as both:
-            both.xadd(names.verdicts, {"entry": entry_id, "verdict": verdict}, maxlen=KEPT, approximate=True)
+            both.xadd(
+                names.verdicts,
+                {"entry": entry_id, "verdict": verdict},
+                maxlen=MAX_OUTPUT_ENTRIES,
+                approximate=True,
+            )
             both.xack(names.source, names.group, entry_id)
             await both.execute()
-        self.settled += 1
+        self.processed += 1
 
-    async def _bury(self, entry: Entry, reason: str) -> None:
+    async def _dead_letter(self, entry: StreamEntry, reason: str) -> None:
         names = self._streams
-        log.warning("entry %s goes to %s: %s", entry[0].decode(), names.dead, reason)
+        log.warning("entry %s goes to %s: %s", entry[0].decode(), names.dead_letters, reason)
         async with self._redis.pipeline(transaction=True) as both:
             fields: dict[Any, Any] = {**entry[1], b"entry": entry[0], b"reason": reason}
-            both.xadd(names.dead, fields, maxlen=KEPT, approximate=True)
+            both.xadd(names.dead_letters, fields, maxlen=MAX_OUTPUT_ENTRIES, approximate=True)
             both.xack(names.source, names.group, entry[0])
             await both.execute()
-        self.dead += 1
+        self.dead_lettered += 1
 
 
-async def _pause(stop: asyncio.Event) -> None:
+async def _wait_before_retry(stop: asyncio.Event) -> None:
     try:
-        async with asyncio.timeout(PAUSE_S):
+        async with asyncio.timeout(RETRY_DELAY_S):
             await stop.wait()
     except TimeoutError:
         pass
 
 
-def _article(fields: dict[bytes, bytes]) -> dict[str, Any] | str:
+def _parse_article(fields: dict[bytes, bytes]) -> dict[str, Any] | str:
     """The article of an entry, or what is wrong with it."""
     raw = fields.get(b"article")
     if raw is None:

@@ -69,7 +69,7 @@ class SyncClient:
         return self._run(lambda: self._client.undo(decision))
 
     @contextmanager
-    def reserving(self, article: Mapping[str, Any]) -> Iterator[Decision]:
+    def reservation(self, article: Mapping[str, Any]) -> Iterator[Decision]:
         """See ``Client.reserving``."""
         decision = self.submit(article)
         try:
@@ -114,7 +114,7 @@ class SyncClient:
         """See ``Client.ready``."""
         return self._run(self._client.ready)
 
-    def _run(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    def _run(self, make_call: Callable[[], Coroutine[Any, Any, T]]) -> T:
         if self._loop.is_closed():
             raise RuntimeError("The client is closed; make another one.")
-        return asyncio.run_coroutine_threadsafe(call(), self._loop).result()
+        return asyncio.run_coroutine_threadsafe(make_call(), self._loop).result()

@@ -13,59 +13,59 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 # About what a single article takes alone. At worst a step of a batch (some articles) or of the detector (one) each.
-PATIENCE_S = 0.005
-SPELL_S = 0.005
+MAX_WAIT_S = 0.005
+SLICE_S = 0.005
 
 
-class Turns:
+class PriorityGate:
     """For the tasks of one event loop."""
 
     def __init__(self) -> None:
-        self._first = 0
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._high_priority_count = 0
+        self._waiters: set[asyncio.Future[None]] = set()
 
     @contextmanager
-    def first(self) -> Iterator[None]:
+    def high_priority(self) -> Iterator[None]:
         """Whoever holds this goes before all who give way."""
-        self._first += 1
+        self._high_priority_count += 1
         try:
             yield
         finally:
-            self._first -= 1
-            if not self._first:
-                for waiting in self._waiting:
+            self._high_priority_count -= 1
+            if not self._high_priority_count:
+                for waiting in self._waiters:
                     _wake(waiting)
 
-    async def give_way(self) -> None:
+    async def yield_control(self) -> None:
         """Everything else has its turn; returns when nobody goes first any more, or patience ends."""
-        if not self._first:
+        if not self._high_priority_count:
             await asyncio.sleep(0)
             return
         loop = asyncio.get_running_loop()
         waiting = loop.create_future()
-        patience = loop.call_later(PATIENCE_S, _wake, waiting)
-        self._waiting.add(waiting)
+        patience = loop.call_later(MAX_WAIT_S, _wake, waiting)
+        self._waiters.add(waiting)
         try:
             await waiting
         finally:
             patience.cancel()
-            self._waiting.discard(waiting)
+            self._waiters.discard(waiting)
 
 
-class Spells:
+class TimeSlicer:
     """For a process in which nobody waits: the rest of its event loop has its turn after a spell, not after each step."""
 
     def __init__(self, *, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._clock_s = clock_s
-        self._until_s = 0.0
+        self._slice_end_s = 0.0
 
-    async def give_way(self) -> None:
+    async def yield_control(self) -> None:
         """Mostly returns at once: going round the loop takes longer than many a step."""
-        if self._clock_s() >= self._until_s:
+        if self._clock_s() >= self._slice_end_s:
             await asyncio.sleep(0)
-            self._until_s = self._clock_s() + SPELL_S
+            self._slice_end_s = self._clock_s() + SLICE_S
 
 
-def _wake(waiting: asyncio.Future[None]) -> None:
-    if not waiting.done():
-        waiting.set_result(None)
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

@@ -14,22 +14,22 @@ import platform
 import struct
 import sys
 
-SLICE_NS = 100_000  # the shortest that the kernel allows
+TIME_SLICE_NS = 100_000  # the shortest that the kernel allows
 # Of sched_setattr(2), for which the C libraries of today have no function yet.
-_CALLS = {"x86_64": 314, "aarch64": 274}
+_SCHED_SETATTR_SYSCALLS = {"x86_64": 314, "aarch64": 274}
 # struct sched_attr: its size, policy (0: the usual one), flags, nice, priority, runtime (here: the slice), deadline, period.
-_ATTRIBUTES = struct.Struct("=IIQiIQQQ")
+_SCHED_ATTR = struct.Struct("=IIQiIQQQ")
 
 
-def step_back(by: int) -> None:
+def lower_priority(nice_increment: int) -> None:
     """Lower the priority of this process, and of those that it starts from now on, by ``by``, and shorten their slices.
 
     Where that is forbidden (by a filter of system calls), or not known, it works beside the others as an equal.
     """
     with contextlib.suppress(AttributeError, OSError):
-        os.nice(by)
-    call = _CALLS.get(platform.machine()) if sys.platform == "linux" else None
+        os.nice(nice_increment)
+    call = _SCHED_SETATTR_SYSCALLS.get(platform.machine()) if sys.platform == "linux" else None
     if call is not None:
         nice = os.getpriority(os.PRIO_PROCESS, 0)
-        asked = _ATTRIBUTES.pack(_ATTRIBUTES.size, 0, 0, nice, 0, SLICE_NS, 0, 0)
+        asked = _SCHED_ATTR.pack(_SCHED_ATTR.size, 0, 0, nice, 0, TIME_SLICE_NS, 0, 0)
         ctypes.CDLL(None).syscall(call, 0, asked, 0)  # an older kernel takes it and does nothing

@@ -8,10 +8,10 @@ from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
-GiveWay = Callable[[], Awaitable[None]]
+YieldControl = Callable[[], Awaitable[None]]
 
 
-class Begun(Protocol[T_co]):
+class TaskHandle(Protocol[T_co]):
     """Work that goes on by itself until somebody waits for it, or it is cancelled."""
 
     def __await__(self) -> Generator[Any, Any, T_co]: ...
@@ -20,17 +20,17 @@ class Begun(Protocol[T_co]):
         """End it; what it has sent stays sent."""
 
 
-class Begin(Protocol):
-    def __call__(self, work: Coroutine[Any, Any, T], /) -> Begun[T]: ...
+class Spawn(Protocol):
+    def __call__(self, coroutine: Coroutine[Any, Any, T], /) -> TaskHandle[T]: ...
 
 
-async def give_way() -> None:
+async def yield_control() -> None:
     """Whatever else waits on the event loop has its turn."""
     await asyncio.sleep(0)
 
 
-def in_a_task(work: Coroutine[Any, Any, T]) -> Begun[T]:
+def spawn_task(coroutine: Coroutine[Any, Any, T]) -> TaskHandle[T]:
     """``Begin`` on the event loop. Whoever began it may go away without hearing how it ended."""
-    task = asyncio.ensure_future(work)
+    task = asyncio.ensure_future(coroutine)
     task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     return task

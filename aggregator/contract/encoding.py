@@ -6,75 +6,77 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from aggregator.contract import responses
-from aggregator.domain import Answer, Match, Outcome, Record, RelatedItem, VerdictName, arrival_ms_of
+from aggregator.domain import Answer, ArticleRecord, Match, Outcome, RelatedItem, VerdictName, arrival_ms_of
 from aggregator.queries.explain import Explanation
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Bands:
+class DistanceThresholds:
     """The distances that name a Hamming class, in bits."""
 
     duplicate_bits: int = 3
     related_bits: int = 7
 
-    def class_of(self, distance: int | None) -> VerdictName:
+    def hamming_class(self, distance: int | None) -> VerdictName:
         """What the fingerprint alone would say."""
         if distance is None or distance > self.related_bits:
             return "new"
         return "duplicate" if distance <= self.duplicate_bits else "related"
 
 
-def when(ms: int) -> datetime:
+def to_datetime(ms: int) -> datetime:
     """A time as answers show it: UTC."""
     return _EPOCH + timedelta(milliseconds=ms)
 
 
-def when_or_none(ms: int | None) -> datetime | None:
+def to_datetime_or_none(ms: int | None) -> datetime | None:
     """As ``when``; None stays None."""
-    return None if ms is None else when(ms)
+    return None if ms is None else to_datetime(ms)
 
 
-def answer(given: Answer, bands: Bands) -> responses.AnswerOut:
+def verdict_out(answer: Answer, thresholds: DistanceThresholds) -> responses.VerdictOut:
     """The verdict on one article."""
-    outcome = given.outcome
-    return responses.AnswerOut(
-        id=given.id,
+    outcome = answer.outcome
+    return responses.VerdictOut(
+        id=answer.id,
         verdict=outcome.verdict,
         distance=outcome.distance,
-        hamming_class=bands.class_of(outcome.distance),
-        duplicate_of=duplicate_of(outcome.match),
-        related=[related(item) for item in given.related],
+        hamming_class=thresholds.hamming_class(outcome.distance),
+        duplicate_of=duplicate_of_out(outcome.match),
+        related=[related_out(item) for item in answer.related],
         updated_figures=outcome.updated_figures,
-        event_id=given.event_id,
-        space=given.space,
-        fingerprint=f"{given.fingerprint:016x}",
-        short=given.short,
+        event_id=answer.event_id,
+        space=answer.space,
+        fingerprint=f"{answer.fingerprint:016x}",
+        short=answer.short,
     )
 
 
-def duplicate_of(match: Match | None) -> responses.DuplicateOf | None:
+def duplicate_of_out(match: Match | None) -> responses.DuplicateOf | None:
     """Whom it repeats."""
     if match is None:
         return None
     return responses.DuplicateOf(match.id, match.canonical_id, match.distance, match.overlap, match.rule)
 
 
-def related(item: RelatedItem) -> responses.RelatedOut:
+def related_out(item: RelatedItem) -> responses.RelatedOut:
     """One neighbour."""
     return responses.RelatedOut(
         id=item.id,
         title=item.title,
         url=item.url,
         source=item.source,
-        published_at=when_or_none(item.published_at_ms),
+        published_at=to_datetime_or_none(item.published_at_ms),
         distance=item.distance,
         similarity=item.similarity,
     )
 
 
-def article(record: Record, outcome: Outcome, event_id: str | None, bands: Bands) -> responses.ArticleOut:
+def article_out(
+    record: ArticleRecord, outcome: Outcome, event_id: str | None, thresholds: DistanceThresholds
+) -> responses.ArticleOut:
     """A stored article."""
     return responses.ArticleOut(
         id=record.id,
@@ -82,13 +84,13 @@ def article(record: Record, outcome: Outcome, event_id: str | None, bands: Bands
         url=record.url,
         source=record.source,
         lang=record.lang,
-        published_at=when_or_none(record.published_at_ms),
-        arrived_at=when(arrival_ms_of(record.first)),
-        updated_at=when(record.arrived_ms),
+        published_at=to_datetime_or_none(record.published_at_ms),
+        arrived_at=to_datetime(arrival_ms_of(record.first_version)),
+        updated_at=to_datetime(record.arrived_ms),
         verdict=outcome.verdict,
         distance=outcome.distance,
-        hamming_class=bands.class_of(outcome.distance),
-        duplicate_of=duplicate_of(outcome.match),
+        hamming_class=thresholds.hamming_class(outcome.distance),
+        duplicate_of=duplicate_of_out(outcome.match),
         updated_figures=outcome.updated_figures,
         event_id=event_id,
         space=record.space,
@@ -97,43 +99,47 @@ def article(record: Record, outcome: Outcome, event_id: str | None, bands: Bands
     )
 
 
-def reference(record: Record) -> responses.ArticleRef:
+def article_ref(record: ArticleRecord) -> responses.ArticleRef:
     """An article in a list."""
     return responses.ArticleRef(
         id=record.id,
         title=record.title,
         url=record.url,
         source=record.source,
-        published_at=when_or_none(record.published_at_ms),
-        arrived_at=when(arrival_ms_of(record.first)),
+        published_at=to_datetime_or_none(record.published_at_ms),
+        arrived_at=to_datetime(arrival_ms_of(record.first_version)),
     )
 
 
-def explanation(found: Explanation) -> responses.ExplainOut:
+def explain_out(explanation: Explanation) -> responses.ExplainOut:
     """Two articles compared."""
     sides = [
         responses.ExplainSideOut(
-            label=found.labels[side],
-            space=found.spaces[side],
-            fingerprint=f"{found.fingerprints[side]:016x}",
-            figures=list(found.figures[side]) if found.figures is not None else None,
-            own_passages=list(found.own_passages[side]) if found.own_passages is not None else None,
+            label=explanation.labels[side],
+            space=explanation.spaces[side],
+            fingerprint=f"{explanation.fingerprints[side]:016x}",
+            figures=list(explanation.figures[side]) if explanation.figures is not None else None,
+            own_passages=list(explanation.own_passages[side])
+            if explanation.own_passages is not None
+            else None,
         )
         for side in (0, 1)
     ]
     return responses.ExplainOut(
-        summary=found.summary,
+        summary=explanation.summary,
         a=sides[0],
         b=sides[1],
-        distance=found.distance,
-        differing_bits=list(found.differing_bits) if found.differing_bits is not None else None,
+        distance=explanation.distance,
+        differing_bits=list(explanation.differing_bits) if explanation.differing_bits is not None else None,
         overlap=responses.OverlapOut(
-            containment=round(found.overlap.containment, 3),
-            resemblance=round(found.overlap.resemblance, 3),
-            shared=round(found.overlap.shared, 1),
+            containment=round(explanation.overlap.containment, 3),
+            resemblance=round(explanation.overlap.resemblance, 3),
+            shared=round(explanation.overlap.shared, 1),
         ),
-        similarity=found.similarity,
-        is_copy=found.is_copy,
-        updated_figures=found.updated_figures,
-        shared_passages=list(found.shared_passages) if found.shared_passages is not None else None,
+        similarity=explanation.similarity,
+        is_copy=explanation.is_copy,
+        updated_figures=explanation.updated_figures,
+        shared_passages=list(explanation.shared_passages)
+        if explanation.shared_passages is not None
+        else None,
     )

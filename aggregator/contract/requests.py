@@ -12,26 +12,28 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from aggregator.analysis.article_id import MAX_URL_CHARS
-from aggregator.events.detection.model import ActionName, Scope
+from aggregator.events.detection.model import ActionName, MuteScope
 from aggregator.events.filter import EventStatus
 
 MAX_TITLE_CHARS = 2000
 MAX_SOURCE_CHARS = 300
-MAX_IDS = 20
+MAX_RELATED_IDS = 20
 MAX_ACTOR_CHARS = 200
 MAX_RELATED = 100
 MAX_EVENTS = 200
-LANGUAGE_TAG = r"^([A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*)?$"
+LANGUAGE_TAG_PATTERN = r"^([A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*)?$"
 
-Offset = Annotated[datetime, Meta(tz=True, description="RFC 3339 with an offset, e.g. 2026-11-20T08:00:00Z")]
+OffsetDatetime = Annotated[
+    datetime, Meta(tz=True, description="RFC 3339 with an offset, e.g. 2026-11-20T08:00:00Z")
+]
 Source = Annotated[str, Meta(max_length=MAX_SOURCE_CHARS, description="The outlet, e.g. its host name.")]
-Identity = Annotated[str, Meta(description="At most 512 bytes, no control characters.")]
+ArticleId = Annotated[str, Meta(description="At most 512 bytes, no control characters.")]
 
 
 class ArticleIn(Struct, forbid_unknown_fields=True, rename={"id_": "id"}):
     """One article. It needs text, html or a title; null counts as not given."""
 
-    id_: Identity | None = None
+    id_: ArticleId | None = None
     url: Annotated[str, Meta(max_length=MAX_URL_CHARS, description="http or https.")] | None = None
     title: Annotated[str, Meta(max_length=MAX_TITLE_CHARS)] | None = None
     text: (
@@ -39,12 +41,12 @@ class ArticleIn(Struct, forbid_unknown_fields=True, rename={"id_": "id"}):
     ) = None
     html: Annotated[str, Meta(description="The whole page; its main text is extracted.")] | None = None
     source: Source | None = None
-    published_at: Offset | None = None
+    published_at: OffsetDatetime | None = None
     lang: (
         Annotated[
             str,
             Meta(
-                pattern=LANGUAGE_TAG,
+                pattern=LANGUAGE_TAG_PATTERN,
                 max_length=35,
                 description='Language tag such as "en" or "zh-Hant"; detected when absent.',
             ),
@@ -56,7 +58,7 @@ class ArticleIn(Struct, forbid_unknown_fields=True, rename={"id_": "id"}):
 class RelatedIn(ArticleIn, forbid_unknown_fields=True, rename={"id_": "id"}):
     """What the reader has just read: up to 20 ids, or one article that need not be stored."""
 
-    ids: Annotated[list[Identity], Meta(min_length=1, max_length=MAX_IDS)] | None = None
+    ids: Annotated[list[ArticleId], Meta(min_length=1, max_length=MAX_RELATED_IDS)] | None = None
 
 
 class ExplainIn(Struct, forbid_unknown_fields=True):
@@ -84,9 +86,9 @@ class ActionIn(Struct, forbid_unknown_fields=True):
             max_length=MAX_ACTOR_CHARS, description="Who does it; where keys are asked for, the key's name."
         ),
     ] = ""
-    into: Identity | None = None
-    item: Identity | None = None
-    scope: Scope | None = None
+    into: ArticleId | None = None
+    item: ArticleId | None = None
+    scope: MuteScope | None = None
 
 
 class WatchIn(Struct, forbid_unknown_fields=True):
@@ -99,7 +101,9 @@ class WatchIn(Struct, forbid_unknown_fields=True):
 class WebhookIn(Struct, forbid_unknown_fields=True):
     """An address that wants to be called when an event fires, doubles, merges or closes."""
 
-    url: Annotated[str, Meta(max_length=2000, description="https only, unless webhook_private is set.")]
+    url: Annotated[
+        str, Meta(max_length=2000, description="https only, unless webhook_allow_private_addresses is set.")
+    ]
     query: Annotated[str, Meta(max_length=2000, description="Of /v1/events: only such events.")] = ""
     watch: Annotated[
         str, Meta(max_length=40, description="Id of a saved watch, whose query must hold too.")
@@ -128,7 +132,9 @@ class RelatedQuery(Struct, forbid_unknown_fields=True):
 
     limit: Annotated[int, Meta(ge=1, le=MAX_RELATED, description="Most items answered.")] = 10
     since: (
-        Annotated[Offset, Meta(description="Only articles published (else arrived) at or after this time.")]
+        Annotated[
+            OffsetDatetime, Meta(description="Only articles published (else arrived) at or after this time.")
+        ]
         | None
     ) = None
     source: Annotated[Source, Meta(description="Only articles from this outlet.")] | None = None
@@ -137,7 +143,7 @@ class RelatedQuery(Struct, forbid_unknown_fields=True):
         Annotated[
             str,
             Meta(
-                pattern=LANGUAGE_TAG,
+                pattern=LANGUAGE_TAG_PATTERN,
                 max_length=35,
                 description='Only articles in this language, e.g. "de"; "und": of which none was detected.',
             ),
@@ -146,7 +152,7 @@ class RelatedQuery(Struct, forbid_unknown_fields=True):
     ) = None
 
 
-class SavedFilter(Struct, forbid_unknown_fields=True):
+class SavedFilterQuery(Struct, forbid_unknown_fields=True):
     """Which events: all that is given must hold. A watch saves such a query."""
 
     term: Annotated[str, Meta(max_length=200, description="In the headline, or among the terms.")] = ""
@@ -156,7 +162,7 @@ class SavedFilter(Struct, forbid_unknown_fields=True):
     status: EventStatus | None = None
 
 
-class EventFilter(SavedFilter, forbid_unknown_fields=True):
+class EventFilterQuery(SavedFilterQuery, forbid_unknown_fields=True):
     """The list, the stream, the feeds and the editors' page take it."""
 
     watch: Annotated[
@@ -164,13 +170,13 @@ class EventFilter(SavedFilter, forbid_unknown_fields=True):
     ] = ""
 
 
-class FeedQuery(EventFilter, forbid_unknown_fields=True):
+class FeedQuery(EventFilterQuery, forbid_unknown_fields=True):
     """Query of the feeds."""
 
     limit: Annotated[int, Meta(ge=1, le=MAX_EVENTS, description="Most entries.")] = 50
 
 
-class FrontQuery(EventFilter, forbid_unknown_fields=True):
+class FrontQuery(EventFilterQuery, forbid_unknown_fields=True):
     """Query of the editors' page."""
 
 
@@ -213,15 +219,17 @@ class CompareForm(Struct, forbid_unknown_fields=True):
     b: str = ""
 
 
-class EventStreamQuery(EventFilter, forbid_unknown_fields=True):
+class EventStreamQuery(EventFilterQuery, forbid_unknown_fields=True):
     """Query of the stream of changed events; the Last-Event-ID header goes before ``after``."""
 
     after: Annotated[str, Meta(max_length=40, description="Resume behind this position.")] = ""
 
 
-class EventsQuery(EventFilter, forbid_unknown_fields=True):
+class EventsQuery(EventFilterQuery, forbid_unknown_fields=True):
     """Query of the list of events."""
 
-    since: Annotated[Offset, Meta(description="Only events seen at or after this time.")] | None = None
+    since: Annotated[OffsetDatetime, Meta(description="Only events seen at or after this time.")] | None = (
+        None
+    )
     limit: Annotated[int, Meta(ge=1, le=MAX_EVENTS, description="Most events answered.")] = 50
     cursor: Annotated[str, Meta(max_length=800, description="``next`` of the page before.")] = ""

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from aggregator.domain import VerdictName
-from aggregator.events.detection.model import ActionName, Scope
+from aggregator.events.detection.model import ActionName, MuteScope
 from aggregator.events.filter import EventStatus
 
 
@@ -38,7 +38,7 @@ class RelatedOut(Struct):
     similarity: float
 
 
-class AnswerOut(Struct):
+class VerdictOut(Struct):
     """The verdict on one article. ``distance`` is to the nearest stored article within 7 bits."""
 
     id: str
@@ -141,7 +141,7 @@ class ActionOut(Struct):
     actor: str
     at: datetime
     event: str
-    scope: Scope | None
+    scope: MuteScope | None
     into: str | None
     item: str | None
 
@@ -174,7 +174,7 @@ class EventOut(Struct):
     merged_into: str | None
     absorbed: list[str]
     acknowledged_by: str | None
-    muted: Scope | None
+    muted: MuteScope | None
     false_alarm: bool
     actions: list[ActionOut]
     revision: int
@@ -245,7 +245,7 @@ class WebhookOut(Struct):
     last_result: str | None
 
 
-class DeadCall(Struct):
+class DeadLetterOut(Struct):
     """A call that was given up after about a day."""
 
     id: str
@@ -259,7 +259,7 @@ class DeadCall(Struct):
 class WebhookDetailOut(WebhookOut):
     """``dead``: the newest calls that were given up, newest first."""
 
-    dead: list[DeadCall]
+    dead: list[DeadLetterOut]
 
 
 class WebhooksOut(Struct):

@@ -11,19 +11,19 @@ from collections.abc import Callable, Iterable, Sequence
 from aggregator.dedup.verdict import Candidate
 from aggregator.domain import RelatedItem
 
-Terms = Sequence[tuple[str, float]]
+WeightedTerms = Sequence[tuple[str, float]]
 
 
-def cosine(a: Terms, b: Terms) -> float:
+def cosine(a: WeightedTerms, b: WeightedTerms) -> float:
     """Cosine of two sparse unit vectors, 0..1; 0 when either is empty."""
     return cosine_to(a)(b)
 
 
-def cosine_to(a: Terms) -> Callable[[Terms], float]:
+def cosine_to(a: WeightedTerms) -> Callable[[WeightedTerms], float]:
     """The cosine with one vector, of many others in turn."""
     weights = dict(a)
 
-    def of(b: Terms) -> float:
+    def of(b: WeightedTerms) -> float:
         return min(1.0, sum([weight * weights[term] for term, weight in b if term in weights], 0.0))
 
     return of
@@ -32,7 +32,7 @@ def cosine_to(a: Terms) -> Callable[[Terms], float]:
 def rank(
     candidates: Iterable[Candidate],
     *,
-    without_group: int | None,
+    exclude_group: int | None,
     limit: int,
 ) -> tuple[RelatedItem, ...]:
     """The candidates that are other articles, most similar first.
@@ -43,7 +43,7 @@ def rank(
     scored = [
         (round(candidate.similarity, 3), candidate)
         for candidate in candidates
-        if candidate.canonical[1] != without_group
+        if candidate.canonical[1] != exclude_group
     ]
     scored.sort(key=lambda pair: (-pair[0], -pair[1].record.number))
     groups: set[int] = set()
@@ -54,11 +54,11 @@ def rank(
         if candidate.canonical[1] in groups:
             continue
         groups.add(candidate.canonical[1])
-        items.append(related_item(candidate, similarity))
+        items.append(_related_item(candidate, similarity))
     return tuple(items)
 
 
-def related_item(candidate: Candidate, similarity: float) -> RelatedItem:
+def _related_item(candidate: Candidate, similarity: float) -> RelatedItem:
     """A candidate as it is shown in an answer."""
     record = candidate.record
     return RelatedItem(

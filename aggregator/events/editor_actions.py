@@ -14,143 +14,165 @@ from typing import Protocol
 
 import msgspec
 
-from aggregator.errors import Conflict, Contention, NotFound
-from aggregator.events.detection import Action, Event, Mute, Orders
-from aggregator.events.detection.edits import edited, merged
-from aggregator.events.detection.overrides import STORY_MS
-from aggregator.events.detection.profile import is_alike
+from aggregator.errors import CommitConflict, Conflict, NotFound
+from aggregator.events.detection import EditorAction, EditorOverrides, Event, Mute
+from aggregator.events.detection.edits import apply_action, merge_events
+from aggregator.events.detection.overrides import STORY_MUTE_MS
+from aggregator.events.detection.profile import is_same_story
 from aggregator.events.repository import (
-    DESK,
-    INDEX,
-    POSITION,
-    EventLog,
+    INDEX_KEY,
+    OVERRIDES_KEY,
+    POSITION_KEY,
+    EventRepository,
     decode_index,
-    decode_orders,
-    heirs,
+    decode_overrides,
+    merge_chain,
     number_key,
 )
-from aggregator.events.unit_of_work import Draft, pack
-from aggregator.index import Stored
-from aggregator.store.base import Delete, Equals, Put, Transaction, Write
+from aggregator.events.unit_of_work import EventUnitOfWork, encode_msgpack
+from aggregator.index import StoredArticle
+from aggregator.store.base import Delete, Put, Transaction, ValueEquals, Write
 
-ATTEMPTS = 32
+MAX_COMMIT_ATTEMPTS = 32
 
 
-class Articles(Protocol):
+class ArticleLookup(Protocol):
     """What is asked of the index: ``Index`` has it."""
 
-    async def get(self, id_: str) -> Stored: ...
+    async def get(self, id_: str) -> StoredArticle: ...
 
 
-class Actions:
+class EditorActions:
     """Editors' actions on the events of ``log``."""
 
-    def __init__(self, log: EventLog, articles: Articles) -> None:
-        self._log = log
+    def __init__(self, repository: EventRepository, articles: ArticleLookup) -> None:
+        self._repository = repository
         self._articles = articles
-        self._turn = asyncio.Lock()  # those of one process need not race each other
+        self._lock = asyncio.Lock()  # those of one process need not race each other
 
-    async def act(self, action: Action) -> Event:
+    async def apply(self, action: EditorAction) -> Event:
         """Carry it out; returns the event as it stands then: the one that goes on, when it was merged.
 
         What has been done already is not done, nor recorded, again. Raises NotFound (event, or item in
         it), Conflict (a merge that cannot be), StoreUnavailable.
         """
-        first = await self._first_of(action.item) if action.action == "remove_item" else None
-        async with self._turn:
-            for _ in range(ATTEMPTS):
-                position, desk, raw = await self._log.store.read([POSITION, DESK, INDEX])
-                draft, orders = Draft(self._log, decode_index(raw)), decode_orders(desk)
-                event, orders = await self._drafted(draft, orders, action, first)
+        first = await self._first_version_of(action.item) if action.action == "remove_item" else None
+        async with self._lock:
+            for _ in range(MAX_COMMIT_ATTEMPTS):
+                position, desk, raw = await self._repository.store.read(
+                    [POSITION_KEY, OVERRIDES_KEY, INDEX_KEY]
+                )
+                draft, orders = EventUnitOfWork(self._repository, decode_index(raw)), decode_overrides(desk)
+                event, orders = await self._plan(draft, orders, action, first)
                 writes = draft.writes()
                 if not writes:
                     return event
                 if first is not None:
                     writes.append(Delete(number_key(first)))
-                orders = orders.next(action.at_ms)
-                if await self._commit(position, desk, [*writes, Put(DESK, pack(orders))]):
+                orders = orders.next_revision(action.at_ms)
+                if await self._commit(position, desk, [*writes, Put(OVERRIDES_KEY, encode_msgpack(orders))]):
                     return draft.events[event.id]
-        raise Contention("events: too many editors act at once; try again.")
+        raise CommitConflict("events: too many editors act at once; try again.")
 
-    async def take_down(self, first: int, article_id: str, now_ms: int) -> None:
+    async def remove_article(self, first_version: int, article_id: str, now_ms: int) -> None:
         """An article was deleted: its id and headline leave its event at once, not with the detector's next tick."""
-        async with self._turn:
-            for _ in range(ATTEMPTS):
-                position, desk, raw = await self._log.store.read([POSITION, DESK, INDEX])
-                draft, orders = Draft(self._log, decode_index(raw)), decode_orders(desk)
-                await draft.take_down(first, article_id, now_ms)
+        async with self._lock:
+            for _ in range(MAX_COMMIT_ATTEMPTS):
+                position, desk, raw = await self._repository.store.read(
+                    [POSITION_KEY, OVERRIDES_KEY, INDEX_KEY]
+                )
+                draft, orders = EventUnitOfWork(self._repository, decode_index(raw)), decode_overrides(desk)
+                await draft.remove_article(first_version, article_id, now_ms)
                 writes = draft.writes()
                 if not writes:
                     return
-                orders = orders.next(now_ms, removed={**orders.removed, article_id: first})
-                if await self._commit(position, desk, [*writes, Put(DESK, pack(orders))]):
+                orders = orders.next_revision(
+                    now_ms, removed_items={**orders.removed_items, article_id: first_version}
+                )
+                if await self._commit(position, desk, [*writes, Put(OVERRIDES_KEY, encode_msgpack(orders))]):
                     return
-        raise Contention("events: too many editors act at once; try again.")
+        raise CommitConflict("events: too many editors act at once; try again.")
 
-    async def _commit(self, position: bytes | None, desk: bytes | None, writes: list[Write]) -> bool:
-        checks = (Equals(POSITION, position), Equals(DESK, desk))
-        return not await self._log.store.commit(Transaction(checks, tuple(writes)))
+    async def _commit(
+        self, position: bytes | None, overrides_value: bytes | None, writes: list[Write]
+    ) -> bool:
+        checks = (ValueEquals(POSITION_KEY, position), ValueEquals(OVERRIDES_KEY, overrides_value))
+        return not await self._repository.store.commit(Transaction(checks, tuple(writes)))
 
-    async def _drafted(
-        self, draft: Draft, orders: Orders, action: Action, first: int | None
-    ) -> tuple[Event, Orders]:
+    async def _plan(
+        self,
+        unit: EventUnitOfWork,
+        overrides: EditorOverrides,
+        action: EditorAction,
+        first_version: int | None,
+    ) -> tuple[Event, EditorOverrides]:
         """The action as new versions in ``draft`` and new orders; neither when nothing is to be done."""
-        event = await _saved(draft, action.event, "id")
+        event = await _require_event(unit, action.event, "id")
         if action.action == "merge":
-            return await _merge(draft, orders, action, event)
-        event = await _saved(draft, heirs(draft.index, event.id)[-1], "id")
+            return await _plan_merge(unit, overrides, action, event)
+        event = await _require_event(unit, merge_chain(unit.summaries, event.id)[-1], "id")
         item = action.item or ""
         if action.action == "remove_item" and item not in event.items and item not in event.removed:
             raise NotFound(f"item: there is no article {item[:200]!r} in event {event.id}.")
-        changed = edited(event, action)
+        changed = apply_action(event, action)
         if changed is event:
-            return event, orders
-        draft.put(changed, "action", action.at_ms)
-        return changed, _ordered(orders, changed, action, first)
+            return event, overrides
+        unit.put(changed, "action", action.at_ms)
+        return changed, _with_override(overrides, changed, action, first_version)
 
-    async def _first_of(self, item: str | None) -> int | None:
+    async def _first_version_of(self, item: str | None) -> int | None:
         """The first number of an article; None when it is not stored any more."""
         try:
-            return (await self._articles.get(item or "")).record.first
+            return (await self._articles.get(item or "")).record.first_version
         except NotFound:
             return None
 
 
-async def _merge(draft: Draft, orders: Orders, action: Action, lost: Event) -> tuple[Event, Orders]:
+async def _plan_merge(
+    unit: EventUnitOfWork, overrides: EditorOverrides, action: EditorAction, absorbed: Event
+) -> tuple[Event, EditorOverrides]:
     """The event that was asked about goes into another one, which has to be able to go on."""
-    into = await _saved(draft, action.into or "", "into")
-    into = await _saved(draft, heirs(draft.index, into.id)[-1], "into")
-    goes_on = heirs(draft.index, lost.id)[-1]
-    if lost.id != goes_on and goes_on == into.id:
-        return into, orders
-    if lost.id != goes_on:
-        raise Conflict(f"id: event {lost.id} was merged into {goes_on} already; merge that one.")
-    if lost.id == into.id:
-        raise Conflict(f"into: event {lost.id} cannot be merged into itself.")
-    if lost.status != "closed" and into.status == "closed":
-        raise Conflict(f"into: event {into.id} is closed and {lost.id} is not; merge it the other way round.")
+    into = await _require_event(unit, action.into or "", "into")
+    into = await _require_event(unit, merge_chain(unit.summaries, into.id)[-1], "into")
+    goes_on = merge_chain(unit.summaries, absorbed.id)[-1]
+    if absorbed.id != goes_on and goes_on == into.id:
+        return into, overrides
+    if absorbed.id != goes_on:
+        raise Conflict(f"id: event {absorbed.id} was merged into {goes_on} already; merge that one.")
+    if absorbed.id == into.id:
+        raise Conflict(f"into: event {absorbed.id} cannot be merged into itself.")
+    if absorbed.status != "closed" and into.status == "closed":
+        raise Conflict(
+            f"into: event {into.id} is closed and {absorbed.id} is not; merge it the other way round."
+        )
     action = replace(action, into=into.id)
-    for event in merged(into, lost, action):
-        draft.put(event, "merged" if event.id == lost.id else "action", action.at_ms)
+    for event in merge_events(into, absorbed, action):
+        unit.put(event, "merged" if event.id == absorbed.id else "action", action.at_ms)
     by = (into.id, action.at_ms)
-    return into, msgspec.structs.replace(orders, merged={**orders.merged, lost.id: by})
+    return into, msgspec.structs.replace(overrides, merges={**overrides.merges, absorbed.id: by})
 
 
-def _ordered(orders: Orders, event: Event, action: Action, first: int | None) -> Orders:
+def _with_override(
+    overrides: EditorOverrides, event: Event, action: EditorAction, first_version: int | None
+) -> EditorOverrides:
     """The orders with what the detector must know of this action."""
-    if action.action == "remove_item" and first is not None:
-        return msgspec.structs.replace(orders, removed={**orders.removed, action.item or "": first})
+    if action.action == "remove_item" and first_version is not None:
+        return msgspec.structs.replace(
+            overrides, removed_items={**overrides.removed_items, action.item or "": first_version}
+        )
     if action.action not in ("mute", "unmute", "false_alarm"):
-        return orders
-    mutes = tuple(m for m in orders.mutes if m.event != event.id and not is_alike(m.profile, event.profile))
+        return overrides
+    mutes = tuple(
+        m for m in overrides.mutes if m.event_id != event.id and not is_same_story(m.profile, event.profile)
+    )
     if event.muted is not None and event.profile:
-        until_ms = None if event.muted == "routine" else action.at_ms + STORY_MS
+        until_ms = None if event.muted == "routine" else action.at_ms + STORY_MUTE_MS
         mutes = (*mutes, Mute(event.id, event.muted, event.profile, until_ms))
-    return msgspec.structs.replace(orders, mutes=mutes)
+    return msgspec.structs.replace(overrides, mutes=mutes)
 
 
-async def _saved(draft: Draft, event_id: str, field: str) -> Event:
-    event = await draft.saved(event_id)
+async def _require_event(unit: EventUnitOfWork, event_id: str, field: str) -> Event:
+    event = await unit.get(event_id)
     if event is None:
         raise NotFound(f"{field}: there is no event {event_id[:200]!r}; it may have expired.")
     return event

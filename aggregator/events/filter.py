@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Literal, cast
 from urllib.parse import parse_qsl
 
-from aggregator.analysis.text.tokenizer import normalise, tokenize
+from aggregator.analysis.text.tokenizer import normalize, tokenize
 from aggregator.events.detection.model import Event
 
 EventStatus = Literal["emerging", "breaking", "fading", "closed"]
 
 
 @dataclass(frozen=True, slots=True)
-class EventQuery:
+class EventFilter:
     """What an event must have.
 
     term      stands in the headline, or all its words are among the event's terms; case and accents of
@@ -33,15 +33,15 @@ class EventQuery:
     lang: str = ""
     min_size: int = 0
     status: EventStatus | None = None
-    beside: tuple[EventQuery, ...] = ()
+    and_also: tuple[EventFilter, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether every event is admitted."""
-        return self == EventQuery()
+        return self == EventFilter()
 
     @classmethod
-    def parse(cls, text: str) -> EventQuery:
+    def parse(cls, text: str) -> EventFilter:
         """A query string that was checked when it was saved; what it does not name stays open."""
         given = dict(parse_qsl(text))
         return cls(
@@ -54,19 +54,19 @@ class EventQuery:
 
     def matches(self, event: Event) -> bool:
         """Whether the event has all that is asked for."""
-        if not all(query.matches(event) for query in self.beside):
+        if not all(query.matches(event) for query in self.and_also):
             return False
         if event.size < self.min_size or (self.status is not None and event.status != self.status):
             return False
-        if self.source and normalise(self.source) not in map(normalise, event.sources):
+        if self.source and normalize(self.source) not in map(normalize, event.sources):
             return False
-        if self.lang and _primary(self.lang) not in event.languages:
+        if self.lang and _primary_subtag(self.lang) not in event.languages:
             return False
-        return not self.term or _is_about(event, self.term)
+        return not self.term or _matches_term(event, self.term)
 
 
-def _is_about(event: Event, term: str) -> bool:
-    if normalise(term) in normalise(event.title):
+def _matches_term(event: Event, term: str) -> bool:
+    if normalize(term) in normalize(event.title):
         return True
     known = set(event.terms)
     return any(
@@ -75,5 +75,5 @@ def _is_about(event: Event, term: str) -> bool:
     )
 
 
-def _primary(tag: str) -> str:
+def _primary_subtag(tag: str) -> str:
     return tag.replace("_", "-").partition("-")[0].lower()

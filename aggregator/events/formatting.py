@@ -10,7 +10,7 @@ from aggregator.events.detection.model import Event
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def rfc3339(at_ms: int) -> str:
+def format_rfc3339(at_ms: int) -> str:
     """UTC, to the millisecond.
 
     >>> rfc3339(1_300_000_000_000)
@@ -19,12 +19,12 @@ def rfc3339(at_ms: int) -> str:
     return (_EPOCH + timedelta(milliseconds=at_ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def address(event: Event, base_url: str) -> str:
+def event_url(event: Event, base_url: str) -> str:
     """The page of an event, for readers who reach the service at ``base_url`` (without a trailing slash)."""
     return f"{base_url}/events/{quote(event.id, safe='')}"
 
 
-def count(event: Event) -> str:
+def size_summary(event: Event) -> str:
     """For example "21 items from 3 outlets"."""
     outlets = len(event.sources)
     return f"{event.size} items from {outlets} {'outlet' if outlets == 1 else 'outlets'}"

@@ -13,8 +13,8 @@ from math import exp2, log2
 
 from aggregator.events.detection.model import HOUR_MS, Event
 
-QUIET_HALF_HOURS = 2.0
-AGE_HALF_HOURS = 12.0
+QUIET_HALF_LIFE_HOURS = 2.0
+AGE_HALF_LIFE_HOURS = 12.0
 
 
 def surprise(event: Event) -> float:
@@ -26,10 +26,10 @@ def rank(event: Event, now_ms: int) -> float:
     """Larger comes first; times ahead of ``now_ms`` count as now."""
     quiet_hours = max(0, now_ms - event.last_seen_ms) / HOUR_MS
     age_hours = max(0, now_ms - event.detected_at_ms) / HOUR_MS
-    halvings = quiet_hours / QUIET_HALF_HOURS + age_hours / AGE_HALF_HOURS
+    halvings = quiet_hours / QUIET_HALF_LIFE_HOURS + age_hours / AGE_HALF_LIFE_HOURS
     return surprise(event) * exp2(-halvings)
 
 
-def ranked(events: Iterable[Event], now_ms: int) -> list[Event]:
+def sort_by_rank(events: Iterable[Event], now_ms: int) -> list[Event]:
     """The events, first things first; equal ones by detection, the newest first."""
     return sorted(events, key=lambda e: (-rank(e, now_ms), -e.detected_at_ms, e.id))

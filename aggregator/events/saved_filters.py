@@ -7,13 +7,13 @@ import secrets
 import msgspec
 
 from aggregator.store.base import Store
-from aggregator.store.versioned_map import Shelf
+from aggregator.store.versioned_map import VersionedMap
 
-WATCHES = b"{events}watches"
-MAX_WATCHES = 1000
+SAVED_FILTERS_KEY = b"{events}watches"
+MAX_SAVED_FILTERS = 1000
 
 
-class Watch(msgspec.Struct, frozen=True):
+class SavedFilter(msgspec.Struct, frozen=True):
     """``query``: e.g. ``"term=bridge&min_size=20"``, checked when it was saved."""
 
     id: str
@@ -22,14 +22,14 @@ class Watch(msgspec.Struct, frozen=True):
     created_ms: int
 
 
-class Watches(Shelf[Watch]):
+class SavedFilters(VersionedMap[SavedFilter]):
     """The watches of one store."""
 
     def __init__(self, store: Store) -> None:
-        super().__init__(store, WATCHES, Watch, "watch", MAX_WATCHES)
+        super().__init__(store, SAVED_FILTERS_KEY, SavedFilter, "watch", MAX_SAVED_FILTERS)
 
-    async def save(self, name: str, query: str, now_ms: int) -> Watch:
+    async def save(self, name: str, query: str, now_ms: int) -> SavedFilter:
         """Keep a query that was checked already. Raises Conflict above 1000."""
-        watch = Watch(secrets.token_hex(6), name, query, now_ms)
+        watch = SavedFilter(secrets.token_hex(6), name, query, now_ms)
         await self.add(watch.id, watch)
         return watch

@@ -11,123 +11,127 @@ from dataclasses import replace
 
 import msgspec
 
-from aggregator.events.detection import Change, Event, Kind, Orders
-from aggregator.events.detection.edits import carried, without
+from aggregator.events.detection import ChangeKind, EditorOverrides, Event, EventChange
+from aggregator.events.detection.edits import carry_forward, remove_item
 from aggregator.events.repository import (
-    CHANGES,
-    INDEX,
-    ChangeKind,
+    CHANGES_KEY,
+    INDEX_KEY,
     ChangeRecord,
-    Entry,
-    EventLog,
+    ChangeRecordKind,
+    EventRepository,
+    EventSummary,
     event_key,
     number_key,
 )
 from aggregator.store.base import Delete, Put, StreamAdd, Write
 
-pack = msgspec.msgpack.Encoder().encode
-_json = msgspec.json.Encoder().encode
+encode_msgpack = msgspec.msgpack.Encoder().encode
+_encode_json = msgspec.json.Encoder().encode
 
 
-class Draft:
+class EventUnitOfWork:
     """New versions of events over the ``index`` of the log. ``taken``: what is told of the detector's changes."""
 
-    def __init__(self, log: EventLog, index: dict[str, Entry]) -> None:
-        self._log = log
-        self.index = index
+    def __init__(self, repository: EventRepository, summaries: dict[str, EventSummary]) -> None:
+        self._repository = repository
+        self.summaries = summaries
         self.events: dict[str, Event] = {}
-        self.taken: list[Change] = []
-        self._saved: dict[str, Event] = {}
-        self._told: list[tuple[ChangeKind, int, str]] = []
-        self._more: list[Write] = []
+        self.published: list[EventChange] = []
+        self._stored: dict[str, Event] = {}
+        self._changes: list[tuple[ChangeRecordKind, int, str]] = []
+        self._extra_writes: list[Write] = []
 
-    async def saved(self, event_id: str) -> Event | None:
+    async def get(self, event_id: str) -> Event | None:
         """The event as this draft has it, else as it is saved."""
-        if event_id not in self.events and event_id not in self._saved:
-            self._saved |= await self._log.get_many([event_id])
-        return self.events.get(event_id) or self._saved.get(event_id)
+        if event_id not in self.events and event_id not in self._stored:
+            self._stored |= await self._repository.get_many([event_id])
+        return self.events.get(event_id) or self._stored.get(event_id)
 
-    def put(self, event: Event, kind: ChangeKind | None, at_ms: int) -> None:
+    def put(self, event: Event, kind: ChangeRecordKind | None, at_ms: int) -> None:
         """A new version, told as ``kind`` (None: not told); its revision is one more than the saved one's."""
         if event.id not in self.events:
             event = replace(event, revision=event.revision + 1)
         self.events[event.id] = event
         if kind is not None:
-            self._told.append((kind, at_ms, event.id))
+            self._changes.append((kind, at_ms, event.id))
 
-    async def take(self, changes: Iterable[Change], orders: Orders) -> None:
+    async def add_detector_changes(self, changes: Iterable[EventChange], overrides: EditorOverrides) -> None:
         """Versions of the detector, in order, with what editors did to the saved ones."""
         changes = list(changes)
-        self._saved |= await self._log.get_many([change.event.id for change in changes])
+        self._stored |= await self._repository.get_many([change.event.id for change in changes])
         for change in changes:
-            before = self.index.get(change.event.id)
-            event = await self._continued(change.event, orders)
-            kind = None if _is_known(change, before) else _told_as(change, event)
+            before = self.summaries.get(change.event.id)
+            event = await self._with_editor_state(change.event, overrides)
+            kind = None if _was_published(change, before) else _published_kind(change, event)
             self.put(event, kind, change.at_ms)
             if kind is not None:
-                self.taken.append(replace(change, kind=kind, event=event))
-            ttl_ms = self._log.retention_ms
-            self._more += [Put(number_key(n), event.id.encode(), ttl_ms) for n in change.numbers]
+                self.published.append(replace(change, kind=kind, event=event))
+            ttl_ms = self._repository.retention_ms
+            self._extra_writes += [
+                Put(number_key(n), event.id.encode(), ttl_ms) for n in change.article_numbers
+            ]
 
-    async def take_down(self, first: int, article_id: str, now_ms: int) -> None:
+    async def remove_article(self, first_version: int, article_id: str, now_ms: int) -> None:
         """An article is gone: from its event, from those that this one took over, and its number."""
-        event_id = (await self._log.event_of([first])).get(first)
+        event_id = (await self._repository.event_ids_of([first_version])).get(first_version)
         if event_id is None:
             return
-        event = await self.saved(event_id)
+        event = await self.get(event_id)
         for id_ in [event_id, *(event.absorbed if event else ())]:
-            holder = await self.saved(id_)
+            holder = await self.get(id_)
             if holder is not None and article_id in holder.items:
-                self.put(without(holder, article_id), "updated", now_ms)
-        self._more.append(Delete(number_key(first)))
+                self.put(remove_item(holder, article_id), "updated", now_ms)
+        self._extra_writes.append(Delete(number_key(first_version)))
 
-    def expire(self, now_ms: int) -> None:
+    def drop_expired(self, now_ms: int) -> None:
         """Forget closed events that were last seen before the retention."""
-        oldest_ms = now_ms - self._log.retention_ms
-        for id_ in [i for i, e in self.index.items() if e.status == "closed" and e.last_seen_ms < oldest_ms]:
-            del self.index[id_]
+        oldest_ms = now_ms - self._repository.retention_ms
+        for id_ in [
+            i for i, e in self.summaries.items() if e.status == "closed" and e.last_seen_ms < oldest_ms
+        ]:
+            del self.summaries[id_]
             self.events.pop(id_, None)
-            self._more.append(Delete(event_key(id_)))
+            self._extra_writes.append(Delete(event_key(id_)))
 
     def writes(self) -> list[Write]:
         """The draft as writes of one commit; empty when nothing changed."""
-        if not (self.events or self._more):
+        if not (self.events or self._extra_writes):
             return []
         for event in self.events.values():
-            self.index[event.id] = _entry(event)
+            self.summaries[event.id] = _summary_of(event)
         told = [
             ChangeRecord(kind, at_ms, id_, self.events[id_].revision)
-            for kind, at_ms, id_ in self._told
+            for kind, at_ms, id_ in self._changes
             if id_ in self.events
         ]
         return [
-            *(Put(event_key(event.id), _json(event)) for event in self.events.values()),
-            *(StreamAdd(CHANGES, _json(record)) for record in told),
-            *self._more,
-            Put(INDEX, pack(self.index)),
+            *(Put(event_key(event.id), _encode_json(event)) for event in self.events.values()),
+            *(StreamAdd(CHANGES_KEY, _encode_json(record)) for record in told),
+            *self._extra_writes,
+            Put(INDEX_KEY, encode_msgpack(self.summaries)),
         ]
 
-    async def _continued(self, fresh: Event, orders: Orders) -> Event:
+    async def _with_editor_state(self, detected: Event, overrides: EditorOverrides) -> Event:
         """The detector's version with what editors did; a new one that is like a muted one is muted."""
-        saved = await self.saved(fresh.id)
+        saved = await self.get(detected.id)
         if saved is None:
-            return replace(fresh, muted=orders.scope_of(fresh.profile, fresh.detected_at_ms))
-        by_editors = [id_ for id_ in saved.absorbed if id_ not in fresh.absorbed]
-        lost = (await self._log.get_many(by_editors)).values() if by_editors else ()
-        return carried(fresh, saved, lost)
+            return replace(detected, muted=overrides.mute_scope(detected.profile, detected.detected_at_ms))
+        by_editors = [id_ for id_ in saved.absorbed if id_ not in detected.absorbed]
+        lost = (await self._repository.get_many(by_editors)).values() if by_editors else ()
+        return carry_forward(detected, saved, lost)
 
 
-def _entry(event: Event) -> Entry:
-    return Entry(event.status, event.detected_at_ms, event.last_seen_ms, event.merged_into)
+def _summary_of(event: Event) -> EventSummary:
+    return EventSummary(event.status, event.detected_at_ms, event.last_seen_ms, event.merged_into)
 
 
-def _is_known(change: Change, entry: Entry | None) -> bool:
+def _was_published(change: EventChange, entry: EventSummary | None) -> bool:
     """Told before: the stream was read again after a state was lost."""
     if entry is None:
         return False
     return change.kind == "fired" or entry.status == "closed"
 
 
-def _told_as(change: Change, event: Event) -> Kind:
+def _published_kind(change: EventChange, event: Event) -> ChangeKind:
     """Of a muted event nobody is alarmed."""
     return "updated" if event.muted and change.kind in ("fired", "doubled") else change.kind

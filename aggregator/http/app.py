@@ -7,28 +7,28 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from aggregator.contract.encoding import Bands
+from aggregator.contract.encoding import DistanceThresholds
 from aggregator.http.app_keys import (
-    ADMISSION,
-    BANDS,
-    BATCHES,
-    LEAVING,
+    BATCH_LIMIT,
+    BODY_MEMORY_BUDGET,
+    DISTANCE_THRESHOLDS,
+    LOAD_SHEDDER,
     METRICS,
-    OPENAPI,
+    OPENAPI_DOCUMENT,
     PAGES,
-    REFUSALS,
-    ROOM,
+    REJECTED_LOG,
     SERVICE,
-    STREAMS,
+    SHUTTING_DOWN,
+    STREAM_LIMIT,
 )
 from aggregator.http.handlers import sse
 from aggregator.http.limits import per_caller
-from aggregator.http.limits.body_memory import ROOM_BYTES, Room
-from aggregator.http.limits.load_shedding import Admission
+from aggregator.http.limits.body_memory import BUDGET_BYTES, BodyMemoryBudget
+from aggregator.http.limits.load_shedding import LoadShedder
 from aggregator.http.metrics.registry import Metrics
 from aggregator.http.middleware import errors, observability
-from aggregator.http.middleware.rejected_log import Refusals
-from aggregator.http.openapi import document
+from aggregator.http.middleware.rejected_log import RejectedRequestLog
+from aggregator.http.openapi import build_document
 from aggregator.http.pages import Pages
 from aggregator.http.routes import ENDPOINTS, add_routes
 
@@ -38,18 +38,24 @@ if TYPE_CHECKING:
 
 def make_app(service: Service) -> web.Application:
     """The application over ``service``, which the caller opens and closes."""
-    app = web.Application(middlewares=[observability.observe, errors.middleware, observability.same_site])
+    app = web.Application(
+        middlewares=[observability.track_request, errors.error_middleware, observability.csrf_protect]
+    )
     app[SERVICE] = service
     app[METRICS] = Metrics()
-    app[BANDS] = Bands(service.settings.duplicate_bits, service.settings.related_bits)
-    app[ADMISSION] = Admission(service.settings.max_waiting)
-    app[ROOM] = Room(max(ROOM_BYTES, 8 * service.settings.max_body_bytes))  # a form has three texts
-    app[OPENAPI] = document(ENDPOINTS)
-    app[STREAMS], app[BATCHES] = per_caller.of_streams(), per_caller.of_batches()
+    app[DISTANCE_THRESHOLDS] = DistanceThresholds(
+        service.settings.duplicate_bits, service.settings.related_bits
+    )
+    app[LOAD_SHEDDER] = LoadShedder(service.settings.max_inflight_articles)
+    app[BODY_MEMORY_BUDGET] = BodyMemoryBudget(
+        max(BUDGET_BYTES, 8 * service.settings.max_body_bytes)
+    )  # a form has three texts
+    app[OPENAPI_DOCUMENT] = build_document(ENDPOINTS)
+    app[STREAM_LIMIT], app[BATCH_LIMIT] = per_caller.stream_limit(), per_caller.batch_limit()
     app[PAGES] = Pages()
-    app[REFUSALS] = Refusals()
-    app[LEAVING] = asyncio.Event()
-    app.on_response_prepare.append(observability.on_prepare)
-    app.on_shutdown.append(sse.close)
+    app[REJECTED_LOG] = RejectedRequestLog()
+    app[SHUTTING_DOWN] = asyncio.Event()
+    app.on_response_prepare.append(observability.add_headers)
+    app.on_shutdown.append(sse.close_streams)
     add_routes(app)
     return app

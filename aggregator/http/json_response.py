@@ -10,13 +10,15 @@ from msgspec import Struct
 
 from aggregator.contract.responses import encode
 
-_TOKEN = re.compile(r"[^A-Za-z0-9_-]")
+_NON_TOKEN_CHARS = re.compile(r"[^A-Za-z0-9_-]")
 
 
-def json(told: Struct, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
+def struct_response(
+    body: Struct, status: int = 200, headers: Mapping[str, str] | None = None
+) -> web.Response:
     """A Struct as JSON, and a line end, so that answers in a terminal stand below each other."""
     return web.Response(
-        body=encode(told) + b"\n",
+        body=encode(body) + b"\n",
         status=status,
         headers=headers,
         content_type="application/json",
@@ -28,4 +30,8 @@ def server_timing(timings_ms: Mapping[str, float]) -> dict[str, str]:
     """The Server-Timing header of one article's stages."""
     if not timings_ms:
         return {}
-    return {"Server-Timing": ", ".join(f"{_TOKEN.sub('_', k)};dur={v:.2f}" for k, v in timings_ms.items())}
+    return {
+        "Server-Timing": ", ".join(
+            f"{_NON_TOKEN_CHARS.sub('_', k)};dur={v:.2f}" for k, v in timings_ms.items()
+        )
+    }

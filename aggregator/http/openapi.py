@@ -10,9 +10,9 @@ import msgspec
 
 from aggregator import __version__
 from aggregator.contract.responses import LineProblem, Problem
-from aggregator.http.routes import FORM, JSON, NDJSON, Endpoint
+from aggregator.http.routes import FORM_TYPE, JSON_TYPE, NDJSON_TYPE, Endpoint
 
-REF = "#/components/schemas/{name}"
+SCHEMA_REF = "#/components/schemas/{name}"
 DESCRIPTION = """\
 Have we got this already? What else is about this? What is breaking now?
 
@@ -25,7 +25,7 @@ Every error is a problem (RFC 9457) whose detail is one sentence and whose code 
 """
 
 
-_NEEDED = {
+_PERMISSION_DESCRIPTIONS = {
     "key": "any key",
     "crawler": "a key of the role crawler or admin",
     "reader": "a key of the role reader, editor or admin",
@@ -34,7 +34,7 @@ _NEEDED = {
 }
 
 
-def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
+def build_document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     """The whole document."""
     components = _components(endpoints)
     paths: dict[str, dict[str, Any]] = {}
@@ -61,37 +61,39 @@ def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
 def _components(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     kinds: list[Any] = [Problem, LineProblem]
     for endpoint in endpoints:
-        kinds += [endpoint.body, endpoint.query, *endpoint.answers.values()]
+        kinds += [endpoint.body, endpoint.query, *endpoint.responses.values()]
     structs = dict.fromkeys(k for k in kinds if isinstance(k, type))
-    _, components = msgspec.json.schema_components(structs, ref_template=REF)
+    _, components = msgspec.json.schema_components(structs, ref_template=SCHEMA_REF)
     return dict(components)
 
 
 def _operation(endpoint: Endpoint, components: dict[str, Any]) -> dict[str, Any]:
     operation: dict[str, Any] = {
-        "operationId": endpoint.name,
+        "operationId": endpoint.operation_id,
         "summary": endpoint.summary,
         "tags": [endpoint.tag],
         "responses": _responses(endpoint),
     }
-    if endpoint.needs != "nothing":
+    if endpoint.permission != "nothing":
         operation["security"] = [{"key": []}]
-        operation["description"] = f"Where access keys are asked for: {_NEEDED[endpoint.needs]}."
+        operation["description"] = (
+            f"Where access keys are asked for: {_PERMISSION_DESCRIPTIONS[endpoint.permission]}."
+        )
     parameters = _path_parameters(endpoint) + _query_parameters(endpoint, components)
     if parameters:
         operation["parameters"] = parameters
     if endpoint.body is not None:
         operation["requestBody"] = {
             "required": True,
-            "content": _content(endpoint.body, _media_of(endpoint)),
+            "content": _content(endpoint.body, _body_media_type(endpoint)),
         }
     return operation
 
 
-def _media_of(endpoint: Endpoint) -> str:
+def _body_media_type(endpoint: Endpoint) -> str:
     if endpoint.form:
-        return FORM
-    return NDJSON if endpoint.many else JSON
+        return FORM_TYPE
+    return NDJSON_TYPE if endpoint.ndjson else JSON_TYPE
 
 
 def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
@@ -108,18 +110,18 @@ def _query_parameters(endpoint: Endpoint, components: dict[str, Any]) -> list[di
 
 def _responses(endpoint: Endpoint) -> dict[str, Any]:
     responses: dict[str, Any] = {}
-    for status, kind in endpoint.answers.items():
+    for status, kind in endpoint.responses.items():
         response: dict[str, Any] = {"description": HTTPStatus(status).phrase}
         if isinstance(kind, str):
             response["content"] = {kind: {}}
-        elif kind is not None and endpoint.many:
-            lines = {"anyOf": [_ref(kind), _ref(LineProblem)]}
-            response["content"] = {NDJSON: {"schema": lines}}
+        elif kind is not None and endpoint.ndjson:
+            lines = {"anyOf": [_schema_ref(kind), _schema_ref(LineProblem)]}
+            response["content"] = {NDJSON_TYPE: {"schema": lines}}
         elif kind is not None:
-            response["content"] = _content(kind, JSON)
+            response["content"] = _content(kind, JSON_TYPE)
         responses[str(status)] = response
-    refusals = () if endpoint.needs == "nothing" else (401, 403, 429)
-    for status in (*endpoint.problems, *refusals, 500):
+    refusals = () if endpoint.permission == "nothing" else (401, 403, 429)
+    for status in (*endpoint.error_statuses, *refusals, 500):
         responses[str(status)] = {
             "description": HTTPStatus(status).phrase,
             "content": _content(Problem, "application/problem+json"),
@@ -127,9 +129,9 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
     return responses
 
 
-def _content(kind: type, media: str) -> dict[str, Any]:
-    return {media: {"schema": _ref(kind)}}
+def _content(struct_type: type, media_type: str) -> dict[str, Any]:
+    return {media_type: {"schema": _schema_ref(struct_type)}}
 
 
-def _ref(kind: type) -> dict[str, str]:
-    return {"$ref": REF.format(name=kind.__name__)}
+def _schema_ref(struct_type: type) -> dict[str, str]:
+    return {"$ref": SCHEMA_REF.format(name=struct_type.__name__)}

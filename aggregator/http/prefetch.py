@@ -13,13 +13,13 @@ from typing import Any, Generic, TypeVar
 # Lines that are analysed together, and looked up and committed together: enough to spare round trips, few enough that a
 # single article which comes in between does not wait long for the store and for the reading of its answers.
 CHUNK_LINES = 16
-AHEAD = 7
+MAX_PREFETCHED_CHUNKS = 7
 
 T = TypeVar("T")
 U = TypeVar("U")
 
 
-class ReadAhead(Generic[T, U]):
+class Prefetcher(Generic[T, U]):
     """Iterates over ``prepare(chunk)`` in the order of the chunks, each of at most ``size`` of what ``source`` gives.
 
     ``prepare`` runs for up to ``AHEAD`` chunks at once. A failure of the source is raised behind what came before it.
@@ -28,34 +28,34 @@ class ReadAhead(Generic[T, U]):
     def __init__(
         self,
         source: AsyncIterator[Sequence[T]],
-        size: int,
+        chunk_size: int,
         prepare: Callable[[Sequence[T]], Coroutine[Any, Any, U]],
     ) -> None:
         self._source = source
-        self._size = size
+        self._chunk_size = chunk_size
         self._prepare = prepare
-        self._ready: asyncio.Queue[asyncio.Task[U] | None] = asyncio.Queue(AHEAD)
-        self._taken: list[asyncio.Task[U] | None] = []  # at most one, that was not at hand yet
+        self._ready: asyncio.Queue[asyncio.Task[U] | None] = asyncio.Queue(MAX_PREFETCHED_CHUNKS)
+        self._peeked: list[asyncio.Task[U] | None] = []  # at most one, that was not at hand yet
         self._preparing: set[asyncio.Task[U]] = set()
-        self._reader = asyncio.create_task(self._read())
+        self._reader = asyncio.create_task(self._fill())
 
     def __aiter__(self) -> AsyncIterator[U]:
         return self
 
     async def __anext__(self) -> U:
-        ready = self._taken.pop() if self._taken else await self._ready.get()
+        ready = self._peeked.pop() if self._peeked else await self._ready.get()
         if ready is None:
             await self._reader
             raise StopAsyncIteration
         return await ready
 
-    def at_hand(self) -> list[U]:
+    def take_ready(self) -> list[U]:
         """What comes next and is prepared already: many chunks together are answered faster than one by one."""
         found: list[U] = []
-        while not self._taken and not self._ready.empty():
+        while not self._peeked and not self._ready.empty():
             ready = self._ready.get_nowait()
             if ready is None or not ready.done() or ready.cancelled() or ready.exception() is not None:
-                self._taken.append(ready)
+                self._peeked.append(ready)
             else:
                 found.append(ready.result())
         return found
@@ -67,19 +67,19 @@ class ReadAhead(Generic[T, U]):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _read(self) -> None:
+    async def _fill(self) -> None:
         try:
             async for given in self._source:
-                for start in range(0, len(given), self._size):
-                    task = asyncio.create_task(self._prepare(given[start : start + self._size]))
+                for start in range(0, len(given), self._chunk_size):
+                    task = asyncio.create_task(self._prepare(given[start : start + self._chunk_size]))
                     self._preparing.add(task)
                     task.add_done_callback(self._preparing.discard)
                     await self._ready.put(task)
         finally:
-            if not _cancelled():
+            if not _is_being_cancelled():
                 await self._ready.put(None)
 
 
-def _cancelled() -> bool:
+def _is_being_cancelled() -> bool:
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

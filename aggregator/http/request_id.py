@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 
-CURRENT: ContextVar[str] = ContextVar("request_id", default="")
+CURRENT_REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")

@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import web
 from msgspec import Struct
 
-from aggregator.auth.api_keys import Need
+from aggregator.auth.api_keys import Permission
 from aggregator.contract import requests, responses
 from aggregator.http import pages, query_params
 from aggregator.http.handlers import (
@@ -23,13 +23,13 @@ from aggregator.http.handlers import (
     webhooks,
 )
 from aggregator.http.middleware import auth
-from aggregator.http.middleware.errors import expected
+from aggregator.http.middleware.errors import handle_expect_header
 from aggregator.http.pages import documentation, front, health, lookup, report, sign_in
 
 Handler = Callable[[web.Request, Any], Awaitable[web.StreamResponse]]
 
-JSON, NDJSON = "application/json", "application/x-ndjson"
-FORM = "application/x-www-form-urlencoded"
+JSON_TYPE, NDJSON_TYPE = "application/json", "application/x-ndjson"
+FORM_TYPE = "application/x-www-form-urlencoded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,257 +48,263 @@ class Endpoint:
     method: str
     path: str
     handler: Handler
-    name: str
+    operation_id: str
     summary: str
     tag: str
-    answers: dict[int, type[Struct] | str | None]
+    responses: dict[int, type[Struct] | str | None]
     query: type[Struct] | None = None
     body: type[Struct] | None = None
-    many: bool = False
+    ndjson: bool = False
     form: bool = False
-    problems: tuple[int, ...] = ()
-    needs: Need = "admin"
+    error_statuses: tuple[int, ...] = ()
+    permission: Permission = "admin"
     audited: bool = False
 
 
-ARTICLE, RELATED, EVENT, OPERATION, PAGE = "articles", "related", "events", "operations", "pages"
-BODY = (400, 413, 415, 422, 503)
+TAG_ARTICLES, TAG_RELATED, TAG_EVENTS, TAG_OPERATIONS, TAG_PAGES = (
+    "articles",
+    "related",
+    "events",
+    "operations",
+    "pages",
+)
+BODY_ERROR_STATUSES = (400, 413, 415, 422, 503)
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "POST", "/v1/articles", articles.post, "postArticle",
-        "Have we got this already? Check an article and store it.", ARTICLE,
-        {201: responses.AnswerOut, 200: responses.AnswerOut},
-        query=requests.IngestQuery, body=requests.ArticleIn, problems=BODY,
-        needs="crawler",
+        "Have we got this already? Check an article and store it.", TAG_ARTICLES,
+        {201: responses.VerdictOut, 200: responses.VerdictOut},
+        query=requests.IngestQuery, body=requests.ArticleIn, error_statuses=BODY_ERROR_STATUSES,
+        permission="crawler",
     ),
     Endpoint(
-        "POST", "/v1/articles/batch", articles.batch, "postBatch",
-        "Many articles, one JSON object per line; one answer per line, in order.", ARTICLE,
-        {200: responses.AnswerOut},
-        query=requests.IngestQuery, body=requests.ArticleIn, many=True, problems=(400, 415, 503),
-        needs="crawler",
+        "POST", "/v1/articles/batch", articles.post_batch, "postBatch",
+        "Many articles, one JSON object per line; one answer per line, in order.", TAG_ARTICLES,
+        {200: responses.VerdictOut},
+        query=requests.IngestQuery, body=requests.ArticleIn, ndjson=True, error_statuses=(400, 415, 503),
+        permission="crawler",
     ),
     Endpoint(
-        "GET", "/v1/articles/{id}/copies", articles.copies, "getCopies",
-        "All stored copies of an article, the first one in front.", ARTICLE,
-        {200: responses.CopiesOut}, query=requests.NoQuery, problems=(400, 404, 410, 503),
-        needs="reader",
+        "GET", "/v1/articles/{id}/copies", articles.get_copies, "getCopies",
+        "All stored copies of an article, the first one in front.", TAG_ARTICLES,
+        {200: responses.CopiesOut}, query=requests.NoQuery, error_statuses=(400, 404, 410, 503),
+        permission="reader",
     ),
     Endpoint(
-        "GET", "/v1/articles/{id}/related", related.of_id, "getRelated",
-        "What else is about this?", RELATED,
-        {200: responses.RelatedListOut}, query=requests.RelatedQuery, problems=(400, 404, 410, 503),
-        needs="reader",
+        "GET", "/v1/articles/{id}/related", related.get_related, "getRelated",
+        "What else is about this?", TAG_RELATED,
+        {200: responses.RelatedListOut}, query=requests.RelatedQuery, error_statuses=(400, 404, 410, 503),
+        permission="reader",
     ),
     Endpoint(
         "GET", "/v1/articles/{id}", articles.get, "getArticle",
-        "A stored article and its verdict.", ARTICLE,
-        {200: responses.ArticleOut}, query=requests.NoQuery, problems=(400, 404, 410, 503),
-        needs="key",
+        "A stored article and its verdict.", TAG_ARTICLES,
+        {200: responses.ArticleOut}, query=requests.NoQuery, error_statuses=(400, 404, 410, 503),
+        permission="key",
     ),
     Endpoint(
         "DELETE", "/v1/articles/{id}", articles.delete, "deleteArticle",
-        "Undo a reservation, or take an article down.", ARTICLE,
-        {204: None}, query=requests.NoQuery, problems=(400, 404, 410, 503),
-        needs="crawler", audited=True,
+        "Undo a reservation, or take an article down.", TAG_ARTICLES,
+        {204: None}, query=requests.NoQuery, error_statuses=(400, 404, 410, 503),
+        permission="crawler", audited=True,
     ),
     Endpoint(
-        "POST", "/v1/related", related.of_body, "postRelated",
-        "What else is about this text, or about what was just read?", RELATED,
+        "POST", "/v1/related", related.post_related, "postRelated",
+        "What else is about this text, or about what was just read?", TAG_RELATED,
         {200: responses.RelatedListOut},
-        query=requests.RelatedQuery, body=requests.RelatedIn, problems=(*BODY, 404),
-        needs="reader",
+        query=requests.RelatedQuery, body=requests.RelatedIn, error_statuses=(*BODY_ERROR_STATUSES, 404),
+        permission="reader",
     ),
     Endpoint(
         "POST", "/v1/explain", related.explain, "explain",
-        "Why are two articles copies, related, or neither?", RELATED,
+        "Why are two articles copies, related, or neither?", TAG_RELATED,
         {200: responses.ExplainOut},
-        query=requests.NoQuery, body=requests.ExplainIn, problems=(*BODY, 404),
-        needs="reader",
+        query=requests.NoQuery, body=requests.ExplainIn, error_statuses=(*BODY_ERROR_STATUSES, 404),
+        permission="reader",
     ),
     Endpoint(
         "GET", "/v1/events", events.list_, "listEvents",
-        "What is breaking now?", EVENT,
-        {200: responses.EventsOut}, query=requests.EventsQuery, problems=(400, 404, 503),
-        needs="reader",
+        "What is breaking now?", TAG_EVENTS,
+        {200: responses.EventsOut}, query=requests.EventsQuery, error_statuses=(400, 404, 503),
+        permission="reader",
     ),
     Endpoint(
-        "GET", "/v1/events/stream", sse.events, "streamEvents",
-        "Events as they change: server-sent events, resumed by Last-Event-ID.", EVENT,
-        {200: "text/event-stream"}, query=requests.EventStreamQuery, problems=(400, 404, 503),
-        needs="reader",
+        "GET", "/v1/events/stream", sse.stream_events, "streamEvents",
+        "Events as they change: server-sent events, resumed by Last-Event-ID.", TAG_EVENTS,
+        {200: "text/event-stream"}, query=requests.EventStreamQuery, error_statuses=(400, 404, 503),
+        permission="reader",
     ),
     Endpoint(
-        "GET", "/v1/events.atom", feeds.atom, "atomFeed",
-        "Events as an Atom feed.", EVENT,
-        {200: feeds.ATOM_TYPE, 304: None}, query=requests.FeedQuery, problems=(400, 404, 503),
-        needs="reader",
+        "GET", "/v1/events.atom", feeds.atom_feed, "atomFeed",
+        "Events as an Atom feed.", TAG_EVENTS,
+        {200: feeds.ATOM_TYPE, 304: None}, query=requests.FeedQuery, error_statuses=(400, 404, 503),
+        permission="reader",
     ),
     Endpoint(
         "GET", "/v1/events.json", feeds.json_feed, "jsonFeed",
-        "Events as a JSON Feed.", EVENT,
-        {200: feeds.JSON_FEED_TYPE, 304: None}, query=requests.FeedQuery, problems=(400, 404, 503),
-        needs="reader",
+        "Events as a JSON Feed.", TAG_EVENTS,
+        {200: feeds.JSON_FEED_TYPE, 304: None}, query=requests.FeedQuery, error_statuses=(400, 404, 503),
+        permission="reader",
     ),
     Endpoint(
         "POST", "/v1/watches", saved_filters.post, "postWatch",
-        "Save a query of /v1/events under a name.", EVENT,
-        {201: responses.WatchOut}, query=requests.NoQuery, body=requests.WatchIn, problems=(*BODY, 409),
-        needs="editor", audited=True,
+        "Save a query of /v1/events under a name.", TAG_EVENTS,
+        {201: responses.WatchOut}, query=requests.NoQuery, body=requests.WatchIn, error_statuses=(*BODY_ERROR_STATUSES, 409),
+        permission="editor", audited=True,
     ),
     Endpoint(
         "GET", "/v1/watches", saved_filters.list_, "listWatches",
-        "All saved watches.", EVENT,
-        {200: responses.WatchesOut}, query=requests.NoQuery, problems=(400, 503),
-        needs="reader",
+        "All saved watches.", TAG_EVENTS,
+        {200: responses.WatchesOut}, query=requests.NoQuery, error_statuses=(400, 503),
+        permission="reader",
     ),
     Endpoint(
         "GET", "/v1/watches/{id}", saved_filters.get, "getWatch",
-        "One saved watch.", EVENT,
-        {200: responses.WatchOut}, query=requests.NoQuery, problems=(400, 404, 503),
-        needs="reader",
+        "One saved watch.", TAG_EVENTS,
+        {200: responses.WatchOut}, query=requests.NoQuery, error_statuses=(400, 404, 503),
+        permission="reader",
     ),
     Endpoint(
         "DELETE", "/v1/watches/{id}", saved_filters.delete, "deleteWatch",
-        "Forget a saved watch.", EVENT,
-        {204: None}, query=requests.NoQuery, problems=(400, 404, 503),
-        needs="editor", audited=True,
+        "Forget a saved watch.", TAG_EVENTS,
+        {204: None}, query=requests.NoQuery, error_statuses=(400, 404, 503),
+        permission="editor", audited=True,
     ),
     Endpoint(
-        "GET", "/v1/events/{id}", events.detail, "getEvent",
-        "The special report of one event.", EVENT,
-        {200: responses.EventDetailOut, 308: None}, query=requests.NoQuery, problems=(400, 404, 503),
-        needs="reader",
+        "GET", "/v1/events/{id}", events.get, "getEvent",
+        "The special report of one event.", TAG_EVENTS,
+        {200: responses.EventDetailOut, 308: None}, query=requests.NoQuery, error_statuses=(400, 404, 503),
+        permission="reader",
     ),
     Endpoint(
-        "POST", "/v1/events/{id}/actions", events.act, "postAction",
-        "What an editor does to an event; answers the event as it stands then.", EVENT,
+        "POST", "/v1/events/{id}/actions", events.post_action, "postAction",
+        "What an editor does to an event; answers the event as it stands then.", TAG_EVENTS,
         {200: responses.EventOut},
-        query=requests.NoQuery, body=requests.ActionIn, problems=(*BODY, 404, 409),
-        needs="editor", audited=True,
+        query=requests.NoQuery, body=requests.ActionIn, error_statuses=(*BODY_ERROR_STATUSES, 404, 409),
+        permission="editor", audited=True,
     ),
     Endpoint(
         "POST", "/v1/webhooks", webhooks.post, "postWebhook",
-        "Be called when an event fires, doubles, merges or closes (Standard Webhooks).", EVENT,
+        "Be called when an event fires, doubles, merges or closes (Standard Webhooks).", TAG_EVENTS,
         {201: responses.WebhookOut},
-        query=requests.NoQuery, body=requests.WebhookIn, problems=(*BODY, 404, 409),
-        needs="editor", audited=True,
+        query=requests.NoQuery, body=requests.WebhookIn, error_statuses=(*BODY_ERROR_STATUSES, 404, 409),
+        permission="editor", audited=True,
     ),
     Endpoint(
         "GET", "/v1/webhooks", webhooks.list_, "listWebhooks",
-        "All webhooks and how they fare.", EVENT,
-        {200: responses.WebhooksOut}, query=requests.NoQuery, problems=(400, 503),
-        needs="editor",
+        "All webhooks and how they fare.", TAG_EVENTS,
+        {200: responses.WebhooksOut}, query=requests.NoQuery, error_statuses=(400, 503),
+        permission="editor",
     ),
     Endpoint(
         "GET", "/v1/webhooks/{id}", webhooks.get, "getWebhook",
-        "One webhook, and the calls that were given up.", EVENT,
-        {200: responses.WebhookDetailOut}, query=requests.NoQuery, problems=(400, 404, 503),
-        needs="editor",
+        "One webhook, and the calls that were given up.", TAG_EVENTS,
+        {200: responses.WebhookDetailOut}, query=requests.NoQuery, error_statuses=(400, 404, 503),
+        permission="editor",
     ),
     Endpoint(
         "DELETE", "/v1/webhooks/{id}", webhooks.delete, "deleteWebhook",
-        "No more calls.", EVENT,
-        {204: None}, query=requests.NoQuery, problems=(400, 404, 503),
-        needs="editor", audited=True,
+        "No more calls.", TAG_EVENTS,
+        {204: None}, query=requests.NoQuery, error_statuses=(400, 404, 503),
+        permission="editor", audited=True,
     ),
     Endpoint(
-        "POST", "/v1/webhooks/{id}/actions", webhooks.act, "postWebhookAction",
-        "Call it now with a test body, or take calls up again.", EVENT,
+        "POST", "/v1/webhooks/{id}/actions", webhooks.post_action, "postWebhookAction",
+        "Call it now with a test body, or take calls up again.", TAG_EVENTS,
         {200: responses.WebhookOut},
-        query=requests.NoQuery, body=requests.WebhookActionIn, problems=(*BODY, 404, 409),
-        needs="editor", audited=True,
+        query=requests.NoQuery, body=requests.WebhookActionIn, error_statuses=(*BODY_ERROR_STATUSES, 404, 409),
+        permission="editor", audited=True,
     ),
     Endpoint(
         "GET", "/healthz", operations.health, "health",
-        "Does the process run?", OPERATION, {200: responses.HealthOut},
-        needs="nothing",
+        "Does the process run?", TAG_OPERATIONS, {200: responses.HealthOut},
+        permission="nothing",
     ),
     Endpoint(
         "GET", "/readyz", operations.ready, "ready",
-        "Can requests be served?", OPERATION, {200: responses.ReadyOut}, problems=(503,),
-        needs="nothing",
+        "Can requests be served?", TAG_OPERATIONS, {200: responses.ReadyOut}, error_statuses=(503,),
+        permission="nothing",
     ),
     Endpoint(
         "GET", "/metrics", operations.metrics, "metrics",
-        "Figures for Prometheus.", OPERATION, {200: "text/plain"},
-        needs="reader",
+        "Figures for Prometheus.", TAG_OPERATIONS, {200: "text/plain"},
+        permission="reader",
     ),
     Endpoint(
         "GET", "/openapi.json", operations.openapi, "openapi",
-        "This document.", OPERATION, {200: JSON},
-        needs="nothing",
+        "This document.", TAG_OPERATIONS, {200: JSON_TYPE},
+        permission="nothing",
     ),
     Endpoint(
         "GET", "/docs", documentation.docs, "docs",
-        "This document for people.", PAGE, {200: "text/html"},
-        needs="nothing",
+        "This document for people.", TAG_PAGES, {200: "text/html"},
+        permission="nothing",
     ),
     Endpoint(
         "GET", "/", front.front, "front",
-        "The editors' page: events and recent verdicts.", PAGE,
-        {200: "text/html"}, query=requests.FrontQuery, problems=(400, 404, 503),
-        needs="reader",
+        "The editors' page: events and recent verdicts.", TAG_PAGES,
+        {200: "text/html"}, query=requests.FrontQuery, error_statuses=(400, 404, 503),
+        permission="reader",
     ),
     Endpoint(
         "GET", "/events/{id}", report.report, "report",
-        "The special report of one event, for people.", PAGE,
-        {200: "text/html"}, query=requests.NoQuery, problems=(400, 404, 503),
-        needs="reader",
+        "The special report of one event, for people.", TAG_PAGES,
+        {200: "text/html"}, query=requests.NoQuery, error_statuses=(400, 404, 503),
+        permission="reader",
     ),
     Endpoint(
         "GET", "/lookup", lookup.lookup, "lookup",
-        "The verdict on a stored article, for people.", PAGE,
-        {200: "text/html"}, query=requests.LookupQuery, problems=(400, 503),
-        needs="reader",
+        "The verdict on a stored article, for people.", TAG_PAGES,
+        {200: "text/html"}, query=requests.LookupQuery, error_statuses=(400, 503),
+        permission="reader",
     ),
     Endpoint(
         "POST", "/lookup", lookup.lookup_pasted, "lookupPasted",
-        "The verdict on a pasted text, for people; nothing is stored.", PAGE,
+        "The verdict on a pasted text, for people; nothing is stored.", TAG_PAGES,
         {200: "text/html", 303: None}, query=requests.LookupQuery, body=requests.LookupForm, form=True,
-        problems=(400, 413, 503),
-        needs="reader",
+        error_statuses=(400, 413, 503),
+        permission="reader",
     ),
     Endpoint(
         "GET", "/compare", lookup.compare, "compare",
-        "Two stored articles side by side, for people.", PAGE,
-        {200: "text/html"}, query=requests.CompareQuery, problems=(400, 503),
-        needs="reader",
+        "Two stored articles side by side, for people.", TAG_PAGES,
+        {200: "text/html"}, query=requests.CompareQuery, error_statuses=(400, 503),
+        permission="reader",
     ),
     Endpoint(
         "POST", "/compare", lookup.compare_pasted, "comparePasted",
-        "Two articles side by side, stored or pasted, for people.", PAGE,
+        "Two articles side by side, stored or pasted, for people.", TAG_PAGES,
         {200: "text/html"}, query=requests.CompareQuery, body=requests.CompareForm, form=True,
-        problems=(400, 413, 503),
-        needs="reader",
+        error_statuses=(400, 413, 503),
+        permission="reader",
     ),
     Endpoint(
         "GET", "/health", health.health, "healthPage",
-        "How the service is, for people.", PAGE, {200: "text/html"},
-        needs="reader",
+        "How the service is, for people.", TAG_PAGES, {200: "text/html"},
+        permission="reader",
     ),
     Endpoint(
-        "GET", "/sign-in", sign_in.form, "signInForm",
-        "Where a person gives a key, and gets a session for the browser.", PAGE,
-        {200: "text/html"}, query=requests.SignInQuery, problems=(400,),
-        needs="nothing",
+        "GET", "/sign-in", sign_in.sign_in_form, "signInForm",
+        "Where a person gives a key, and gets a session for the browser.", TAG_PAGES,
+        {200: "text/html"}, query=requests.SignInQuery, error_statuses=(400,),
+        permission="nothing",
     ),
     Endpoint(
         "POST", "/sign-in", sign_in.sign_in, "signIn",
-        "Exchange a key for a session.", PAGE,
-        {303: None}, query=requests.NoQuery, body=requests.SignInForm, form=True, problems=(400, 401, 413, 429, 503),
-        needs="nothing", audited=True,
+        "Exchange a key for a session.", TAG_PAGES,
+        {303: None}, query=requests.NoQuery, body=requests.SignInForm, form=True, error_statuses=(400, 401, 413, 429, 503),
+        permission="nothing", audited=True,
     ),
     Endpoint(
         "POST", "/sign-out", sign_in.sign_out, "signOut",
-        "End the session.", PAGE, {303: None}, query=requests.NoQuery, problems=(400, 503),
-        needs="nothing", audited=True,
+        "End the session.", TAG_PAGES, {303: None}, query=requests.NoQuery, error_statuses=(400, 503),
+        permission="nothing", audited=True,
     ),
     Endpoint(
         "GET", "/static/{name}", pages.static, "static",
-        "Style, script and icon of the pages.", PAGE, {200: "application/octet-stream"}, problems=(404,),
-        needs="nothing",
+        "Style, script and icon of the pages.", TAG_PAGES, {200: "application/octet-stream"}, error_statuses=(404,),
+        permission="nothing",
     ),
 )  # fmt: skip
 
@@ -307,21 +313,26 @@ def add_routes(app: web.Application) -> None:
     """Put every endpoint into the router."""
     for endpoint in ENDPOINTS:
         for method in ("GET", "HEAD") if endpoint.method == "GET" else (endpoint.method,):
-            app.router.add_route(method, _pattern(endpoint.path), _handler(endpoint), expect_handler=expected)
+            app.router.add_route(
+                method,
+                _route_pattern(endpoint.path),
+                _make_handler(endpoint),
+                expect_handler=handle_expect_header,
+            )
 
 
-def _pattern(path: str) -> str:
+def _route_pattern(path: str) -> str:
     # Escaped slashes stay escaped while a path is matched: "a%2Fcopies" is an id, "a/copies" its copies.
     return path.replace("{id}", r"{id:[\s\S]+}")
 
 
-def _handler(endpoint: Endpoint) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def _make_handler(endpoint: Endpoint) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def handle(request: web.Request) -> web.StreamResponse:
-        await auth.admit(request, endpoint.needs)
-        query = query_params.parse(request, endpoint.query) if endpoint.query is not None else None
+        await auth.authorize(request, endpoint.permission)
+        query = query_params.parse_query(request, endpoint.query) if endpoint.query is not None else None
         response = await endpoint.handler(request, query)
         if endpoint.audited:
-            auth.record(request, endpoint.name, response.status)
+            auth.audit_request(request, endpoint.operation_id, response.status)
         return response
 
     return handle

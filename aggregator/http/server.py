@@ -13,19 +13,19 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from aggregator.http.app import make_app
-from aggregator.http.app_keys import LEAVING, SERVICE, SIBLINGS
-from aggregator.http.handlers.operations import exposition
-from aggregator.http.metrics.multiprocess import ALONE, Siblings
-from aggregator.http.middleware.timeouts import Runner
+from aggregator.http.app_keys import PEER_METRICS, SERVICE, SHUTTING_DOWN
+from aggregator.http.handlers.operations import render_metrics
+from aggregator.http.metrics.multiprocess import SINGLE_PROCESS, PeerMetrics
+from aggregator.http.middleware.timeouts import TimeoutRunner
 
 if TYPE_CHECKING:
     from aggregator.app import Service
 
 # Leaving takes at most: draining, then what is under way, and meanwhile the scheduled work (``jobs.DRAIN_S``): 10 s together.
-DRAIN_S = 1.0
+DRAIN_TIMEOUT_S = 1.0
 SHUTDOWN_TIMEOUT_S = 5.0
-BACKLOG = 1024
-_DRAIN_STEP_S = 0.02
+LISTEN_BACKLOG = 1024
+_DRAIN_POLL_S = 0.02
 KEEPALIVE_TIMEOUT_S = 75.0
 # A batch is read in pieces of about twice this size: some fifty articles are looked up together.
 READ_BUFFER_BYTES = 128 * 1024
@@ -33,10 +33,10 @@ READ_BUFFER_BYTES = 128 * 1024
 
 def make_runner(app: web.Application) -> web.AppRunner:
     """The application with the connection options it relies on."""
-    logging.getLogger("aiohttp.server").addFilter(_of_ours)
-    return Runner(
+    logging.getLogger("aiohttp.server").addFilter(_is_not_protocol_error)
+    return TimeoutRunner(
         app,
-        header_seconds=app[SERVICE].settings.header_seconds,
+        header_timeout_s=app[SERVICE].settings.header_timeout_seconds,
         access_log=None,  # metrics and request ids say it; a line per article says it badly
         auto_decompress=False,  # bodies.py does it, within its limits
         handler_cancellation=False,  # a caller that hangs up must not leave half of a write
@@ -46,7 +46,7 @@ def make_runner(app: web.Application) -> web.AppRunner:
     )
 
 
-def _of_ours(record: logging.LogRecord) -> bool:
+def _is_not_protocol_error(record: logging.LogRecord) -> bool:
     """Whether a log record tells of more than bytes that are not HTTP: those get their 400 and no traceback."""
     return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
@@ -57,9 +57,9 @@ async def serve(
     port: int,
     *,
     listener: socket.socket | None = None,
-    ready: Callable[[int], None] = lambda port: None,
+    on_ready: Callable[[int], None] = lambda port: None,
     stop: asyncio.Event | None = None,
-    siblings: Siblings | None = None,
+    peer_metrics: PeerMetrics | None = None,
 ) -> None:
     """Serve until ``stop`` is set or the task is cancelled; then finish what is under way within 10 s.
 
@@ -68,29 +68,29 @@ async def serve(
     the caller's. ``siblings``: the other processes of this service. Raises OSError when the address cannot be had.
     """
     app = make_app(service)
-    if siblings is not None:
-        app[SIBLINGS] = siblings
-        if siblings.name != ALONE:
-            app.cleanup_ctx.append(_telling(siblings))
+    if peer_metrics is not None:
+        app[PEER_METRICS] = peer_metrics
+        if peer_metrics.name != SINGLE_PROCESS:
+            app.cleanup_ctx.append(_serve_peer_metrics(peer_metrics))
     runner = make_runner(app)
     await runner.setup()
     site = (
-        web.SockSite(runner, listener, backlog=BACKLOG)
+        web.SockSite(runner, listener, backlog=LISTEN_BACKLOG)
         if listener is not None
-        else web.TCPSite(runner, host, port, backlog=BACKLOG)
+        else web.TCPSite(runner, host, port, backlog=LISTEN_BACKLOG)
     )
     try:
         await site.start()
-        ready(runner.addresses[0][1])
+        on_ready(runner.addresses[0][1])
         await (stop or asyncio.Event()).wait()
         await _drain(app, runner, site)
     finally:
         await runner.cleanup()
 
 
-def _telling(siblings: Siblings) -> Callable[[web.Application], AsyncIterator[None]]:
+def _serve_peer_metrics(peer_metrics: PeerMetrics) -> Callable[[web.Application], AsyncIterator[None]]:
     async def context(app: web.Application) -> AsyncIterator[None]:
-        told = await siblings.listen(lambda: exposition(app))
+        told = await peer_metrics.listen(lambda: render_metrics(app))
         yield
         told.close()
 
@@ -103,9 +103,9 @@ async def _drain(app: web.Application, runner: web.AppRunner, site: web.BaseSite
     To close an idle connection is to fail the request that its caller is just sending. So each caller gets
     ``Connection: close`` with the next answer; after ``DRAIN_S`` what is left is idle, or a stream.
     """
-    app[LEAVING].set()
+    app[SHUTTING_DOWN].set()
     await site.stop()
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(DRAIN_S):
+        async with asyncio.timeout(DRAIN_TIMEOUT_S):
             while runner.server is not None and runner.server.connections:  # noqa: ASYNC110 (it tells nobody)
-                await asyncio.sleep(_DRAIN_STEP_S)
+                await asyncio.sleep(_DRAIN_POLL_S)

@@ -13,24 +13,24 @@ gives the verdicts of posting its articles one by one, in two reads instead of t
 from __future__ import annotations
 
 from aggregator.index.article_stream import ArticleStream
-from aggregator.index.base import ATTEMPTS
-from aggregator.index.bindings import Stored
+from aggregator.index.base import MAX_COMMIT_ATTEMPTS
+from aggregator.index.bindings import StoredArticle
 from aggregator.index.lookup import MAX_CANDIDATES, RADIUS_BITS, Probe
-from aggregator.index.related_lookup import Around, Neighbourhood
-from aggregator.index.snapshot import Layers, Snapshot
+from aggregator.index.related_lookup import RelatedCandidates, RelatedLookup
+from aggregator.index.snapshot import SegmentStack, Snapshot
 
 __all__ = [
-    "ATTEMPTS",
     "MAX_CANDIDATES",
+    "MAX_COMMIT_ATTEMPTS",
     "RADIUS_BITS",
-    "Around",
     "Index",
-    "Layers",
     "Probe",
+    "RelatedCandidates",
+    "SegmentStack",
     "Snapshot",
-    "Stored",
+    "StoredArticle",
 ]
 
 
-class Index(Neighbourhood, ArticleStream):
+class Index(RelatedLookup, ArticleStream):
     """The fingerprint index of all spaces over one store."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from random import getrandbits
 
-from aggregator.domain import NUMBER_RANDOM_BITS, number_of
+from aggregator.domain import NUMBER_RANDOM_BITS, article_number_at
 
 # Numbers of one millisecond step by up to 2**10: some 4,000 fit into it before they borrow from the next.
-STEP_BITS = 10
+STEP_RANDOM_BITS = 10
 
 
-class Numbers:
+class ArticleNumberGenerator:
     """Hands out article numbers; one per process."""
 
     def __init__(self) -> None:
@@ -24,6 +24,6 @@ class Numbers:
 
     def next(self, now_ms: int) -> int:
         """A fresh number for an arrival at ``now_ms``, larger than all before it."""
-        fresh = number_of(now_ms, getrandbits(NUMBER_RANDOM_BITS - 1))
-        self._last = max(fresh, self._last + 1 + getrandbits(STEP_BITS))
+        fresh = article_number_at(now_ms, getrandbits(NUMBER_RANDOM_BITS - 1))
+        self._last = max(fresh, self._last + 1 + getrandbits(STEP_RANDOM_BITS))
         return self._last

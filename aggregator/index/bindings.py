@@ -13,109 +13,118 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aggregator.domain import Outcome, Record
-from aggregator.errors import Contention, Gone, NotFound
+from aggregator.domain import ArticleRecord, Outcome
+from aggregator.errors import CommitConflict, Expired, NotFound
 from aggregator.index import keys
-from aggregator.index.base import ATTEMPTS, IndexBase
+from aggregator.index.base import MAX_COMMIT_ATTEMPTS, IndexBase
 from aggregator.index.codec.records import Binding, decode_binding, decode_record, encode_record
-from aggregator.index.duplicate_groups import Group, Known, carriers_of, heir_of
+from aggregator.index.duplicate_groups import (
+    BindingSnapshot,
+    DuplicateGroup,
+    bindings_to_index,
+    next_canonical,
+)
 from aggregator.index.snapshot import Snapshot
 from aggregator.store.base import Put, Transaction
 
-LATEST_GRAVES = 1024  # of a segment: whoever repeats a delete does so soon
+RECENT_DEAD_LIMIT = 1024  # of a segment: whoever repeats a delete does so soon
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredArticle:
     """An article as it is stored now."""
 
-    record: Record
+    record: ArticleRecord
     outcome: Outcome
 
     @property
     def group(self) -> int:
         """The first number of the group it is in."""
-        return self.outcome.group(self.record.first)
+        return self.outcome.group(self.record.first_version)
 
 
-class Groups(IndexBase):
+class Bindings(IndexBase):
     """Bindings, records and groups of copies."""
 
     # -- bindings and records ------------------------------------------------------------------
 
-    def known(self, snapshot: Snapshot, id_: str) -> list[Known]:
+    def bindings_of_id(self, snapshot: Snapshot, id_: str) -> list[BindingSnapshot]:
         """The bindings of an id in a snapshot, newest first: one, while it does not change its space."""
-        return _bound_under(snapshot, keys.binding_of(b"", id_))
+        return _bindings_under(snapshot, keys.binding_by_id(b"", id_))
 
-    def standing(self, snapshot: Snapshot, key: bytes, now_ms: int) -> list[Known]:
+    def live_bindings(self, snapshot: Snapshot, key: bytes, now_ms: int) -> list[BindingSnapshot]:
         """``known``, by the key of a binding, without what has outlived its retention by now: look-ups find it no more, so its id is free.
 
         (The floor of the head, which reading by id goes by, rises in steps.)
         """
-        known = _bound_under(snapshot, key)
-        return [k for k in known if k.binding.number >= self.floor(snapshot.layers[k.space], now_ms)]
+        known = _bindings_under(snapshot, key)
+        return [k for k in known if k.binding.number >= self.floor(snapshot.stacks[k.space], now_ms)]
 
-    def bound(self, snapshot: Snapshot, hashed_id: bytes) -> list[Known]:
+    def bindings_of_hash(self, snapshot: Snapshot, hashed_id: bytes) -> list[BindingSnapshot]:
         """As ``known``, by the hash of the id."""
-        return _bound_under(snapshot, keys.binding(b"", hashed_id))
+        return _bindings_under(snapshot, keys.binding_by_hash(b"", hashed_id))
 
-    async def elsewhere(self, ids: Mapping[str, str]) -> dict[str, list[Known]]:
+    async def bindings_in_other_spaces(
+        self, spaces_by_id: Mapping[str, str]
+    ) -> dict[str, list[BindingSnapshot]]:
         """What ids, given with their spaces, are bound to in the other spaces now."""
-        bound = {id_: keys.binding_of(b"", id_) for id_ in ids}
-        wanted = {space: [bound[id_] for id_, own in ids.items() if own != space] for space in self.spaces}
+        bound = {id_: keys.binding_by_id(b"", id_) for id_ in spaces_by_id}
+        wanted = {
+            space: [bound[id_] for id_, own in spaces_by_id.items() if own != space] for space in self.spaces
+        }
         snapshot = await self.segments.read({space: some for space, some in wanted.items() if some})
-        return {id_: _bound_under(snapshot, key) for id_, key in bound.items()}
+        return {id_: _bindings_under(snapshot, key) for id_, key in bound.items()}
 
-    async def find(self, id_: str) -> Known:
+    async def find_binding(self, id_: str) -> BindingSnapshot:
         """The binding of an id. Raises NotFound."""
-        return (await self._find(id_))[1][0]
+        return (await self._find_bindings(id_))[1][0]
 
-    async def _find(self, id_: str) -> tuple[Snapshot, list[Known]]:
-        bound = keys.binding_of(b"", id_)
+    async def _find_bindings(self, id_: str) -> tuple[Snapshot, list[BindingSnapshot]]:
+        bound = keys.binding_by_id(b"", id_)
         snapshot = await self.segments.read({space: [bound] for space in self.spaces})
-        known = self.known(snapshot, id_)
+        known = self.bindings_of_id(snapshot, id_)
         if not known:
             # Bindings outlive their articles by a while, so for so long we can tell "no longer" from "never".
-            if any(snapshot.newest(space, bound) for space in snapshot.layers):
-                raise _expired(id_)
+            if any(snapshot.newest_value(space, bound) for space in snapshot.stacks):
+                raise _expired_error(id_)
             raise NotFound(f"No article is stored under the id {id_[:200]!r}.")
         return snapshot, known
 
-    async def get(self, id_: str) -> Stored:
+    async def get(self, id_: str) -> StoredArticle:
         """The stored article. Raises NotFound, Gone when it has expired (for a while, then NotFound)."""
-        known = await self.find(id_)
+        known = await self.find_binding(id_)
         number = known.binding.number
-        record = (await self.records({number: known.space})).get(number)
+        record = (await self.read_records({number: known.space})).get(number)
         if record is None:
-            raise _expired(id_)
-        return Stored(record, known.binding.outcome)
+            raise _expired_error(id_)
+        return StoredArticle(record, known.binding.outcome)
 
-    async def get_many(self, ids: Sequence[str]) -> dict[str, Stored]:
+    async def get_many(self, ids: Sequence[str]) -> dict[str, StoredArticle]:
         """The stored articles among these ids, in two reads."""
-        wanted = [keys.binding_of(b"", id_) for id_ in dict.fromkeys(ids)]
+        wanted = [keys.binding_by_id(b"", id_) for id_ in dict.fromkeys(ids)]
         snapshot = await self.segments.read(dict.fromkeys(self.spaces, wanted))
-        found = {id_: known[0] for id_ in ids if (known := self.known(snapshot, id_))}
-        records = await self.records({known.binding.number: known.space for known in found.values()})
+        found = {id_: known[0] for id_ in ids if (known := self.bindings_of_id(snapshot, id_))}
+        records = await self.read_records({known.binding.number: known.space for known in found.values()})
         return {
-            id_: Stored(records[known.binding.number], known.binding.outcome)
+            id_: StoredArticle(records[known.binding.number], known.binding.outcome)
             for id_, known in found.items()
             if known.binding.number in records
         }
 
-    async def records(self, numbers: Mapping[int, str]) -> dict[int, Record]:
+    async def read_records(self, spaces_by_number: Mapping[int, str]) -> dict[int, ArticleRecord]:
         """Records of article numbers, given with their spaces; those that are gone are left out."""
-        values = await self.store.read([keys.record(space, n) for n, space in numbers.items()])
+        values = await self.store.read([keys.record(space, n) for n, space in spaces_by_number.items()])
         return {
             number: decode_record(data, space, number)
-            for (number, space), data in zip(numbers.items(), values, strict=True)
+            for (number, space), data in zip(spaces_by_number.items(), values, strict=True)
             if data is not None
         }
 
-    async def text_of(self, number: int) -> bytes | None:
+    async def read_text(self, number: int) -> bytes | None:
         """The compressed text, when texts are kept."""
         return (await self.store.read([keys.text(number)]))[0]
 
-    async def put_records(self, records: Sequence[Record], texts: Mapping[int, bytes]) -> set[int]:
+    async def put_records(self, records: Sequence[ArticleRecord], texts: Mapping[int, bytes]) -> set[int]:
         """Write records (and compressed texts) under fresh numbers; returns numbers that were taken already."""
         items = [Put(keys.record(r.space, r.number), encode_record(r), self.ttl_ms) for r in records]
         written = await self.store.put(items, only_if_absent=True)
@@ -125,105 +134,115 @@ class Groups(IndexBase):
             await self.store.put(kept)
         return taken
 
-    async def rewrite_record(self, known: Known, record: Record) -> None:
+    async def update_record_metadata(self, known: BindingSnapshot, record: ArticleRecord) -> None:
         """Replace the metadata of a stored version (title, url, source, date): its text is the same.
 
         When the version left meanwhile (a delete, an update), what was written goes at once.
         """
         key = keys.record(record.space, record.number)
         await self.store.put([Put(key, encode_record(record), self.ttl_ms)])
-        bound = keys.binding_of(b"", record.id)
+        bound = keys.binding_by_id(b"", record.id)
         snapshot = await self.segments.read({known.space: [bound]})
-        now = _bound(snapshot, known.space, bound)
+        now = _binding_in_space(snapshot, known.space, bound)
         if now is None or now.binding.number != record.number:
-            await self.forget_records({record.number: record.space})
+            await self.delete_records({record.number: record.space})
 
     # -- groups --------------------------------------------------------------------------------
 
-    async def copies(self, id_: str) -> list[Record]:
+    async def group_members(self, id_: str) -> list[ArticleRecord]:
         """All stored articles of the group ``id_`` belongs to, the canonical one first, then by arrival."""
-        snapshot, found = await self._find(id_)
-        group, canonical = await self._group(snapshot, found[0])
+        snapshot, found = await self._find_bindings(id_)
+        group, canonical = await self._read_group(snapshot, found[0])
         members = [m.binding for m in (canonical, *group.members) if m is not None]
-        ordered = sorted({m.id: m for m in (*members, found[0].binding)}.values(), key=lambda m: m.first)
+        ordered = sorted(
+            {m.id: m for m in (*members, found[0].binding)}.values(), key=lambda m: m.first_version
+        )
         ordered.sort(key=lambda m: m.outcome.match is not None)
-        records = await self.records({m.number: found[0].space for m in ordered})
+        records = await self.read_records({m.number: found[0].space for m in ordered})
         return [records[m.number] for m in ordered if m.number in records]
 
-    async def update_transaction(self, snapshot: Snapshot, known: Known, record: Record) -> Transaction:
+    async def update_transaction(
+        self, snapshot: Snapshot, known: BindingSnapshot, record: ArticleRecord
+    ) -> Transaction:
         """New content for ``known``, which was read in ``snapshot``, in the space it already is in."""
-        group, canonical = await self._group(snapshot, known)
-        carriers = carriers_of(known.binding, _left(known, group, canonical))
-        segment = self.segment(snapshot, record.space)
+        group, canonical = await self._read_group(snapshot, known)
+        carriers = bindings_to_index(known.binding, _remaining_members(known, group, canonical))
+        segment = self.transactions(snapshot, record.space)
         return segment.update(
-            known, record, group, list((await self._carriers(record.space, carriers)).values())
+            known, record, group, list((await self._read_records_of(record.space, carriers)).values())
         )
 
-    async def delete(self, id_: str) -> list[Known]:
+    async def delete(self, id_: str) -> list[BindingSnapshot]:
         """Take an article down; its copies are re-pointed to the earliest one left. Raises NotFound.
 
         Returns what it was bound to in every space it was in. Their records are for the caller to forget, last
         of all that is to be done about them: while they are there, ``unfinished`` finds them.
         """
-        for _ in range(ATTEMPTS):
-            snapshot, found = await self._find(id_)
-            left = [await self._leave(snapshot, known) for known in found]
+        for _ in range(MAX_COMMIT_ATTEMPTS):
+            snapshot, found = await self._find_bindings(id_)
+            left = [await self._remove_binding(snapshot, known) for known in found]
             if any(left):
                 return [known for known in left if known is not None]
-        raise _contention(id_)
+        raise _conflict_error(id_)
 
-    async def unfinished(self, id_: str) -> list[Record]:
+    async def orphaned_records(self, id_: str) -> list[ArticleRecord]:
         """Records of versions of this id that left the writable segments: somebody died over their removal.
 
         (Those of frozen segments go with compaction.)
         """
-        tops = {space: (await self.segments.layers(space)).top for space in self.spaces}
-        lists = await self.store.read([keys.graves(top) for top in tops.values()])
+        tops = {space: (await self.segments.stack(space)).writable_tag for space in self.spaces}
+        lists = await self.store.read([keys.dead_numbers(top) for top in tops.values()])
         gone: dict[int, str] = {}
         for space, listed in zip(tops, lists, strict=True):
-            latest = np.frombuffer(listed or b"", "<u8")[-LATEST_GRAVES:]
+            latest = np.frombuffer(listed or b"", "<u8")[-RECENT_DEAD_LIMIT:]
             gone.update(dict.fromkeys(latest.tolist(), space))
-        left = await self.records(gone) if gone else {}
+        left = await self.read_records(gone) if gone else {}
         return [record for record in left.values() if record.id == id_]
 
-    async def leave(self, space: str, id_: str, *, below: int) -> bool:
+    async def remove_older(self, space: str, id_: str, *, below_number: int) -> bool:
         """Take an id out of one space, while its number is smaller; False when there was nothing to take.
 
         So of two that change an id's language at the same moment the one with the larger number stays.
         """
-        bound = keys.binding_of(b"", id_)
+        bound = keys.binding_by_id(b"", id_)
         snapshot = await self.segments.read({space: [bound]})
-        known = _bound(snapshot, space, bound)
-        left = await self._leave(snapshot, known, below=below) if known is not None else None
+        known = _binding_in_space(snapshot, space, bound)
+        left = (
+            await self._remove_binding(snapshot, known, below_number=below_number)
+            if known is not None
+            else None
+        )
         if left is None:
             return False
-        await self.forget_records({left.binding.number: space})
+        await self.delete_records({left.binding.number: space})
         return True
 
-    async def _leave(self, snapshot: Snapshot, known: Known, *, below: int | None = None) -> Known | None:
+    async def _remove_binding(
+        self, snapshot: Snapshot, known: BindingSnapshot, *, below_number: int | None = None
+    ) -> BindingSnapshot | None:
         """As ``leave``, from what was read already; gives what it was bound to at last. Its record is still there."""
-        space, bound = known.space, keys.binding_of(b"", known.binding.id)
-        for _ in range(ATTEMPTS):
-            if below is not None and known.binding.number >= below:
+        space, bound = known.space, keys.binding_by_id(b"", known.binding.id)
+        for _ in range(MAX_COMMIT_ATTEMPTS):
+            if below_number is not None and known.binding.number >= below_number:
                 return None
-            if await self._retire(snapshot, known):
+            if await self._try_remove(snapshot, known):
                 return known
             snapshot = await self.segments.read({space: [bound]})
-            now = _bound(snapshot, space, bound)
+            now = _binding_in_space(snapshot, space, bound)
             if now is None:
                 return None
             known = now
-        raise _contention(known.binding.id)
+        raise _conflict_error(known.binding.id)
 
-    async def _retire(self, snapshot: Snapshot, known: Known) -> bool:
+    async def _try_remove(self, snapshot: Snapshot, known: BindingSnapshot) -> bool:
         """One attempt to take out this binding; False when something changed meanwhile."""
-        group, canonical = await self._group(snapshot, known)
+        group, canonical = await self._read_group(snapshot, known)
         is_canonical = known.binding.outcome.match is None
-        heir = heir_of(known.binding, group) if is_canonical else canonical
+        heir = next_canonical(known.binding, group) if is_canonical else canonical
         promoted = heir.binding if is_canonical and heir else None
-        carriers = carriers_of(known.binding, _left(known, group, canonical), promoted)
-        records = await self._carriers(known.space, [*carriers, promoted] if promoted else carriers)
-        segment = self.segment(snapshot, known.space)
+        carriers = bindings_to_index(known.binding, _remaining_members(known, group, canonical), promoted)
+        records = await self._read_records_of(known.space, [*carriers, promoted] if promoted else carriers)
+        segment = self.transactions(snapshot, known.space)
         transaction = segment.delete(
             known,
             group,
@@ -233,50 +252,52 @@ class Groups(IndexBase):
         )
         return not await self.store.commit(transaction)
 
-    async def _group(self, snapshot: Snapshot, known: Known) -> tuple[Group, Known | None]:
+    async def _read_group(
+        self, snapshot: Snapshot, known: BindingSnapshot
+    ) -> tuple[DuplicateGroup, BindingSnapshot | None]:
         """The group a binding belongs to, and its canonical binding (itself, when it is canonical)."""
         space, match = known.space, known.binding.outcome.match
         first = known.binding.group
-        copies = keys.copies(b"", first)
-        leads = keys.binding_of(b"", match.canonical_id if match else known.binding.id)
-        seen = await self.segments.read_at(snapshot, space, [copies, leads])
-        canonical = _bound(seen, space, leads)
-        if canonical is not None and canonical.binding.first != first:  # expired, and stored anew
+        copies = keys.duplicate_ids(b"", first)
+        leads = keys.binding_by_id(b"", match.canonical_id if match else known.binding.id)
+        seen = await self.segments.read_more(snapshot, space, [copies, leads])
+        canonical = _binding_in_space(seen, space, leads)
+        if canonical is not None and canonical.binding.first_version != first:  # expired, and stored anew
             canonical = None
-        hashes = dict.fromkeys(_rows(seen.everywhere(space, [copies])))
-        wanted = [keys.binding(b"", hashed) for hashed in hashes]
-        rest = await self.segments.read_at(snapshot, space, wanted)
-        found = [_bound(rest, space, key) for key in wanted]
+        hashes = dict.fromkeys(_split_id_hashes(seen.values_in_all_segments(space, [copies])))
+        wanted = [keys.binding_by_hash(b"", hashed) for hashed in hashes]
+        rest = await self.segments.read_more(snapshot, space, wanted)
+        found = [_binding_in_space(rest, space, key) for key in wanted]
         members = [m for m in found if m is not None and _canonical_first(m.binding) == first]
-        unchanged = [seen.unchanged(space, copies), seen.unchanged(space, leads)]
-        unchanged += [rest.unchanged(space, key) for key in wanted]
-        return Group(first, tuple(members), tuple(unchanged)), canonical
+        unchanged = [seen.unchanged_check(space, copies), seen.unchanged_check(space, leads)]
+        unchanged += [rest.unchanged_check(space, key) for key in wanted]
+        return DuplicateGroup(first, tuple(members), tuple(unchanged)), canonical
 
-    async def _carriers(self, space: str, bindings: Sequence[Binding]) -> dict[int, Record]:
-        return await self.records(dict.fromkeys((b.number for b in bindings), space)) if bindings else {}
+    async def _read_records_of(self, space: str, bindings: Sequence[Binding]) -> dict[int, ArticleRecord]:
+        return await self.read_records(dict.fromkeys((b.number for b in bindings), space)) if bindings else {}
 
 
-def _bound_under(snapshot: Snapshot, key: bytes) -> list[Known]:
+def _bindings_under(snapshot: Snapshot, key: bytes) -> list[BindingSnapshot]:
     """What an id, by the key of its binding, is bound to in all spaces that were read; newest first."""
-    found = [known for space in snapshot.layers if (known := _bound(snapshot, space, key))]
+    found = [known for space in snapshot.stacks if (known := _binding_in_space(snapshot, space, key))]
     if len(found) > 1:
         found.sort(key=lambda k: k.binding.number, reverse=True)
     return found
 
 
-def _bound(snapshot: Snapshot, space: str, key: bytes) -> Known | None:
+def _binding_in_space(snapshot: Snapshot, space: str, key: bytes) -> BindingSnapshot | None:
     """What an id, by the key of its binding, is bound to in a space; expired bindings are none."""
-    value = snapshot.newest(space, key)
+    value = snapshot.newest_value(space, key)
     if value is None:
         return None
     binding = decode_binding(value)
-    if binding.number < snapshot.layers[space].floor:
+    if binding.number < snapshot.stacks[space].floor:
         return None
-    top = snapshot.top(space, key)
-    return Known(top, snapshot.values[top], binding)
+    top = snapshot.writable_key(space, key)
+    return BindingSnapshot(top, snapshot.values[top], binding)
 
 
-def _rows(values: Iterable[bytes | None]) -> Iterable[bytes]:
+def _split_id_hashes(values: Iterable[bytes | None]) -> Iterable[bytes]:
     for rows in values:
         yield from ((rows or b"")[i : i + 16] for i in range(0, len(rows or b""), 16))
 
@@ -285,15 +306,17 @@ def _canonical_first(binding: Binding) -> int | None:
     return binding.outcome.match.canonical_first if binding.outcome.match else None
 
 
-def _left(known: Known, group: Group, canonical: Known | None) -> list[Binding]:
+def _remaining_members(
+    known: BindingSnapshot, group: DuplicateGroup, canonical: BindingSnapshot | None
+) -> list[Binding]:
     """Who stays in the group when ``known`` leaves it."""
     members = (canonical, *group.members)
     return [m.binding for m in members if m is not None and m.binding.id != known.binding.id]
 
 
-def _expired(id_: str) -> Gone:
-    return Gone(f"The article {id_[:200]!r} has expired; it is older than the retention of the index.")
+def _expired_error(id_: str) -> Expired:
+    return Expired(f"The article {id_[:200]!r} has expired; it is older than the retention of the index.")
 
 
-def _contention(id_: str) -> Contention:
-    return Contention(f"The article {id_[:200]!r} kept changing while it was deleted; try again.")
+def _conflict_error(id_: str) -> CommitConflict:
+    return CommitConflict(f"The article {id_[:200]!r} kept changing while it was deleted; try again.")

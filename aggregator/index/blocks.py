@@ -38,24 +38,24 @@ from math import comb
 import numpy as np
 import numpy.typing as npt
 
-BITS = 64
+FINGERPRINT_BITS = 64
 MAX_RADIUS = 7
 
 # Per block that is read: its number, and what to xor to its value, exact match first.
-_Recipe = tuple[tuple[int, tuple[int, ...]], ...]
+_ProbeMasks = tuple[tuple[int, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class ProbePlan:
     """The buckets that one look-up reads, not spelt out.
 
     cells      per block that is read: its number, its value, the rest of the fingerprint, what to xor to the value
     flipped    (k,) uint8: how many bits of the key are flipped in each of the k buckets, in that order
     """
 
-    cells: tuple[tuple[int, int, int, tuple[int, ...]], ...]
-    flipped: npt.NDArray[np.uint8]
-    rest_bytes: int
+    block_probes: tuple[tuple[int, int, int, tuple[int, ...]], ...]
+    flipped_bits: npt.NDArray[np.uint8]
+    remainder_bytes: int
 
 
 @dataclass(frozen=True)
@@ -64,22 +64,24 @@ class BlockPlan:
 
     widths: tuple[int, ...]
     # Per block: where it begins, its mask, where what is above it begins.
-    _cuts: tuple[tuple[int, int, int], ...] = field(init=False, repr=False, compare=False)
-    _recipes: tuple[_Recipe, ...] = field(init=False, repr=False, compare=False)
-    _flipped: tuple[npt.NDArray[np.uint8], ...] = field(init=False, repr=False, compare=False)
-    rest_bytes: int = field(
+    _block_bounds: tuple[tuple[int, int, int], ...] = field(init=False, repr=False, compare=False)
+    _masks_by_radius: tuple[_ProbeMasks, ...] = field(init=False, repr=False, compare=False)
+    _flipped_bits_by_radius: tuple[npt.NDArray[np.uint8], ...] = field(init=False, repr=False, compare=False)
+    remainder_bytes: int = field(
         init=False, repr=False, compare=False
     )  # that hold what a bucket's key does not say
 
     def __post_init__(self) -> None:
-        if sum(self.widths) != BITS or min(self.widths) < 1:
-            raise ValueError(f"Block widths must be at least 1 and add up to {BITS}, unlike {self.widths}.")
+        if sum(self.widths) != FINGERPRINT_BITS or min(self.widths) < 1:
+            raise ValueError(
+                f"Block widths must be at least 1 and add up to {FINGERPRINT_BITS}, unlike {self.widths}."
+            )
         # Made once: probes() is called for every article that comes in.
-        object.__setattr__(self, "_cuts", self._cut())
-        recipes = tuple(self._recipe(r) for r in range(MAX_RADIUS + 1))
-        object.__setattr__(self, "_recipes", recipes)
-        object.__setattr__(self, "_flipped", tuple(map(_flipped, recipes)))
-        object.__setattr__(self, "rest_bytes", (BITS - min(self.widths) + 7) // 8)
+        object.__setattr__(self, "_block_bounds", self._compute_block_bounds())
+        recipes = tuple(self._probe_masks(r) for r in range(MAX_RADIUS + 1))
+        object.__setattr__(self, "_masks_by_radius", recipes)
+        object.__setattr__(self, "_flipped_bits_by_radius", tuple(map(_mask_bit_counts, recipes)))
+        object.__setattr__(self, "remainder_bytes", (FINGERPRINT_BITS - min(self.widths) + 7) // 8)
 
     @property
     def name(self) -> str:
@@ -91,26 +93,26 @@ class BlockPlan:
         """The largest radius served by reading each block's own value only: blocks - 1, at most 7."""
         return min(len(self.widths) - 1, MAX_RADIUS)
 
-    def values(self, fingerprint: int) -> tuple[int, ...]:
+    def block_values(self, fingerprint: int) -> tuple[int, ...]:
         """The value of each block, in block order: the buckets a fingerprint is stored under."""
-        return tuple(fingerprint >> shift & mask for shift, mask, _ in self._cuts)
+        return tuple(fingerprint >> shift & mask for shift, mask, _ in self._block_bounds)
 
-    def cut(self, fingerprint: int) -> list[tuple[int, int]]:
+    def split(self, fingerprint: int) -> list[tuple[int, int]]:
         """Per block its value and the rest of the fingerprint, the bits above the block and those below it joined."""
         return [
             (fingerprint >> shift & mask, fingerprint >> end << shift | fingerprint & (1 << shift) - 1)
-            for shift, mask, end in self._cuts
+            for shift, mask, end in self._block_bounds
         ]
 
-    def whole(self, block: int, value: int, rests: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    def join(self, block: int, value: int, remainders: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
         """The fingerprints of which one block's value and the rests, (n,), are known."""
-        shift, mask, _ = self._cuts[block]
-        above = rests >> np.uint64(shift) << np.uint64(shift) << np.uint64(mask.bit_length())
-        return above | np.uint64(value << shift) | rests & np.uint64((1 << shift) - 1)
+        shift, mask, _ = self._block_bounds[block]
+        above = remainders >> np.uint64(shift) << np.uint64(shift) << np.uint64(mask.bit_length())
+        return above | np.uint64(value << shift) | remainders & np.uint64((1 << shift) - 1)
 
-    def block_of(self, fingerprints: npt.NDArray[np.uint64], block: int) -> npt.NDArray[np.uint64]:
+    def block_column(self, fingerprints: npt.NDArray[np.uint64], block: int) -> npt.NDArray[np.uint64]:
         """The value of one block of many fingerprints, (n,) -> (n,)."""
-        shift, mask, _ = self._cuts[block]
+        shift, mask, _ = self._block_bounds[block]
         return fingerprints >> np.uint64(shift) & np.uint64(mask)
 
     def probes(self, fingerprint: int, radius: int) -> list[tuple[int, int]]:
@@ -120,19 +122,21 @@ class BlockPlan:
         """
         return [
             (block, value ^ flip)
-            for block, value, _, flips in self.around(fingerprint, radius).cells
+            for block, value, _, flips in self.probe_plan(fingerprint, radius).block_probes
             for flip in flips
         ]
 
-    def around(self, fingerprint: int, radius: int) -> Around:
+    def probe_plan(self, fingerprint: int, radius: int) -> ProbePlan:
         """``probes``, not spelt out, and what the entries there are compared with."""
-        cut = self.cut(fingerprint)
-        cells = tuple([(block, *cut[block], flips) for block, flips in self._recipes[_checked(radius)]])
-        return Around(cells, self._flipped[radius], self.rest_bytes)
+        cut = self.split(fingerprint)
+        cells = tuple(
+            [(block, *cut[block], flips) for block, flips in self._masks_by_radius[_check_radius(radius)]]
+        )
+        return ProbePlan(cells, self._flipped_bits_by_radius[radius], self.remainder_bytes)
 
-    def radii(self, radius: int) -> tuple[int, ...]:
+    def block_radii(self, radius: int) -> tuple[int, ...]:
         """How many bits each block is probed around its own value; -1: the block is not read."""
-        quotient, remainder = divmod(_checked(radius), len(self.widths))
+        quotient, remainder = divmod(_check_radius(radius), len(self.widths))
         return tuple(quotient - (block > remainder) for block in range(len(self.widths)))
 
     def expected_candidates(self, stored: int, radius: int) -> float:
@@ -142,39 +146,39 @@ class BlockPlan:
         """
         keys = (
             sum(comb(width, bits) for bits in range(reach + 1)) / 2.0**width
-            for width, reach in zip(self.widths, self.radii(radius), strict=True)
+            for width, reach in zip(self.widths, self.block_radii(radius), strict=True)
         )
         return stored * sum(keys)
 
-    def _cut(self) -> tuple[tuple[int, int, int], ...]:
-        shift, cuts = BITS, []
+    def _compute_block_bounds(self) -> tuple[tuple[int, int, int], ...]:
+        shift, cuts = FINGERPRINT_BITS, []
         for width in self.widths:
             shift -= width
             cuts.append((shift, (1 << width) - 1, shift + width))
         return tuple(cuts)
 
-    def _recipe(self, radius: int) -> _Recipe:
+    def _probe_masks(self, radius: int) -> _ProbeMasks:
         return tuple(
-            (block, _flips(width, reach))
-            for block, (width, reach) in enumerate(zip(self.widths, self.radii(radius), strict=True))
+            (block, _xor_masks(width, reach))
+            for block, (width, reach) in enumerate(zip(self.widths, self.block_radii(radius), strict=True))
             if reach >= 0
         )
 
 
-def _flips(width: int, reach: int) -> tuple[int, ...]:
+def _xor_masks(width: int, radius: int) -> tuple[int, ...]:
     """All ``width``-bit numbers with at most ``reach`` bits set, fewest bits first."""
     return tuple(
         sum(1 << bit for bit in chosen)
-        for count in range(reach + 1)
+        for count in range(radius + 1)
         for chosen in combinations(range(width), count)
     )
 
 
-def _flipped(recipe: _Recipe) -> npt.NDArray[np.uint8]:
-    return np.array([flip.bit_count() for _, flips in recipe for flip in flips], np.uint8)
+def _mask_bit_counts(masks: _ProbeMasks) -> npt.NDArray[np.uint8]:
+    return np.array([flip.bit_count() for _, flips in masks for flip in flips], np.uint8)
 
 
-def _checked(radius: int) -> int:
+def _check_radius(radius: int) -> int:
     if not 0 <= radius <= MAX_RADIUS:
         raise ValueError(f"A search radius is 0 to {MAX_RADIUS} bits, not {radius}.")
     return radius

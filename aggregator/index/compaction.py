@@ -30,198 +30,209 @@ import numpy.typing as npt
 from aggregator.domain import arrival_ms_of
 from aggregator.index import keys
 from aggregator.index.base import DAY_MS, IndexBase
-from aggregator.index.codec.postings import BAND_REST_BYTES, NUMBER_BYTES, TOPIC_REST_BYTES, kept
-from aggregator.index.segment_sampling import tally
-from aggregator.index.snapshot import Layers
-from aggregator.store.base import Delete, Length, Put, Transaction
-from aggregator.store.decoding import value_of
+from aggregator.index.codec.postings import (
+    NUMBER_BYTES,
+    SKETCH_REMAINDER_BYTES,
+    TERM_REMAINDER_BYTES,
+    compact_bucket,
+)
+from aggregator.index.segment_sampling import decode_samples
+from aggregator.index.snapshot import SegmentStack
+from aggregator.store.base import Delete, LengthEquals, Put, Transaction
+from aggregator.store.decoding import decode_value
 
-CHUNK_KEYS = 256
-SAVE_EVERY = 8  # chunks
-STREAM_MS = 8 * DAY_MS
-TRIM_MS = 10_000
-FLOOR_STEPS = 1000  # per period of retention
+KEYS_PER_CHUNK = 256
+CHUNKS_PER_SAVE = 8  # chunks
+STREAM_RETENTION_MS = 8 * DAY_MS
+TRIM_STEP_MS = 10_000
+FLOOR_STEPS_PER_RETENTION = 1000  # per period of retention
 
-Numbers = npt.NDArray[np.uint64]
+ArticleNumbers = npt.NDArray[np.uint64]
 
 
-class Round(msgspec.Struct, frozen=True, array_like=True):
+class CompactionCursor(msgspec.Struct, frozen=True, array_like=True):
     """How far compaction is: the segment and key it goes on with, and what the last whole round covered."""
 
     running: bool = False
     segment: int = 0
-    cursor: int = 0
+    position: int = 0
     finished_ms: int = 0
-    covered: int = -1
+    covered_segment: int = -1
 
 
-_round = msgspec.msgpack.Decoder(Round)
+_cursor_decoder = msgspec.msgpack.Decoder(CompactionCursor)
 
 
 @dataclass(slots=True)
-class Tally:
+class CompactionCounters:
     """What was done since start: for metrics."""
 
-    buckets: int = 0
+    buckets_rewritten: int = 0
     entries_removed: int = 0
     segments_dropped: int = 0
 
 
-class Upkeep:
+class Compactor:
     """Upkeep of an index; safe in any number of processes, worthwhile in one."""
 
-    def __init__(self, index: IndexBase, *, chunk_keys: int = CHUNK_KEYS) -> None:
+    def __init__(self, index: IndexBase, *, keys_per_chunk: int = KEYS_PER_CHUNK) -> None:
         self._index = index
-        self._chunk_keys = chunk_keys
+        self._keys_per_chunk = keys_per_chunk
         self._store = index.store
         self._segments = index.segments
-        self.done = Tally()
+        self.counters = CompactionCounters()
 
     async def run(self, now_ms: int) -> None:
         """All that there is to do in all spaces, to the end."""
-        for space in self._index.journals:
-            async for _ in self.chunks(space, now_ms):
+        for space in self._index.all_spaces:
+            async for _ in self.steps(space, now_ms):
                 pass
 
-    async def chunks(self, space: str, now_ms: int) -> AsyncIterator[None]:
+    async def steps(self, space: str, now_ms: int) -> AsyncIterator[None]:
         """All that there is to do in one space, in short steps."""
         layers = await self._segments.refresh(space)
         yield
         await self._raise_floor(layers, now_ms)
-        await self._seal_if_long(layers, now_ms)
-        async for _ in self._drop(space):
+        await self._seal_if_spans_retention(layers, now_ms)
+        async for _ in self._drop_expired_segments(space):
             yield
-        for tag in (await self._segments.layers(space)).tags:
-            async for _ in self._trim(tag, now_ms):
+        for tag in (await self._segments.stack(space)).tags:
+            async for _ in self._trim_stream(tag, now_ms):
                 yield
-        async for _ in self._compact(space, now_ms):
+        async for _ in self._compact_frozen_segments(space, now_ms):
             yield
 
     # -- retention -----------------------------------------------------------------------------
 
-    async def _raise_floor(self, layers: Layers, now_ms: int) -> None:
+    async def _raise_floor(self, layers: SegmentStack, now_ms: int) -> None:
         """In steps: every look-up knows the floor of this moment anyway."""
         retention_ms = self._index.retention_ms
         if retention_ms is None:
             return
         floor = self._index.floor(layers, now_ms)
-        if arrival_ms_of(floor) - arrival_ms_of(layers.floor) > retention_ms // FLOOR_STEPS:
-            await self._segments.change_head(layers.space, floor=floor)
+        if arrival_ms_of(floor) - arrival_ms_of(layers.floor) > retention_ms // FLOOR_STEPS_PER_RETENTION:
+            await self._segments.advance_head(layers.space, floor=floor)
 
-    async def _seal_if_long(self, layers: Layers, now_ms: int) -> None:
+    async def _seal_if_spans_retention(self, layers: SegmentStack, now_ms: int) -> None:
         if self._index.retention_ms is None:
             return
-        numbers, _ = tally((await self._store.read([keys.marks(layers.top)]))[0])
+        numbers, _ = decode_samples((await self._store.read([keys.sampled_numbers(layers.writable_tag)]))[0])
         if len(numbers) and now_ms - arrival_ms_of(int(numbers.min())) > self._index.retention_ms:
             await self._segments.seal(layers.space, layers.last, now_ms)
 
-    async def _drop(self, space: str) -> AsyncIterator[None]:
+    async def _drop_expired_segments(self, space: str) -> AsyncIterator[None]:
         head = await self._segments.head(space)
-        while head.first < head.last and await self._is_forgotten(space, head.first, head.floor):
-            if not await self._segments.change_head(space, first=head.first + 1):
+        while head.first < head.last and await self._is_expired(space, head.first, head.floor):
+            if not await self._segments.advance_head(space, first=head.first + 1):
                 return
-            self.done.segments_dropped += 1
+            self.counters.segments_dropped += 1
             head = await self._segments.head(space)
             yield
-        for number in range(head.cleared, head.first):
+        for number in range(head.cleared_below, head.first):
             tag = keys.tag(space, number)
-            async for found in self._store.scan_steps(tag):
-                await self._store.delete([key for key in found if key != keys.closed(tag)])
+            async for found in self._store.scan_batches(tag):
+                await self._store.delete([key for key in found if key != keys.sealed(tag)])
                 yield
-            await self._segments.change_head(space, cleared=number + 1)
+            await self._segments.advance_head(space, cleared_below=number + 1)
 
-    async def _is_forgotten(self, space: str, number: int, floor: int) -> bool:
+    async def _is_expired(self, space: str, number: int, floor: int) -> bool:
         """Whether it was sealed so long before the floor that no article in it can be above."""
-        closed = (await self._store.read([keys.closed(keys.tag(space, number))]))[0]
-        return closed is not None and arrival_ms_of(floor) > int(closed) + self._index.lean_ms
+        closed = (await self._store.read([keys.sealed(keys.tag(space, number))]))[0]
+        return closed is not None and arrival_ms_of(floor) > int(closed) + self._index.shared_entries_grace_ms
 
-    async def _trim(self, tag: bytes, now_ms: int) -> AsyncIterator[None]:
-        stream, keep_ms = keys.stream(tag), now_ms - STREAM_MS
+    async def _trim_stream(self, tag: bytes, now_ms: int) -> AsyncIterator[None]:
+        stream, keep_ms = keys.stream(tag), now_ms - STREAM_RETENTION_MS
         while True:
             (oldest,) = await self._store.stream_read([stream], [b""], 1)
             at_ms = int(oldest[0][0].split(b"-")[0]) if oldest else keep_ms
             if at_ms >= keep_ms:
                 return
-            await self._store.stream_trim(stream, b"%d-0" % min(keep_ms, at_ms + TRIM_MS))
+            await self._store.stream_trim(stream, b"%d-0" % min(keep_ms, at_ms + TRIM_STEP_MS))
             yield
 
     # -- compaction ----------------------------------------------------------------------------
 
-    async def _compact(self, space: str, now_ms: int) -> AsyncIterator[None]:
-        layers = await self._segments.layers(space)
-        state = await self._load(space)
+    async def _compact_frozen_segments(self, space: str, now_ms: int) -> AsyncIterator[None]:
+        layers = await self._segments.stack(space)
+        state = await self._load_cursor(space)
         if not state.running:
             if not self._is_due(layers, state, now_ms):
                 return
-            state = msgspec.structs.replace(state, running=True, segment=layers.first, cursor=0)
-            await self._save(space, state)
-        graves = [await self._graves(tag) for tag in layers.tags]
+            state = msgspec.structs.replace(state, running=True, segment=layers.first, position=0)
+            await self._save_cursor(space, state)
+        graves = [await self._read_dead_numbers(tag) for tag in layers.tags]
         dead = np.sort(np.concatenate(graves))  # np.unique would load numpy.ma: 1.3 MB, .02 s
         yield
         for number in range(max(state.segment, layers.first), layers.last):
-            start = state.cursor if number == state.segment else 0
-            async for cursor in self._sweep(layers, number, start, dead):
-                if cursor // self._chunk_keys % SAVE_EVERY == 0:
-                    moved = msgspec.structs.replace(state, segment=number, cursor=cursor)
-                    await self._save(space, moved)
+            start = state.position if number == state.segment else 0
+            async for cursor in self._compact_segment(layers, number, start, dead):
+                if cursor // self._keys_per_chunk % CHUNKS_PER_SAVE == 0:
+                    moved = msgspec.structs.replace(state, segment=number, position=cursor)
+                    await self._save_cursor(space, moved)
                 yield
         for tag, numbers in zip(layers.tags[:-1], graves, strict=False):
-            async for _ in self._bury(tag, numbers.tolist()):
+            async for _ in self._delete_dead_versions(tag, numbers.tolist()):
                 yield
-        await self._save(space, Round(finished_ms=now_ms, covered=layers.last - 1))
+        await self._save_cursor(space, CompactionCursor(finished_ms=now_ms, covered_segment=layers.last - 1))
 
-    def _is_due(self, layers: Layers, state: Round, now_ms: int) -> bool:
+    def _is_due(self, layers: SegmentStack, state: CompactionCursor, now_ms: int) -> bool:
         """After every seal, and once a day while anything is frozen."""
-        fresh = layers.last - 1 > state.covered
-        return not layers.alone and (fresh or now_ms - state.finished_ms >= self._index.lean_ms)
+        fresh = layers.last - 1 > state.covered_segment
+        return not layers.has_single_segment and (
+            fresh or now_ms - state.finished_ms >= self._index.shared_entries_grace_ms
+        )
 
-    async def _sweep(self, layers: Layers, number: int, cursor: int, dead: Numbers) -> AsyncIterator[int]:
+    async def _compact_segment(
+        self, layers: SegmentStack, number: int, position: int, dead: ArticleNumbers
+    ) -> AsyncIterator[int]:
         """Rewrite the buckets of one segment from a position on; gives the position after each chunk."""
         tag = keys.tag(layers.space, number)
-        cells = islice(self._cells(layers.space), cursor, None)
-        while chunk := [tag + cell for cell in islice(cells, self._chunk_keys)]:
-            await self._rewrite(chunk, layers.floor, dead)
-            cursor += len(chunk)
-            yield cursor
+        cells = islice(self._bucket_keys(layers.space), position, None)
+        while chunk := [tag + cell for cell in islice(cells, self._keys_per_chunk)]:
+            await self._compact_buckets(chunk, layers.floor, dead)
+            position += len(chunk)
+            yield position
 
-    def _cells(self, space: str) -> Iterator[bytes]:
-        return keys.cells(self._index.plan(space).widths)
+    def _bucket_keys(self, space: str) -> Iterator[bytes]:
+        return keys.compaction_keys(self._index.plan(space).widths)
 
-    async def _rewrite(self, chunk: Sequence[bytes], floor: int, dead: Numbers) -> None:
-        values = await self._store.read(chunk)
-        plan = self._index.plan(keys.space_of(chunk[0]))
-        rests = {b"b": plan.rest_bytes, b"s": BAND_REST_BYTES, b"t": TOPIC_REST_BYTES}
+    async def _compact_buckets(self, bucket_keys: Sequence[bytes], floor: int, dead: ArticleNumbers) -> None:
+        values = await self._store.read(bucket_keys)
+        plan = self._index.plan(keys.space_of(bucket_keys[0]))
+        rests = {b"b": plan.remainder_bytes, b"s": SKETCH_REMAINDER_BYTES, b"t": TERM_REMAINDER_BYTES}
         changes = []
-        for key, value in zip(chunk, values, strict=True):
+        for key, value in zip(bucket_keys, values, strict=True):
             if value is None:
                 continue
             rest_bytes = rests[key[key.index(b"}") + 1 :][:1]]
-            left = kept(value, rest_bytes, floor, dead)
+            left = compact_bucket(value, rest_bytes, floor, dead)
             changes.append(
-                Transaction((Length(key, len(value)),), (Put(key, left) if left else Delete(key),))
+                Transaction((LengthEquals(key, len(value)),), (Put(key, left) if left else Delete(key),))
             )
-            self.done.buckets += 1
-            self.done.entries_removed += (len(value) - len(left)) // (rest_bytes + NUMBER_BYTES)
+            self.counters.buckets_rewritten += 1
+            self.counters.entries_removed += (len(value) - len(left)) // (rest_bytes + NUMBER_BYTES)
         if changes:
             await self._store.commit_many(changes)
 
-    async def _bury(self, tag: bytes, numbers: Sequence[int]) -> AsyncIterator[None]:
+    async def _delete_dead_versions(self, tag: bytes, numbers: Sequence[int]) -> AsyncIterator[None]:
         """No entry names these versions any more: what a crash left of their records goes, then their marks."""
-        for i in range(0, len(numbers), self._chunk_keys):
-            some = numbers[i : i + self._chunk_keys]
-            await self._index.forget_records(dict.fromkeys(some, keys.space_of(tag)))
+        for i in range(0, len(numbers), self._keys_per_chunk):
+            some = numbers[i : i + self._keys_per_chunk]
+            await self._index.delete_records(dict.fromkeys(some, keys.space_of(tag)))
             await self._store.delete([keys.state(tag, n) for n in some])
             yield
         if numbers:
-            await self._store.delete([keys.graves(tag)])
+            await self._store.delete([keys.dead_numbers(tag)])
 
-    async def _graves(self, tag: bytes) -> Numbers:
-        raw = (await self._store.read([keys.graves(tag)]))[0]
+    async def _read_dead_numbers(self, tag: bytes) -> ArticleNumbers:
+        raw = (await self._store.read([keys.dead_numbers(tag)]))[0]
         return np.frombuffer(raw or b"", "<u8").astype(np.uint64)
 
-    async def _load(self, space: str) -> Round:
-        raw = (await self._store.read([keys.upkeep(space)]))[0]
-        return Round() if raw is None else value_of(_round, raw, "The round of upkeep")
+    async def _load_cursor(self, space: str) -> CompactionCursor:
+        raw = (await self._store.read([keys.compaction_cursor(space)]))[0]
+        return (
+            CompactionCursor() if raw is None else decode_value(_cursor_decoder, raw, "The round of upkeep")
+        )
 
-    async def _save(self, space: str, state: Round) -> None:
-        await self._store.put([Put(keys.upkeep(space), msgspec.msgpack.encode(state))])
+    async def _save_cursor(self, space: str, state: CompactionCursor) -> None:
+        await self._store.put([Put(keys.compaction_cursor(space), msgspec.msgpack.encode(state))])

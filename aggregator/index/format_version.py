@@ -18,60 +18,64 @@ import contextlib
 from aggregator import __version__
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.index import keys
-from aggregator.store.base import Equals, Put, Store, Transaction
+from aggregator.store.base import Put, Store, Transaction, ValueEquals
 
-KEY = b"{format}"
-WRITES = 3
-READS_FROM = 3
-_READS = f"{READS_FROM} to {WRITES}" if READS_FROM < WRITES else f"{WRITES}"
+FORMAT_KEY = b"{format}"
+CURRENT_FORMAT = 3
+OLDEST_READABLE_FORMAT = 3
+_READABLE_FORMATS = (
+    f"{OLDEST_READABLE_FORMAT} to {CURRENT_FORMAT}"
+    if OLDEST_READABLE_FORMAT < CURRENT_FORMAT
+    else f"{CURRENT_FORMAT}"
+)
 
 
 async def check(store: Store) -> None:
     """Raises ConfigurationError when the data is of a format that this version does not read; changes nothing."""
-    await _known(store)
+    await _read_checked(store)
 
 
-async def claim(store: Store) -> None:
+async def write(store: Store) -> None:
     """``check``, then note that this version's format is written from now on.
 
     A store that takes no writes just now is stamped at the next start.
     """
-    raw = await _known(store)
-    if raw is None or _judge(raw) < WRITES:
-        own = b"%d %s" % (WRITES, __version__.encode())
+    raw = await _read_checked(store)
+    if raw is None or _check_format(raw) < CURRENT_FORMAT:
+        own = b"%d %s" % (CURRENT_FORMAT, __version__.encode())
         with contextlib.suppress(StoreUnavailable):
-            await store.commit(Transaction((Equals(KEY, raw),), (Put(KEY, own),)))
+            await store.commit(Transaction((ValueEquals(FORMAT_KEY, raw),), (Put(FORMAT_KEY, own),)))
 
 
-async def _known(store: Store) -> bytes | None:
+async def _read_checked(store: Store) -> bytes | None:
     """The stamp, of a format that this version reads; None where nothing of ours is stored yet."""
-    raw = (await store.read([KEY]))[0]
+    raw = (await store.read([FORMAT_KEY]))[0]
     if raw is not None:
-        _judge(raw)
+        _check_format(raw)
         return raw
-    async for found in store.scan_steps(keys.RECORDS):
+    async for found in store.scan_batches(keys.RECORD_PREFIX):
         if found:
-            _judge(b"1")
+            _check_format(b"1")
     return None
 
 
-def _judge(raw: bytes) -> int:
+def _check_format(raw: bytes) -> int:
     """The format in the stamp, when it is one that this version reads."""
     number, _, writer = raw.decode("ascii", "replace").partition(" ")
     if not number.isdigit():
         raise ConfigurationError(
-            f"store_url: the key {KEY.decode()} is not ours; give the service a store of its own."
+            f"store_url: the key {FORMAT_KEY.decode()} is not ours; give the service a store of its own."
         )
     found = int(number)
-    if found > WRITES:
+    if found > CURRENT_FORMAT:
         raise ConfigurationError(
             f"store_url: the data is of format {found}, written by version {writer or 'unknown'}; this version "
-            f"({__version__}) reads {_READS}. Start that version again, or restore a backup from before it."
+            f"({__version__}) reads {_READABLE_FORMATS}. Start that version again, or restore a backup from before it."
         )
-    if found < READS_FROM:
+    if found < OLDEST_READABLE_FORMAT:
         raise ConfigurationError(
             f"store_url: the data is of format {found}, written by version {writer or 'unknown'}; this version "
-            f"({__version__}) reads {_READS}. Keep that version running, or give this one an empty store and fill it "
+            f"({__version__}) reads {_READABLE_FORMATS}. Keep that version running, or give this one an empty store and fill it "
             "again with `aggregator ingest`."
         )
     return found

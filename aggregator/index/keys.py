@@ -22,7 +22,7 @@ tag the functions give the rest of a key, which is the same in all segments.
     {format}             format of the data               ``stamp.py``
     {reindex}<spaces>    how far a fill of these spaces is     ``reindexing.py``
     {singles}            there for seconds: articles come singly ``presence.py``
-    x:<16 hex>           its text, compressed (keep_texts)
+    x:<16 hex>           its text, compressed (store_texts)
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import xxhash
 
-from aggregator.index.blocks import Around
+from aggregator.index.blocks import ProbePlan
 
-BAND_BITS = 18
-TOPIC_BITS = 20
-TOPIC_REST_BITS = 32
-RECORDS = b"r:"
-SINGLES = b"{singles}"
+SKETCH_BUCKET_BITS = 18
+TERM_BUCKET_BITS = 20
+TERM_REMAINDER_BITS = 32
+RECORD_PREFIX = b"r:"
+INTERACTIVE_BEACON = b"{singles}"
 DEAD = b"\x00"
 # "Nothing here, whatever older segments say." No value that is written otherwise begins so.
 ABSENT = b"\x02"
@@ -68,66 +68,74 @@ def segment_of(key: bytes) -> int:
     return int(tag_of(key)[1:-1].rsplit(b".", 1)[1])
 
 
-def head(space: str) -> bytes:
+def space_head(space: str) -> bytes:
     return b"{%s}segments" % space.encode()
 
 
-def bucket(tag_: bytes, block: int, value: int) -> bytes:
+def block_bucket(tag_: bytes, block: int, value: int) -> bytes:
     return b"%sb%x:%04x" % (tag_, block, value)
 
 
-def buckets(tag_: bytes, around: Around) -> list[bytes]:
+def block_buckets(tag_: bytes, probe_plan: ProbePlan) -> list[bytes]:
     """``bucket`` of all that a look-up reads: half the cost of formatting each."""
-    blocks = [(tag_ + _BLOCKS[block], value, flips) for block, value, _, flips in around.cells]
+    blocks = [
+        (tag_ + _BLOCK_PREFIXES[block], value, flips) for block, value, _, flips in probe_plan.block_probes
+    ]
     return [
-        block + _BYTES[(value ^ flip) >> 8] + _BYTES[(value ^ flip) & 0xFF]
+        block + _HEX_BYTES[(value ^ flip) >> 8] + _HEX_BYTES[(value ^ flip) & 0xFF]
         for block, value, flips in blocks
         for flip in flips
     ]
 
 
-def buckets_each(tag_: bytes, arounds: Sequence[Around]) -> list[bytes]:
+def block_buckets_each(tag_: bytes, probe_plans: Sequence[ProbePlan]) -> list[bytes]:
     """``buckets`` of one look-up after another, all of one plan and radius: a quarter of the time for a dozen."""
-    cells = arounds[0].cells
+    cells = probe_plans[0].block_probes
     steps = [len(flips) for *_, flips in cells]
-    own = np.array([[value for _, value, _, _ in around.cells] for around in arounds])
+    own = np.array([[value for _, value, _, _ in around.block_probes] for around in probe_plans])
     values = own.repeat(steps, axis=1) ^ [flip for *_, flips in cells for flip in flips]
-    blocks = np.array([tag_ + _BLOCKS[block] for block, *_ in cells])
+    blocks = np.array([tag_ + _BLOCK_PREFIXES[block] for block, *_ in cells])
     rows = np.empty(values.shape, [("block", blocks.dtype), ("upper", "<u2"), ("lower", "<u2")])
     rows["block"] = blocks.repeat(steps)
-    rows["upper"], rows["lower"] = _PAIRS[values >> 8], _PAIRS[values & 0xFF]
+    rows["upper"], rows["lower"] = _HEX_BYTES_UINT16[values >> 8], _HEX_BYTES_UINT16[values & 0xFF]
     spelt: list[bytes] = rows.view(f"S{rows.itemsize}").reshape(-1).tolist()
     return spelt
 
 
-_BLOCKS = [b"b%x:" % block for block in range(64)]
-_BYTES = [b"%02x" % value for value in range(1 << 8)]  # a block has at most 16 bits
-_PAIRS = np.frombuffer(b"".join(_BYTES), "<u2")  # the same, two letters as one number
-_UPPER = [b"%03x" % value for value in range(1 << BAND_BITS - 8)]  # of a band, above its last byte
-_UPPER_MASK = len(_UPPER) - 1
-_UPPER_TOPIC = [b"%03x" % value for value in range(1 << TOPIC_BITS - 8)]
+_BLOCK_PREFIXES = [b"b%x:" % block for block in range(64)]
+_HEX_BYTES = [b"%02x" % value for value in range(1 << 8)]  # a block has at most 16 bits
+_HEX_BYTES_UINT16 = np.frombuffer(b"".join(_HEX_BYTES), "<u2")  # the same, two letters as one number
+_SKETCH_HEX_PREFIXES = [
+    b"%03x" % value for value in range(1 << SKETCH_BUCKET_BITS - 8)
+]  # of a band, above its last byte
+_SKETCH_HEX_PREFIX_MASK = len(_SKETCH_HEX_PREFIXES) - 1
+_TERM_HEX_PREFIXES = [b"%03x" % value for value in range(1 << TERM_BUCKET_BITS - 8)]
 
 
-def band(tag_: bytes, value: int) -> bytes:
-    return bands(tag_, (value,))[0]
+def sketch_bucket(tag_: bytes, sketch_key: int) -> bytes:
+    return sketch_buckets(tag_, (sketch_key,))[0]
 
 
-def bands(tag_: bytes, values: Iterable[int]) -> list[bytes]:
+def sketch_buckets(tag_: bytes, sketch_keys: Iterable[int]) -> list[bytes]:
     """``band`` of each: as ``buckets``, by tables."""
     prefix = tag_ + b"s"
-    return [prefix + _UPPER[value >> 8 & _UPPER_MASK] + _BYTES[value & 0xFF] for value in values]
+    return [
+        prefix + _SKETCH_HEX_PREFIXES[value >> 8 & _SKETCH_HEX_PREFIX_MASK] + _HEX_BYTES[value & 0xFF]
+        for value in sketch_keys
+    ]
 
 
-def topic(tag_: bytes, value: int) -> bytes:
-    return topics(tag_, (value,))[0]
+def term_bucket(tag_: bytes, index_key: int) -> bytes:
+    return term_buckets(tag_, (index_key,))[0]
 
 
-def topics(tag_: bytes, values: Iterable[int]) -> list[bytes]:
+def term_buckets(tag_: bytes, index_keys: Iterable[int]) -> list[bytes]:
     """``topic`` of each: as ``buckets``, by tables."""
     prefix = tag_ + b"t"
-    upper = TOPIC_REST_BITS + 8
+    upper = TERM_REMAINDER_BITS + 8
     return [
-        prefix + _UPPER_TOPIC[value >> upper] + _BYTES[value >> TOPIC_REST_BITS & 0xFF] for value in values
+        prefix + _TERM_HEX_PREFIXES[value >> upper] + _HEX_BYTES[value >> TERM_REMAINDER_BITS & 0xFF]
+        for value in index_keys
     ]
 
 
@@ -136,48 +144,48 @@ def id_hash(id_: str) -> bytes:
     return xxhash.xxh3_128_digest(id_.encode("utf-8", "surrogatepass"))
 
 
-def binding(tag_: bytes, hashed_id: bytes) -> bytes:
+def binding_by_hash(tag_: bytes, hashed_id: bytes) -> bytes:
     return tag_ + b"i" + hashed_id
 
 
-def binding_of(tag_: bytes, id_: str) -> bytes:
-    return binding(tag_, id_hash(id_))
+def binding_by_id(tag_: bytes, id_: str) -> bytes:
+    return binding_by_hash(tag_, id_hash(id_))
 
 
 def state(tag_: bytes, number: int) -> bytes:
     return tag_ + b"p" + number.to_bytes(8, "big")
 
 
-def tombstone(tag_: bytes, first: int) -> bytes:
-    return tag_ + b"g" + first.to_bytes(8, "big")
+def tombstone(tag_: bytes, first_version: int) -> bytes:
+    return tag_ + b"g" + first_version.to_bytes(8, "big")
 
 
-def copies(tag_: bytes, first: int) -> bytes:
-    return tag_ + b"c" + first.to_bytes(8, "big")
+def duplicate_ids(tag_: bytes, first_version: int) -> bytes:
+    return tag_ + b"c" + first_version.to_bytes(8, "big")
 
 
-def closed(tag_: bytes) -> bytes:
+def sealed(tag_: bytes) -> bytes:
     return tag_ + b"closed"
 
 
-def marks(tag_: bytes) -> bytes:
+def sampled_numbers(tag_: bytes) -> bytes:
     return tag_ + b"marks"
 
 
-def graves(tag_: bytes) -> bytes:
+def dead_numbers(tag_: bytes) -> bytes:
     return tag_ + b"dead"
 
 
-def upkeep(space: str) -> bytes:
+def compaction_cursor(space: str) -> bytes:
     return b"{%s}upkeep" % space.encode()
 
 
-def cells(widths: Sequence[int]) -> Iterator[bytes]:
+def compaction_keys(widths: Sequence[int]) -> Iterator[bytes]:
     """The keys of all buckets that a segment may have, without its tag: a fixed order."""
     for block, width in enumerate(widths):
-        yield from (bucket(b"", block, value) for value in range(1 << width))
-    yield from (band(b"", value) for value in range(1 << BAND_BITS))
-    yield from (b"t%05x" % value for value in range(1 << TOPIC_BITS))
+        yield from (block_bucket(b"", block, value) for value in range(1 << width))
+    yield from (sketch_bucket(b"", value) for value in range(1 << SKETCH_BUCKET_BITS))
+    yield from (b"t%05x" % value for value in range(1 << TERM_BUCKET_BITS))
 
 
 def version(tag_: bytes) -> bytes:
@@ -188,12 +196,12 @@ def stream(tag_: bytes) -> bytes:
     return tag_ + b"stream"
 
 
-def filling(spaces: Sequence[str]) -> bytes:
+def backfill_position(spaces: Sequence[str]) -> bytes:
     return b"{reindex}" + ",".join(sorted(spaces)).encode()
 
 
 def record(space: str, number: int) -> bytes:
-    return b"%s%s:%016x" % (RECORDS, space.encode(), number)
+    return b"%s%s:%016x" % (RECORD_PREFIX, space.encode(), number)
 
 
 def text(number: int) -> bytes:

@@ -14,55 +14,59 @@ import numpy as np
 from aggregator.dedup.verdict import Candidate
 from aggregator.domain import Analysis
 from aggregator.index import keys, term_index
-from aggregator.index.codec.postings import weighed, within
+from aggregator.index.codec.postings import numbers_within, top_by_terms
 from aggregator.index.codec.records import Binding, decode_binding
 from aggregator.index.lookup import MAX_CANDIDATES, RADIUS_BITS, Lookup, Probe
 from aggregator.index.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class RelatedCandidates:
     """What one read found: article numbers, and the binding of the id that was asked for while it is kept."""
 
     snapshot: Snapshot
     probe: Probe
     numbers: tuple[int, ...]
-    bound: Binding | None
+    own_binding: Binding | None
 
 
-class Neighbourhood(Lookup):
+class RelatedLookup(Lookup):
     """Reading for ``related.py``."""
 
-    async def around(self, analysis: Analysis, id_: str, now_ms: int) -> Around:
+    async def find_related(self, analysis: Analysis, id_: str, now_ms: int) -> RelatedCandidates:
         """What is near by bits or has distinctive terms in common: one round trip."""
         probe = self.probe(analysis, id_)
-        space, weights = probe.space, term_index.probed(analysis.terms)
-        buckets = keys.buckets(b"", probe.around)
-        under = [keys.topic(b"", hashed) for hashed in weights]
-        own = keys.binding_of(b"", id_)
+        space, weights = probe.space, term_index.query_weights(analysis.terms)
+        buckets = keys.block_buckets(b"", probe.probe_plan)
+        under = [keys.term_bucket(b"", hashed) for hashed in weights]
+        own = keys.binding_by_id(b"", id_)
         wanted = {served: [own] for served in self.spaces} | {space: [own, *buckets, *under]}
         snapshot = await self.segments.read(wanted)
-        floor = self.floor(snapshot.layers[space], now_ms)
-        near, distances = within(snapshot.everywhere(space, buckets), probe.around, RADIUS_BITS, floor)
-        alike = weighed(snapshot.everywhere(space, under), weights, floor)
+        floor = self.floor(snapshot.stacks[space], now_ms)
+        near, distances = numbers_within(
+            snapshot.values_in_all_segments(space, buckets), probe.probe_plan, RADIUS_BITS, floor
+        )
+        alike = top_by_terms(snapshot.values_in_all_segments(space, under), weights, floor)
         numbers = near[np.lexsort((near, distances))][:MAX_CANDIDATES].tolist()
-        bound = [decode_binding(raw) for s in wanted if (raw := snapshot.newest(s, own)) is not None]
+        bound = [decode_binding(raw) for s in wanted if (raw := snapshot.newest_value(s, own)) is not None]
         newest = max(bound, key=lambda binding: binding.number, default=None)
-        return Around(
+        return RelatedCandidates(
             snapshot,
             probe,
             tuple(dict.fromkeys(numbers + alike[:MAX_CANDIDATES].tolist())),
             newest if newest is not None and newest.number >= floor else None,
         )
 
-    async def examined(self, around: Around, more: Iterable[int] = ()) -> list[Candidate]:
+    async def load_candidates(
+        self, found: RelatedCandidates, extra_numbers: Iterable[int] = ()
+    ) -> list[Candidate]:
         """The live articles among what was found, and among ``more`` of the same space: one round trip."""
-        numbers, space = dict.fromkeys((*around.numbers, *more)), around.probe.space
-        await self.fetch(around.snapshot, dict.fromkeys(numbers, space))
-        return self.candidates(around.snapshot, around.probe, list(numbers))
+        numbers, space = dict.fromkeys((*found.numbers, *extra_numbers)), found.probe.space
+        await self.load_into_snapshot(found.snapshot, dict.fromkeys(numbers, space))
+        return self.build_candidates(found.snapshot, found.probe, list(numbers))
 
-    async def numbers_of(self, space: str, ids: Sequence[str]) -> list[int]:
+    async def article_numbers_of(self, space: str, ids: Sequence[str]) -> list[int]:
         """Article numbers of the ids that are bound in this space: one round trip."""
-        wanted = [keys.binding_of(b"", id_) for id_ in ids]
+        wanted = [keys.binding_by_id(b"", id_) for id_ in ids]
         snapshot = await self.segments.read({space: wanted})
-        return [decode_binding(raw).number for key in wanted if (raw := snapshot.newest(space, key))]
+        return [decode_binding(raw).number for key in wanted if (raw := snapshot.newest_value(space, key))]

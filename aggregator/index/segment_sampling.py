@@ -12,25 +12,25 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-MARKS: Final = 4096  # of a full segment, at least
-RATE_BITS: Final = 5  # of a mark, that hold k
-NEVER: Final = (1 << RATE_BITS) - 1
+MIN_SAMPLES_PER_SEGMENT: Final = 4096  # of a full segment, at least
+EXPONENT_BITS: Final = 5  # of a mark, that hold k
+NO_SAMPLING: Final = (1 << EXPONENT_BITS) - 1
 
 
-def rate_of(size: int) -> int:
+def sampling_exponent_for(max_articles: int) -> int:
     """k: one article in 2**k leaves a mark, so that a segment of ``size`` articles has some thousands."""
-    return max(0, (size // MARKS).bit_length() - 1)
+    return max(0, (max_articles // MIN_SAMPLES_PER_SEGMENT).bit_length() - 1)
 
 
-def mark_of(number: int, rate: int) -> bytes:
+def sample_entry(number: int, sampling_exponent: int) -> bytes:
     """The mark that article ``number`` leaves, 8 bytes; empty for most."""
-    if number & ((1 << rate) - 1):
+    if number & ((1 << sampling_exponent) - 1):
         return b""
-    return (number >> RATE_BITS << RATE_BITS | rate).to_bytes(8, "little")
+    return (number >> EXPONENT_BITS << EXPONENT_BITS | sampling_exponent).to_bytes(8, "little")
 
 
-def tally(marks: bytes | None) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+def decode_samples(samples: bytes | None) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
     """Marked numbers (low bits cleared) and how many articles each of them stands for, both (n,)."""
-    found = np.frombuffer(marks or b"", "<u8")
-    rates = found & np.uint64((1 << RATE_BITS) - 1)
+    found = np.frombuffer(samples or b"", "<u8")
+    rates = found & np.uint64((1 << EXPONENT_BITS) - 1)
     return found ^ rates, np.left_shift(1, rates.astype(np.int64))

@@ -14,32 +14,32 @@ from functools import lru_cache
 
 import xxhash
 
-INDEXED = 6
-PROBED = 12
-KEPT = 64  # of a term, the newest
-_SEED = 0x70
+INDEXED_TERMS = 6
+QUERY_TERMS = 12
+MAX_ARTICLES_PER_TERM = 64  # of a term, the newest
+_HASH_SEED = 0x70
 _HASH_BITS = 44
 _WEIGHT_BITS = 8
-_FULL = (1 << _WEIGHT_BITS) - 1
+_WEIGHT_MASK = (1 << _WEIGHT_BITS) - 1
 
 
-def indexed(terms: Sequence[tuple[str, float]]) -> list[int]:
+def index_keys(terms: Sequence[tuple[str, float]]) -> list[int]:
     """What an article with these terms, heaviest first, is found under: values of 52 bits for ``store.entries``."""
-    return [term_hash(term) | max(1, round(weight * _FULL)) for term, weight in terms[:INDEXED]]
+    return [term_hash(term) | max(1, round(weight * _WEIGHT_MASK)) for term, weight in terms[:INDEXED_TERMS]]
 
 
-def probed(terms: Sequence[tuple[str, float]]) -> dict[int, float]:
+def query_weights(terms: Sequence[tuple[str, float]]) -> dict[int, float]:
     """Hashes of the terms to look under, and what each weighs here."""
-    return {term_hash(term): weight for term, weight in terms[:PROBED]}
+    return {term_hash(term): weight for term, weight in terms[:QUERY_TERMS]}
 
 
-def split(value: int) -> tuple[int, float]:
+def split_index_key(value: int) -> tuple[int, float]:
     """Term hash and weight (0..1) of an indexed value."""
-    return value & ~_FULL, (value & _FULL) / _FULL
+    return value & ~_WEIGHT_MASK, (value & _WEIGHT_MASK) / _WEIGHT_MASK
 
 
 @lru_cache(maxsize=1 << 16)
 def term_hash(term: str) -> int:
     """52 bits, of which the lowest eight are zero: there an entry keeps the weight."""
-    hashed = xxhash.xxh3_64_intdigest(term.encode("utf-8", "surrogatepass"), _SEED)
+    hashed = xxhash.xxh3_64_intdigest(term.encode("utf-8", "surrogatepass"), _HASH_SEED)
     return hashed >> (64 - _HASH_BITS) << _WEIGHT_BITS

@@ -16,53 +16,57 @@ from collections.abc import Callable
 
 from aggregator.errors import StoreUnavailable
 from aggregator.index import keys
-from aggregator.ingest.throttle import CALM_S
+from aggregator.ingest.throttle import QUIET_AFTER_S
 from aggregator.store.base import Put, Store
 
-TELL_S, ASK_S = 1.0, 0.5
+PUBLISH_INTERVAL_S, POLL_INTERVAL_S = 1.0, 0.5
 
 
-class Presence:
+class ActivityBeacon:
     """One process's view of them."""
 
     def __init__(self, store: Store, *, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._store, self._clock_s = store, clock_s
-        self._newest_s = self._told_s = self._asked_s = -math.inf
-        self._note: bytes | None = None
-        self._telling: asyncio.Task[None] | None = None
+        self._latest_s = self._published_s = self._polled_s = -math.inf
+        self._marker: bytes | None = None
+        self._publish_task: asyncio.Task[None] | None = None
 
-    def arrived(self) -> None:
+    def record_arrival(self) -> None:
         """An article came by itself. Others hear of it while it is worked on."""
-        self._newest_s = self._clock_s()
-        if self._newest_s - self._told_s >= TELL_S and (self._telling is None or self._telling.done()):
-            self._told_s = self._newest_s
-            self._telling = asyncio.ensure_future(self._tell())
+        self._latest_s = self._clock_s()
+        if self._latest_s - self._published_s >= PUBLISH_INTERVAL_S and (
+            self._publish_task is None or self._publish_task.done()
+        ):
+            self._published_s = self._latest_s
+            self._publish_task = asyncio.ensure_future(self._publish())
 
-    async def since_s(self) -> float:
+    async def seconds_since_last(self) -> float:
         """How long ago the newest came, in seconds; inf: long ago, or never."""
         now_s = self._clock_s()
-        if now_s - self._newest_s >= ASK_S and now_s - self._asked_s >= ASK_S:
-            self._asked_s = now_s
-            await self._ask(now_s)
-        return now_s - self._newest_s
+        if now_s - self._latest_s >= POLL_INTERVAL_S and now_s - self._polled_s >= POLL_INTERVAL_S:
+            self._polled_s = now_s
+            await self._poll(now_s)
+        return now_s - self._latest_s
 
     async def close(self) -> None:
         """No more is told. Idempotent."""
-        if self._telling is not None:
-            self._telling.cancel()
-            await asyncio.gather(self._telling, return_exceptions=True)
+        if self._publish_task is not None:
+            self._publish_task.cancel()
+            await asyncio.gather(self._publish_task, return_exceptions=True)
 
-    async def _tell(self) -> None:
+    async def _publish(self) -> None:
         try:
-            await self._store.put([Put(keys.SINGLES, secrets.token_bytes(8), int(CALM_S * 1000))])
+            await self._store.put(
+                [Put(keys.INTERACTIVE_BEACON, secrets.token_bytes(8), int(QUIET_AFTER_S * 1000))]
+            )
         except StoreUnavailable:
             return
 
-    async def _ask(self, now_s: float) -> None:
+    async def _poll(self, now_s: float) -> None:
         try:
-            note = (await self._store.read([keys.SINGLES]))[0]
+            note = (await self._store.read([keys.INTERACTIVE_BEACON]))[0]
         except StoreUnavailable:
             return
-        if note is not None and note != self._note:
-            self._newest_s = now_s
-        self._note = note
+        if note is not None and note != self._marker:
+            self._latest_s = now_s
+        self._marker = note

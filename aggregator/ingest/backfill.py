@@ -14,17 +14,17 @@ from dataclasses import dataclass
 
 import msgspec
 
-from aggregator.domain import Article, Record
+from aggregator.domain import Article, ArticleRecord
 from aggregator.index import Index, keys
-from aggregator.ingest.dual_write import Beside, Posted
-from aggregator.ingest.throttle import Pace, piece_of
+from aggregator.ingest.dual_write import DualWriter, PostedArticle
+from aggregator.ingest.throttle import BulkThrottle, throttled_slice
 from aggregator.store.base import Put
 
-BATCH = 64
+BATCH_ARTICLES = 64
 
 
 @dataclass(slots=True)
-class Filled:
+class BackfillStats:
     """What a run came across.
 
     seen     articles looked at: those that are stored still
@@ -32,78 +32,90 @@ class Filled:
     unknown  lines of a file that are not stored under their id
     """
 
-    seen: int = 0
-    missing: int = 0
-    unknown: int = 0
+    examined: int = 0
+    not_copied: int = 0
+    not_stored: int = 0
 
 
-async def fill_from_store(
-    index: Index, beside: Beside, told: Callable[[Filled], None], pace: Pace | None = None
-) -> Filled:
+async def backfill_from_store(
+    index: Index,
+    dual_writer: DualWriter,
+    on_progress: Callable[[BackfillStats], None],
+    throttle: BulkThrottle | None = None,
+) -> BackfillStats:
     """All articles in the order in which they came, by their kept texts; goes on where it was interrupted."""
-    filled, place = Filled(), keys.filling(index.beside)
+    filled, place = BackfillStats(), keys.backfill_position(index.shadow_spaces)
     saved = (await index.store.read([place]))[0]
     positions: dict[bytes, bytes] = msgspec.msgpack.decode(saved, type=dict[bytes, bytes]) if saved else {}
     while True:
-        items, positions = await index.stream(positions, BATCH)
+        items, positions = await index.read_stream(positions, BATCH_ARTICLES)
         if not items:
             return filled
         ids = list(dict.fromkeys(item.id for item in items if item.kind == "article"))
-        posted = [Posted(await _kept(index, record), record) for record in await _stored(index, ids)]
-        filled.seen += len(posted)
-        filled.missing += await _brought(beside, posted, pace)
-        if filled.missing == 0:  # what is missing now may be at hand when this runs again
+        posted = [
+            PostedArticle(await _stored_article(index, record), record)
+            for record in await _stored_records(index, ids)
+        ]
+        filled.examined += len(posted)
+        filled.not_copied += await _replicate_throttled(dual_writer, posted, throttle)
+        if filled.not_copied == 0:  # what is missing now may be at hand when this runs again
             await index.store.put([Put(place, msgspec.msgpack.encode(positions))])
-        told(filled)
+        on_progress(filled)
 
 
-async def fill_from_articles(
+async def backfill_from_articles(
     index: Index,
-    beside: Beside,
+    dual_writer: DualWriter,
     articles: Iterator[Article],
-    told: Callable[[Filled], None],
-    pace: Pace | None = None,
-) -> Filled:
+    on_progress: Callable[[BackfillStats], None],
+    throttle: BulkThrottle | None = None,
+) -> BackfillStats:
     """The articles of a file, as far as they are stored with this very text."""
-    filled = Filled()
+    filled = BackfillStats()
     batch: dict[str, Article] = {}
     for article in articles:
-        if article.id in batch or len(batch) == BATCH:
-            await _fill(index, beside, batch, filled, pace)
-            told(filled)
+        if article.id in batch or len(batch) == BATCH_ARTICLES:
+            await _backfill_batch(index, dual_writer, batch, filled, throttle)
+            on_progress(filled)
             batch = {}
         batch[article.id] = article
-    await _fill(index, beside, batch, filled, pace)
-    told(filled)
+    await _backfill_batch(index, dual_writer, batch, filled, throttle)
+    on_progress(filled)
     return filled
 
 
-async def _fill(
-    index: Index, beside: Beside, batch: dict[str, Article], filled: Filled, pace: Pace | None
+async def _backfill_batch(
+    index: Index,
+    dual_writer: DualWriter,
+    batch: dict[str, Article],
+    stats: BackfillStats,
+    throttle: BulkThrottle | None,
 ) -> None:
-    records = await _stored(index, list(batch))
-    filled.unknown += len(batch) - len(records)
-    filled.seen += len(records)
-    posted = [Posted(batch[record.id], record) for record in records]
-    filled.missing += await _brought(beside, posted, pace)
+    records = await _stored_records(index, list(batch))
+    stats.not_stored += len(batch) - len(records)
+    stats.examined += len(records)
+    posted = [PostedArticle(batch[record.id], record) for record in records]
+    stats.not_copied += await _replicate_throttled(dual_writer, posted, throttle)
 
 
-async def _brought(beside: Beside, posted: Sequence[Posted], pace: Pace | None) -> int:
+async def _replicate_throttled(
+    dual_writer: DualWriter, posted: Sequence[PostedArticle], throttle: BulkThrottle | None
+) -> int:
     """Bring them in step; how many cannot be."""
     missing = done = 0
     while done < len(posted):
-        async with piece_of(pace, len(posted) - done) as count:
-            missing += len(await beside.follow(posted[done : done + count]))
+        async with throttled_slice(throttle, len(posted) - done) as count:
+            missing += len(await dual_writer.replicate(posted[done : done + count]))
         done += count
     return missing
 
 
-async def _stored(index: Index, ids: Sequence[str]) -> list[Record]:
+async def _stored_records(index: Index, ids: Sequence[str]) -> list[ArticleRecord]:
     return [found.record for found in (await index.get_many(ids)).values()]
 
 
-async def _kept(index: Index, record: Record) -> Article | None:
-    data = await index.text_of(record.number)
+async def _stored_article(index: Index, record: ArticleRecord) -> Article | None:
+    data = await index.read_text(record.number)
     if data is None:
         return None
     text = zlib.decompress(data).decode("utf-8", "surrogatepass")

@@ -9,20 +9,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from aggregator.ingest.pending import Arrival, chunks
+from aggregator.ingest.pending import PendingArticle, split_batches
 
 
-class Gathering:
+class MicroBatcher:
     """Hands arrivals to ``settle`` in the order they came, one group of at most ``size`` at a time, no id twice in it."""
 
-    def __init__(self, settle: Callable[[list[Arrival]], Awaitable[None]], size: int) -> None:
-        self._settle = settle
-        self._size = size
-        self._waiting: list[tuple[Arrival, asyncio.Future[None]]] = []
+    def __init__(self, process: Callable[[list[PendingArticle]], Awaitable[None]], max_articles: int) -> None:
+        self._process = process
+        self._max_articles = max_articles
+        self._queue: list[tuple[PendingArticle, asyncio.Future[None]]] = []
         self._busy = False
-        self._round: asyncio.Task[None] | None = None  # referred to, lest it be collected under way
+        self._drain_task: asyncio.Task[None] | None = None  # referred to, lest it be collected under way
 
-    async def add(self, arrival: Arrival) -> None:
+    async def submit(self, pending: PendingArticle) -> None:
         """Returns once it has its answer; raises what its group's round raised.
 
         Who finds nobody under way settles its own article and is cancelled with it; who waits and is
@@ -30,7 +30,7 @@ class Gathering:
         """
         if self._busy:
             done = asyncio.get_running_loop().create_future()
-            self._waiting.append((arrival, done))
+            self._queue.append((pending, done))
             try:
                 await done
             finally:
@@ -38,39 +38,39 @@ class Gathering:
             return
         self._busy = True
         try:
-            await self._settle([arrival])
+            await self._process([pending])
         finally:
-            self._busy = bool(self._waiting)
+            self._busy = bool(self._queue)
             if self._busy:
-                self._round = asyncio.create_task(self._run())
+                self._drain_task = asyncio.create_task(self._drain_queue())
 
-    async def _run(self) -> None:
+    async def _drain_queue(self) -> None:
         try:
-            while self._waiting:
-                group = next(chunks([arrival for arrival, _ in self._waiting], self._size))
-                asked = [done for _, done in self._waiting[: len(group)]]
-                del self._waiting[: len(group)]
-                await self._settle_for(group, asked)
+            while self._queue:
+                group = next(split_batches([arrival for arrival, _ in self._queue], self._max_articles))
+                asked = [done for _, done in self._queue[: len(group)]]
+                del self._queue[: len(group)]
+                await self._process_batch(group, asked)
         finally:
             self._busy = False
 
-    async def _settle_for(self, group: list[Arrival], asked: list[asyncio.Future[None]]) -> None:
+    async def _process_batch(self, batch: list[PendingArticle], waiters: list[asyncio.Future[None]]) -> None:
         try:
-            await self._settle(group)
+            await self._process(batch)
         except Exception as error:
-            _fail(asked, error)
+            _fail_waiters(waiters, error)
         except BaseException:  # the process ends
-            for done in asked:
+            for done in waiters:
                 done.cancel()
             raise
         else:
-            for done in asked:
+            for done in waiters:
                 if not done.done():
                     done.set_result(None)
 
 
-def _fail(asked: list[asyncio.Future[None]], error: Exception) -> None:
+def _fail_waiters(waiters: list[asyncio.Future[None]], error: Exception) -> None:
     """Empties ``asked``: the error holds the frame that caught it, so that frame must not hold what holds the error."""
-    while asked:
-        if not (done := asked.pop()).done():
+    while waiters:
+        if not (done := waiters.pop()).done():
             done.set_exception(error)

@@ -17,194 +17,200 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from aggregator.concurrency.yielding import Begin, Begun, GiveWay
-from aggregator.errors import Contention
-from aggregator.index import ATTEMPTS, Index, Probe, Snapshot
-from aggregator.ingest.commit import Recording
-from aggregator.ingest.decide import Deciding
-from aggregator.ingest.pending import Arrival, Step
+from aggregator.concurrency.yielding import Spawn, TaskHandle, YieldControl
+from aggregator.errors import CommitConflict
+from aggregator.index import MAX_COMMIT_ATTEMPTS, Index, Probe, Snapshot
+from aggregator.ingest.commit import Committer
+from aggregator.ingest.decide import Decider
+from aggregator.ingest.pending import CommitPlan, PendingArticle
 
-STRIDE = 4  # articles between two chances for others
+YIELD_EVERY_ARTICLES = 4  # articles between two chances for others
 # Where others write all the time, looking ahead costs more than it saves: so many groups after one do not.
-PATIENCE = 8
+BACKOFF_BATCHES = 8
 
 
 @dataclass(slots=True)
-class Looked:
+class LookupResult:
     """A group and all that was read for it."""
 
-    pending: list[Arrival]
+    pending: list[PendingArticle]
     probes: list[Probe]
     snapshot: Snapshot
     now_ms: int
-    took_s: float
-    wrote_s: float = 0.0
+    lookup_and_decide_s: float
+    record_write_s: float = 0.0
 
 
-class Rounds:
+class BatchPipeline:
     """``clock`` gives ms since 1970 UTC. ``begin`` starts work beside the caller; None: one thing after another."""
 
     def __init__(
         self,
         index: Index,
-        deciding: Deciding,
-        recording: Recording,
+        decider: Decider,
+        committer: Committer,
         *,
         clock: Callable[[], int],
-        give_way: GiveWay,
-        begin: Begin | None,
+        yield_control: YieldControl,
+        spawn: Spawn | None,
     ) -> None:
         self._index = index
-        self._deciding = deciding
-        self._recording = recording
+        self._decider = decider
+        self._committer = committer
         self._clock = clock
-        self._give_way = give_way
-        self._begin = begin
-        self._alone = 0
-        self.decided_again = 0  # commits that lost a race, for metrics
+        self._yield_control = yield_control
+        self._spawn = spawn
+        self._backoff_batches_left = 0
+        self.commit_retries = 0  # commits that lost a race, for metrics
 
-    async def settle(self, pending: list[Arrival], dry_run: bool = False) -> None:
+    async def process(self, pending: list[PendingArticle], dry_run: bool = False) -> None:
         """Decide and commit until every article has its answer."""
-        for _ in range(ATTEMPTS):
+        for _ in range(MAX_COMMIT_ATTEMPTS):
             if not pending:
                 return
             looked = await self._look_up(pending)
-            pending = await self._record(looked, await self._decide(looked, dry_run), dry_run)
+            pending = await self._write_and_commit(looked, await self._decide(looked, dry_run), dry_run)
         for one in pending:
-            one.answer = Contention(
+            one.answer = CommitConflict(
                 "Too many near-copies of this article were committed at the same moment; send it again."
             )
 
-    async def settle_all(self, groups: Sequence[list[Arrival]]) -> None:
+    async def process_all(self, groups: Sequence[list[PendingArticle]]) -> None:
         """Groups in order, no id twice in one. Raises what a round raises; then some may have no answer."""
-        if self._begin is None or len(groups) < 2:
+        if self._spawn is None or len(groups) < 2:
             for group in groups:
-                await self.settle(group)
+                await self.process(group)
         else:
-            await _Overlap(self, self._begin).settle(groups)
+            await _PipelinedRun(self, self._spawn).process(groups)
 
-    async def _look_up(self, pending: list[Arrival]) -> Looked:
+    async def _look_up(self, pending: list[PendingArticle]) -> LookupResult:
         """Read buckets, bands and ids, then the records of all candidates and of ids that are known already."""
         started = time.perf_counter()
         now_ms = self._clock()
         probes = [self._index.probe(p.analysis, p.article.id) for p in pending]
-        snapshot = await self._index.snapshot(probes)
+        snapshot = await self._index.read_snapshot(probes)
         wanted: dict[int, str] = {}
-        for some in self._index.abreast(probes):
-            await self._give_way()
-            all_found = self._index.found(snapshot, [probes[i] for i in some], now_ms)
+        for some in self._index.probe_groups(probes):
+            await self._yield_control()
+            all_found = self._index.evaluate_probes(snapshot, [probes[i] for i in some], now_ms)
             for i, found in zip(some, all_found, strict=True):
-                pending[i].found, pending[i].numbers = found, found.numbers
-                wanted.update(dict.fromkeys(pending[i].numbers, probes[i].space))
+                pending[i].matches, pending[i].candidate_numbers = found, found.ranked_numbers
+                wanted.update(dict.fromkeys(pending[i].candidate_numbers, probes[i].space))
         for probe in probes:
-            for known in self._index.standing(snapshot, probe.binding, now_ms):
+            for known in self._index.live_bindings(snapshot, probe.binding_key, now_ms):
                 wanted.setdefault(known.binding.number, known.space)
-        await self._index.fetch(snapshot, wanted)
-        return Looked(pending, probes, snapshot, now_ms, time.perf_counter() - started)
+        await self._index.load_into_snapshot(snapshot, wanted)
+        return LookupResult(pending, probes, snapshot, now_ms, time.perf_counter() - started)
 
-    async def _decide(self, looked: Looked, dry_run: bool = False) -> list[Step]:
+    async def _decide(self, lookup: LookupResult, dry_run: bool = False) -> list[CommitPlan]:
         """One after another; the snapshot is then as the store will be."""
         started = time.perf_counter()
-        snapshot, steps = looked.snapshot, []
-        for i, (one, probe) in enumerate(zip(looked.pending, looked.probes, strict=True)):
-            if i % STRIDE == 0:
-                await self._give_way()
-            step = await self._deciding.decide(one, probe, snapshot, looked.now_ms, dry_run)
+        snapshot, steps = lookup.snapshot, []
+        for i, (one, probe) in enumerate(zip(lookup.pending, lookup.probes, strict=True)):
+            if i % YIELD_EVERY_ARTICLES == 0:
+                await self._yield_control()
+            step = await self._decider.decide(one, probe, snapshot, lookup.now_ms, dry_run)
             if dry_run:
                 step.answer = replace(step.answer, stored=False)
             elif step.transaction is not None:
-                snapshot.apply(step.transaction, snapshot.top(probe.space, probe.binding), step.record)
+                snapshot.apply(
+                    step.transaction, snapshot.writable_key(probe.space, probe.binding_key), step.record
+                )
             steps.append(step)
-        looked.took_s += time.perf_counter() - started
+        lookup.lookup_and_decide_s += time.perf_counter() - started
         return steps
 
-    async def _record(self, looked: Looked, steps: Sequence[Step], dry_run: bool = False) -> list[Arrival]:
+    async def _write_and_commit(
+        self, lookup: LookupResult, plans: Sequence[CommitPlan], dry_run: bool = False
+    ) -> list[PendingArticle]:
         """Returns those whose commit came too late."""
         if not dry_run:
-            await self._write(looked, steps)
-        return await self._commit(looked, steps, dry_run)
+            await self._write_records(lookup, plans)
+        return await self._commit(lookup, plans, dry_run)
 
-    async def _write(self, looked: Looked, steps: Sequence[Step]) -> None:
+    async def _write_records(self, lookup: LookupResult, plans: Sequence[CommitPlan]) -> None:
         """Their records: may be done before it is known whether they can be committed."""
         started = time.perf_counter()
-        await self._recording.write(steps)
-        looked.wrote_s += time.perf_counter() - started
+        await self._committer.write_records(plans)
+        lookup.record_write_s += time.perf_counter() - started
 
-    async def _commit(self, looked: Looked, steps: Sequence[Step], dry_run: bool = False) -> list[Arrival]:
+    async def _commit(
+        self, lookup: LookupResult, plans: Sequence[CommitPlan], dry_run: bool = False
+    ) -> list[PendingArticle]:
         """Returns those whose commit came too late."""
         started = time.perf_counter()
-        lost = [] if dry_run else await self._recording.commit(steps, looked.now_ms)
-        await self._recording.answer([s for s in steps if s.pending not in lost] if lost else steps)
-        took_s = looked.wrote_s + time.perf_counter() - started
-        for step in steps:
-            step.answer.timings_ms["lookup"] = looked.took_s * 1000 / len(steps)
-            step.answer.timings_ms["record"] = took_s * 1000 / len(steps)
-        self.decided_again += len(lost)
+        lost = [] if dry_run else await self._committer.commit(plans, lookup.now_ms)
+        await self._committer.set_answers([s for s in plans if s.pending not in lost] if lost else plans)
+        took_s = lookup.record_write_s + time.perf_counter() - started
+        for step in plans:
+            step.answer.timings_ms["lookup"] = lookup.lookup_and_decide_s * 1000 / len(plans)
+            step.answer.timings_ms["record"] = took_s * 1000 / len(plans)
+        self.commit_retries += len(lost)
         return lost
 
 
-class _Overlap:
+class _PipelinedRun:
     """One list of groups on its way: at most one is looked up ahead, at most one is being recorded."""
 
-    def __init__(self, rounds: Rounds, begin: Begin) -> None:
-        self._rounds = rounds
-        self._begin = begin
-        self._ahead: Begun[Looked] | None = None
-        self._recording: Begun[list[Arrival]] | None = None
-        self._before: Looked | None = None  # whose group is being recorded
+    def __init__(self, pipeline: BatchPipeline, spawn: Spawn) -> None:
+        self._pipeline = pipeline
+        self._spawn = spawn
+        self._next_lookup: TaskHandle[LookupResult] | None = None
+        self._commit_task: TaskHandle[list[PendingArticle]] | None = None
+        self._committing: LookupResult | None = None  # whose group is being recorded
 
-    async def settle(self, groups: Sequence[list[Arrival]]) -> None:
+    async def process(self, groups: Sequence[list[PendingArticle]]) -> None:
         """All of them."""
         try:
             for i, group in enumerate(groups):
-                await self._step(group, groups[i + 1] if i + 1 < len(groups) else [])
-            await self._finish()
+                await self._process_group(group, groups[i + 1] if i + 1 < len(groups) else [])
+            await self._finish_commit()
         except BaseException:
-            for begun in (self._ahead, self._recording):
+            for begun in (self._next_lookup, self._commit_task):
                 if begun is not None:
                     begun.cancel()
             raise
 
-    async def _step(self, group: list[Arrival], following: list[Arrival]) -> None:
-        rounds = self._rounds
-        looked = await self._looked_up(group)
-        if following and not rounds._alone and self._is_apart(following, group):
-            self._ahead = self._begin(rounds._look_up(following))
-            await rounds._give_way()
+    async def _process_group(self, group: list[PendingArticle], next_group: list[PendingArticle]) -> None:
+        rounds = self._pipeline
+        looked = await self._take_lookup(group)
+        if next_group and not rounds._backoff_batches_left and self._shares_no_id(next_group, group):
+            self._next_lookup = self._spawn(rounds._look_up(next_group))
+            await rounds._yield_control()
         steps = None
-        if self._before is None or looked.snapshot.catch_up(self._before.snapshot.applied):
+        if self._committing is None or looked.snapshot.catch_up(self._committing.snapshot.applied):
             steps = await rounds._decide(looked)
-            await rounds._write(looked, steps)
-        if await self._finish() and steps is not None:
-            self._recording, self._before = self._begin(rounds._commit(looked, steps)), looked
-            await rounds._give_way()
+            await rounds._write_records(looked, steps)
+        if await self._finish_commit() and steps is not None:
+            self._commit_task, self._committing = self._spawn(rounds._commit(looked, steps)), looked
+            await rounds._yield_control()
             return
-        if self._ahead is not None:  # what it read is older than what comes now
-            self._ahead.cancel()
-            self._ahead = None
-        rounds._alone = PATIENCE
-        await rounds.settle(group)
+        if self._next_lookup is not None:  # what it read is older than what comes now
+            self._next_lookup.cancel()
+            self._next_lookup = None
+        rounds._backoff_batches_left = BACKOFF_BATCHES
+        await rounds.process(group)
 
-    async def _looked_up(self, group: list[Arrival]) -> Looked:
-        if self._ahead is None:
-            await self._finish()
-            self._rounds._alone = max(0, self._rounds._alone - 1)
-            return await self._rounds._look_up(group)
-        begun, self._ahead = self._ahead, None
+    async def _take_lookup(self, group: list[PendingArticle]) -> LookupResult:
+        if self._next_lookup is None:
+            await self._finish_commit()
+            self._pipeline._backoff_batches_left = max(0, self._pipeline._backoff_batches_left - 1)
+            return await self._pipeline._look_up(group)
+        begun, self._next_lookup = self._next_lookup, None
         return await begun
 
-    async def _finish(self) -> bool:
+    async def _finish_commit(self) -> bool:
         """The group under way has all its answers; False when some of it had to be decided again."""
-        if self._recording is None:
+        if self._commit_task is None:
             return True
-        begun, self._recording = self._recording, None
+        begun, self._commit_task = self._commit_task, None
         lost = await begun
-        self._before = None
-        await self._rounds.settle(lost)
+        self._committing = None
+        await self._pipeline.process(lost)
         return not lost
 
-    def _is_apart(self, following: list[Arrival], group: list[Arrival]) -> bool:
+    def _shares_no_id(self, next_group: list[PendingArticle], group: list[PendingArticle]) -> bool:
         """Whether it shares no id with what is under way: an id's second post is about what the first one stored."""
-        before = self._before.pending if self._before is not None else []
+        before = self._committing.pending if self._committing is not None else []
         ids = {one.article.id for one in (*group, *before)}
-        return ids.isdisjoint(one.article.id for one in following)
+        return ids.isdisjoint(one.article.id for one in next_group)

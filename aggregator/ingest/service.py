@@ -21,36 +21,36 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from aggregator.concurrency.priority_gate import Turns
-from aggregator.concurrency.yielding import Begin, GiveWay
+from aggregator.concurrency.priority_gate import PriorityGate
+from aggregator.concurrency.yielding import Spawn, YieldControl
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Analysis, Answer, Article
 from aggregator.errors import AggregatorError, NotFound
 from aggregator.index import Index
-from aggregator.ingest.activity import Presence
-from aggregator.ingest.batcher import Gathering
-from aggregator.ingest.commit import EventOf, Recording
-from aggregator.ingest.decide import Deciding
-from aggregator.ingest.dual_write import Beside
-from aggregator.ingest.pending import Arrival, bare, chunks
-from aggregator.ingest.pipeline import Rounds
-from aggregator.ingest.throttle import Pace, piece_of
+from aggregator.ingest.activity import ActivityBeacon
+from aggregator.ingest.batcher import MicroBatcher
+from aggregator.ingest.commit import Committer, EventIdsOf
+from aggregator.ingest.decide import Decider
+from aggregator.ingest.dual_write import DualWriter
+from aggregator.ingest.pending import PendingArticle, split_batches, strip_to_fingerprint
+from aggregator.ingest.pipeline import BatchPipeline
+from aggregator.ingest.throttle import BulkThrottle, throttled_slice
 
-CHUNK = 32  # more would keep the server from single posts for longer, and saves little
+BATCH_ARTICLES = 32  # more would keep the server from single posts for longer, and saves little
 # As many are analysed at once while single articles arrive: one process of the pool takes them.
-ANALYSED = 16
+ANALYSIS_SLICE_ARTICLES = 16
 # As many at most are settled without asking whether single articles arrive: a third of a second's worth.
-UNASKED = 1024
+MAX_UNTHROTTLED_ARTICLES = 1024
 E = TypeVar("E", bound=Exception)
-AnalyseMany = Callable[[Sequence[Article]], Awaitable[list[Analysis | AggregatorError]]]
-TakenDown = Callable[[int, str, int], Awaitable[None]]
+AnalyzeMany = Callable[[Sequence[Article]], Awaitable[list[Analysis | AggregatorError]]]
+OnDelete = Callable[[int, str, int], Awaitable[None]]
 
 
-async def _at_once() -> None:
+async def _no_yield() -> None:
     """Goes on without a pause."""
 
 
-class Ingest:
+class IngestService:
     """Check and insert articles. ``clock`` gives ms since 1970 UTC; ``analyse_many`` may use other processes.
 
     ``begin`` starts work that goes on beside its caller (``rounds.py``); ``give_way`` lets it, and others, go on;
@@ -61,77 +61,79 @@ class Ingest:
     def __init__(
         self,
         index: Index,
-        analyse_many: AnalyseMany,
+        analyze_many: AnalyzeMany,
         policy: Policy,
         *,
         clock: Callable[[], int],
-        keep_texts: bool = False,
+        store_texts: bool = False,
         fingerprints_only: bool = False,
-        event_of: EventOf | None = None,
-        taken_down: TakenDown | None = None,
-        give_way: GiveWay = _at_once,
-        begin: Begin | None = None,
-        turns: Turns | None = None,
-        presence: Presence | None = None,
-        pace: Pace | None = None,
-        beside: Beside | None = None,
-        chunk: int = CHUNK,
+        event_ids_of: EventIdsOf | None = None,
+        on_delete: OnDelete | None = None,
+        yield_control: YieldControl = _no_yield,
+        spawn: Spawn | None = None,
+        priority_gate: PriorityGate | None = None,
+        activity: ActivityBeacon | None = None,
+        throttle: BulkThrottle | None = None,
+        dual_writer: DualWriter | None = None,
+        batch_articles: int = BATCH_ARTICLES,
     ) -> None:
         self._index = index
-        self._analyse_many = analyse_many
+        self._analyze_many = analyze_many
         self._clock = clock
         self._fingerprints_only = fingerprints_only
-        self._taken_down = taken_down
-        self._beside = beside
-        self._chunk = chunk
-        self._turns = turns or Turns()
-        self._presence = presence
-        self._pace = pace
-        deciding = Deciding(index, policy, beside)
-        recording = Recording(index, beside, event_of, keep_texts=keep_texts)
-        self._rounds = Rounds(
+        self._on_delete = on_delete
+        self._dual_writer = dual_writer
+        self._batch_articles = batch_articles
+        self._priority_gate = priority_gate or PriorityGate()
+        self._activity = activity
+        self._throttle = throttle
+        deciding = Decider(index, policy, dual_writer)
+        recording = Committer(index, dual_writer, event_ids_of, store_texts=store_texts)
+        self._bulk_pipeline = BatchPipeline(
             index,
             deciding,
             recording,
             clock=clock,
-            give_way=turns.give_way if turns is not None else give_way,
-            begin=begin,
+            yield_control=priority_gate.yield_control if priority_gate is not None else yield_control,
+            spawn=spawn,
         )
-        self._singles = Rounds(index, deciding, recording, clock=clock, give_way=give_way, begin=begin)
-        self._gathering = Gathering(self._singles.settle, chunk)
+        self._interactive_pipeline = BatchPipeline(
+            index, deciding, recording, clock=clock, yield_control=yield_control, spawn=spawn
+        )
+        self._batcher = MicroBatcher(self._interactive_pipeline.process, batch_articles)
 
     @property
-    def decided_again(self) -> int:
+    def commit_retries(self) -> int:
         """Commits that lost a race, for metrics."""
-        return self._rounds.decided_again + self._singles.decided_again
+        return self._bulk_pipeline.commit_retries + self._interactive_pipeline.commit_retries
 
     async def submit(self, article: Article, *, dry_run: bool = False) -> Answer:
         """One article. Raises NoText, StoreUnavailable."""
         if dry_run:
             result = (await self.submit_many([article], dry_run=True))[0]
         else:
-            if self._presence is not None:
-                self._presence.arrived()
-            result = await self._submit(article)
+            if self._activity is not None:
+                self._activity.record_arrival()
+            result = await self._submit_interactive(article)
         if isinstance(result, AggregatorError):
             raise result
         return result
 
-    async def _submit(self, article: Article) -> Answer | AggregatorError:
+    async def _submit_interactive(self, article: Article) -> Answer | AggregatorError:
         started = time.perf_counter()
-        analysis = (await self._analyse_many([article]))[0]
+        analysis = (await self._analyze_many([article]))[0]
         if isinstance(analysis, AggregatorError):
             return analysis
         analyse_ms = (time.perf_counter() - started) * 1000
-        arrival = self._arrived(Arrival(0, article, analysis))
+        arrival = self._to_pending(PendingArticle(0, article, analysis))
         with (
-            self._turns.first()
+            self._priority_gate.high_priority()
         ):  # not while it is analysed elsewhere, which may take long and asks nothing of others
-            await self._gathering.add(arrival)
-        return _answered(arrival, analyse_ms)
+            await self._batcher.submit(arrival)
+        return _finished_answer(arrival, analyse_ms)
 
-    def _arrived(self, arrival: Arrival) -> Arrival:
-        return bare(arrival) if self._fingerprints_only else arrival
+    def _to_pending(self, pending: PendingArticle) -> PendingArticle:
+        return strip_to_fingerprint(pending) if self._fingerprints_only else pending
 
     async def submit_many(
         self, articles: Sequence[Article], *, dry_run: bool = False
@@ -141,54 +143,56 @@ class Ingest:
         An article that cannot be used answers with its error and costs the others nothing.
         """
         started = time.perf_counter()
-        analysed = await self.analyse_many(articles)
+        analysed = await self.analyze_many(articles)
         analyse_ms = (time.perf_counter() - started) * 1000 / max(1, len(articles))
-        return await self.settle_many(articles, analysed, analyse_ms, dry_run=dry_run)
+        return await self.process_analyzed(articles, analysed, analyse_ms, dry_run=dry_run)
 
-    async def analyse_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
+    async def analyze_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
         """The first half of ``submit_many``, for who has the next articles analysed while these are settled."""
         analysed: list[Analysis | AggregatorError] = []
         while len(analysed) < len(articles):
             rest = articles[len(analysed) :]
-            async with piece_of(self._pace, len(rest), ANALYSED) as count:
-                analysed += await self._analyse_many(rest[:count])
+            async with throttled_slice(self._throttle, len(rest), ANALYSIS_SLICE_ARTICLES) as count:
+                analysed += await self._analyze_many(rest[:count])
         return analysed
 
-    async def settle_many(
+    async def process_analyzed(
         self,
         articles: Sequence[Article],
-        analysed: Sequence[Analysis | E],
-        analyse_ms: float = 0.0,
+        analyzed: Sequence[Analysis | E],
+        analyze_ms: float = 0.0,
         *,
         dry_run: bool = False,
-        together: int = 0,
+        group_size: int = 0,
     ) -> list[Answer | AggregatorError | E]:
         """The second half; ``analyse_ms``: what the first took, per article. What is no analysis is its own answer.
 
         ``together``: so many at most share a round (0: as many as ever).
         """
         pending = [
-            self._arrived(Arrival(position, article, analysis))
-            for position, (article, analysis) in enumerate(zip(articles, analysed, strict=True))
+            self._to_pending(PendingArticle(position, article, analysis))
+            for position, (article, analysis) in enumerate(zip(articles, analyzed, strict=True))
             if isinstance(analysis, Analysis)
         ]
         done = 0
         while done < len(pending):
-            async with piece_of(self._pace, min(UNASKED, len(pending) - done)) as count:
-                groups = list(chunks(pending[done : done + count], together or self._chunk))
-                await self._settle(groups, dry_run)
+            async with throttled_slice(
+                self._throttle, min(MAX_UNTHROTTLED_ARTICLES, len(pending) - done)
+            ) as count:
+                groups = list(split_batches(pending[done : done + count], group_size or self._batch_articles))
+                await self._process_groups(groups, dry_run)
                 done += count
-        results: list[Answer | AggregatorError | E] = list(analysed)  # type: ignore[arg-type]
+        results: list[Answer | AggregatorError | E] = list(analyzed)  # type: ignore[arg-type]
         for one in pending:
-            results[one.position] = _answered(one, analyse_ms)
+            results[one.position] = _finished_answer(one, analyze_ms)
         return results
 
-    async def _settle(self, groups: Sequence[list[Arrival]], dry_run: bool) -> None:
+    async def _process_groups(self, groups: Sequence[list[PendingArticle]], dry_run: bool) -> None:
         if not dry_run:
-            await self._rounds.settle_all(groups)
+            await self._bulk_pipeline.process_all(groups)
             return
         for group in groups:
-            await self._rounds.settle(group, dry_run)
+            await self._bulk_pipeline.process(group, dry_run)
 
     async def delete(self, id_: str) -> None:
         """Undo a reservation or take an article down, out of its event too. Raises NotFound.
@@ -197,23 +201,23 @@ class Ingest:
         """
         try:
             gone = await self._index.delete(id_)
-            firsts = {k.binding.number: (k.binding.first, k.space) for k in gone}
-            if self._beside is not None:
-                await self._beside.left(gone)
+            firsts = {k.binding.number: (k.binding.first_version, k.space) for k in gone}
+            if self._dual_writer is not None:
+                await self._dual_writer.replicate_removal(gone)
         except NotFound:
-            if self._beside is not None:
-                await self._beside.absent(id_)
-            firsts = {r.number: (r.first, r.space) for r in await self._index.unfinished(id_)}
+            if self._dual_writer is not None:
+                await self._dual_writer.ensure_absent(id_)
+            firsts = {r.number: (r.first_version, r.space) for r in await self._index.orphaned_records(id_)}
             if not firsts:
                 raise
         for first in dict.fromkeys(first for first, _ in firsts.values()):
-            if self._taken_down is not None:
-                await self._taken_down(first, id_, self._clock())
-        await self._index.forget_records({number: space for number, (_, space) in firsts.items()})
+            if self._on_delete is not None:
+                await self._on_delete(first, id_, self._clock())
+        await self._index.delete_records({number: space for number, (_, space) in firsts.items()})
 
 
-def _answered(one: Arrival, analyse_ms: float) -> Answer | AggregatorError:
-    assert one.answer is not None
-    if isinstance(one.answer, Answer):
-        one.answer.timings_ms["analyse"] = analyse_ms
-    return one.answer
+def _finished_answer(pending: PendingArticle, analyze_ms: float) -> Answer | AggregatorError:
+    assert pending.answer is not None
+    if isinstance(pending.answer, Answer):
+        pending.answer.timings_ms["analyse"] = analyze_ms
+    return pending.answer

@@ -18,67 +18,69 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from typing import Protocol
 
 # Pause per time of work while single articles arrive.
-GIVES = 1.0
+PAUSE_RATIO = 1.0
 # For so long after a single article the next one is expected, less and less.
-CALM_S = 10.0
-LONGEST_S = 0.25
+QUIET_AFTER_S = 10.0
+MAX_PAUSE_S = 0.25
 # Articles that are looked up and committed at once: a single article that comes in between waits for these.
-PIECE = 8
+SLICE_ARTICLES = 8
 
 
-def pause_s(since_s: float, took_s: float) -> float:
+def pause_s(since_last_s: float, work_s: float) -> float:
     """Seconds to pause after work of ``took_s``, when the newest single article came ``since_s`` ago (inf: none did).
 
     >>> pause_s(0.0, 0.02), pause_s(5.0, 0.02), pause_s(10.0, 0.02)
     (0.02, 0.01, 0.0)
     """
-    return min(LONGEST_S, GIVES * took_s * max(0.0, 1.0 - since_s / CALM_S))
+    return min(MAX_PAUSE_S, PAUSE_RATIO * work_s * max(0.0, 1.0 - since_last_s / QUIET_AFTER_S))
 
 
-class Singles(Protocol):
+class InteractiveActivity(Protocol):
     """Who knows whether articles arrive one by one."""
 
-    async def since_s(self) -> float:
+    async def seconds_since_last(self) -> float:
         """How long ago the newest came, in seconds; inf: long ago, or never."""
 
 
-class Pace:
+class BulkThrottle:
     """For all bulk work of one process. ``give_way`` lets a single article that is under way end first."""
 
     def __init__(
         self,
-        singles: Singles,
-        give_way: Callable[[], Awaitable[None]],
+        activity: InteractiveActivity,
+        yield_control: Callable[[], Awaitable[None]],
         *,
         clock_s: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._singles, self._give_way = singles, give_way
+        self._activity, self._yield_control = activity, yield_control
         self._clock_s, self._sleep = clock_s, sleep
-        self._one_at_a_time = asyncio.Lock()
-        self._next_s = 0.0
-        self.paused_s = 0.0  # since the start, for metrics
+        self._slice_lock = asyncio.Lock()
+        self._next_slice_at_s = 0.0
+        self.throttled_s = 0.0  # since the start, for metrics
 
     @asynccontextmanager
-    async def piece(self, articles: int, small: int = PIECE) -> AsyncIterator[int]:
+    async def slice(self, articles: int, slice_articles: int = SLICE_ARTICLES) -> AsyncIterator[int]:
         """Waits for its turn; gives how many of so many articles to take now. What is done inside is what it took."""
-        since_s = await self._singles.since_s()
+        since_s = await self._activity.seconds_since_last()
         if pause_s(since_s, 1.0) == 0.0:
             yield articles
             return
-        async with self._one_at_a_time:
-            if (wait_s := self._next_s - self._clock_s()) > 0:
+        async with self._slice_lock:
+            if (wait_s := self._next_slice_at_s - self._clock_s()) > 0:
                 await self._sleep(wait_s)
-                self.paused_s += wait_s
-            await self._give_way()
+                self.throttled_s += wait_s
+            await self._yield_control()
             began_s = self._clock_s()
             try:
-                yield min(articles, small)
+                yield min(articles, slice_articles)
             finally:
                 ended_s = self._clock_s()
-                self._next_s = ended_s + pause_s(since_s, ended_s - began_s)
+                self._next_slice_at_s = ended_s + pause_s(since_s, ended_s - began_s)
 
 
-def piece_of(pace: Pace | None, articles: int, small: int = PIECE) -> AbstractAsyncContextManager[int]:
+def throttled_slice(
+    throttle: BulkThrottle | None, articles: int, slice_articles: int = SLICE_ARTICLES
+) -> AbstractAsyncContextManager[int]:
     """``Pace.piece``; all of them where nothing paces."""
-    return nullcontext(articles) if pace is None else pace.piece(articles, small)
+    return nullcontext(articles) if throttle is None else throttle.slice(articles, slice_articles)

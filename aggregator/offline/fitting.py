@@ -43,20 +43,20 @@ from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
 
-from aggregator.analysis.features import POWER_WEIGHT, RAW_WEIGHT, TERM_WEIGHT, FeatureModel
+from aggregator.analysis.features import LOG_TF_WEIGHT, POWER_TF_WEIGHT, RAW_TF_WEIGHT, FeatureModel
 from aggregator.analysis.model_file import check_writable
-from aggregator.analysis.simhash import BITS, hyperplanes
-from aggregator.analysis.text.language import detect, group_of
-from aggregator.analysis.text.tokenizer import recipe_of, tokenize
-from aggregator.errors import BadInput
-from aggregator.offline.jsonl import check_readable, rows
+from aggregator.analysis.simhash import FINGERPRINT_BITS, hyperplanes
+from aggregator.analysis.text.language import detect_language, language_group
+from aggregator.analysis.text.tokenizer import tokenize, tokenizer_recipe
+from aggregator.errors import InvalidInput
+from aggregator.offline.jsonl import check_readable, read_rows
 
 Matrix = npt.NDArray[np.float64]
 
 _RANDOM_STATE = 0  # where the Lanczos iteration starts
 _LANGUAGE_SAMPLE_CHARS = 600
-_TURNS = 40  # of the hyperplanes; the bits hardly change after thirty
-_WEIGHTS = {"log": TERM_WEIGHT, "raw": RAW_WEIGHT, "power": POWER_WEIGHT}
+_ROTATION_ITERATIONS = 40  # of the hyperplanes; the bits hardly change after thirty
+_TERM_WEIGHTS = {"log": LOG_TF_WEIGHT, "raw": RAW_TF_WEIGHT, "power": POWER_TF_WEIGHT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,10 @@ class FitSettings:
         problems = [
             text
             for wrong, text in (
-                (self.terms < BITS, f"terms must be at least {BITS}, not {self.terms}"),
+                (
+                    self.terms < FINGERPRINT_BITS,
+                    f"terms must be at least {FINGERPRINT_BITS}, not {self.terms}",
+                ),
                 (self.min_articles < 1, f"min_articles must be at least 1, not {self.min_articles}"),
                 (
                     not 0 < self.max_share <= 1,
@@ -107,21 +110,21 @@ class FitSettings:
                     self.hyperplanes not in ("hashed", "orthogonal", "learned"),
                     f"hyperplanes must be hashed, orthogonal or learned, not {self.hyperplanes!r}",
                 ),
-                (self.counts not in _WEIGHTS, f"counts must be log, power or raw, not {self.counts!r}"),
+                (self.counts not in _TERM_WEIGHTS, f"counts must be log, power or raw, not {self.counts!r}"),
                 (
-                    self.hyperplanes != "hashed" and self.components < BITS,
-                    f"{BITS} orthogonal hyperplanes need at least {BITS} components, not {self.components}",
+                    self.hyperplanes != "hashed" and self.components < FINGERPRINT_BITS,
+                    f"{FINGERPRINT_BITS} orthogonal hyperplanes need at least {FINGERPRINT_BITS} components, not {self.components}",
                 ),
                 (self.pca_articles < 2, f"pca_articles must be at least 2, not {self.pca_articles}"),
             )
             if wrong
         ]
         if problems:
-            raise BadInput("Settings of the fit: " + "; ".join(problems) + ".")
+            raise InvalidInput("Settings of the fit: " + "; ".join(problems) + ".")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fitted:
+class FitResult:
     """A model and all that was fitted on the way to it.
 
     axes         (components, V) unit rows, most variance first
@@ -138,13 +141,11 @@ class Fitted:
     variance: Matrix
     hyperplanes: Matrix
 
-    def two_steps(self, token_lists: Iterable[Sequence[str]]) -> Matrix:
+    def unfolded_sums(self, token_lists: Iterable[Sequence[str]]) -> Matrix:
         """(n, 64) sums as scikit-learn computes them, unfolded and unrounded: what serving must agree with."""
-        counter = CountVectorizer(analyzer=_as_they_are, vocabulary=self.model.vocabulary)
-        x = self.tfidf.transform(_powered(counter.transform(token_lists), self.settings))
-        return np.asarray(
-            _components(x, self.axes, self.mean, self.variance, self.settings) @ self.hyperplanes
-        )
+        counter = CountVectorizer(analyzer=_identity, vocabulary=self.model.vocabulary)
+        x = self.tfidf.transform(_apply_power(counter.transform(token_lists), self.settings))
+        return np.asarray(_project(x, self.axes, self.mean, self.variance, self.settings) @ self.hyperplanes)
 
 
 def fit(
@@ -153,32 +154,32 @@ def fit(
     settings: FitSettings | None = None,
     *,
     metadata: Mapping[str, Any] | None = None,
-) -> Fitted:
+) -> FitResult:
     """Fit a model to articles given as index terms (``text.tokens.tokenize``), read once, in order.
 
     ``metadata`` describes the corpus to people; article count and settings are added to it. Raises
     BadInput when there are too few articles or shared terms for the settings.
     """
     settings = settings or FitSettings()
-    counter = CountVectorizer(analyzer=_as_they_are, dtype=np.int64)
+    counter = CountVectorizer(analyzer=_identity, dtype=np.int64)
     try:
         counts = counter.fit_transform(token_lists)
     except ValueError as error:
-        raise BadInput(
+        raise InvalidInput(
             f"There is no article with index terms in group {group!r}; give a corpus of its language."
         ) from error
     columns, vocabulary = _choose_terms(counts, counter.get_feature_names_out(), settings)
     counts = counts[:, columns]
-    _check_enough(counts.shape, group, settings)
+    _check_corpus_size(counts.shape, group, settings)
     tfidf = TfidfTransformer(sublinear_tf=settings.counts == "log")
-    x = tfidf.fit_transform(_powered(counts, settings))
+    x = tfidf.fit_transform(_apply_power(counts, settings))
     with threadpool_limits(1):  # the sums of BLAS depend on its threads; the work is sparse and needs none
-        sampled = _evenly_spaced(x, settings.pca_articles)
+        sampled = _sample_evenly(x, settings.pca_articles)
         axes, mean, variance = _principal_axes(sampled, settings)
-        normals = _hyperplanes(settings)
+        normals = _initial_hyperplanes(settings)
         if settings.hyperplanes == "learned":
-            normals = _turned(normals, _components(sampled, axes, mean, variance, settings))
-    matrix, offset = _fold((axes.T * _scale(variance, settings.whiten)) @ normals, mean, settings)
+            normals = _rotate_hyperplanes(normals, _project(sampled, axes, mean, variance, settings))
+    matrix, offset = _fold((axes.T * _axis_scale(variance, settings.whiten)) @ normals, mean, settings)
     described = {**(metadata or {}), "articles": counts.shape[0], "settings": asdict(settings)}
     model = FeatureModel(
         group,
@@ -186,11 +187,11 @@ def fit(
         tfidf.idf_.astype("<f4"),
         matrix,
         offset,
-        recipe_of(group),
+        tokenizer_recipe(group),
         metadata=described,
-        term_weight=_WEIGHTS[settings.counts],
+        term_weight=_TERM_WEIGHTS[settings.counts],
     )
-    return Fitted(model, settings, tfidf, axes, mean, variance, normals)
+    return FitResult(model, settings, tfidf, axes, mean, variance, normals)
 
 
 def fit_file(
@@ -201,7 +202,7 @@ def fit_file(
     *,
     metadata: Mapping[str, Any] | None = None,
     progress: Callable[[int], None] | None = None,
-) -> Fitted:
+) -> FitResult:
     """Fit a model to the articles of ``group`` in .jsonl or .jsonl.gz files and save it as ``out``.
 
     Rows are objects with ``title``, ``text`` (at least one not empty) and ``lang`` (else detected);
@@ -211,32 +212,34 @@ def fit_file(
     files = [str(path) for path in paths]
     check_readable(files)
     check_writable(Path(out))
-    fitted = fit(_counted(_token_lists(files, group), progress), group, settings, metadata=metadata)
+    fitted = fit(_with_progress(_token_lists(files, group), progress), group, settings, metadata=metadata)
     fitted.model.save(out)
     return fitted
 
 
 def _token_lists(files: Sequence[str], group: str) -> Iterator[list[str]]:
-    for row in rows(files):
+    for row in read_rows(files):
         text = "\n".join(
             part for part in (row.get("title"), row.get("text")) if isinstance(part, str) and part
         )
         if not text:
             continue
         declared = row.get("lang")
-        lang = detect(text[:_LANGUAGE_SAMPLE_CHARS], declared if isinstance(declared, str) else None)
-        if group_of(lang) == group:
+        lang = detect_language(text[:_LANGUAGE_SAMPLE_CHARS], declared if isinstance(declared, str) else None)
+        if language_group(lang) == group:
             yield tokenize(text, lang)
 
 
-def _counted(token_lists: Iterable[list[str]], progress: Callable[[int], None] | None) -> Iterator[list[str]]:
+def _with_progress(
+    token_lists: Iterable[list[str]], progress: Callable[[int], None] | None
+) -> Iterator[list[str]]:
     for number, tokens in enumerate(token_lists, 1):
         if progress is not None:
             progress(number)
         yield tokens
 
 
-def _as_they_are(tokens: Sequence[str]) -> Sequence[str]:
+def _identity(tokens: Sequence[str]) -> Sequence[str]:
     return tokens
 
 
@@ -255,23 +258,23 @@ def _choose_terms(
     return columns, tuple(str(term) for term in terms[columns])
 
 
-def _check_enough(shape: tuple[int, int], group: str, settings: FitSettings) -> None:
+def _check_corpus_size(shape: tuple[int, int], group: str, settings: FitSettings) -> None:
     if min(shape) <= settings.components:
-        raise BadInput(
+        raise InvalidInput(
             f"{shape[0]} articles with {shape[1]} shared terms in group {group!r} are too few for "
             f"{settings.components} components; give more articles, or ask for fewer components."
         )
 
 
-def _powered(counts: sparse.csr_matrix, settings: FitSettings) -> sparse.csr_matrix:
+def _apply_power(counts: sparse.csr_matrix, settings: FitSettings) -> sparse.csr_matrix:
     """The counts to weigh: scikit-learn takes the logarithm itself, and knows no power."""
     return counts.power(0.75) if settings.counts == "power" else counts
 
 
-def _evenly_spaced(x: sparse.csr_matrix, most: int) -> sparse.csr_matrix:
-    if x.shape[0] <= most:
+def _sample_evenly(x: sparse.csr_matrix, max_rows: int) -> sparse.csr_matrix:
+    if x.shape[0] <= max_rows:
         return x
-    return x[np.arange(most) * x.shape[0] // most]
+    return x[np.arange(max_rows) * x.shape[0] // max_rows]
 
 
 def _principal_axes(x: sparse.csr_matrix, settings: FitSettings) -> tuple[Matrix, Matrix, Matrix]:
@@ -285,26 +288,26 @@ def _principal_axes(x: sparse.csr_matrix, settings: FitSettings) -> tuple[Matrix
     return svd.components_[order], np.zeros(x.shape[1]), variance
 
 
-def _components(
+def _project(
     x: sparse.csr_matrix, axes: Matrix, mean: Matrix, variance: Matrix, settings: FitSettings
 ) -> Matrix:
     """(n, components): articles along the axes, centred and scaled as the settings say."""
     if settings.centring == "direction":
-        direction = _unit(mean)
+        direction = _unit_vector(mean)
         away = np.outer(x @ direction, axes @ direction)
     else:
         away = (axes @ mean)[None, :]
-    return np.asarray((x @ axes.T - away) * _scale(variance, settings.whiten))
+    return np.asarray((x @ axes.T - away) * _axis_scale(variance, settings.whiten))
 
 
-def _turned(normals: Matrix, components: Matrix) -> Matrix:
+def _rotate_hyperplanes(normals: Matrix, projected: Matrix) -> Matrix:
     """Orthonormal normals from which the (n, k) articles stand further away (Gong & Lazebnik 2011).
 
     In turn: the corner of the cube (signs) nearest to each article, then the normals nearest to those corners.
     """
-    lengths = np.linalg.norm(components, axis=1, keepdims=True)
-    articles = components / np.where(lengths > 0, lengths, 1.0)  # a sign asks for no length
-    for _ in range(_TURNS):
+    lengths = np.linalg.norm(projected, axis=1, keepdims=True)
+    articles = projected / np.where(lengths > 0, lengths, 1.0)  # a sign asks for no length
+    for _ in range(_ROTATION_ITERATIONS):
         corners = np.where(articles @ normals > 0, 1.0, -1.0)
         left, _, right = np.linalg.svd(articles.T @ corners, full_matrices=False)
         normals = left @ right
@@ -316,7 +319,7 @@ def _fold(
 ) -> tuple[npt.NDArray[np.float16], npt.NDArray[np.float64]]:
     """The matrix as stored and the offset that goes with it."""
     if settings.centring == "direction":
-        direction = _unit(mean)
+        direction = _unit_vector(mean)
         matrix = matrix - np.outer(direction, direction @ matrix)
         mean = np.zeros_like(mean)
     stored = matrix.astype("<f2")
@@ -324,17 +327,17 @@ def _fold(
     return stored, (mean @ stored.astype(np.float64)).astype("<f8")
 
 
-def _unit(vector: Matrix) -> Matrix:
+def _unit_vector(vector: Matrix) -> Matrix:
     return np.asarray(vector / np.linalg.norm(vector))
 
 
-def _scale(variance: Matrix, whiten: float) -> Matrix:
+def _axis_scale(variance: Matrix, whiten: float) -> Matrix:
     # Of the largest variance: bits ask for no common factor, but small entries lose digits in float16.
     scale: Matrix = (variance / variance.max()) ** (-whiten / 2)
     return scale
 
 
-def _hyperplanes(settings: FitSettings) -> Matrix:
+def _initial_hyperplanes(settings: FitSettings) -> Matrix:
     normals = hyperplanes(settings.components)
     if settings.hyperplanes == "hashed":
         return normals

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
-from aggregator.errors import BadInput, TooLarge
+from aggregator.errors import InputTooLarge, InvalidInput
 
 STDIN = "-"
 GZIP_MAGIC = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
 # How files begin that are no lines of UTF-8, and what to do with them.
-FOREIGN = {
+UNSUPPORTED_FORMATS = {
     b"\xff\xfe": "The file is UTF-16 or UTF-32; write it as UTF-8.",
     b"\xfe\xff": "The file is UTF-16; write it as UTF-8.",
     b"PK\x03\x04": "The file is a zip archive; unpack it first.",
@@ -46,10 +46,10 @@ class Line:
     file: str
     number: int
     data: bytes = b""
-    error: BadInput | None = None
+    error: InvalidInput | None = None
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """``file:number``, as compilers write it."""
         return f"{'standard input' if self.file == STDIN else self.file}:{self.number}"
 
@@ -69,7 +69,7 @@ def check_readable(files: Sequence[str]) -> None:
         except OSError as error:
             problems.append(f"{file} cannot be read: {error.strerror}.")
     if problems:
-        raise BadInput(" ".join(problems))
+        raise InvalidInput(" ".join(problems))
 
 
 def total_bytes(files: Sequence[str]) -> int | None:
@@ -79,7 +79,7 @@ def total_bytes(files: Sequence[str]) -> int | None:
     return sum(os.path.getsize(file) for file in files)
 
 
-def lines(
+def read_lines(
     files: Sequence[str], *, max_line_bytes: int, progress: Callable[[int], None] | None = None
 ) -> Iterator[Line]:
     """Every line of ``files`` in order that is not blank.
@@ -89,32 +89,34 @@ def lines(
     encoding or of another kind (``FOREIGN``), as a last Line with BadInput.
     """
     for file in files:
-        with _opened(file) as raw:
-            reader = _Progress(raw, progress) if progress else None
-            for line in _lines_of(file, raw, max_line_bytes):
+        with _open_input(file) as raw:
+            reader = _ReadProgress(raw, progress) if progress else None
+            for line in _lines_of_file(file, raw, max_line_bytes):
                 if reader and line.number % 64 == 0:
-                    reader.tell()
+                    reader.update()
                 yield line
             if reader:
-                reader.tell()
+                reader.update()
 
 
-def rows(files: Sequence[str], *, max_line_bytes: int = 64 * 1024 * 1024) -> Iterator[dict[str, Any]]:
+def read_rows(files: Sequence[str], *, max_line_bytes: int = 64 * 1024 * 1024) -> Iterator[dict[str, Any]]:
     """Every line as a JSON object, for files that must be whole: the first bad line raises BadInput."""
-    for line in lines(files, max_line_bytes=max_line_bytes):
+    for line in read_lines(files, max_line_bytes=max_line_bytes):
         if line.error is not None:
-            raise BadInput(f"{line.place}: {line.error}")
+            raise InvalidInput(f"{line.location}: {line.error}")
         try:
             row = json.loads(line.data)
         except (ValueError, RecursionError) as error:
-            raise BadInput(f"{line.place}: not JSON ({error}); expected one JSON object per line.") from None
+            raise InvalidInput(
+                f"{line.location}: not JSON ({error}); expected one JSON object per line."
+            ) from None
         if not isinstance(row, dict):
-            raise BadInput(f"{line.place}: expected a JSON object, found {type(row).__name__}.")
+            raise InvalidInput(f"{line.location}: expected a JSON object, found {type(row).__name__}.")
         yield row
 
 
 @contextlib.contextmanager
-def writing(file: str | None) -> Iterator[Callable[[bytes], None]]:
+def open_output(file: str | None) -> Iterator[Callable[[bytes], None]]:
     """A function that writes one line (without its end) to ``file``, or to standard output when None.
 
     A regular file appears under its name only when it is complete; until then, and after a failure, its
@@ -130,7 +132,7 @@ def writing(file: str | None) -> Iterator[Callable[[bytes], None]]:
     try:
         out = cast(IO[bytes], gzip.open(part, "wb") if path.suffix == ".gz" else open(part, "wb"))  # noqa: SIM115
     except OSError as error:
-        raise BadInput(f"{file} cannot be written: {error.strerror}.") from None
+        raise InvalidInput(f"{file} cannot be written: {error.strerror}.") from None
     with out:
         yield _line_writer(out)
     if not special:
@@ -145,7 +147,7 @@ def _line_writer(out: IO[bytes]) -> Callable[[bytes], None]:
 
 
 @contextlib.contextmanager
-def _opened(file: str) -> Iterator[BinaryIO]:
+def _open_input(file: str) -> Iterator[BinaryIO]:
     if file == STDIN:
         yield sys.stdin.buffer
         return
@@ -153,14 +155,14 @@ def _opened(file: str) -> Iterator[BinaryIO]:
         yield raw
 
 
-def _lines_of(file: str, raw: BinaryIO, max_line_bytes: int) -> Iterator[Line]:
+def _lines_of_file(file: str, raw: BinaryIO, max_line_bytes: int) -> Iterator[Line]:
     buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, raw))
     zipped = buffered.peek(2)[:2] == GZIP_MAGIC
     content = io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=buffered))) if zipped else buffered
     number = 0
     try:
-        if foreign := _foreign(content):
-            yield Line(file, 1, error=BadInput(foreign))
+        if foreign := _unsupported_format(content):
+            yield Line(file, 1, error=InvalidInput(foreign))
             return
         while data := content.readline(max_line_bytes + 2):
             number += 1
@@ -171,17 +173,17 @@ def _lines_of(file: str, raw: BinaryIO, max_line_bytes: int) -> Iterator[Line]:
             if len(data) > max_line_bytes:
                 if not ended:
                     _skip_line(content)
-                yield Line(file, number, error=_too_long(max_line_bytes))
+                yield Line(file, number, error=_line_too_long(max_line_bytes))
             elif data.strip():
                 yield Line(file, number, data)
     except (EOFError, gzip.BadGzipFile, zlib.error):
-        yield Line(file, number + 1, error=BadInput("The gzip data is damaged or cut off from here on."))
+        yield Line(file, number + 1, error=InvalidInput("The gzip data is damaged or cut off from here on."))
 
 
-def _foreign(content: io.BufferedReader) -> str | None:
+def _unsupported_format(content: io.BufferedReader) -> str | None:
     """What keeps a file from being read line by line, by how it begins."""
     head = content.peek(8)
-    return next((said for magic, said in FOREIGN.items() if head.startswith(magic)), None)
+    return next((said for magic, said in UNSUPPORTED_FORMATS.items() if head.startswith(magic)), None)
 
 
 def _skip_line(content: BinaryIO) -> None:
@@ -189,20 +191,22 @@ def _skip_line(content: BinaryIO) -> None:
         pass
 
 
-def _too_long(max_line_bytes: int) -> TooLarge:
-    return TooLarge(f"The line is longer than {max_line_bytes} bytes; raise max_body_bytes or shorten it.")
+def _line_too_long(max_line_bytes: int) -> InputTooLarge:
+    return InputTooLarge(
+        f"The line is longer than {max_line_bytes} bytes; raise max_body_bytes or shorten it."
+    )
 
 
-class _Progress:
+class _ReadProgress:
     """Reports how far the file on disk has been read."""
 
     def __init__(self, raw: BinaryIO, report: Callable[[int], None]) -> None:
-        self._raw, self._report, self._told = raw, report, 0
+        self._raw, self._report, self._reported_bytes = raw, report, 0
 
-    def tell(self) -> None:
+    def update(self) -> None:
         try:
             position = self._raw.tell()
         except OSError:  # a pipe
             return
-        self._report(position - self._told)
-        self._told = position
+        self._report(position - self._reported_bytes)
+        self._reported_bytes = position

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from aggregator.analysis.simhash import simhash
 from aggregator.analysis.text import language, tokenizer
-from aggregator.domain import StreamItem, number_of
+from aggregator.domain import StreamItem, article_number_at
 from aggregator.events import formatting
 from aggregator.events.detection import BurstDetector, BurstRule, Event
 from aggregator.events.detection.headline import strip_desk_prefix
@@ -32,18 +32,18 @@ def replay(rows: Iterable[Row], rule: BurstRule) -> Iterator[dict[str, Any]]:
     dated over one window after its successor is a mistake and is taken as undated.
     """
     held: dict[str, Event] = {}
-    for event, final in outcomes(rows, rule):
+    for event, final in changed_events(rows, rule):
         held[event.id] = event
         if not final:
             continue
         # ``held`` is in order of detection: those at its head that are closed can go.
         while held and next(iter(held.values())).status == "closed":
-            yield as_row(held.pop(next(iter(held))))
+            yield event_row(held.pop(next(iter(held))))
     for event in held.values():
-        yield as_row(event)
+        yield event_row(event)
 
 
-def outcomes(rows: Iterable[Row], rule: BurstRule) -> Iterator[tuple[Event, bool]]:
+def changed_events(rows: Iterable[Row], rule: BurstRule) -> Iterator[tuple[Event, bool]]:
     """(event, whether it is closed) for every event that changed, minute by minute of virtual time."""
     detector = BurstDetector(rule)
     minute = 0
@@ -51,9 +51,9 @@ def outcomes(rows: Iterable[Row], rule: BurstRule) -> Iterator[tuple[Event, bool
         detector.observe(item, item.arrived_ms)
         if item.arrived_ms // MINUTE_MS != minute:
             minute = item.arrived_ms // MINUTE_MS
-            for change in detector.changes():
+            for change in detector.drain_changes():
                 yield change.event, change.event.status == "closed"
-    for change in detector.changes():
+    for change in detector.drain_changes():
         yield change.event, change.event.status == "closed"
 
 
@@ -80,25 +80,25 @@ def preview(rows: Iterable[Row], rule: BurstRule, span_ms: int) -> list[Preview]
         until_ms = max(until_ms, item.arrived_ms)
         for detector, events in zip(detectors, fired, strict=True):
             detector.observe(item, item.arrived_ms)
-            events.update((change.event.id, change.event) for change in detector.changes())
+            events.update((change.event.id, change.event) for change in detector.drain_changes())
     since_ms = until_ms - span_ms
     return [
-        Preview(r.sensitivity, since_ms, until_ms, _since(events.values(), since_ms))
+        Preview(r.sensitivity, since_ms, until_ms, _alerts_since(events.values(), since_ms))
         for r, events in zip(rules, fired, strict=True)
     ]
 
 
-def _since(events: Iterable[Event], since_ms: int) -> tuple[Event, ...]:
+def _alerts_since(events: Iterable[Event], since_ms: int) -> tuple[Event, ...]:
     recent = [event for event in events if event.detected_at_ms >= since_ms]
     return tuple(sorted(recent, key=lambda event: (event.detected_at_ms, event.id)))
 
 
 def read_items(rows: Iterable[Row], detector: BurstDetector) -> Iterator[StreamItem]:
     """Rows as the detector sees them; its rule says what a repeat is, its statistics weigh fingerprints."""
-    return _Reader(detector.rule).items(rows, detector)
+    return _RowReader(detector.rule).items(rows, detector)
 
 
-def as_row(event: Event) -> dict[str, Any]:
+def event_row(event: Event) -> dict[str, Any]:
     """The line of ``aggregator replay`` (DESIGN, public contract), and why it fired."""
     return {
         "id": event.id,
@@ -130,10 +130,10 @@ def rfc3339(at_ms: int) -> str:
     >>> rfc3339(1_300_000_000_000)
     '2011-03-13T07:06:40Z'
     """
-    return formatting.rfc3339(at_ms).replace(".000Z", "Z")
+    return formatting.format_rfc3339(at_ms).replace(".000Z", "Z")
 
 
-def when_ms(text: object) -> int | None:
+def parse_time_ms(text: object) -> int | None:
     """An RFC 3339 time (or a date) in ms; None when it is none, or before 1970."""
     if not isinstance(text, str):
         return None
@@ -146,36 +146,38 @@ def when_ms(text: object) -> int | None:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _RowReader:
     """Rows into stream items: times, terms, and exact repeats within the window."""
 
     rule: BurstRule
-    count: int = 0
-    seen: dict[str, tuple[int, int]] = field(default_factory=dict)  # title -> (number, ms), oldest first
+    row_count: int = 0
+    seen_titles: dict[str, tuple[int, int]] = field(
+        default_factory=dict
+    )  # title -> (number, ms), oldest first
 
     def items(self, rows: Iterable[Row], detector: BurstDetector) -> Iterator[StreamItem]:
         """One item per row that has a title."""
         now_ms = 0
-        for row, published_ms in _dated(rows, self.rule.window_ms):
+        for row, published_ms in _with_times(rows, self.rule.window_ms):
             now_ms = max(now_ms, published_ms or 0)
             title = row.get("title")
             if isinstance(title, str) and title.strip():
-                yield self._item(row, title, now_ms, published_ms, detector)
+                yield self._to_stream_item(row, title, now_ms, published_ms, detector)
 
-    def _item(
+    def _to_stream_item(
         self, row: Row, title: str, now_ms: int, published_ms: int | None, detector: BurstDetector
     ) -> StreamItem:
-        self.count += 1
-        number = number_of(now_ms, self.count)
-        original = self._original(tokenizer.normalise(title), number, now_ms)
+        self.row_count += 1
+        number = article_number_at(now_ms, self.row_count)
+        original = self._first_number_of(tokenizer.normalize(title), number, now_ms)
         declared = row.get("lang")
-        lang = language.detect(title, declared if isinstance(declared, str) else None)
+        lang = language.detect_language(title, declared if isinstance(declared, str) else None)
         terms = tuple(dict.fromkeys(tokenizer.tokenize(strip_desk_prefix(title), lang)))
         literal = self.rule.mode == "neighbours"
         return StreamItem(
             number=number,
-            first=number,
-            id=str(row.get("id") or row.get("url") or self.count),
+            first_version=number,
+            id=str(row.get("id") or row.get("url") or self.row_count),
             verdict="new" if original is None else "duplicate",
             arrived_ms=now_ms,
             canonical_first=original,
@@ -185,28 +187,28 @@ class _Reader:
             source=_source(row),
             lang=lang,
             published_at_ms=published_ms,
-            fingerprint=simhash({t: detector.background.idf(t) for t in terms}) if literal else 0,
+            fingerprint=simhash({t: detector.baseline.idf(t) for t in terms}) if literal else 0,
             terms=tuple((term, 1.0) for term in terms if not term.isdecimal()),
         )
 
-    def _original(self, title: str, number: int, now_ms: int) -> int | None:
+    def _first_number_of(self, title: str, number: int, now_ms: int) -> int | None:
         """The number under which this very title was seen within the window."""
-        while self.seen:
-            oldest = next(iter(self.seen))
-            if self.seen[oldest][1] >= now_ms - self.rule.window_ms:
+        while self.seen_titles:
+            oldest = next(iter(self.seen_titles))
+            if self.seen_titles[oldest][1] >= now_ms - self.rule.window_ms:
                 break
-            del self.seen[oldest]
-        if title in self.seen:
-            return self.seen[title][0]
-        self.seen[title] = (number, now_ms)
+            del self.seen_titles[oldest]
+        if title in self.seen_titles:
+            return self.seen_titles[title][0]
+        self.seen_titles[title] = (number, now_ms)
         return None
 
 
-def _dated(rows: Iterable[Row], window_ms: int) -> Iterator[tuple[Row, int | None]]:
+def _with_times(rows: Iterable[Row], window_ms: int) -> Iterator[tuple[Row, int | None]]:
     """Each row and its time; one row of look-ahead finds a date that lies in the rest's future."""
     held: tuple[Row, int | None] | None = None
     for row in rows:
-        at_ms = when_ms(row.get("published_at"))
+        at_ms = parse_time_ms(row.get("published_at"))
         if held is not None:
             row_before, before_ms = held
             early = at_ms is not None and before_ms is not None and before_ms - at_ms > window_ms

@@ -16,27 +16,27 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from aggregator.dedup.similarity import rank
-from aggregator.domain import NO_SKETCH, Analysis, Article, Outcome, Record, RelatedItem
+from aggregator.domain import NO_SKETCH, Analysis, Article, ArticleRecord, Outcome, RelatedItem
 from aggregator.errors import AggregatorError
-from aggregator.index import Index, Stored
+from aggregator.index import Index, StoredArticle
 
 MAX_IDS = 20
-MAX_STORY = 64
+MAX_EVENT_MEMBERS = 64
 # Terms in common make a neighbour from this cosine on: there people's judgement of pairs and ours agree
 # best (``aggregator evaluate pairs``).
 MIN_SIMILARITY = 0.15
 # What the ids asked for last stand for, some 3 kB each, and who is in their events.
-KEPT_SUBJECTS = 4096
-STORY_MS = 5_000
+CACHE_ENTRIES = 4096
+EVENT_MEMBERS_TTL_MS = 5_000
 
 K = TypeVar("K")
 V = TypeVar("V")
 # First number of an article's group -> ids of the articles of its event, oldest first; () without one.
-StoryOf = Callable[[int], Awaitable[Sequence[str]]]
+EventMembersOf = Callable[[int], Awaitable[Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class RelatedFilter:
     """Which neighbours may be shown; ``since_ms`` compares with published_at, else with the arrival."""
 
     since_ms: int | None = None
@@ -44,7 +44,7 @@ class Filter:
     exclude_source: str | None = None
     lang: str | None = None
 
-    def admits(self, record: Record) -> bool:
+    def matches(self, record: ArticleRecord) -> bool:
         when = record.published_at_ms if record.published_at_ms is not None else record.arrived_ms
         if self.since_ms is not None and when < self.since_ms:
             return False
@@ -55,7 +55,7 @@ class Filter:
         return self.exclude_source is None or record.source != self.exclude_source
 
 
-ANY = Filter()
+NO_FILTER = RelatedFilter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,45 +65,47 @@ class Subject:
     id: str
     analysis: Analysis
     group: int | None = None
-    bound: tuple[int, Outcome] | None = None
+    binding: tuple[int, Outcome] | None = None
 
 
-class Related:
+class RelatedArticles:
     """Related articles of what is stored, or of a text that is not."""
 
     def __init__(
         self,
         index: Index,
-        analyse_many: Callable[[Sequence[Article]], Awaitable[list[Analysis | AggregatorError]]],
+        analyze_many: Callable[[Sequence[Article]], Awaitable[list[Analysis | AggregatorError]]],
         *,
         clock: Callable[[], int],
         related_bits: int = 7,
         min_similarity: float = MIN_SIMILARITY,
-        story_of: StoryOf | None = None,
+        members_of_event: EventMembersOf | None = None,
     ) -> None:
         self._index = index
-        self._analyse_many = analyse_many
+        self._analyze_many = analyze_many
         self._clock = clock
         self._related_bits = related_bits
         self._min_similarity = min_similarity
-        self._story_of = story_of
-        self._subjects: dict[str, Subject] = {}
-        self._stories: dict[int, tuple[int, Sequence[int]]] = {}  # group -> (read when, article numbers)
+        self._members_of_event = members_of_event
+        self._subject_cache: dict[str, Subject] = {}
+        self._event_members_cache: dict[
+            int, tuple[int, Sequence[int]]
+        ] = {}  # group -> (read when, article numbers)
 
     async def of_id(
         self,
         id_: str,
         *,
         limit: int = 10,
-        wanted: Filter = ANY,
+        related_filter: RelatedFilter = NO_FILTER,
     ) -> list[RelatedItem]:
         """Neighbours of a stored article, its own copies left out. Raises NotFound."""
-        subject = self._subjects.get(id_)
-        found = await self._of(subject, limit, wanted) if subject is not None else None
+        subject = self._subject_cache.get(id_)
+        found = await self._find(subject, limit, related_filter) if subject is not None else None
         if found is None:
-            subject = _subject_of(await self._index.get(id_))
-            _keep(self._subjects, id_, subject)
-            found = await self._of(replace(subject, bound=None), limit, wanted)
+            subject = _build_subject(await self._index.get(id_))
+            _cache_put(self._subject_cache, id_, subject)
+            found = await self._find(replace(subject, binding=None), limit, related_filter)
         return found or []
 
     async def of_ids(
@@ -111,7 +113,7 @@ class Related:
         ids: Sequence[str],
         *,
         limit: int = 10,
-        wanted: Filter = ANY,
+        related_filter: RelatedFilter = NO_FILTER,
     ) -> list[RelatedItem]:
         """Neighbours of several articles just read, none of them among the answers; best similarity first.
 
@@ -119,7 +121,10 @@ class Related:
         """
         read = set(ids)
         best: dict[str, RelatedItem] = {}
-        answers = (self.of_id(id_, limit=limit + len(read), wanted=wanted) for id_ in dict.fromkeys(ids))
+        answers = (
+            self.of_id(id_, limit=limit + len(read), related_filter=related_filter)
+            for id_ in dict.fromkeys(ids)
+        )
         for found in await asyncio.gather(*answers):
             for item in found:
                 if item.id not in read and item.similarity > getattr(best.get(item.id), "similarity", -1.0):
@@ -131,59 +136,63 @@ class Related:
         article: Article,
         *,
         limit: int = 10,
-        wanted: Filter = ANY,
+        related_filter: RelatedFilter = NO_FILTER,
     ) -> list[RelatedItem]:
         """Neighbours of a text that is not stored. Raises NoText."""
-        analysis = (await self._analyse_many([article]))[0]
+        analysis = (await self._analyze_many([article]))[0]
         if isinstance(analysis, AggregatorError):
             raise analysis
-        return await self._of(Subject("", analysis), limit, wanted) or []
+        return await self._find(Subject("", analysis), limit, related_filter) or []
 
-    async def _of(self, subject: Subject, limit: int, wanted: Filter) -> list[RelatedItem] | None:
+    async def _find(
+        self, subject: Subject, limit: int, related_filter: RelatedFilter
+    ) -> list[RelatedItem] | None:
         """None when the subject's id is no longer bound as it was."""
         now_ms = self._clock()
         around, story = await asyncio.gather(
-            self._index.around(subject.analysis, subject.id, now_ms), self._story(subject, now_ms)
+            self._index.find_related(subject.analysis, subject.id, now_ms),
+            self._event_members(subject, now_ms),
         )
-        if subject.bound is not None and (
-            around.bound is None or subject.bound != (around.bound.number, around.bound.outcome)
+        if subject.binding is not None and (
+            around.own_binding is None
+            or subject.binding != (around.own_binding.number, around.own_binding.outcome)
         ):
             return None
         shown = [
             candidate
-            for candidate in await self._index.examined(around, story)
-            if wanted.admits(candidate.record)
+            for candidate in await self._index.load_candidates(around, story)
+            if related_filter.matches(candidate.record)
             and (
                 candidate.distance <= self._related_bits
                 or candidate.similarity >= self._min_similarity
                 or candidate.record.number in story
             )
         ]
-        return list(rank(shown, without_group=subject.group, limit=limit))
+        return list(rank(shown, exclude_group=subject.group, limit=limit))
 
-    async def _story(self, subject: Subject, now_ms: int) -> Sequence[int]:
+    async def _event_members(self, subject: Subject, now_ms: int) -> Sequence[int]:
         """The newest articles of the event it belongs to: they tell of one matter, at whatever distance."""
         group = subject.group
-        if self._story_of is None or group is None:
+        if self._members_of_event is None or group is None:
             return ()
-        read_ms, numbers = self._stories.get(group, (now_ms - STORY_MS, ()))
-        if now_ms - read_ms >= STORY_MS:
-            ids = await self._story_of(group)
+        read_ms, numbers = self._event_members_cache.get(group, (now_ms - EVENT_MEMBERS_TTL_MS, ()))
+        if now_ms - read_ms >= EVENT_MEMBERS_TTL_MS:
+            ids = await self._members_of_event(group)
             space = subject.analysis.space
-            numbers = await self._index.numbers_of(space, ids[-MAX_STORY:]) if ids else ()
-            _keep(self._stories, group, (now_ms, numbers))
+            numbers = await self._index.article_numbers_of(space, ids[-MAX_EVENT_MEMBERS:]) if ids else ()
+            _cache_put(self._event_members_cache, group, (now_ms, numbers))
         return numbers
 
 
-def _keep(kept: dict[K, V], key: K, value: V) -> None:
+def _cache_put(cache: dict[K, V], key: K, value: V) -> None:
     """Under ``key``; the one that was written longest ago makes room."""
-    kept.pop(key, None)
-    kept[key] = value
-    if len(kept) > KEPT_SUBJECTS:
-        del kept[next(iter(kept))]
+    cache.pop(key, None)
+    cache[key] = value
+    if len(cache) > CACHE_ENTRIES:
+        del cache[next(iter(cache))]
 
 
-def _subject_of(stored: Stored) -> Subject:
+def _build_subject(stored: StoredArticle) -> Subject:
     record = stored.record
     analysis = Analysis(
         lang=record.lang,

@@ -14,84 +14,84 @@ import signal
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from aggregator.concurrency.process_priority import step_back
-from aggregator.domain import Layout
+from aggregator.concurrency.process_priority import lower_priority
+from aggregator.domain import IndexLayout
 from aggregator.errors import AggregatorError
-from aggregator.http.metrics.multiprocess import Siblings
+from aggregator.http.metrics.multiprocess import PeerMetrics
 from aggregator.runtime import logging as logs
-from aggregator.runtime.child_process import Child, first
+from aggregator.runtime.child_process import ChildProcess, wait_any
 from aggregator.runtime.event_loop import run_loop
 from aggregator.runtime.exit_codes import exit_code
 from aggregator.settings import Settings
 
 # It ends while requests are let out: the detector's last tick and what runs beside it (``jobs.DRAIN_S`` each), and a little.
-END_S = 6.0
+STOP_TIMEOUT_S = 6.0
 # Between two attempts to start it: at first, and twice as long each time that it does not get ready.
-PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
+RESTART_DELAY_S, MAX_RESTART_DELAY_S = 1.0, 30.0
 # Articles come first, and a batch waits for its analyses (``analysis_forks.NICE``, 5): behind those, but so little that it keeps
 # up with a load that fills all processors. With 10 it falls behind where others keep them busy.
-NICE = 7
+NICE_INCREMENT = 7
 
 log = logging.getLogger("aggregator.scheduler")
 
 
-class Scheduler:
+class BackgroundProcess:
     """The process as its parent sees it: one after the other, until told to stop."""
 
-    def __init__(self, settings: Settings, siblings: Siblings) -> None:
-        self._settings, self._siblings = settings, siblings
-        self._renew = asyncio.Event()
-        self._layout: Layout | None = None
+    def __init__(self, settings: Settings, peer_metrics: PeerMetrics) -> None:
+        self._settings, self._peer_metrics = settings, peer_metrics
+        self._restart_requested = asyncio.Event()
+        self._layout: IndexLayout | None = None
 
-    def renew(self, layout: Layout) -> None:
+    def restart(self, layout: IndexLayout) -> None:
         """Start it anew, for these spaces."""
         self._layout = layout
-        self._renew.set()
+        self._restart_requested.set()
 
-    async def keep(self, layout: Layout, stop: asyncio.Event) -> None:
+    async def supervise(self, layout: IndexLayout, stop: asyncio.Event) -> None:
         """Keep one alive; returns when ``stop`` is set and it has ended."""
         self._layout = layout
-        pause_s = PAUSE_S
+        pause_s = RESTART_DELAY_S
         while not stop.is_set():
-            self._renew.clear()
-            ended, was_ready = await self._one(stop)
+            self._restart_requested.clear()
+            ended, was_ready = await self._run_child(stop)
             if not ended:
                 continue
-            pause_s = PAUSE_S if was_ready else min(2 * pause_s, LONGEST_PAUSE_S)
+            pause_s = RESTART_DELAY_S if was_ready else min(2 * pause_s, MAX_RESTART_DELAY_S)
             log.error("the scheduler %s; starting another one in %g s", ended, pause_s)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause_s):
                     await stop.wait()
 
-    async def _one(self, stop: asyncio.Event) -> tuple[str, bool]:
+    async def _run_child(self, stop: asyncio.Event) -> tuple[str, bool]:
         """One process: why it ended when nobody wanted that, and whether it had begun to work."""
         try:
-            child = Child(
-                "aggregator-scheduler", work, self._settings, self._layout, self._siblings.directory
+            child = ChildProcess(
+                "aggregator-scheduler", child_main, self._settings, self._layout, self._peer_metrics.directory
             )
         except OSError as error:
             return f"cannot be started ({error.strerror or error})", False
         try:
-            await first(child.ended, child.hung, self._renew, stop)
+            await wait_any(child.ended, child.hung, self._restart_requested, stop)
             unwanted = (child.ended.is_set() or child.hung.is_set()) and not stop.is_set()
         finally:
-            await child.end(END_S)
-        return child.fate() if unwanted else "", child.ready.is_set()
+            await child.stop(STOP_TIMEOUT_S)
+        return child.exit_reason() if unwanted else "", child.ready.is_set()
 
 
 # -- in the other process ----------------------------------------------------------------------
 
 
-def work(settings: Settings, layout: Layout, directory: Path, pipe: Connection) -> None:
+def child_main(settings: Settings, layout: IndexLayout, runtime_dir: Path, pipe: Connection) -> None:
     """The scheduled work until SIGTERM, or until the parent is gone."""
     for number in (signal.SIGINT, signal.SIGHUP):  # for the parent, though a terminal tells all of us
         signal.signal(number, signal.SIG_IGN)
-    logs.configure(settings.log_level, settings.log_format, with_process=True)
-    step_back(NICE)
-    from aggregator.runtime.background_services import until_stopped
+    logs.configure_logging(settings.log_level, settings.log_format, with_process=True)
+    lower_priority(NICE_INCREMENT)
+    from aggregator.runtime.background_services import run_until_stopped
 
     try:
-        run_loop(until_stopped(settings, layout, directory, pipe))
+        run_loop(run_until_stopped(settings, layout, runtime_dir, pipe))
     except AggregatorError as error:
         log.error("%s", error)
         raise SystemExit(exit_code(error)) from None

@@ -9,13 +9,13 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 # How long a thread (one that compresses a checkpoint, say) may keep the interpreter from the requests (Python: 5 ms).
-SWITCH_S = 0.0005
+THREAD_SWITCH_INTERVAL_S = 0.0005
 # Containers made between two looks for garbage (Python: 700). Each look goes over all that a chunk of articles has
 # just read, which is held anyway: a fifteenth of a batch's time.
-GARBAGE_AFTER = 10_000
+GC_YOUNG_THRESHOLD = 10_000
 # ... and each third look goes further back. All there is is gone through about as often as Python would: what errors
 # leave behind in circles can hold whole batches.
-GARBAGE_DEEPER = 3
+GC_OLDER_THRESHOLD = 3
 
 T = TypeVar("T")
 
@@ -30,9 +30,9 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
     return result
 
 
-def settle_in() -> None:
+def tune_interpreter() -> None:
     """What is loaded now stays: looking through it for garbage again and again would hold up requests."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(GARBAGE_AFTER, GARBAGE_DEEPER, GARBAGE_DEEPER)
-    sys.setswitchinterval(SWITCH_S)
+    gc.set_threshold(GC_YOUNG_THRESHOLD, GC_OLDER_THRESHOLD, GC_OLDER_THRESHOLD)
+    sys.setswitchinterval(THREAD_SWITCH_INTERVAL_S)

@@ -13,18 +13,20 @@ import re
 import sys
 import time
 
-from aggregator.http.request_id import CURRENT
+from aggregator.http.request_id import CURRENT_REQUEST_ID
 
 FORMATS = ("text", "json")
-CONTINUED = "\n  | "
+CONTINUATION_PREFIX = "\n  | "
 # Controls of both blocks, the line separators of Unicode, and halves of surrogate pairs.
-_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
-def configure(level: str, form: str = "text", *, with_process: bool = False) -> None:
+def configure_logging(level: str, log_format: str = "text", *, with_process: bool = False) -> None:
     """Show records from ``level`` on, as ``form``; ``with_process`` names the worker that wrote a text line."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines() if form == "json" else TextLines(with_process=with_process))
+    handler.setFormatter(
+        JsonFormatter() if log_format == "json" else TextFormatter(with_process=with_process)
+    )
     logging.basicConfig(level=level, handlers=[handler])
     if level != "DEBUG":
         # It reports every tick of the detector, and warns of each that comes while one is under way: a bulk load
@@ -33,7 +35,7 @@ def configure(level: str, form: str = "text", *, with_process: bool = False) -> 
         logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it tells of the fonts it found
 
 
-class TextLines(logging.Formatter):
+class TextFormatter(logging.Formatter):
     """``time LEVEL [process] logger: message [request id]``."""
 
     def __init__(self, *, with_process: bool = False) -> None:
@@ -41,18 +43,18 @@ class TextLines(logging.Formatter):
         super().__init__(f"%(asctime)s %(levelname)s{process} %(name)s: %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        line = printable(super().formatMessage(record))
-        request = CURRENT.get()
+        line = escape_controls(super().formatMessage(record))
+        request = CURRENT_REQUEST_ID.get()
         return f"{line} [{request}]" if request and request not in line else line
 
     def formatException(self, ei: object) -> str:
-        return _indented(super().formatException(ei))  # type: ignore[arg-type]
+        return _indent_continuation(super().formatException(ei))  # type: ignore[arg-type]
 
     def formatStack(self, stack_info: str) -> str:
-        return _indented(stack_info)
+        return _indent_continuation(stack_info)
 
 
-class JsonLines(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """Fields: time (RFC 3339, UTC), level, logger, process, message, request_id?, error?, and those of ``fields``.
 
     A record's own fields are what was logged as ``extra={"fields": {...}}``.
@@ -67,18 +69,18 @@ class JsonLines(logging.Formatter):
             "process": record.process,
             "message": record.getMessage(),
         }
-        if request := CURRENT.get():
+        if request := CURRENT_REQUEST_ID.get():
             told["request_id"] = request
         if record.exc_info:
             told["error"] = self.formatException(record.exc_info)
         return json.dumps(told | getattr(record, "fields", {}), default=str)
 
 
-def printable(text: str) -> str:
+def escape_controls(text: str) -> str:
     """``text`` on one line, its control characters written out."""
-    return _UNSAFE.sub(lambda found: ascii(found[0])[1:-1], text)
+    return _CONTROL_CHARACTERS.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
-def _indented(text: str) -> str:
-    lines = (printable(line) for line in text.split("\n"))
-    return CONTINUED[1:] + CONTINUED.join(lines)
+def _indent_continuation(text: str) -> str:
+    lines = (escape_controls(line) for line in text.split("\n"))
+    return CONTINUATION_PREFIX[1:] + CONTINUATION_PREFIX.join(lines)

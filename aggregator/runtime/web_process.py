@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from aggregator.domain import Article
 from aggregator.errors import ConfigurationError
-from aggregator.http.metrics.multiprocess import Siblings
-from aggregator.runtime.addresses import address_problem
-from aggregator.runtime.event_loop import settle_in
+from aggregator.http.metrics.multiprocess import PeerMetrics
+from aggregator.runtime.addresses import bind_error
+from aggregator.runtime.event_loop import tune_interpreter
 from aggregator.settings import Settings
 
 if TYPE_CHECKING:
     from aggregator.app import Service
-    from aggregator.background.maintenance import Housekeeping
+    from aggregator.background.maintenance import IndexMaintenance
 
-SHUTDOWN_S = 10.0
+SHUTDOWN_TIMEOUT_S = 10.0
 # What a worker analyses before it is ready: dictionaries and statistics load with the first text that needs them,
 # and whoever sent that text to a worker that replaces another one would wait for them.
-WARMING = tuple(
+WARMUP_ARTICLES = tuple(
     Article(id="", text=text)
     for text in (
         "The ferry runs again.",
@@ -31,22 +31,24 @@ WARMING = tuple(
         "渡轮星期一恢复通航。",
     )
 )
-ONE_WORKER = "SIGHUP renews workers one after the other; with one worker restart the service instead"
-NO_KEYS = (
+SIGHUP_IGNORED_MESSAGE = (
+    "SIGHUP renews workers one after the other; with one worker restart the service instead"
+)
+NO_API_KEYS_MESSAGE = (
     "host: other machines reach {host}, and there is no access key yet; make one (`aggregator keys add NAME --role "
-    "admin`), or set AGGREGATOR_BOOTSTRAP_KEY, or open_access when something in front of the service asks for keys."
+    "admin`), or set AGGREGATOR_BOOTSTRAP_KEY, or auth_disabled when something in front of the service asks for keys."
 )
 
 log = logging.getLogger("aggregator.serve")
 
 
-async def serve_here(
+async def run_server(
     settings: Settings,
     *,
-    then: Callable[[Service, int], Coroutine[Any, Any, None]],
+    on_ready: Callable[[Service, int], Coroutine[Any, Any, None]],
     listener: socket.socket | None = None,
     stop: asyncio.Event | None = None,
-    siblings: Siblings | None = None,
+    peer_metrics: PeerMetrics | None = None,
 ) -> int:
     """Open everything and serve; ``then`` runs beside it as soon as requests are answered.
 
@@ -60,30 +62,32 @@ async def serve_here(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     if listener is None:
-        loop.add_signal_handler(signal.SIGHUP, log.warning, ONE_WORKER)
+        loop.add_signal_handler(signal.SIGHUP, log.warning, SIGHUP_IGNORED_MESSAGE)
     beside: list[asyncio.Task[None]] = []
 
     def ready(port: int) -> None:
-        beside.append(asyncio.ensure_future(then(service, port)))
+        beside.append(asyncio.ensure_future(on_ready(service, port)))
 
     async with open_service(settings, processes=settings.analysis_processes) as service:
-        if await service.access.lacks_keys():
-            raise ConfigurationError(NO_KEYS.format(host=settings.host))
+        if await service.api_keys.is_missing_keys():
+            raise ConfigurationError(NO_API_KEYS_MESSAGE.format(host=settings.host))
         await warm_up(service)
-        settle_in()
-        work = asyncio.create_task(_see_to_work(service, siblings, stop, ours=listener is None))
+        tune_interpreter()
+        work = asyncio.create_task(
+            _run_background(service, peer_metrics, stop, owns_background_process=listener is None)
+        )
         try:
             await serve(
                 service,
                 settings.host,
                 settings.port,
                 listener=listener,
-                ready=ready,
+                on_ready=ready,
                 stop=stop,
-                siblings=siblings,
+                peer_metrics=peer_metrics,
             )
         except OSError as error:
-            raise address_problem(settings, error) from error
+            raise bind_error(settings, error) from error
         finally:
             for task in beside:
                 task.cancel()
@@ -95,32 +99,32 @@ async def serve_here(
 
 async def warm_up(service: Service) -> None:
     """Load what the first articles would wait for: here, where single ones are analysed, and where batches are."""
-    service.analyser.analyse_many(WARMING)
-    await service.analyse_many(WARMING)
+    service.analyzer.analyze_many(WARMUP_ARTICLES)
+    await service.analyze_many(WARMUP_ARTICLES)
 
 
-async def _see_to_work(
-    service: Service, siblings: Siblings | None, stop: asyncio.Event, *, ours: bool
+async def _run_background(
+    service: Service, peer_metrics: PeerMetrics | None, stop: asyncio.Event, *, owns_background_process: bool
 ) -> None:
     """The scheduled work until ``stop``: here where only this process has the store, else in a process of its own."""
-    if siblings is None:
-        service.scheduled.jobs.start()
+    if peer_metrics is None:
+        service.background.scheduler.start()
         await stop.wait()
-        await service.scheduled.jobs.stop()
+        await service.background.scheduler.stop()
         return
-    following = asyncio.create_task(_follow(service.scheduled.housekeeping))
-    if ours:
-        from aggregator.runtime.background_process import Scheduler
+    following = asyncio.create_task(_refresh_maintenance(service.background.maintenance))
+    if owns_background_process:
+        from aggregator.runtime.background_process import BackgroundProcess
 
-        await Scheduler(service.settings, siblings).keep(service.layout, stop)
+        await BackgroundProcess(service.settings, peer_metrics).supervise(service.layout, stop)
     await stop.wait()
     following.cancel()
 
 
-async def _follow(housekeeping: Housekeeping) -> None:
+async def _refresh_maintenance(maintenance: IndexMaintenance) -> None:
     """Learn what the upkeep changed, which another process does."""
-    from aggregator.background.maintenance import TURN_S
+    from aggregator.background.maintenance import MAINTENANCE_INTERVAL_S
 
     while True:
-        await asyncio.sleep(TURN_S)
-        await housekeeping.follow()
+        await asyncio.sleep(MAINTENANCE_INTERVAL_S)
+        await maintenance.refresh()

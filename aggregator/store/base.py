@@ -25,14 +25,14 @@ from typing import Protocol
 import msgspec
 
 
-class Length(msgspec.Struct, frozen=True, gc=False):
+class LengthEquals(msgspec.Struct, frozen=True, gc=False):
     """Holds while ``key`` is ``length`` bytes long (0: absent). Only for keys that grow by Append."""
 
     key: bytes
     length: int
 
 
-class Lengths(msgspec.Struct, frozen=True, gc=False):
+class LengthsUnchanged(msgspec.Struct, frozen=True, gc=False):
     """``Length`` of many keys at once, as one check: each is as long as its value was. ``key`` is the first of them.
 
     It takes the values, since most checks are never sent (``Transaction.given``).
@@ -52,7 +52,7 @@ class Lengths(msgspec.Struct, frozen=True, gc=False):
         return self.keys[0]
 
 
-class Equals(msgspec.Struct, frozen=True, gc=False):
+class ValueEquals(msgspec.Struct, frozen=True, gc=False):
     """Holds while ``key`` has exactly this value (None: absent)."""
 
     key: bytes
@@ -64,15 +64,15 @@ class Append(msgspec.Struct, frozen=True, gc=False):
 
     key: bytes
     value: bytes
-    limit: int = 0
+    max_bytes: int = 0
 
 
-class Appends(msgspec.Struct, frozen=True, gc=False):
+class AppendMany(msgspec.Struct, frozen=True, gc=False):
     """``Append`` of many keys at once, as one write: an article stands in a dozen buckets."""
 
     keys: tuple[bytes, ...]
     values: tuple[bytes, ...]
-    limit: int = 0
+    max_bytes: int = 0
 
     @property
     def key(self) -> bytes:
@@ -80,12 +80,12 @@ class Appends(msgspec.Struct, frozen=True, gc=False):
         return self.keys[0]
 
 
-class Pushes(msgspec.Struct, frozen=True, gc=False):
+class AppendCapped(msgspec.Struct, frozen=True, gc=False):
     """Append each of ``values`` to its key, of which at least the newest ``keep`` bytes stay, at most twice as many."""
 
     keys: tuple[bytes, ...]
     values: tuple[bytes, ...]
-    keep: int
+    keep_bytes: int
 
     @property
     def key(self) -> bytes:
@@ -114,7 +114,7 @@ class StreamAdd(msgspec.Struct, frozen=True, gc=False):
     payload: bytes
 
 
-class Chain(msgspec.Struct, frozen=True, gc=False):
+class AdvanceVersion(msgspec.Struct, frozen=True, gc=False):
     """Set ``key`` to ``link(its value, token)``: equal values then mean equal histories of tokens."""
 
     key: bytes
@@ -122,13 +122,13 @@ class Chain(msgspec.Struct, frozen=True, gc=False):
 
 
 @lru_cache(maxsize=256)  # of each commit of a batch by three: who decides it, who comes after, who sends it
-def link(value: bytes | None, token: bytes) -> bytes:
+def next_version(version: bytes | None, token: bytes) -> bytes:
     """What ``Chain`` writes: SHA-1 in hex of the former value (absent: nothing) and the token."""
-    return hashlib.sha1((value or b"") + token, usedforsecurity=False).hexdigest().encode()
+    return hashlib.sha1((version or b"") + token, usedforsecurity=False).hexdigest().encode()
 
 
-Check = Length | Lengths | Equals
-Write = Append | Appends | Pushes | Put | Delete | StreamAdd | Chain
+Check = LengthEquals | LengthsUnchanged | ValueEquals
+Write = Append | AppendMany | AppendCapped | Put | Delete | StreamAdd | AdvanceVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class Transaction:
 
     checks: tuple[Check, ...]
     writes: tuple[Write, ...]
-    given: Equals | None = None
+    version_guard: ValueEquals | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,18 +155,18 @@ class StoreInfo:
     problem: str | None = None
 
 
-def lease_steps(key: bytes, token: bytes, ttl_ms: int) -> tuple[Transaction, Transaction]:
+def lease_acquire_transactions(key: bytes, token: bytes, ttl_ms: int) -> tuple[Transaction, Transaction]:
     """Taking or renewing a lease as two transactions; it is ours when either of them applied.
 
     Repeating them is harmless: a lease that was already taken under ``token`` is renewed.
     """
     put = (Put(key, token, ttl_ms),)
-    return Transaction((Equals(key, None),), put), Transaction((Equals(key, token),), put)
+    return Transaction((ValueEquals(key, None),), put), Transaction((ValueEquals(key, token),), put)
 
 
-def lease_return(key: bytes, token: bytes) -> Transaction:
+def lease_release_transaction(key: bytes, token: bytes) -> Transaction:
     """Giving a lease back; fails its check, harmlessly, when another token holds it by now."""
-    return Transaction((Equals(key, token),), (Delete(key),))
+    return Transaction((ValueEquals(key, token),), (Delete(key),))
 
 
 class Store(Protocol):
@@ -216,7 +216,7 @@ class Store(Protocol):
     async def scan(self, prefix: bytes) -> list[bytes]:
         """All keys that start with ``prefix``. Slow by nature: doctor and maintenance only."""
 
-    def scan_steps(self, prefix: bytes) -> AsyncIterator[list[bytes]]:
+    def scan_batches(self, prefix: bytes) -> AsyncIterator[list[bytes]]:
         """The same a few hundred at a time, in any order; a key may come twice, one that is new may not come."""
 
     async def info(self) -> StoreInfo:

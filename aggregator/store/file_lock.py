@@ -25,12 +25,12 @@ class FileLock:
         return True
 
     @property
-    def note(self) -> str:
+    def holder_info(self) -> str:
         """What the holder wrote; "" when nothing."""
         return os.fsdecode(os.pread(self.descriptor, 4096, 0))
 
-    @note.setter
-    def note(self, text: str) -> None:
+    @holder_info.setter
+    def holder_info(self, text: str) -> None:
         os.ftruncate(self.descriptor, 0)
         os.pwrite(self.descriptor, os.fsencode(text), 0)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from aggregator.store.base import StoreInfo
 
-OLDEST_MAJOR = 7
+MIN_MAJOR_VERSION = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +26,14 @@ class Node:
     config: Mapping[str, str]
 
 
-def version(node: Node) -> str:
+def describe_version(node: Node) -> str:
     """Name and version, as in ``Valkey 9.1.2`` or ``Redis 7.0.15``."""
     if "valkey_version" in node.info:
         return f"Valkey {node.info['valkey_version']}"
     return f"Redis {node.info.get('redis_version', 'of unknown version')}"
 
 
-def durability(node: Node) -> str:
+def describe_durability(node: Node) -> str:
     """What survives what, in plain words."""
     if not int(node.info.get("aof_enabled", 0)):
         if node.config.get("save") == "":
@@ -49,7 +49,7 @@ def durability(node: Node) -> str:
     return "survives a crash of the server; what a power loss takes is not known (CONFIG GET is forbidden)"
 
 
-def problem(node: Node) -> str | None:
+def find_problem(node: Node) -> str | None:
     """Why this server cannot take writes now, as one sentence; None when it can."""
     info = node.info
     if int(info.get("loading", 0)):
@@ -59,15 +59,15 @@ def problem(node: Node) -> str | None:
         return f"The store at {node.address} is a read-only replica; point store_url to the primary."
     if info.get("aof_last_write_status", "ok") != "ok":
         return f"The store at {node.address} cannot write its log; look at its disk."
-    if info.get("rdb_last_bgsave_status", "ok") != "ok" and _stops_without_snapshots(node):
+    if info.get("rdb_last_bgsave_status", "ok") != "ok" and _needs_snapshots_to_write(node):
         return (
             f"The store at {node.address} could not write its last snapshot and takes no writes until it can; "
             "look at its disk and memory."
         )
-    if (in_step := info.get("min_slaves_good_slaves")) is not None and int(in_step) < _replicas_wanted(node):
+    if (in_step := info.get("min_slaves_good_slaves")) is not None and int(in_step) < _min_replicas(node):
         return (
             f"The store at {node.address} has {in_step} replicas in step and takes no writes without "
-            f"{_replicas_wanted(node)} (min-replicas-to-write); bring them back."
+            f"{_min_replicas(node)} (min-replicas-to-write); bring them back."
         )
     if info.get("cluster_state", "ok") != "ok":
         return f"The cluster node at {node.address} takes no part now; wait for its failover or repair it."
@@ -83,22 +83,24 @@ def problem(node: Node) -> str | None:
     return None
 
 
-def _stops_without_snapshots(node: Node) -> bool:
+def _needs_snapshots_to_write(node: Node) -> bool:
     """Whether a snapshot that fails ends all writing."""
     return bool(node.config.get("save")) and node.config.get("stop-writes-on-bgsave-error") == "yes"
 
 
-def _replicas_wanted(node: Node) -> int:
+def _min_replicas(node: Node) -> int:
     """Of a server that counts those in step, which it does only where it wants some."""
     return int(node.config.get("min-replicas-to-write", 1))
 
 
-def refusals(node: Node, *, cluster: bool) -> list[str]:
+def find_configuration_errors(node: Node, *, cluster: bool) -> list[str]:
     """Why this server must not be relied upon at all; empty when it may."""
     found = []
     major = str(node.info.get("redis_version", "0")).split(".")[0]
-    if not major.isdigit() or int(major) < OLDEST_MAJOR:
-        found.append(f"store_url: {node.address} runs {version(node)}; Redis >= 7 or Valkey is needed.")
+    if not major.isdigit() or int(major) < MIN_MAJOR_VERSION:
+        found.append(
+            f"store_url: {node.address} runs {describe_version(node)}; Redis >= 7 or Valkey is needed."
+        )
     policy = node.info.get("maxmemory_policy") or node.config.get("maxmemory-policy")
     if policy != "noeviction":
         found.append(
@@ -115,14 +117,14 @@ def refusals(node: Node, *, cluster: bool) -> list[str]:
     return found
 
 
-def summary(nodes: Sequence[Node], *, cluster: bool) -> StoreInfo:
+def summarize(nodes: Sequence[Node], *, cluster: bool) -> StoreInfo:
     """One StoreInfo for all ``nodes`` (at least one)."""
-    problems = [sentence for node in nodes if (sentence := problem(node))]
+    problems = [sentence for node in nodes if (sentence := find_problem(node))]
     return StoreInfo(
         kind="redis-cluster" if cluster else "redis",
-        version=", ".join(sorted({version(node) for node in nodes})),
+        version=", ".join(sorted({describe_version(node) for node in nodes})),
         memory_bytes=sum(int(node.info.get("used_memory", 0)) for node in nodes),
-        durability="; ".join(sorted({durability(node) for node in nodes})),
+        durability="; ".join(sorted({describe_durability(node) for node in nodes})),
         ready=not problems,
         problem=problems[0] if problems else None,
     )

@@ -23,23 +23,23 @@ class Lease:
     def __init__(self, store: Store, key: bytes, ttl_ms: int) -> None:
         self._store, self._key, self._ttl_ms = store, key, ttl_ms
         self._token = f"{os.getpid()}:{secrets.token_hex(8)}".encode()
-        self.held = False
+        self.is_held = False
 
-    async def take(self) -> bool:
+    async def acquire(self) -> bool:
         """Take or renew it; False while another replica holds it. Raises StoreUnavailable."""
-        self.held = False
-        self.held = await self._store.acquire(self._key, self._token, self._ttl_ms)
-        return self.held
+        self.is_held = False
+        self.is_held = await self._store.acquire(self._key, self._token, self._ttl_ms)
+        return self.is_held
 
-    async def give_back(self) -> None:
+    async def release(self) -> None:
         """Let another replica take it at once. Idempotent. Raises StoreUnavailable."""
-        if self.held:
-            self.held = False
+        if self.is_held:
+            self.is_held = False
             await self._store.release(self._key, self._token)
 
     async def close(self) -> None:
         """``give_back``, unless the store is away: then it runs out by itself."""
         try:
-            await self.give_back()
+            await self.release()
         except StoreUnavailable:
             logger.debug("the lease %s runs out by itself", self._key.decode())

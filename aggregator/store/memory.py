@@ -14,57 +14,61 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 from aggregator import __version__
 from aggregator.store.base import (
+    AdvanceVersion,
     Append,
-    Appends,
-    Chain,
+    AppendCapped,
+    AppendMany,
     Check,
     Delete,
-    Length,
-    Lengths,
-    Pushes,
+    LengthEquals,
+    LengthsUnchanged,
     Put,
     StoreInfo,
     Transaction,
     Write,
-    lease_return,
-    lease_steps,
-    link,
+    lease_acquire_transactions,
+    lease_release_transaction,
+    next_version,
 )
 
-Entry = tuple[tuple[int, int], bytes]
+StreamEntry = tuple[tuple[int, int], bytes]
 """A stream entry: ((ms, sequence), payload)."""
 
 
-def _wall_ms() -> int:
+def _wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
 class MemoryStore:
     """A store without a server; ``clock`` gives ms and drives times to live and stream positions."""
 
-    def __init__(self, clock: Callable[[], int] = _wall_ms) -> None:
+    def __init__(self, clock: Callable[[], int] = _wall_clock_ms) -> None:
         self._clock = clock
         self._values: dict[bytes, bytes] = {}
         self._expires_ms: dict[bytes, int] = {}
-        self._due: list[tuple[int, bytes]] = []  # a heap; entries overtaken by a later Put are skipped
-        self._streams: dict[bytes, list[Entry]] = {}
-        self._last: dict[bytes, tuple[int, int]] = {}  # survives trimming, so positions never repeat
-        self._bytes = 0
+        self._expiry_heap: list[
+            tuple[int, bytes]
+        ] = []  # a heap; entries overtaken by a later Put are skipped
+        self._streams: dict[bytes, list[StreamEntry]] = {}
+        self._last_positions: dict[
+            bytes, tuple[int, int]
+        ] = {}  # survives trimming, so positions never repeat
+        self._used_bytes = 0
 
     async def check(self) -> None:
         """Nothing can be wrong with it."""
 
     async def read(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """Values in the order of ``keys``; a stream reads as None."""
-        self._expire()
+        self._remove_expired()
         return [self._values.get(key) for key in keys]
 
     async def commit(self, transaction: Transaction) -> tuple[int, ...]:
         """() when applied, else the indices of the checks that failed."""
-        self._expire()
+        self._remove_expired()
         failed: tuple[int, ...] = ()
-        if transaction.given is None or not self._holds(transaction.given):
-            failed = tuple(i for i, check in enumerate(transaction.checks) if not self._holds(check))
+        if transaction.version_guard is None or not self._check_holds(transaction.version_guard):
+            failed = tuple(i for i, check in enumerate(transaction.checks) if not self._check_holds(check))
         if not failed:
             for write in transaction.writes:
                 self._apply(write)
@@ -76,7 +80,7 @@ class MemoryStore:
 
     async def put(self, items: Sequence[Put], *, only_if_absent: bool = False) -> list[bool]:
         """True where the key was set."""
-        self._expire()
+        self._remove_expired()
         done = []
         for item in items:
             free = not only_if_absent or not self._exists(item.key)
@@ -88,7 +92,7 @@ class MemoryStore:
     async def delete(self, keys: Sequence[bytes]) -> None:
         """Remove values and streams."""
         for key in keys:
-            self._drop(key)
+            self._remove(key)
 
     async def stream_read(
         self, keys: Sequence[bytes], after: Sequence[bytes], count: int
@@ -97,14 +101,16 @@ class MemoryStore:
         found = []
         for key, position in zip(keys, after, strict=True):
             entries = self._streams.get(key, [])
-            first = bisect_right(entries, _parse(position), key=_position) if position else 0
-            found.append([_shown(entry) for entry in entries[first : first + max(0, count)]])
+            first = bisect_right(entries, _parse_position(position), key=_position_of) if position else 0
+            found.append([_encode_entry(entry) for entry in entries[first : first + max(0, count)]])
         return found
 
     async def stream_tail(self, key: bytes, count: int) -> list[tuple[bytes, bytes]]:
         """The newest ``count`` entries, newest first."""
         entries = self._streams.get(key, [])
-        return [_shown(entry) for entry in reversed(entries[max(0, len(entries) - count) :])][: max(0, count)]
+        return [_encode_entry(entry) for entry in reversed(entries[max(0, len(entries) - count) :])][
+            : max(0, count)
+        ]
 
     async def stream_lengths(self, keys: Sequence[bytes]) -> list[int]:
         """How many entries each stream has now."""
@@ -113,24 +119,24 @@ class MemoryStore:
     async def stream_trim(self, key: bytes, before: bytes) -> None:
         """Forget entries older than position ``before``."""
         entries = self._streams.get(key, [])
-        old = bisect_left(entries, _parse(before), key=_position)
-        self._bytes -= sum(len(payload) for _, payload in entries[:old])
+        old = bisect_left(entries, _parse_position(before), key=_position_of)
+        self._used_bytes -= sum(len(payload) for _, payload in entries[:old])
         del entries[:old]
 
     async def acquire(self, key: bytes, token: bytes, ttl_ms: int) -> bool:
         """Take or renew the lease; False while another token holds it."""
-        return () in await self.commit_many(lease_steps(key, token, ttl_ms))
+        return () in await self.commit_many(lease_acquire_transactions(key, token, ttl_ms))
 
     async def release(self, key: bytes, token: bytes) -> None:
         """Give the lease back if ``token`` still holds it."""
-        await self.commit(lease_return(key, token))
+        await self.commit(lease_release_transaction(key, token))
 
     async def scan(self, prefix: bytes) -> list[bytes]:
         """All keys that start with ``prefix``, sorted."""
-        self._expire()
+        self._remove_expired()
         return sorted(key for key in {**self._values, **self._streams} if key.startswith(prefix))
 
-    async def scan_steps(self, prefix: bytes) -> AsyncIterator[list[bytes]]:
+    async def scan_batches(self, prefix: bytes) -> AsyncIterator[list[bytes]]:
         """The same, a hundred at a time."""
         found = await self.scan(prefix)
         for i in range(0, len(found), 100):
@@ -138,9 +144,9 @@ class MemoryStore:
 
     async def info(self) -> StoreInfo:
         """Always ready; ``memory_bytes`` counts keys and values, not Python's overhead."""
-        self._expire()
+        self._remove_expired()
         return StoreInfo(
-            "memory", __version__, self._bytes, "nothing is kept: it ends with this process", True
+            "memory", __version__, self._used_bytes, "nothing is kept: it ends with this process", True
         )
 
     async def close(self) -> None:
@@ -149,10 +155,10 @@ class MemoryStore:
     def _exists(self, key: bytes) -> bool:
         return key in self._values or key in self._streams
 
-    def _holds(self, check: Check) -> bool:
-        if isinstance(check, Length):
+    def _check_holds(self, check: Check) -> bool:
+        if isinstance(check, LengthEquals):
             return len(self._values.get(check.key, b"")) == check.length
-        if isinstance(check, Lengths):
+        if isinstance(check, LengthsUnchanged):
             each = zip(check.keys, check.lengths, strict=True)
             return all(len(self._values.get(key, b"")) == length for key, length in each)
         if check.value is None:
@@ -162,67 +168,67 @@ class MemoryStore:
     def _apply(self, write: Write) -> None:
         if isinstance(write, Append):
             present = self._values.get(write.key, b"")
-            if not write.limit or len(present) + len(write.value) <= write.limit:
+            if not write.max_bytes or len(present) + len(write.value) <= write.max_bytes:
                 self._set(write.key, present + write.value)  # keeps a time to live, as APPEND does
-        elif isinstance(write, Appends):
+        elif isinstance(write, AppendMany):
             for key, value in zip(write.keys, write.values, strict=True):
-                self._apply(Append(key, value, write.limit))
-        elif isinstance(write, Pushes):
+                self._apply(Append(key, value, write.max_bytes))
+        elif isinstance(write, AppendCapped):
             for key, value in zip(write.keys, write.values, strict=True):
                 grown = self._values.get(key, b"") + value
-                self._set(key, grown if len(grown) <= 2 * write.keep else grown[-write.keep :])
+                self._set(key, grown if len(grown) <= 2 * write.keep_bytes else grown[-write.keep_bytes :])
         elif isinstance(write, Put):
-            self._drop(write.key)
+            self._remove(write.key)
             self._set(write.key, bytes(write.value))
             if write.ttl_ms is not None:
                 due_ms = self._clock() + max(1, write.ttl_ms)
                 self._expires_ms[write.key] = due_ms
-                heapq.heappush(self._due, (due_ms, write.key))
+                heapq.heappush(self._expiry_heap, (due_ms, write.key))
         elif isinstance(write, Delete):
-            self._drop(write.key)
-        elif isinstance(write, Chain):
-            self._set(write.key, link(self._values.get(write.key), write.token))
+            self._remove(write.key)
+        elif isinstance(write, AdvanceVersion):
+            self._set(write.key, next_version(self._values.get(write.key), write.token))
         else:
-            self._add(write.key, bytes(write.payload))
+            self._stream_add(write.key, bytes(write.payload))
 
     def _set(self, key: bytes, value: bytes) -> None:
         old = self._values.get(key)
-        self._bytes += len(value) - len(old) if old is not None else len(key) + len(value)
+        self._used_bytes += len(value) - len(old) if old is not None else len(key) + len(value)
         self._values[key] = value
 
-    def _add(self, key: bytes, payload: bytes) -> None:
-        ms, sequence = self._last.get(key, (-1, 0))
+    def _stream_add(self, key: bytes, payload: bytes) -> None:
+        ms, sequence = self._last_positions.get(key, (-1, 0))
         now_ms = self._clock()
         position = (now_ms, 0) if now_ms > ms else (ms, sequence + 1)  # also when the clock went back
-        self._last[key] = position
+        self._last_positions[key] = position
         self._streams.setdefault(key, []).append((position, payload))
-        self._bytes += len(payload)
+        self._used_bytes += len(payload)
 
-    def _drop(self, key: bytes) -> None:
+    def _remove(self, key: bytes) -> None:
         value = self._values.pop(key, None)
         if value is not None:
-            self._bytes -= len(key) + len(value)
+            self._used_bytes -= len(key) + len(value)
         self._expires_ms.pop(key, None)
-        self._last.pop(key, None)
-        self._bytes -= sum(len(payload) for _, payload in self._streams.pop(key, ()))
+        self._last_positions.pop(key, None)
+        self._used_bytes -= sum(len(payload) for _, payload in self._streams.pop(key, ()))
 
-    def _expire(self) -> None:
+    def _remove_expired(self) -> None:
         now_ms = self._clock()
-        while self._due and self._due[0][0] <= now_ms:
-            due_ms, key = heapq.heappop(self._due)
+        while self._expiry_heap and self._expiry_heap[0][0] <= now_ms:
+            due_ms, key = heapq.heappop(self._expiry_heap)
             if self._expires_ms.get(key) == due_ms:
-                self._drop(key)
+                self._remove(key)
 
 
-def _position(entry: Entry) -> tuple[int, int]:
+def _position_of(entry: StreamEntry) -> tuple[int, int]:
     return entry[0]
 
 
-def _shown(entry: Entry) -> tuple[bytes, bytes]:
+def _encode_entry(entry: StreamEntry) -> tuple[bytes, bytes]:
     (ms, sequence), payload = entry
     return b"%d-%d" % (ms, sequence), payload
 
 
-def _parse(position: bytes) -> tuple[int, int]:
+def _parse_position(position: bytes) -> tuple[int, int]:
     ms, _, sequence = position.partition(b"-")
     return int(ms), int(sequence or 0)

@@ -27,14 +27,14 @@ from redis.asyncio.connection import AbstractConnection
 
 from aggregator.store.protocol import Command
 
-PIPES = 4
+PIPELINED_CONNECTIONS = 4
 _PING = hiredis.pack_command(("PING",))
-_MORE = (
+_INCOMPLETE = (
     object()
 )  # the parser's word for an answer that is not complete; its default is a value that RESP knows
 
 
-class Pipes:
+class PipelinedPool:
     """Safe for any number of tasks of one event loop. Raises the driver's errors.
 
     ``make`` gives a connection of the driver that is not connected yet. ``idle_s``: a connection that was
@@ -42,53 +42,62 @@ class Pipes:
     """
 
     def __init__(
-        self, make: Callable[[], AbstractConnection], *, count: int, timeout_s: float, idle_s: float
+        self,
+        make_connection: Callable[[], AbstractConnection],
+        *,
+        count: int,
+        timeout_s: float,
+        max_idle_s: float,
     ) -> None:
-        self._pipes = [_Pipe(make, timeout_s, idle_s) for _ in range(count)]
+        self._connections = [
+            _ReconnectingConnection(make_connection, timeout_s, max_idle_s) for _ in range(count)
+        ]
 
-    async def ask(self, commands: Sequence[Command]) -> list[Any]:
+    async def execute(self, commands: Sequence[Command]) -> list[Any]:
         """Answers in the order of ``commands``; a command the server refused answers with its error."""
-        return await min(self._pipes, key=_load).ask(commands)
+        return await min(self._connections, key=_in_flight).execute(commands)
 
     @property
-    def waiting(self) -> int:
+    def pending_requests(self) -> int:
         """Requests that wait for their answers."""
-        return sum(pipe.load for pipe in self._pipes)
+        return sum(pipe.in_flight for pipe in self._connections)
 
     def close(self) -> None:
         """Let go of the connections; what is under way fails."""
-        for pipe in self._pipes:
+        for pipe in self._connections:
             pipe.close()
 
 
-class _Pipe:
+class _ReconnectingConnection:
     """One connection, opened when it is needed."""
 
-    def __init__(self, make: Callable[[], AbstractConnection], timeout_s: float, idle_s: float) -> None:
-        self.load = 0
-        self._make = make
+    def __init__(
+        self, make_connection: Callable[[], AbstractConnection], timeout_s: float, max_idle_s: float
+    ) -> None:
+        self.in_flight = 0
+        self._make_connection = make_connection
         self._timeout_s = timeout_s
-        self._idle_s = idle_s
-        self._connection: _Connection | None = None
-        self._opening: asyncio.Task[_Connection] | None = None
+        self._max_idle_s = max_idle_s
+        self._connection: _PipelinedConnection | None = None
+        self._connect_task: asyncio.Task[_PipelinedConnection] | None = None
 
-    async def ask(self, commands: Sequence[Command]) -> list[Any]:
+    async def execute(self, commands: Sequence[Command]) -> list[Any]:
         request = b"".join(map(hiredis.pack_command, commands))
-        self.load += 1
+        self.in_flight += 1
         try:
             connection = self._connection
-            if connection is None or not connection.is_fresh(self._idle_s):
-                connection = await self._fresh()
-            return await connection.ask(request, len(commands))
+            if connection is None or not connection.is_recently_used(self._max_idle_s):
+                connection = await self._ensure_connected()
+            return await connection.execute(request, len(commands))
         finally:
-            self.load -= 1
+            self.in_flight -= 1
 
-    async def _fresh(self) -> _Connection:
+    async def _ensure_connected(self) -> _PipelinedConnection:
         """One attempt for all who wait: one after another they would each wait for a server that hangs."""
-        if self._opening is None:
-            self._opening = asyncio.create_task(self._renewed())
-            self._opening.add_done_callback(self._attempted)
-        attempt = self._opening
+        if self._connect_task is None:
+            self._connect_task = asyncio.create_task(self._ping_or_reconnect())
+            self._connect_task.add_done_callback(self._on_connect_done)
+        attempt = self._connect_task
         try:
             return await asyncio.shield(attempt)
         except asyncio.CancelledError:
@@ -98,14 +107,18 @@ class _Pipe:
         finally:
             del attempt  # see ``_Connection.ask``
 
-    async def _renewed(self) -> _Connection:
+    async def _ping_or_reconnect(self) -> _PipelinedConnection:
         connection = self._connection
-        if connection is not None and connection.is_open and not connection.is_fresh(self._idle_s):
+        if (
+            connection is not None
+            and connection.is_open
+            and not connection.is_recently_used(self._max_idle_s)
+        ):
             # One that was forgotten on the way ends here, and another one is opened.
             with suppress(driver.ConnectionError, driver.TimeoutError):
-                await connection.ask(_PING, 1)
+                await connection.execute(_PING, 1)
         if connection is None or not connection.is_open:
-            opened = self._make()
+            opened = self._make_connection()
             try:
                 await opened.connect()  # type: ignore[no-untyped-call]
                 if (task := asyncio.current_task()) and task.cancelling():
@@ -113,67 +126,71 @@ class _Pipe:
             except BaseException:
                 await opened.disconnect(nowait=True)
                 raise
-            connection = self._connection = _Connection(opened, self._timeout_s)
+            connection = self._connection = _PipelinedConnection(opened, self._timeout_s)
         return connection
 
-    def _attempted(self, attempt: asyncio.Task[_Connection]) -> None:
-        self._opening = None
+    def _on_connect_done(self, attempt: asyncio.Task[_PipelinedConnection]) -> None:
+        self._connect_task = None
         if not attempt.cancelled():
             attempt.exception()  # whoever waited has it; perhaps nobody waits any more
 
     def close(self) -> None:
-        if self._opening is not None:
-            self._opening.cancel()
+        if self._connect_task is not None:
+            self._connect_task.cancel()
         if self._connection is not None:
-            self._connection.end(driver.ConnectionError("closed"))
+            self._connection.fail(driver.ConnectionError("closed"))
             self._connection = None
 
 
 @dataclass(slots=True)
-class _Request:
+class _PendingRequest:
     """Who waits for so many answers, and until when."""
 
     future: asyncio.Future[list[Any]]
-    count: int
-    due_s: float
-    answers: list[Any] = field(default_factory=list)
+    expected_replies: int
+    deadline_s: float
+    replies: list[Any] = field(default_factory=list)
 
 
-class _Connection(asyncio.Protocol):
+class _PipelinedConnection(asyncio.Protocol):
     """An open connection that was taken over from the driver."""
 
-    def __init__(self, opened: AbstractConnection, timeout_s: float) -> None:
+    def __init__(self, driver_connection: AbstractConnection, timeout_s: float) -> None:
         # The driver's object would close the connection when it is forgotten, so it is emptied; its
         # writer would too, so it is kept.
-        self._writer = cast(asyncio.StreamWriter, opened._writer)
-        opened._writer = opened._reader = None
+        self._writer = cast(asyncio.StreamWriter, driver_connection._writer)
+        driver_connection._writer = driver_connection._reader = None
         self._transport = cast(asyncio.Transport, self._writer.transport)
         self._transport.set_protocol(self)
         self._loop = asyncio.get_running_loop()
         self._timeout_s = timeout_s
         self._parser = hiredis.Reader(
-            protocolError=driver.InvalidResponse, replyError=BaseParser.parse_error, notEnoughData=_MORE
+            protocolError=driver.InvalidResponse, replyError=BaseParser.parse_error, notEnoughData=_INCOMPLETE
         )
-        self._requests: deque[_Request] = deque()
-        self._owed = 0  # answers
-        self._watch: asyncio.TimerHandle | None = None
-        self._heard_s = self._loop.time()
+        self._requests: deque[_PendingRequest] = deque()
+        self._pending_replies = 0  # answers
+        self._timeout_handle: asyncio.TimerHandle | None = None
+        self._last_received_s = self._loop.time()
         self.is_open = not self._transport.is_closing()
 
-    def is_fresh(self, idle_s: float) -> bool:
+    def is_recently_used(self, max_idle_s: float) -> bool:
         """Open, and heard of lately, or about to be."""
-        return self.is_open and (bool(self._requests) or self._loop.time() - self._heard_s < idle_s)
+        return self.is_open and (
+            bool(self._requests) or self._loop.time() - self._last_received_s < max_idle_s
+        )
 
-    async def ask(self, request: bytes, count: int) -> list[Any]:
+    async def execute(self, request: bytes, expected_replies: int) -> list[Any]:
         """Write, and wait for so many answers."""
         if not self.is_open:
             raise driver.ConnectionError("the connection has ended")
-        waiting = _Request(self._loop.create_future(), count, self._loop.time() + self._timeout_s)
+        waiting = _PendingRequest(
+            self._loop.create_future(), expected_replies, self._loop.time() + self._timeout_s
+        )
         self._requests.append(waiting)
-        self._owed += count
+        self._pending_replies += expected_replies
         self._transport.write(request)
-        if self._watch is None:
-            self._watch = self._loop.call_at(waiting.due_s, self._overdue)
+        if self._timeout_handle is None:
+            self._timeout_handle = self._loop.call_at(waiting.deadline_s, self._on_timeout)
         try:
             return await waiting.future
         finally:
@@ -183,55 +200,55 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Answers, or parts of them."""
-        self._heard_s = self._loop.time()
+        self._last_received_s = self._loop.time()
         answers: list[Any] = []
         try:
             self._parser.feed(data)
-            while (answer := self._parser.gets()) is not _MORE:
+            while (answer := self._parser.gets()) is not _INCOMPLETE:
                 answers.append(answer)
-            if len(answers) > self._owed:
+            if len(answers) > self._pending_replies:
                 raise driver.InvalidResponse("an answer that nobody asked for")
         except Exception as error:  # nonsense may also be a mapping whose keys are lists: a TypeError
-            self.end(driver.ConnectionError(f"not an answer of a Redis server: {error}"))
+            self.fail(driver.ConnectionError(f"not an answer of a Redis server: {error}"))
             return
         for answer in answers:
-            self._deliver(answer)
+            self._deliver_reply(answer)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The other side is gone."""
-        self.end(driver.ConnectionError("the connection was closed"))
+        self.fail(driver.ConnectionError("the connection was closed"))
 
-    def end(self, why: driver.RedisError) -> None:
+    def fail(self, error: driver.RedisError) -> None:
         """Fail whatever waits, and close."""
         self.is_open = False
-        if self._watch is not None:
-            self._watch.cancel()
-            self._watch = None
+        if self._timeout_handle is not None:
+            self._timeout_handle.cancel()
+            self._timeout_handle = None
         self._transport.abort()
         requests, self._requests = self._requests, deque()
         for request in requests:
             if not request.future.done():
-                request.future.set_exception(type(why)(*why.args))
+                request.future.set_exception(type(error)(*error.args))
 
-    def _deliver(self, answer: Any) -> None:
-        self._owed -= 1
+    def _deliver_reply(self, answer: Any) -> None:
+        self._pending_replies -= 1
         first = self._requests[0]
-        first.answers.append(answer)
-        if len(first.answers) == first.count:
+        first.replies.append(answer)
+        if len(first.replies) == first.expected_replies:
             self._requests.popleft()
             if not first.future.done():
-                first.future.set_result(first.answers)
+                first.future.set_result(first.replies)
 
-    def _overdue(self) -> None:
-        self._watch = None
+    def _on_timeout(self) -> None:
+        self._timeout_handle = None
         if not self._requests:
             return
-        due_s = self._requests[0].due_s
+        due_s = self._requests[0].deadline_s
         if due_s <= self._loop.time():
-            self.end(driver.TimeoutError("no answer in time"))
+            self.fail(driver.TimeoutError("no answer in time"))
         else:
-            self._watch = self._loop.call_at(due_s, self._overdue)
+            self._timeout_handle = self._loop.call_at(due_s, self._on_timeout)
 
 
-def _load(pipe: _Pipe) -> int:
-    return pipe.load
+def _in_flight(pipe: _ReconnectingConnection) -> int:
+    return pipe.in_flight

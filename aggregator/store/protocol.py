@@ -10,70 +10,74 @@ from typing import Any, Final
 import msgspec
 
 from aggregator.store.base import (
+    AdvanceVersion,
     Append,
-    Appends,
-    Chain,
+    AppendCapped,
+    AppendMany,
     Check,
     Delete,
-    Length,
-    Lengths,
-    Pushes,
+    LengthEquals,
+    LengthsUnchanged,
     Put,
     Transaction,
 )
 
 Command = tuple[Any, ...]
 
-COMMIT: Final = files("aggregator.store").joinpath("lua/commit.lua").read_bytes()
-COMMIT_SHA: Final = hashlib.sha1(COMMIT, usedforsecurity=False).hexdigest()
+COMMIT_SCRIPT: Final = files("aggregator.store").joinpath("lua/commit.lua").read_bytes()
+COMMIT_SCRIPT_SHA1: Final = hashlib.sha1(COMMIT_SCRIPT, usedforsecurity=False).hexdigest()
 
-_ABSENT, _VALUE = -1, -2  # of the script's ``want``
-_APPEND, _PUT, _DELETE, _ADD, _PUSH, _CHAIN = 1, 2, 3, 4, 5, 6  # of its ``steps``
-_MANY: Final = (Appends, Pushes)
-_GLOB: Final = b"\\*?[]^-"
+_ABSENT, _EQUALS_VALUE = -1, -2  # of the script's ``want``
+_APPEND, _PUT, _DELETE, _STREAM_ADD, _APPEND_CAPPED, _ADVANCE_VERSION = 1, 2, 3, 4, 5, 6  # of its ``steps``
+_MULTI_KEY_WRITES: Final = (AppendMany, AppendCapped)
+_GLOB_SPECIAL_BYTES: Final = b"\\*?[]^-"
 
 
-def encode(transaction: Transaction) -> Command:
+def encode_transaction(transaction: Transaction) -> Command:
     """(number of keys, keys..., plan, values...) for commit.lua; its head describes the plan."""
     keys: list[bytes] = []
     values: list[bytes] = []
     want: list[int] = []
     steps: list[int] = []
-    given = transaction.given
+    given = transaction.version_guard
     for check in transaction.checks if given is None else (given, *transaction.checks):
-        if isinstance(check, Lengths):
+        if isinstance(check, LengthsUnchanged):
             keys += check.keys
             want += check.lengths
             continue
         keys.append(check.key)
-        if isinstance(check, Length):
+        if isinstance(check, LengthEquals):
             want.append(check.length)
         elif check.value is None:
             want.append(_ABSENT)
         else:
-            want.append(_VALUE)
+            want.append(_EQUALS_VALUE)
             values.append(check.value)
     for write in transaction.writes:
-        if isinstance(write, _MANY):
+        if isinstance(write, _MULTI_KEY_WRITES):
             keys += write.keys
             values += write.values
-            step = (_APPEND, write.limit) if isinstance(write, Appends) else (_PUSH, write.keep)
+            step = (
+                (_APPEND, write.max_bytes)
+                if isinstance(write, AppendMany)
+                else (_APPEND_CAPPED, write.keep_bytes)
+            )
             steps += step * len(write.keys)
             continue
         keys.append(write.key)
         if isinstance(write, Append):
-            steps += (_APPEND, write.limit)
+            steps += (_APPEND, write.max_bytes)
             values.append(write.value)
         elif isinstance(write, Put):
             steps += (_PUT, 0 if write.ttl_ms is None else max(1, write.ttl_ms))
             values.append(write.value)
         elif isinstance(write, Delete):
             steps += (_DELETE, 0)
-        elif isinstance(write, Chain):
-            steps += (_CHAIN, 0)
+        elif isinstance(write, AdvanceVersion):
+            steps += (_ADVANCE_VERSION, 0)
             values.append(write.token)
         else:
-            steps += (_ADD, 0)
+            steps += (_STREAM_ADD, 0)
             values.append(write.payload)
     plan = msgspec.msgpack.encode((want, steps, given is not None))
     return (len(keys), *keys, plan, *values)
@@ -92,7 +96,7 @@ def set_command(item: Put) -> Command:
     return ("SET", item.key, item.value, "PX", max(1, item.ttl_ms))
 
 
-def entries(answer: Any) -> list[tuple[bytes, bytes]]:
+def parse_stream_entries(answer: Any) -> list[tuple[bytes, bytes]]:
     """An answer of XRANGE or XREVRANGE as (position, payload).
 
     An entry has one field, ``p``; a cluster's driver makes a dictionary of it, a pipe hands it on as it came.
@@ -103,23 +107,23 @@ def entries(answer: Any) -> list[tuple[bytes, bytes]]:
     ]
 
 
-def failed(numbers: Sequence[int], checks: Sequence[Check]) -> tuple[int, ...]:
+def failed_checks(key_numbers: Sequence[int], checks: Sequence[Check]) -> tuple[int, ...]:
     """The script's answer as indices of checks: it counts keys, from 1."""
-    if not numbers:
+    if not key_numbers:
         return ()
     checked = [
         i
         for i, check in enumerate(checks)
-        for _ in range(len(check.keys) if isinstance(check, Lengths) else 1)
+        for _ in range(len(check.keys) if isinstance(check, LengthsUnchanged) else 1)
     ]
-    return tuple(dict.fromkeys(checked[number - 1] for number in numbers))
+    return tuple(dict.fromkeys(checked[number - 1] for number in key_numbers))
 
 
-def starts_with(prefix: bytes) -> bytes:
+def prefix_pattern(prefix: bytes) -> bytes:
     """A glob pattern for SCAN that takes ``prefix`` literally."""
-    return b"".join(b"\\" + bytes([c]) if c in _GLOB else bytes([c]) for c in prefix) + b"*"
+    return b"".join(b"\\" + bytes([c]) if c in _GLOB_SPECIAL_BYTES else bytes([c]) for c in prefix) + b"*"
 
 
-def text(value: bytes | str) -> str:
+def decode_text(value: bytes | str) -> str:
     """A server's answer that is a name or a number, not data."""
     return value.decode() if isinstance(value, bytes) else value

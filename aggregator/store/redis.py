@@ -15,38 +15,45 @@ from redis.crc import key_slot
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.store import health
-from aggregator.store.base import Delete, Put, StoreInfo, Transaction, lease_return, lease_steps
-from aggregator.store.client import Link, open_link
-from aggregator.store.commit_batching import Runs
-from aggregator.store.errors import first_line, is_for_the_operator
+from aggregator.store.base import (
+    Delete,
+    Put,
+    StoreInfo,
+    Transaction,
+    lease_acquire_transactions,
+    lease_release_transaction,
+)
+from aggregator.store.client import RedisClient, open_client
+from aggregator.store.commit_batching import CommitBatcher
+from aggregator.store.errors import first_line, is_configuration_error
 from aggregator.store.protocol import (
-    COMMIT,
-    COMMIT_SHA,
+    COMMIT_SCRIPT,
+    COMMIT_SCRIPT_SHA1,
     Command,
-    encode,
-    entries,
-    failed,
+    encode_transaction,
+    failed_checks,
+    parse_stream_entries,
+    prefix_pattern,
     set_command,
-    starts_with,
 )
 
 
-def open_store(url: str, **options: Any) -> RedisStore:
+def open_redis_store(url: str, **options: Any) -> RedisStore:
     """A store at ``url``: redis://, rediss://, unix:// or redis+cluster:// (also rediss+cluster://).
 
     Connects at the first call; call ``check`` once before relying on it. ``options`` are those of
     ``link.open_link``: socket_timeout_s=5, connect_timeout_s=2, max_connections=64 (per server).
     Raises ConfigurationError when the url cannot be understood.
     """
-    return RedisStore(open_link(url, **options))
+    return RedisStore(open_client(url, **options))
 
 
 class RedisStore:
     """See ``base.Store``. Made by ``open_store``; safe for any number of tasks of one event loop."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
-        self._runs = Runs(self._send_each)
+    def __init__(self, client: RedisClient) -> None:
+        self._client = client
+        self._batcher = CommitBatcher(self._commit_each)
 
     async def check(self) -> None:
         """Raises ConfigurationError listing all that makes this server unfit.
@@ -54,12 +61,16 @@ class RedisStore:
         StoreUnavailable when it is away or still loading: then nothing is known yet, so check again.
         """
         try:
-            nodes = await self._link.nodes()
-            problems = [p for node in nodes for p in health.refusals(node, cluster=self._link.is_cluster)]
+            nodes = await self._client.nodes()
+            problems = [
+                p
+                for node in nodes
+                for p in health.find_configuration_errors(node, cluster=self._client.is_cluster)
+            ]
             if not problems:
-                await self._probe_scripting()
+                await self._check_scripting()
         except StoreUnavailable as error:
-            if is_for_the_operator(error.__cause__):
+            if is_configuration_error(error.__cause__):
                 raise ConfigurationError(f"store_url: {error}") from error
             raise
         if problems:
@@ -69,14 +80,14 @@ class RedisStore:
         """Values in the order of ``keys``: one MGET, on a cluster one for each slot."""
         if not keys:
             return []
-        if not self._link.is_cluster:
-            (values,) = await self._link.send([("MGET", *keys)], again=True)
+        if not self._client.is_cluster:
+            (values,) = await self._client.send([("MGET", *keys)], retry_read=True)
             return list(values)
         groups: dict[int, list[int]] = {}
         for i, key in enumerate(keys):
             groups.setdefault(key_slot(key), []).append(i)
-        answers = await self._link.send(
-            [("MGET", *(keys[i] for i in group)) for group in groups.values()], again=True
+        answers = await self._client.send(
+            [("MGET", *(keys[i] for i in group)) for group in groups.values()], retry_read=True
         )
         found: list[bytes | None] = [None] * len(keys)
         for group, values in zip(groups.values(), answers, strict=True):
@@ -86,54 +97,54 @@ class RedisStore:
 
     async def commit(self, transaction: Transaction) -> tuple[int, ...]:
         """One script; () when applied, else the indices of the checks that failed."""
-        call = encode(transaction)
+        call = encode_transaction(transaction)
         if not call[0]:
             return ()
         try:
-            (numbers,) = await self._link.send([("EVALSHA", COMMIT_SHA, *call)])
+            (numbers,) = await self._client.send([("EVALSHA", COMMIT_SCRIPT_SHA1, *call)])
         except StoreUnavailable as error:
             if not isinstance(error.__cause__, driver.NoScriptError):
                 raise
             # The server has never seen the script or forgot it (restart, SCRIPT FLUSH), so nothing
             # was done: sending it with its text is safe, and teaches it.
-            (numbers,) = await self._link.send([("EVAL", COMMIT, *call)])
-        return failed(numbers, transaction.checks)
+            (numbers,) = await self._client.send([("EVAL", COMMIT_SCRIPT, *call)])
+        return failed_checks(numbers, transaction.checks)
 
     async def commit_many(self, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
         """In order (on a cluster: in order within each slot); joined as far as ``runs.py`` allows."""
-        return await self._runs.commit(transactions)
+        return await self._batcher.commit(transactions)
 
-    async def _send_each(self, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
+    async def _commit_each(self, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
         """One script for each, in one round trip. The first to each server brings the text.
 
         So none of the others can be refused as unknown and then be repeated out of its order.
         """
-        calls = [encode(transaction) for transaction in transactions]
+        calls = [encode_transaction(transaction) for transaction in transactions]
         taught: set[int] = set()
         commands: list[Command] = []
         for call in calls:
             if call[0]:
-                slot = key_slot(call[1]) if self._link.is_cluster else 0
-                script = ("EVALSHA", COMMIT_SHA) if slot in taught else ("EVAL", COMMIT)
+                slot = key_slot(call[1]) if self._client.is_cluster else 0
+                script = ("EVALSHA", COMMIT_SCRIPT_SHA1) if slot in taught else ("EVAL", COMMIT_SCRIPT)
                 taught.add(slot)
                 commands.append((*script, *call))
-        answers = iter(await self._link.send(commands))
+        answers = iter(await self._client.send(commands))
         return [
-            failed(next(answers), made.checks) if call[0] else ()
+            failed_checks(next(answers), made.checks) if call[0] else ()
             for made, call in zip(transactions, calls, strict=True)
         ]
 
     async def put(self, items: Sequence[Put], *, only_if_absent: bool = False) -> list[bool]:
         """One pipeline of SETs; True where the key was set."""
         condition = ("NX",) if only_if_absent else ()
-        answers = await self._link.send([(*set_command(item), *condition) for item in items])
+        answers = await self._client.send([(*set_command(item), *condition) for item in items])
         return [bool(answer) for answer in answers]
 
     async def delete(self, keys: Sequence[bytes]) -> None:
         """Remove keys; one command, on a cluster one for each key."""
         if keys:
-            await self._link.send(
-                [("UNLINK", key) for key in keys] if self._link.is_cluster else [("UNLINK", *keys)]
+            await self._client.send(
+                [("UNLINK", key) for key in keys] if self._client.is_cluster else [("UNLINK", *keys)]
             )
 
     async def stream_read(
@@ -146,52 +157,57 @@ class RedisStore:
             ("XRANGE", key, b"(" + position if position else b"-", b"+", b"COUNT", count)
             for key, position in zip(keys, after, strict=True)
         ]
-        return [entries(answer) for answer in await self._link.send(commands, again=True)]
+        return [parse_stream_entries(answer) for answer in await self._client.send(commands, retry_read=True)]
 
     async def stream_tail(self, key: bytes, count: int) -> list[tuple[bytes, bytes]]:
         """The newest ``count`` entries, newest first."""
         if count < 1:
             return []
-        (answer,) = await self._link.send([("XREVRANGE", key, b"+", b"-", b"COUNT", count)], again=True)
-        return entries(answer)
+        (answer,) = await self._client.send(
+            [("XREVRANGE", key, b"+", b"-", b"COUNT", count)], retry_read=True
+        )
+        return parse_stream_entries(answer)
 
     async def stream_lengths(self, keys: Sequence[bytes]) -> list[int]:
         """How many entries each stream has now, in one round trip."""
-        return [int(answer) for answer in await self._link.send([("XLEN", key) for key in keys], again=True)]
+        return [
+            int(answer)
+            for answer in await self._client.send([("XLEN", key) for key in keys], retry_read=True)
+        ]
 
     async def stream_trim(self, key: bytes, before: bytes) -> None:
         """Forget entries older than position ``before``."""
-        await self._link.send([("XTRIM", key, b"MINID", b"=", before)])
+        await self._client.send([("XTRIM", key, b"MINID", b"=", before)])
 
     async def acquire(self, key: bytes, token: bytes, ttl_ms: int) -> bool:
         """Take or renew the lease in one round trip; False while another token holds it."""
-        return () in await self.commit_many(lease_steps(key, token, ttl_ms))
+        return () in await self.commit_many(lease_acquire_transactions(key, token, ttl_ms))
 
     async def release(self, key: bytes, token: bytes) -> None:
         """Give the lease back if ``token`` still holds it."""
-        await self.commit(lease_return(key, token))
+        await self.commit(lease_release_transaction(key, token))
 
     async def scan(self, prefix: bytes) -> list[bytes]:
         """All keys that start with ``prefix``, sorted; walks the whole server."""
-        return sorted({key async for found in self.scan_steps(prefix) for key in found})
+        return sorted({key async for found in self.scan_batches(prefix) for key in found})
 
-    def scan_steps(self, prefix: bytes) -> AsyncIterator[list[bytes]]:
+    def scan_batches(self, prefix: bytes) -> AsyncIterator[list[bytes]]:
         """The same, up to a thousand at a time."""
-        return self._link.scan(starts_with(prefix))
+        return self._client.scan(prefix_pattern(prefix))
 
     async def info(self) -> StoreInfo:
         """State of the server or of all primaries; never raises."""
-        kind = "redis-cluster" if self._link.is_cluster else "redis"
+        kind = "redis-cluster" if self._client.is_cluster else "redis"
         try:
-            return health.summary(await self._link.nodes(), cluster=self._link.is_cluster)
+            return health.summarize(await self._client.nodes(), cluster=self._client.is_cluster)
         except StoreUnavailable as error:
             return StoreInfo(kind, "", 0, "unknown while it is away", False, str(error))
 
     async def close(self) -> None:
         """Release connections."""
-        await self._link.close()
+        await self._client.close()
 
-    async def _probe_scripting(self) -> None:
+    async def _check_scripting(self) -> None:
         try:
             await self.commit(Transaction((), (Delete(b"{aggregator}probe"),)))
         except StoreUnavailable as error:
@@ -201,7 +217,7 @@ class RedisStore:
             )
             if unfit and not str(cause).startswith(("MISCONF", "NOREPLICAS", "BUSY")):
                 raise ConfigurationError(
-                    f"store_url: {self._link.address} does not run scripts ({first_line(cause)}); "
+                    f"store_url: {self._client.address} does not run scripts ({first_line(cause)}); "
                     "allow EVAL and EVALSHA to this user."
                 ) from error
             raise

@@ -5,14 +5,14 @@ import sys
 
 import pytest
 
-from aggregator.analysis.analyzer import SHORT_WORDS, Analyser
+from aggregator.analysis.analyzer import SHORT_BELOW_WORDS, Analyzer
 from aggregator.analysis.features import HashedModel
 from aggregator.analysis.text import chinese, tokenizer
 from aggregator.domain import Article
 from aggregator.errors import NoText
 from tests.support.factories import story
 
-ANALYSER = Analyser({"xx": HashedModel()})
+ANALYSER = Analyzer({"xx": HashedModel()})
 HTML = (
     "<html><head><title>Harbour wall repaired</title></head><body><nav>Home News Sport</nav><article><h1>Harbour wall "
     "repaired</h1><p>Masons in Quellport finished the harbour wall on Tuesday after two winters of work.</p><p>The "
@@ -23,7 +23,7 @@ HTML = (
 
 def test_html_becomes_its_main_text() -> None:
     """Title and text come from the page, without its navigation."""
-    found = ANALYSER.analyse(Article(id="a", html=HTML))
+    found = ANALYSER.analyze(Article(id="a", html=HTML))
 
     assert found.title == "Harbour wall repaired"
     assert "oldest fisherman" in found.text
@@ -32,7 +32,7 @@ def test_html_becomes_its_main_text() -> None:
 
 def test_given_text_wins_over_html() -> None:
     """A crawler that has extracted already is not second-guessed."""
-    assert ANALYSER.analyse(Article(id="a", text=story(1), html=HTML)).text == story(1)
+    assert ANALYSER.analyze(Article(id="a", text=story(1), html=HTML)).text == story(1)
 
 
 @pytest.mark.parametrize(
@@ -41,14 +41,14 @@ def test_given_text_wins_over_html() -> None:
 def test_no_words_is_an_error(article: Article) -> None:
     """There is nothing to fingerprint, and the sentence says what to send."""
     with pytest.raises(NoText, match="no words"):
-        ANALYSER.analyse(article)
+        ANALYSER.analyze(article)
 
 
 @pytest.mark.parametrize("lang", ["en", "fr"])
 def test_texts_of_stop_words_alone_are_not_all_alike(lang: str) -> None:
     """Without an index term the words themselves stand for the text: not one fingerprint 0 for all of them."""
     found = [
-        ANALYSER.analyse(Article(id="a", text=text, lang=lang))
+        ANALYSER.analyze(Article(id="a", text=text, lang=lang))
         for text in ("hello", "are you", "not us", "x")
     ]
 
@@ -60,10 +60,10 @@ def test_headlines_count_for_short_texts_only() -> None:
     """One notice under two company names is two notices; one wire story under two headlines is one."""
     notice = "Quarterly dividend 25 cents against 25 cents. Payable on April 20."
     short = [
-        ANALYSER.analyse(Article(id="a", title=t, text=notice)) for t in ("Oskara Mills", "Belcourt Rail")
+        ANALYSER.analyze(Article(id="a", title=t, text=notice)) for t in ("Oskara Mills", "Belcourt Rail")
     ]
     long = [
-        ANALYSER.analyse(Article(id="a", title=t, text=story(1))) for t in ("Oskara Mills", "Belcourt Rail")
+        ANALYSER.analyze(Article(id="a", title=t, text=story(1))) for t in ("Oskara Mills", "Belcourt Rail")
     ]
 
     assert short[0].text_hash != short[1].text_hash
@@ -72,8 +72,8 @@ def test_headlines_count_for_short_texts_only() -> None:
 
 def test_case_and_punctuation_do_not_make_another_text() -> None:
     """The text hash is of the words."""
-    one = ANALYSER.analyse(Article(id="a", text="The ferry sank. “Nobody” was hurt", lang="en"))
-    other = ANALYSER.analyse(Article(id="b", text='THE FERRY  SANK - "nobody" was hurt!', lang="en"))
+    one = ANALYSER.analyze(Article(id="a", text="The ferry sank. “Nobody” was hurt", lang="en"))
+    other = ANALYSER.analyze(Article(id="b", text='THE FERRY  SANK - "nobody" was hurt!', lang="en"))
 
     assert one.text_hash == other.text_hash
     assert one.fingerprint == other.fingerprint
@@ -81,11 +81,11 @@ def test_case_and_punctuation_do_not_make_another_text() -> None:
 
 def test_short_and_terms() -> None:
     """A headline says that it is short; term weights are descending and of unit norm."""
-    headline = ANALYSER.analyse(Article(id="a", title="Ferry sinks off Veldmoor"))
-    long = ANALYSER.analyse(Article(id="a", text=story(3)))
+    headline = ANALYSER.analyze(Article(id="a", title="Ferry sinks off Veldmoor"))
+    long = ANALYSER.analyze(Article(id="a", text=story(3)))
 
     assert (headline.short, long.short) == (True, False)
-    assert len(story(3).split()) > SHORT_WORDS
+    assert len(story(3).split()) > SHORT_BELOW_WORDS
     weights = [w for _, w in long.terms]
     assert weights == sorted(weights, reverse=True)
     assert sum(w * w for w in weights) == pytest.approx(1)
@@ -93,7 +93,7 @@ def test_short_and_terms() -> None:
 
 def test_unusable_articles_cost_the_others_nothing() -> None:
     """One result per article, in order."""
-    results = ANALYSER.analyse_many(
+    results = ANALYSER.analyze_many(
         [Article(id="a", text=story(1)), Article(id="b"), Article(id="c", text=story(2))]
     )
 
@@ -106,13 +106,13 @@ def test_analyser_is_picklable() -> None:
 
     assert (
         again.analyse(Article(id="a", text=story(1))).fingerprint
-        == ANALYSER.analyse(Article(id="a", text=story(1))).fingerprint
+        == ANALYSER.analyze(Article(id="a", text=story(1))).fingerprint
     )
 
 
 def test_chinese_text_in_the_fallback_space() -> None:
     """Without a Chinese model an article still gets words, sketch and fingerprint."""
-    found = ANALYSER.analyse(
+    found = ANALYSER.analyze(
         Article(id="a", text="港口的渡船在星期二上午离开码头，船上有四十名乘客和六名船员。")
     )
 
@@ -124,13 +124,13 @@ def test_chinese_text_in_the_fallback_space() -> None:
 def test_spaces_with_and_without_opencc_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     """Traditional characters stay as they are without it, so what they become is part of the Chinese space."""
     model = HashedModel("zh")
-    with_it = Analyser({"zh": model, "xx": HashedModel()}).spaces
+    with_it = Analyzer({"zh": model, "xx": HashedModel()}).spaces
     traditional = "港務局週二宣布關閉東碼頭"
     assert tokenizer.words(traditional, "zh") == tokenizer.words("港务局周二宣布关闭东码头", "zh")
 
     chinese.simplifier.cache_clear()
     monkeypatch.setitem(sys.modules, "opencc", None)
-    without = Analyser({"zh": model, "xx": HashedModel()}).spaces
+    without = Analyzer({"zh": model, "xx": HashedModel()}).spaces
     assert tokenizer.words(traditional, "zh") == list(traditional)
     chinese.simplifier.cache_clear()
 

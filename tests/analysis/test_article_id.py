@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.analysis.article_id import canonical_url, checked_id, derive_id
-from aggregator.errors import BadInput
+from aggregator.analysis.article_id import canonical_url, derive_id, validate_id
+from aggregator.errors import InvalidInput
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_canonical_form(url: str, expected: str) -> None:
 )
 def test_refused_addresses(url: str, part: str) -> None:
     """What is not an absolute http(s) address is refused with a sentence about the url."""
-    with pytest.raises(BadInput) as caught:
+    with pytest.raises(InvalidInput) as caught:
         canonical_url(url)
 
     assert caught.value.field == "url"
@@ -70,7 +70,7 @@ def test_canonical_form_is_a_fixed_point(path: str, query: str) -> None:
     """Canonising twice changes nothing, and the only error is BadInput."""
     try:
         once = canonical_url(f"http://example.org/{path}?{query}")
-    except BadInput:
+    except InvalidInput:
         return
 
     assert once.isascii()
@@ -104,11 +104,11 @@ def test_long_addresses_are_hashed() -> None:
 @pytest.mark.parametrize("id", ["", "  ", "a\nb", "a\x00", "\x85", "a\u2028b", "é" * 257, "\ud800"])
 def test_refused_ids(id: str) -> None:
     """Empty, overlong and unprintable ids are refused."""
-    with pytest.raises(BadInput, match=r"^id: "):
-        checked_id(id)
+    with pytest.raises(InvalidInput, match=r"^id: "):
+        validate_id(id)
 
 
 @pytest.mark.parametrize("id", ["a", "{tag}", "a:b", "文章/7?x=1", "🙂", "é" * 256])
 def test_accepted_ids(id: str) -> None:
     """Braces, colons, slashes and emoji are just characters."""
-    assert checked_id(id) == id
+    assert validate_id(id) == id

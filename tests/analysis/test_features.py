@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from aggregator.analysis import model_file
 from aggregator.analysis.features import FeatureModel, HashedModel
-from aggregator.analysis.simhash import bits_of, hamming_distance, hash_of, simhash
-from aggregator.analysis.text.tokenizer import RECIPE, recipe_of
+from aggregator.analysis.simhash import feature_hash, fingerprint_from_sums, hamming_distance, simhash
+from aggregator.analysis.text.tokenizer import TOKENIZER_RECIPE, tokenizer_recipe
 from aggregator.errors import ModelError
 
 TERMS = (*(f"term{i}" for i in range(30)), "洪水", "überfall")
@@ -61,7 +61,7 @@ def test_counted_terms_give_the_same(tokens: list[str]) -> None:
     counts = Counter(tokens)
     for model in (MODEL, HashedModel()):
         assert model.project(counts).tolist() == model.project(tokens).tolist()
-        assert model.weights(counts) == model.weights(tokens)
+        assert model.term_weights(counts) == model.term_weights(tokens)
 
 
 def test_unknown_terms_do_not_move_a_known_text() -> None:
@@ -74,19 +74,19 @@ def test_texts_of_unknown_terms_do_not_meet(model: FeatureModel | HashedModel) -
     """Two texts without a known term are told apart, and a copy of one is still found."""
     first = [f"foreign{i}" for i in range(40)]
     second = [f"other{i}" for i in range(40)]
-    bits = bits_of(model.project(first))
+    bits = fingerprint_from_sums(model.project(first))
 
-    assert hamming_distance(bits, bits_of(model.project(second))) > 15
-    assert hamming_distance(bits, bits_of(model.project(first[:-1]))) < 12
-    assert bits_of(MODEL.project(first)) == simhash(dict.fromkeys(first, 1.0))
-    assert bits_of(model.project(first[::-1])) == bits
+    assert hamming_distance(bits, fingerprint_from_sums(model.project(second))) > 15
+    assert hamming_distance(bits, fingerprint_from_sums(model.project(first[:-1]))) < 12
+    assert fingerprint_from_sums(MODEL.project(first)) == simhash(dict.fromkeys(first, 1.0))
+    assert fingerprint_from_sums(model.project(first[::-1])) == bits
 
 
 @pytest.mark.parametrize("model", [MODEL, HashedModel()], ids=["fitted", "hashed"])
 def test_no_terms(model: FeatureModel | HashedModel) -> None:
     """An empty text has zero sums, so fingerprint 0, and no weights."""
     assert model.project([]).tolist() == [0.0] * 64
-    assert model.weights([]) == {}
+    assert model.term_weights([]) == {}
 
 
 @pytest.mark.parametrize("model", [MODEL, HashedModel()], ids=["fitted", "hashed"])
@@ -95,7 +95,7 @@ def test_weights_have_norm_one_and_keep_the_order(
     model: FeatureModel | HashedModel, tokens: list[str]
 ) -> None:
     """Every distinct token has a weight above 0, in order of first occurrence."""
-    weights = model.weights(tokens)
+    weights = model.term_weights(tokens)
 
     assert list(weights) == list(dict.fromkeys(tokens))
     assert math.isclose(sum(w * w for w in weights.values()), 1)
@@ -105,18 +105,18 @@ def test_weights_have_norm_one_and_keep_the_order(
 def test_an_unknown_term_weighs_as_the_rarest_known() -> None:
     """No idf was learnt for it, so it gets the highest one."""
     rarest = TERMS[int(MODEL.idf.argmax())]
-    weights = MODEL.weights(["unheard", rarest, "term0"])
+    weights = MODEL.term_weights(["unheard", rarest, "term0"])
 
     assert weights["unheard"] == weights[rarest] >= weights["term0"]
 
 
 def test_hashed_model_weighs_by_count() -> None:
     """A repeated term outweighs a single one; one term alone is its own hash."""
-    weights = HashedModel().weights(["ox", "elephant", "ox"])
+    weights = HashedModel().term_weights(["ox", "elephant", "ox"])
 
     assert weights["ox"] == pytest.approx((1 + math.log(2)) * weights["elephant"])
-    assert bits_of(HashedModel().project(["elephant"])) == hash_of("elephant")
-    assert bits_of(HashedModel().project(["ox", "elephant", "ox"])) == simhash(weights)
+    assert fingerprint_from_sums(HashedModel().project(["elephant"])) == feature_hash("elephant")
+    assert fingerprint_from_sums(HashedModel().project(["ox", "elephant", "ox"])) == simhash(weights)
 
 
 def test_ids_follow_content() -> None:
@@ -229,7 +229,10 @@ def test_other_weights_are_other_models(tmp_path: Path, term_weight: str, thrice
     other = make_model(term_weight=term_weight)
     other.save(tmp_path / "en.model")
     loaded = FeatureModel.load(tmp_path / "en.model")
-    once, thrice = other.weights(["term1", "term2"]), loaded.weights(["term1", "term2", "term1", "term1"])
+    once, thrice = (
+        other.term_weights(["term1", "term2"]),
+        loaded.term_weights(["term1", "term2", "term1", "term1"]),
+    )
 
     assert loaded.content_hash == other.content_hash != MODEL.content_hash
     assert thrice["term1"] / thrice["term2"] == pytest.approx(thrice_as * once["term1"] / once["term2"])
@@ -292,13 +295,13 @@ def test_an_unsound_vocabulary_makes_no_model(vocabulary: tuple[str, ...]) -> No
 
 def test_recipe_is_that_of_the_tokens() -> None:
     """A model made here and now is made for the index terms made here and now."""
-    assert MODEL.recipe == RECIPE
+    assert MODEL.recipe == TOKENIZER_RECIPE
 
 
 def test_a_model_of_another_spelling_is_refused(tmp_path: Path) -> None:
     """What other languages' words were fitted by stands in the model: one fitted before spellings were one is named."""
     path = tmp_path / "xx.model"
-    make_model(group="xx", recipe=recipe_of("xx")).save(path)
-    assert FeatureModel.load(path).recipe == recipe_of("xx") != RECIPE
+    make_model(group="xx", recipe=tokenizer_recipe("xx")).save(path)
+    assert FeatureModel.load(path).recipe == tokenizer_recipe("xx") != TOKENIZER_RECIPE
     make_model(group="xx").save(path)
     assert_refused(path, "fitted for index terms")

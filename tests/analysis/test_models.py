@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from aggregator.analysis.features import FeatureModel, HashedModel
-from aggregator.analysis.models import SHIPPED_DIR, card_of, load_models
-from aggregator.analysis.simhash import bits_of, hamming_distance, to_hex
-from aggregator.analysis.text.tokenizer import RECIPE, recipe_of, tokenize
+from aggregator.analysis.models import BUNDLED_DIR, load_models, model_card
+from aggregator.analysis.simhash import fingerprint_from_sums, hamming_distance, to_hex
+from aggregator.analysis.text.tokenizer import TOKENIZER_RECIPE, tokenize, tokenizer_recipe
 from aggregator.errors import ModelError
 
 SHIPPED = ("en", "zh")
@@ -46,7 +46,7 @@ another storm on its way to the coast, with heavy rain in the hills by the end o
 
 
 def fingerprint(group: str, text: str) -> int:
-    return bits_of(MODELS[group].project(tokenize(text, {"xx": "de"}.get(group, group))))
+    return fingerprint_from_sums(MODELS[group].project(tokenize(text, {"xx": "de"}.get(group, group))))
 
 
 @pytest.mark.parametrize(("group", "sentence", "expected"), GOLDEN)
@@ -67,8 +67,8 @@ def test_what_ships() -> None:
     """A model for en and zh, hashed tokens for the rest, together at most 12 MB."""
     assert list(MODELS) == ["en", "xx", "zh"]
     assert isinstance(MODELS["xx"], HashedModel)
-    assert sum(path.stat().st_size for path in SHIPPED_DIR.glob("*.model")) <= 12_000_000
-    assert {path.name for path in SHIPPED_DIR.iterdir() if path.name != "__pycache__"} == {
+    assert sum(path.stat().st_size for path in BUNDLED_DIR.glob("*.model")) <= 12_000_000
+    assert {path.name for path in BUNDLED_DIR.iterdir() if path.name != "__pycache__"} == {
         "__init__.py",
         *(f"{group}{suffix}" for group in SHIPPED for suffix in (".model", ".md")),
     }
@@ -77,12 +77,12 @@ def test_what_ships() -> None:
 @pytest.mark.parametrize("group", SHIPPED)
 def test_cards_describe_their_models(group: str) -> None:
     """Each card is what the model file itself says: hash, size, settings, corpus and licence."""
-    path = SHIPPED_DIR / f"{group}.model"
+    path = BUNDLED_DIR / f"{group}.model"
     model = FeatureModel.load(path)
     card = path.with_suffix(".md").read_text(encoding="utf-8")
 
-    assert card == card_of(model, path.name, path.stat().st_size)
-    assert (model.group, model.recipe) == (group, RECIPE)
+    assert card == model_card(model, path.name, path.stat().st_size)
+    assert (model.group, model.recipe) == (group, TOKENIZER_RECIPE)
     assert f"`{model.id}`" in card
     assert re.search(r"Licence of the corpus \| (Apache-2\.0|MIT)", card)
 
@@ -112,7 +112,7 @@ def test_bits_are_balanced(group: str) -> None:
     """Over single known terms no bit is stuck, so buckets fill evenly."""
     model = MODELS[group]
     assert isinstance(model, FeatureModel)
-    bits = [bits_of(model.project(model.vocabulary[i : i + 40])) for i in range(0, 20_000, 40)]
+    bits = [fingerprint_from_sums(model.project(model.vocabulary[i : i + 40])) for i in range(0, 20_000, 40)]
     shares = [sum(b >> k & 1 for b in bits) / len(bits) for k in range(64)]
 
     assert min(shares) > 0.02 and max(shares) < 0.98
@@ -124,7 +124,9 @@ def test_own_models_take_the_place_of_shipped_ones(tmp_path: Path) -> None:
     """A directory's model replaces that of its group, whatever the file is called; others stay."""
     en = MODELS["en"]
     assert isinstance(en, FeatureModel)
-    site = FeatureModel("xx", en.vocabulary[:100], en.idf[:100], en.matrix[:100], en.offset, recipe_of("xx"))
+    site = FeatureModel(
+        "xx", en.vocabulary[:100], en.idf[:100], en.matrix[:100], en.offset, tokenizer_recipe("xx")
+    )
     site.save(tmp_path / "site.model")
     models = load_models(tmp_path)
 
@@ -138,7 +140,7 @@ def test_directories_that_cannot_be_used(tmp_path: Path) -> None:
         load_models(tmp_path / "absent")
     with pytest.raises(ModelError, match=r"no \.model file in this directory"):
         load_models(tmp_path)
-    content = (SHIPPED_DIR / "en.model").read_bytes()
+    content = (BUNDLED_DIR / "en.model").read_bytes()
     (tmp_path / "a.model").write_bytes(content)
     (tmp_path / "b.model").write_bytes(content)
     with pytest.raises(ModelError, match=r"b\.model: it is for language group 'en', as is a\.model"):

@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator.analysis.shingles import (
-    BANDS,
-    SAMPLE_FULL,
-    SAMPLE_MAX,
-    bands,
-    compare,
-    compare_many,
+    FULL_SAMPLE_SHINGLES,
+    MAX_SAMPLE_SIZE,
+    MAX_SKETCH_KEYS,
+    build_sketch,
+    estimate_overlap,
+    estimate_overlaps,
     sample_size,
     shingle_hashes,
-    sketch,
+    sketch_keys,
 )
 
 word_lists = st.lists(st.sampled_from([f"w{i}" for i in range(60)]), max_size=120)
@@ -33,7 +33,7 @@ def test_golden_hashes() -> None:
     assert [
         f"{h:016x}" for h in shingle_hashes(["the", "ferry", "left", "the", "old", "harbour"]).tolist()
     ] == GOLDEN
-    assert sketch(["the", "ferry", "left", "the", "old", "harbour"]).sample.tolist() == [
+    assert build_sketch(["the", "ferry", "left", "the", "old", "harbour"]).sample.tolist() == [
         int(g[:8], 16) for g in GOLDEN
     ]
 
@@ -62,24 +62,27 @@ def test_order_of_words_matters() -> None:
 def test_sample_size(shingles: int, kept: int) -> None:
     """Everything of short texts, ever less of long ones, never above the cap."""
     assert sample_size(shingles) == kept
-    assert sample_size(shingles) <= max(SAMPLE_FULL, SAMPLE_MAX)
+    assert sample_size(shingles) <= max(FULL_SAMPLE_SHINGLES, MAX_SAMPLE_SIZE)
 
 
 @given(word_lists, word_lists)
 def test_compare_is_symmetric_and_bounded(a: list[str], b: list[str]) -> None:
     """Overlap does not depend on who is asked, and stays within its ranges."""
-    one, other = compare(sketch(a), sketch(b)), compare(sketch(b), sketch(a))
+    one, other = (
+        estimate_overlap(build_sketch(a), build_sketch(b)),
+        estimate_overlap(build_sketch(b), build_sketch(a)),
+    )
 
     assert one == other
     assert 0.0 <= one.resemblance <= one.containment <= 1.0
-    assert one.shared <= min(sketch(a).size, sketch(b).size)
+    assert one.shared <= min(build_sketch(a).size, build_sketch(b).size)
 
 
 @given(word_lists, word_lists)
 def test_short_texts_are_compared_exactly(a: list[str], b: list[str]) -> None:
     """Below the full-sample size the estimate is the truth."""
     first, second = set(shingle_hashes(a[:90]).tolist()), set(shingle_hashes(b[:90]).tolist())
-    found = compare(sketch(a[:90]), sketch(b[:90]))
+    found = estimate_overlap(build_sketch(a[:90]), build_sketch(b[:90]))
 
     smaller = min(len(first), len(second))
     assert found.containment == (len(first & second) / smaller if smaller else 0.0)
@@ -93,7 +96,7 @@ def test_estimate_of_long_texts(share: float) -> None:
         a = common[: int(600 * share)] + prose(seed + 100, 600 - int(600 * share))
         truth = len(np.intersect1d(shingle_hashes(a), shingle_hashes(common))) / 598
 
-        assert abs(compare(sketch(a), sketch(common)).containment - truth) < 0.12
+        assert abs(estimate_overlap(build_sketch(a), build_sketch(common)).containment - truth) < 0.12
 
 
 def test_a_short_text_inside_a_long_one() -> None:
@@ -101,45 +104,45 @@ def test_a_short_text_inside_a_long_one() -> None:
     story = prose(1, 120)
     page = prose(2, 1000) + story + prose(3, 880)
 
-    assert compare(sketch(story), sketch(page)).containment > 0.6
+    assert estimate_overlap(build_sketch(story), build_sketch(page)).containment > 0.6
 
 
 def test_bands_of_a_truncated_copy_meet() -> None:
     """The first third of a text nearly always shares a band with the whole."""
     met = sum(
-        bool(set(bands(sketch(text))) & set(bands(sketch(text[:150]))))
+        bool(set(sketch_keys(build_sketch(text))) & set(sketch_keys(build_sketch(text[:150]))))
         for text in (prose(seed, 450) for seed in range(100))
     )
 
     assert met >= 88
-    assert len(bands(sketch(prose(1, 450)))) == BANDS
+    assert len(sketch_keys(build_sketch(prose(1, 450)))) == MAX_SKETCH_KEYS
 
 
 @given(word_lists, st.lists(word_lists, max_size=6), st.floats(0, 1))
 def test_many_at_once(own: list[str], others: list[list[str]], least: float) -> None:
     """As one by one; what shares less than is looked at shares nothing."""
-    sketches = [sketch(words) for words in others]
-    single = [compare(sketch(own), one) for one in sketches]
-    nothing = compare(sketch([]), sketch([]))
+    sketches = [build_sketch(words) for words in others]
+    single = [estimate_overlap(build_sketch(own), one) for one in sketches]
+    nothing = estimate_overlap(build_sketch([]), build_sketch([]))
 
-    assert compare_many(sketch(own), sketches) == single
-    assert compare_many(sketch(own), sketches, least) == [
+    assert estimate_overlaps(build_sketch(own), sketches) == single
+    assert estimate_overlaps(build_sketch(own), sketches, least) == [
         one if one.containment >= least else nothing for one in single
     ]
 
 
 def test_empty_sketches() -> None:
     """Nothing overlaps with nothing."""
-    empty = sketch([])
+    empty = build_sketch([])
 
-    assert bands(empty) == ()
-    assert compare(empty, empty).containment == 0.0
-    assert compare(empty, sketch(prose(1, 50))).shared == 0.0
+    assert sketch_keys(empty) == ()
+    assert estimate_overlap(empty, empty).containment == 0.0
+    assert estimate_overlap(empty, build_sketch(prose(1, 50))).shared == 0.0
 
 
 def test_the_error_of_an_estimate() -> None:
     """Short texts are compared whole; of longer ones most estimates lie within two standard errors of the truth."""
-    exact = compare(sketch(prose(1, 100)), sketch(prose(1, 100)[:60] + prose(2, 40)))
+    exact = estimate_overlap(build_sketch(prose(1, 100)), build_sketch(prose(1, 100)[:60] + prose(2, 40)))
     assert 0 < exact.containment < 1 and exact.error == 0.0
 
     within = []
@@ -147,7 +150,7 @@ def test_the_error_of_an_estimate() -> None:
         first = prose(seed, 900)
         second = first[:225] + prose(seed + 1000, 675)
         true = len(np.intersect1d(shingle_hashes(first), shingle_hashes(second))) / 898
-        found = compare(sketch(first), sketch(second))
+        found = estimate_overlap(build_sketch(first), build_sketch(second))
         assert 0.015 < found.error < 0.045
         within.append(abs(found.containment - true) <= 2 * found.error)
     assert sum(within) >= 54

@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator.analysis.simhash import (
-    bits_of,
+    feature_hash,
+    fingerprint_from_sums,
     from_hex,
     hamming_distance,
-    hash_of,
+    hash_signs,
     hyperplanes,
-    signs_of,
     simhash,
     to_hex,
 )
-from aggregator.errors import BadInput
+from aggregator.errors import InvalidInput
 
 FINGERPRINTS = st.integers(0, 2**64 - 1)
 WEIGHTS = st.dictionaries(st.text(max_size=8), st.floats(0.01, 10), min_size=1, max_size=30)
@@ -40,7 +40,7 @@ GOLDEN_HASHES = {
 
 def test_golden_values() -> None:
     """Literal values: if these change, every stored fingerprint is worthless."""
-    assert {name: to_hex(hash_of(name)) for name in GOLDEN_HASHES} == GOLDEN_HASHES
+    assert {name: to_hex(feature_hash(name)) for name in GOLDEN_HASHES} == GOLDEN_HASHES
     assert to_hex(simhash(GOLDEN)) == GOLDEN_HEX
 
 
@@ -63,11 +63,11 @@ def test_bit_k_is_the_sign_of_sum_k() -> None:
     v[[0, 2, 63]] = 0.1
     v[1] = -5.0
 
-    assert bits_of(v) == 1 | 4 | 1 << 63
-    assert bits_of(np.zeros(64)) == 0
-    assert bits_of(np.full(64, np.nan)) == 0
+    assert fingerprint_from_sums(v) == 1 | 4 | 1 << 63
+    assert fingerprint_from_sums(np.zeros(64)) == 0
+    assert fingerprint_from_sums(np.full(64, np.nan)) == 0
     with pytest.raises(ValueError, match="64 sums"):
-        bits_of([1.0, 2.0])
+        fingerprint_from_sums([1.0, 2.0])
 
 
 @given(WEIGHTS)
@@ -76,15 +76,15 @@ def test_simhash_is_the_signed_weighted_sum(weights: dict[str, float]) -> None:
     for k in range(64):
         total = 0.0
         for name, weight in weights.items():
-            total += weight if hash_of(name) >> k & 1 else -weight
+            total += weight if feature_hash(name) >> k & 1 else -weight
 
         assert simhash(weights) >> k & 1 == (total > 0)
 
 
 def test_weights_matter() -> None:
     """The heavier of two features wins every bit that they dispute (the paper's printed sum is unweighted)."""
-    assert simhash({"rain": 2.0, "snow": 1.0}) == hash_of("rain")
-    assert simhash({"rain": 1.0, "snow": 2.0}) == hash_of("snow")
+    assert simhash({"rain": 2.0, "snow": 1.0}) == feature_hash("rain")
+    assert simhash({"rain": 1.0, "snow": 2.0}) == feature_hash("snow")
     assert simhash({}) == 0
 
 
@@ -93,19 +93,19 @@ def test_hyperplanes_are_the_hashes_of_the_components(x: list[float]) -> None:
     """simhash over named components and the sign of a matrix product are one thing."""
     sums = np.add.reduce(np.array(x)[:, None] * hyperplanes(len(x)), axis=0)
 
-    assert simhash({f"pca:{j}": value for j, value in enumerate(x)}) == bits_of(sums)
+    assert simhash({f"pca:{j}": value for j, value in enumerate(x)}) == fingerprint_from_sums(sums)
     assert hyperplanes(len(x)).shape == (len(x), 64)
     assert set(np.unique(hyperplanes(len(x)))) <= {-1.0, 1.0}
 
 
 def test_signs_of_nothing() -> None:
     """No names give an empty (0, 64) array, so that sums over it are zero."""
-    assert signs_of([]).shape == (0, 64)
+    assert hash_signs([]).shape == (0, 64)
 
 
 def test_lone_surrogates_are_names_too() -> None:
     """A damaged token is hashed like any other instead of failing an article."""
-    assert 0 <= hash_of("\ud800") < 2**64
+    assert 0 <= feature_hash("\ud800") < 2**64
 
 
 @given(FINGERPRINTS, FINGERPRINTS, FINGERPRINTS)
@@ -134,7 +134,7 @@ def test_hex_order() -> None:
 )
 def test_bad_hex_is_refused(digits: str) -> None:
     """Anything but 16 lower-case hex digits is one clear sentence."""
-    with pytest.raises(BadInput, match="is not 16 hex digits") as refused:
+    with pytest.raises(InvalidInput, match="is not 16 hex digits") as refused:
         from_hex(digits)
 
     assert refused.value.field == "fingerprint"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from aggregator.auth.rate_limiter import Allowance
-from aggregator.errors import OverLimit
+from aggregator.auth.rate_limiter import RateLimiter
+from aggregator.errors import RateLimited
 from aggregator.store.base import Store
 
 
@@ -18,14 +18,14 @@ class Clock:
         return self.now_ms
 
 
-async def spent(allowance: Allowance, clock: Clock, requests: int, key: str = "k", tokens: int = 1) -> int:
+async def spent(allowance: RateLimiter, clock: Clock, requests: int, key: str = "k", tokens: int = 1) -> int:
     """How many of ``requests`` pass."""
     passed = 0
     for _ in range(requests):
         try:
-            await allowance.spend(key, tokens)
+            await allowance.acquire(key, tokens)
             passed += 1
-        except OverLimit:
+        except RateLimited:
             pass
     return passed
 
@@ -33,7 +33,7 @@ async def spent(allowance: Allowance, clock: Clock, requests: int, key: str = "k
 async def test_a_bucket_holds_two_seconds_and_refills(store: Store) -> None:
     """20 at once at 10 a second, then 10 in each second; another key has its own."""
     clock = Clock()
-    allowance = Allowance(store, clock, 10)
+    allowance = RateLimiter(store, clock, 10)
 
     assert await spent(allowance, clock, 50) == 20
     assert await spent(allowance, clock, 50, "other") == 20
@@ -45,7 +45,7 @@ async def test_a_bucket_holds_two_seconds_and_refills(store: Store) -> None:
 async def test_processes_share_a_bucket(store: Store) -> None:
     """Two of them together get no more than one."""
     clock = Clock()
-    one, two = Allowance(store, clock, 10), Allowance(store, clock, 10)
+    one, two = RateLimiter(store, clock, 10), RateLimiter(store, clock, 10)
     passed = sum([await spent(each, clock, 1) for _ in range(30) for each in (one, two)])
 
     assert passed == 20
@@ -54,25 +54,25 @@ async def test_processes_share_a_bucket(store: Store) -> None:
 async def test_the_refusal_says_when_to_come_back(store: Store) -> None:
     """Retry-After in whole seconds; after it the request passes."""
     clock = Clock()
-    allowance = Allowance(store, clock, 0.25)
-    await allowance.spend("k")
+    allowance = RateLimiter(store, clock, 0.25)
+    await allowance.acquire("k")
 
-    with pytest.raises(OverLimit) as refusal:
-        await allowance.spend("k")
+    with pytest.raises(RateLimited) as refusal:
+        await allowance.acquire("k")
     assert refusal.value.retry_after_s == 4
     clock.now_ms += 4000
-    await allowance.spend("k")
+    await allowance.acquire("k")
 
 
 async def test_a_large_batch_is_paid_off_afterwards(store: Store) -> None:
     """What was begun is finished; nothing else passes until the debt is paid, in any process."""
     clock = Clock()
-    allowance = Allowance(store, clock, 10)
-    await allowance.spend("k", 100)
+    allowance = RateLimiter(store, clock, 10)
+    await allowance.acquire("k", 100)
 
     assert await spent(allowance, clock, 5) == 0
     clock.now_ms += 1000
-    assert await spent(Allowance(store, clock, 10), clock, 1) == 0
+    assert await spent(RateLimiter(store, clock, 10), clock, 1) == 0
     clock.now_ms += 9000
     assert await spent(allowance, clock, 5) > 0
 
@@ -81,7 +81,7 @@ async def test_a_clock_that_is_set_back_locks_nobody_out(store: Store) -> None:
     """Not in the process that had said no, nor by the bucket; clocks that differ a little gain nothing."""
     clock, behind = Clock(), Clock()
     behind.now_ms -= 1000
-    allowance, other = Allowance(store, clock, 10), Allowance(store, behind, 10)
+    allowance, other = RateLimiter(store, clock, 10), RateLimiter(store, behind, 10)
     assert await spent(allowance, clock, 50) == 20
     assert await spent(other, behind, 50) == 0
 
@@ -90,9 +90,9 @@ async def test_a_clock_that_is_set_back_locks_nobody_out(store: Store) -> None:
     clock.now_ms += 1000
     assert await spent(allowance, clock, 50) in (10, 11)
     clock.now_ms += 1000
-    assert await spent(Allowance(store, clock, 10), clock, 50) in (10, 11)
+    assert await spent(RateLimiter(store, clock, 10), clock, 50) in (10, 11)
 
 
 async def test_no_limit_asks_the_store_nothing() -> None:
     """Rate 0 is off."""
-    await Allowance(None, Clock(), 0).spend("k")
+    await RateLimiter(None, Clock(), 0).acquire("k")

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from aggregator.background.maintenance import LEASE_KEY, Housekeeping
+from aggregator.background.maintenance import MAINTENANCE_LEASE_KEY, IndexMaintenance
 from aggregator.errors import StoreUnavailable
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import core, edited, story
@@ -17,17 +17,19 @@ async def test_a_turn_is_short_and_the_next_one_goes_on() -> None:
     await newsroom.post("a", edited(story(1), 2))
     (space,) = newsroom.index.spaces
     await newsroom.index.segments.seal(space, 0, newsroom.clock())
-    keeper = Housekeeping(newsroom.index, newsroom.clock, turn_ms=40)  # each reading of the clock is 1 ms
+    keeper = IndexMaintenance(
+        newsroom.index, newsroom.clock, time_budget_ms=40
+    )  # each reading of the clock is 1 ms
 
-    await keeper.turn()
-    assert keeper.upkeep.done.entries_removed == 0
+    await keeper.run_once()
+    assert keeper.compactor.counters.entries_removed == 0
     turns = 1
-    while keeper._work is not None:
-        await keeper.turn()
+    while keeper._pending_chunks is not None:
+        await keeper.run_once()
         turns += 1
 
-    assert keeper.upkeep.done.entries_removed > 4
-    assert turns == keeper.turns > 20
+    assert keeper.compactor.counters.entries_removed > 4
+    assert turns == keeper.runs > 20
 
 
 async def test_the_others_learn_what_the_leader_did() -> None:
@@ -35,16 +37,16 @@ async def test_the_others_learn_what_the_leader_did() -> None:
     store = MemoryStore()
     leader, other = core(store), core(store)
     (space,) = leader.index.spaces
-    await other.index.segments.layers(space)
-    first, second = Housekeeping(leader.index, leader.clock), Housekeeping(other.index, other.clock)
-    await first.turn()
+    await other.index.segments.stack(space)
+    first, second = IndexMaintenance(leader.index, leader.clock), IndexMaintenance(other.index, other.clock)
+    await first.run_once()
     await leader.index.segments.seal(space, 0, 1)
-    await leader.index.segments.change_head(space, floor=77)
+    await leader.index.segments.advance_head(space, floor=77)
 
-    await second.turn()
+    await second.run_once()
 
-    assert (second.turns, second.idle) == (0, 1)
-    layers = await other.index.segments.layers(space)
+    assert (second.runs, second.skipped) == (0, 1)
+    layers = await other.index.segments.stack(space)
     assert (layers.last, layers.floor) == (1, 77)
 
 
@@ -55,18 +57,18 @@ async def test_a_failing_turn_is_told_once_and_tried_again(caplog: pytest.LogCap
         gone = True
 
         async def acquire(self, key: bytes, token: bytes, ttl_ms: int) -> bool:
-            assert key == LEASE_KEY
+            assert key == MAINTENANCE_LEASE_KEY
             if self.gone:
                 raise StoreUnavailable("The store is away.")
             return await super().acquire(key, token, ttl_ms)
 
     store = Away()
     newsroom = core(store)
-    keeper = Housekeeping(newsroom.index, newsroom.clock)
+    keeper = IndexMaintenance(newsroom.index, newsroom.clock)
     with caplog.at_level(logging.WARNING):
-        await keeper.turn()
-        await keeper.turn()
+        await keeper.run_once()
+        await keeper.run_once()
     store.gone = False
-    await keeper.turn()
+    await keeper.run_once()
 
-    assert (keeper.errors, keeper.turns, len(caplog.records)) == (2, 1, 1)
+    assert (keeper.errors, keeper.runs, len(caplog.records)) == (2, 1, 1)

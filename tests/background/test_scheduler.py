@@ -10,12 +10,12 @@ import pytest
 from apscheduler.events import EVENT_JOB_MAX_INSTANCES, EVENT_JOB_MISSED, JobEvent
 
 from aggregator.background import scheduler as jobs_module
-from aggregator.background.scheduler import LEASE_KEY, Jobs, Work
-from aggregator.domain import StreamItem, number_of
+from aggregator.background.scheduler import DETECTOR_LEASE_KEY, PeriodicTask, Scheduler
+from aggregator.domain import StreamItem, article_number_at
 from aggregator.errors import StoreUnavailable
-from aggregator.events.consumer import Events
+from aggregator.events.consumer import DetectorRunner
 from aggregator.events.detection import BurstRule
-from aggregator.events.repository import POSITION
+from aggregator.events.repository import POSITION_KEY
 from aggregator.store.memory import MemoryStore
 
 NOW_MS = 20_000 * 86_400_000
@@ -34,8 +34,8 @@ class Stream:
     def burst(self, count: int = 16) -> None:
         self.items += [
             StreamItem(
-                number=number_of(NOW_MS, i),
-                first=number_of(NOW_MS, i),
+                number=article_number_at(NOW_MS, i),
+                first_version=article_number_at(NOW_MS, i),
                 id=f"a{i}",
                 verdict="new",
                 arrived_ms=NOW_MS,
@@ -45,7 +45,7 @@ class Stream:
             for i in range(count)
         ]
 
-    async def stream(
+    async def read_stream(
         self, positions: Mapping[bytes, bytes], count: int
     ) -> tuple[list[StreamItem], dict[bytes, bytes]]:
         self.read.set()
@@ -57,8 +57,8 @@ class Stream:
         return found, {b"s": b"%d" % (start + len(found))}
 
 
-def jobs_over(store: MemoryStore, stream: Stream, **wanted: object) -> Jobs:
-    return Jobs(Events(store, BurstRule()), stream, lambda: NOW_MS, 2.0, **wanted)  # type: ignore[arg-type]
+def jobs_over(store: MemoryStore, stream: Stream, **wanted: object) -> Scheduler:
+    return Scheduler(DetectorRunner(store, BurstRule()), stream, lambda: NOW_MS, 2.0, **wanted)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -79,12 +79,12 @@ async def test_one_replica_leads_and_the_other_waits(store: MemoryStore, stream:
 
     await first.tick()
     await second.tick()
-    assert (first.leading, first.ticks, second.leading, second.idle) == (True, 1, False, 1)
+    assert (first.is_leader, first.ticks, second.is_leader, second.follower_ticks) == (True, 1, False, 1)
 
     now_ms += 6_001  # three intervals and a little
     await second.tick()
     await first.tick()
-    assert (first.leading, second.leading) == (False, True)
+    assert (first.is_leader, second.is_leader) == (False, True)
 
 
 async def test_what_fires_is_logged(
@@ -119,7 +119,7 @@ async def test_a_failing_tick_is_told_once_and_tried_again(
 
 async def test_the_scheduler_ticks_and_stop_drains(store: MemoryStore, stream: Stream) -> None:
     """A running tick ends before ``stop`` returns; its work is saved and the lease is free."""
-    jobs = Jobs(Events(store, BurstRule()), stream, lambda: NOW_MS, 0.05)
+    jobs = Scheduler(DetectorRunner(store, BurstRule()), stream, lambda: NOW_MS, 0.05)
     stream.gate.clear()
     stream.burst()
     jobs.start()
@@ -131,9 +131,9 @@ async def test_the_scheduler_ticks_and_stop_drains(store: MemoryStore, stream: S
     stream.gate.set()
     await asyncio.wait_for(stopping, 10)
 
-    assert jobs.ticks == 1 and not jobs.leading
-    assert (await store.read([POSITION]))[0] is not None
-    assert await store.acquire(LEASE_KEY, b"another", 1000)
+    assert jobs.ticks == 1 and not jobs.is_leader
+    assert (await store.read([POSITION_KEY]))[0] is not None
+    assert await store.acquire(DETECTOR_LEASE_KEY, b"another", 1000)
     await jobs.stop()
 
 
@@ -152,8 +152,8 @@ async def test_missed_and_overlapping_ticks_are_counted(store: MemoryStore, stre
     """For the metrics: APScheduler itself only logs them."""
     jobs = jobs_over(store, stream)
 
-    jobs._count(JobEvent(EVENT_JOB_MISSED, "events", "default"))
-    jobs._count(JobEvent(EVENT_JOB_MAX_INSTANCES, "events", "default"))
+    jobs._on_job_event(JobEvent(EVENT_JOB_MISSED, "events", "default"))
+    jobs._on_job_event(JobEvent(EVENT_JOB_MAX_INSTANCES, "events", "default"))
 
     assert (jobs.misfires, jobs.overlaps) == (1, 1)
 
@@ -166,11 +166,15 @@ async def test_a_turn_beside_the_detector_ends_before_the_stop(store: MemoryStor
     async def turn() -> None:
         begun.set()
         await gate.wait()
-        await jobs._running.acquire()
-        free.append(await store.acquire(LEASE_KEY, b"another", 1000))
+        await jobs._tick_lock.acquire()
+        free.append(await store.acquire(DETECTOR_LEASE_KEY, b"another", 1000))
 
-    jobs = Jobs(
-        Events(store, BurstRule()), stream, lambda: NOW_MS, 0.05, beside=[Work("courier", turn, 0.01)]
+    jobs = Scheduler(
+        DetectorRunner(store, BurstRule()),
+        stream,
+        lambda: NOW_MS,
+        0.05,
+        extra_tasks=[PeriodicTask("courier", turn, 0.01)],
     )
     jobs.start()
     await asyncio.wait_for(stream.read.wait(), 10)
@@ -189,8 +193,8 @@ async def test_a_tick_that_hangs_does_not_hold_the_stop(
     store: MemoryStore, stream: Stream, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """After the deadline it is cancelled; nothing is half saved."""
-    monkeypatch.setattr("aggregator.background.scheduler.DRAIN_S", 0.01)
-    jobs = Jobs(Events(store, BurstRule()), stream, lambda: NOW_MS, 0.05)
+    monkeypatch.setattr("aggregator.background.scheduler.STOP_TIMEOUT_S", 0.01)
+    jobs = Scheduler(DetectorRunner(store, BurstRule()), stream, lambda: NOW_MS, 0.05)
     stream.gate.clear()
     jobs.start()
     await asyncio.wait_for(stream.read.wait(), 10)
@@ -198,16 +202,16 @@ async def test_a_tick_that_hangs_does_not_hold_the_stop(
     await asyncio.wait_for(jobs.stop(), 10)
 
     assert "did not stop in order" in caplog.text
-    assert (await store.read([POSITION]))[0] is None
+    assert (await store.read([POSITION_KEY]))[0] is None
 
 
 async def test_a_tick_that_is_cut_off_at_a_stop_is_told_in_one_sentence(
     store: MemoryStore, stream: Stream, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is done again elsewhere: nothing unexpected happened, and no traceback says so."""
-    monkeypatch.setattr(jobs_module, "DRAIN_S", 0.01)
+    monkeypatch.setattr(jobs_module, "STOP_TIMEOUT_S", 0.01)
     stream.gate.clear()
-    jobs = Jobs(Events(store, BurstRule()), stream, lambda: NOW_MS, 0.02)
+    jobs = Scheduler(DetectorRunner(store, BurstRule()), stream, lambda: NOW_MS, 0.02)
     jobs.start()
     await stream.read.wait()
     running = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]

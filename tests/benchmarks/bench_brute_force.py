@@ -21,8 +21,8 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from tqdm import tqdm
 
-from aggregator.analysis.analyzer import worded
-from aggregator.analysis.shingles import Overlap, shingle_hashes
+from aggregator.analysis.analyzer import dedup_words
+from aggregator.analysis.shingles import OverlapEstimate, shingle_hashes
 from aggregator.analysis.text import tokenizer
 from aggregator.dedup.verdict import Policy, is_copy
 
@@ -71,7 +71,7 @@ def _tfidf(rows: list[dict]) -> sparse.csr_matrix:
 def brute_force(rows: list[dict], tfidf: sparse.csr_matrix) -> tuple[dict[str, str], dict[str, float]]:
     """Verdict and largest cosine per id, by exhaustive comparison with all earlier rows."""
     shingles = _shingle_matrix(
-        [shingle_hashes(worded(r["title"] or "", r["text"] or "", "en")) for r in rows]
+        [shingle_hashes(dedup_words(r["title"] or "", r["text"] or "", "en")) for r in rows]
     )
     sizes = np.asarray(shingles.sum(axis=1)).ravel()
     found: dict[str, str] = {}
@@ -92,7 +92,9 @@ def _verdict(i: int, shared: sparse.csr_matrix, sizes: np.ndarray, cosines: np.n
     for j, common in zip(shared.indices, shared.data, strict=True):
         if j < i:
             small, large = sorted((sizes[i], sizes[j]))
-            overlap = Overlap(common / small, common / (small + large - common), common, small / large)
+            overlap = OverlapEstimate(
+                common / small, common / (small + large - common), common, small / large
+            )
             if is_copy(overlap, cosines[j], policy):
                 return "duplicate"
     return "related" if cosines[:i].max(initial=0.0) >= RELATED_COSINE else "new"

@@ -99,7 +99,7 @@ async def _repeat(
     """Every case once, on a store and a service of their own."""
     pids: dict[int, str] = {}
     async with (
-        serving(pids=pids, store_url=store_url, tick_seconds=TICK_S, log_level="ERROR") as url,
+        serving(pids=pids, store_url=store_url, detector_interval_seconds=TICK_S, log_level="ERROR") as url,
         aiohttp.ClientSession() as session,
         redis.asyncio.Redis.from_url(store_url) as counted,
     ):

@@ -19,16 +19,16 @@ from typing import Any
 import numpy as np
 import redis
 
-from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Article
 from aggregator.index import Index
-from aggregator.ingest.decide import Deciding
-from aggregator.ingest.pending import Arrival, Step
-from aggregator.ingest.service import Ingest
+from aggregator.ingest.decide import Decider
+from aggregator.ingest.pending import CommitPlan, PendingArticle
+from aggregator.ingest.service import IngestService
 from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.redis import open_store
+from aggregator.store.redis import open_redis_store
 from tests.benchmarks.bench_http import BATCH_LINES, bodies
 from tests.support.processes import server_cpu_s
 
@@ -39,18 +39,20 @@ class Watched:
     def __init__(self) -> None:
         self.sizes: list[tuple[int, int, int, int]] = []
         self.found_by: Counter[str] = Counter()
-        decide = Deciding.decide
+        decide = Decider.decide
 
-        async def watched(deciding: Deciding, one: Arrival, *given: Any) -> Step:
+        async def watched(deciding: Decider, one: PendingArticle, *given: Any) -> CommitPlan:
             step = await decide(deciding, one, *given)
             self._see(one, step)
             return step
 
-        Deciding.decide = watched  # type: ignore[method-assign, assignment]
+        Decider.decide = watched  # type: ignore[method-assign, assignment]
 
-    def _see(self, one: Arrival, step: Step) -> None:
-        near, (numbers, shared) = one.found.near[0], one.found.alike
-        self.sizes.append((len(near), int((shared == 1).sum()), int((shared > 1).sum()), len(one.numbers)))
+    def _see(self, one: PendingArticle, step: CommitPlan) -> None:
+        near, (numbers, shared) = one.matches.by_bits[0], one.matches.by_sketch
+        self.sizes.append(
+            (len(near), int((shared == 1).sum()), int((shared > 1).sum()), len(one.candidate_numbers))
+        )
         match = step.answer.outcome.match
         if match is not None:
             bands = int(shared[numbers == np.uint64(match.number)].sum())
@@ -60,17 +62,17 @@ class Watched:
 
 async def run(rows: Sequence[dict[str, str]]) -> None:
     """A line of each thousand, and one of all."""
-    analyser, watched = Analyser(load_models()), Watched()
+    analyser, watched = Analyzer(load_models()), Watched()
     given = [Article(id=r["id"], title=r.get("title", ""), text=r["text"]) for r in rows]
-    ready = {a.id: made for a, made in zip(given, analyser.analyse_many(given), strict=True)}
+    ready = {a.id: made for a, made in zip(given, analyser.analyze_many(given), strict=True)}
 
     async def prepared(some: Sequence[Article]) -> list[Any]:
         return [ready[article.id] for article in some]
 
     with tempfile.TemporaryDirectory() as directory, EmbeddedServer(directory) as server:
-        store, sync = open_store(server.url), redis.Redis.from_url(server.url)
+        store, sync = open_redis_store(server.url), redis.Redis.from_url(server.url)
         index = Index(store, analyser.spaces, retention_ms=90 * 86_400_000)
-        ingest = Ingest(index, prepared, Policy(), clock=lambda: time.time_ns() // 1_000_000)
+        ingest = IngestService(index, prepared, Policy(), clock=lambda: time.time_ns() // 1_000_000)
         for start in range(0, len(given), 1000):
             some = given[start : start + 1000]
             before_s, started = server_cpu_s(sync), time.process_time()

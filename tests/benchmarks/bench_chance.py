@@ -14,10 +14,10 @@ import numpy as np
 
 from aggregator.domain import Article
 from aggregator.offline import jsonl
-from aggregator.offline.archive.columns import of_signatures
+from aggregator.offline.archive.columns import columns_from_signatures
 from aggregator.offline.archive.encode import Encoder, Encoding
-from aggregator.offline.archive.pairs import packed
-from aggregator.offline.archive.verify import overlaps
+from aggregator.offline.archive.pairs import pack_pairs
+from aggregator.offline.archive.verify import estimate_overlaps
 
 ARTICLES, WORDS = 300, 300
 SHARES = (0.5, 0.9, 0.99, 0.999)
@@ -41,7 +41,7 @@ def main() -> None:
 def chosen(file: str, source: str | None) -> list[Article]:
     """The first long articles."""
     found: list[Article] = []
-    for row in jsonl.rows([file]):
+    for row in jsonl.read_rows([file]):
         text = str(row.get("text") or "")
         if len(text.split()) >= WORDS and source in (None, row.get("source")):
             found.append(Article(id=str(len(found)), text=text))
@@ -53,9 +53,9 @@ def chosen(file: str, source: str | None) -> list[Article]:
 def containments(articles: list[Article], shingles: str) -> list[float]:
     """The containment that so many of all pairs do not exceed."""
     encoder = Encoder(Encoding(shingles=shingles))
-    columns = of_signatures([encoder.signature(article) for article in articles])
+    columns = columns_from_signatures([encoder.encode(article) for article in articles])
     a, b = np.triu_indices(len(articles), 1)
-    found = overlaps(columns, packed(a, b))
+    found = estimate_overlaps(columns, pack_pairs(a, b))
     return [float(share) for share in np.quantile(found.containment, SHARES)]
 
 

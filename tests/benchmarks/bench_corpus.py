@@ -35,7 +35,7 @@ def main() -> None:
     options.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     options.add_argument("--shingles", default="letters", help="passed on to dedupe")
     args = options.parse_args()
-    plan = synthetic.Plan(args.articles, args.words)
+    plan = synthetic.SyntheticPlan(args.articles, args.words)
     files = corpus(plan, args.dir / f"corpus-{args.articles}-{args.words}", args.processes)
     out = args.dir / f"out-{args.articles}-{args.words}"
     command = [sys.executable, "-m", "aggregator", "dedupe", *map(str, files), "--out", str(out), "--fresh"]
@@ -44,21 +44,21 @@ def main() -> None:
     report(plan, json.loads((out / "summary.json").read_bytes()), score(plan, out / "pairs.jsonl"))
 
 
-def corpus(plan: synthetic.Plan, directory: Path, processes: int) -> list[Path]:
+def corpus(plan: synthetic.SyntheticPlan, directory: Path, processes: int) -> list[Path]:
     """The corpus, made unless it is there."""
     done = directory / "done"
     if not done.exists():
         started = time.monotonic()
         with ProcessPoolExecutor(processes) as executor:
-            synthetic.write(plan, directory, executor)
+            synthetic.write_corpus(plan, directory, executor)
         done.touch()
         print(f"generated {plan.articles:,} articles in {time.monotonic() - started:.0f} s")
     return sorted(directory.glob("part-*.jsonl"))
 
 
-def score(plan: synthetic.Plan, file: Path) -> dict[str, Any]:
+def score(plan: synthetic.SyntheticPlan, file: Path) -> dict[str, Any]:
     """Recall per kind and precision of the confirmed pairs against the planted ones."""
-    planted = {frozenset(pair): kind for kind, *pair in synthetic.pairs(plan)}
+    planted = {frozenset(pair): kind for kind, *pair in synthetic.planted_pairs(plan)}
     found: Counter[str] = Counter()
     wrong = 0
     with open(file, encoding="utf-8") as lines:
@@ -70,19 +70,19 @@ def score(plan: synthetic.Plan, file: Path) -> dict[str, Any]:
     wanted = Counter(planted.values())
     right = found.total()
     return {
-        "recall": {kind: found[kind] / wanted[kind] for kind in synthetic.KINDS},
+        "recall": {kind: found[kind] / wanted[kind] for kind in synthetic.COPY_KINDS},
         "all": right / wanted.total(),
         "precision": right / max(1, right + wrong),
     }
 
 
-def report(plan: synthetic.Plan, summary: dict[str, Any], scored: dict[str, Any]) -> None:
+def report(plan: synthetic.SyntheticPlan, summary: dict[str, Any], scored: dict[str, Any]) -> None:
     """A row of Markdown under its heading, and the seconds by stage."""
     seconds = summary["seconds"]
     join_s = sum(seconds[stage] for stage in AFTER_ENCODING)
     scale = ZHANG / plan.articles
-    kinds = " | ".join(f"{scored['recall'][kind]:.4f}" for kind in synthetic.KINDS)
-    heads = " | ".join(synthetic.KINDS)
+    kinds = " | ".join(f"{scored['recall'][kind]:.4f}" for kind in synthetic.COPY_KINDS)
+    heads = " | ".join(synthetic.COPY_KINDS)
     print(
         f"| articles | total s | encode s | encodings to clusters s | CPU s | GB (of it no page of a file) | {heads} | recall | precision | 7.19 M min |"
     )

@@ -24,7 +24,7 @@ from typing import Any
 from aggregator.analysis.text import language, tokenizer
 from aggregator.domain import StreamItem
 from aggregator.events.detection import BurstDetector, BurstRule, Event
-from aggregator.offline.jsonl import rows as read_rows
+from aggregator.offline.jsonl import read_rows as read_rows
 from aggregator.offline.replay import read_items, rfc3339
 from tests.support.development_data import DATA
 from tests.support.processes import resident_bytes
@@ -51,7 +51,7 @@ def main() -> None:
         count, took_s, days = _feed(detector, group, alerts, whole=options.whole)
         total, spent_s = total + count, spent_s + took_s
         print(
-            f"{month:<8}{count:>9} {count / took_s:>9.0f} {len(detector.stories.open):>8} {len(detector.window):>7} "
+            f"{month:<8}{count:>9} {count / took_s:>9.0f} {len(detector.stories.by_key):>8} {len(detector.window):>7} "
             f"{len(detector.dump()) / 1e6:>9.2f} {_resident_mb():>7.0f} {(len(alerts) - known) / days:>11.2f}",
             flush=True,
         )
@@ -62,7 +62,7 @@ def main() -> None:
 
 def _warm() -> None:
     for lang, text in (("en", "news"), ("zh", "新闻"), (None, "noticias de hoy")):
-        tokenizer.tokenize(text, lang or language.detect(text, None))
+        tokenizer.tokenize(text, lang or language.detect_language(text, None))
 
 
 def _feed(
@@ -72,14 +72,14 @@ def _feed(
     count, minute, took_s, days = 0, -1, 0.0, set()
     while True:
         start_s = time.process_time()
-        part, changes = list(itertools.islice(items, AT_ONCE)), detector.changes()
+        part, changes = list(itertools.islice(items, AT_ONCE)), detector.drain_changes()
         if not whole:
             start_s = time.process_time()
         for item in part:
             detector.observe(item, item.arrived_ms)
             if item.arrived_ms // MINUTE_MS != minute:
                 minute = item.arrived_ms // MINUTE_MS
-                changes += detector.changes()
+                changes += detector.drain_changes()
         took_s += time.process_time() - start_s
         # The last word on an event is its line.
         alerts.update((change.event.id, _line(change.event)) for change in changes)

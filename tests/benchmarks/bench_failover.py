@@ -92,7 +92,12 @@ def run(setting: Setting, cut_s: float) -> dict[str, object]:
 
 async def _through_failover(cluster: Cluster, setting: Setting, cut_s: float) -> tuple[Account, float]:
     killed_s = 0.0
-    options = {"store_url": cluster.url, "log_level": "ERROR", "tick_seconds": 2, **setting.service}
+    options = {
+        "store_url": cluster.url,
+        "log_level": "ERROR",
+        "detector_interval_seconds": 2,
+        **setting.service,
+    }
     async with serving(**options) as url, aiohttp.ClientSession() as session:  # type: ignore[arg-type]
         async with session.get(f"{url}/readyz") as answer:
             space = next(s for s in (await answer.json())["spaces"] if s.startswith("xx"))
@@ -106,7 +111,7 @@ async def _through_failover(cluster: Cluster, setting: Setting, cut_s: float) ->
             killed_s = time.monotonic()
             cluster.kill(primary)
             await asyncio.sleep(RESTART_S)
-            cluster.servers[primary].revive()
+            cluster.servers[primary].restart_if_dead()
 
         account = await Crawler(session, url).through(fault, before_s=BEFORE_S, after_s=AFTER_S)
         return account, killed_s

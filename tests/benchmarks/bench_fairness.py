@@ -16,8 +16,8 @@ import time
 from contextlib import suppress
 
 from aggregator.analysis.pool.pool import AnalysisPool
-from aggregator.app import analysers_of
-from aggregator.concurrency.fair_semaphore import CALLER
+from aggregator.app import build_analyzers
+from aggregator.concurrency.fair_semaphore import current_caller
 from aggregator.domain import Analysis, Article
 from aggregator.settings import Settings
 from tests.support.factories import story
@@ -35,12 +35,12 @@ def plain(number: int) -> Article:
 
 async def waits_s(pool: AnalysisPool, seconds: float) -> list[float]:
     """Of plain pages, one after another, for so long."""
-    CALLER.set("second")
+    current_caller.set("second")
     taken: list[float] = []
     ends_s = time.monotonic() + seconds
     while time.monotonic() < ends_s:
         began_s = time.monotonic()
-        (result,) = await pool.analyse_many([plain(len(taken))])
+        (result,) = await pool.analyze_many([plain(len(taken))])
         assert isinstance(result, Analysis)
         taken.append(time.monotonic() - began_s)
     return taken
@@ -53,15 +53,15 @@ def line(name: str, taken: list[float]) -> str:
 
 async def run(pages: int, seconds: float) -> None:
     """Print both."""
-    pool = AnalysisPool(analysers_of(Settings())[0], processes=1)
+    pool = AnalysisPool(build_analyzers(Settings())[0], processes=1)
     try:
         began_s = time.monotonic()
-        await pool.analyse_many([plain(0)])
+        await pool.analyze_many([plain(0)])
         print(f"first page, with the start of the process: {time.monotonic() - began_s:.1f} s")
         print(line("alone", await waits_s(pool, 3.0)))
-        CALLER.set("first")
+        current_caller.set("first")
         tasks = [
-            asyncio.create_task(pool.analyse_many([Article(id="x", html=EXPLODING)])) for _ in range(pages)
+            asyncio.create_task(pool.analyze_many([Article(id="x", html=EXPLODING)])) for _ in range(pages)
         ]
         await asyncio.sleep(0)
         began_s = time.monotonic()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from aggregator.offline import jsonl
 from aggregator.offline.evaluation.metrics import adjusted_rand, b_cubed
-from aggregator.offline.evaluation.near_duplicates import SPOTSIGS_MERGED
+from aggregator.offline.evaluation.near_duplicates import SPOTSIGS_LABEL_MERGES
 
 
 def main() -> None:
@@ -22,13 +22,13 @@ def main() -> None:
     options.add_argument("labelled")
     options.add_argument("out", type=Path)
     args = options.parse_args()
-    group_of = {row["id"]: str(row["cluster"]) for row in jsonl.rows([str(args.out / "clusters.jsonl")])}
-    label_of = {str(row["id"]): str(row["cluster"]) for row in jsonl.rows([args.labelled])}
+    group_of = {row["id"]: str(row["cluster"]) for row in jsonl.read_rows([str(args.out / "clusters.jsonl")])}
+    label_of = {str(row["id"]): str(row["cluster"]) for row in jsonl.read_rows([args.labelled])}
     found = [group_of.get(id_, f"alone {id_}") for id_ in label_of]
     labels = list(label_of.values())
     for name, truth in (
         ("as labelled", labels),
-        ("groups merged", [SPOTSIGS_MERGED.get(label, label) for label in labels]),
+        ("groups merged", [SPOTSIGS_LABEL_MERGES.get(label, label) for label in labels]),
     ):
         precision, recall, f1 = b_cubed(truth, found)
         print(

@@ -39,16 +39,16 @@ import numpy as np
 import redis
 import uvloop
 
-from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
-from aggregator.ingest.service import Ingest
+from aggregator.ingest.service import IngestService
 from aggregator.offline import jsonl
 from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.redis import open_store
+from aggregator.store.redis import open_redis_store
 from tests.benchmarks.bench_service import Running, default_file, own_service
 from tests.benchmarks.bench_service import articles as english
 from tests.support.cpu_spinner import add_option, awake
@@ -79,7 +79,7 @@ def _texts(lang: str) -> Iterator[dict[str, str]]:
     if lang == "en":
         yield from english(default_file())
     elif (file := DATA / "xinwenlianbo_dev.jsonl.gz").exists():
-        for row in jsonl.rows([str(file)]):
+        for row in jsonl.read_rows([str(file)]):
             if len(row["text"]) >= CHARACTERS // 2:
                 yield {
                     "id": str(row["id"]),
@@ -167,17 +167,19 @@ class Parts:
     """Text and index by themselves, over the articles that the service was given, in the same order."""
 
     def __init__(self, server: EmbeddedServer) -> None:
-        self._analyser = Analyser(load_models())
+        self._analyser = Analyzer(load_models())
         self._ready: dict[str, Any] = {}
-        self._store, self._sync = open_store(server.url), redis.Redis.from_url(server.url)
+        self._store, self._sync = open_redis_store(server.url), redis.Redis.from_url(server.url)
         index = Index(self._store, self._analyser.spaces, retention_ms=90 * 86_400_000)
-        self._ingest = Ingest(index, self._prepared, Policy(), clock=lambda: time.time_ns() // 1_000_000)
+        self._ingest = IngestService(
+            index, self._prepared, Policy(), clock=lambda: time.time_ns() // 1_000_000
+        )
 
     async def take(self, rows: Sequence[dict[str, str]]) -> dict[str, float]:
         """CPU in microseconds per article: ``text`` in this process, ``index`` in this one and its store together."""
         given = [Article(id=r["id"], title=r.get("title", ""), text=r["text"]) for r in rows]
         started = time.process_time()
-        made = self._analyser.analyse_many(given)
+        made = self._analyser.analyze_many(given)
         text_s = time.process_time() - started
         self._ready = {a.id: found for a, found in zip(given, made, strict=True)}
         before_s, started = server_cpu_s(self._sync), time.process_time()

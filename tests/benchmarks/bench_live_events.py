@@ -13,16 +13,16 @@ import asyncio
 import sys
 import time
 
-from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Article
-from aggregator.events.consumer import Events
+from aggregator.events.consumer import DetectorRunner
 from aggregator.events.detection import BurstRule, Event
 from aggregator.index import Index
-from aggregator.ingest.service import Ingest
-from aggregator.offline.jsonl import rows
-from aggregator.offline.replay import rfc3339, when_ms
+from aggregator.ingest.service import IngestService
+from aggregator.offline.jsonl import read_rows
+from aggregator.offline.replay import parse_time_ms, rfc3339
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import in_process
 
@@ -36,10 +36,10 @@ class Archive:
 
     def __init__(self) -> None:
         self.now_ms = 0
-        store, analyser = MemoryStore(clock=self.clock), Analyser(load_models(None))
+        store, analyser = MemoryStore(clock=self.clock), Analyzer(load_models(None))
         self.index = Index(store, analyser.spaces)
-        self.ingest = Ingest(self.index, in_process(analyser), Policy(), clock=self.clock)
-        self.events = Events(store, BurstRule(), checkpoint_ms=HOURS_MS)
+        self.ingest = IngestService(self.index, in_process(analyser), Policy(), clock=self.clock)
+        self.events = DetectorRunner(store, BurstRule(), checkpoint_interval_ms=HOURS_MS)
         self.found: dict[str, Event] = {}
         self.waiting: list[Article] = []
 
@@ -58,15 +58,15 @@ class Archive:
         """Store what waits, and let the detector read on."""
         await self.ingest.submit_many(self.waiting)
         self.waiting.clear()
-        for change in await self.events.advance(self.index, self.now_ms):
+        for change in await self.events.poll(self.index, self.now_ms):
             self.found[change.event.id] = change.event
 
 
 async def main(path: str) -> None:
     """Run and print."""
     archive, count = Archive(), 0
-    for row in rows([path]):
-        at_ms = when_ms(row.get("published_at"))
+    for row in read_rows([path]):
+        at_ms = parse_time_ms(row.get("published_at"))
         if at_ms is not None:
             await archive.take(row, at_ms)
             count += 1

@@ -26,19 +26,19 @@ from pathlib import Path
 import numpy as np
 import redis
 
-from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
-from aggregator.analysis.shingles import BANDS
+from aggregator.analysis.shingles import MAX_SKETCH_KEYS
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Article
 from aggregator.index import Index, keys
 from aggregator.index.blocks import DEFAULT_PLAN
-from aggregator.index.codec.postings import BAND_REST_BYTES, NUMBER_BYTES, TOPIC_REST_BYTES
-from aggregator.index.term_index import INDEXED, KEPT
-from aggregator.ingest.service import Ingest
-from aggregator.offline.jsonl import rows
+from aggregator.index.codec.postings import NUMBER_BYTES, SKETCH_REMAINDER_BYTES, TERM_REMAINDER_BYTES
+from aggregator.index.term_index import INDEXED_TERMS, MAX_ARTICLES_PER_TERM
+from aggregator.ingest.service import IngestService
+from aggregator.offline.jsonl import read_rows
 from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.redis import open_store
+from aggregator.store.redis import open_redis_store
 from tests.support.development_data import DATA
 from tests.support.factories import in_process
 
@@ -75,10 +75,12 @@ def main() -> None:
 
 def _of_buckets(client: redis.Redis, articles: int, growing: bool, fingerprints_only: bool) -> float:
     """Bytes per article in the buckets of an index of so many."""
-    kinds = [("b", 4 << 16, 4, articles, DEFAULT_PLAN.rest_bytes)]
+    kinds = [("b", 4 << 16, 4, articles, DEFAULT_PLAN.remainder_bytes)]
     if not fingerprints_only:
-        kinds.append(("s", 1 << keys.BAND_BITS, BANDS, articles, BAND_REST_BYTES))
-        kinds.append(("t", 1 << keys.TOPIC_BITS, INDEXED, KEPT, TOPIC_REST_BYTES))
+        kinds.append(("s", 1 << keys.SKETCH_BUCKET_BITS, MAX_SKETCH_KEYS, articles, SKETCH_REMAINDER_BYTES))
+        kinds.append(
+            ("t", 1 << keys.TERM_BUCKET_BITS, INDEXED_TERMS, MAX_ARTICLES_PER_TERM, TERM_REMAINDER_BYTES)
+        )
     before = client.info("memory")["used_memory"]
     rng, pipeline = np.random.default_rng(0), client.pipeline(transaction=False)
     for name, cells, each, most, rest_bytes in kinds:
@@ -103,11 +105,11 @@ def _steps(entries: int) -> Iterator[int]:
 
 
 async def _fill(url: str, files: Sequence[str], most: int, fingerprints_only: bool) -> int:
-    analyser = Analyser(load_models())
+    analyser = Analyzer(load_models())
 
-    store = open_store(url)
+    store = open_redis_store(url)
     index = Index(store, analyser.spaces, retention_ms=RETENTION_MS)
-    ingest = Ingest(
+    ingest = IngestService(
         index,
         in_process(analyser),
         Policy(name="hamming" if fingerprints_only else "verified"),
@@ -119,7 +121,7 @@ async def _fill(url: str, files: Sequence[str], most: int, fingerprints_only: bo
             id=row["id"], title=row.get("title") or "", text=row.get("text") or "", url=row.get("url") or "",
             source=row.get("source") or "", lang=row.get("lang"),
         )
-        for row in itertools.islice(rows(list(files)), most)
+        for row in itertools.islice(read_rows(list(files)), most)
     ]  # fmt: skip
     await ingest.submit_many(articles)
     await store.close()

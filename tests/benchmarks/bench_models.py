@@ -35,12 +35,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
-from aggregator.analysis.simhash import signs_of
+from aggregator.analysis.simhash import hash_signs
 from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.index.blocks import DEFAULT_PLAN
 from aggregator.offline import fitting
 from aggregator.offline.fitting import FitSettings
-from aggregator.offline.jsonl import rows
+from aggregator.offline.jsonl import read_rows
 from tests.support.development_data import DATA
 
 MERGED = (
@@ -121,7 +121,7 @@ class Corpus:
 
 
 def _articles(path: Path) -> Iterator[tuple[list[str], dict[str, Any]]]:
-    for row in rows([str(path)]):
+    for row in read_rows([str(path)]):
         yield tokenize(f"{row['title'] or ''}\n{row['text'] or ''}", "en"), row
 
 
@@ -147,10 +147,10 @@ def _merged(cluster: str) -> str:
     return next((group[0] for group in MERGED if cluster in group), cluster)
 
 
-def _components(fitted: fitting.Fitted, token_lists: list[list[str]]) -> np.ndarray:
+def _components(fitted: fitting.FitResult, token_lists: list[list[str]]) -> np.ndarray:
     counter = CountVectorizer(analyzer=list, vocabulary=fitted.model.vocabulary)
-    x = fitted.tfidf.transform(fitting._powered(counter.transform(token_lists), fitted.settings))
-    return fitting._components(x, fitted.axes, fitted.mean, fitted.variance, fitted.settings)
+    x = fitted.tfidf.transform(fitting._apply_power(counter.transform(token_lists), fitted.settings))
+    return fitting._project(x, fitted.axes, fitted.mean, fitted.variance, fitted.settings)
 
 
 def _rows(
@@ -160,11 +160,11 @@ def _rows(
         scale = variance[:count] ** (-whiten / 2)
         figures = []
         for draw in range(options.draws):
-            normals = signs_of(f"pca:{j + 1000 * draw}" for j in range(count))
+            normals = hash_signs(f"pca:{j + 1000 * draw}" for j in range(count))
             if kind != "hashed":
                 normals = np.linalg.qr(normals)[0]
             if kind == "learned":
-                normals = fitting._turned(normals, projected["fit"][:, :count] * scale)
+                normals = fitting._rotate_hyperplanes(normals, projected["fit"][:, :count] * scale)
             bits = {name: _pack((c[:, :count] * scale) @ normals) for name, c in projected.items()}
             figures.append(_figures(corpus, bits))
         cells = " | ".join(_cell(value) for value in np.mean(figures, axis=0))
@@ -221,14 +221,14 @@ def _collisions(bits: np.ndarray, tfidf: sparse.csr_matrix, radius: int, step: i
 
 
 def _fullest_bucket(bits: np.ndarray) -> int:
-    values = np.array([DEFAULT_PLAN.values(fingerprint) for fingerprint in bits.tolist()])
+    values = np.array([DEFAULT_PLAN.block_values(fingerprint) for fingerprint in bits.tolist()])
     return max(int(np.bincount(column).max()) for column in values.T)
 
 
 def _entries_read(bits: np.ndarray, every: int = 10) -> float:
     stored: Counter[tuple[int, int]] = Counter()
     for fingerprint in bits.tolist():
-        stored.update(enumerate(DEFAULT_PLAN.values(fingerprint)))
+        stored.update(enumerate(DEFAULT_PLAN.block_values(fingerprint)))
     asked = bits[::every].tolist()
     return sum(stored[key] for one in asked for key in DEFAULT_PLAN.probes(one, 7)) / len(asked)
 

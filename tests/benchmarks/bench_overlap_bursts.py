@@ -20,17 +20,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
-from aggregator.analysis.shingles import compare
+from aggregator.analysis.shingles import estimate_overlap
 from aggregator.analysis.simhash import hamming_distance
-from aggregator.dedup.verdict import Policy, framed
+from aggregator.dedup.verdict import Policy, template_difference
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError
 from aggregator.index import RADIUS_BITS, Index
-from aggregator.ingest.service import Ingest
+from aggregator.ingest.service import IngestService
 from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.redis import open_store
+from aggregator.store.redis import open_redis_store
 from tests.support.factories import story
 
 COMMON, OWN = 30, 10  # sentences of ten words
@@ -43,17 +43,17 @@ def copies_of(burst: int, copies: int) -> list[str]:
     return [f"{story(10**6 + burst * 64 + c, sentences=OWN)} {common}" for c in range(copies)]
 
 
-def far_bursts(analyser: Analyser, copies: int) -> Iterator[list[tuple[str, Analysis]]]:
+def far_bursts(analyser: Analyzer, copies: int) -> Iterator[list[tuple[str, Analysis]]]:
     """Analysed bursts all of whose copies are out of one another's radius, without end."""
     for burst in itertools.count():
         articles = [
             Article(id=f"{burst}-{c}", text=t, lang="eo") for c, t in enumerate(copies_of(burst, copies))
         ]
-        found = [one for one in analyser.analyse_many(articles) if isinstance(one, Analysis)]
+        found = [one for one in analyser.analyze_many(articles) if isinstance(one, Analysis)]
         pairs = itertools.combinations(found, 2)
         if all(
             hamming_distance(a.fingerprint, b.fingerprint) > RADIUS_BITS
-            and not framed(compare(a.sketch, b.sketch), a, b)
+            and not template_difference(estimate_overlap(a.sketch, b.sketch), a, b)
             for a, b in pairs
         ):
             yield [(article.id, one) for article, one in zip(articles, found, strict=True)]
@@ -61,15 +61,15 @@ def far_bursts(analyser: Analyser, copies: int) -> Iterator[list[tuple[str, Anal
 
 async def run(url: str, bursts: int, copies: int) -> Counter[int]:
     """How many bursts had how many "new" (1 is right)."""
-    analyser = Analyser({"xx": HashedModel()})
+    analyser = Analyzer({"xx": HashedModel()})
     ready: dict[str, Analysis] = {}
 
     async def look_up(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
         return [ready[a.id] for a in articles]
 
-    stores = [open_store(url) for _ in range(2)]
+    stores = [open_redis_store(url) for _ in range(2)]
     desks = [
-        Ingest(Index(s, analyser.spaces), look_up, Policy(), clock=lambda: time.time_ns() // 1_000_000)
+        IngestService(Index(s, analyser.spaces), look_up, Policy(), clock=lambda: time.time_ns() // 1_000_000)
         for s in stores
     ]
     free = asyncio.Semaphore(AT_ONCE)
@@ -85,7 +85,7 @@ async def run(url: str, bursts: int, copies: int) -> Counter[int]:
     counts.update(await asyncio.gather(*map(post, chosen)))
     for store in stores:
         await store.close()
-    print(f"{desks[0].decided_again + desks[1].decided_again} decisions were made again after a lost race")
+    print(f"{desks[0].commit_retries + desks[1].commit_retries} decisions were made again after a lost race")
     return counts
 
 

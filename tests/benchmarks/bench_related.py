@@ -26,15 +26,15 @@ import aiohttp
 import numpy as np
 import uvloop
 
-from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.analysis.shingles import sample_size
-from aggregator.domain import Match, Outcome, Record, Sketch, number_of
-from aggregator.events.repository import EventLog
+from aggregator.domain import ArticleRecord, Match, Outcome, Sketch, article_number_at
+from aggregator.events.repository import EventRepository
 from aggregator.index import Index, keys
-from aggregator.queries.related import Related
+from aggregator.queries.related import RelatedArticles
 from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.redis import RedisStore, open_store
+from aggregator.store.redis import RedisStore, open_redis_store
 from tests.benchmarks.bench_service import own_service
 
 SHINGLES, TERMS = 320, 24
@@ -42,7 +42,7 @@ TOGETHER = 500
 DAY_MS = 86_400_000
 
 
-def records(count: int, space: str, now_ms: int) -> Iterator[tuple[Record, Outcome]]:
+def records(count: int, space: str, now_ms: int) -> Iterator[tuple[ArticleRecord, Outcome]]:
     """Articles of the last eight weeks, oldest first, with what was decided."""
     rng = np.random.default_rng(5)
     spread = 56 * DAY_MS / count
@@ -50,7 +50,7 @@ def records(count: int, space: str, now_ms: int) -> Iterator[tuple[Record, Outco
     weights = np.sort(rng.random((1000, TERMS)) ** 2 + 0.05)[:, ::-1]
     weights /= np.linalg.norm(weights, axis=1, keepdims=True)
     earlier: list[int] = []
-    before: Record | None = None
+    before: ArticleRecord | None = None
     for place in range(count):
         fingerprint = int(rng.integers(0, 2**64, dtype=np.uint64))
         if place % 10 == 9:
@@ -59,9 +59,9 @@ def records(count: int, space: str, now_ms: int) -> Iterator[tuple[Record, Outco
         earlier.append(fingerprint)
         # Rare terms weigh most: ranks by Zipf's law, the rarest first.
         ranks = np.unique((vocabulary ** rng.random(TERMS * 2)).astype(int))[::-1][:TERMS].tolist()
-        number = number_of(now_ms - int((count - place) * spread), place % 1024)
-        record = Record(
-            number=number, first=number, id=f"https://news.example/{place:08d}", space=space, lang="en",
+        number = article_number_at(now_ms - int((count - place) * spread), place % 1024)
+        record = ArticleRecord(
+            number=number, first_version=number, id=f"https://news.example/{place:08d}", space=space, lang="en",
             fingerprint=fingerprint, text_hash=rng.bytes(16), short=False,
             title=f"A headline of some length about matter {place}", url=f"https://news.example/{place:08d}",
             source=f"paper{place % 40}.example", published_at_ms=number >> 22,
@@ -80,7 +80,7 @@ def records(count: int, space: str, now_ms: int) -> Iterator[tuple[Record, Outco
 async def load(index: Index, space: str, count: int, segments: int) -> None:
     """All of them; a segment is sealed when it has its share."""
     now_ms, started = time.time_ns() // 1_000_000, time.perf_counter()
-    chunk: list[tuple[Record, Outcome]] = []
+    chunk: list[tuple[ArticleRecord, Outcome]] = []
     for place, one in enumerate(records(count, space, now_ms), 1):
         chunk.append(one)
         if len(chunk) == TOGETHER or place == count:
@@ -89,22 +89,22 @@ async def load(index: Index, space: str, count: int, segments: int) -> None:
         if place < count and place * segments // count > (place - 1) * segments // count:
             await _write(index, space, chunk)
             chunk = []
-            layers = await index.segments.layers(space)
+            layers = await index.segments.stack(space)
             await index.segments.seal(space, layers.last, now_ms)
         if place % 50_000 == 0:
             print(f"  {place:,} loaded, {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
 
 
-async def _write(index: Index, space: str, chunk: Sequence[tuple[Record, Outcome]]) -> None:
+async def _write(index: Index, space: str, chunk: Sequence[tuple[ArticleRecord, Outcome]]) -> None:
     if not chunk:
         return
     snapshot = await index.segments.read({space: ()})
-    segment = index.segment(snapshot, space)
+    segment = index.transactions(snapshot, space)
     await index.put_records([record for record, _ in chunk], {})
     failed = await index.store.commit_many([segment.insert(r, outcome, []) for r, outcome in chunk])
     assert not any(failed)
     # A detector that catches up with all of them is not what is measured.
-    await index.store.delete([keys.stream(tag) for tag in snapshot.layers[space].tags])
+    await index.store.delete([keys.stream(tag) for tag in snapshot.stacks[space].tags])
 
 
 async def asked(
@@ -145,18 +145,18 @@ async def measure(url: str, space: str, spaces: Sequence[str], args: argparse.Na
     """In process, then through a service."""
     count, rng = int(args.articles), np.random.default_rng(6)
     ids = [f"https://news.example/{place:08d}" for place in rng.choice(count, args.questions, replace=False)]
-    store = open_store(url)
+    store = open_redis_store(url)
     counting = CountingStore(store)
     index = Index(counting, spaces, retention_ms=90 * DAY_MS)  # type: ignore[arg-type]
 
     async def nothing(_: object) -> list[object]:
         return []
 
-    related = Related(
+    related = RelatedArticles(
         index,
         nothing,  # type: ignore[arg-type]
         clock=lambda: time.time_ns() // 1_000_000,
-        story_of=EventLog(counting).story_of,  # type: ignore[arg-type]
+        members_of_event=EventRepository(counting).event_article_ids,  # type: ignore[arg-type]
     )
 
     async def of_id(id_: str) -> int:
@@ -181,12 +181,12 @@ async def measure(url: str, space: str, spaces: Sequence[str], args: argparse.Na
 
 async def run(directory: Path, args: argparse.Namespace) -> None:
     """Load what is not there, and measure."""
-    spaces = Analyser(load_models()).spaces
+    spaces = Analyzer(load_models()).spaces
     space = next(name for name in spaces if name.startswith("en."))
     done, shape = directory / "loaded.json", [int(args.articles), args.segments, space]
     with EmbeddedServer(directory) as server:
         if not done.exists():
-            store = open_store(server.url)
+            store = open_redis_store(server.url)
             started = time.perf_counter()
             await load(
                 Index(store, spaces, retention_ms=90 * DAY_MS), space, int(args.articles), args.segments

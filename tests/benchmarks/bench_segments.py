@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from aggregator.domain import Article
-from aggregator.index.compaction import Upkeep
+from aggregator.index.compaction import Compactor
 from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.redis import open_store
+from aggregator.store.redis import open_redis_store
 from tests.support.factories import Core, core, edited, story
 
 TASKS = 8
@@ -27,9 +27,9 @@ TASKS = 8
 async def measure(articles: list[Article], segment: int, tidy: bool) -> tuple[list[float], int]:
     """Times of all articles, and how many segments there were in the end."""
     with tempfile.TemporaryDirectory() as directory, EmbeddedServer(Path(directory)) as server:
-        store = open_store(server.url)
+        store = open_redis_store(server.url)
         try:
-            room = core(store, segment_articles=segment, keep_texts=False)
+            room = core(store, segment_max_articles=segment, store_texts=False)
             keeper = asyncio.create_task(_tidy(room)) if tidy else None
             waiting = iter(articles)
             times = await asyncio.gather(*(_post(room, waiting) for _ in range(TASKS)))
@@ -52,7 +52,7 @@ async def _post(room: Core, waiting) -> list[float]:  # type: ignore[no-untyped-
 
 async def _tidy(room: Core) -> None:
     while True:
-        await Upkeep(room.index).run(room.clock())
+        await Compactor(room.index).run(room.clock())
         room.clock.now_ms += 86_400_000
         await asyncio.sleep(0.01)
 

@@ -31,7 +31,7 @@ from typing import Any
 import aiohttp
 
 from aggregator import __version__
-from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.domain import Article
 from aggregator.offline import jsonl
@@ -95,11 +95,11 @@ def articles(file: str | None, *, whole: bool = False) -> Iterator[dict[str, str
     """Bodies of about WORDS words each, all different; ``whole``: of WORDS or more."""
     if file is None:
         vocabulary = sorted(
-            {word for row in demo.stream() if row["text"].isascii() for word in row["text"].split()}
+            {word for row in demo.load_rows() if row["text"].isascii() for word in row["text"].split()}
         )
         for number in itertools.count():
             yield {"id": str(number), "text": " ".join(random.Random(number).choices(vocabulary, k=WORDS))}
-    for row in jsonl.rows([file]) if file else ():
+    for row in jsonl.read_rows([file]) if file else ():
         words = row["text"].split()
         if len(words) >= WORDS:
             yield {
@@ -111,11 +111,11 @@ def articles(file: str | None, *, whole: bool = False) -> Iterator[dict[str, str
 
 def analyse(bodies: Sequence[dict[str, str]]) -> None:
     """CPU, after a warm-up that fills the stemmer's cache as a running service has it."""
-    analyser = Analyser(load_models())
+    analyser = Analyzer(load_models())
     given = [Article(id=b["id"], title=b.get("title", ""), text=b["text"]) for b in bodies]
-    analyser.analyse_many(given[: len(given) // 4])
+    analyser.analyze_many(given[: len(given) // 4])
     started = time.process_time()
-    analyser.analyse_many(given)
+    analyser.analyze_many(given)
     tell(
         "analyse",
         articles=len(given),
@@ -182,7 +182,11 @@ async def own_service(*options: str) -> AsyncIterator[Running]:
     pids: dict[int, str] = {}
     with tempfile.TemporaryDirectory() as directory:
         async with serving(
-            *options, pids=pids, data_dir=directory, log_level="WARNING", tick_seconds=Settings().tick_seconds
+            *options,
+            pids=pids,
+            data_dir=directory,
+            log_level="WARNING",
+            detector_interval_seconds=Settings().detector_interval_seconds,
         ) as url:
             yield Running(url, next(iter(pids)))
 

@@ -21,20 +21,20 @@ from concurrent.futures import ProcessPoolExecutor
 
 import redis
 
-from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.analysis.text import tokenizer
-from aggregator.concurrency.priority_gate import Spells
+from aggregator.concurrency.priority_gate import TimeSlicer
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Analysis, Article, StreamItem
 from aggregator.errors import AggregatorError
-from aggregator.events.consumer import STATE, Events
+from aggregator.events.consumer import STATE_KEY, DetectorRunner
 from aggregator.events.detection import BurstRule
 from aggregator.index import Index
-from aggregator.ingest.service import Ingest
-from aggregator.runtime.event_loop import run_loop, settle_in
+from aggregator.ingest.service import IngestService
+from aggregator.runtime.event_loop import run_loop, tune_interpreter
 from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.redis import open_store
+from aggregator.store.redis import open_redis_store
 from tests.benchmarks.bench_http import bodies
 from tests.support.processes import server_cpu_s
 
@@ -49,14 +49,14 @@ class UpToNow:
         self._index = index
         self.came = self.read = 0
 
-    async def stream(
+    async def read_stream(
         self, positions: Mapping[bytes, bytes], count: int
     ) -> tuple[list[StreamItem], dict[bytes, bytes]]:
         """See ``Index.stream``."""
         left = min(count, self.came - self.read)
         if not left:
             return [], dict(positions)
-        items, moved = await self._index.stream(positions, left)
+        items, moved = await self._index.read_stream(positions, left)
         self.read += len(items)
         return items, moved
 
@@ -68,19 +68,19 @@ def stored(url: str, count: int, rate: float) -> Sequence[str]:
 
 async def inserted(url: str, count: int, rate: float) -> Sequence[str]:
     """See ``stored``."""
-    analyser, store = Analyser(load_models()), open_store(url)
+    analyser, store = Analyzer(load_models()), open_redis_store(url)
     index = Index(store, analyser.spaces)
     given = [
         Article(id=row["id"], title=row.get("title", ""), text=row["text"])
         for row in itertools.islice(bodies("en"), count)
     ]
-    ready = {a.id: made for a, made in zip(given, analyser.analyse_many(given), strict=True)}
+    ready = {a.id: made for a, made in zip(given, analyser.analyze_many(given), strict=True)}
     now_ms = START_MS
 
     async def prepared(some: Sequence[Article]) -> list[Analysis | AggregatorError]:
         return [ready[article.id] for article in some]
 
-    ingest = Ingest(index, prepared, Policy(), clock=lambda: now_ms)
+    ingest = IngestService(index, prepared, Policy(), clock=lambda: now_ms)
     for start in range(0, count, TOGETHER):
         now_ms = START_MS + int(start * 1000 / rate)
         await ingest.submit_many(given[start : start + TOGETHER])
@@ -91,21 +91,21 @@ async def inserted(url: str, count: int, rate: float) -> Sequence[str]:
 async def tailed(index: Index, url: str, count: int, rate: float, tick_s: float) -> dict[str, object]:
     """Let the detector read them; the figures."""
     sync, source = redis.Redis.from_url(url), UpToNow(index)
-    events = Events(index.store, BurstRule(), give_way=Spells().give_way)
+    events = DetectorRunner(index.store, BurstRule(), yield_control=TimeSlicer().yield_control)
     tokenizer.tokenize("", "en")
-    settle_in()
+    tune_interpreter()
     server_s, started, ticks = server_cpu_s(sync), time.process_time(), []
     while source.read < count:
         begun, before = time.process_time(), source.read
         now_ms = START_MS + int((len(ticks) + 1) * tick_s * 1000)
         source.came = min(count, int((len(ticks) + 1) * tick_s * rate))
-        await events.advance(source, now_ms)
-        while events.more:
-            await events.advance(source, now_ms)
+        await events.poll(source, now_ms)
+        while events.has_backlog:
+            await events.poll(source, now_ms)
         ticks.append(round((time.process_time() - begun) * 1e6 / max(1, source.read - before)))
-    await events.checkpoint(now_ms)
+    await events.save_checkpoint(now_ms)
     used_s, server_s = time.process_time() - started, server_cpu_s(sync) - server_s
-    state = bytes(sync.get(STATE) or b"")  # type: ignore[arg-type]
+    state = bytes(sync.get(STATE_KEY) or b"")  # type: ignore[arg-type]
     sync.close()
     return {
         "articles": count,
@@ -122,7 +122,7 @@ async def run(count: int, rate: float, tick_s: float) -> None:
     with tempfile.TemporaryDirectory() as directory, EmbeddedServer(directory) as server:
         with ProcessPoolExecutor(1, mp_context=spawning) as other:
             spaces = await asyncio.wrap_future(other.submit(stored, server.url, count, rate))
-        store = open_store(server.url)
+        store = open_redis_store(server.url)
         print(json.dumps(await tailed(Index(store, spaces), server.url, count, rate, tick_s)))
         await store.close()
 

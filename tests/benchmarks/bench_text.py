@@ -11,11 +11,11 @@ import random
 import time
 from collections.abc import Callable, Sequence
 
-from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
-from aggregator.analysis.text.html import extract
-from aggregator.analysis.text.language import detect
-from aggregator.analysis.text.tokenizer import figures, normalise, tokenize, words
+from aggregator.analysis.text.html import extract_article
+from aggregator.analysis.text.language import detect_language
+from aggregator.analysis.text.tokenizer import figures, normalize, tokenize, words
 from aggregator.domain import Article
 
 ARTICLES = 200
@@ -71,23 +71,25 @@ def _page(text: str) -> str:
 
 
 def main() -> None:
-    analyser = Analyser(load_models())
+    analyser = Analyzer(load_models())
     for lang, texts in (("en", _articles(ENGLISH, 22, 1)), ("zh", _articles(CHINESE, 21, 2))):
         size = sum(map(len, texts)) / ARTICLES
         count = sum(len(words(text, lang)) for text in texts) / ARTICLES
         stages: dict[str, Callable[[str], object]] = {
-            "detect": detect,
-            "normalise": normalise,
+            "detect": detect_language,
+            "normalise": normalize,
             "words": lambda text, lang=lang: words(text, lang),
             "tokenize": lambda text, lang=lang: tokenize(text, lang),
             "figures": figures,
-            "analyse": lambda text: analyser.analyse(Article(id="x", text=text)),  # all of it, no lang given
+            "analyse": lambda text: analyser.analyze(Article(id="x", text=text)),  # all of it, no lang given
         }
         print(f"{lang}: {size:.0f} characters, {count:.0f} words per article")
         for name, stage in stages.items():
             print(f"  {name:10s} {_cpu_us(stage, texts):8.0f} us CPU per article")
     pages = [_page(text) for text in _articles(ENGLISH, 22, 3)[:50]]
-    print(f"  extract    {_cpu_us(extract, pages):8.0f} us CPU per page of {len(pages[0])} characters")
+    print(
+        f"  extract    {_cpu_us(extract_article, pages):8.0f} us CPU per page of {len(pages[0])} characters"
+    )
 
 
 if __name__ == "__main__":

@@ -20,15 +20,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
-from aggregator.app import policy_of
+from aggregator.app import build_policy
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Analysis, Answer, Article, Match
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
-from aggregator.ingest.service import Ingest
-from aggregator.offline.jsonl import rows
+from aggregator.ingest.service import IngestService
+from aggregator.offline.jsonl import read_rows
 from aggregator.settings import load
 from aggregator.store.memory import MemoryStore
 from tests.support.development_data import DATA
@@ -42,11 +42,11 @@ def main() -> None:
     options = _options()
     articles = [
         Article(id=row["id"], title=row.get("title") or "", text=row.get("text") or "", lang="en")
-        for row in rows([str(options.data / "reuters21578_dev.jsonl.gz")])
+        for row in read_rows([str(options.data / "reuters21578_dev.jsonl.gz")])
     ]
-    policy = policy_of(load({}, {"preset": options.preset}))
+    policy = build_policy(load({}, {"preset": options.preset}))
     if options.plain:
-        policy = replace(policy, min_shared=0.0, min_similarity=0.0)
+        policy = replace(policy, min_shared_shingles=0.0, min_similarity=0.0)
     matches = asyncio.run(duplicates(articles, policy))
     by_id = {article.id: article for article in articles}
     wrong = [(by_id[id_], match) for id_, match in matches if apart(by_id[id_], by_id[match.id])]
@@ -64,13 +64,13 @@ def main() -> None:
 
 async def duplicates(articles: Sequence[Article], policy: Policy) -> list[tuple[str, Match]]:
     """Ids that were called duplicate, with what they were matched to."""
-    analyser = Analyser(load_models())
+    analyser = Analyzer(load_models())
 
     async def look_up(some: Sequence[Article]) -> list[Analysis | AggregatorError]:
-        return analyser.analyse_many(some)
+        return analyser.analyze_many(some)
 
     clock = itertools.count(START_MS)
-    ingest = Ingest(Index(MemoryStore(), analyser.spaces), look_up, policy, clock=lambda: next(clock))
+    ingest = IngestService(Index(MemoryStore(), analyser.spaces), look_up, policy, clock=lambda: next(clock))
     answers = await ingest.submit_many(articles)
     return [(a.id, a.outcome.match) for a in answers if isinstance(a, Answer) and a.outcome.match]
 

@@ -20,13 +20,13 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Answer, Article
 from aggregator.index import Index
-from aggregator.ingest.service import Ingest
-from aggregator.offline.jsonl import rows
+from aggregator.ingest.service import IngestService
+from aggregator.offline.jsonl import read_rows
 from aggregator.store.memory import MemoryStore
 from tests.support.development_data import DATA
 from tests.support.factories import in_process
@@ -37,7 +37,7 @@ START_MS = 1_600_000_000_000
 
 def titles(file: Path, count: int) -> Iterator[str]:
     """Distinct headlines, real ones first."""
-    real = list(itertools.islice(dict.fromkeys(row["title"] for row in rows([str(file)])), count))
+    real = list(itertools.islice(dict.fromkeys(row["title"] for row in read_rows([str(file)])), count))
     yield from real
     rng = random.Random(0)
     for _ in range(count - len(real)):
@@ -47,10 +47,10 @@ def titles(file: Path, count: int) -> Iterator[str]:
 
 async def run(texts: Sequence[str], policy: Policy, models_dir: Path | None = None) -> tuple[int, int]:
     """How many were called duplicate, and how many of them falsely."""
-    analyser = Analyser(load_models(models_dir))
+    analyser = Analyzer(load_models(models_dir))
 
     clock = itertools.count(START_MS)
-    ingest = Ingest(
+    ingest = IngestService(
         Index(MemoryStore(), analyser.spaces), in_process(analyser), policy, clock=lambda: next(clock)
     )
     called = false = 0

@@ -24,15 +24,15 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
-from aggregator.app import policy_of
+from aggregator.app import build_policy
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Analysis, Answer, Article, Match
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
-from aggregator.ingest.service import Ingest
-from aggregator.offline.jsonl import rows
+from aggregator.ingest.service import IngestService
+from aggregator.offline.jsonl import read_rows
 from aggregator.settings import load
 from aggregator.store.memory import MemoryStore
 from tests.support.development_data import DATA
@@ -46,12 +46,12 @@ CHUNK = 512
 def main() -> None:
     """Run and print."""
     options = _options()
-    policy = policy_of(load({}, {"preset": options.preset}))
-    analyser = Analyser(load_models(options.models_dir))
+    policy = build_policy(load({}, {"preset": options.preset}))
+    analyser = Analyzer(load_models(options.models_dir))
     report = {}
     for name in FILES:
         articles = _articles(options.data / f"{name}.jsonl.gz")
-        analysed = analyser.analyse_many(articles)
+        analysed = analyser.analyze_many(articles)
         copies = _natural_copies(articles) if name == "reuters21578_dev" else []
         for rule in (policy, replace(policy, name="hamming")):
             answers = asyncio.run(_duplicates(articles, analysed, rule, analyser.spaces))
@@ -76,7 +76,7 @@ async def _duplicates(
         return [ready[a.id] for a in some]
 
     clock = itertools.count(START_MS)
-    ingest = Ingest(Index(MemoryStore(), spaces), look_up, policy, clock=lambda: next(clock))
+    ingest = IngestService(Index(MemoryStore(), spaces), look_up, policy, clock=lambda: next(clock))
     answers = await ingest.submit_many(articles)
     return {a.id: a.outcome.match for a in answers if isinstance(a, Answer) and a.outcome.match}
 
@@ -135,7 +135,7 @@ def _table(report: dict[str, dict[str, object]]) -> str:
 def _articles(file: Path) -> list[Article]:
     return [
         Article(id=row["id"], title=row.get("title") or "", text=row.get("text") or "", lang="en")
-        for row in rows([str(file)])
+        for row in read_rows([str(file)])
     ]
 
 

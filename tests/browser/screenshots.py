@@ -26,7 +26,7 @@ from aggregator.http.app import make_app
 from aggregator.http.app_keys import METRICS
 from aggregator.http.metrics.registry import Metrics
 from aggregator.http.server import make_runner
-from aggregator.offline.jsonl import rows
+from aggregator.offline.jsonl import read_rows
 from aggregator.runtime import demo
 from aggregator.settings import Settings
 from tests.browser.chromium import CHROMIUM, FLAGS
@@ -50,9 +50,9 @@ class Clock:
 
 def demonstration(now_ms: int) -> list[Article]:
     """The project's own stream and some more of our own, the end now."""
-    late_ms = 60_000 * min(row["minutes_ago"] for row in demo.stream())
+    late_ms = 60_000 * min(row["minutes_ago"] for row in demo.load_rows())
     now = datetime.fromtimestamp((now_ms + late_ms) / 1000).astimezone()
-    articles = [_article(demo.article(row, now)) for row in demo.stream()]
+    articles = [_article(demo.article_body(row, now)) for row in demo.load_rows()]
     articles += map(_article, more(datetime.fromtimestamp(now_ms / 1000).astimezone()))
     return sorted(articles, key=lambda article: article.published_at_ms or 0)
 
@@ -64,7 +64,7 @@ def _article(body: dict[str, Any]) -> Article:
 
 def recorded(file: str, until: str | None, days: float, now_ms: int) -> list[Article]:
     """The last ``days`` before ``until`` of a dated archive, moved so that they end now."""
-    dated = [(_ms(row["published_at"]), row) for row in rows([file]) if row.get("published_at")]
+    dated = [(_ms(row["published_at"]), row) for row in read_rows([file]) if row.get("published_at")]
     end_ms = _ms(until) if until else max(at_ms for at_ms, _ in dated)
     kept = [(at_ms, row) for at_ms, row in dated if end_ms - days * 86_400_000 <= at_ms <= end_ms]
     names = ("id", "title", "text", "url", "source", "lang")
@@ -85,7 +85,7 @@ async def submit(service: Service, articles: Sequence[Article], metrics: Metrics
     """As the batch route does."""
     for answer in await service.ingest.submit_many(articles):
         if isinstance(answer, Answer):
-            metrics.answered(answer)
+            metrics.record_answer(answer)
 
 
 async def replay(service: Service, articles: Sequence[Article], clock: Clock, metrics: Metrics) -> None:
@@ -96,20 +96,20 @@ async def replay(service: Service, articles: Sequence[Article], clock: Clock, me
         if at_ms >= tick_ms:
             clock.now_ms = tick_ms or at_ms
             await submit(service, batch, metrics)
-            await service.scheduled.jobs.tick()
+            await service.background.scheduler.tick()
             tick_ms, batch = at_ms + TICK_MS, []
         batch.append(article)
     clock.now_ms = (articles[-1].published_at_ms or 0) + 1
     await submit(service, batch, metrics)
-    await service.scheduled.jobs.tick()
+    await service.background.scheduler.tick()
     clock.now_ms = None
-    await service.scheduled.jobs.tick()
+    await service.background.scheduler.tick()
 
 
 @asynccontextmanager
 async def replayed(articles: Sequence[Article], clock: Clock) -> AsyncIterator[tuple[Service, str]]:
     """A service in memory that has seen the articles, and its address."""
-    async with open_service(Settings(store_url="memory", keep_texts=True), clock=clock) as service:
+    async with open_service(Settings(store_url="memory", store_texts=True), clock=clock) as service:
         app = make_app(service)
         await replay(service, articles, clock, app[METRICS])
         runner = make_runner(app)
@@ -123,7 +123,7 @@ async def replayed(articles: Sequence[Article], clock: Clock) -> AsyncIterator[t
 
 async def pages_of(service: Service) -> dict[str, str]:
     """Name -> path of what is photographed."""
-    events = await service.events.list(limit=50)
+    events = await service.events.list_events(limit=50)
     found = {"list": "/", "health": "/health", "lookup": "/lookup"}
     largest = max((e for e in events if e.status != "closed"), key=lambda e: e.size, default=None)
     if largest is not None:

@@ -59,15 +59,18 @@ async def running(settings: Settings) -> AsyncIterator[tuple[Service, str]]:
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
         await web.TCPSite(runner, "127.0.0.1", 0).start()
-        service.scheduled.jobs.start()
-        stack.push_async_callback(service.scheduled.jobs.stop)
+        service.background.scheduler.start()
+        stack.push_async_callback(service.background.scheduler.stop)
         yield service, f"http://127.0.0.1:{runner.addresses[0][1]}"
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def url() -> AsyncIterator[str]:
     """A fresh service in memory that ticks often and keeps texts."""
-    async with running(Settings(store_url="memory", keep_texts=True, tick_seconds=0.2)) as (_, address):
+    async with running(Settings(store_url="memory", store_texts=True, detector_interval_seconds=0.2)) as (
+        _,
+        address,
+    ):
         yield address
 
 
@@ -177,7 +180,7 @@ async def test_a_restart_loses_nothing(browser, valkey_url, free_port):
         stopping_s = time.monotonic()
     assert time.monotonic() - stopping_s < 8  # an open stream does not hold it up
     await page.locator("#live:not(.on)").wait_for()
-    async with running(Settings(store_url=valkey_url, tick_seconds=0.2)) as (_, elsewhere):
+    async with running(Settings(store_url=valkey_url, detector_interval_seconds=0.2)) as (_, elsewhere):
         await an_event(elsewhere)
     async with serving(**settings):
         await page.locator("#events .event").wait_for(timeout=WITHIN_MS)
@@ -213,7 +216,7 @@ async def test_looking_up_and_comparing(browser, url):
 
 async def test_a_store_that_is_away_is_said_and_comes_back(browser, own_server):
     """The list keeps what it shows, says why it is old, and health names the reason."""
-    async with running(Settings(store_url=own_server.url, tick_seconds=0.2)) as (_, url):
+    async with running(Settings(store_url=own_server.url, detector_interval_seconds=0.2)) as (_, url):
         await post(url, report(1))
         made = await browser.new_context()
         page, other = await made.new_page(), await made.new_page()

@@ -28,7 +28,7 @@ async def kill_service(site: Site, turn: int) -> None:
 async def kill_store(site: Site, turn: int) -> None:
     """SIGKILL of the store, and its restart from its log."""
     await site.kill_store()
-    site.store.revive()
+    site.store.restart_if_dead()
 
 
 async def stall_store(site: Site, turn: int) -> None:
@@ -60,7 +60,7 @@ async def tear_log(site: Site, turn: int) -> None:
     whole = HALF_A_COMMAND[: site.rng.randrange(1, len(HALF_A_COMMAND))]
     with site.newest_log().open("ab") as log:
         log.write(whole)
-    site.store.revive()
+    site.store.restart_if_dead()
 
 
 async def cut_connections(site: Site, turn: int) -> None:
@@ -101,7 +101,7 @@ async def lose_power(site: Site, turn: int) -> None:
     await site.kill_store()
     log = site.newest_log()
     os.truncate(log, max(0, log.stat().st_size - site.rng.randrange(*TORN_BYTES)))
-    site.store.revive()
+    site.store.restart_if_dead()
 
 
 FAULTS: dict[str, Fault] = {

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from aggregator.runtime.event_loop import run_loop
-from aggregator.store.redis import open_store
+from aggregator.store.redis import open_redis_store
 from tests.chaos.crawl import Crawl, report
 from tests.chaos.faults import FAULTS, POWER_LOSS, Fault
 from tests.chaos.ledger import Ledger
@@ -98,7 +98,7 @@ class Run:
         self.site, self.account = site, account
         self.ledger = Ledger()
         self.crawl = Crawl(site, self.ledger, rate)
-        self.witness = Witness(open_store(site.store.url))
+        self.witness = Witness(open_redis_store(site.store.url))
         self._full_speed = min(ENOUGH, 0.75 * rate)
         self._matters = 0
         self._read = 0

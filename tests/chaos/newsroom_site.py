@@ -16,7 +16,7 @@ import redis.asyncio as redis
 from aggregator.clients import Client
 from aggregator.clients.decision import Unavailable
 from aggregator.errors import NotFound
-from aggregator.store.embedded import EmbeddedServer, _end_with_parent
+from aggregator.store.embedded import EmbeddedServer, _parent_death_hook
 from tests.chaos import clocked
 from tests.chaos.faulty_proxy import FaultyProxy
 from tests.support.cluster import free_ports
@@ -55,8 +55,8 @@ class Replica:
                 *self._arguments,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=log,
-                preexec_fn=_end_with_parent(),
-                env={**os.environ, "AGGREGATOR_TICK_SECONDS": "0.2"},
+                preexec_fn=_parent_death_hook(),
+                env={**os.environ, "AGGREGATOR_DETECTOR_INTERVAL_SECONDS": "0.2"},
             )
         await self.until_ready()
 
@@ -92,7 +92,7 @@ class Site:
         self._directory = directory
         port, *ports = free_ports(1 + REPLICAS)
         extra = {"port": str(port), "bind": "127.0.0.1"}
-        self.store = EmbeddedServer(directory / "store", appendfsync=appendfsync, extra=extra)
+        self.store = EmbeddedServer(directory / "store", appendfsync=appendfsync, config_overrides=extra)
         self.proxy = FaultyProxy(port, rng)
         self._ports = ports
         self._stack = AsyncExitStack()

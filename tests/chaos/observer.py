@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from aggregator.app import analysers_of
-from aggregator.events.repository import EventLog
+from aggregator.app import build_analyzers
+from aggregator.events.repository import EventRepository
 from aggregator.index import Index
 from aggregator.settings import Settings
 from aggregator.store.base import Store
@@ -32,11 +32,11 @@ class Witness:
     fired: Counter[str] = field(default_factory=Counter)
     matters: dict[str, set[int]] = field(default_factory=dict)
     _position: bytes = b""
-    _spaces: Sequence[str] = field(default_factory=lambda: analysers_of(Settings())[0].spaces)
+    _spaces: Sequence[str] = field(default_factory=lambda: build_analyzers(Settings())[0].spaces)
 
     async def read_on(self) -> None:
         """What was told since the last time."""
-        log = EventLog(self.store)
+        log = EventRepository(self.store)
         while changes := await log.changes(self._position, STEP):
             self._position = changes[-1][0]
             self.fired.update(change.event_id for _, change in changes if change.kind == "fired")
@@ -47,7 +47,7 @@ class Witness:
         deadline_s = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline_s:
             await self.read_on()
-            events = await EventLog(self.store).get_many(list(self.fired))
+            events = await EventRepository(self.store).get_many(list(self.fired))
             self.matters = {id_: _matters(event.items) for id_, event in events.items()}
             if wanted <= self.told():
                 deadline_s = min(deadline_s, time.monotonic() + STRAGGLERS_S)
@@ -77,7 +77,7 @@ class Witness:
         counted: Counter[str] = Counter()
         positions: dict[bytes, bytes] = {}
         while True:
-            items, positions = await index.stream(positions, STEP)
+            items, positions = await index.read_stream(positions, STEP)
             counted.update(item.id for item in items)
             if not items:
                 return counted

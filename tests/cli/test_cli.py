@@ -21,18 +21,18 @@ from aiohttp.test_utils import TestServer
 
 from aggregator.analysis.features import FeatureModel
 from aggregator.cli import common_options, doctor, ingest_targets, main, options
-from aggregator.cli.ingest import BATCH_BYTES, BATCH_LINES, batches
+from aggregator.cli.ingest import BATCH_BYTES, BATCH_LINES, iter_batches
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.http.middleware import errors
-from aggregator.index.keys import SINGLES
+from aggregator.index.keys import INTERACTIVE_BEACON
 from aggregator.offline.jsonl import Line
 from aggregator.runtime import demo
-from aggregator.runtime.addresses import store_line, url_of, without_password
+from aggregator.runtime.addresses import describe_store, redact_url, service_url
 from aggregator.settings import Settings
 from tests.support.server_fixture import serving_alone
 
 ROOT = Path(__file__).resolve().parents[2]
-ROWS = {row["id"]: row for row in demo.stream()}
+ROWS = {row["id"]: row for row in demo.load_rows()}
 ORIGINAL, EDITED, OTHER = (ROWS[id_] for id_ in ("demo-post-tram", "demo-coast-tram", "demo-radio-bees"))
 
 
@@ -114,7 +114,7 @@ def test_all_wrong_settings_are_told_at_once(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From variables and options together."""
-    monkeypatch.setenv("AGGREGATOR_TICK_SECONDS", "soon")
+    monkeypatch.setenv("AGGREGATOR_DETECTOR_INTERVAL_SECONDS", "soon")
 
     assert run("serve", "--port", "99999", "--workers", "0") == 2
 
@@ -125,18 +125,18 @@ def test_all_wrong_settings_are_told_at_once(
 
 def test_every_setting_is_an_option_of_serve() -> None:
     """Nothing can be set by variable only."""
-    args = options.parser().parse_args(["serve"])
+    args = options.build_parser().parse_args(["serve"])
 
-    assert set(options.overrides(args)) == set(common_options.FIELDS)
-    assert set(options.overrides(args).values()) == {None}
+    assert set(options.setting_overrides(args)) == set(common_options.SETTING_FIELDS)
+    assert set(options.setting_overrides(args).values()) == {None}
 
 
 def test_a_password_is_never_printed() -> None:
     """serve names its store, doctor its settings."""
     url = "rediss://user:geheim@store.example:6380/0?password=geheim"
 
-    assert without_password(url) == "rediss://store.example:6380/0"
-    assert "geheim" not in store_line(Settings(store_url=url))
+    assert redact_url(url) == "rediss://store.example:6380/0"
+    assert "geheim" not in describe_store(Settings(store_url=url))
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_password_is_never_printed() -> None:
 )
 def test_the_address_shown_can_be_opened_on_this_machine(host: str, shown: str) -> None:
     """A wildcard address is none to click on."""
-    assert url_of(host, 8080) == f"http://{shown}:8080"
+    assert service_url(host, 8080) == f"http://{shown}:8080"
 
 
 # -- ingest and check ----------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def test_an_ingest_into_a_store_gives_way_to_single_posts(
     """A service has noted there that articles come one by one: the load pauses, and says so; nothing else changes."""
     articles = write(tmp_path / "articles.jsonl", *(body(row) for row in ROWS.values()))
     with redis.Redis.from_url(valkey_url) as client:
-        client.set(SINGLES, b"now", px=60_000)
+        client.set(INTERACTIVE_BEACON, b"now", px=60_000)
 
     assert run("ingest", "--store", valkey_url, articles) == 0
 
@@ -244,7 +244,7 @@ def test_an_embedded_store_remembers_between_commands(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The second command finds the original of the first; explain finds both by id."""
-    store = ("--store", "embedded", "--data-dir", str(tmp_path / "data"), "--keep-texts")
+    store = ("--store", "embedded", "--data-dir", str(tmp_path / "data"), "--store-texts")
     assert run("ingest", *store, write(tmp_path / "one", body(ORIGINAL))) == 0
     assert run("ingest", *store, write(tmp_path / "two", body(EDITED))) == 0
     answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -295,23 +295,26 @@ def test_batches_are_bounded_by_lines_and_bytes() -> None:
     sizes = [10] * (BATCH_LINES + 3) + [BATCH_BYTES + 5, 7, BATCH_BYTES // 2, BATCH_BYTES // 2 + 1]
     lines = [Line("f", number, b"x" * size) for number, size in enumerate(sizes)]
 
-    cut = list(batches(lines))
+    cut = list(iter_batches(lines))
 
     assert [line for batch in cut for line in batch] == lines
     assert all(len(batch) <= BATCH_LINES for batch in cut)
     assert all(len(batch) == 1 or sum(len(line.data) for line in batch) <= BATCH_BYTES for batch in cut)
-    assert list(batches([])) == []
+    assert list(iter_batches([])) == []
 
 
 # -- against a server ----------------------------------------------------------------------------
 
 
 @asynccontextmanager
-async def answering(handle: Callable[[web.Request], Any]) -> AsyncIterator[ingest_targets.Server]:
+async def answering(handle: Callable[[web.Request], Any]) -> AsyncIterator[ingest_targets.ServerTarget]:
     """A target whose server answers every batch by ``handle``."""
     app = web.Application()
     app.router.add_post("/v1/articles/batch", handle)
-    async with TestServer(app) as server, ingest_targets.Server.open(str(server.make_url("/"))) as target:
+    async with (
+        TestServer(app) as server,
+        ingest_targets.ServerTarget.open(str(server.make_url("/"))) as target,
+    ):
         yield target
 
 
@@ -328,8 +331,8 @@ def new(data: bytes) -> bytes:
 @pytest.fixture(autouse=True)
 def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waiting is tested by counting, not by the clock."""
-    monkeypatch.setattr(ingest_targets, "FIRST_PAUSE_S", 0.0)
-    monkeypatch.setattr(ingest_targets, "FIRST_PATIENCE_S", 0.2)
+    monkeypatch.setattr(ingest_targets, "INITIAL_BACKOFF_S", 0.0)
+    monkeypatch.setattr(ingest_targets, "FIRST_CONTACT_TIMEOUT_S", 0.2)
 
 
 async def test_a_server_that_is_away_for_a_while_is_asked_again() -> None:
@@ -421,7 +424,9 @@ async def test_a_server_that_asks_for_a_key_is_told_of() -> None:
     """With the variable to set, whatever the server says to programs."""
 
     async def handle(_: web.Request) -> web.Response:
-        return errors.respond(errors.problem(errors.Unauthenticated("Authorization: send an access key.")))
+        return errors.problem_response(
+            errors.to_problem(errors.Unauthenticated("Authorization: send an access key."))
+        )
 
     async with answering(handle) as target:
         with pytest.raises(ConfigurationError, match=r"asks for an access key; set AGGREGATOR_KEY to one"):
@@ -438,7 +443,7 @@ async def test_patience_has_an_end() -> None:
         raise StoreUnavailable("still away")
 
     with pytest.raises(StoreUnavailable, match="still away"):
-        await ingest_targets.patiently(fail, 0.0)
+        await ingest_targets.retry_while_unavailable(fail, 0.0)
 
     assert asked >= 1
 
@@ -573,7 +578,7 @@ async def test_doctor_says_of_a_service_that_is_not_ready_that_something_is_wron
     silent: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also of one that says nothing in time: it runs, and starting another one would be of no use."""
-    monkeypatch.setattr(doctor, "READY_S", 0.2)
+    monkeypatch.setattr(doctor, "READINESS_TIMEOUT_S", 0.2)
     never = asyncio.Event()
 
     async def ready(request: web.Request) -> web.Response:
@@ -584,7 +589,7 @@ async def test_doctor_says_of_a_service_that_is_not_ready_that_something_is_wron
     application = web.Application()
     application.router.add_get("/readyz", ready)
     async with TestServer(application) as server:
-        found = await doctor._answering(str(server.make_url("")))
+        found = await doctor._check_readiness(str(server.make_url("")))
         never.set()
 
     assert (found.mark, found.code) == ("wrong", 3)
@@ -654,9 +659,9 @@ def test_reindex_finds_the_store_of_the_service_that_runs(
 ) -> None:
     """Beside an embedded one, by its directory; nothing else need be said, and nothing is started."""
     lines = write(tmp_path / "articles.jsonl", body(OTHER))
-    with serving_alone(tmp_path, "--next-block-plan", "5x13") as (_, url):
+    with serving_alone(tmp_path, "--migration-block-plan", "5x13") as (_, url):
         assert run("ingest", "--server", url, "--out", os.devnull, lines) == 0
-        own = ["--data-dir", str(tmp_path / "data"), "--next-block-plan", "5x13"]
+        own = ["--data-dir", str(tmp_path / "data"), "--migration-block-plan", "5x13"]
         assert run("reindex", "--no-progress", *own) == 0
 
     assert "1 articles looked at, 0 could not be brought in." in capsys.readouterr().err
@@ -806,7 +811,7 @@ def test_replay_writes_the_events_of_a_dated_stream(
     from datetime import UTC, datetime
 
     now = datetime(2026, 3, 1, 12, tzinfo=UTC)
-    dated = write(tmp_path / "dated.jsonl", *(demo.article(row, now) for row in ROWS.values()))
+    dated = write(tmp_path / "dated.jsonl", *(demo.article_body(row, now) for row in ROWS.values()))
     out = tmp_path / "events.jsonl"
 
     assert run("replay", dated, "--out", str(out)) == 0

@@ -7,12 +7,12 @@ import json
 
 import pytest
 
-from aggregator.auth.api_keys import KEYS, Access
+from aggregator.auth.api_keys import API_KEYS_KEY, ApiKeys
 from aggregator.cli import main
-from aggregator.cli.doctor_contents import in_the_clear
-from aggregator.events.webhooks.dispatcher import OUTBOX
+from aggregator.cli.doctor_contents import check_tls
+from aggregator.events.webhooks.dispatcher import OUTBOX_KEY
 from aggregator.store.base import Put
-from aggregator.store.redis import open_store
+from aggregator.store.redis import open_redis_store
 
 
 def test_doctor_tells_of_keys_and_of_the_detector(
@@ -59,13 +59,13 @@ def test_doctor_tells_why_nobody_would_come_in(
     elsewhere = told("--host", "192.0.2.7")
     assert elsewhere[0] == 2
     assert elsewhere[1][0].startswith("wrong: No keys: the service does not start on 192.0.2.7")
-    assert told("--host", "192.0.2.7", "--open-access")[1] == [
+    assert told("--host", "192.0.2.7", "--auth-disabled")[1] == [
         "note: No keys: the service asks for none and is for everybody who reaches it."
     ]
 
     async def expired() -> None:
-        store = open_store(valkey_url)
-        await Access(store, lambda: 0).add("brief", "reader", expires_ms=1)
+        store = open_redis_store(valkey_url)
+        await ApiKeys(store, lambda: 0).add("brief", "reader", expires_ms=1)
         await store.close()
 
     asyncio.run(expired())
@@ -82,8 +82,8 @@ def test_doctor_tells_of_what_cannot_be_read(
         return code, [f["subject"] for f in json.loads(capsys.readouterr().out) if f["mark"] == "wrong"]
 
     async def damage() -> None:
-        store = open_store(valkey_url)
-        await store.put([Put(KEYS, b"rubbish"), Put(OUTBOX, b"rubbish")])
+        store = open_redis_store(valkey_url)
+        await store.put([Put(API_KEYS_KEY, b"rubbish"), Put(OUTBOX_KEY, b"rubbish")])
         await store.close()
 
     asyncio.run(damage())
@@ -104,4 +104,4 @@ def test_doctor_tells_of_what_cannot_be_read(
 )
 def test_a_store_elsewhere_without_tls_is_worth_a_word(url: str, clear: bool) -> None:
     """Passwords and articles would pass readable."""
-    assert bool(list(in_the_clear(url))) == clear
+    assert bool(list(check_tls(url))) == clear

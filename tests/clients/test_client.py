@@ -9,7 +9,7 @@ from aiohttp.test_utils import TestServer
 
 from aggregator.app import open_service
 from aggregator.clients import Client, SyncClient, Unavailable
-from aggregator.errors import BadInput, ConfigurationError, NotFound
+from aggregator.errors import ConfigurationError, InvalidInput, NotFound
 from aggregator.http.app import make_app
 from aggregator.settings import Settings
 from tests.support.factories import edited, story
@@ -84,7 +84,7 @@ async def test_many_keep_their_order_and_a_bad_one_costs_nothing(client):
 async def test_an_insert_that_fails_gives_its_reservation_back(client):
     """So that the next outlet's copy is not a duplicate of nothing."""
     with pytest.raises(RuntimeError, match="disk full"):
-        async with client.reserving({"id": "a", "text": story(1)}) as decision:
+        async with client.reservation({"id": "a", "text": story(1)}) as decision:
             assert decision.keep
             raise RuntimeError("disk full")
 
@@ -102,9 +102,9 @@ async def test_undo_takes_back_only_what_the_call_itself_stored(client):
 
 async def test_a_refused_article_says_why(client):
     """The caller's mistake is not an outage."""
-    with pytest.raises(BadInput, match="text"):
+    with pytest.raises(InvalidInput, match="text"):
         await client.submit({"id": "a"})
-    with pytest.raises(BadInput, match="maintext: no such field"):
+    with pytest.raises(InvalidInput, match="maintext: no such field"):
         await client.submit({"id": "a", "maintext": "x"})
 
 
@@ -158,7 +158,7 @@ async def test_what_fails_once_is_sent_again(url):
             request.transport.close()  # the connection breaks in the midst of the answer
             raise web.HTTPBadGateway
         async with Client(url, deadline_s=PATIENT_S) as real:
-            status, data = await real._call("POST", request.path_qs, attempts[-1], PATIENT_S)
+            status, data = await real._request("POST", request.path_qs, attempts[-1], PATIENT_S)
         return web.Response(status=status, body=data)
 
     server = await answering(flaky)
@@ -197,7 +197,7 @@ async def test_the_blocking_client_does_the_same(url):
             seen = [client.submit({"id": "a", "text": story(1)}).verdict]
             seen.append(client.check({"id": "b", "text": edited(story(1), 2)}).verdict)
             seen += [d.verdict for d in client.submit_many([{"id": "c", "text": story(3)}, {"id": "d"}])]
-            with pytest.raises(OSError), client.reserving({"id": "e", "text": story(4)}):
+            with pytest.raises(OSError), client.reservation({"id": "e", "text": story(4)}):
                 raise OSError
             seen.append(client.submit({"id": "f", "text": story(4)}).verdict)
             assert client.ready() and client.get("a").id == "a" and client.delete("a")
@@ -215,7 +215,7 @@ async def test_what_is_no_article_is_refused_before_it_is_sent() -> None:
     """A text, or a list, in the place of an article is named as what it is, not letter by letter."""
     async with Client("http://127.0.0.1:9") as client:
         for given, found in (("nonsense", "str"), ([{"text": "a"}], "list")):
-            with pytest.raises(BadInput, match=f"^An article is a mapping of id, .*; found {found}[.]$"):
+            with pytest.raises(InvalidInput, match=f"^An article is a mapping of id, .*; found {found}[.]$"):
                 await client.submit(given)  # type: ignore[arg-type]
 
 

@@ -7,7 +7,7 @@ import pytest
 from scrapy.exceptions import DropItem, NotConfigured
 from scrapy.utils.test import get_crawler
 
-from aggregator.clients.scrapy_pipeline import NewsDedupPipeline, _dated
+from aggregator.clients.scrapy_pipeline import NewsDedupPipeline, _to_rfc3339
 from tests.support.factories import story
 from tests.support.server_fixture import serving
 
@@ -59,7 +59,7 @@ def test_a_wrong_setting_is_told_at_the_start(settings: dict[str, object], said:
 )
 def test_dates_in_the_forms_that_items_have_them_in(value: object, told: str | None) -> None:
     """Feeds, metadata and databases write them differently; none of them keeps an article from being checked."""
-    assert _dated(value) == told
+    assert _to_rfc3339(value) == told
 
 
 @pytest.mark.services

@@ -11,7 +11,7 @@ from redis import asyncio as driver
 
 from aggregator.app import open_service
 from aggregator.clients import Client, Unavailable
-from aggregator.clients.stream_worker import Streams, StreamWorker
+from aggregator.clients.stream_worker import StreamNames, StreamWorker
 from aggregator.http.app import make_app
 from aggregator.settings import Settings
 from tests.support.factories import edited, story
@@ -44,9 +44,9 @@ async def put(redis: driver.Redis, *articles: dict[str, str] | str) -> None:
 
 async def drained(worker: StreamWorker) -> int:
     """Settle all there is; how many."""
-    await worker.prepare()
+    await worker.ensure_group()
     total = 0
-    while settled := await worker.step():
+    while settled := await worker.process_batch():
         total += settled
     return total
 
@@ -63,7 +63,7 @@ async def test_every_entry_is_answered_or_buried(redis, client):
         redis, {"id": "a", "text": story(1)}, "{", {"id": "b", "text": edited(story(1), 2)}, "[]", {"id": "c"}
     )
     await redis.xadd("articles", {"other": "field"})
-    worker = StreamWorker(redis, client, Streams())
+    worker = StreamWorker(redis, client, StreamNames())
 
     assert await drained(worker) == 6
     assert await verdicts(redis) == [("a", "new"), ("b", "duplicate")]
@@ -71,7 +71,11 @@ async def test_every_entry_is_answered_or_buried(redis, client):
     assert [any(w in r for r in reasons) for w in ("not JSON", "not a JSON object", "text", "no field")] == [
         True
     ] * 4
-    assert (worker.settled, worker.dead, (await redis.xpending("articles", "aggregator"))["pending"]) == (
+    assert (
+        worker.processed,
+        worker.dead_lettered,
+        (await redis.xpending("articles", "aggregator"))["pending"],
+    ) == (
         2,
         4,
         0,
@@ -81,12 +85,12 @@ async def test_every_entry_is_answered_or_buried(redis, client):
 async def test_what_a_dead_worker_took_is_done_by_the_next(redis, client):
     """The articles were even committed before it died: the same verdicts come out."""
     await put(redis, {"id": "a", "text": story(1)}, {"id": "b", "text": edited(story(1), 2)})
-    dead = StreamWorker(redis, client, Streams(consumer="dead"))
-    await dead.prepare()
-    taken = await dead._fresh(None)
+    dead = StreamWorker(redis, client, StreamNames(consumer="dead"))
+    await dead.ensure_group()
+    taken = await dead._read_new(None)
     await client.submit_many([json.loads(fields[b"article"]) for _, fields in taken])
 
-    await drained(StreamWorker(redis, client, Streams(consumer="next"), idle_ms=0))
+    await drained(StreamWorker(redis, client, StreamNames(consumer="next"), idle_ms=0))
 
     assert await verdicts(redis) == [("a", "new"), ("b", "duplicate")]
     assert (await redis.xpending("articles", "aggregator"))["pending"] == 0
@@ -95,11 +99,11 @@ async def test_what_a_dead_worker_took_is_done_by_the_next(redis, client):
 async def test_a_worker_that_comes_back_first_does_what_it_left(redis, client):
     """Its own pending entries need not become idle."""
     await put(redis, {"id": "a", "text": story(1)})
-    first = StreamWorker(redis, client, Streams())
-    await first.prepare()
-    await first._fresh(None)
+    first = StreamWorker(redis, client, StreamNames())
+    await first.ensure_group()
+    await first._read_new(None)
 
-    assert await drained(StreamWorker(redis, client, Streams())) == 1
+    assert await drained(StreamWorker(redis, client, StreamNames())) == 1
     assert await verdicts(redis) == [("a", "new")]
 
 
@@ -108,10 +112,10 @@ async def test_an_entry_that_nobody_settles_is_given_up(redis, free_port):
     await put(redis, {"id": "a", "text": story(1)})
     async with Client(f"http://127.0.0.1:{free_port}", on_failure="closed", batch_deadline_s=0.05) as nobody:
         for _ in range(3):
-            worker = StreamWorker(redis, nobody, Streams(), max_deliveries=2)
-            await worker.prepare()
+            worker = StreamWorker(redis, nobody, StreamNames(), max_deliveries=2)
+            await worker.ensure_group()
             try:
-                await worker.step()
+                await worker.process_batch()
             except Unavailable:
                 assert await redis.xlen("articles:dead") == 0
         assert (await redis.xrange("articles:dead"))[0][1][b"reason"] == b"delivered more than 2 times"
@@ -121,8 +125,8 @@ async def test_an_entry_that_nobody_settles_is_given_up(redis, free_port):
 async def test_two_workers_share_the_work(redis, client):
     """Each entry is settled once, and of near-copies in different hands one is new."""
     await put(redis, *({"id": f"{i}-{k}", "text": edited(story(i), k)} for i in range(40) for k in range(4)))
-    workers = [StreamWorker(redis, client, Streams(consumer=name)) for name in ("one", "two")]
-    await workers[0].prepare()
+    workers = [StreamWorker(redis, client, StreamNames(consumer=name)) for name in ("one", "two")]
+    await workers[0].ensure_group()
     await asyncio.gather(*(drained(worker) for worker in workers))
     told = await verdicts(redis)
 
@@ -134,10 +138,10 @@ async def test_it_stops_when_told(redis, client):
     """``run`` ends, with what it took settled."""
     await put(redis, {"id": "a", "text": story(1)})
     stop = asyncio.Event()
-    worker = StreamWorker(redis, client, Streams())
+    worker = StreamWorker(redis, client, StreamNames())
     task = asyncio.create_task(worker.run(stop))
     assert await redis.xread({"verdicts": "0"}, block=30_000)
     stop.set()
     await task
 
-    assert worker.settled == 1
+    assert worker.processed == 1

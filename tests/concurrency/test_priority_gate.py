@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 
-from aggregator.concurrency.priority_gate import SPELL_S, Spells, Turns
+from aggregator.concurrency.priority_gate import SLICE_S, PriorityGate, TimeSlicer
 
 
 async def test_who_gives_way_stands_still_while_somebody_goes_first() -> None:
     """However many steps the one has, and the other goes on as soon as it is done."""
-    turns, seen = Turns(), list[str]()
+    turns, seen = PriorityGate(), list[str]()
 
     async def batch() -> None:
         for _ in range(3):
-            await turns.give_way()
+            await turns.yield_control()
             seen.append("batch")
 
     async def single() -> None:
-        with turns.first():
+        with turns.high_priority():
             for _ in range(5):
                 await asyncio.sleep(0)
                 seen.append("single")
@@ -29,22 +29,22 @@ async def test_who_gives_way_stands_still_while_somebody_goes_first() -> None:
 
 async def test_patience_has_an_end() -> None:
     """Where somebody always goes first, the rest goes on all the same, and nothing is left behind."""
-    turns = Turns()
-    with turns.first():
+    turns = PriorityGate()
+    with turns.high_priority():
         async with asyncio.timeout(5):
             for _ in range(3):
-                await turns.give_way()
+                await turns.yield_control()
 
-    assert not turns._waiting
-    await turns.give_way()
+    assert not turns._waiters
+    await turns.yield_control()
 
 
 async def test_whoever_fails_lets_the_others_go_on() -> None:
     """An article that raises, and a batch that is cancelled while it waits, hold up nobody."""
-    turns = Turns()
+    turns = PriorityGate()
     try:
-        with turns.first():
-            waiting = asyncio.create_task(turns.give_way())
+        with turns.high_priority():
+            waiting = asyncio.create_task(turns.yield_control())
             await asyncio.sleep(0)
             waiting.cancel()
             raise ValueError
@@ -52,13 +52,13 @@ async def test_whoever_fails_lets_the_others_go_on() -> None:
         pass
     await asyncio.gather(waiting, return_exceptions=True)
 
-    assert waiting.cancelled() and not turns._waiting and not turns._first
+    assert waiting.cancelled() and not turns._waiters and not turns._high_priority_count
 
 
 async def test_a_spell_of_steps_takes_one_turn() -> None:
     """Others have theirs when it is over, and not after each step."""
     now_s, seen = 100.0, 0
-    spells = Spells(clock_s=lambda: now_s)
+    spells = TimeSlicer(clock_s=lambda: now_s)
 
     async def other() -> None:
         nonlocal seen
@@ -68,9 +68,9 @@ async def test_a_spell_of_steps_takes_one_turn() -> None:
 
     task = asyncio.create_task(other())
     for _ in range(50):
-        await spells.give_way()
+        await spells.yield_control()
     assert seen == 1  # before the first step
-    now_s += SPELL_S
-    await spells.give_way()
+    now_s += SLICE_S
+    await spells.yield_control()
     assert seen == 2
     task.cancel()

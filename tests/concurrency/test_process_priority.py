@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from aggregator.concurrency.process_priority import SLICE_NS
+from aggregator.concurrency.process_priority import TIME_SLICE_NS
 
 SCHED = Path("/proc/self/sched")
 KERNEL = tuple(int(part) for part in platform.release().split(".")[:2] if part.isdigit())
@@ -34,4 +34,4 @@ def test_their_slices_are_short() -> None:
     told = _of_a_child(f"open('{SCHED}').read()") if SCHED.exists() and KERNEL >= (6, 12) else ""
     slices = [int(line.split(":")[1]) for line in told.splitlines() if line.startswith("se.slice")]
 
-    assert slices == [SLICE_NS] * len(slices)
+    assert slices == [TIME_SLICE_NS] * len(slices)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from aggregator.analysis.shingles import Overlap
+from aggregator.analysis.shingles import OverlapEstimate
 from aggregator.dedup.similarity import cosine, rank
 from aggregator.dedup.verdict import Candidate
-from aggregator.domain import Record, Sketch
+from aggregator.domain import ArticleRecord, Sketch
 
 
 def candidate(
@@ -14,11 +14,15 @@ def candidate(
 ) -> Candidate:
     """A stored article named after its number."""
     nothing = Sketch(0, np.empty(0, np.uint32))
-    record = Record(
+    record = ArticleRecord(
         number, number, f"a{number}", "en.0", "en", 0, b"", False, "", "", "", None, nothing, terms
     )
     return Candidate(
-        record, (f"a{group or number}", group or number), distance, Overlap(0, 0, 0), cosine(SEA, terms)
+        record,
+        (f"a{group or number}", group or number),
+        distance,
+        OverlapEstimate(0, 0, 0),
+        cosine(SEA, terms),
     )
 
 
@@ -35,7 +39,7 @@ def test_cosine() -> None:
 def test_most_similar_first_then_recent() -> None:
     """Similarity orders, arrival breaks ties, distance does not matter."""
     stored = [candidate(1, 4, LAND), candidate(2, 7, SEA), candidate(3, 9, SEA)]
-    ranked = rank(stored, without_group=None, limit=10)
+    ranked = rank(stored, exclude_group=None, limit=10)
 
     assert [(i.id, i.similarity) for i in ranked] == [("a3", 1.0), ("a2", 1.0), ("a1", 0.0)]
 
@@ -43,7 +47,7 @@ def test_most_similar_first_then_recent() -> None:
 def test_own_copies_and_repeats_are_left_out() -> None:
     """The article's own group never shows, another group once."""
     stored = [candidate(1, 2, SEA, group=9), candidate(2, 5, SEA, group=7), candidate(3, 5, LAND, group=7)]
-    ranked = rank(stored, without_group=9, limit=10)
+    ranked = rank(stored, exclude_group=9, limit=10)
 
     assert [i.id for i in ranked] == ["a2"]
 
@@ -52,4 +56,4 @@ def test_limit() -> None:
     """Fewer than the limit is normal, more never."""
     stored = [candidate(n, 5, SEA) for n in range(1, 9)]
 
-    assert len(rank(stored, without_group=None, limit=3)) == 3
+    assert len(rank(stored, exclude_group=None, limit=3)) == 3

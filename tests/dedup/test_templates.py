@@ -6,23 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.analysis.analyzer import MAX_TERMS, Analyser
+from aggregator.analysis.analyzer import MAX_TERMS, Analyzer
 from aggregator.analysis.models import load_models
-from aggregator.analysis.shingles import Overlap, compare
+from aggregator.analysis.shingles import OverlapEstimate, estimate_overlap
 from aggregator.dedup.similarity import cosine
-from aggregator.dedup.templates import announces, renamed
-from aggregator.dedup.verdict import Policy, framed, is_copy
+from aggregator.dedup.templates import is_teaser_of, same_template_other_names
+from aggregator.dedup.verdict import Policy, is_copy, template_difference
 from aggregator.domain import Analysis, Article
 from tests.support.template_sentences import FRAMES
 
-ANALYSER = Analyser(load_models())
-WHOLE = Overlap(containment=0.9, resemblance=0.8, shared=90, size_ratio=1.0)
-LONG = Overlap(containment=0.9, resemblance=0.8, shared=300, size_ratio=1.0, error=0.02)
+ANALYSER = Analyzer(load_models())
+WHOLE = OverlapEstimate(containment=0.9, resemblance=0.8, shared=90, size_ratio=1.0)
+LONG = OverlapEstimate(containment=0.9, resemblance=0.8, shared=300, size_ratio=1.0, error=0.02)
 
 
 def analysed(title: str, text: str, lang: str) -> Analysis:
     """As the service analyses an article."""
-    return ANALYSER.analyse(Article(id="", title=title, text=text, lang=lang))
+    return ANALYSER.analyze(Article(id="", title=title, text=text, lang=lang))
 
 
 def listed(*terms: str) -> tuple[tuple[str, float], ...]:
@@ -38,7 +38,7 @@ def test_one_frame_with_other_names_is_no_copy(name: str) -> None:
     lang, title, text, fillings = FRAMES[name]
     one, other = (analysed(title.format(**f), text.format(**f), lang) for f in fillings)
 
-    assert framed(compare(one.sketch, other.sketch), one, other) == "names"
+    assert template_difference(estimate_overlap(one.sketch, other.sketch), one, other) == "names"
 
 
 @pytest.mark.parametrize("name", FRAMES)
@@ -51,9 +51,9 @@ def test_the_frame_with_its_own_names_is_a_copy(name: str) -> None:
         analysed(title.format(**fillings[0]), whole, lang),
         analysed(title.format(**fillings[0]), cut, lang),
     )
-    overlap = compare(one.sketch, other.sketch)
+    overlap = estimate_overlap(one.sketch, other.sketch)
 
-    assert framed(overlap, one, other) == ""
+    assert template_difference(overlap, one, other) == ""
     assert is_copy(overlap, cosine(one.terms, other.terms), Policy())
 
 
@@ -62,11 +62,13 @@ def test_the_heaviest_words_of_long_texts_tell() -> None:
     frame = [f"word{n}" for n in range(12)]
     one, other = listed("alpha", *frame), listed("beta", *frame)
 
-    assert renamed(LONG, one, other) and renamed(LONG, other, one)
-    assert not renamed(LONG, one, one)
-    assert not renamed(LONG, listed(frame[0], "alpha", *frame[1:]), listed(frame[0], "beta", *frame[1:]))
-    assert not renamed(LONG, listed("1200", *frame), listed("1300", *frame))
-    assert not renamed(LONG, one, listed(*frame))  # cut off, not exchanged
+    assert same_template_other_names(LONG, one, other) and same_template_other_names(LONG, other, one)
+    assert not same_template_other_names(LONG, one, one)
+    assert not same_template_other_names(
+        LONG, listed(frame[0], "alpha", *frame[1:]), listed(frame[0], "beta", *frame[1:])
+    )
+    assert not same_template_other_names(LONG, listed("1200", *frame), listed("1300", *frame))
+    assert not same_template_other_names(LONG, one, listed(*frame))  # cut off, not exchanged
 
 
 def test_of_texts_known_whole_all_their_terms_tell() -> None:
@@ -74,8 +76,10 @@ def test_of_texts_known_whole_all_their_terms_tell() -> None:
     frame = [f"word{n}" for n in range(6)]
     one, other = listed(frame[0], "alpha", "ann", *frame[1:]), listed(frame[0], "beta", "ben", *frame[1:])
 
-    assert renamed(WHOLE, one, other) and not renamed(LONG, one, other)
-    assert not renamed(WHOLE, listed(*frame, "said", "big"), listed(*frame, "told", "large"))
+    assert same_template_other_names(WHOLE, one, other) and not same_template_other_names(LONG, one, other)
+    assert not same_template_other_names(
+        WHOLE, listed(*frame, "said", "big"), listed(*frame, "told", "large")
+    )
 
 
 def test_a_term_too_light_for_a_full_list_is_not_missing() -> None:
@@ -84,21 +88,24 @@ def test_a_term_too_light_for_a_full_list_is_not_missing() -> None:
     level = [(f"a{n}", 0.2) for n in range(MAX_TERMS - 4)], [(f"b{n}", 0.2) for n in range(MAX_TERMS - 4)]
     one, other = ([(word, 0.22) for word in shared] + rest for rest in level)
 
-    assert not renamed(WHOLE, one, other)
-    assert renamed(WHOLE, one[:-1], other[:-1])  # lists that are not full leave nothing out
+    assert not same_template_other_names(WHOLE, one, other)
+    assert same_template_other_names(WHOLE, one[:-1], other[:-1])  # lists that are not full leave nothing out
 
 
 def test_other_lengths_are_no_frame() -> None:
     """What was cut or padded, and what shares every shingle, has no names exchanged."""
-    for overlap in (Overlap(0.9, 0.7, 90, size_ratio=0.79), Overlap(1.0, 0.9, 90, size_ratio=0.9)):
-        assert not renamed(overlap, listed("alpha"), listed("beta"))
+    for overlap in (
+        OverlapEstimate(0.9, 0.7, 90, size_ratio=0.79),
+        OverlapEstimate(1.0, 0.9, 90, size_ratio=0.9),
+    ):
+        assert not same_template_other_names(overlap, listed("alpha"), listed("beta"))
 
 
 @given(st.floats(1, 5_000), st.floats(1, 20_000))
 def test_a_teaser_of_a_story_is_one_of_a_longer_story_too(shingles: float, longer: float) -> None:
     """Without a step: a little more of the story never makes a copy of it again, nor does a shorter teaser."""
-    if announces(shingles, longer):
-        assert announces(shingles, longer * 1.1) and announces(shingles * 0.9, longer)
+    if is_teaser_of(shingles, longer):
+        assert is_teaser_of(shingles, longer * 1.1) and is_teaser_of(shingles * 0.9, longer)
         assert shingles < 0.4 * longer
     elif shingles < 0.15 * longer and shingles <= 100:
         pytest.fail("a story seven times as long as a notice of a hundred words has more to tell")

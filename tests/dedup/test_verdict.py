@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.analysis.shingles import Overlap
+from aggregator.analysis.shingles import OverlapEstimate
 from aggregator.dedup.templates import figures_changed
-from aggregator.dedup.verdict import Candidate, Policy, decide, is_copy, neighbours
-from aggregator.domain import Analysis, Record, Sketch
+from aggregator.dedup.verdict import Candidate, Policy, decide, is_copy, related_candidates
+from aggregator.domain import Analysis, ArticleRecord, Sketch
 
 NO_SKETCH = Sketch(0, np.empty(0, np.uint32))
 VERIFIED, HAMMING = Policy(), Policy(name="hamming")
@@ -46,7 +46,7 @@ def candidate(
     sketch: Sketch = NO_SKETCH,
 ) -> Candidate:
     """A stored article named after its number."""
-    record = Record(
+    record = ArticleRecord(
         number,
         number,
         f"a{number}",
@@ -63,7 +63,7 @@ def candidate(
         (),
         figures,
     )
-    overlap = Overlap(containment, containment / 2, shared, size_ratio=0.6)
+    overlap = OverlapEstimate(containment, containment / 2, shared, size_ratio=0.6)
     return Candidate(record, canonical or (record.id, number), distance, overlap, similarity)
 
 
@@ -112,7 +112,7 @@ def test_verified_policy_finds_copies_at_any_distance(distance: int, rule: str) 
 )
 def test_is_copy(containment: float, shared: float, copy: bool) -> None:
     """A fifth of a long passage, or three quarters of anything."""
-    assert is_copy(Overlap(containment, 0.1, shared, size_ratio=0.6), 0.2, VERIFIED) is copy
+    assert is_copy(OverlapEstimate(containment, 0.1, shared, size_ratio=0.6), 0.2, VERIFIED) is copy
 
 
 @given(
@@ -120,9 +120,9 @@ def test_is_copy(containment: float, shared: float, copy: bool) -> None:
         Policy,
         name=st.sampled_from(["hamming", "verified", "titled"]),
         min_containment=st.floats(0, 1),
-        sure_containment=st.floats(0, 1),
+        strong_containment=st.floats(0, 1),
         min_similarity=st.floats(0, 1),
-        keep_updates=st.booleans(),
+        updates_are_new=st.booleans(),
     ),
     distances=st.lists(st.integers(0, 64), min_size=1, max_size=4),
     containments=st.lists(st.floats(0, 1), min_size=4, max_size=4),
@@ -144,23 +144,25 @@ def test_terms_are_asked_for_where_they_matter(
         for n, (d, containment) in enumerate(zip(distances, containments, strict=False), start=1)
     ]
     lean = [
-        c if c.overlap.containment >= policy.least_containment else replace(c, overlap=Overlap(0.0, 0.0, 0.0))
+        c
+        if c.overlap.containment >= policy.containment_floor
+        else replace(c, overlap=OverlapEstimate(0.0, 0.0, 0.0))
         for c in full
-        if policy.asks_for_terms(c.distance, c.overlap)
+        if policy.needs_term_similarity(c.distance, c.overlap)
     ]
     outcome = decide(subject(), full, policy)
 
     assert decide(subject(), lean, policy) == outcome
-    named = [neighbours(subject(), some, outcome, policy) for some in (lean, full)]
+    named = [related_candidates(subject(), some, outcome, policy) for some in (lean, full)]
     assert [c.record for c in named[0]] == [c.record for c in named[1]]
 
 
 def test_an_estimate_must_be_beyond_its_error() -> None:
     """A quarter that may be an eighth is no copy; what is known exactly needs no margin."""
-    assert is_copy(Overlap(0.25, 0.1, 90, size_ratio=0.6), 0.5, VERIFIED)
-    assert is_copy(Overlap(0.25, 0.1, 90, size_ratio=0.6, error=0.024), 0.5, VERIFIED)
-    assert not is_copy(Overlap(0.25, 0.1, 90, size_ratio=0.6, error=0.026), 0.5, VERIFIED)
-    assert is_copy(Overlap(0.75, 0.3, 90, size_ratio=0.6, error=0.3), 0.5, VERIFIED)
+    assert is_copy(OverlapEstimate(0.25, 0.1, 90, size_ratio=0.6), 0.5, VERIFIED)
+    assert is_copy(OverlapEstimate(0.25, 0.1, 90, size_ratio=0.6, error=0.024), 0.5, VERIFIED)
+    assert not is_copy(OverlapEstimate(0.25, 0.1, 90, size_ratio=0.6, error=0.026), 0.5, VERIFIED)
+    assert is_copy(OverlapEstimate(0.75, 0.3, 90, size_ratio=0.6, error=0.3), 0.5, VERIFIED)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +178,7 @@ def test_an_estimate_must_be_beyond_its_error() -> None:
 )
 def test_texts_of_one_length_must_share_more(size_ratio: float, shared: float, copy: bool) -> None:
     """A frame filled in twice agrees in length, a copy that was cut or padded does not."""
-    assert is_copy(Overlap(0.4, 0.2, shared, size_ratio), 0.5, VERIFIED) is copy
+    assert is_copy(OverlapEstimate(0.4, 0.2, shared, size_ratio), 0.5, VERIFIED) is copy
 
 
 @pytest.mark.parametrize(
@@ -192,7 +194,7 @@ def test_a_short_frame_with_other_names_is_no_copy(
     size_ratio: float, containment: float, similarity: float, copy: bool
 ) -> None:
     """Of about one length, mostly the same words, other heaviest terms; what was cut, or agrees whole, needs none."""
-    found = Overlap(containment, 0.6, 50, size_ratio)
+    found = OverlapEstimate(containment, 0.6, 50, size_ratio)
 
     assert is_copy(found, similarity, VERIFIED) is copy
     assert is_copy(replace(found, shared=100.1), 0.5, VERIFIED)  # a long text that was revised
@@ -210,11 +212,11 @@ def test_terms_of_two_languages_say_nothing() -> None:
 
 def test_a_long_passage_around_other_matter_is_no_copy() -> None:
     """Two articles in one site's menu share its wording and none of their terms; nearly whole texts need none."""
-    menu = Overlap(0.5, 0.3, 300, size_ratio=0.6)
+    menu = OverlapEstimate(0.5, 0.3, 300, size_ratio=0.6)
 
     assert not is_copy(menu, 0.19, VERIFIED)
     assert is_copy(menu, 0.2, VERIFIED)
-    assert is_copy(Overlap(0.75, 0.3, 5, size_ratio=0.6), 0.0, VERIFIED)
+    assert is_copy(OverlapEstimate(0.75, 0.3, 5, size_ratio=0.6), 0.0, VERIFIED)
 
 
 def test_the_group_of_most_matches_is_joined() -> None:
@@ -299,7 +301,7 @@ def test_figures_changed(a: tuple[int, ...], b: tuple[int, ...], changed: bool) 
 
 def test_keep_updates_makes_an_update_its_own_article() -> None:
     """Only where figures were replaced, and never for an equal text."""
-    desk = Policy(keep_updates=True)
+    desk = Policy(updates_are_new=True)
     updated, plain = candidate(1, 1, 0.9, 100, figures=(2,)), candidate(2, 1, 0.9, 100, figures=(1,))
 
     own = decide(subject(figures=(1,)), [updated], desk)
@@ -314,7 +316,7 @@ def test_a_copy_of_the_update_is_no_update() -> None:
     first = [candidate(n, 1, 0.95, 100, canonical=("a1", 1), figures=(2,)) for n in (1, 2, 3)]
     update = candidate(4, 1, 0.9, 100, figures=(1,))
 
-    found = decide(subject(figures=(1,)), [*first, update], Policy(keep_updates=True))
+    found = decide(subject(figures=(1,)), [*first, update], Policy(updates_are_new=True))
 
     assert found.verdict == "duplicate" and found.match is not None
     assert (found.match.id, found.updated_figures) == ("a4", False)
@@ -355,7 +357,7 @@ def test_an_article_is_no_duplicate_of_its_announcement(shingles: int, longer: i
     assert found.verdict == verdict
     assert decide(subject(sketch=of_size(shingles)), [article], VERIFIED).verdict == "duplicate"
     # The answer to "related" names to what, at whatever distance; only such an answer does.
-    named = neighbours(subject(sketch=of_size(longer)), [flash], found, VERIFIED)
+    named = related_candidates(subject(sketch=of_size(longer)), [flash], found, VERIFIED)
     assert named == ([flash] if verdict == "related" else [])
 
 
@@ -374,7 +376,7 @@ def test_a_frame_with_other_figures_is_no_copy(
 ) -> None:
     """Weekly statistics share long passages and all their terms; copies of one of them share its figures too."""
     stored = candidate(1, 5, similarity=0.95, figures=(1, 2, 3, 4, 5))
-    overlap = Overlap(containment, 0.4, 150, size_ratio=size_ratio)
+    overlap = OverlapEstimate(containment, 0.4, 150, size_ratio=size_ratio)
 
     found = decide(subject(figures=figures), [replace(stored, overlap=overlap)], VERIFIED)
 

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import pytest
 
 from aggregator.errors import Conflict, NotFound
-from aggregator.events.consumer import STATE, Events
-from aggregator.events.detection import Action, Change, Event
-from aggregator.events.editor_actions import Actions
-from aggregator.events.repository import CHANGES_KEPT_MS, POSITION, EventLog
+from aggregator.events.consumer import STATE_KEY, DetectorRunner
+from aggregator.events.detection import EditorAction, Event, EventChange
+from aggregator.events.editor_actions import EditorActions
+from aggregator.events.repository import CHANGE_RETENTION_MS, POSITION_KEY, EventRepository
 from aggregator.store.base import Delete, Store, StreamAdd, Transaction
 from aggregator.store.memory import MemoryStore
 from tests.events.test_consumer import RULE, FakeIndex, at, told
@@ -30,7 +30,7 @@ class Articles:
     async def get(self, id_: str) -> SimpleNamespace:
         for item in self.stream.items:
             if item.id == id_:
-                return SimpleNamespace(record=SimpleNamespace(first=item.first))
+                return SimpleNamespace(record=SimpleNamespace(first_version=item.first_version))
         raise NotFound("It is not there.")
 
 
@@ -40,16 +40,16 @@ class Newsroom:
 
     store: Store
     stream: FakeIndex
-    events: Events
-    actions: Actions
+    events: DetectorRunner
+    actions: EditorActions
 
-    async def tick(self, minute: float) -> list[Change]:
-        return await self.events.advance(self.stream, at(minute))
+    async def tick(self, minute: float) -> list[EventChange]:
+        return await self.events.poll(self.stream, at(minute))
 
     async def act(self, event: str, action: str, minute: float = 30.0, **given: str) -> Event:
         actor = given.pop("actor", "Ada")
-        return await self.actions.act(
-            Action(action=action, actor=actor, at_ms=at(minute), event=event, **given)  # type: ignore[arg-type]
+        return await self.actions.apply(
+            EditorAction(action=action, actor=actor, at_ms=at(minute), event=event, **given)  # type: ignore[arg-type]
         )
 
     async def two(self) -> tuple[Event, Event]:
@@ -58,14 +58,14 @@ class Newsroom:
         for i in range(20):
             self.stream.add(20 + i / 10, FERRY)
         await self.tick(25)
-        ferry, bridge = await self.events.list()
+        ferry, bridge = await self.events.list_events()
         return bridge, ferry
 
 
 @pytest.fixture
 async def room(store: Store) -> AsyncIterator[Newsroom]:
-    stream, events = FakeIndex(), Events(store, RULE)
-    yield Newsroom(store, stream, events, Actions(events, Articles(stream)))
+    stream, events = FakeIndex(), DetectorRunner(store, RULE)
+    yield Newsroom(store, stream, events, EditorActions(events, Articles(stream)))
 
 
 async def test_an_acknowledgement_outlives_the_detectors_next_versions(room: Newsroom) -> None:
@@ -80,7 +80,7 @@ async def test_an_acknowledgement_outlives_the_detectors_next_versions(room: New
     event = await room.events.get(bridge.id)
     assert done == again
     assert event.acknowledged_by == "Ada" and event.size == 25
-    assert event.actions == (Action("acknowledge", "Ada", at(30), bridge.id),)
+    assert event.actions == (EditorAction("acknowledge", "Ada", at(30), bridge.id),)
     assert event.revision == done.revision + 1 == bridge.revision + 2
 
 
@@ -93,7 +93,7 @@ async def test_a_muted_story_does_not_alert_again(room: Newsroom) -> None:
     room.stream.burst(40, start=2 * 1440 + 600)
     changes = await room.tick(2 * 1440 + 700)
 
-    again = (await room.events.list())[0]
+    again = (await room.events.list_events())[0]
     assert {(c.kind, c.event.muted) for c in changes if c.event.id == again.id} == {("updated", "story")}
     assert again.id != bridge.id and (again.muted, again.status) == ("story", "breaking")
     assert {kind for kind, id_ in await told(room.events) if id_ == again.id} == {"updated"}
@@ -102,7 +102,7 @@ async def test_a_muted_story_does_not_alert_again(room: Newsroom) -> None:
     await room.act(again.id, "unmute", minute=2 * 1440 + 701)
     room.stream.burst(40, start=4 * 1440 + 1100)
     await room.tick(4 * 1440 + 1200)
-    third = (await room.events.list())[0]
+    third = (await room.events.list_events())[0]
     assert third.muted is None and ("fired", third.id) in await told(room.events)
 
 
@@ -117,7 +117,7 @@ async def test_a_story_is_muted_for_a_week_and_a_routine_for_good(
     room.stream.burst(20, start=30 + 8 * 1440)
     await room.tick(60 + 8 * 1440)
 
-    assert (await room.events.list())[0].muted == muted
+    assert (await room.events.list_events())[0].muted == muted
 
 
 async def test_a_mute_concerns_no_other_story(room: Newsroom) -> None:
@@ -128,7 +128,7 @@ async def test_a_mute_concerns_no_other_story(room: Newsroom) -> None:
         room.stream.add(40 + i, "museum paintings stolen")
     await room.tick(61)
 
-    event = (await room.events.list())[0]
+    event = (await room.events.list_events())[0]
     assert event.muted is None and ("fired", event.id) in await told(room.events)
 
 
@@ -151,7 +151,7 @@ async def test_two_events_become_one(room: Newsroom, before: bool, now: int) -> 
         for i in range(20):
             room.stream.add(250 + i / 10, FERRY)
         await room.tick(260)
-        ferry, bridge = await room.events.list()
+        ferry, bridge = await room.events.list_events()
         assert (ferry.status, bridge.status) == ("breaking", "closed")
     await room.act(bridge.id, "acknowledge", minute=now)
 
@@ -166,7 +166,7 @@ async def test_two_events_become_one(room: Newsroom, before: bool, now: int) -> 
     assert event.size == len(event.items) == 45
     assert event.absorbed == (bridge.id,)
     assert [a.action for a in event.actions] == ["acknowledge", "merge"]
-    found = await room.events.event_of([item.first for item in room.stream.items])
+    found = await room.events.event_ids_of([item.first_version for item in room.stream.items])
     assert set(found.values()) == {ferry.id}
     assert [kind for kind, id_ in await told(room.events) if id_ == bridge.id][-1] == "merged"
     assert await room.act(bridge.id, "merge", into=ferry.id) == event
@@ -179,8 +179,8 @@ async def test_merges_that_cannot_be_are_refused(room: Newsroom) -> None:
         room.stream.add(250 + i / 10, FERRY)
         room.stream.add(250 + i / 10, "election result capital")
     await room.tick(260)
-    open_ = await room.events.list(status="breaking")
-    (closed,) = await room.events.list(status="closed")
+    open_ = await room.events.list_events(status="breaking")
+    (closed,) = await room.events.list_events(status="closed")
 
     with pytest.raises(Conflict, match="into itself"):
         await room.act(open_[0].id, "merge", into=open_[0].id)
@@ -219,7 +219,7 @@ async def test_an_item_that_was_taken_out_does_not_come_back(room: Newsroom) -> 
     event = await room.events.get(bridge.id)
     assert headline.id not in event.items and event.size == 22
     assert event.headline_id in event.items
-    assert await room.events.event_of([headline.first]) == {}
+    assert await room.events.event_ids_of([headline.first_version]) == {}
     assert (await room.act(bridge.id, "remove_item", item=headline.id)) == event
     with pytest.raises(NotFound, match="item: there is no article 'zz'"):
         await room.act(bridge.id, "remove_item", item="zz")
@@ -235,7 +235,7 @@ async def test_an_unknown_event_is_refused(room: Newsroom) -> None:
 async def test_every_version_is_told_with_its_revision(room: Newsroom) -> None:
     """Who follows the stream of changes can skip what he has read already."""
     bridge, _ = await room.two()
-    position = await room.events.newest_change()
+    position = await room.events.latest_position()
     await room.act(bridge.id, "acknowledge")
     room.stream.burst(25, start=31)
     await room.tick(60)
@@ -250,9 +250,9 @@ async def test_the_stream_of_changes_is_bounded() -> None:
     """What is two days older than the newest entry goes."""
     now_ms = at(0)
     store = MemoryStore(clock=lambda: now_ms)
-    log = EventLog(store)
+    log = EventRepository(store)
     payload = b'{"kind":"fired","at_ms":1,"event_id":"e"}'
-    for step_ms in (0, CHANGES_KEPT_MS - 1, 1, 1):
+    for step_ms in (0, CHANGE_RETENTION_MS - 1, 1, 1):
         now_ms += step_ms
         await store.commit(Transaction((), (StreamAdd(b"{events}changes", payload),)))
 
@@ -264,19 +264,19 @@ async def test_the_stream_of_changes_is_bounded() -> None:
 async def test_editors_and_detectors_at_the_same_moment_lose_nothing(room: Newsroom) -> None:
     """Two browsers, two leaders: each action is carried out once, each item counted once."""
     bridge, ferry = await room.two()
-    other = Actions(EventLog(room.store), Articles(room.stream))
-    rival = Events(room.store, RULE)
+    other = EditorActions(EventRepository(room.store), Articles(room.stream))
+    rival = DetectorRunner(room.store, RULE)
 
-    async def edit(actions: Actions, name: str) -> None:
+    async def edit(actions: EditorActions, name: str) -> None:
         for n, item in enumerate(bridge.items[:10]):
             if n % 2 == (name == "Bea"):
-                await actions.act(Action("remove_item", name, at(30), bridge.id, item=item))
-            await actions.act(Action("mute" if n % 2 else "unmute", name, at(30), ferry.id))
+                await actions.apply(EditorAction("remove_item", name, at(30), bridge.id, item=item))
+            await actions.apply(EditorAction("mute" if n % 2 else "unmute", name, at(30), ferry.id))
 
-    async def detect(events: Events) -> None:
+    async def detect(events: DetectorRunner) -> None:
         for i in range(20):
             room.stream.add(31 + i / 100)
-            await events.advance(room.stream, at(31 + i))
+            await events.poll(room.stream, at(31 + i))
             await asyncio.sleep(0)
 
     await asyncio.gather(edit(room.actions, "Ada"), edit(other, "Bea"), detect(room.events), detect(rival))
@@ -294,15 +294,15 @@ async def test_orders_outlive_a_lost_state(room: Newsroom) -> None:
     bridge, ferry = await room.two()
     await room.act(bridge.id, "merge", into=ferry.id)
     await room.act(ferry.id, "remove_item", item=ferry.items[3])
-    await room.store.commit(Transaction((), (Delete(POSITION), Delete(STATE))))
+    await room.store.commit(Transaction((), (Delete(POSITION_KEY), Delete(STATE_KEY))))
 
-    again = Events(room.store, RULE)
-    await again.advance(room.stream, at(40))
+    again = DetectorRunner(room.store, RULE)
+    await again.poll(room.stream, at(40))
 
     event = await again.get(ferry.id)
     assert set(event.items) == {i.id for i in room.stream.items} - {ferry.items[3]}
     assert (await again.get(bridge.id)).merged_into == ferry.id
-    assert len([e for e in await again.list() if e.status != "closed"]) == 1
+    assert len([e for e in await again.list_events() if e.status != "closed"]) == 1
 
 
 async def test_a_deleted_article_leaves_its_event_before_the_next_tick(room: Newsroom) -> None:
@@ -310,7 +310,7 @@ async def test_a_deleted_article_leaves_its_event_before_the_next_tick(room: New
     bridge, _ = await room.two()
     headline = next(i for i in room.stream.items if i.id == bridge.headline_id)
 
-    await room.actions.take_down(headline.first, headline.id, at(26))
+    await room.actions.remove_article(headline.first_version, headline.id, at(26))
     event = await room.events.get(bridge.id)
     room.stream.burst(2, start=27)
     await room.tick(30)
@@ -318,6 +318,6 @@ async def test_a_deleted_article_leaves_its_event_before_the_next_tick(room: New
     assert headline.id not in event.items and event.title != bridge.title
     event = await room.events.get(bridge.id)
     assert headline.id not in event.items and event.size == 21 and event.title != bridge.title
-    position = await room.events.newest_change()
-    await room.actions.take_down(12345, "unknown", at(31))
-    assert await room.events.newest_change() == position
+    position = await room.events.latest_position()
+    await room.actions.remove_article(12345, "unknown", at(31))
+    assert await room.events.latest_position() == position

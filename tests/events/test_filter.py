@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from aggregator.events.filter import EventQuery
+from aggregator.events.filter import EventFilter
 from tests.support.factories import event
 
 STORM = replace(
@@ -19,23 +19,23 @@ STORM = replace(
 @pytest.mark.parametrize(
     ("query", "admitted"),
     [
-        (EventQuery(), True),
-        (EventQuery(term="harbour BRIDGE"), True),
-        (EventQuery(term="ferries"), True),
-        (EventQuery(term="ferries storm"), True),
-        (EventQuery(term="ferries volcano"), False),
-        (EventQuery(term="the"), True),
-        (EventQuery(term="of"), False),
-        (EventQuery(source="harbour post"), True),
-        (EventQuery(source="harbour"), False),
-        (EventQuery(lang="zh-Hant"), True),
-        (EventQuery(lang="de"), False),
-        (EventQuery(min_size=17), True),
-        (EventQuery(min_size=18), False),
-        (EventQuery(status="breaking"), True),
-        (EventQuery(status="closed"), False),
-        (EventQuery(term="storm", source="two.example", lang="en", min_size=1), True),
-        (EventQuery(term="storm", source="two.example", lang="de", min_size=1), False),
+        (EventFilter(), True),
+        (EventFilter(term="harbour BRIDGE"), True),
+        (EventFilter(term="ferries"), True),
+        (EventFilter(term="ferries storm"), True),
+        (EventFilter(term="ferries volcano"), False),
+        (EventFilter(term="the"), True),
+        (EventFilter(term="of"), False),
+        (EventFilter(source="harbour post"), True),
+        (EventFilter(source="harbour"), False),
+        (EventFilter(lang="zh-Hant"), True),
+        (EventFilter(lang="de"), False),
+        (EventFilter(min_size=17), True),
+        (EventFilter(min_size=18), False),
+        (EventFilter(status="breaking"), True),
+        (EventFilter(status="closed"), False),
+        (EventFilter(term="storm", source="two.example", lang="en", min_size=1), True),
+        (EventFilter(term="storm", source="two.example", lang="de", min_size=1), False),
     ],
 )
 def test_what_is_asked_for_must_hold(query, admitted):
@@ -47,19 +47,19 @@ def test_words_of_other_languages_are_found_in_theirs():
     """Terms are those of the event's languages, so a search is cut into words as they were."""
     chinese = replace(STORM, title="港口大桥因暴风雨受损关闭", terms=("暴风雨", "大桥"), languages=("zh",))
 
-    assert EventQuery(term="大桥").matches(chinese)
-    assert EventQuery(term="暴风雨 大桥").matches(chinese)
-    assert not EventQuery(term="地震").matches(chinese)
+    assert EventFilter(term="大桥").matches(chinese)
+    assert EventFilter(term="暴风雨 大桥").matches(chinese)
+    assert not EventFilter(term="地震").matches(chinese)
 
 
 def test_an_empty_query_says_so():
     """Defaults ask for nothing."""
-    assert EventQuery().is_empty
-    assert not EventQuery(min_size=1).is_empty
+    assert EventFilter().is_empty
+    assert not EventFilter(min_size=1).is_empty
 
 
 def test_a_saved_query_asks_for_what_was_saved():
     """Blanks around a value, as older saved ones may have, ask for nothing more."""
-    parsed = EventQuery.parse("term=+ferries+&source=harbour+post&min_size=17&status=breaking&lang=en")
+    parsed = EventFilter.parse("term=+ferries+&source=harbour+post&min_size=17&status=breaking&lang=en")
 
-    assert parsed == EventQuery("ferries", "harbour post", "en", 17, "breaking")
+    assert parsed == EventFilter("ferries", "harbour post", "en", 17, "breaking")

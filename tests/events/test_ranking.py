@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from aggregator.events.detection.model import HOUR_MS
-from aggregator.events.ranking import rank, ranked, surprise
+from aggregator.events.ranking import rank, sort_by_rank, surprise
 from tests.support.factories import EVENT_MS, event
 
 BASE = replace(
@@ -32,4 +32,9 @@ def test_order():
     usual = replace(BASE, id="usual", expected=10.0)
     late = replace(BASE, id="late", detected_at_ms=EVENT_MS + 1)
 
-    assert [e.id for e in ranked([quiet, usual, BASE, late], EVENT_MS)] == ["late", "e", "quiet", "usual"]
+    assert [e.id for e in sort_by_rank([quiet, usual, BASE, late], EVENT_MS)] == [
+        "late",
+        "e",
+        "quiet",
+        "usual",
+    ]

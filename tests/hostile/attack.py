@@ -97,7 +97,7 @@ async def tried_out() -> tuple[collections.Counter[tuple[str, int]], list[str]]:
     counts: collections.Counter[tuple[str, int]] = collections.Counter()
     wrong = []
     async with (
-        open_service(Settings(store_url="memory", keep_texts=True)) as service,
+        open_service(Settings(store_url="memory", store_texts=True)) as service,
         serving(service) as client,
     ):
 

@@ -19,16 +19,16 @@ import msgspec
 import numpy as np
 
 from aggregator.analysis.features import FeatureModel
-from aggregator.analysis.shingles import sketch
-from aggregator.analysis.text.html import extract
-from aggregator.analysis.text.tokenizer import cut, figures, terms_of
+from aggregator.analysis.shingles import build_sketch
+from aggregator.analysis.text.html import extract_article
+from aggregator.analysis.text.tokenizer import figures, split_words_and_terms, terms_of_words
 from aggregator.contract.decoding import decode_article
-from aggregator.domain import Match, Outcome, Record, StreamItem
+from aggregator.domain import ArticleRecord, Match, Outcome, StreamItem
 from aggregator.events import repository
-from aggregator.events.detection import Mute, Orders
+from aggregator.events.detection import EditorOverrides, Mute
 from aggregator.index.blocks import PLANS
 from aggregator.index.codec import postings, records
-from aggregator.index.codec.stream_entries import decode_stream_row, encode_stream_row, stream_row
+from aggregator.index.codec.stream_entries import decode_stream_entry, decode_stream_item, encode_stream_entry
 from aggregator.store import pipelining
 from tests.support.factories import event
 
@@ -36,7 +36,11 @@ TEXT = "The harbour bridge of Brackwater stays closed, since 2,400 bolts were fo
 CHINESE = "港口大桥昨日关闭。记者从市政府获悉，2400颗螺栓松动，维修需时三个月。"
 CHECKSUM_BYTES = 32
 OWED = 3
-EVENT_READERS = {b"e": repository.decode_event, b"i": repository.decode_index, b"o": repository.decode_orders}
+EVENT_READERS = {
+    b"e": repository.decode_event,
+    b"i": repository.decode_index,
+    b"o": repository.decode_overrides,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,9 @@ def targets(directory: Path) -> list[Target]:
         Target("article stream", article_stream, [_stream_row("article"), _stream_row("deleted")]),
         Target("change stream", change_stream, list(_told())),
         Target("answers of the store", answers, list(_answers())),
-        Target("extractor", lambda data: extract(data.decode("utf-8", "replace")), list(_pages()), 1_000),
+        Target(
+            "extractor", lambda data: extract_article(data.decode("utf-8", "replace")), list(_pages()), 1_000
+        ),
         Target("model loader", lambda data: model(data, directory), list(_models(directory)), 1_000),
     ]
     for target in found:
@@ -72,8 +78,8 @@ def targets(directory: Path) -> list[Target]:
 def tokenized(data: bytes, lang: str) -> None:
     """Words and terms of any text; a term is never empty, and none is longer than a word may be."""
     text = data.decode("utf-8", "surrogateescape")
-    words, terms = cut(text, lang)
-    assert all(words) and all(terms_of(words, lang) if terms is None else terms)
+    words, terms = split_words_and_terms(text, lang)
+    assert all(words) and all(terms_of_words(words, lang) if terms is None else terms)
     figures(text)
 
 
@@ -81,25 +87,25 @@ def bucket(data: bytes) -> None:
     """Every reader of packed entries, the first byte says which; numbers come out once each."""
     kind, data = data[:1], data[1:]
     if kind == b"s":
-        ((numbers, _),) = postings.sharing_each([data, None], [[0, 1]], 2)
-        rest_bytes = postings.BAND_REST_BYTES
+        ((numbers, _),) = postings.numbers_sharing_each([data, None], [[0, 1]], 2)
+        rest_bytes = postings.SKETCH_REMAINDER_BYTES
     elif kind == b"t":
-        numbers = postings.weighed([data, None], {0: 1.0, 256: 0.5}, 2)
-        rest_bytes = postings.TOPIC_REST_BYTES
+        numbers = postings.top_by_terms([data, None], {0: 1.0, 256: 0.5}, 2)
+        rest_bytes = postings.TERM_REMAINDER_BYTES
     else:
-        around = PLANS["4x16"].around(5, 7)
-        torn = [data, *[None] * (len(around.flipped) - 1)]
-        numbers, distances = postings.within(torn, around, 7, 2)
+        around = PLANS["4x16"].probe_plan(5, 7)
+        torn = [data, *[None] * (len(around.flipped_bits) - 1)]
+        numbers, distances = postings.numbers_within(torn, around, 7, 2)
         assert len(numbers) == len(distances) and (distances <= 7).all()
-        rest_bytes = around.rest_bytes
+        rest_bytes = around.remainder_bytes
     assert len(numbers) == len(set(numbers.tolist())) and (numbers >= 2).all()
-    kept = postings.kept(data, rest_bytes, 3, np.sort(numbers))
+    kept = postings.compact_bucket(data, rest_bytes, 3, np.sort(numbers))
     assert len(kept) % (rest_bytes + postings.NUMBER_BYTES) == 0 and len(kept) <= len(data)
 
 
 def _buckets() -> Iterator[bytes]:
     for kind, rest_bytes in ((b"b", 6), (b"s", 2), (b"t", 4)):
-        yield kind + b"".join(postings.pack(n % 3, n, rest_bytes) for n in range(1, 9))
+        yield kind + b"".join(postings.encode_posting(n % 3, n, rest_bytes) for n in range(1, 9))
 
 
 def record(data: bytes) -> None:
@@ -117,10 +123,10 @@ def record(data: bytes) -> None:
 
 def article_stream(data: bytes) -> None:
     """What the detector reads, with and without its record."""
-    item = decode_stream_row(data, "en.3f2a", None)
+    item = decode_stream_item(data, "en.3f2a", None)
     assert isinstance(item, StreamItem) and item.kind in ("article", "deleted")
-    assert stream_row(data).number == item.number
-    assert decode_stream_row(data, "en.3f2a", records.encode_record(_record())).title == "Port opens"
+    assert decode_stream_entry(data).number == item.number
+    assert decode_stream_item(data, "en.3f2a", records.encode_record(_record())).title == "Port opens"
 
 
 def change_stream(data: bytes) -> None:
@@ -138,8 +144,8 @@ async def _answered(data: bytes) -> None:
         set_protocol=lambda _: None, is_closing=lambda: False, write=lambda _: None, abort=lambda: None
     )
     opened = SimpleNamespace(_writer=SimpleNamespace(transport=transport), _reader=None)
-    connection = pipelining._Connection(opened, 60.0)  # type: ignore[arg-type]
-    waiting = [asyncio.ensure_future(connection.ask(b"", count)) for count in (1, OWED - 1)]
+    connection = pipelining._PipelinedConnection(opened, 60.0)  # type: ignore[arg-type]
+    waiting = [asyncio.ensure_future(connection.execute(b"", count)) for count in (1, OWED - 1)]
     await asyncio.sleep(0)
     for start in range(0, len(data), 40):  # as it comes over a wire: in parts
         if connection.is_open:
@@ -184,11 +190,11 @@ def _models(directory: Path) -> Iterator[bytes]:
         yield seal + path.read_bytes()
 
 
-def _record() -> Record:
-    return Record(
-        number=7, first=5, id="port", space="en.0001", lang="en", fingerprint=0x0123456789ABCDEF,
+def _record() -> ArticleRecord:
+    return ArticleRecord(
+        number=7, first_version=5, id="port", space="en.0001", lang="en", fingerprint=0x0123456789ABCDEF,
         text_hash=bytes(range(16)), short=False, title="Port opens", url="https://example.org/port",
-        source="Example", published_at_ms=None, sketch=sketch(TEXT.split()), terms=(("harbour", 1.0), ("bolt", 0.4)),
+        source="Example", published_at_ms=None, sketch=build_sketch(TEXT.split()), terms=(("harbour", 1.0), ("bolt", 0.4)),
         figures=(17,),
     )  # fmt: skip
 
@@ -209,7 +215,7 @@ def _tagged(stored: tuple[bytes, bytes]) -> bytes:
 
 
 def _stream_row(kind: str) -> bytes:
-    return encode_stream_row(kind, _binding())
+    return encode_stream_entry(kind, _binding())
 
 
 def _told() -> Iterator[bytes]:
@@ -217,10 +223,10 @@ def _told() -> Iterator[bytes]:
     yield b"c" + msgspec.json.encode(repository.ChangeRecord("fired", 5, "e", 2))
     yield b"e" + msgspec.json.encode(event("e", "Harbour bridge closed", ["a", "b"]))
     yield b"i" + msgspec.msgpack.encode(
-        {"e": repository.Entry("breaking", 5, 6), "f": repository.Entry("closed", 5, 6, "e")}
+        {"e": repository.EventSummary("breaking", 5, 6), "f": repository.EventSummary("closed", 5, 6, "e")}
     )
     yield b"o" + msgspec.msgpack.encode(
-        Orders(1, (Mute("e", "story", (("bridge", 1.0),), 5),), {"e": ("f", 5)}, {"a": 7})
+        EditorOverrides(1, (Mute("e", "story", (("bridge", 1.0),), 5),), {"e": ("f", 5)}, {"a": 7})
     )
 
 

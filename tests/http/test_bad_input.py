@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aggregator.contract.decoding import decode_article
-from aggregator.errors import BadInput
+from aggregator.errors import InvalidInput
 from aggregator.settings import Settings
 from tests.support.fake_service import FakeService, serving
 
@@ -224,7 +224,7 @@ async def test_query_sentence(client, path, field, sentence):
 
 async def test_slow_body_is_ended(client, service):
     """A body that does not arrive in time is 408, and its connection is closed."""
-    service.settings = Settings(store_url="memory", body_seconds=0.05)
+    service.settings = Settings(store_url="memory", body_timeout_seconds=0.05)
 
     async def forever():
         yield b'{"id": '
@@ -259,7 +259,7 @@ def test_decoding_raises_bad_input_only(data):
     """Whatever the bytes, the answer is an article or one BadInput with a field."""
     try:
         article = decode_article(data)
-    except BadInput as error:
+    except InvalidInput as error:
         assert error.field
         assert "\n" not in str(error)
     else:

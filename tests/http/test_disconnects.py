@@ -17,13 +17,13 @@ import pytest
 from aggregator.app import open_service
 from aggregator.domain import Analysis, Article
 from aggregator.index import Snapshot
-from aggregator.ingest.pending import Arrival
+from aggregator.ingest.pending import PendingArticle
 from aggregator.settings import Settings
 from aggregator.store.embedded import EmbeddedServer
 from tests.support.factories import story
 from tests.support.fake_service import serving
 
-HELD = (Article, Analysis, Arrival, Snapshot)
+HELD = (Article, Analysis, PendingArticle, Snapshot)
 
 
 def held() -> Counter[str]:

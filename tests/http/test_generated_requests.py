@@ -10,13 +10,13 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
 
-from aggregator.http.openapi import document
+from aggregator.http.openapi import build_document
 from aggregator.http.routes import ENDPOINTS
 from tests.support.server_fixture import serving_alone
 
 EXAMPLES = 5
 OPTIONS = ("--store-url=memory", "--log-level=ERROR")
-SCHEMA = schemathesis.openapi.from_dict(document(ENDPOINTS))
+SCHEMA = schemathesis.openapi.from_dict(build_document(ENDPOINTS))
 CHECKS = [
     schemathesis.checks.not_a_server_error,
     schemathesis.specs.openapi.checks.status_code_conformance,

@@ -5,7 +5,7 @@ import re
 import msgspec
 
 from aggregator.http.app import make_app
-from aggregator.http.openapi import document
+from aggregator.http.openapi import build_document
 from aggregator.http.routes import ENDPOINTS
 from tests.support.fake_service import FakeService
 
@@ -19,7 +19,9 @@ def test_paths_are_the_routes():
         if route.resource is not None and route.method != "HEAD"
     }
     described = {
-        (method, path) for path, operations in document(ENDPOINTS)["paths"].items() for method in operations
+        (method, path)
+        for path, operations in build_document(ENDPOINTS)["paths"].items()
+        for method in operations
     }
 
     assert described == routed
@@ -35,7 +37,7 @@ async def test_document_is_served(client):
 
 def test_every_reference_has_its_schema():
     """No dangling $ref, unique operation ids, required path parameters."""
-    made = document(ENDPOINTS)
+    made = build_document(ENDPOINTS)
     text = msgspec.json.encode(made).decode()
     operations = [o for path in made["paths"].values() for o in path.values()]
 
@@ -47,7 +49,7 @@ def test_every_reference_has_its_schema():
 
 def test_answer_schema_is_the_contract():
     """The fields of a verdict, by name, as DESIGN section 5 has them."""
-    schema = document(ENDPOINTS)["components"]["schemas"]["AnswerOut"]
+    schema = build_document(ENDPOINTS)["components"]["schemas"]["VerdictOut"]
 
     assert list(schema["properties"]) == [
         "id", "verdict", "distance", "hamming_class", "duplicate_of", "related",

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from aggregator.http.prefetch import AHEAD, ReadAhead
+from aggregator.http.prefetch import MAX_PREFETCHED_CHUNKS, Prefetcher
 
 
 async def _given(*parts: Sequence[int]) -> AsyncIterator[Sequence[int]]:
@@ -27,7 +27,7 @@ async def test_chunks_come_in_order_whatever_their_preparation_takes() -> None:
             await asyncio.sleep(0)
         return list(chunk)
 
-    ahead = ReadAhead(_given([1, 2, 3, 4, 5], [6]), 2, prepare)
+    ahead = Prefetcher(_given([1, 2, 3, 4, 5], [6]), 2, prepare)
 
     assert [chunk async for chunk in ahead] == [[1, 2], [3, 4], [5], [6]]
 
@@ -40,14 +40,14 @@ async def test_no_more_is_read_than_a_few_chunks_ahead() -> None:
         begun.extend(chunk)
         return list(chunk)
 
-    ahead = ReadAhead(_given(*([i] for i in range(20))), 1, prepare)
+    ahead = Prefetcher(_given(*([i] for i in range(20))), 1, prepare)
     for _ in range(100):
         await asyncio.sleep(0)
     stood_at = len(begun)
     first = await anext(ahead)
     await ahead.close()
 
-    assert (stood_at, first) == (AHEAD + 1, [0])
+    assert (stood_at, first) == (MAX_PREFETCHED_CHUNKS + 1, [0])
 
 
 async def test_what_is_prepared_already_is_at_hand() -> None:
@@ -59,15 +59,15 @@ async def test_what_is_prepared_already_is_at_hand() -> None:
             await slow.wait()
         return list(chunk)
 
-    ahead = ReadAhead(_given([0, 1, 2, 3, 4]), 1, prepare)
+    ahead = Prefetcher(_given([0, 1, 2, 3, 4]), 1, prepare)
     first = await anext(ahead)
     for _ in range(20):
         await asyncio.sleep(0)
 
-    assert first == [0] and ahead.at_hand() == [[1], [2]] and ahead.at_hand() == []
+    assert first == [0] and ahead.take_ready() == [[1], [2]] and ahead.take_ready() == []
     slow.set()
-    assert [await anext(ahead), *ahead.at_hand()] == [[3], [4]]
-    assert ahead.at_hand() == [] and [chunk async for chunk in ahead] == []
+    assert [await anext(ahead), *ahead.take_ready()] == [[3], [4]]
+    assert ahead.take_ready() == [] and [chunk async for chunk in ahead] == []
 
 
 async def test_a_failure_of_the_source_comes_behind_what_came_before_it() -> None:
@@ -77,7 +77,7 @@ async def test_a_failure_of_the_source_comes_behind_what_came_before_it() -> Non
         yield [1]
         raise ConnectionResetError("the caller is gone")
 
-    ahead = ReadAhead(failing(), 2, _total)
+    ahead = Prefetcher(failing(), 2, _total)
 
     assert await anext(ahead) == [1]
     with pytest.raises(ConnectionResetError):
@@ -102,7 +102,7 @@ async def test_closing_ends_what_is_under_way() -> None:
         finally:
             ended.append("preparation")
 
-    ahead = ReadAhead(endless(), 1, prepare)
+    ahead = Prefetcher(endless(), 1, prepare)
     for _ in range(10):
         await asyncio.sleep(0)
     await ahead.close()

@@ -25,7 +25,7 @@ OTHER = (
 @pytest.fixture
 async def service() -> AsyncIterator[Service]:
     """A service in memory that keeps texts."""
-    async with open_service(Settings(store_url="memory", keep_texts=True)) as real:
+    async with open_service(Settings(store_url="memory", store_texts=True)) as real:
         yield real
 
 

@@ -14,7 +14,7 @@ async def test_serve_tells_its_port_and_stops(service):
     """Port 0 takes a free one; after ``stop`` the port is free again."""
     told: asyncio.Queue[int] = asyncio.Queue()
     stop = asyncio.Event()
-    task = asyncio.create_task(serve(service, "127.0.0.1", 0, ready=told.put_nowait, stop=stop))
+    task = asyncio.create_task(serve(service, "127.0.0.1", 0, on_ready=told.put_nowait, stop=stop))
     port = await told.get()
     async with (
         aiohttp.ClientSession() as session,
@@ -40,7 +40,7 @@ async def test_a_request_under_way_is_finished(service):
         return await submit(article, dry_run=dry_run)
 
     service.submit = slowly
-    task = asyncio.create_task(serve(service, "127.0.0.1", 0, ready=told.put_nowait, stop=stop))
+    task = asyncio.create_task(serve(service, "127.0.0.1", 0, on_ready=told.put_nowait, stop=stop))
     async with aiohttp.ClientSession() as session:
         url = f"http://127.0.0.1:{await told.get()}/v1/articles"
         posted = asyncio.create_task(session.post(url, json={"id": "a", "text": "One text."}))
@@ -55,7 +55,7 @@ async def test_a_request_under_way_is_finished(service):
 
 async def test_a_batch_that_is_cut_off_does_not_look_whole(service, monkeypatch):
     """Its answer has no end, so whoever counts no lines knows as well that it must be sent again."""
-    monkeypatch.setattr("aggregator.http.server.DRAIN_S", 0.05)
+    monkeypatch.setattr("aggregator.http.server.DRAIN_TIMEOUT_S", 0.05)
     monkeypatch.setattr("aggregator.http.server.SHUTDOWN_TIMEOUT_S", 0.2)
     told: asyncio.Queue[int] = asyncio.Queue()
     stop, forever = asyncio.Event(), asyncio.Event()
@@ -64,7 +64,7 @@ async def test_a_batch_that_is_cut_off_does_not_look_whole(service, monkeypatch)
         yield b'{"id": "a", "text": "One text."}\n'
         await forever.wait()
 
-    task = asyncio.create_task(serve(service, "127.0.0.1", 0, ready=told.put_nowait, stop=stop))
+    task = asyncio.create_task(serve(service, "127.0.0.1", 0, on_ready=told.put_nowait, stop=stop))
     async with aiohttp.ClientSession() as session:
         url = f"http://127.0.0.1:{await told.get()}/v1/articles/batch"
         async with session.post(url, data=rows()) as response:
@@ -83,7 +83,7 @@ async def test_two_servers_can_accept_from_one_socket(service):
         listener.bind(("127.0.0.1", 0))
         servers = [
             asyncio.create_task(
-                serve(service, "", 0, listener=listener.dup(), ready=told.put_nowait, stop=stop)
+                serve(service, "", 0, listener=listener.dup(), on_ready=told.put_nowait, stop=stop)
             )
             for stop in stops
         ]
@@ -103,7 +103,7 @@ async def test_a_server_that_leaves_says_so_on_every_open_connection(service):
     """The next answer of a kept connection is its last, so no caller sends into a connection that is closed."""
     told: asyncio.Queue[int] = asyncio.Queue()
     stop = asyncio.Event()
-    task = asyncio.create_task(serve(service, "127.0.0.1", 0, ready=told.put_nowait, stop=stop))
+    task = asyncio.create_task(serve(service, "127.0.0.1", 0, on_ready=told.put_nowait, stop=stop))
     reader, writer = await asyncio.open_connection("127.0.0.1", await told.get())
     answers = []
     for _ in range(2):
@@ -124,7 +124,7 @@ async def test_callers_that_hang_up_or_speak_no_http_leave_no_tracebacks(service
     """Whoever can reach the port could otherwise fill the log."""
     told: asyncio.Queue[int] = asyncio.Queue()
     stop = asyncio.Event()
-    task = asyncio.create_task(serve(service, "127.0.0.1", 0, ready=told.put_nowait, stop=stop))
+    task = asyncio.create_task(serve(service, "127.0.0.1", 0, on_ready=told.put_nowait, stop=stop))
     port = await told.get()
     head = b"POST /v1/articles HTTP/1.1\r\nHost: x\r\n"
     for rest in (b"Content-Length: some\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"):

@@ -6,7 +6,7 @@ import pytest
 
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
-from aggregator.store.redis import open_store
+from aggregator.store.redis import open_redis_store
 
 SERVERS = (
     "valkey_url",
@@ -21,7 +21,7 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
     if request.param == "memory":
         yield MemoryStore()
         return
-    opened = open_store(request.getfixturevalue(request.param))
+    opened = open_redis_store(request.getfixturevalue(request.param))
     yield opened
     await opened.close()
 

@@ -28,7 +28,7 @@ def flip(fingerprint: int, bits: set[int]) -> int:
 @given(fingerprint=FINGERPRINTS, bits=BIT_SETS)
 def test_no_pair_within_the_radius_is_missed(plan: BlockPlan, fingerprint: int, bits: set[int]) -> None:
     """A fingerprint with any set of up to r bits flipped is stored under a key that r probes."""
-    stored_under = set(enumerate(plan.values(flip(fingerprint, bits))))
+    stored_under = set(enumerate(plan.block_values(flip(fingerprint, bits))))
 
     for radius in range(len(bits), MAX_RADIUS + 1):
         assert stored_under.intersection(plan.probes(fingerprint, radius)), radius
@@ -40,26 +40,28 @@ def test_all_keys_of_a_look_up_at_once(plan: BlockPlan, fingerprint: int, radius
     """They are those of the single buckets, in the same order."""
     tag = keys.tag("en.3f2a", 7)
 
-    at_once = keys.buckets(tag, plan.around(fingerprint, radius))
+    at_once = keys.block_buckets(tag, plan.probe_plan(fingerprint, radius))
 
-    assert at_once == [keys.bucket(tag, block, value) for block, value in plan.probes(fingerprint, radius)]
+    assert at_once == [
+        keys.block_bucket(tag, block, value) for block, value in plan.probes(fingerprint, radius)
+    ]
 
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 @given(fingerprints=st.lists(FINGERPRINTS, min_size=1, max_size=9), radius=st.integers(0, MAX_RADIUS))
 def test_all_keys_of_several_look_ups(plan: BlockPlan, fingerprints: list[int], radius: int) -> None:
     """One look-up after another."""
-    arounds = [plan.around(fingerprint, radius) for fingerprint in fingerprints]
+    arounds = [plan.probe_plan(fingerprint, radius) for fingerprint in fingerprints]
 
-    spelt = keys.buckets_each(b"{en.3f2a.7}", arounds)
+    spelt = keys.block_buckets_each(b"{en.3f2a.7}", arounds)
 
-    assert spelt == [key for around in arounds for key in keys.buckets(b"{en.3f2a.7}", around)]
+    assert spelt == [key for around in arounds for key in keys.block_buckets(b"{en.3f2a.7}", around)]
 
 
 @pytest.mark.parametrize(("plan", "radius"), list(product(PLANS.values(), range(MAX_RADIUS + 1))))
 def test_worst_spread_of_differing_bits_is_found(plan: BlockPlan, radius: int) -> None:
     """Any spread of r bits over the blocks leaves one block within its probe radius (the proof, run)."""
-    reach = plan.radii(radius)
+    reach = plan.block_radii(radius)
     spreads = (s for s in product(range(radius + 1), repeat=len(plan.widths)) if sum(s) <= radius)
     if len(plan.widths) == 8 and radius > 4:  # 9^8 spreads: the property test above covers these
         spreads = iter([])
@@ -83,18 +85,18 @@ def test_fewer_keys_would_miss_a_pair(plan: BlockPlan) -> None:
     """The radii are sharp: one more differing bit, spread badly, is not found."""
     for radius in range(MAX_RADIUS):
         missed = set()
-        for (shift, *_), reach in zip(plan._cuts, plan.radii(radius), strict=True):
+        for (shift, *_), reach in zip(plan._block_bounds, plan.block_radii(radius), strict=True):
             missed |= {shift + bit for bit in range(reach + 1)}
 
         assert len(missed) == radius + 1
-        assert not set(enumerate(plan.values(flip(0, missed)))) & set(plan.probes(0, radius))
+        assert not set(enumerate(plan.block_values(flip(0, missed)))) & set(plan.probes(0, radius))
 
 
 def test_default_plan_cuts_hex_digits() -> None:
     """4x16 blocks are the four groups of four hex digits, first group first."""
     assert DEFAULT_PLAN.name == "4x16"
     assert DEFAULT_PLAN.exact_radius == 3
-    assert DEFAULT_PLAN.values(0x0123_4567_89AB_CDEF) == (0x0123, 0x4567, 0x89AB, 0xCDEF)
+    assert DEFAULT_PLAN.block_values(0x0123_4567_89AB_CDEF) == (0x0123, 0x4567, 0x89AB, 0xCDEF)
     assert DEFAULT_PLAN.probes(0x0123_4567_89AB_CDEF, 3) == [
         (0, 0x0123),
         (1, 0x4567),
@@ -106,7 +108,7 @@ def test_default_plan_cuts_hex_digits() -> None:
 def test_uneven_plan_uses_all_bits() -> None:
     """5x13 is 13, 13, 13, 13 and 12 bits; together they are the fingerprint again."""
     plan, fingerprint, glued = PLANS["5x13"], 0x9E37_79B9_7F4A_7C15, 0
-    for width, value in zip(plan.widths, plan.values(fingerprint), strict=True):
+    for width, value in zip(plan.widths, plan.block_values(fingerprint), strict=True):
         glued = glued << width | value
 
     assert plan.widths == (13, 13, 13, 13, 12)

@@ -4,10 +4,15 @@ import numpy as np
 import pytest
 
 from aggregator.domain import Article
-from aggregator.errors import Gone, NotFound
+from aggregator.errors import Expired, NotFound
 from aggregator.index import keys
-from aggregator.index.codec.postings import BAND_REST_BYTES, kept, numbers_of, pack
-from aggregator.index.compaction import Upkeep
+from aggregator.index.codec.postings import (
+    SKETCH_REMAINDER_BYTES,
+    compact_bucket,
+    decode_numbers,
+    encode_posting,
+)
+from aggregator.index.compaction import Compactor
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import Clock, Core, core, edited, story
@@ -19,15 +24,15 @@ async def seal(newsroom: Core) -> None:
     """Close the writable segment."""
     (space,) = newsroom.index.spaces
     segments = newsroom.index.segments
-    await segments.seal(space, (await segments.layers(space)).last, newsroom.clock())
+    await segments.seal(space, (await segments.stack(space)).last, newsroom.clock())
 
 
 async def entries(store: Store, tag: bytes) -> set[int]:
     """All numbers in the buckets of a segment."""
     found: set[int] = set()
-    for kind, rest_bytes in ((b"b", 6), (b"s", BAND_REST_BYTES)):
+    for kind, rest_bytes in ((b"b", 6), (b"s", SKETCH_REMAINDER_BYTES)):
         values = await store.read(await store.scan(tag + kind))
-        found.update(*(numbers_of(value or b"", rest_bytes).tolist() for value in values))
+        found.update(*(decode_numbers(value or b"", rest_bytes).tolist() for value in values))
     return found
 
 
@@ -46,12 +51,12 @@ async def test_compaction_removes_what_left_and_keeps_what_is_there(store: Store
     live = {(await newsroom.index.get(id_)).record.number for id_ in ("a1", "a4", "a5")}
     assert len(await entries(store, tag)) == 7
 
-    upkeep = Upkeep(newsroom.index)
+    upkeep = Compactor(newsroom.index)
     await upkeep.run(newsroom.clock())
 
     assert await entries(store, tag) == live
-    assert not await store.scan(keys.graves(tag))
-    assert upkeep.done.entries_removed > 4 * 7
+    assert not await store.scan(keys.dead_numbers(tag))
+    assert upkeep.counters.entries_removed > 4 * 7
     for id_, text in (("a1", 11), ("a3", 13), ("a4", 4), ("a5", 5)):
         match = await newsroom.ingest.submit(Article(id="p", text=story(text), lang="en"), dry_run=True)
         assert match.outcome.match is not None
@@ -67,27 +72,27 @@ async def test_compaction_goes_on_where_it_was_left(store: Store) -> None:
     await newsroom.post("a", story(1))
     await seal(newsroom)
     (space,) = newsroom.index.spaces
-    begun = Upkeep(newsroom.index, chunk_keys=10_000)
-    work = begun.chunks(space, newsroom.clock())
+    begun = Compactor(newsroom.index, keys_per_chunk=10_000)
+    work = begun.steps(space, newsroom.clock())
     for _ in range(20):
         await anext(work)
     await work.aclose()  # type: ignore[attr-defined]
 
-    other = Upkeep(core(store).index, chunk_keys=10_000)
+    other = Compactor(core(store).index, keys_per_chunk=10_000)
     await other.run(newsroom.clock())
-    assert other.done.buckets > 0
-    assert begun.done.buckets + other.done.buckets <= 4 + 8 + 12
+    assert other.counters.buckets_rewritten > 0
+    assert begun.counters.buckets_rewritten + other.counters.buckets_rewritten <= 4 + 8 + 12
 
-    idle = Upkeep(core(store).index)
+    idle = Compactor(core(store).index)
     await idle.run(newsroom.clock())
-    assert idle.done.buckets == 0
+    assert idle.counters.buckets_rewritten == 0
 
 
 async def test_a_segment_below_the_floor_is_dropped_as_a_whole(store: Store) -> None:
     """Its keys go, what came later stays; a stream reader that was away goes on behind it."""
     newsroom = core(store, retention_ms=80 * DAY_MS)
     await newsroom.post("a", story(1))
-    _, away = await newsroom.index.stream({}, 10)
+    _, away = await newsroom.index.read_stream({}, 10)
     await newsroom.post("b", story(2))
     await seal(newsroom)
     newsroom.clock.now_ms += 50 * DAY_MS
@@ -95,19 +100,19 @@ async def test_a_segment_below_the_floor_is_dropped_as_a_whole(store: Store) -> 
     newsroom.clock.now_ms += 35 * DAY_MS
     (space,) = newsroom.index.spaces
     other = core(store, retention_ms=80 * DAY_MS, clock=newsroom.clock)
-    await other.index.segments.layers(space)
+    await other.index.segments.stack(space)
 
-    upkeep = Upkeep(newsroom.index)
+    upkeep = Compactor(newsroom.index)
     await upkeep.run(newsroom.clock())
 
     tag = keys.tag(space, 0)
-    assert await store.scan(tag) == [keys.closed(tag)]
-    assert upkeep.done.segments_dropped == 1
-    assert (await newsroom.index.segments.layers(space)).tags == (keys.tag(space, 1),)
+    assert await store.scan(tag) == [keys.sealed(tag)]
+    assert upkeep.counters.segments_dropped == 1
+    assert (await newsroom.index.segments.stack(space)).tags == (keys.tag(space, 1),)
     assert (await other.index.get("c")).outcome.verdict == "new"
     with pytest.raises(NotFound):
         await other.index.get("a")
-    items, _ = await newsroom.index.stream(away, 10)
+    items, _ = await newsroom.index.read_stream(away, 10)
     assert [item.id for item in items] == ["c"]
 
 
@@ -117,8 +122,8 @@ async def test_the_floor_never_sinks() -> None:
     newsroom = core(store, retention_ms=8 * DAY_MS)
     await newsroom.post("a", story(1))
     newsroom.clock.now_ms += 10 * DAY_MS
-    await Upkeep(newsroom.index).run(newsroom.clock())
-    with pytest.raises(Gone, match="expired"):
+    await Compactor(newsroom.index).run(newsroom.clock())
+    with pytest.raises(Expired, match="expired"):
         await newsroom.index.get("a")
 
     kept_for_ever = core(store, clock=newsroom.clock)
@@ -128,15 +133,15 @@ async def test_the_floor_never_sinks() -> None:
 
 async def test_a_segment_is_sealed_when_it_spans_a_period_of_retention() -> None:
     """Full or not, so that it can be dropped as a whole."""
-    newsroom = core(MemoryStore(), retention_ms=8 * DAY_MS, segment_articles=100)
+    newsroom = core(MemoryStore(), retention_ms=8 * DAY_MS, segment_max_articles=100)
     await newsroom.post("a", story(1))
     (space,) = newsroom.index.spaces
-    await Upkeep(newsroom.index).run(newsroom.clock())
-    assert (await newsroom.index.segments.layers(space)).last == 0
+    await Compactor(newsroom.index).run(newsroom.clock())
+    assert (await newsroom.index.segments.stack(space)).last == 0
 
     newsroom.clock.now_ms += 8 * DAY_MS
-    await Upkeep(newsroom.index).run(newsroom.clock())
-    assert (await newsroom.index.segments.layers(space)).last == 1
+    await Compactor(newsroom.index).run(newsroom.clock())
+    assert (await newsroom.index.segments.stack(space)).last == 1
 
 
 async def test_an_expired_original_comes_back_and_leads_its_copies() -> None:
@@ -146,7 +151,7 @@ async def test_an_expired_original_comes_back_and_leads_its_copies() -> None:
     newsroom.clock.now_ms += 60 * DAY_MS
     await newsroom.post("b", edited(story(1), 2))
     newsroom.clock.now_ms += 25 * DAY_MS
-    await Upkeep(newsroom.index).run(newsroom.clock())
+    await Compactor(newsroom.index).run(newsroom.clock())
     with pytest.raises(NotFound):
         await newsroom.index.get("a")
 
@@ -155,9 +160,9 @@ async def test_an_expired_original_comes_back_and_leads_its_copies() -> None:
     assert (third.id, third.canonical_id) == ("b", "a")
     again = await newsroom.post("a", story(1))
     assert (again.outcome.verdict, again.stored) == ("new", True)
-    assert [r.id for r in await newsroom.index.copies("c")] == ["a", "b", "c"]
+    assert [r.id for r in await newsroom.index.group_members("c")] == ["a", "b", "c"]
     await newsroom.ingest.delete("a")
-    assert [r.id for r in await newsroom.index.copies("c")] == ["b", "c"]
+    assert [r.id for r in await newsroom.index.group_members("c")] == ["b", "c"]
 
 
 async def test_an_exact_copy_is_found_as_long_as_it_is_kept() -> None:
@@ -168,7 +173,7 @@ async def test_an_exact_copy_is_found_as_long_as_it_is_kept() -> None:
         newsroom.clock.now_ms += gap_days * DAY_MS - 10
         await newsroom.post("b", story(1).upper())
         newsroom.clock.now_ms += 80 * DAY_MS - 10
-        await Upkeep(newsroom.index).run(newsroom.clock())
+        await Compactor(newsroom.index).run(newsroom.clock())
 
         assert (await newsroom.post("c", story(1))).outcome.match is not None
 
@@ -182,18 +187,18 @@ async def test_the_stream_keeps_what_the_detector_looks_back_to(store: Store) ->
     (((first, _), *_),) = await store.stream_read([keys.stream(keys.tag(space, 0))], [b""], 3)
     began_ms = int(first.split(b"-")[0])
 
-    await Upkeep(newsroom.index).run(began_ms + 8 * DAY_MS)
-    assert len((await newsroom.index.stream({}, 10))[0]) == 3
-    await Upkeep(newsroom.index).run(began_ms + 9 * DAY_MS)
-    assert (await newsroom.index.stream({}, 10))[0] == []
+    await Compactor(newsroom.index).run(began_ms + 8 * DAY_MS)
+    assert len((await newsroom.index.read_stream({}, 10))[0]) == 3
+    await Compactor(newsroom.index).run(began_ms + 9 * DAY_MS)
+    assert (await newsroom.index.read_stream({}, 10))[0] == []
 
 
 def test_what_is_kept_of_a_bucket() -> None:
     """Neither below the floor nor dead; untouched when nothing goes."""
-    bucket = b"".join(pack(7, n, 6) for n in (3, 5, 9, 11, 5))
+    bucket = b"".join(encode_posting(7, n, 6) for n in (3, 5, 9, 11, 5))
     none, dead = np.array([], np.uint64), np.array([5, 5, 10], np.uint64)
 
-    assert kept(bucket, 6, 0, none) is bucket
-    assert kept(bucket, 6, 4, dead) == pack(7, 9, 6) + pack(7, 11, 6)
-    assert kept(bucket, 6, 12, none) == b""
-    assert kept(b"", 6, 0, dead) == b""
+    assert compact_bucket(bucket, 6, 0, none) is bucket
+    assert compact_bucket(bucket, 6, 4, dead) == encode_posting(7, 9, 6) + encode_posting(7, 11, 6)
+    assert compact_bucket(bucket, 6, 12, none) == b""
+    assert compact_bucket(b"", 6, 0, dead) == b""

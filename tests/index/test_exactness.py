@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator.analysis.models import load_models
-from aggregator.analysis.simhash import bits_of
+from aggregator.analysis.simhash import fingerprint_from_sums
 from aggregator.analysis.text import tokenizer
 from aggregator.app import open_service
 from aggregator.index import Index, keys
 from aggregator.index.blocks import MAX_RADIUS, PLANS, BlockPlan
-from aggregator.index.codec.postings import pack, within
+from aggregator.index.codec.postings import encode_posting, numbers_within
 from aggregator.settings import Settings
 from aggregator.store.base import Store
 from tests.support.factories import edited, story
@@ -43,7 +43,9 @@ def skewed() -> Fingerprints:
     base = " ".join(sorted(model.vocabulary)[1000:1400])
     texts = [edited(base, seed, changes=1 + seed % 60) for seed in range(STORED - 20)]
     texts += [story(seed) for seed in range(20)]
-    return np.array([bits_of(model.project(tokenizer.tokenize(t, "en") or [t])) for t in texts], np.uint64)
+    return np.array(
+        [fingerprint_from_sums(model.project(tokenizer.tokenize(t, "en") or [t])) for t in texts], np.uint64
+    )
 
 
 def questions(stored: Fingerprints) -> list[int]:
@@ -74,7 +76,7 @@ async def test_a_look_up_finds_exactly_what_brute_force_finds(
         bits = np.bitwise_count(stored ^ np.uint64(asked))
         for radius in range(MAX_RADIUS + 1):
             expected = [(numbers[i], int(bits[i])) for i in np.flatnonzero(bits <= radius)]
-            found, distances = await index.near(SPACE, asked, radius, FIRST_MS)
+            found, distances = await index.find_within_radius(SPACE, asked, radius, FIRST_MS)
 
             assert list(zip(found.tolist(), distances.tolist(), strict=True)) == expected, radius
             pairs += len(expected)
@@ -94,12 +96,14 @@ def test_buckets_hold_all_neighbours_and_the_filter_keeps_just_them(
     stored = [asked ^ sum(1 << bit for bit in mask) for mask in masks]
     buckets: dict[bytes, bytes] = {}
     for number, fingerprint in enumerate(stored, 1):
-        for block, (value, rest) in enumerate(plan.cut(fingerprint)):
-            key = keys.bucket(b"", block, value)
-            buckets[key] = buckets.get(key, b"") + pack(rest, number, plan.rest_bytes)
+        for block, (value, rest) in enumerate(plan.split(fingerprint)):
+            key = keys.block_bucket(b"", block, value)
+            buckets[key] = buckets.get(key, b"") + encode_posting(rest, number, plan.remainder_bytes)
 
-    around = plan.around(asked, radius)
-    found, distances = within(list(map(buckets.get, keys.buckets(b"", around))), around, radius, 0)
+    around = plan.probe_plan(asked, radius)
+    found, distances = numbers_within(
+        list(map(buckets.get, keys.block_buckets(b"", around))), around, radius, 0
+    )
 
     truth = [(n, (f ^ asked).bit_count()) for n, f in enumerate(stored, 1)]
     assert list(zip(found.tolist(), distances.tolist(), strict=True)) == [t for t in truth if t[1] <= radius]

@@ -5,7 +5,7 @@ import pytest
 
 from aggregator.index import Index, keys
 from aggregator.index.blocks import PLANS, BlockPlan
-from aggregator.index.recall_check import Audit, audit
+from aggregator.index.recall_check import RecallReport, check_recall
 from aggregator.store.base import Delete, Put, Store, Transaction
 from tests.support.loaders import FIRST_MS, SPACE, fill
 
@@ -20,9 +20,9 @@ def fingerprints() -> list[int]:
     return near + rng.integers(0, 2**64, 60, np.uint64).tolist()
 
 
-async def audited(index: Index, sample: int = 200) -> Audit:
+async def audited(index: Index, sample: int = 200) -> RecallReport:
     """Everything compared with everything."""
-    return await audit(index, SPACE, sample, NOW_MS)
+    return await check_recall(index, SPACE, sample, NOW_MS)
 
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
@@ -35,9 +35,9 @@ async def test_a_sound_index_passes(store: Store, plan: BlockPlan) -> None:
 
     found = await audited(index)
 
-    assert found.sound
+    assert found.ok
     assert (found.stored, found.sampled) == (120, 120)
-    assert found.pairs > 60 * 30
+    assert found.neighbor_pairs > 60 * 30
     assert found.missed == (0,) * 8
 
 
@@ -48,7 +48,7 @@ async def test_a_sample_is_as_large_as_asked(store: Store) -> None:
 
     found = await audited(index, 10)
 
-    assert found.sound and found.sampled == 10 and found.pairs >= 10
+    assert found.ok and found.sampled == 10 and found.neighbor_pairs >= 10
 
 
 async def test_a_lost_bucket_is_noticed(store: Store) -> None:
@@ -56,12 +56,12 @@ async def test_a_lost_bucket_is_noticed(store: Store) -> None:
     index = Index(store, [SPACE])
     await fill(index, fingerprints())
     tag = keys.tag(SPACE, 0)
-    await store.commit(Transaction((), (Delete(keys.bucket(tag, 0, BASE >> 48)),)))
+    await store.commit(Transaction((), (Delete(keys.block_bucket(tag, 0, BASE >> 48)),)))
 
     found = await audited(index)
 
-    assert not found.sound
-    assert sum(found.missed) > 0 and found.uneven > 0
+    assert not found.ok
+    assert sum(found.missed) > 0 and found.inconsistent_entries > 0
 
 
 async def test_an_entry_in_the_wrong_bucket_is_noticed(store: Store) -> None:
@@ -70,14 +70,14 @@ async def test_an_entry_in_the_wrong_bucket_is_noticed(store: Store) -> None:
     one, other = 0x1111_2222_3333_4444, 0xAAAA_BBBB_CCCC_DDDD
     await fill(index, [one, other])
     tag = keys.tag(SPACE, 0)
-    places = [keys.bucket(tag, 2, value) for value in (0x3333, 0xCCCC)]
+    places = [keys.block_bucket(tag, 2, value) for value in (0x3333, 0xCCCC)]
     first, second = await store.read(places)
     assert first and second
     await store.commit(Transaction((), (Put(places[0], second), Put(places[1], first))))
 
     found = await audited(index)
 
-    assert not found.sound and found.uneven == 1
+    assert not found.ok and found.inconsistent_entries == 1
 
 
 async def test_an_article_that_no_bucket_has_is_noticed(store: Store) -> None:
@@ -85,12 +85,15 @@ async def test_an_article_that_no_bucket_has_is_noticed(store: Store) -> None:
     index = Index(store, [SPACE])
     await fill(index, [BASE])
     tag = keys.tag(SPACE, 0)
-    gone = [Delete(keys.bucket(tag, block, value)) for block, value in enumerate(PLANS["4x16"].values(BASE))]
+    gone = [
+        Delete(keys.block_bucket(tag, block, value))
+        for block, value in enumerate(PLANS["4x16"].block_values(BASE))
+    ]
     await store.commit(Transaction((), tuple(gone)))
 
     found = await audited(index)
 
-    assert not found.sound and found.lost == 1
+    assert not found.ok and found.not_self_retrievable == 1
 
 
 async def test_a_deleted_article_is_not_missed(store: Store) -> None:
@@ -99,11 +102,11 @@ async def test_a_deleted_article_is_not_missed(store: Store) -> None:
     await fill(index, fingerprints())
     await index.delete("a3")
 
-    assert (await audited(index)).sound
+    assert (await audited(index)).ok
 
 
 async def test_an_empty_space_is_sound(store: Store) -> None:
     """Nothing stored, nothing missed."""
     found = await audited(Index(store, [SPACE]))
 
-    assert found.sound and found.stored == found.sampled == found.pairs == 0
+    assert found.ok and found.stored == found.sampled == found.neighbor_pairs == 0

@@ -7,31 +7,31 @@ from itertools import pairwise
 import pytest
 
 from aggregator.domain import Answer, Article
-from aggregator.errors import Contention, NotFound, StoreUnavailable
+from aggregator.errors import CommitConflict, NotFound, StoreUnavailable
 from aggregator.index import keys
-from aggregator.index.snapshot import Layers
+from aggregator.index.snapshot import SegmentStack
 from aggregator.store.base import Put, Store
 from aggregator.store.memory import MemoryStore
-from aggregator.store.redis import open_store
+from aggregator.store.redis import open_redis_store
 from tests.support.factories import Clock, Core, core, edited, story
 
 
-async def seal(newsroom: Core) -> Layers:
+async def seal(newsroom: Core) -> SegmentStack:
     """Close the writable segment; gives the layers afterwards."""
     (space,) = newsroom.index.spaces
     segments = newsroom.index.segments
-    await segments.seal(space, (await segments.layers(space)).last, newsroom.clock())
-    return await segments.layers(space)
+    await segments.seal(space, (await segments.stack(space)).last, newsroom.clock())
+    return await segments.stack(space)
 
 
 async def test_a_full_segment_is_sealed_and_the_next_one_begun(store: Store) -> None:
     """Every article counts, exact copies and updates too."""
-    newsroom = core(store, segment_articles=3)
+    newsroom = core(store, segment_max_articles=3)
     for i in range(7):
         await newsroom.post(f"a{i}", story(i))
 
     (space,) = newsroom.index.spaces
-    assert await newsroom.index.segments.refresh(space) == Layers(space, 0, 2)
+    assert await newsroom.index.segments.refresh(space) == SegmentStack(space, 0, 2)
     assert [await _held(store, keys.tag(space, n)) for n in range(3)] == [3, 3, 1]
 
 
@@ -45,7 +45,7 @@ async def test_sealing_twice_is_sealing_once(store: Store) -> None:
     (space,) = newsroom.index.spaces
     await asyncio.gather(*(each.index.segments.seal(space, 0, 1) for each in (newsroom, other)))
 
-    assert await newsroom.index.segments.refresh(space) == Layers(space, 0, 1)
+    assert await newsroom.index.segments.refresh(space) == SegmentStack(space, 0, 1)
 
 
 async def test_who_dies_between_closing_and_moving_the_head_leaves_no_harm(store: Store) -> None:
@@ -53,7 +53,7 @@ async def test_who_dies_between_closing_and_moving_the_head_leaves_no_harm(store
     newsroom = core(store)
     (space,) = newsroom.index.spaces
     await newsroom.post("a", story(1))
-    await store.put([Put(keys.closed(keys.tag(space, 0)), b"1")])
+    await store.put([Put(keys.sealed(keys.tag(space, 0)), b"1")])
 
     assert (await newsroom.post("b", edited(story(1), 2))).outcome.verdict == "duplicate"
     assert (await newsroom.index.segments.head(space)).last == 1
@@ -72,24 +72,24 @@ async def test_a_frozen_article_is_matched_updated_and_deleted_like_any_other(st
     again = (await other.post("c", edited(story(1), 3))).outcome.match
     assert again is not None
     assert again.canonical_id == "a"
-    assert [r.id for r in await newsroom.index.copies("c")] == ["a", "copy", "b", "c"]
+    assert [r.id for r in await newsroom.index.group_members("c")] == ["a", "copy", "b", "c"]
 
     await other.ingest.delete("a")
     with pytest.raises(NotFound):
         await newsroom.index.get("a")
     assert (await newsroom.index.get("copy")).outcome.match is None
-    assert [r.id for r in await newsroom.index.copies("b")] == ["copy", "b", "c"]
+    assert [r.id for r in await newsroom.index.group_members("b")] == ["copy", "b", "c"]
 
     await newsroom.post("copy", story(9))
     assert (await other.post("d", story(9).upper())).outcome.match is not None
     await seal(other)
-    assert [r.id for r in await newsroom.index.copies("c")] == ["copy", "b", "c", "d"]
+    assert [r.id for r in await newsroom.index.group_members("c")] == ["copy", "b", "c", "d"]
     assert (await newsroom.post("a", story(1))).outcome.verdict == "duplicate"
 
 
 async def test_the_stream_goes_on_over_seals(store: Store) -> None:
     """Every article once and in order, with any size of step; a reader that was away longer too."""
-    newsroom = core(store, segment_articles=2)
+    newsroom = core(store, segment_max_articles=2)
     for i in range(7):
         await newsroom.post(f"a{i}", story(i))
     assert [item.id for item in await newsroom.index.recent(3)] == ["a6", "a5", "a4"]
@@ -99,7 +99,7 @@ async def test_the_stream_goes_on_over_seals(store: Store) -> None:
         followed: list[tuple[str, str]] = []
         positions: dict[bytes, bytes] = {}
         while True:
-            items, positions = await newsroom.index.stream(positions, step)
+            items, positions = await newsroom.index.read_stream(positions, step)
             if not items:
                 break
             followed += [(item.id, item.kind) for item in items]
@@ -115,9 +115,9 @@ async def test_eight_writers_over_many_seals_lose_and_double_nothing(server_url:
 
     Each writer has its own connection and its own idea of which segment is the writable one.
     """
-    stores = [open_store(server_url) for _ in range(WRITERS)]
+    stores = [open_redis_store(server_url) for _ in range(WRITERS)]
     clock = Clock()
-    rooms = [core(each, segment_articles=40, clock=clock, keep_texts=False) for each in stores]
+    rooms = [core(each, segment_max_articles=40, clock=clock, store_texts=False) for each in stores]
     texts = [story(i, sentences=12) for i in range(STORIES)]
     articles = [
         Article(id=f"{i}-{c}", text=edited(text, c, changes=2), lang="en")
@@ -131,7 +131,7 @@ async def test_eight_writers_over_many_seals_lose_and_double_nothing(server_url:
         layers = await index.segments.refresh(space)
         stored = {article.id: await index.get(article.id) for article in articles}
         new = Counter(id_.split("-")[0] for id_, one in stored.items() if one.outcome.match is None)
-        items, _ = await index.stream({}, len(articles) * 2)
+        items, _ = await index.read_stream({}, len(articles) * 2)
         held = [await _held(stores[0], tag) for tag in layers.tags]
     finally:
         for each in stores:
@@ -158,15 +158,17 @@ async def _write(room: Core, writer: int, articles: list[Article]) -> None:
                 answers = await room.ingest.submit_many(waiting)
             except StoreUnavailable:
                 continue
-            assert all(isinstance(answer, Answer | Contention) for answer in answers), answers
-            waiting = [a for a, told in zip(waiting, answers, strict=True) if isinstance(told, Contention)]
+            assert all(isinstance(answer, Answer | CommitConflict) for answer in answers), answers
+            waiting = [
+                a for a, told in zip(waiting, answers, strict=True) if isinstance(told, CommitConflict)
+            ]
 
 
 async def test_a_head_of_another_format_is_refused() -> None:
     """Rather than guessing which segments there are."""
     newsroom = core(MemoryStore())
     (space,) = newsroom.index.spaces
-    await newsroom.index.store.put([Put(keys.head(space), b"\x63")])
+    await newsroom.index.store.put([Put(keys.space_head(space), b"\x63")])
 
     with pytest.raises(StoreUnavailable, match="format 63"):
         await newsroom.post("a", story(1))

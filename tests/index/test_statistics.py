@@ -1,12 +1,12 @@
 """How many articles there are and how they are spread, from marks and samples."""
 
-from aggregator.domain import number_of
+from aggregator.domain import article_number_at
 from aggregator.index import keys
-from aggregator.index.article_numbers import Numbers
+from aggregator.index.article_numbers import ArticleNumberGenerator
 from aggregator.index.blocks import PLANS
-from aggregator.index.codec.postings import pack
-from aggregator.index.segment_sampling import mark_of, rate_of, tally
-from aggregator.index.statistics import count, survey
+from aggregator.index.codec.postings import encode_posting
+from aggregator.index.segment_sampling import decode_samples, sample_entry, sampling_exponent_for
+from aggregator.index.statistics import count_segments, sample_buckets
 from aggregator.store.base import Put, Store
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import core, story
@@ -21,12 +21,12 @@ async def test_a_small_index_is_counted_by_its_buckets(store: Store) -> None:
     await newsroom.index.segments.seal(space, 0, 1_000)
     await newsroom.post("b", story(9))
 
-    found = await survey(newsroom.index, space)
+    found = await sample_buckets(newsroom.index, space)
 
     assert [(s.number, s.articles, s.sealed_ms) for s in found.segments] == [(0, 5, 1_000), (1, 1, None)]
     assert found.articles == 6
-    assert 1 <= found.largest <= 5
-    assert 0 < found.candidates < 1
+    assert 1 <= found.largest_bucket_entries <= 5
+    assert 0 < found.mean_candidates < 1
 
 
 async def test_a_large_index_is_counted_by_its_marks() -> None:
@@ -34,29 +34,35 @@ async def test_a_large_index_is_counted_by_its_marks() -> None:
     newsroom = core(MemoryStore())
     (space,) = newsroom.index.spaces
     tag = keys.tag(space, 0)
-    marks = b"".join(mark_of(number_of(1_000_000 + i), 11) for i in range(2_000))
-    full = b"".join(pack(7, n, 6) for n in range(30))
+    marks = b"".join(sample_entry(article_number_at(1_000_000 + i), 11) for i in range(2_000))
+    full = b"".join(encode_posting(7, n, 6) for n in range(30))
     await newsroom.index.store.put(
-        [Put(keys.marks(tag), marks), *(Put(keys.bucket(tag, 0, v), full) for v in range(1 << 16))]
+        [
+            Put(keys.sampled_numbers(tag), marks),
+            *(Put(keys.block_bucket(tag, 0, v), full) for v in range(1 << 16)),
+        ]
     )
 
-    found = await survey(newsroom.index, space)
+    found = await sample_buckets(newsroom.index, space)
 
     assert found.segments[0].articles == 2_000 << 11
     assert found.segments[0].oldest_ms == 1_000_000
-    assert (found.largest, round(found.candidates)) == (30, 30 * len(PLANS["4x16"].probes(0, 7)))
-    assert (await count(newsroom.index, space)).articles == 2_000 << 11
+    assert (found.largest_bucket_entries, round(found.mean_candidates)) == (
+        30,
+        30 * len(PLANS["4x16"].probes(0, 7)),
+    )
+    assert (await count_segments(newsroom.index, space)).articles == 2_000 << 11
 
 
 def test_one_number_in_two_to_the_k_leaves_a_mark() -> None:
     """And says so; the mean over real numbers is right, and a full segment has some thousands."""
-    numbers, rate = Numbers(), 4
-    marks = b"".join(mark_of(numbers.next(1_000), rate) for _ in range(64_000))
-    marked, weights = tally(marks)
+    numbers, rate = ArticleNumberGenerator(), 4
+    marks = b"".join(sample_entry(numbers.next(1_000), rate) for _ in range(64_000))
+    marked, weights = decode_samples(marks)
 
     assert set(weights) == {16}
     assert 0.9 < weights.sum() / 64_000 < 1.1
-    assert int(marked.min()) >= number_of(1_000)
-    assert tally(None)[1].sum() == 0
-    assert rate_of(10_000_000) == 11
-    assert rate_of(100) == 0
+    assert int(marked.min()) >= article_number_at(1_000)
+    assert decode_samples(None)[1].sum() == 0
+    assert sampling_exponent_for(10_000_000) == 11
+    assert sampling_exponent_for(100) == 0

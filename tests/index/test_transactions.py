@@ -3,22 +3,36 @@
 import msgspec
 import numpy as np
 
-from aggregator.domain import Match, Outcome, Record, Sketch, number_of
+from aggregator.domain import ArticleRecord, Match, Outcome, Sketch, article_number_at
 from aggregator.index import keys
 from aggregator.index.blocks import PLANS
 from aggregator.index.codec.records import Binding, decode_binding, encode_binding
-from aggregator.index.duplicate_groups import Group, Known, carriers_of, heir_of
-from aggregator.index.transactions import Segment
-from aggregator.store.base import Append, Appends, Delete, Equals, Length, Put, StreamAdd, Transaction
+from aggregator.index.duplicate_groups import (
+    BindingSnapshot,
+    DuplicateGroup,
+    bindings_to_index,
+    next_canonical,
+)
+from aggregator.index.transactions import SegmentTransactions
+from aggregator.store.base import (
+    Append,
+    AppendMany,
+    Delete,
+    LengthEquals,
+    Put,
+    StreamAdd,
+    Transaction,
+    ValueEquals,
+)
 
 TAG = b"{en.0000.0}"
-SEGMENT = Segment(TAG, PLANS["4x16"], ttl_ms=1000)
+SEGMENT = SegmentTransactions(TAG, PLANS["4x16"], ttl_ms=1000)
 
 
-def record(number: int, id_: str = "") -> Record:
+def record(number: int, id_: str = "") -> ArticleRecord:
     """A stored version with three bands."""
     sketch = Sketch(3, np.array([1, 2, 3], np.uint32))
-    return Record(
+    return ArticleRecord(
         number,
         number,
         id_ or f"a{number}",
@@ -35,11 +49,13 @@ def record(number: int, id_: str = "") -> Record:
     )
 
 
-def known(number: int, match: Match | None = None) -> Known:
+def known(number: int, match: Match | None = None) -> BindingSnapshot:
     """A binding as it was read."""
     outcome = Outcome("new") if match is None else Outcome("duplicate", match=match)
     binding = Binding(number, number, b"h" * 16, f"a{number}", outcome)
-    return Known(keys.binding(TAG, keys.id_hash(binding.id)), encode_binding(binding), binding)
+    return BindingSnapshot(
+        keys.binding_by_hash(TAG, keys.id_hash(binding.id)), encode_binding(binding), binding
+    )
 
 
 def match(to: int, canonical: int, rule: str = "overlap") -> Match:
@@ -47,26 +63,26 @@ def match(to: int, canonical: int, rule: str = "overlap") -> Match:
     return Match(f"a{to}", to, f"a{canonical}", canonical, 4, 0.9, rule)  # type: ignore[arg-type]
 
 
-def group(first: int, *members: Known) -> Group:
+def group(first: int, *members: BindingSnapshot) -> DuplicateGroup:
     """The group as it was read: its list of copies and each of their bindings."""
     rows = b"".join(keys.id_hash(m.binding.id) for m in members) or None
-    bound = (Equals(m.key, m.raw) for m in members)
-    return Group(first, members, (Equals(keys.copies(TAG, first), rows), *bound))
+    bound = (ValueEquals(m.key, m.raw) for m in members)
+    return DuplicateGroup(first, members, (ValueEquals(keys.duplicate_ids(TAG, first), rows), *bound))
 
 
 def appended(transaction: Transaction) -> list[bytes]:
     """The keys that something is appended to."""
     single = [w.key for w in transaction.writes if isinstance(w, Append)]
-    return single + [key for w in transaction.writes if isinstance(w, Appends) for key in w.keys]
+    return single + [key for w in transaction.writes if isinstance(w, AppendMany) for key in w.keys]
 
 
 def test_insert_checks_everything_it_believed() -> None:
     """The segment is open and what was seen is as it was; four buckets and the bands are appended to."""
-    seen = [Length(b"k", 16)]
+    seen = [LengthEquals(b"k", 16)]
     transaction = SEGMENT.insert(record(7), Outcome("new"), seen)
 
-    assert Equals(TAG + b"closed", None) in transaction.checks
-    assert Length(b"k", 16) in transaction.checks
+    assert ValueEquals(TAG + b"closed", None) in transaction.checks
+    assert LengthEquals(b"k", 16) in transaction.checks
     assert len(appended(transaction)) == 4 + 3
     assert len([w for w in transaction.writes if isinstance(w, StreamAdd)]) == 1
     assert all(w.ttl_ms == 1000 for w in transaction.writes if isinstance(w, Put))
@@ -76,20 +92,20 @@ def test_exact_copy_adds_no_index_entries() -> None:
     """Only its binding, its pointer and a row among the copies."""
     transaction = SEGMENT.insert(record(7), Outcome("duplicate", match=match(1, 1, "exact")), [])
 
-    assert appended(transaction) == [keys.copies(TAG, 1)]
+    assert appended(transaction) == [keys.duplicate_ids(TAG, 1)]
 
 
 def test_exact_copy_stands_by_itself_when_it_outlives_its_original() -> None:
     """A day later it gets entries of its own, since those it would lean on are forgotten first."""
-    late = record(number_of(86_400_002))
-    for first, entries in ((number_of(2), 0), (number_of(1), 7)):
+    late = record(article_number_at(86_400_002))
+    for first, entries in ((article_number_at(2), 0), (article_number_at(1), 7)):
         outcome = Outcome("duplicate", match=match(first, first, "exact"))
         assert len(appended(SEGMENT.insert(late, outcome, []))) == 1 + entries
 
 
 def test_what_leaves_is_marked_absent_above_older_segments() -> None:
     """There, a deletion would uncover what the older segment says; and the mark must outlast it."""
-    above = Segment(TAG, PLANS["4x16"], ttl_ms=1000, alone=False)
+    above = SegmentTransactions(TAG, PLANS["4x16"], ttl_ms=1000, is_only_segment=False)
     gone = known(1)
 
     assert Put(gone.key, keys.ABSENT) in above.delete(gone, group(1), None, []).writes
@@ -113,20 +129,20 @@ def test_copies_of_an_expired_original_keep_its_name() -> None:
 def test_update_replaces_the_version_and_keeps_the_outcome() -> None:
     """The old number is dead, the binding moves to the new one with the old decision."""
     before = known(3, match(1, 1))
-    transaction = SEGMENT.update(before, record(9, "a3"), group(before.binding.first), [])
+    transaction = SEGMENT.update(before, record(9, "a3"), group(before.binding.first_version), [])
     puts = {w.key: w.value for w in transaction.writes if isinstance(w, Put)}
 
     assert puts[keys.state(TAG, 3)] == keys.DEAD
     after = decode_binding(puts[before.key])
-    assert (after.number, after.first, after.outcome) == (9, 3, before.binding.outcome)
-    assert Equals(before.key, before.raw) in transaction.checks
+    assert (after.number, after.first_version, after.outcome) == (9, 3, before.binding.outcome)
+    assert ValueEquals(before.key, before.raw) in transaction.checks
 
 
 def test_delete_of_a_canonical_article() -> None:
     """The earliest copy inherits the group; every member that was read is checked."""
     members = (known(2, match(1, 1)), known(5, match(2, 1)), known(4, match(1, 1)))
     read = group(1, *members)
-    heir = heir_of(known(1).binding, read)
+    heir = next_canonical(known(1).binding, read)
     assert heir is members[0]
 
     transaction = SEGMENT.delete(known(1), read, heir, [])
@@ -136,10 +152,10 @@ def test_delete_of_a_canonical_article() -> None:
     moved = decode_binding(puts[members[2].key]).outcome.match
     assert moved is not None
     assert (moved.id, moved.canonical_id, moved.canonical_first) == ("a2", "a2", 2)
-    assert puts[keys.copies(TAG, 2)] == keys.id_hash("a5") + keys.id_hash("a4")
-    assert Delete(keys.copies(TAG, 1)) in transaction.writes
+    assert puts[keys.duplicate_ids(TAG, 2)] == keys.id_hash("a5") + keys.id_hash("a4")
+    assert Delete(keys.duplicate_ids(TAG, 1)) in transaction.writes
     assert puts[keys.tombstone(TAG, 1)] == keys.DEAD
-    assert set(read.unchanged) <= set(transaction.checks)
+    assert set(read.unchanged_checks) <= set(transaction.checks)
 
 
 def test_delete_of_a_lonely_article() -> None:
@@ -148,9 +164,9 @@ def test_delete_of_a_lonely_article() -> None:
     transaction = SEGMENT.delete(gone, group(1), None, [])
 
     assert Delete(gone.key) in transaction.writes
-    assert Equals(keys.copies(TAG, 1), None) in transaction.checks
+    assert ValueEquals(keys.duplicate_ids(TAG, 1), None) in transaction.checks
     assert [w for w in transaction.writes if isinstance(w, Append)] == [
-        Append(keys.graves(TAG), (1).to_bytes(8, "little"))
+        Append(keys.dead_numbers(TAG), (1).to_bytes(8, "little"))
     ]
 
 
@@ -167,10 +183,10 @@ def test_who_carries_a_text_that_leaves() -> None:
     first, second = known(2, match(1, 1, "exact")).binding, known(3, match(2, 1, "exact")).binding
     edited = known(4, match(1, 1)).binding
 
-    assert carriers_of(gone, []) == []
-    assert carriers_of(gone, [second, first]) == [first]
-    assert carriers_of(gone, [first, second, edited]) == []
-    assert carriers_of(gone, [first, second], heir=first) == [first]
-    assert carriers_of(first, [gone, second]) == []
+    assert bindings_to_index(gone, []) == []
+    assert bindings_to_index(gone, [second, first]) == [first]
+    assert bindings_to_index(gone, [first, second, edited]) == []
+    assert bindings_to_index(gone, [first, second], new_canonical=first) == [first]
+    assert bindings_to_index(first, [gone, second]) == []
     other = msgspec.structs.replace(first, text_hash=b"o" * 16)
-    assert carriers_of(gone, [second, other], heir=other) == [other, second]
+    assert bindings_to_index(gone, [second, other], new_canonical=other) == [other, second]

@@ -6,8 +6,8 @@ import math
 
 from aggregator.errors import StoreUnavailable
 from aggregator.index import keys
-from aggregator.ingest.activity import ASK_S, TELL_S, Presence
-from aggregator.ingest.throttle import CALM_S
+from aggregator.ingest.activity import POLL_INTERVAL_S, PUBLISH_INTERVAL_S, ActivityBeacon
+from aggregator.ingest.throttle import QUIET_AFTER_S
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
 
@@ -27,60 +27,60 @@ class Clock:
         return int(self.s * 1000)
 
 
-async def told(presence: Presence) -> None:
+async def told(presence: ActivityBeacon) -> None:
     """What is being told has arrived."""
-    if presence._telling is not None:
-        await presence._telling
+    if presence._publish_task is not None:
+        await presence._publish_task
 
 
 async def test_nobody_arrived() -> None:
     """For ever ago."""
-    assert await Presence(MemoryStore()).since_s() == math.inf
+    assert await ActivityBeacon(MemoryStore()).seconds_since_last() == math.inf
 
 
 async def test_another_process_hears_of_them(store: Store) -> None:
     """On any store; the process itself knows without asking."""
-    service, load = Presence(store), Presence(store)
-    service.arrived()
+    service, load = ActivityBeacon(store), ActivityBeacon(store)
+    service.record_arrival()
     await told(service)
 
-    assert await load.since_s() == 0.0
-    assert await service.since_s() < CALM_S
+    assert await load.seconds_since_last() == 0.0
+    assert await service.seconds_since_last() < QUIET_AFTER_S
 
 
 async def test_they_are_forgotten() -> None:
     """Time since the newest grows, until the note has vanished and beyond; a further one begins anew."""
     clock = Clock()
     store = MemoryStore(clock=clock.ms)
-    service, load = (Presence(store, clock_s=clock.seconds) for _ in range(2))
-    service.arrived()
+    service, load = (ActivityBeacon(store, clock_s=clock.seconds) for _ in range(2))
+    service.record_arrival()
     await told(service)
     since = []
     for _ in range(3):
-        since.append(await load.since_s())
-        clock.s += CALM_S
-    service.arrived()
+        since.append(await load.seconds_since_last())
+        clock.s += QUIET_AFTER_S
+    service.record_arrival()
     await told(service)
 
-    assert since == [0.0, CALM_S, 2 * CALM_S]
-    assert await load.since_s() == 0.0
+    assert since == [0.0, QUIET_AFTER_S, 2 * QUIET_AFTER_S]
+    assert await load.seconds_since_last() == 0.0
 
 
 async def test_many_articles_are_few_notes_and_few_questions() -> None:
     """At most one write in TELL_S, one read in ASK_S."""
     clock = Clock()
     store = MemoryStore(clock=clock.ms)
-    service, load = (Presence(store, clock_s=clock.seconds) for _ in range(2))
+    service, load = (ActivityBeacon(store, clock_s=clock.seconds) for _ in range(2))
     notes, heard = set(), []
     for _ in range(100):
-        service.arrived()
+        service.record_arrival()
         await told(service)
-        notes.add((await store.read([keys.SINGLES]))[0])
-        heard.append(await load.since_s())
-        clock.s += TELL_S / 10
+        notes.add((await store.read([keys.INTERACTIVE_BEACON]))[0])
+        heard.append(await load.seconds_since_last())
+        clock.s += PUBLISH_INTERVAL_S / 10
 
     assert len(notes) == 10
-    assert max(heard) <= TELL_S + ASK_S
+    assert max(heard) <= PUBLISH_INTERVAL_S + POLL_INTERVAL_S
 
 
 class Away(MemoryStore):
@@ -97,11 +97,11 @@ class Away(MemoryStore):
 
 async def test_a_store_that_is_away_is_no_matter() -> None:
     """What works beside it says so itself."""
-    presence = Presence(Away())
-    presence.arrived()
+    presence = ActivityBeacon(Away())
+    presence.record_arrival()
     await told(presence)
 
-    assert await presence.since_s() < CALM_S
-    assert await Presence(Away()).since_s() == math.inf
+    assert await presence.seconds_since_last() < QUIET_AFTER_S
+    assert await ActivityBeacon(Away()).seconds_since_last() == math.inf
     await presence.close()
     await presence.close()

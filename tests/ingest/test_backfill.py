@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Analysis, Article
@@ -14,9 +14,9 @@ from aggregator.errors import AggregatorError, NotFound
 from aggregator.index import Index
 from aggregator.index.blocks import PLANS
 from aggregator.index.codec.records import Binding
-from aggregator.ingest.backfill import Filled, fill_from_articles, fill_from_store
-from aggregator.ingest.dual_write import Beside
-from aggregator.ingest.service import Ingest
+from aggregator.ingest.backfill import BackfillStats, backfill_from_articles, backfill_from_store
+from aggregator.ingest.dual_write import DualWriter
+from aggregator.ingest.service import IngestService
 from aggregator.store.base import Store
 from tests.support.factories import Clock, edited, story
 
@@ -38,56 +38,58 @@ class Site:
     """Ingest over two spaces: ``now`` decides, ``after`` is written along."""
 
     def __init__(
-        self, store: Store, now: Analyser, after: Analyser | None, *, keep_texts: bool = True
+        self, store: Store, now: Analyzer, after: Analyzer | None, *, store_texts: bool = True
     ) -> None:
         plans = dict.fromkeys(after.spaces, PLANS[after.plan_name]) if after else {}
-        self.index = Index(store, now.spaces, plan=PLANS[now.plan_name], beside=plans)
+        self.index = Index(store, now.spaces, plan=PLANS[now.plan_name], shadow_plans=plans)
         self.beside = None
         if after is not None:
 
             async def analyse_after(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
-                return after.analyse_many(articles)
+                return after.analyze_many(articles)
 
-            self.beside = Beside(self.index, analyse_after, lambda record: after.carried(record, now))
+            self.beside = DualWriter(
+                self.index, analyse_after, lambda record: after.convert_record(record, now)
+            )
 
         async def analyse_now(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
-            return now.analyse_many(articles)
+            return now.analyze_many(articles)
 
-        self.ingest = Ingest(
-            self.index, analyse_now, Policy(), clock=Clock(), keep_texts=keep_texts, beside=self.beside
+        self.ingest = IngestService(
+            self.index, analyse_now, Policy(), clock=Clock(), store_texts=store_texts, dual_writer=self.beside
         )
 
     async def post(self, id_: str, text: str) -> str:
         """The verdict."""
         return (await self.ingest.submit(Article(id=id_, text=text, lang="eo"))).outcome.verdict
 
-    async def fill(self) -> Filled:
+    async def fill(self) -> BackfillStats:
         """From kept texts."""
         assert self.beside is not None
-        return await fill_from_store(self.index, self.beside, lambda filled: None)
+        return await backfill_from_store(self.index, self.beside, lambda filled: None)
 
     async def state(self) -> dict[str, tuple[Binding, list[str], bool] | None]:
         """All that can be read of every article: binding, copies, whether its own text finds it."""
         seen: dict[str, tuple[Binding, list[str], bool] | None] = {}
         for id_ in [*TEXTS, *(f"n{n}" for n in range(40))]:
             try:
-                known = await self.index.find(id_)
+                known = await self.index.find_binding(id_)
             except NotFound:
                 seen[id_] = None
                 continue
             record = (await self.index.get(id_)).record
-            near, _ = await self.index.near(known.space, record.fingerprint, 0, 0)
-            copies = [copy.id for copy in await self.index.copies(id_)]
+            near, _ = await self.index.find_within_radius(known.space, record.fingerprint, 0, 0)
+            copies = [copy.id for copy in await self.index.group_members(id_)]
             seen[id_] = (known.binding, copies, record.number in near.tolist())
         return seen
 
 
-NOW = Analyser({"xx": HashedModel()})
-AFTER = Analyser({"xx": NextModel()})
-CUT = Analyser({"xx": HashedModel()}, "5x13")
+NOW = Analyzer({"xx": HashedModel()})
+AFTER = Analyzer({"xx": NextModel()})
+CUT = Analyzer({"xx": HashedModel()}, "5x13")
 
 
-async def assert_in_step(store: Store, now: Analyser, after: Analyser) -> None:
+async def assert_in_step(store: Store, now: Analyzer, after: Analyzer) -> None:
     """What the space beside says is what the serving one says."""
     here, there = await Site(store, now, None).state(), await Site(store, after, None).state()
     assert {id_: found and found[:2] for id_, found in here.items()} == {
@@ -97,7 +99,7 @@ async def assert_in_step(store: Store, now: Analyser, after: Analyser) -> None:
 
 
 @pytest.mark.parametrize("after", [AFTER, CUT], ids=["model", "plan"])
-async def test_a_filled_space_says_the_same(store: Store, after: Analyser) -> None:
+async def test_a_filled_space_says_the_same(store: Store, after: Analyzer) -> None:
     """Verdicts, groups, updates and deletes of before, and those made while the fill runs."""
     before = Site(store, NOW, None)
     for id_, text in TEXTS.items():
@@ -111,7 +113,7 @@ async def test_a_filled_space_says_the_same(store: Store, after: Analyser) -> No
     await site.post("a2", story(901, 12))
     filled = await site.fill()
 
-    assert filled.missing == 0
+    assert filled.not_copied == 0
     assert await site.post("n2", story(902, 12)) == "new"
     await site.ingest.delete("a6")
     await assert_in_step(store, NOW, after)
@@ -121,12 +123,12 @@ async def test_the_new_space_takes_over_with_the_old_verdicts(store: Store) -> N
     """After the switch a repeat answers what was stored, a copy finds its original, and so in the old space."""
     site = Site(store, NOW, AFTER)
     verdicts = {id_: await site.post(id_, text) for id_, text in TEXTS.items()}
-    events = [item.number for item in (await site.index.stream({}, 1000))[0]]
+    events = [item.number for item in (await site.index.read_stream({}, 1000))[0]]
 
     switched = Site(store, AFTER, NOW)
     assert {id_: await switched.post(id_, text) for id_, text in TEXTS.items()} == verdicts
     assert await switched.post("n1", edited(TEXTS["a20"], 5, 2)) == "duplicate"
-    told = [item.number for item in (await switched.index.stream({}, 1000))[0]]
+    told = [item.number for item in (await switched.index.read_stream({}, 1000))[0]]
 
     assert told[: len(events)] == events
     assert len(told) == len(events) + 1
@@ -148,7 +150,7 @@ async def test_a_fill_that_is_broken_off_anywhere_ends_the_same(store: Store) ->
             await site.post(f"n{attempt}", edited(story(attempt, 12), attempt, 2))
         filling.cancel()
         await asyncio.gather(filling, return_exceptions=True)
-    assert (await Site(store, NOW, AFTER).fill()).missing == 0
+    assert (await Site(store, NOW, AFTER).fill()).not_copied == 0
 
     await assert_in_step(store, NOW, AFTER)
 
@@ -175,32 +177,34 @@ async def test_writes_and_two_fills_at_once_stay_in_step(store: Store) -> None:
     sites = [Site(store, NOW, AFTER) for _ in range(2)]
     await asyncio.gather(*(traffic(seed) for seed in range(3)), *(site.fill() for site in sites))
 
-    assert (await sites[0].fill()).missing == 0
+    assert (await sites[0].fill()).not_copied == 0
     await assert_in_step(store, NOW, AFTER)
 
 
 async def test_without_kept_texts_a_file_fills_it(store: Store) -> None:
     """Articles of the file that are stored with this text come in; others are counted."""
-    before = Site(store, NOW, None, keep_texts=False)
+    before = Site(store, NOW, None, store_texts=False)
     for id_, text in TEXTS.items():
         await before.post(id_, text)
-    site = Site(store, NOW, AFTER, keep_texts=False)
+    site = Site(store, NOW, AFTER, store_texts=False)
     assert site.beside is not None
-    assert (await site.fill()).missing == len(TEXTS)
+    assert (await site.fill()).not_copied == len(TEXTS)
 
     articles = [Article(id=id_, text=text, lang="eo") for id_, text in TEXTS.items()]
     wrong = [Article(id="a0", text=story(7, 12), lang="eo"), Article(id="stranger", text="Who?", lang="eo")]
-    filled = await fill_from_articles(site.index, site.beside, iter([*wrong, *articles]), lambda filled: None)
+    filled = await backfill_from_articles(
+        site.index, site.beside, iter([*wrong, *articles]), lambda filled: None
+    )
 
-    assert (filled.missing, filled.unknown) == (1, 1)
+    assert (filled.not_copied, filled.not_stored) == (1, 1)
     await assert_in_step(store, NOW, AFTER)
 
 
 async def test_a_new_plan_needs_no_texts(store: Store) -> None:
     """Only the cut differs: the stored fingerprints are enough."""
-    before = Site(store, NOW, None, keep_texts=False)
+    before = Site(store, NOW, None, store_texts=False)
     for id_, text in TEXTS.items():
         await before.post(id_, text)
 
-    assert (await Site(store, NOW, CUT).fill()).missing == 0
+    assert (await Site(store, NOW, CUT).fill()).not_copied == 0
     await assert_in_step(store, NOW, CUT)

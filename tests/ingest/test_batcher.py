@@ -4,21 +4,21 @@ import asyncio
 
 import pytest
 
-from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
 from aggregator.domain import Article
 from aggregator.errors import StoreUnavailable
-from aggregator.ingest.batcher import Gathering
-from aggregator.ingest.pending import Arrival
+from aggregator.ingest.batcher import MicroBatcher
+from aggregator.ingest.pending import PendingArticle
 from tests.support.factories import story
 
 CHUNK = 64
-ANALYSIS = Analyser({"xx": HashedModel()}).analyse(Article(id="", text=story(1), lang="eo"))
+ANALYSIS = Analyzer({"xx": HashedModel()}).analyze(Article(id="", text=story(1), lang="eo"))
 
 
-def arrival(id_: str) -> Arrival:
+def arrival(id_: str) -> PendingArticle:
     """An article of that id."""
-    return Arrival(0, Article(id=id_, text=""), ANALYSIS)
+    return PendingArticle(0, Article(id=id_, text=""), ANALYSIS)
 
 
 class Rounds:
@@ -29,7 +29,7 @@ class Rounds:
         self.go = asyncio.Event()
         self.fails = False
 
-    async def settle(self, group: list[Arrival]) -> None:
+    async def settle(self, group: list[PendingArticle]) -> None:
         """Note the ids, and wait."""
         self.groups.append([one.article.id for one in group])
         await self.go.wait()
@@ -47,11 +47,11 @@ async def until_started(rounds: Rounds) -> None:
 async def test_the_first_goes_at_once_and_the_rest_together() -> None:
     """In the order they came, no more than a chunk at a time, no id twice in one."""
     rounds = Rounds()
-    gathering = Gathering(rounds.settle, CHUNK)
-    tasks = [asyncio.create_task(gathering.add(arrival("first")))]
+    gathering = MicroBatcher(rounds.settle, CHUNK)
+    tasks = [asyncio.create_task(gathering.submit(arrival("first")))]
     await until_started(rounds)
     ids = ["a", "b", "a", *map(str, range(CHUNK))]
-    tasks += [asyncio.create_task(gathering.add(arrival(i))) for i in ids]
+    tasks += [asyncio.create_task(gathering.submit(arrival(i))) for i in ids]
     await asyncio.sleep(0)
     rounds.go.set()
     await asyncio.gather(*tasks)
@@ -63,10 +63,10 @@ async def test_a_failed_round_is_told_to_all_who_were_in_it_and_to_no_other() ->
     """The next round goes on."""
     rounds = Rounds()
     rounds.fails = True
-    gathering = Gathering(rounds.settle, CHUNK)
-    one = asyncio.create_task(gathering.add(arrival("one")))
+    gathering = MicroBatcher(rounds.settle, CHUNK)
+    one = asyncio.create_task(gathering.submit(arrival("one")))
     await until_started(rounds)
-    two = asyncio.create_task(gathering.add(arrival("two")))
+    two = asyncio.create_task(gathering.submit(arrival("two")))
     rounds.go.set()
 
     with pytest.raises(StoreUnavailable):
@@ -77,8 +77,8 @@ async def test_a_failed_round_is_told_to_all_who_were_in_it_and_to_no_other() ->
 async def test_who_is_cancelled_takes_nobody_along() -> None:
     """Its article stays in the round; the others get their answers."""
     rounds = Rounds()
-    gathering = Gathering(rounds.settle, CHUNK)
-    tasks = [asyncio.create_task(gathering.add(arrival(i))) for i in "abcd"]
+    gathering = MicroBatcher(rounds.settle, CHUNK)
+    tasks = [asyncio.create_task(gathering.submit(arrival(i))) for i in "abcd"]
     await until_started(rounds)
     await asyncio.sleep(0)
     tasks[0].cancel()  # settles its own article

@@ -40,7 +40,7 @@ async def test_overlapping_groups_answer_as_one_by_one(store: Store, chunk: int)
     overlapping = core(store, chunk=chunk)
 
     assert await told(overlapping, wire()) == expected
-    assert overlapping.ingest.decided_again <= 1
+    assert overlapping.ingest.commit_retries <= 1
 
 
 async def test_two_lists_of_the_same_stories_at_once(store: Store) -> None:

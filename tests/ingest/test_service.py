@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aggregator.analysis.simhash import hamming_distance
-from aggregator.concurrency.yielding import give_way
+from aggregator.concurrency.yielding import yield_control
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Answer, Article
 from aggregator.errors import AggregatorError, NoText, NotFound, StoreUnavailable
 from aggregator.index.codec.records import encode_record
-from aggregator.ingest.throttle import Pace
+from aggregator.ingest.throttle import BulkThrottle
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import Core, core, edited, story
@@ -78,8 +78,8 @@ async def test_exact_copy_and_copy_of_a_copy(newsroom: Core) -> None:
 
     assert b is not None and c is not None
     assert (b.rule, c.rule, c.id, c.canonical_id) == (b.rule, "exact", "b", "a")
-    assert [r.id for r in await newsroom.index.copies("b")] == ["a", "b", "c"]
-    assert [r.id for r in await newsroom.index.copies("a")] == ["a", "b", "c"]
+    assert [r.id for r in await newsroom.index.group_members("b")] == ["a", "b", "c"]
+    assert [r.id for r in await newsroom.index.group_members("a")] == ["a", "b", "c"]
 
 
 async def test_truncated_copy_is_found_by_its_bands(newsroom: Core) -> None:
@@ -124,7 +124,7 @@ async def test_batch_equals_one_by_one(beside: bool) -> None:
 
     ``beside``: single articles arrive meanwhile, for which it is done in pieces.
     """
-    pace = Pace(Arriving(), give_way, sleep=no_time)
+    pace = BulkThrottle(Arriving(), yield_control, sleep=no_time)
     articles = [
         Article(id=f"a{i}", text=story(i // 3) if i % 3 == 0 else edited(story(i // 3), i)) for i in range(90)
     ]
@@ -147,7 +147,7 @@ async def test_batch_equals_one_by_one(beside: bool) -> None:
             continue
         assert isinstance(mine, Answer)
         assert _told(mine) == _told(theirs)
-    assert (pace.paused_s > 0) == beside
+    assert (pace.throttled_s > 0) == beside
 
 
 class Arriving:
@@ -189,7 +189,7 @@ async def test_update_of_a_canonical_article_keeps_its_copies(newsroom: Core) ->
 
     assert c is not None
     assert c.canonical_id == "a"
-    assert {r.id for r in await newsroom.index.copies("a")} == {"a", "b", "c"}
+    assert {r.id for r in await newsroom.index.group_members("a")} == {"a", "b", "c"}
 
 
 async def test_old_text_stays_known_through_its_exact_copy(newsroom: Core) -> None:
@@ -229,7 +229,7 @@ async def test_delete_promotes_the_earliest_copy(newsroom: Core) -> None:
         match = (await newsroom.post(id_, edited(story(1), i + 3))).outcome.match
         assert match is not None
         assert (match.id, match.canonical_id) == (match.id if match.id in "bc" else "b", "b")
-    assert [r.id for r in await newsroom.index.copies("c")] == ["b", "c", "d"]
+    assert [r.id for r in await newsroom.index.group_members("c")] == ["b", "c", "d"]
 
 
 async def test_delete_of_the_original_leaves_its_exact_copy_findable(newsroom: Core) -> None:
@@ -275,7 +275,7 @@ async def test_a_repeated_delete_finishes_what_another_began() -> None:
     async def taken_down(first: int, id_: str, now_ms: int) -> None:
         told.append(id_)
 
-    newsroom.ingest._taken_down = taken_down
+    newsroom.ingest._on_delete = taken_down
     await newsroom.post("other", story(1))
     await newsroom.post("a", story(2), title="A headline")
     with pytest.raises(StoreUnavailable):
@@ -298,7 +298,7 @@ async def test_delete_of_a_copy_leaves_the_group(newsroom: Core) -> None:
     await newsroom.post("c", edited(edited(story(1), 2, changes=30), 3, changes=2))
     await newsroom.ingest.delete("b")
 
-    assert [r.id for r in await newsroom.index.copies("a")] == ["a", "c"]
+    assert [r.id for r in await newsroom.index.group_members("a")] == ["a", "c"]
     match = (await newsroom.index.get("c")).outcome.match
     assert match is not None
     assert (match.id, match.canonical_id) == ("a", "a")
@@ -318,7 +318,7 @@ async def test_retention_forgets() -> None:
     """What arrived before the retention period is no candidate any more."""
     newsroom = core(MemoryStore(), retention_ms=86_400_000)
     await newsroom.post("a", story(1))
-    newsroom.clock.now_ms += 86_400_000 + newsroom.index.lean_ms + 1
+    newsroom.clock.now_ms += 86_400_000 + newsroom.index.shared_entries_grace_ms + 1
 
     assert (await newsroom.post("b", edited(story(1), 2))).outcome.verdict == "new"
 
@@ -328,8 +328,8 @@ async def test_stream_has_every_article_once(newsroom: Core) -> None:
     for i in range(5):
         await newsroom.post(f"a{i}", story(i), title=f"title {i}")
     await newsroom.ingest.delete("a2")
-    items, positions = await newsroom.index.stream({}, 100)
-    rest, _ = await newsroom.index.stream(positions, 100)
+    items, positions = await newsroom.index.read_stream({}, 100)
+    rest, _ = await newsroom.index.read_stream(positions, 100)
 
     assert sorted((i.id, i.kind) for i in items) == sorted(
         [(f"a{i}", "article") for i in range(5)] + [("a2", "deleted")]
@@ -380,7 +380,7 @@ async def test_any_history_keeps_groups_sound(history: list[tuple[int, int, str]
             canonical = await newsroom.index.get(match.canonical_id)
             assert canonical.outcome.match is None
             assert match.id in live
-        assert id_ in {r.id for r in await newsroom.index.copies(id_)}
+        assert id_ in {r.id for r in await newsroom.index.group_members(id_)}
         again = await newsroom.ingest.submit(Article(id="probe", text=text, lang="en"), dry_run=True)
         assert again.outcome.verdict == "duplicate"
 
@@ -405,12 +405,12 @@ async def test_an_id_twice_in_a_batch(newsroom: Core) -> None:
 
     assert [a.stored for a in answers if isinstance(a, Answer)] == [True, False, True]
     record = (await newsroom.index.get("a")).record
-    assert (record.source, record.first < record.number) == ("z", True)
+    assert (record.source, record.first_version < record.number) == ("z", True)
 
 
 async def test_fingerprints_only_stores_nothing_else() -> None:
     """Copies are found by bits and by equal text; the record holds no title, address, sample or terms."""
-    newsroom = core(MemoryStore(), policy=Policy(name="hamming"), keep_texts=False, fingerprints_only=True)
+    newsroom = core(MemoryStore(), policy=Policy(name="hamming"), store_texts=False, fingerprints_only=True)
     await newsroom.post("a", story(1), title="Headline", url="https://example.org/a", source="one")
     again = await newsroom.post("b", story(1))
     record = (await newsroom.index.get("a")).record

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.ingest.throttle import CALM_S, GIVES, LONGEST_S, PIECE, Pace, pause_s
+from aggregator.ingest.throttle import (
+    MAX_PAUSE_S,
+    PAUSE_RATIO,
+    QUIET_AFTER_S,
+    SLICE_ARTICLES,
+    BulkThrottle,
+    pause_s,
+)
 
 
 class Given:
@@ -36,23 +43,23 @@ class Given:
         await asyncio.sleep(0)
 
 
-def pace(told: Given) -> Pace:
+def pace(told: Given) -> BulkThrottle:
     """The pace of a process that is told this."""
-    return Pace(told, told.give_way, clock_s=told.clock_s, sleep=told.sleep)
+    return BulkThrottle(told, told.give_way, clock_s=told.clock_s, sleep=told.sleep)
 
 
 def test_the_pause_is_longest_just_after_a_single_article() -> None:
     """As long as the work times GIVES at once, half of it half way, none when it is calm, never beyond LONGEST_S."""
-    assert pause_s(0.0, 0.02) == pytest.approx(GIVES * 0.02)
-    assert pause_s(CALM_S / 2, 0.02) == pytest.approx(GIVES * 0.01)
-    assert pause_s(CALM_S, 0.02) == pause_s(math.inf, 0.02) == 0.0
-    assert pause_s(0.0, 60.0) == LONGEST_S
+    assert pause_s(0.0, 0.02) == pytest.approx(PAUSE_RATIO * 0.02)
+    assert pause_s(QUIET_AFTER_S / 2, 0.02) == pytest.approx(PAUSE_RATIO * 0.01)
+    assert pause_s(QUIET_AFTER_S, 0.02) == pause_s(math.inf, 0.02) == 0.0
+    assert pause_s(0.0, 60.0) == MAX_PAUSE_S
 
 
 @given(st.floats(0, 1e6), st.floats(0, 60))
 def test_a_load_keeps_its_share(since_s: float, took_s: float) -> None:
     """Whatever arrives: of all time at least 1 in 1 + GIVES is the load's."""
-    assert 0.0 <= pause_s(since_s, took_s) <= GIVES * took_s
+    assert 0.0 <= pause_s(since_s, took_s) <= PAUSE_RATIO * took_s
 
 
 async def test_without_single_articles_everything_is_taken_at_once() -> None:
@@ -60,9 +67,9 @@ async def test_without_single_articles_everything_is_taken_at_once() -> None:
     told = Given(math.inf)
     one = pace(told)
 
-    async with one.piece(500) as first, one.piece(70, small=16) as second:
+    async with one.slice(500) as first, one.slice(70, slice_articles=16) as second:
         assert (first, second) == (500, 70)
-    assert (told.now_s, one.paused_s, told.gave_way) == (0.0, 0.0, 0)
+    assert (told.now_s, one.throttled_s, told.gave_way) == (0.0, 0.0, 0)
 
 
 async def test_beside_single_articles_pieces_are_small_and_apart() -> None:
@@ -71,13 +78,17 @@ async def test_beside_single_articles_pieces_are_small_and_apart() -> None:
     one, began = pace(told), []
 
     for articles in (500, 500, 3):
-        async with one.piece(articles) as count:
+        async with one.slice(articles) as count:
             began.append((told.now_s, count))
             told.now_s += 0.01
 
-    apart = 0.01 + GIVES * 0.01
-    assert began == [(0.0, PIECE), (pytest.approx(apart), PIECE), (pytest.approx(2 * apart), 3)]
-    assert one.paused_s == pytest.approx(2 * GIVES * 0.01)
+    apart = 0.01 + PAUSE_RATIO * 0.01
+    assert began == [
+        (0.0, SLICE_ARTICLES),
+        (pytest.approx(apart), SLICE_ARTICLES),
+        (pytest.approx(2 * apart), 3),
+    ]
+    assert one.throttled_s == pytest.approx(2 * PAUSE_RATIO * 0.01)
     assert told.gave_way == 3
 
 
@@ -85,13 +96,13 @@ async def test_time_that_passed_by_itself_is_no_pause() -> None:
     """A load that has waited for its input already goes on at once."""
     told = Given(0.0)
     one = pace(told)
-    async with one.piece(500):
+    async with one.slice(500):
         told.now_s += 0.01
     told.now_s += 1.0
-    async with one.piece(500):
+    async with one.slice(500):
         pass
 
-    assert one.paused_s == 0.0
+    assert one.throttled_s == 0.0
 
 
 async def test_all_loads_of_a_process_take_turns() -> None:
@@ -100,7 +111,7 @@ async def test_all_loads_of_a_process_take_turns() -> None:
 
     async def load(fails: bool) -> None:
         nonlocal under_way, most
-        async with one.piece(500):
+        async with one.slice(500):
             under_way += 1
             most = max(most, under_way)
             await asyncio.sleep(0)

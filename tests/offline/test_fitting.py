@@ -11,9 +11,9 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
 from aggregator.analysis.features import FeatureModel
-from aggregator.analysis.simhash import bits_of, hamming_distance, simhash
-from aggregator.errors import BadInput, ModelError
-from aggregator.offline.fitting import FitSettings, Fitted, fit, fit_file
+from aggregator.analysis.simhash import fingerprint_from_sums, hamming_distance, simhash
+from aggregator.errors import InvalidInput, ModelError
+from aggregator.offline.fitting import FitResult, FitSettings, fit, fit_file
 
 _WORD_LISTS = """
 river rain flood levee water bridge evacuate boats storm sandbags banks crest gauge mud
@@ -56,14 +56,14 @@ VARIANTS = {
 
 
 @pytest.fixture(scope="module", params=VARIANTS)
-def fitted(request: pytest.FixtureRequest) -> Fitted:
+def fitted(request: pytest.FixtureRequest) -> FitResult:
     return fit(CORPUS, "en", VARIANTS[request.param])
 
 
-def test_folded_matrix_agrees_with_two_steps(fitted: Fitted) -> None:
+def test_folded_matrix_agrees_with_two_steps(fitted: FitResult) -> None:
     """Every bit whose sum is not noise of rounding the matrix is the one scikit-learn's steps give."""
     folded = np.array([fitted.model.project(tokens) for tokens in UNSEEN])
-    exact = fitted.two_steps(UNSEEN)
+    exact = fitted.unfolded_sums(UNSEEN)
     # float16 keeps 11 bits: each entry is off by at most 2^-11 of itself, x has norm 1.
     matrix = np.abs(fitted.model.matrix.astype(np.float64))
     noise = 2.0**-11 * 2 * np.linalg.norm(matrix, axis=0) + 1e-6
@@ -74,7 +74,7 @@ def test_folded_matrix_agrees_with_two_steps(fitted: Fitted) -> None:
     assert ((folded > 0) == (exact > 0))[clear].all()
 
 
-def test_folded_matrix_is_the_product_as_stored(fitted: Fitted) -> None:
+def test_folded_matrix_is_the_product_as_stored(fitted: FitResult) -> None:
     """Against scikit-learn's TF-IDF times the stored matrix only the last digits differ."""
     counter = CountVectorizer(analyzer=list, vocabulary=fitted.model.vocabulary)
     counts = counter.transform(UNSEEN)
@@ -86,7 +86,7 @@ def test_folded_matrix_is_the_product_as_stored(fitted: Fitted) -> None:
     assert np.abs(folded - expected).max() < 1e-6 * max(1, np.abs(expected).max())
 
 
-def test_model_of_a_fit(fitted: Fitted) -> None:
+def test_model_of_a_fit(fitted: FitResult) -> None:
     """Shapes, order of terms and what the metadata says."""
     model, settings = fitted.model, fitted.settings
 
@@ -117,7 +117,7 @@ def test_headlines_do_not_meet_when_centred_by_direction() -> None:
     spread = {}
     for name in ("direction", "mean"):
         model = fit(CORPUS, "en", FitSettings(terms=120, components=70, centring=name)).model
-        bits = [bits_of(model.project(tokens)) for tokens in headlines]
+        bits = [fingerprint_from_sums(model.project(tokens)) for tokens in headlines]
         spread[name] = np.mean([hamming_distance(a, b) for a, b in combinations(bits, 2)])
 
     assert spread["direction"] > 28
@@ -138,9 +138,12 @@ def test_learned_hyperplanes_stand_clear_of_the_articles() -> None:
     flipped, close = {}, {}
     for kind in ("orthogonal", "learned"):
         fitted = fit(CORPUS, "en", FitSettings(terms=120, components=70, hyperplanes=kind))
-        sums = fitted.two_steps(CORPUS)
+        sums = fitted.unfolded_sums(CORPUS)
         close[kind] = (np.abs(sums) < 0.2 * np.abs(sums).mean(axis=1, keepdims=True)).mean()
-        pairs = [[bits_of(fitted.model.project(t)) for t in (full, full[:60])] for full in UNSEEN[:60]]
+        pairs = [
+            [fingerprint_from_sums(fitted.model.project(t)) for t in (full, full[:60])]
+            for full in UNSEEN[:60]
+        ]
         flipped[kind] = np.mean([hamming_distance(a, b) for a, b in pairs])
         assert np.allclose(fitted.hyperplanes.T @ fitted.hyperplanes, np.eye(64))
 
@@ -153,7 +156,10 @@ def test_sharpened_axes_make_firmer_bits() -> None:
     flipped = []
     for whiten in (1.0, 0.0, -1.25):
         fitted = fit(CORPUS, "en", FitSettings(terms=120, components=70, whiten=whiten))
-        pairs = [[bits_of(fitted.model.project(t)) for t in (full, full[:60])] for full in UNSEEN[:60]]
+        pairs = [
+            [fingerprint_from_sums(fitted.model.project(t)) for t in (full, full[:60])]
+            for full in UNSEEN[:60]
+        ]
         flipped.append(np.mean([hamming_distance(a, b) for a, b in pairs]))
         # Entries of float16 below this are not kept to eleven bits.
         assert np.median(np.abs(fitted.model.matrix)) > np.finfo(np.float16).smallest_normal
@@ -177,17 +183,19 @@ def test_hashed_hyperplanes_make_the_simhash_of_the_components() -> None:
     fitted = fit(CORPUS, "en", VARIANTS["paper"])
     counter = CountVectorizer(analyzer=list, vocabulary=fitted.model.vocabulary)
     x = fitted.tfidf.transform(counter.transform(UNSEEN[:5])).toarray()
-    for components, sums in zip((x - fitted.mean) @ fitted.axes.T, fitted.two_steps(UNSEEN[:5]), strict=True):
+    for components, sums in zip(
+        (x - fitted.mean) @ fitted.axes.T, fitted.unfolded_sums(UNSEEN[:5]), strict=True
+    ):
         named = {f"pca:{j}": value for j, value in enumerate(components)}
 
-        assert simhash(named) == bits_of(sums)
+        assert simhash(named) == fingerprint_from_sums(sums)
 
 
 def test_edited_copies_are_nearer_than_others() -> None:
     """What all of this is for: dropping a tenth of the words moves fewer bits than another article."""
     model = fit(CORPUS, "en", SMALL).model
-    originals = [bits_of(model.project(tokens)) for tokens in UNSEEN[:60]]
-    copies = [bits_of(model.project(tokens[: len(tokens) * 9 // 10])) for tokens in UNSEEN[:60]]
+    originals = [fingerprint_from_sums(model.project(tokens)) for tokens in UNSEEN[:60]]
+    copies = [fingerprint_from_sums(model.project(tokens[: len(tokens) * 9 // 10])) for tokens in UNSEEN[:60]]
     to_copy = [hamming_distance(a, b) for a, b in zip(originals, copies, strict=True)]
     to_other = [hamming_distance(a, b) for a, b in zip(originals, copies[1:] + copies[:1], strict=True)]
 
@@ -234,26 +242,28 @@ def test_axes_of_a_sample() -> None:
 )
 def test_settings_that_cannot_work(changes: dict[str, object], problem: str) -> None:
     """Each is named with its value."""
-    with pytest.raises(BadInput, match=problem):
+    with pytest.raises(InvalidInput, match=problem):
         FitSettings(**changes)  # type: ignore[arg-type]
 
 
 def test_several_wrong_settings_are_told_at_once() -> None:
     """Not one after the other."""
-    with pytest.raises(BadInput, match=r"terms must.*; whiten must"):
+    with pytest.raises(InvalidInput, match=r"terms must.*; whiten must"):
         FitSettings(terms=1, whiten=-3)
 
 
 @pytest.mark.parametrize("token_lists", [[], [[]], [[], []]])
 def test_nothing_to_fit(token_lists: list[list[str]]) -> None:
     """A corpus without a single term is refused."""
-    with pytest.raises(BadInput, match="no article with index terms in group 'en'"):
+    with pytest.raises(InvalidInput, match="no article with index terms in group 'en'"):
         fit(token_lists, "en", SMALL)
 
 
 def test_too_few_articles() -> None:
     """Fewer articles than components cannot give that many axes."""
-    with pytest.raises(BadInput, match=r"40 articles with \d+ shared terms in group 'en' are too few for 70"):
+    with pytest.raises(
+        InvalidInput, match=r"40 articles with \d+ shared terms in group 'en' are too few for 70"
+    ):
         fit(CORPUS[:40], "en", SMALL)
 
 
@@ -291,7 +301,7 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str) -> None:
     with path.open("a") as out:
         out.write(line + "\n")
 
-    with pytest.raises(BadInput, match=r"corpus\.jsonl:3"):
+    with pytest.raises(InvalidInput, match=r"corpus\.jsonl:3"):
         fit_file([path], "en", tmp_path / "en.model", SMALL)
     assert not (tmp_path / "en.model").exists()
 
@@ -300,7 +310,7 @@ def test_missing_corpus_and_unwritable_target(tmp_path: Path) -> None:
     """Both ends of the path are told apart."""
     write_rows(tmp_path / "corpus.jsonl", CORPUS)
 
-    with pytest.raises(BadInput, match=r"absent\.jsonl cannot be read"):
+    with pytest.raises(InvalidInput, match=r"absent\.jsonl cannot be read"):
         fit_file([tmp_path / "absent.jsonl"], "en", tmp_path / "en.model", SMALL)
     for absent in (tmp_path / "no" / "en.model", tmp_path / "corpus.jsonl" / "en.model", tmp_path):
         read: list[int] = []
@@ -313,5 +323,5 @@ def test_a_corpus_of_another_language(tmp_path: Path) -> None:
     """Nothing of the asked group is an error, not an empty model."""
     write_rows(tmp_path / "de.jsonl", CORPUS, lang="de")
 
-    with pytest.raises(BadInput, match="no article with index terms in group 'en'"):
+    with pytest.raises(InvalidInput, match="no article with index terms in group 'en'"):
         fit_file([tmp_path / "de.jsonl"], "en", tmp_path / "en.model", SMALL)

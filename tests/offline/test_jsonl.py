@@ -13,13 +13,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from aggregator.errors import BadInput, TooLarge
+from aggregator.errors import InputTooLarge, InvalidInput
 from aggregator.offline import jsonl
 
 
 def read(path: Path, limit: int = 1000) -> list[jsonl.Line]:
     """All lines of one file."""
-    return list(jsonl.lines([str(path)], max_line_bytes=limit))
+    return list(jsonl.read_lines([str(path)], max_line_bytes=limit))
 
 
 def test_lines_are_numbered_as_an_editor_numbers_them(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ def test_lines_are_numbered_as_an_editor_numbers_them(tmp_path: Path) -> None:
     found = read(path)
 
     assert [(line.number, line.data) for line in found] == [(1, b'{"a": 1}'), (4, b'{"b": 2}')]
-    assert found[1].place == f"{path}:4"
+    assert found[1].location == f"{path}:4"
 
 
 def test_gzip_is_known_by_content_not_by_name(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_line_at_the_limit_is_read_and_one_above_is_an_error_in_its_place(
     found = read(path, limit=10)
 
     assert [line.data for line in found] == [b"x" * 10, b"", b"", b"end"]
-    assert [isinstance(line.error, TooLarge) for line in found] == [False, True, True, False]
+    assert [isinstance(line.error, InputTooLarge) for line in found] == [False, True, True, False]
     assert [line.number for line in found] == [1, 2, 3, 4]
     assert "10 bytes" in str(found[1].error)
 
@@ -99,7 +99,7 @@ def test_several_files_follow_one_another_with_their_own_numbers(tmp_path: Path)
     told: list[int] = []
     files = [str(first), str(second)]
 
-    found = list(jsonl.lines(files, max_line_bytes=10, progress=told.append))
+    found = list(jsonl.read_lines(files, max_line_bytes=10, progress=told.append))
 
     assert [(line.file, line.number, line.data) for line in found] == [
         (files[0], 1, b"1"),
@@ -114,16 +114,16 @@ def test_standard_input_is_a_file_called_dash(monkeypatch: pytest.MonkeyPatch, c
     """Plain or compressed; its size is not known beforehand."""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content))))
 
-    found = list(jsonl.lines(["-"], max_line_bytes=10))
+    found = list(jsonl.read_lines(["-"], max_line_bytes=10))
 
     assert [line.data for line in found] == [b"1", b"2"]
-    assert found[0].place == "standard input:1"
+    assert found[0].location == "standard input:1"
     assert jsonl.total_bytes(["-"]) is None
 
 
 def test_every_file_that_cannot_be_read_is_named_at_once(tmp_path: Path) -> None:
     """Nothing is half done because the second file name was mistyped."""
-    with pytest.raises(BadInput) as refusal:
+    with pytest.raises(InvalidInput) as refusal:
         jsonl.check_readable(["-", str(tmp_path / "absent.jsonl"), str(tmp_path)])
 
     assert "absent.jsonl cannot be read: No such file or directory." in str(refusal.value)
@@ -138,10 +138,10 @@ def test_rows_stop_at_the_first_bad_line(tmp_path: Path, bad: bytes, said: str) 
     """Files that must be whole: the error names file and line."""
     path = tmp_path / "rows.jsonl"
     path.write_bytes(b'{"id": "a"}\n' + bad + b"\n")
-    rows = jsonl.rows([str(path)])
+    rows = jsonl.read_rows([str(path)])
 
     assert next(rows) == {"id": "a"}
-    with pytest.raises(BadInput, match=r"rows\.jsonl:2: .*" + said):
+    with pytest.raises(InvalidInput, match=r"rows\.jsonl:2: .*" + said):
         next(rows)
 
 
@@ -150,14 +150,14 @@ def test_verdict_lines_appear_under_their_name_only_when_complete(tmp_path: Path
     out = tmp_path / "verdicts.jsonl"
     out.write_text("older\n")
 
-    with pytest.raises(KeyboardInterrupt), jsonl.writing(str(out)) as write:
+    with pytest.raises(KeyboardInterrupt), jsonl.open_output(str(out)) as write:
         write(b"half")
         raise KeyboardInterrupt
 
     assert out.read_text() == "older\n"
     assert (tmp_path / "verdicts.jsonl.part").read_text() == "half\n"
 
-    with jsonl.writing(str(out)) as write:
+    with jsonl.open_output(str(out)) as write:
         write(b"one")
         write(b"two")
 
@@ -167,9 +167,9 @@ def test_verdict_lines_appear_under_their_name_only_when_complete(tmp_path: Path
 
 def test_output_named_gz_is_compressed_and_a_device_is_written_directly(tmp_path: Path) -> None:
     """/dev/null is not replaced by a file."""
-    with jsonl.writing(str(tmp_path / "verdicts.jsonl.gz")) as write:
+    with jsonl.open_output(str(tmp_path / "verdicts.jsonl.gz")) as write:
         write(b"one")
-    with jsonl.writing("/dev/null") as write:
+    with jsonl.open_output("/dev/null") as write:
         write(b"one")
 
     assert gzip.decompress((tmp_path / "verdicts.jsonl.gz").read_bytes()) == b"one\n"
@@ -179,8 +179,8 @@ def test_output_named_gz_is_compressed_and_a_device_is_written_directly(tmp_path
 def test_output_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     """A missing directory is found before any work."""
     with (
-        pytest.raises(BadInput, match="cannot be written: No such file or directory"),
-        jsonl.writing(str(tmp_path / "absent" / "out")),
+        pytest.raises(InvalidInput, match="cannot be written: No such file or directory"),
+        jsonl.open_output(str(tmp_path / "absent" / "out")),
     ):
         pass
 
@@ -198,7 +198,8 @@ def test_what_was_written_is_read_again(
     path.write_bytes(gzip.compress(content) if zipped else content)
     expected = [line.rstrip(b"\r") for line in content.removeprefix(jsonl.BOM).split(b"\n")]
     assume(
-        not content.startswith(tuple(jsonl.FOREIGN)) and (zipped or not content.startswith(jsonl.GZIP_MAGIC))
+        not content.startswith(tuple(jsonl.UNSUPPORTED_FORMATS))
+        and (zipped or not content.startswith(jsonl.GZIP_MAGIC))
     )
 
     assert [line.data for line in read(path, limit=40)] == [line for line in expected if line.strip()]

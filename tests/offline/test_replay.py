@@ -11,7 +11,7 @@ import pytest
 
 from aggregator.cli import main
 from aggregator.events.detection import BurstRule
-from aggregator.offline.replay import preview, replay, rfc3339, when_ms
+from aggregator.offline.replay import parse_time_ms, preview, replay, rfc3339
 
 START = datetime(2031, 3, 1, 8, tzinfo=UTC)
 ASPECTS = ("mayor", "rescue", "inquiry", "traffic", "hospital", "witness", "insurance", "ferry", "repair")
@@ -55,7 +55,7 @@ def test_an_event_has_the_fields_of_the_contract() -> None:
 
 def test_two_runs_give_the_same_bytes() -> None:
     """Ids, order, numbers: all of it depends on the rows alone."""
-    rows = sorted(story() + story(20, 300.5), key=lambda r: when_ms(r["published_at"]) or 0)
+    rows = sorted(story() + story(20, 300.5), key=lambda r: parse_time_ms(r["published_at"]) or 0)
 
     assert json.dumps(run(rows)) == json.dumps(run(rows))
 
@@ -66,7 +66,7 @@ def test_events_come_in_order_of_detection() -> None:
         row(100 * i, f"Harbour bridge collapse again {'xyz'[i % 3] * 4}") for i in range(1, 7)
     ]
     other = [row(60.5 + i, f"Election result capital {ASPECTS[i % 9]} {chr(97 + i) * 3}") for i in range(18)]
-    rows = sorted(long + other, key=lambda r: when_ms(r["published_at"]) or 0)
+    rows = sorted(long + other, key=lambda r: parse_time_ms(r["published_at"]) or 0)
 
     found = [event["detected_at"] for event in run(rows)]
 
@@ -108,12 +108,12 @@ def test_the_literal_rule_runs_too() -> None:
 
 def test_times_are_read_and_written_as_rfc_3339() -> None:
     """UTC, ms only where there are any."""
-    at_ms = when_ms("2031-03-01T09:30:00.250+01:00")
+    at_ms = parse_time_ms("2031-03-01T09:30:00.250+01:00")
 
     assert at_ms is not None
     assert rfc3339(at_ms) == "2031-03-01T08:30:00.250Z"
-    assert when_ms("2031-03-01") == when_ms("2031-03-01T00:00:00Z")
-    assert [when_ms(bad) for bad in (None, 5, "", "0001-01-01T00:00:00+23:00")] == [None] * 4
+    assert parse_time_ms("2031-03-01") == parse_time_ms("2031-03-01T00:00:00Z")
+    assert [parse_time_ms(bad) for bad in (None, 5, "", "0001-01-01T00:00:00+23:00")] == [None] * 4
 
 
 def test_a_preview_counts_the_alerts_of_the_last_part() -> None:

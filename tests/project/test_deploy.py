@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from aggregator.analysis.pool.pool import MEMORY_BYTES
-from aggregator.runtime.exit_codes import UNUSABLE
+from aggregator.analysis.pool.pool import WORKER_MEMORY_BYTES
+from aggregator.runtime.exit_codes import EXIT_CONFIGURATION_ERROR
 from aggregator.settings import Settings, load
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,7 +89,9 @@ def test_an_exploding_page_costs_no_container() -> None:
         COMPOSE["services"]["aggregator"]["deploy"]["resources"]["limits"]["memory"].upper(),
     )
 
-    assert all(limit.endswith("G") and int(limit[:-1]) << 30 > 2 * MEMORY_BYTES + AT_REST for limit in limits)
+    assert all(
+        limit.endswith("G") and int(limit[:-1]) << 30 > 2 * WORKER_MEMORY_BYTES + AT_REST for limit in limits
+    )
 
 
 def test_the_image_runs_as_nobody_special_and_holds_only_the_package() -> None:
@@ -155,7 +157,7 @@ def test_the_unit_reloads_and_leaves_in_time() -> None:
 
     assert "ExecReload=/bin/kill -HUP $MAINPID" in unit and "KillMode=mixed" in unit
     assert int(re.findall(r"TimeoutStopSec=(\d+)", unit)[0]) > 10
-    assert f"RestartPreventExitStatus={UNUSABLE}" in unit
+    assert f"RestartPreventExitStatus={EXIT_CONFIGURATION_ERROR}" in unit
 
 
 def test_the_unit_lets_analysis_step_back() -> None:

@@ -20,7 +20,7 @@ DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 
 def commands() -> list[str]:
     """Names of all commands of the parser."""
-    actions = options.parser()._actions
+    actions = options.build_parser()._actions
     return next(list(a.choices) for a in actions if isinstance(a, argparse._SubParsersAction))
 
 

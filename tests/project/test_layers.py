@@ -18,7 +18,7 @@ ALLOWED: dict[str, set[str]] = {
     "analysis": {"concurrency"},
     "dedup": {"analysis"},
     "index": {"store", "analysis", "dedup"},
-    **{name: DOMAIN_LAYERS for name in ("ingest", "queries", "events", "auth")},
+    **dict.fromkeys(("ingest", "queries", "events", "auth"), DOMAIN_LAYERS),
     "background": DOMAIN_LAYERS | {"events"},
     "contract": {"analysis", "queries", "events"},
     "app": SERVICES - {"contract"},

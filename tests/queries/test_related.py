@@ -6,13 +6,13 @@ import pytest
 
 from aggregator.domain import Article
 from aggregator.errors import NoText, NotFound
-from aggregator.queries.related import Filter, Related
+from aggregator.queries.related import RelatedArticles, RelatedFilter
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import Core, core, edited, in_process, story
 
 
 @pytest.fixture
-async def desk() -> tuple[Core, Related]:
+async def desk() -> tuple[Core, RelatedArticles]:
     """One article, its copy, and three on the same matter from two sources."""
     newsroom = core(MemoryStore())
     await newsroom.post("a", story(1), source="one")
@@ -21,11 +21,11 @@ async def desk() -> tuple[Core, Related]:
     for i, source in enumerate(("one", "two", "two")):
         shuffled = " ".join(words[i + 1 :: 2] + words[i::2])
         await newsroom.post(f"r{i}", shuffled, source=source, published_at_ms=newsroom.clock.now_ms + i)
-    related = Related(newsroom.index, in_process(newsroom.analyser), clock=newsroom.clock)
+    related = RelatedArticles(newsroom.index, in_process(newsroom.analyser), clock=newsroom.clock)
     return newsroom, related
 
 
-async def test_of_id_leaves_out_copies(desk: tuple[Core, Related]) -> None:
+async def test_of_id_leaves_out_copies(desk: tuple[Core, RelatedArticles]) -> None:
     """Same words in another order are near and no copies; the article's own copies never show."""
     found = await desk[1].of_id("a")
 
@@ -34,20 +34,22 @@ async def test_of_id_leaves_out_copies(desk: tuple[Core, Related]) -> None:
     assert all(i.distance <= 7 and i.similarity > 0.8 for i in found)
 
 
-async def test_filters(desk: tuple[Core, Related]) -> None:
+async def test_filters(desk: tuple[Core, RelatedArticles]) -> None:
     """By source, without a source, in a language, and since a time."""
     everything = await desk[1].of_id("a")
 
-    assert {i.source for i in await desk[1].of_id("a", wanted=Filter(source="two"))} <= {"two"}
-    assert {i.source for i in await desk[1].of_id("a", wanted=Filter(exclude_source="two"))} <= {"one"}
-    assert await desk[1].of_id("a", wanted=Filter(since_ms=desk[0].clock.now_ms + 10**9)) == []
-    assert await desk[1].of_id("a", wanted=Filter(lang="zh")) == []
+    assert {i.source for i in await desk[1].of_id("a", related_filter=RelatedFilter(source="two"))} <= {"two"}
+    assert {
+        i.source for i in await desk[1].of_id("a", related_filter=RelatedFilter(exclude_source="two"))
+    } <= {"one"}
+    assert await desk[1].of_id("a", related_filter=RelatedFilter(since_ms=desk[0].clock.now_ms + 10**9)) == []
+    assert await desk[1].of_id("a", related_filter=RelatedFilter(lang="zh")) == []
     own = (await desk[0].index.get(everything[0].id)).record.lang
-    assert len(await desk[1].of_id("a", wanted=Filter(lang=own))) == len(everything)
+    assert len(await desk[1].of_id("a", related_filter=RelatedFilter(lang=own))) == len(everything)
     assert len(await desk[1].of_id("a", limit=1)) == min(1, len(everything))
 
 
-async def test_of_article_and_of_ids(desk: tuple[Core, Related]) -> None:
+async def test_of_article_and_of_ids(desk: tuple[Core, RelatedArticles]) -> None:
     """A text that is not stored has neighbours too; of several ids none is among the answers."""
     found = await desk[1].of_article(Article(id="", text=story(1), lang="en"))
     assert found[0].similarity > 0.99
@@ -63,21 +65,25 @@ async def test_members_of_the_same_event() -> None:
         await newsroom.post(f"a{i}", story(i), title=f"Report {i}")
 
     async def story_of(number: int) -> list[str]:
-        return ["a0", "a1", "taken down"] if number == (await newsroom.index.get("a0")).record.first else []
+        return (
+            ["a0", "a1", "taken down"]
+            if number == (await newsroom.index.get("a0")).record.first_version
+            else []
+        )
 
-    related = Related(
+    related = RelatedArticles(
         newsroom.index,
         in_process(newsroom.analyser),
         clock=newsroom.clock,
         min_similarity=1,
-        story_of=story_of,
+        members_of_event=story_of,
     )
 
     assert [i.id for i in await related.of_id("a0")] == ["a1"]
     assert await related.of_id("a2") == []
 
 
-async def test_unknown_id_and_empty_text(desk: tuple[Core, Related]) -> None:
+async def test_unknown_id_and_empty_text(desk: tuple[Core, RelatedArticles]) -> None:
     """Errors of the stages reach the caller."""
     with pytest.raises(NotFound, match="'nobody'"):
         await desk[1].of_id("nobody")
@@ -94,7 +100,7 @@ FLOOD = (
 async def test_the_same_matter_in_other_words() -> None:
     """Far apart by bits and without a phrase in common, but with the same rare terms; copies never show."""
     newsroom = core(MemoryStore())
-    related = Related(newsroom.index, in_process(newsroom.analyser), clock=newsroom.clock)
+    related = RelatedArticles(newsroom.index, in_process(newsroom.analyser), clock=newsroom.clock)
     await newsroom.post("a", FLOOD[0])
     await newsroom.post("b", FLOOD[1])
     await newsroom.post("a again", FLOOD[0])
@@ -110,7 +116,7 @@ async def test_the_same_matter_in_other_words() -> None:
 async def test_who_inherits_a_group_is_found_by_its_terms() -> None:
     """Copies stand under no terms of their own; the one that becomes canonical does."""
     newsroom = core(MemoryStore())
-    related = Related(newsroom.index, in_process(newsroom.analyser), clock=newsroom.clock)
+    related = RelatedArticles(newsroom.index, in_process(newsroom.analyser), clock=newsroom.clock)
     await newsroom.post("a", FLOOD[0])
     await newsroom.post("copy", FLOOD[0])
     await newsroom.post("b", FLOOD[1])
@@ -122,7 +128,7 @@ async def test_who_inherits_a_group_is_found_by_its_terms() -> None:
 async def test_an_answer_takes_two_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     """A text always, an id from the second time on; after an update what it stands for is read anew."""
     newsroom = core(store := MemoryStore())
-    related = Related(newsroom.index, in_process(newsroom.analyser), clock=newsroom.clock)
+    related = RelatedArticles(newsroom.index, in_process(newsroom.analyser), clock=newsroom.clock)
     await newsroom.post("a", FLOOD[0])
     await newsroom.post("b", FLOOD[1])
     await newsroom.post("cider", "An orchard festival sells cider on Sunday.")
@@ -154,11 +160,11 @@ async def test_an_answer_takes_two_reads(monkeypatch: pytest.MonkeyPatch) -> Non
 
 async def test_what_was_asked_for_long_ago_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only so many articles are kept, the ones asked for last."""
-    monkeypatch.setattr("aggregator.queries.related.KEPT_SUBJECTS", 2)
+    monkeypatch.setattr("aggregator.queries.related.CACHE_ENTRIES", 2)
     newsroom = core(MemoryStore())
-    related = Related(newsroom.index, in_process(newsroom.analyser), clock=newsroom.clock)
+    related = RelatedArticles(newsroom.index, in_process(newsroom.analyser), clock=newsroom.clock)
     for i in range(4):
         await newsroom.post(f"a{i}", story(i))
         await related.of_id(f"a{i}")
 
-    assert list(related._subjects) == ["a2", "a3"]
+    assert list(related._subject_cache) == ["a2", "a3"]

@@ -19,7 +19,7 @@ from aiohttp import web
 
 from aggregator.app import Service, open_service
 from aggregator.contract.decoding import decode_article
-from aggregator.domain import StreamItem, number_of
+from aggregator.domain import StreamItem, article_number_at
 from aggregator.events.detection import BurstDetector, BurstRule, Event
 from aggregator.http.app import make_app
 from aggregator.runtime import demo
@@ -94,7 +94,7 @@ EXPECTED = {
     "edited": "duplicate",
     "updated": "duplicate",
 }
-QUICK = Settings(store_url="memory", demo=True, tick_seconds=0.1, log_level="WARNING")
+QUICK = Settings(store_url="memory", demo=True, detector_interval_seconds=0.1, log_level="WARNING")
 
 
 @asynccontextmanager
@@ -106,10 +106,10 @@ async def served(settings: Settings = QUICK) -> AsyncIterator[tuple[Service, str
         try:
             site = web.TCPSite(runner, "127.0.0.1", 0)
             await site.start()
-            service.scheduled.jobs.start()
+            service.background.scheduler.start()
             yield service, f"http://127.0.0.1:{runner.addresses[0][1]}"
         finally:
-            await service.scheduled.jobs.stop()
+            await service.background.scheduler.stop()
             await runner.cleanup()
 
 
@@ -131,7 +131,7 @@ def shuffled(rows: list[dict[str, Any]], seed: int) -> list[dict[str, Any]]:
 
 def test_the_stream_is_complete_and_in_order() -> None:
     """73 articles in order of time; each made of another names one before it; the event lies in four hours."""
-    rows = demo.stream()
+    rows = demo.load_rows()
     seen: set[str] = set()
 
     assert len({row["id"] for row in rows}) == len({row["url"] for row in rows}) == len(rows) == 73
@@ -150,7 +150,7 @@ def test_the_stream_is_complete_and_in_order() -> None:
 
 def test_every_name_is_replaced() -> None:
     """The substitution of the tests below leaves none of the names behind, and makes none of them new."""
-    rows = [renamed(row) for row in demo.stream()]
+    rows = [renamed(row) for row in demo.load_rows()]
     text = "\n".join(row["title"] + row["text"] + row["source"] for row in rows)
 
     assert not [name for name in NAMES if name in text]
@@ -160,9 +160,9 @@ def test_every_name_is_replaced() -> None:
 def test_an_article_is_dated_relative_to_now() -> None:
     """What the service is sent holds no answer in it."""
     now = datetime(2026, 3, 1, 12, tzinfo=UTC)
-    row = next(row for row in demo.stream() if row["role"] == "copy")
+    row = next(row for row in demo.load_rows() if row["role"] == "copy")
 
-    body = demo.article(row, now)
+    body = demo.article_body(row, now)
 
     assert set(body) == {"id", "source", "url", "title", "text", "published_at"}
     assert (now - datetime.fromisoformat(body["published_at"])).total_seconds() == row["minutes_ago"] * 60
@@ -174,7 +174,7 @@ async def test_each_article_gets_the_verdict_it_was_written_for() -> None:
     async with served() as (_, url):
         report = await demo.replay(url)
 
-    rows = {row["id"]: row for row in demo.stream()}
+    rows = {row["id"]: row for row in demo.load_rows()}
     for answer in report.answers:
         row = rows[answer["id"]]
         assert answer["verdict"] == EXPECTED[row["role"]], answer
@@ -185,7 +185,7 @@ async def test_each_article_gets_the_verdict_it_was_written_for() -> None:
             assert answer["related"][0]["id"] == row["of"]
     assert len(report.events) == 1
     assert report.events[0]["size"] > 15
-    said = report.text(url)
+    said = report.format_text(url)
     assert f"{len(rows)} articles sent" in said
     assert f"{url}/v1/events/{report.events[0]['id']}" in said
 
@@ -194,11 +194,11 @@ async def test_each_article_gets_the_verdict_it_was_written_for() -> None:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_order_and_names_do_not_matter(seed: int) -> None:
     """Shuffled, and with every name replaced: the same counts, and the event again."""
-    expected = Counter(EXPECTED[row["role"]] for row in demo.stream())
+    expected = Counter(EXPECTED[row["role"]] for row in demo.load_rows())
     async with served() as (_, url):
-        report = await demo.replay(url, rows=[renamed(row) for row in shuffled(demo.stream(), seed)])
+        report = await demo.replay(url, rows=[renamed(row) for row in shuffled(demo.load_rows(), seed)])
 
-    assert report.counts == expected
+    assert report.verdict_counts == expected
     assert len(report.events) == 1
 
 
@@ -207,13 +207,13 @@ async def test_the_event_holds_the_dam_alone_whenever_a_minute_begins() -> None:
 
     Such a part may hold strangers when it comes to the event; the event does not show them.
     """
-    rows, now = demo.stream(), datetime(2026, 3, 1, 12, tzinfo=UTC)
+    rows, now = demo.load_rows(), datetime(2026, 3, 1, 12, tzinfo=UTC)
     roles = {row["id"]: row.get("of", "") or row["role"] for row in rows}
     of_the_dam = {id_ for id_, role in roles.items() if role == "event" or roles.get(role) == "event"}
     async with open_service(QUICK) as service:
         for row in rows:
-            await service.ingest.submit(decode_article(json.dumps(demo.article(row, now)).encode()))
-        items, _ = await service.index.stream({}, len(rows))
+            await service.ingest.submit(decode_article(json.dumps(demo.article_body(row, now)).encode()))
+        items, _ = await service.index.read_stream({}, len(rows))
 
     for before_the_minute_ms in range(8_000, 16_000, 500):
         told = replayed(items, round(now.timestamp() * 1000) - before_the_minute_ms)
@@ -227,11 +227,11 @@ def replayed(items: Sequence[StreamItem], begin_ms: int) -> Event:
     detector, numbers = BurstDetector(BurstRule()), {}
     for place, item in enumerate(items):
         at_ms = begin_ms + place * 220
-        number = numbers[item.number] = number_of(at_ms, place + 1)
+        number = numbers[item.number] = article_number_at(at_ms, place + 1)
         moved = {
             "arrived_ms": at_ms,
             "number": number,
-            "first": numbers[item.first],
+            "first": numbers[item.first_version],
             "canonical_first": numbers.get(item.canonical_first),
             "matched_number": numbers.get(item.matched_number),
         }
@@ -250,15 +250,15 @@ async def test_a_service_that_goes_away_is_one_sentence() -> None:
         pass
 
     with pytest.raises(demo.StoreUnavailable, match="stopped answering"):
-        await demo.replay(url, rows=demo.stream()[:1])
+        await demo.replay(url, rows=demo.load_rows()[:1])
 
 
 @pytest.mark.services
 async def test_without_an_event_the_report_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waiting for the detector has an end."""
-    monkeypatch.setattr(demo, "EVENT_PATIENCE_S", 0.0)
-    async with served(replace(QUICK, tick_seconds=60.0)) as (_, url):
-        report = await asyncio.wait_for(demo.replay(url, rows=demo.stream()[:2]), 20)
+    monkeypatch.setattr(demo, "EVENT_TIMEOUT_S", 0.0)
+    async with served(replace(QUICK, detector_interval_seconds=60.0)) as (_, url):
+        report = await asyncio.wait_for(demo.replay(url, rows=demo.load_rows()[:2]), 20)
 
     assert report.events == []
-    assert "no event was found" in report.text(url)
+    assert "no event was found" in report.format_text(url)

@@ -16,17 +16,17 @@ import aiohttp
 import pytest
 import redis.asyncio as redis
 
-from aggregator.background.scheduler import LEASE_KEY
-from aggregator.domain import Layout
-from aggregator.events.consumer import Events
+from aggregator.background.scheduler import DETECTOR_LEASE_KEY
+from aggregator.domain import IndexLayout
+from aggregator.events.consumer import DetectorRunner
 from aggregator.events.detection import BurstRule
-from aggregator.events.repository import EventLog
-from aggregator.http.metrics.multiprocess import ALONE, Siblings
+from aggregator.events.repository import EventRepository
+from aggregator.http.metrics.multiprocess import SINGLE_PROCESS, PeerMetrics
 from aggregator.index import Index
 from aggregator.runtime import background_process as module
-from aggregator.runtime.background_process import Scheduler
+from aggregator.runtime.background_process import BackgroundProcess
 from aggregator.settings import Settings
-from aggregator.store.redis import open_store
+from aggregator.store.redis import open_redis_store
 from tests.support.factories import story
 from tests.support.processes import is_alive, the_scheduler
 from tests.support.server_fixture import serving
@@ -55,7 +55,7 @@ class Site:
     async def leader(self) -> int:
         """The process that holds the detector's lease, as soon as one does."""
         async with asyncio.timeout(PATIENCE_S):
-            while (token := await self.store.get(LEASE_KEY)) is None:  # noqa: ASYNC110
+            while (token := await self.store.get(DETECTOR_LEASE_KEY)) is None:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         return int(token.partition(b":")[0])
 
@@ -89,9 +89,9 @@ async def site(store_url: str, *options: str) -> AsyncIterator[Site]:
 
 async def fired(store_url: str) -> Counter[str]:
     """How often each event was told as fired."""
-    store = open_store(store_url)
+    store = open_redis_store(store_url)
     try:
-        changes = await EventLog(store).changes(count=1000)
+        changes = await EventRepository(store).changes(count=1000)
     finally:
         await store.close()
     return Counter(record.event_id for _, record in changes if record.kind == "fired")
@@ -129,7 +129,7 @@ async def test_when_its_service_is_killed_it_leaves_and_gives_the_lease_back(val
             while is_alive(scheduler):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
 
-        assert await here.store.get(LEASE_KEY) is None
+        assert await here.store.get(DETECTOR_LEASE_KEY) is None
 
 
 async def test_a_service_that_stops_hands_over(valkey_url: str) -> None:
@@ -150,9 +150,9 @@ async def test_a_service_that_stops_hands_over(valkey_url: str) -> None:
                 await asyncio.sleep(0.02)
 
         assert not is_alive(scheduler)
-        assert await here.store.get(LEASE_KEY) is None
-        store = open_store(valkey_url)
-        assert await Events(store, BurstRule()).behind(Index(store, spaces), 100) == 0
+        assert await here.store.get(DETECTOR_LEASE_KEY) is None
+        store = open_redis_store(valkey_url)
+        assert await DetectorRunner(store, BurstRule()).lag(Index(store, spaces), 100) == 0
         await store.close()
 
 
@@ -160,12 +160,14 @@ async def test_one_that_cannot_work_is_tried_again_and_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, free_port: int
 ) -> None:
     """A line each time, a longer pause before each attempt, and an end when asked for."""
-    monkeypatch.setattr(module, "PAUSE_S", 0.01)
+    monkeypatch.setattr(module, "RESTART_DELAY_S", 0.01)
     caplog.set_level(logging.ERROR, "aggregator.scheduler")
     stop = asyncio.Event()
     settings = Settings(store_url=f"redis://127.0.0.1:{free_port}")
     keeping = asyncio.create_task(
-        Scheduler(settings, Siblings(tmp_path, ALONE)).keep(Layout(("xx.0",), "4x16", {}), stop)
+        BackgroundProcess(settings, PeerMetrics(tmp_path, SINGLE_PROCESS)).supervise(
+            IndexLayout(("xx.0",), "4x16", {}), stop
+        )
     )
     async with asyncio.timeout(PATIENCE_S):
         while len(caplog.messages) < 2:  # noqa: ASYNC110

@@ -18,7 +18,7 @@ from aggregator.settings import Settings
 from aggregator.store.embedded import EmbeddedServer
 
 pytestmark = pytest.mark.services
-ARTICLES = [Article(id=row["id"], title=row["title"], text=row["text"]) for row in demo.stream()]
+ARTICLES = [Article(id=row["id"], title=row["title"], text=row["text"]) for row in demo.load_rows()]
 BEFORE, MEANWHILE = ARTICLES[:30], ARTICLES[30:50]
 
 
@@ -83,7 +83,7 @@ async def test_a_snapshot_of_redis_taken_while_it_runs(tmp_path: Path) -> None:
     with EmbeddedServer(tmp_path / "data", binary=binary) as source:
         told = await filled(source.url, copy)
     with (
-        EmbeddedServer(backup, binary=binary, extra={"appendonly": "no"}) as restored,
+        EmbeddedServer(backup, binary=binary, config_overrides={"appendonly": "no"}) as restored,
         redis.Redis.from_url(restored.url) as client,
     ):
         client.config_set("appendonly", "yes")

@@ -12,9 +12,9 @@ import aiohttp
 import pytest
 import redis.asyncio as redis
 
-from aggregator.background.scheduler import LEASE_KEY
-from aggregator.events.repository import POSITION, ChangeRecord, EventLog
-from aggregator.store.redis import open_store
+from aggregator.background.scheduler import DETECTOR_LEASE_KEY
+from aggregator.events.repository import POSITION_KEY, ChangeRecord, EventRepository
+from aggregator.store.redis import open_redis_store
 from tests.support.factories import story
 from tests.support.processes import scheduler_of
 from tests.support.server_fixture import serving
@@ -33,7 +33,7 @@ class Newsroom:
         """The process that holds the lease, as soon as it is one of ours and not ``other_than``."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
-                token = await self.store.get(LEASE_KEY)
+                token = await self.store.get(DETECTOR_LEASE_KEY)
                 pid = int(token.partition(b":")[0]) if token else 0
                 if self.server_of(pid) is not None and pid != other_than:
                     return pid
@@ -87,7 +87,7 @@ async def test_a_leader_that_sleeps_past_its_lease_loses_and_doubles_nothing(val
         fired = Counter(record.event_id for record in told if record.kind == "fired")
         assert fired == Counter(event["id"] for event in shown)
         assert [event["size"] for event in shown] == [REPORTS] * ROUNDS
-        assert await store.get(POSITION) is not None
+        assert await store.get(POSITION_KEY) is not None
 
 
 async def one_round(room: Newsroom, round_: int) -> None:
@@ -112,8 +112,8 @@ async def one_round(room: Newsroom, round_: int) -> None:
 
 async def told_by(url: str) -> Sequence[tuple[bytes, ChangeRecord]]:
     """The whole stream of changes."""
-    store = open_store(url)
+    store = open_redis_store(url)
     try:
-        return await EventLog(store).changes(count=10_000)
+        return await EventRepository(store).changes(count=10_000)
     finally:
         await store.close()

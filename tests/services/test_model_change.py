@@ -17,7 +17,7 @@ ARTICLES = 150
 
 async def reindex(store: str, *, kill: bool = False) -> tuple[int, str]:
     """Exit code and last words of the command; with ``kill`` it gets SIGKILL when it has noted how far it is."""
-    options = ["--store", store, "--next-block-plan", "5x13", "--no-progress"]
+    options = ["--store", store, "--migration-block-plan", "5x13", "--no-progress"]
     async with redis.Redis.from_url(store) as client:
         before = await places(client)
         process = await asyncio.create_subprocess_exec(
@@ -51,11 +51,11 @@ async def test_a_change_with_kills_on_the_way_forgets_nothing(own_server: Embedd
             return str((await answer.json())["verdict"])
 
     async with aiohttp.ClientSession() as session:
-        async with serving("--keep-texts", store_url=url, log_level="ERROR") as site:
+        async with serving("--store-texts", store_url=url, log_level="ERROR") as site:
             before = {id_: await post(session, site, id_, text) for id_, text in texts.items()}
 
-        change = {"store_url": url, "next_block_plan": "5x13", "log_level": "ERROR"}
-        async with serving("--keep-texts", **change) as site:
+        change = {"store_url": url, "migration_block_plan": "5x13", "log_level": "ERROR"}
+        async with serving("--store-texts", **change) as site:
             assert (await reindex(url, kill=True))[0] == -signal.SIGKILL
             filling = asyncio.create_task(reindex(url))
             copies = {f"c{n}": edited(texts[f"a{n}"], n) for n in range(40)}
@@ -63,11 +63,11 @@ async def test_a_change_with_kills_on_the_way_forgets_nothing(own_server: Embedd
             code, said = await filling
             assert code == 0, said
 
-        async with serving("--keep-texts", "--serve-next", **change) as site:
+        async with serving("--store-texts", "--migration-serve", **change) as site:
             after = {id_: await post(session, site, id_, text) for id_, text in (texts | copies).items()}
             assert await post(session, site, "late", edited(texts["a77"], 5)) == "duplicate"
 
-        async with serving("--keep-texts", **change) as site:
+        async with serving("--store-texts", **change) as site:
             assert await post(session, site, "late", edited(texts["a77"], 5)) == "duplicate"
             assert await post(session, site, "later", edited(texts["a78"], 6)) == "duplicate"
 

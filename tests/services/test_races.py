@@ -9,7 +9,7 @@ import pytest
 
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.domain import Analysis, Article
-from aggregator.store.redis import open_store
+from aggregator.store.redis import open_redis_store
 from tests.support.factories import core, edited, story
 from tests.support.server_fixture import serving
 
@@ -53,11 +53,11 @@ async def test_copies_that_only_their_wording_betrays(valkey_url: str) -> None:
 
     2,000 bursts: ``tests/benchmarks/bench_overlap_bursts.py``.
     """
-    desks = [core(open_store(valkey_url)) for _ in range(2)]
+    desks = [core(open_redis_store(valkey_url)) for _ in range(2)]
     far = 0
     for burst in range(24):
         texts = [f"{story(5_000 + 64 * burst + c, 10)} {story(burst, 30)}" for c in range(4)]
-        analysed = desks[0].analyser.analyse_many([Article(id="", text=text, lang="en") for text in texts])
+        analysed = desks[0].analyzer.analyze_many([Article(id="", text=text, lang="en") for text in texts])
         prints = [one.fingerprint for one in analysed if isinstance(one, Analysis)]
         if any(hamming_distance(a, b) <= 7 for a, b in itertools.combinations(prints, 2)):
             continue

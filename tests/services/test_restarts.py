@@ -21,7 +21,7 @@ from tests.support.server_fixture import serving
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
 PACE_S = 0.05  # of each caller: enough requests at every instant, and a processor left for those who start
-ROWS = demo.stream()
+ROWS = demo.load_rows()
 
 
 def workers(supervisor: int) -> set[int]:

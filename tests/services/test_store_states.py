@@ -96,8 +96,8 @@ async def test_a_primary_that_is_demoted_answers_nothing(
     """
     port, other_port = free_ports(2)
     with (
-        EmbeddedServer(tmp_path / "a", extra=_on(port)) as one,
-        EmbeddedServer(tmp_path / "b", extra=_on(other_port)) as other,
+        EmbeddedServer(tmp_path / "a", config_overrides=_on(port)) as one,
+        EmbeddedServer(tmp_path / "b", config_overrides=_on(other_port)) as other,
         redis.Redis.from_url(one.url) as here,
         redis.Redis.from_url(other.url) as there,
     ):
@@ -131,7 +131,10 @@ async def test_a_store_that_loads_its_data_answers_nothing(
     """Killed and started again with a log that takes long to load: "not now" until all of it is there."""
     (port,) = free_ports(1)
     slow = {"key-load-delay": "2000", "loading-process-events-interval-bytes": "1024"}
-    with EmbeddedServer(tmp_path, extra=_on(port)) as server, redis.Redis.from_url(server.url) as client:
+    with (
+        EmbeddedServer(tmp_path, config_overrides=_on(port)) as server,
+        redis.Redis.from_url(server.url) as client,
+    ):
         site = await site_of(f"redis://127.0.0.1:{port}")
         await site.assert_serves()
         client.mset({f"ballast{i}": "x" * 100 for i in range(3000)})
@@ -141,8 +144,8 @@ async def test_a_store_that_loads_its_data_answers_nothing(
         assert server.pid is not None
         os.kill(server.pid, signal.SIGKILL)
         until(lambda: server.pid is None, "the store did not die")
-        server._extra.update(slow)  # of the next start
-        server.revive()
+        server._config_overrides.update(slow)  # of the next start
+        server.restart_if_dead()
 
         await site.until_ready(503, "still loading")
         await site.assert_refuses("still loading")

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
 
-from tests.simulation.programs import SMALL, Program, random_program, show  # noqa: E402
-from tests.simulation.scheduler import Dice, Scripted  # noqa: E402
-from tests.simulation.simulate import Result, run  # noqa: E402
+from tests.simulation.programs import SMALL, Program, random_program, show
+from tests.simulation.scheduler import Dice, Scripted
+from tests.simulation.simulate import Result, run
 
 
 @dataclass

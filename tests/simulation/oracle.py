@@ -15,14 +15,14 @@ from math import inf
 from aggregator.domain import Outcome
 from aggregator.index import keys
 from aggregator.index.blocks import PLANS
-from aggregator.index.codec.postings import BAND_REST_BYTES, numbers_of
+from aggregator.index.codec.postings import SKETCH_REMAINDER_BYTES, decode_numbers
 from aggregator.index.codec.records import (
     Binding,
     decode_binding,
     decode_pointer,
     decode_record,
 )
-from aggregator.index.codec.stream_entries import decode_stream_row
+from aggregator.index.codec.stream_entries import decode_stream_item
 from aggregator.store.memory import MemoryStore
 
 PLAN = PLANS["4x16"]
@@ -56,7 +56,7 @@ def view(store: MemoryStore, space: str, floor: int = 0) -> View:
             if key.startswith(tag):
                 _add(seen, layered, key[len(tag) :], value)
         for _, payload in store._streams.get(keys.stream(tag), ()):
-            item = decode_stream_row(payload, space, None)
+            item = decode_stream_item(payload, space, None)
             seen.rows.append((item.kind, item.number, item.id))
     for key, value in layered.items():
         if value == keys.ABSENT:
@@ -76,12 +76,12 @@ def _add(seen: View, layered: dict[bytes, bytes], key: bytes, value: bytes) -> N
         layered[key] = value
     elif kind == b"g":
         seen.tombstones.add(int.from_bytes(rest, "big"))
-    elif kind == b"c" and key != keys.closed(b""):
+    elif kind == b"c" and key != keys.sealed(b""):
         first = int.from_bytes(rest, "big")
         seen.copies[first] = seen.copies.get(first, b"") + value
     elif kind in b"bs":
-        rest_bytes = PLAN.rest_bytes if kind == b"b" else BAND_REST_BYTES
-        seen.entries.setdefault(key, set()).update(numbers_of(value, rest_bytes).tolist())
+        rest_bytes = PLAN.remainder_bytes if kind == b"b" else SKETCH_REMAINDER_BYTES
+        seen.entries.setdefault(key, set()).update(decode_numbers(value, rest_bytes).tolist())
 
 
 def sound(store: MemoryStore, space: str, floor: int = 0, promised: int = 0) -> list[str]:
@@ -106,7 +106,7 @@ def _pointing(seen: View) -> list[str]:
     groups: dict[int, list[bytes]] = {}
     for hashed, binding in seen.bindings.items():
         match, state = binding.outcome.match, seen.states.get(binding.number)
-        if binding.first in seen.tombstones:
+        if binding.first_version in seen.tombstones:
             wrong.append(f"{binding.id} is live and has a tombstone")
         if match is None:
             if state is not None:
@@ -115,10 +115,10 @@ def _pointing(seen: View) -> list[str]:
         groups.setdefault(match.canonical_first, []).append(hashed)
         canonical = by_id.get(match.canonical_id)
         if match.canonical_first < seen.floor and (
-            canonical is None or canonical.first != match.canonical_first
+            canonical is None or canonical.first_version != match.canonical_first
         ):
             continue  # the original has expired; its name stays
-        if canonical is None or canonical.first != match.canonical_first:
+        if canonical is None or canonical.first_version != match.canonical_first:
             wrong.append(f"{binding.id} points at {match.canonical_id}, which is gone")
         elif canonical.outcome.match is not None:
             wrong.append(f"{binding.id} points at {match.canonical_id}, which is itself a copy")
@@ -128,7 +128,7 @@ def _pointing(seen: View) -> list[str]:
             wrong.append(f"{binding.id} is a copy, its number's state says otherwise")
         else:
             pointer = decode_pointer(state)
-            if (pointer.id, pointer.first) != (match.canonical_id, match.canonical_first):
+            if (pointer.id, pointer.first_version) != (match.canonical_id, match.canonical_first):
                 wrong.append(f"the state of {binding.id} points at {pointer.id}, its binding elsewhere")
     for first, rows in seen.copies.items():
         listed = Counter(rows[i : i + 16] for i in range(0, len(rows), 16))
@@ -149,8 +149,8 @@ def _records(store: MemoryStore, seen: View) -> list[str]:
             wrong.append(f"{binding.id} has no record")
             continue
         record = decode_record(data, seen.space, binding.number)
-        mine = (binding.number, binding.first, binding.id, binding.text_hash)
-        if (record.number, record.first, record.id, record.text_hash) != mine:
+        mine = (binding.number, binding.first_version, binding.id, binding.text_hash)
+        if (record.number, record.first_version, record.id, record.text_hash) != mine:
             wrong.append(f"the record of {binding.id} is of another version")
     return wrong
 
@@ -164,7 +164,7 @@ def _standing(store: MemoryStore, seen: View, promised: int) -> list[str]:
         if data is None:
             continue
         fingerprint = decode_record(data, seen.space, binding.number).fingerprint
-        places = [keys.bucket(b"", b, v) for b, v in enumerate(PLAN.values(fingerprint))]
+        places = [keys.block_bucket(b"", b, v) for b, v in enumerate(PLAN.block_values(fingerprint))]
         if all(binding.number in seen.entries.get(p, ()) for p in places):
             carried.add((_group(binding), binding.text_hash))
     for binding in seen.bindings.values():
@@ -202,7 +202,7 @@ def _streamed(seen: View) -> list[str]:
 
 
 def _group(binding: Binding) -> int:
-    return binding.outcome.match.canonical_first if binding.outcome.match else binding.first
+    return binding.outcome.match.canonical_first if binding.outcome.match else binding.first_version
 
 
 @dataclass(frozen=True)

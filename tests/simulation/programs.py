@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from random import Random
 
-from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError
@@ -90,14 +90,14 @@ SIGNS: dict[str, Request] = {"|": Seal(), ">": Follow(), "#": Tidy(), "~": Wait(
 Program = tuple[tuple[Request, ...], ...]
 """Per writer, its requests in order."""
 
-ANALYSER = Analyser({"en": HashedModel(group="en"), "xx": HashedModel()})
+ANALYSER = Analyzer({"en": HashedModel(group="en"), "xx": HashedModel()})
 
 
 @cache
 def analysis(text: str, lang: str) -> Analysis:
     """The real analysis of a named text, in just this language: made-up words alone do not look English."""
     start = "This is what they have been with, and that was from the. " if lang == "en" else ""
-    return ANALYSER.analyse(Article(id="any", text=start + TEXTS[text], lang=lang))
+    return ANALYSER.analyze(Article(id="any", text=start + TEXTS[text], lang=lang))
 
 
 _NAMES = {text: name for name, text in TEXTS.items()}

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from aggregator.analysis.shingles import bands
-from aggregator.concurrency.yielding import Begin
+from aggregator.analysis.shingles import sketch_keys
+from aggregator.concurrency.yielding import Spawn
 from aggregator.dedup.verdict import Policy
-from aggregator.domain import Answer, Article, Outcome, Record, number_of
+from aggregator.domain import Answer, Article, ArticleRecord, Outcome, article_number_at
 from aggregator.errors import AggregatorError, NotFound, StoreUnavailable
 from aggregator.index import Index, keys
 from aggregator.index.codec.records import decode_binding
-from aggregator.index.compaction import Upkeep
-from aggregator.ingest.service import Ingest
-from aggregator.store.base import Appends, Delete, Put, Transaction
+from aggregator.index.compaction import Compactor
+from aggregator.ingest.service import IngestService
+from aggregator.store.base import AppendMany, Delete, Put, Transaction
 from aggregator.store.memory import MemoryStore
 from tests.simulation import oracle
 from tests.simulation.oracle import Call
@@ -107,7 +107,7 @@ class World:
                     self.unanswered.remove(request)
                     break
 
-    async def _send(self, ingest: Ingest, request: Request) -> bool:
+    async def _send(self, ingest: IngestService, request: Request) -> bool:
         """One attempt; whether an answer came."""
         self.scheduler.now += 1
         begun = len(self.calls)
@@ -123,7 +123,7 @@ class World:
                 self.calls += [Call(id_, None, self.scheduler.now) for id_ in ids]
                 return True
             if isinstance(request, Tidy):
-                await Few(ingest._index, chunk_keys=64).run(self.clock.now_ms)
+                await Few(ingest._index, keys_per_chunk=64).run(self.clock.now_ms)
                 return True
             if isinstance(request, Follow):
                 await self._follow(ingest)
@@ -151,16 +151,16 @@ class World:
                 self._check_answer(call, answers[i - begun].space)
         return True
 
-    async def _seal(self, ingest: Ingest) -> None:
+    async def _seal(self, ingest: IngestService) -> None:
         segments = ingest._index.segments
         for space in ANALYSER.spaces:
-            await segments.seal(space, (await segments.layers(space)).last, self.clock.now_ms)
+            await segments.seal(space, (await segments.stack(space)).last, self.clock.now_ms)
 
-    async def _follow(self, ingest: Ingest) -> None:
+    async def _follow(self, ingest: IngestService) -> None:
         """As the detector does: the place is remembered with what was read."""
         while True:
             before = self.positions
-            items, positions = await ingest._index.stream(before, 2)
+            items, positions = await ingest._index.read_stream(before, 2)
             if not items:
                 return
             if self.positions is not before:  # another one was faster
@@ -168,7 +168,7 @@ class World:
             self.followed += [(item.kind, item.number, item.id) for item in items]
             self.positions = positions
 
-    async def _look(self, ingest: Ingest, request: Check, start: int) -> None:
+    async def _look(self, ingest: IngestService, request: Check, start: int) -> None:
         """What was there all the time is found; what is found was there at some time."""
         article = Article(id="probe", text=TEXTS[request.text], lang=request.lang)
         match = (await ingest.submit(article, dry_run=True)).outcome.match
@@ -186,9 +186,11 @@ class World:
             raise AssertionError(f"answered with {answer}")
         return answer.stored, answer.outcome
 
-    def _ingest(self, store: object, begin: Begin | None = None) -> Ingest:
+    def _ingest(self, store: object, begin: Spawn | None = None) -> IngestService:
         index = Telling(store, ANALYSER.spaces, retention_ms=self.retention_ms)  # type: ignore[arg-type]
-        return Ingest(index, analyse_many, Policy(), clock=self.clock, begin=begin, chunk=self.chunk)  # type: ignore[arg-type]
+        return IngestService(
+            index, analyse_many, Policy(), clock=self.clock, spawn=begin, batch_articles=self.chunk
+        )  # type: ignore[arg-type]
 
     def _floor(self, space: str) -> int:
         """Numbers below it have expired, whoever asks."""
@@ -197,7 +199,7 @@ class World:
 
     def _promised(self) -> int:
         """Numbers from here on must be found."""
-        return number_of(self.clock.now_ms - RETENTION_MS) if self.retention_ms else 0
+        return article_number_at(self.clock.now_ms - RETENTION_MS) if self.retention_ms else 0
 
     # -- after every commit --------------------------------------------------------------------
 
@@ -212,9 +214,9 @@ class World:
                 said.append(f"{binding.id} is {_shown(binding.outcome)}")
                 place = keys.space_of(write.key), keys.id_hash(binding.id)
                 self.history.setdefault(place, []).append((self.scheduler.now, binding.outcome))
-            elif isinstance(write, Put) and write.key == keys.closed(keys.tag_of(write.key)):
+            elif isinstance(write, Put) and write.key == keys.sealed(keys.tag_of(write.key)):
                 said.append("sealed")
-        entries = sum(len(write.keys) for write in transaction.writes if isinstance(write, Appends))
+        entries = sum(len(write.keys) for write in transaction.writes if isinstance(write, AppendMany))
         self.scheduler.story.append(f"    committed: {', '.join(said)}; {entries} appends")
         for space in ANALYSER.spaces:
             for problem in oracle.sound(self.store, space, self._floor(space), self._promised()):
@@ -312,22 +314,24 @@ class World:
         for id_ in {id_ for id_ in ids if ids.count(id_) > 1}:
             self._wrong(f"{id_} is bound in two spaces, {although}")
 
-    def _find(self, index: Index, ingest: Ingest, id_: str, content: bytes | None, outcome: Outcome) -> None:
+    def _find(
+        self, index: Index, ingest: IngestService, id_: str, content: bytes | None, outcome: Outcome
+    ) -> None:
         """A post of its text finds it, a repeat answers what is stored, its group lists it."""
         post = next(p for p in _posts(self.program) if _content(p) == content)
         probe = replace(post.article(), id="probe")
         match = finish(ingest.submit(probe, dry_run=True)).outcome.match
-        number = finish(index.find(id_)).binding.number
+        number = finish(index.find_binding(id_)).binding.number
         if number < self._promised():
             return
         if match is None:
             self._wrong(f"{id_} is not found by its text")
-        elif match.canonical_first >= self._floor(finish(index.find(id_)).space):
+        elif match.canonical_first >= self._floor(finish(index.find_binding(id_)).space):
             finish(index.get(match.canonical_id))
         again = finish(ingest.submit(Article(id=id_, text=probe.text, lang=post.lang)))
         if again.outcome != outcome or again.stored:
             self._wrong(f"a repeat of {id_} was told {_shown(again.outcome)}, stored is {_shown(outcome)}")
-        if id_ not in {r.id for r in finish(index.copies(id_))}:
+        if id_ not in {r.id for r in finish(index.group_members(id_))}:
             self._wrong(f"{id_} is not among the copies of its group")
 
     def _wrong(self, what: str) -> None:
@@ -336,7 +340,7 @@ class World:
             self.scheduler.story.append(f"  !! {what}")
 
 
-class Few(Upkeep):
+class Few(Compactor):
     """Goes over the few buckets that there can be."""
 
     def _cells(self, space: str) -> Iterator[bytes]:
@@ -349,9 +353,9 @@ def _all_cells() -> tuple[bytes, ...]:
     for text in TEXTS:
         for lang in ("en", "fr"):
             one = analysis(text, lang)
-            cells = enumerate(oracle.PLAN.values(one.fingerprint))
-            found.update((keys.bucket(b"", block, value), None) for block, value in cells)
-            found.update((keys.band(b"", band), None) for band in bands(one.sketch))
+            cells = enumerate(oracle.PLAN.block_values(one.fingerprint))
+            found.update((keys.block_bucket(b"", block, value), None) for block, value in cells)
+            found.update((keys.sketch_bucket(b"", band), None) for band in sketch_keys(one.sketch))
     return tuple(found)
 
 
@@ -382,14 +386,14 @@ class Telling(Index):
 
     finished = False
 
-    async def unfinished(self, id_: str) -> list[Record]:
+    async def unfinished(self, id_: str) -> list[ArticleRecord]:
         """As in production."""
-        found = await super().unfinished(id_)
+        found = await super().orphaned_records(id_)
         self.finished = bool(found)
         return found
 
 
-async def _removed(ingest: Ingest, id_: str) -> bool | None:
+async def _removed(ingest: IngestService, id_: str) -> bool | None:
     """Whether it took something out; None when another one had, whose end it did."""
     index = ingest._index
     assert isinstance(index, Telling)

@@ -5,7 +5,7 @@ What must hold is in ``oracle.py``, who plays in ``programs.py``, what a mutant 
 
 import pytest
 
-from aggregator.analysis.shingles import compare
+from aggregator.analysis.shingles import estimate_overlap
 from aggregator.dedup.verdict import Policy, is_copy
 from tests.simulation.explore import explore, schedules, shortest, tell
 from tests.simulation.mutants import MUTANTS
@@ -22,7 +22,9 @@ def test_the_texts_are_kin_as_their_names_say() -> None:
     sketches = {name: analysis(name, "en").sketch for name in TEXTS}
     for one in TEXTS:
         for other in TEXTS:
-            assert is_copy(compare(sketches[one], sketches[other]), 1.0, Policy()) == (one[0] == other[0])
+            assert is_copy(estimate_overlap(sketches[one], sketches[other]), 1.0, Policy()) == (
+                one[0] == other[0]
+            )
 
 
 @pytest.mark.parametrize("name", SMALL)

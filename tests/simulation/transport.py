@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from aggregator.errors import StoreUnavailable
 from aggregator.store.base import Put, Transaction
-from aggregator.store.commit_batching import Runs
+from aggregator.store.commit_batching import CommitBatcher
 from aggregator.store.memory import MemoryStore
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ class Transport:
         self._store = store
         self._late = late
         self._applied = applied
-        self._runs = Runs(self._commit_each)
+        self._runs = CommitBatcher(self._commit_each)
 
     async def read(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """One stop per tag; the untagged keys together."""

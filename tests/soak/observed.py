@@ -20,15 +20,15 @@ from typing import Any
 
 from aggregator import app
 from aggregator.analysis import shingles
-from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.analyzer import Analyzer
 from aggregator.background import wiring
 from aggregator.cli import main
 from aggregator.dedup import title_rule
 from aggregator.domain import Article, Match, Outcome, StreamItem
-from aggregator.events.consumer import Events
-from aggregator.index import Stored, term_index
+from aggregator.events.consumer import DetectorRunner
+from aggregator.index import StoredArticle, term_index
 from aggregator.index.codec import records
-from aggregator.ingest.pending import Arrival, record_of
+from aggregator.ingest.pending import PendingArticle, build_record
 from aggregator.queries import related
 from aggregator.runtime import background_services as process
 from tests.chaos.crawl import LANGUAGE, wording
@@ -40,7 +40,7 @@ LEAK = "SOAK_LEAK"
 WORDS = 24_000
 FILLING = 2_000_000_000  # seeds of articles that nobody posts
 OF_WORDS = (shingles.word_hash, term_index.term_hash)
-CACHES = (*OF_WORDS, title_rule._counts, records.decode_record)
+CACHES = (*OF_WORDS, title_rule._term_counts, records.decode_record)
 
 
 def fill_caches() -> None:
@@ -48,27 +48,33 @@ def fill_caches() -> None:
     for cache in OF_WORDS:
         for number in range(cache.cache_parameters()["maxsize"]):
             cache(f"filling{number:06}")
-    for number in range(title_rule._counts.cache_parameters()["maxsize"]):
-        title_rule._counts(f"filling headline {number:06} of six words", "eo")
+    for number in range(title_rule._term_counts.cache_parameters()["maxsize"]):
+        title_rule._term_counts(f"filling headline {number:06} of six words", "eo")
 
 
-def fill_vocabulary(analyser: Analyser) -> None:
+def fill_vocabulary(analyser: Analyzer) -> None:
     """The language of the articles to come and further words: its tables have their last size, and room for half an hour."""
-    _, model = analyser._model_of("eo")
-    analyser._vocabulary("eo", model).words([*LANGUAGE, *(f"filling{number:06}" for number in range(WORDS))])
+    _, model = analyser._group_and_model("eo")
+    analyser._vocabulary_for("eo", model).word_ids(
+        [*LANGUAGE, *(f"filling{number:06}" for number in range(WORDS))]
+    )
 
 
 def fill_stored(service: app.Service) -> None:
     """Records and subjects like those of the articles to come, as many as are kept."""
     kept = records.decode_record.cache_parameters()["maxsize"]
-    for number in range(max(kept, related.KEPT_SUBJECTS)):
+    for number in range(max(kept, related.CACHE_ENTRIES)):
         words = wording(FILLING + number, WORDS_OF_ONE)
         article = Article(id=f"filling-{number}", title=" ".join(words[:6]), text=" ".join(words), lang="eo")
-        analysis = service.analyser.analyse(article)
-        data = records.encode_record(record_of(Arrival(0, article, analysis, number=number, first=number)))
+        analysis = service.analyzer.analyze(article)
+        data = records.encode_record(
+            build_record(PendingArticle(0, article, analysis, number=number, first_version=number))
+        )
         record = records.decode_record(data, analysis.space, number)
         copy = Outcome("duplicate", 0, Match(article.id, number, article.id, number, 0, 1.0, "exact"))
-        related._keep(service.related._subjects, article.id, related._subject_of(Stored(record, copy)))
+        related._cache_put(
+            service.related._subject_cache, article.id, related._build_subject(StoredArticle(record, copy))
+        )
 
 
 def fast(since: str) -> Callable[[], int]:
@@ -80,13 +86,13 @@ def fast(since: str) -> Callable[[], int]:
 def leak(size: int) -> None:
     """Keep so many bytes of each article that the detector reads."""
     kept: list[bytes] = []
-    feed = Events._feed
+    feed = DetectorRunner._feed
 
-    async def keeping(events: Events, lead: Any, items: Sequence[StreamItem], *more: Any) -> None:
+    async def keeping(events: DetectorRunner, lead: Any, items: Sequence[StreamItem], *more: Any) -> None:
         kept.extend(bytes(size) for _ in items)
         await feed(events, lead, items, *more)
 
-    Events._feed = keeping  # type: ignore[assignment, method-assign]
+    DetectorRunner._feed = keeping  # type: ignore[assignment, method-assign]
 
 
 def run() -> int:
@@ -110,7 +116,7 @@ def run() -> int:
     @asynccontextmanager
     async def open_observed(*given: Any, **more: Any) -> AsyncIterator[app.Service]:
         async with opened(*given, clock=clock, **more) as service:
-            fill_vocabulary(service.analyser)
+            fill_vocabulary(service.analyzer)
             fill_stored(service)
             counting = asyncio.create_task(count())
             yield service

@@ -30,9 +30,9 @@ from pathlib import Path
 import msgspec
 import redis.asyncio as redis
 
-from aggregator.events.repository import INDEX
+from aggregator.events.repository import INDEX_KEY
 from aggregator.runtime.event_loop import run_loop
-from aggregator.store.embedded import EmbeddedServer, _end_with_parent
+from aggregator.store.embedded import EmbeddedServer, _parent_death_hook
 from tests.soak import observed
 from tests.soak.traffic import Traffic
 from tests.soak.trend import Trend, trend
@@ -110,7 +110,7 @@ class Watch:
         own = json.loads(self._counts.read_text().splitlines()[-1])
         articles = max(1, await self._store.dbsize())
         scheduler = await the_scheduler(self._pid)
-        events = await self._store.get(INDEX)
+        events = await self._store.get(INDEX_KEY)
         return {
             "memory_kb": resident_bytes(self._pid) / 1024,
             "scheduler_memory_kb": resident_bytes(scheduler) / 1024,
@@ -168,7 +168,7 @@ async def _serve(counts: Path, store_url: str, leak: int) -> asyncio.subprocess.
         "--port=0",
         f"--store-url={store_url}",
         "--retention-days=2",
-        "--tick-seconds=0.5",
+        "--detector-interval-seconds=0.5",
         "--log-level=ERROR",
         stdout=asyncio.subprocess.PIPE,
         env={
@@ -176,7 +176,7 @@ async def _serve(counts: Path, store_url: str, leak: int) -> asyncio.subprocess.
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),  # it imports what we do
             **({observed.LEAK: str(leak)} if leak else {}),
         },
-        preexec_fn=_end_with_parent(),
+        preexec_fn=_parent_death_hook(),
     )
 
 

@@ -11,22 +11,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aggregator.store.base import (
+    AdvanceVersion,
     Append,
-    Appends,
-    Chain,
+    AppendCapped,
+    AppendMany,
     Delete,
-    Equals,
-    Length,
-    Lengths,
-    Pushes,
+    LengthEquals,
+    LengthsUnchanged,
     Put,
     Store,
     StreamAdd,
     Transaction,
-    link,
+    ValueEquals,
+    next_version,
 )
 from aggregator.store.memory import MemoryStore
-from aggregator.store.redis import open_store
+from aggregator.store.redis import open_redis_store
 
 DAY_MS = 86_400_000
 AWKWARD = [b"", b"\0", b"\r\n", bytes(range(256)), "新闻{}".encode(), b"*?[a-z]\\", b"{", b"}", b"{}x", b" "]
@@ -45,7 +45,7 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
     if request.param == "memory":
         opened: Store = MemoryStore()
     else:
-        opened = open_store(request.getfixturevalue(f"{request.param}_url"), max_connections=16)
+        opened = open_redis_store(request.getfixturevalue(f"{request.param}_url"), max_connections=16)
     await opened.check()
     yield opened
     await opened.close()
@@ -61,7 +61,7 @@ async def until_gone(store: Store, key: bytes) -> None:
 
 def appending(key: bytes, value: bytes, length: int) -> Transaction:
     """Append if the key is still as long as it was read."""
-    return Transaction((Length(key, length),), (Append(key, value),))
+    return Transaction((LengthEquals(key, length),), (Append(key, value),))
 
 
 async def test_read_keeps_the_order_and_gives_none_for_absent_keys(store: Store) -> None:
@@ -102,7 +102,12 @@ async def test_commit_applies_every_kind_of_write(store: Store) -> None:
 
     done = await store.commit(
         Transaction(
-            (Length(b"{t}grow", 2), Length(b"{t}none", 0), Equals(b"{t}old", b"x"), Equals(b"{t}new", None)),
+            (
+                LengthEquals(b"{t}grow", 2),
+                LengthEquals(b"{t}none", 0),
+                ValueEquals(b"{t}old", b"x"),
+                ValueEquals(b"{t}new", None),
+            ),
             (
                 Append(b"{t}grow", b"cd"),
                 Append(b"{t}fresh", b"ef"),
@@ -124,13 +129,13 @@ async def test_a_failed_check_names_itself_and_leaves_everything_as_it_was(store
     """All failing checks are listed by index; no write of the transaction happens."""
     await store.put([Put(b"{t}a", b"abc"), Put(b"{t}e", b"")])
     checks = (
-        Length(b"{t}a", 3),
-        Length(b"{t}a", 2),
-        Length(b"{t}none", 1),
-        Equals(b"{t}a", b"abc"),
-        Equals(b"{t}a", b"abd"),
-        Equals(b"{t}a", None),
-        Equals(b"{t}none", b"x"),
+        LengthEquals(b"{t}a", 3),
+        LengthEquals(b"{t}a", 2),
+        LengthEquals(b"{t}none", 1),
+        ValueEquals(b"{t}a", b"abc"),
+        ValueEquals(b"{t}a", b"abd"),
+        ValueEquals(b"{t}a", None),
+        ValueEquals(b"{t}none", b"x"),
     )
 
     failed = await store.commit(
@@ -150,13 +155,15 @@ async def test_absent_and_empty_are_different_for_equals(store: Store) -> None:
     await store.put([Put(b"{t}empty", b"")])
 
     def equals(key: bytes, value: bytes | None) -> Transaction:
-        return Transaction((Equals(key, value),), ())
+        return Transaction((ValueEquals(key, value),), ())
 
     assert await store.commit(equals(b"{t}empty", b"")) == ()
     assert await store.commit(equals(b"{t}empty", None)) == (0,)
     assert await store.commit(equals(b"{t}none", None)) == ()
     assert await store.commit(equals(b"{t}none", b"")) == (0,)
-    assert await store.commit(Transaction((Length(b"{t}empty", 0), Length(b"{t}none", 0)), ())) == ()
+    assert (
+        await store.commit(Transaction((LengthEquals(b"{t}empty", 0), LengthEquals(b"{t}none", 0)), ())) == ()
+    )
 
 
 async def test_a_stream_is_not_absent_and_has_no_value(store: Store) -> None:
@@ -164,7 +171,7 @@ async def test_a_stream_is_not_absent_and_has_no_value(store: Store) -> None:
     await store.commit(Transaction((), (StreamAdd(b"{t}s", b"p"),)))
 
     assert await store.read([b"{t}s"]) == [None]
-    assert await store.commit(Transaction((Equals(b"{t}s", None),), ())) == (0,)
+    assert await store.commit(Transaction((ValueEquals(b"{t}s", None),), ())) == (0,)
     assert await store.put([Put(b"{t}s", b"x")], only_if_absent=True) == [False]
 
     await store.commit(Transaction((), (Delete(b"{t}s"),)))
@@ -174,7 +181,7 @@ async def test_a_stream_is_not_absent_and_has_no_value(store: Store) -> None:
 
 async def test_append_stops_at_its_limit(store: Store) -> None:
     """An append that would make the value longer than the limit is skipped, alone."""
-    add = Transaction((), (Append(b"{t}a", b"four", limit=8), Append(b"{t}n", b".")))
+    add = Transaction((), (Append(b"{t}a", b"four", max_bytes=8), Append(b"{t}n", b".")))
     for _ in range(3):
         assert await store.commit(add) == ()
 
@@ -202,7 +209,10 @@ async def test_values_expire_and_a_later_put_outlives_them(store: Store) -> None
         await until_gone(store, key)
 
     assert await store.read([b"{t}long", b"{t}kept"]) == [b"x", b"y"]
-    assert await store.commit(Transaction((Equals(b"{t}short", None), Length(b"{t}brief", 0)), ())) == ()
+    assert (
+        await store.commit(Transaction((ValueEquals(b"{t}short", None), LengthEquals(b"{t}brief", 0)), ()))
+        == ()
+    )
     assert await store.put([Put(b"{t}short", b"again")], only_if_absent=True) == [True]
 
 
@@ -232,8 +242,8 @@ async def test_keys_and_values_are_plain_bytes(store: Store, awkward: bytes) -> 
     """Nothing in a key or value is special, to any method."""
     key, stream, lease = b"{t}k" + awkward, b"{t}s" + awkward, b"{t}l" + awkward
 
-    assert await store.commit(Transaction((Equals(key, None),), (Put(key, awkward),))) == ()
-    assert await store.commit(Transaction((Equals(key, awkward),), (Append(key, awkward),))) == ()
+    assert await store.commit(Transaction((ValueEquals(key, None),), (Put(key, awkward),))) == ()
+    assert await store.commit(Transaction((ValueEquals(key, awkward),), (Append(key, awkward),))) == ()
     assert await store.read([key]) == [awkward * 2]
     assert await store.commit(Transaction((), (StreamAdd(stream, awkward),))) == ()
     assert [payload for _, payload in await store.stream_tail(stream, 1)] == [awkward]
@@ -250,7 +260,7 @@ async def test_big_values_and_many_keys(store: Store) -> None:
 
     assert await store.commit(appending(b"{t}big", b"tail", len(big))) == ()
     assert (await store.read([b"{t}big"]))[0] == big + b"tail"
-    assert await store.commit(Transaction((Equals(b"{t}big", big),), ())) == (0,)
+    assert await store.commit(Transaction((ValueEquals(b"{t}big", big),), ())) == (0,)
     assert await store.read(keys) == [key if i % 2 == 0 else None for i, key in enumerate(keys)]
 
 
@@ -398,7 +408,7 @@ async def test_scan_finds_exactly_the_prefix(store: Store) -> None:
     assert await store.scan(b"{") == sorted([b"{%d}k" % i for i in range(300)] + [b"{s}k"])
     assert await store.scan(b"{29") == sorted([b"{29}k", *(b"{29%d}k" % i for i in range(10))])
     assert await store.scan(b"nothing") == []
-    steps = [found async for found in store.scan_steps(b"{")]
+    steps = [found async for found in store.scan_batches(b"{")]
     assert {key for found in steps for key in found} == set(await store.scan(b"{"))
 
 
@@ -415,7 +425,7 @@ async def test_info_says_what_it_is(store: Store) -> None:
 async def test_push_keeps_the_newest(store: Store) -> None:
     """At least ``keep`` bytes stay, at most twice as many; a time to live stays too."""
     for n in range(9):
-        await store.commit(Transaction((), (Pushes((b"{t}p", b"{t}q"), (b"%d." % n, b"-"), 6),)))
+        await store.commit(Transaction((), (AppendCapped((b"{t}p", b"{t}q"), (b"%d." % n, b"-"), 6),)))
     assert await store.read([b"{t}p", b"{t}q"]) == [b"4.5.6.7.8.", b"-" * 9]
 
 
@@ -430,17 +440,17 @@ KEYS = st.sampled_from([b"{t}a", b"{t}b", b"{t}c"])
 PAIRS = st.tuples(KEYS, KEYS)
 VALUES = st.sampled_from([b"", b"x", b"yy", b"zzz"])
 CHECKS = st.one_of(
-    st.builds(Length, KEYS, st.integers(0, 4)),
+    st.builds(LengthEquals, KEYS, st.integers(0, 4)),
     st.builds(
-        lambda each: Lengths(*zip(*each, strict=True)),
+        lambda each: LengthsUnchanged(*zip(*each, strict=True)),
         st.lists(st.tuples(KEYS, st.integers(0, 4).map(bytes)), min_size=1, max_size=3),
     ),
-    st.builds(Equals, KEYS, st.one_of(st.none(), VALUES)),
+    st.builds(ValueEquals, KEYS, st.one_of(st.none(), VALUES)),
 )
 WRITES = st.one_of(
     st.builds(Append, KEYS, VALUES, st.integers(0, 5)),
-    st.builds(Appends, PAIRS, st.tuples(VALUES, VALUES), st.integers(0, 5)),
-    st.builds(Pushes, PAIRS, st.tuples(VALUES, VALUES), st.integers(1, 4)),
+    st.builds(AppendMany, PAIRS, st.tuples(VALUES, VALUES), st.integers(0, 5)),
+    st.builds(AppendCapped, PAIRS, st.tuples(VALUES, VALUES), st.integers(1, 4)),
     st.builds(Put, KEYS, VALUES, st.sampled_from([None, DAY_MS])),
     st.builds(Delete, KEYS),
     st.builds(StreamAdd, st.just(b"{t}s"), VALUES),
@@ -469,28 +479,35 @@ async def test_all_stores_agree_with_memory(store: Store, transactions: list[Tra
 async def test_a_chain_names_all_that_was_chained(store: Store) -> None:
     """Each link depends on those before it, so order and number count."""
     for token in (b"a", b"b"):
-        assert await store.commit(Transaction((), (Chain(b"{t}v", token), Append(b"{t}x", token)))) == ()
+        assert (
+            await store.commit(Transaction((), (AdvanceVersion(b"{t}v", token), Append(b"{t}x", token))))
+            == ()
+        )
 
-    assert await store.read([b"{t}v", b"{t}x"]) == [link(link(None, b"a"), b"b"), b"ab"]
-    assert link(link(None, b"b"), b"a") != link(link(None, b"a"), b"b") != link(None, b"ab")
+    assert await store.read([b"{t}v", b"{t}x"]) == [next_version(next_version(None, b"a"), b"b"), b"ab"]
+    assert (
+        next_version(next_version(None, b"b"), b"a")
+        != next_version(next_version(None, b"a"), b"b")
+        != next_version(None, b"ab")
+    )
 
 
 async def test_while_the_given_holds_checks_are_not_looked_at(store: Store) -> None:
     """Present or absent; the values of checks and writes behind it stay in step."""
-    checks = (Equals(b"{t}a", b"wrong"), Length(b"{t}b", 7), Equals(b"{t}c", b"wrong too"))
+    checks = (ValueEquals(b"{t}a", b"wrong"), LengthEquals(b"{t}b", 7), ValueEquals(b"{t}c", b"wrong too"))
     writes = (Put(b"{t}v", b"1"), Append(b"{t}b", b"x"))
 
-    assert await store.commit(Transaction(checks, writes, Equals(b"{t}v", None))) == ()
-    assert await store.commit(Transaction(checks, writes, Equals(b"{t}v", b"1"))) == ()
+    assert await store.commit(Transaction(checks, writes, ValueEquals(b"{t}v", None))) == ()
+    assert await store.commit(Transaction(checks, writes, ValueEquals(b"{t}v", b"1"))) == ()
     assert await store.read([b"{t}v", b"{t}b"]) == [b"1", b"xx"]
 
 
 async def test_when_the_given_fails_the_checks_decide(store: Store) -> None:
     """Failed ones are numbered as if there were no given; when all hold, it is applied all the same."""
     await store.put([Put(b"{t}a", b"a"), Put(b"{t}b", b"bb")])
-    stale = Equals(b"{t}v", b"other")
-    checks = (Equals(b"{t}a", b"a"), Length(b"{t}b", 2), Equals(b"{t}c", None))
-    wrong = (Equals(b"{t}a", b"b"), Length(b"{t}b", 2), Equals(b"{t}b", b"no"))
+    stale = ValueEquals(b"{t}v", b"other")
+    checks = (ValueEquals(b"{t}a", b"a"), LengthEquals(b"{t}b", 2), ValueEquals(b"{t}c", None))
+    wrong = (ValueEquals(b"{t}a", b"b"), LengthEquals(b"{t}b", 2), ValueEquals(b"{t}b", b"no"))
 
     assert await store.commit(Transaction(wrong, (Put(b"{t}x", b"1"),), stale)) == (0, 2)
     assert await store.read([b"{t}x"]) == [None]
@@ -503,17 +520,17 @@ def _chained(tokens: bytes, version: bytes | None) -> list[Transaction]:
     made = []
     for i in range(len(tokens)):
         token = tokens[i : i + 1]
-        checks = (Lengths((b"{t}none", b"{t}x"), (None, bytes(i))),)
-        writes = (Append(b"{t}x", token), Chain(b"{t}v", token))
-        made.append(Transaction(checks, writes, Equals(b"{t}v", version)))
-        version = link(version, token)
+        checks = (LengthsUnchanged((b"{t}none", b"{t}x"), (None, bytes(i))),)
+        writes = (Append(b"{t}x", token), AdvanceVersion(b"{t}v", token))
+        made.append(Transaction(checks, writes, ValueEquals(b"{t}v", version)))
+        version = next_version(version, token)
     return made
 
 
 async def test_commits_that_build_on_one_another_are_the_same_together(store: Store) -> None:
     """While nobody came between, all of them apply, and the version names each."""
     assert await store.commit_many(_chained(b"abc", None)) == [(), (), ()]
-    version = link(link(link(None, b"a"), b"b"), b"c")
+    version = next_version(next_version(next_version(None, b"a"), b"b"), b"c")
 
     assert await store.read([b"{t}x", b"{t}v"]) == [b"abc", version]
 

@@ -125,15 +125,15 @@ def test_a_killed_server_is_revived_with_its_data(data_dir: Path) -> None:
     with EmbeddedServer(data_dir, "always") as server:
         with client_of(server) as client:
             client.mset({f"key{i}": i for i in range(500)})
-        assert not server.revive()
+        assert not server.restart_if_dead()
         former = server.pid
         kill(server)
 
-        assert server.revive() == "signal 9"
+        assert server.restart_if_dead() == "signal 9"
         assert server.pid != former
         wait_for(server)
         assert_complete(server, 500)
-        assert not server.revive()
+        assert not server.restart_if_dead()
 
 
 def wait_for(server: EmbeddedServer) -> None:
@@ -255,10 +255,10 @@ def test_a_server_that_cannot_come_back_says_why(data_dir: Path) -> None:
         log = newest_log(data_dir)
         log.write_bytes(b"rubbish\r\n" + log.read_bytes())
 
-        assert server.revive() == "signal 9"
+        assert server.restart_if_dead() == "signal 9"
         while server.pid is not None:
             time.sleep(0.001)
-        assert "ormat" in server.revive()
+        assert "ormat" in server.restart_if_dead()
 
 
 def kill(server: EmbeddedServer) -> None:
@@ -273,7 +273,7 @@ def test_a_long_path_gets_its_socket_elsewhere(tmp_path: Path) -> None:
     """Socket addresses are short; a deep directory still works, and leaves nothing behind."""
     deep = tmp_path / ("d" * 60) / ("e é\"'" * 12)
     with EmbeddedServer(deep) as server:
-        place = Path(server._socket).parent
+        place = Path(server._socket_path).parent
         assert place != deep
         assert place.stat().st_mode & 0o077 == 0
         with client_of(server) as client:
@@ -319,7 +319,7 @@ def test_start_and_stop_may_be_repeated(data_dir: Path) -> None:
     server.stop()
     server.stop()
     assert server.pid is None
-    assert not server.revive()
+    assert not server.restart_if_dead()
 
 
 def test_a_forked_child_does_not_stop_it(data_dir: Path) -> None:

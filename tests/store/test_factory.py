@@ -14,7 +14,7 @@ import pytest
 from aggregator.settings import Settings
 from aggregator.store import factory
 from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.redis import RedisStore, open_store
+from aggregator.store.redis import RedisStore, open_redis_store
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -28,12 +28,12 @@ async def test_a_store_that_cannot_be_started_again_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A full disk, or too many open files: said once, and over as soon as that is."""
-    monkeypatch.setattr(factory, "REVIVE_PAUSE_S", 0.01)
+    monkeypatch.setattr(factory, "RESTART_CHECK_INTERVAL_S", 0.01)
     caplog.set_level(logging.ERROR, "aggregator.store")
     servers: list[EmbeddedServer] = []
     start = EmbeddedServer.start
     monkeypatch.setattr(EmbeddedServer, "start", lambda server: (servers.append(server), start(server)))
-    async with factory.located(Settings(data_dir=str(tmp_path))) as settings:
+    async with factory.with_store_url(Settings(data_dir=str(tmp_path))) as settings:
         pid = servers[0].pid
         assert pid is not None
         (tmp_path / "server.log").rename(tmp_path / "before")
@@ -44,7 +44,7 @@ async def test_a_store_that_cannot_be_started_again_is_tried_again(
             await asyncio.sleep(0.01)
         (tmp_path / "server.log").rmdir()
         await until(lambda: "started again" in caplog.messages[-1])
-        store = open_store(settings.store_url)
+        store = open_redis_store(settings.store_url)
         await until_ready(store)
         await store.close()
 

@@ -13,10 +13,10 @@ def test_one_holder_at_a_time_and_a_note_for_the_others(tmp_path: Path) -> None:
     """The second finds it taken and reads who has it; a shorter note replaces a longer one."""
     first, second = FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock")
     assert first.try_lock() and not second.try_lock()
-    first.note = "a long note with é and \udcff"
-    assert second.note == "a long note with é and \udcff"
-    first.note = "short"
-    assert second.note == "short"
+    first.holder_info = "a long note with é and \udcff"
+    assert second.holder_info == "a long note with é and \udcff"
+    first.holder_info = "short"
+    assert second.holder_info == "short"
 
     first.close(unlock=True)
     assert second.try_lock()

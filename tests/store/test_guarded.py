@@ -15,8 +15,8 @@ from redis import exceptions as driver
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.store.base import Put, Transaction
-from aggregator.store.errors import sentence
-from aggregator.store.redis import open_store
+from aggregator.store.errors import describe
+from aggregator.store.redis import open_redis_store
 from tests.support.cluster import free_ports
 from tests.support.server_fixture import serving
 
@@ -75,7 +75,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 @pytest.mark.parametrize("who", ["crawler:secret", ":of-the-owner"])
 async def test_the_right_password_over_tls(guarded: Guarded, who: str) -> None:
     """A user with no more rights than it needs, and the server's one password."""
-    store = open_store(guarded.url(who))
+    store = open_redis_store(guarded.url(who))
     try:
         await store.check()
         assert await store.commit(Transaction((), (Put(b"{t}a", b"x"),))) == ()
@@ -105,7 +105,7 @@ async def test_what_does_not_fit_is_named(guarded: Guarded, mistake: str) -> Non
     """A mistake that no waiting mends is one of the configuration, and never shows the password."""
     url_of, says = REFUSED[mistake]
     with pytest.raises(ConfigurationError) as error:
-        store = open_store(url_of(guarded))
+        store = open_redis_store(url_of(guarded))
         try:
             await store.check()
         finally:
@@ -117,7 +117,7 @@ async def test_what_does_not_fit_is_named(guarded: Guarded, mistake: str) -> Non
 
 async def test_plain_where_tls_is_spoken(guarded: Guarded) -> None:
     """It looks like a server that is away; the sentence says what else it may be."""
-    store = open_store(f"redis://crawler:secret@localhost:{guarded.tls_port}")
+    store = open_redis_store(f"redis://crawler:secret@localhost:{guarded.tls_port}")
     try:
         with pytest.raises(StoreUnavailable, match=r"TLS \(rediss://"):
             await store.check()
@@ -127,7 +127,7 @@ async def test_plain_where_tls_is_spoken(guarded: Guarded) -> None:
 
 def test_tls_where_plain_is_spoken() -> None:
     """The greeting is never answered."""
-    said = sentence(driver.TimeoutError("Timeout connecting to server"), "localhost:6379")
+    said = describe(driver.TimeoutError("Timeout connecting to server"), "localhost:6379")
 
     assert "took no connection in time" in said and "rediss://" in said
 

@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from aggregator.store.health import Node, durability, problem, refusals, summary, version
+from aggregator.store.health import (
+    Node,
+    describe_durability,
+    describe_version,
+    find_configuration_errors,
+    find_problem,
+    summarize,
+)
 
 SOUND: dict[str, Any] = {
     "redis_version": "7.2.4",
@@ -29,9 +36,9 @@ def node(config: dict[str, str] | None = None, **changes: Any) -> Node:
 
 def test_a_sound_server_has_nothing_against_it() -> None:
     """No problem, no refusal, ready."""
-    assert problem(node()) is None
-    assert refusals(node(), cluster=False) == []
-    assert summary([node()], cluster=False).ready
+    assert find_problem(node()) is None
+    assert find_configuration_errors(node(), cluster=False) == []
+    assert summarize([node()], cluster=False).ready
 
 
 @pytest.mark.parametrize(
@@ -47,11 +54,11 @@ def test_a_sound_server_has_nothing_against_it() -> None:
 )
 def test_problems_are_one_sentence_with_the_address(changes: dict[str, Any], says: str) -> None:
     """Each state in which writes fail is named, with its place."""
-    sentence = problem(node(**changes))
+    sentence = find_problem(node(**changes))
 
     assert sentence is not None
     assert says in sentence and "here:1" in sentence
-    assert summary([node(), node(**changes)], cluster=True).problem == sentence
+    assert summarize([node(), node(**changes)], cluster=True).problem == sentence
 
 
 @pytest.mark.parametrize(
@@ -74,7 +81,7 @@ def test_what_ends_all_writing_by_choice(
     config: dict[str, str], report: dict[str, Any], says: str | None
 ) -> None:
     """Replicas that are away, and snapshots that fail, are a problem only where the server is set to stop for them."""
-    sentence = problem(node(config, **report))
+    sentence = find_problem(node(config, **report))
 
     assert (sentence is None) == (says is None)
     assert says is None or re.search(says, sentence)
@@ -93,7 +100,7 @@ def test_what_ends_all_writing_by_choice(
 )
 def test_refusals_say_what_to_do(changes: dict[str, Any], cluster: bool, says: str) -> None:
     """Each reason not to rely on a server names the setting, the server and the way out."""
-    (sentence,) = refusals(node(**changes), cluster=cluster)
+    (sentence,) = find_configuration_errors(node(**changes), cluster=cluster)
 
     assert says in sentence
     assert sentence.startswith("store_url: here:1 ")
@@ -113,14 +120,14 @@ def test_refusals_say_what_to_do(changes: dict[str, Any], cluster: bool, says: s
 )
 def test_durability_is_told_in_plain_words(enabled: int, config: dict[str, str], says: str) -> None:
     """Every setting of the log has its sentence."""
-    assert says in durability(node(config, aof_enabled=enabled))
+    assert says in describe_durability(node(config, aof_enabled=enabled))
 
 
 def test_a_cluster_is_the_sum_of_its_primaries() -> None:
     """Memory adds up; versions and durability are listed once each."""
-    info = summary([node(), node(valkey_version="9.1.2"), node()], cluster=True)
+    info = summarize([node(), node(valkey_version="9.1.2"), node()], cluster=True)
 
     assert info.kind == "redis-cluster"
     assert info.memory_bytes == 300
     assert info.version == "Redis 7.2.4, Valkey 9.1.2"
-    assert version(Node("x", {}, {})) == "Redis of unknown version"
+    assert describe_version(Node("x", {}, {})) == "Redis of unknown version"

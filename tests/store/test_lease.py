@@ -11,13 +11,13 @@ async def test_one_holds_it_until_it_is_given_back() -> None:
     store = MemoryStore()
     one, two = Lease(store, b"l", 60_000), Lease(store, b"l", 60_000)
 
-    assert await one.take() and await one.take()
-    assert not await two.take() and (one.held, two.held) == (True, False)
-    await two.give_back()
-    assert not await two.take()
-    await one.give_back()
-    await one.give_back()
-    assert await two.take() and not one.held
+    assert await one.acquire() and await one.acquire()
+    assert not await two.acquire() and (one.is_held, two.is_held) == (True, False)
+    await two.release()
+    assert not await two.acquire()
+    await one.release()
+    await one.release()
+    assert await two.acquire() and not one.is_held
 
 
 async def test_it_runs_out() -> None:
@@ -25,11 +25,11 @@ async def test_it_runs_out() -> None:
     now_ms = [0]
     store = MemoryStore(clock=lambda: now_ms[0])
     one, two = Lease(store, b"l", 100), Lease(store, b"l", 100)
-    assert await one.take()
+    assert await one.acquire()
 
     now_ms[0] = 99
-    assert not await two.take()
+    assert not await two.acquire()
     now_ms[0] = 100
-    assert await two.take()
-    await one.give_back()
-    assert await two.take()
+    assert await two.acquire()
+    await one.release()
+    assert await two.acquire()

@@ -10,7 +10,7 @@ from redis.asyncio import ConnectionPool
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from aggregator.store.pipelining import Pipes
+from aggregator.store.pipelining import PipelinedPool
 
 
 class Babbler:
@@ -33,13 +33,15 @@ class Babbler:
 
 
 @asynccontextmanager
-async def babbling(*, timeout_s: float = 5.0, idle_s: float = 25.0) -> AsyncIterator[tuple[Pipes, Babbler]]:
+async def babbling(
+    *, timeout_s: float = 5.0, idle_s: float = 25.0
+) -> AsyncIterator[tuple[PipelinedPool, Babbler]]:
     """One pipe to a server that says nothing by itself."""
     babbler = Babbler()
     server = await asyncio.start_server(babbler.serve, "127.0.0.1", 0)
     async with server:
         pool = ConnectionPool(host="127.0.0.1", port=server.sockets[0].getsockname()[1], protocol=2)
-        pipes = Pipes(pool.make_connection, count=1, timeout_s=timeout_s, idle_s=idle_s)
+        pipes = PipelinedPool(pool.make_connection, count=1, timeout_s=timeout_s, max_idle_s=idle_s)
         yield pipes, babbler
         pipes.close()
         for writer in babbler.connections:
@@ -49,7 +51,7 @@ async def babbling(*, timeout_s: float = 5.0, idle_s: float = 25.0) -> AsyncIter
 async def test_answers_in_pieces_go_to_their_askers_in_turn() -> None:
     """Three requests under way, the second one cancelled; answers come byte by byte."""
     async with babbling() as (pipes, babbler):
-        tasks = [asyncio.create_task(pipes.ask([("GET", b"a")] * n)) for n in (1, 2, 1)]
+        tasks = [asyncio.create_task(pipes.execute([("GET", b"a")] * n)) for n in (1, 2, 1)]
         await babbler.requests.get()
         tasks[1].cancel()
         for byte in b"+one\r\n+two\r\n$-1\r\n$5\r\nth\r\nr\r\n":
@@ -64,7 +66,7 @@ async def test_answers_in_pieces_go_to_their_askers_in_turn() -> None:
 async def test_a_refusal_is_an_answer_like_any_other() -> None:
     """Its place in the list holds the driver's own kind of error."""
     async with babbling() as (pipes, babbler):
-        task = asyncio.create_task(pipes.ask([("GET", b"a")] * 2))
+        task = asyncio.create_task(pipes.execute([("GET", b"a")] * 2))
         await babbler.requests.get()
         babbler.connections[0].write(b"-OOM too much\r\n+fine\r\n")
         refused, fine = await task
@@ -86,12 +88,12 @@ async def test_a_refusal_is_an_answer_like_any_other() -> None:
 async def test_nonsense_ends_the_connection(nonsense: bytes) -> None:
     """Who still waits hears of it and gets no part of it; the next request opens another connection."""
     async with babbling() as (pipes, babbler):
-        task = asyncio.create_task(pipes.ask([("GET", b"a")] * 3))
+        task = asyncio.create_task(pipes.execute([("GET", b"a")] * 3))
         await babbler.requests.get()
         babbler.connections[0].write(nonsense)
         with pytest.raises(driver.ConnectionError, match="not an answer"):
             await task
-        again = asyncio.create_task(pipes.ask([("GET", b"a")]))
+        again = asyncio.create_task(pipes.execute([("GET", b"a")]))
         await babbler.requests.get()
         babbler.connections[1].write(b"+fresh\r\n")
 
@@ -113,41 +115,41 @@ async def test_those_who_wait_for_one_connection_share_one_attempt() -> None:
         port = server.sockets[0].getsockname()[1]
         once = Retry(NoBackoff(), 0)
         pool = ConnectionPool(host="127.0.0.1", port=port, protocol=2, socket_timeout=0.2, retry=once)
-        pipes = Pipes(pool.make_connection, count=1, timeout_s=0.2, idle_s=25.0)
-        asked = [asyncio.create_task(pipes.ask([("GET", b"a")])) for _ in range(40)]
+        pipes = PipelinedPool(pool.make_connection, count=1, timeout_s=0.2, max_idle_s=25.0)
+        asked = [asyncio.create_task(pipes.execute([("GET", b"a")])) for _ in range(40)]
         done = await asyncio.gather(*asked, return_exceptions=True)
 
         assert {type(error) for error in done} <= {driver.TimeoutError, driver.ConnectionError}
         assert len(accepted) == 1
 
-        late = asyncio.create_task(pipes.ask([("GET", b"a")]))
+        late = asyncio.create_task(pipes.execute([("GET", b"a")]))
         while len(accepted) < 2:  # noqa: ASYNC110
             await asyncio.sleep(0)
         pipes.close()
         with pytest.raises(driver.RedisError):  # at once, or at its time limit if the driver missed it
             await late
-        assert pipes.waiting == 0
+        assert pipes.pending_requests == 0
 
 
 async def test_everybody_behind_an_overdue_answer_hears_of_it() -> None:
     """The connection cannot be trusted any more, so all that is under way on it fails."""
     async with babbling(timeout_s=0.05) as (pipes, _):
-        tasks = [asyncio.create_task(pipes.ask([("GET", b"a")])) for _ in range(3)]
+        tasks = [asyncio.create_task(pipes.execute([("GET", b"a")])) for _ in range(3)]
         done = await asyncio.gather(*tasks, return_exceptions=True)
 
         assert [type(error) for error in done] == [driver.TimeoutError] * 3
-        assert pipes.waiting == 0
+        assert pipes.pending_requests == 0
 
 
 async def test_a_connection_that_was_quiet_for_long_is_tried_first() -> None:
     """It does not answer the trial, so the request goes over another one, and only once."""
     async with babbling(timeout_s=1.0, idle_s=0.0) as (pipes, babbler):
-        task = asyncio.create_task(pipes.ask([("GET", b"a")]))
+        task = asyncio.create_task(pipes.execute([("GET", b"a")]))
         await babbler.requests.get()
         babbler.connections[0].write(b"+one\r\n")
         assert await task == [b"one"]
 
-        task = asyncio.create_task(pipes.ask([("GET", b"a")]))
+        task = asyncio.create_task(pipes.execute([("GET", b"a")]))
         tried, asked = [await babbler.requests.get() for _ in range(2)]
         assert tried[0] == 0 and b"PING" in tried[1]
         assert asked[0] == 1 and b"GET" in asked[1]

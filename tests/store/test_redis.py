@@ -16,12 +16,12 @@ import redis
 from redis import exceptions as driver
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
-from aggregator.store.base import Append, Delete, Equals, Length, Put, StreamAdd, Transaction
+from aggregator.store.base import Append, Delete, LengthEquals, Put, StreamAdd, Transaction, ValueEquals
 from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.redis import RedisStore, open_store
+from aggregator.store.redis import RedisStore, open_redis_store
 from tests.support.cluster import Cluster
 
-GROW = Transaction((Length(b"{t}a", 0),), (Append(b"{t}a", b"x"),))
+GROW = Transaction((LengthEquals(b"{t}a", 0),), (Append(b"{t}a", b"x"),))
 
 CALLS: dict[str, Callable[[RedisStore], Awaitable[Any]]] = {
     "read": lambda store: store.read([b"a"]),
@@ -35,7 +35,7 @@ CALLS: dict[str, Callable[[RedisStore], Awaitable[Any]]] = {
     "acquire": lambda store: store.acquire(b"l", b"t", 1000),
     "release": lambda store: store.release(b"l", b"t"),
     "scan": lambda store: store.scan(b""),
-    "scan_steps": lambda store: anext(store.scan_steps(b"")),
+    "scan_steps": lambda store: anext(store.scan_batches(b"")),
 }
 WRITES = ("commit", "commit_many", "put", "delete", "stream_trim", "acquire", "release")
 
@@ -43,7 +43,7 @@ WRITES = ("commit", "commit_many", "put", "delete", "stream_trim", "acquire", "r
 @asynccontextmanager
 async def opened(url: str, **options: Any) -> AsyncIterator[RedisStore]:
     """A store that is closed in the end."""
-    store = open_store(url, **options)
+    store = open_redis_store(url, **options)
     try:
         yield store
     finally:
@@ -98,7 +98,7 @@ async def test_a_connection_cut_by_a_kill_is_replaced(own_server: EmbeddedServer
         await store.read([b"a"])
         assert own_server.pid is not None
         os.kill(own_server.pid, signal.SIGKILL)
-        while not own_server.revive():  # noqa: ASYNC110  another process dies, no event tells
+        while not own_server.restart_if_dead():  # noqa: ASYNC110  another process dies, no event tells
             await asyncio.sleep(0)
         await until_ready(store)
 
@@ -208,7 +208,7 @@ async def test_a_loading_server_is_not_ready_yet(tmp_path: Path) -> None:
         ):
             await asyncio.sleep(0.005)
     slow = {"key-load-delay": "1000", "loading-process-events-interval-bytes": "1024"}
-    server = EmbeddedServer(tmp_path, extra=slow)
+    server = EmbeddedServer(tmp_path, config_overrides=slow)
     server.start(wait_until_loaded=False)
     try:
         async with opened(server.url) as store:
@@ -235,7 +235,7 @@ async def test_a_forgotten_script_is_brought_again(valkey_url: str) -> None:
             client.script_flush()
             assert await store.commit(GROW) == ()
             client.script_flush()
-            more = [Transaction((Length(b"{t}a", i),), (Append(b"{t}a", b"x"),)) for i in range(1, 5)]
+            more = [Transaction((LengthEquals(b"{t}a", i),), (Append(b"{t}a", b"x"),)) for i in range(1, 5)]
             assert await store.commit_many(more) == [()] * 4
 
 
@@ -276,7 +276,7 @@ async def test_cancelled_calls_never_mix_up_answers(valkey_url: str) -> None:
             if i % 3:
                 assert await store.read([key]) == [value]
             else:
-                check = Transaction((Equals(key, value), Equals(key, b"no")), ())
+                check = Transaction((ValueEquals(key, value), ValueEquals(key, b"no")), ())
                 assert await store.commit(check) == (1,)
 
         tasks = [asyncio.create_task(one(i)) for i in range(400)]
@@ -288,7 +288,7 @@ async def test_cancelled_calls_never_mix_up_answers(valkey_url: str) -> None:
         assert {type(result) for result in results} <= {type(None), asyncio.CancelledError}
         assert all(result is None for result in results[1::2])
         assert any(isinstance(result, asyncio.CancelledError) for result in results)
-        assert store._link._pipes is not None and store._link._pipes.waiting == 0
+        assert store._client._pool is not None and store._client._pool.pending_requests == 0
         assert await store.read([b"{t}1", b"{t}399"]) == [b"1", b"399"]
 
 
@@ -349,7 +349,7 @@ async def test_a_plain_url_to_a_cluster_is_refused(cluster: Cluster) -> None:
 async def test_a_cluster_url_to_a_plain_server_is_refused(tmp_path: Path, free_port: int) -> None:
     """The reverse, likewise."""
     port = free_port
-    with EmbeddedServer(tmp_path, extra={"port": str(port)}):
+    with EmbeddedServer(tmp_path, config_overrides={"port": str(port)}):
         async with opened(f"redis+cluster://127.0.0.1:{port}") as store:
             with pytest.raises(ConfigurationError, match=r"write redis:// instead"):
                 await store.check()
@@ -409,7 +409,7 @@ async def test_a_forgetful_server_is_refused(own_server: EmbeddedServer) -> None
 def test_a_url_that_cannot_be_understood_is_one_sentence(url: str) -> None:
     """The sentence shows the forms that work, and not the url, which may hold a password."""
     with pytest.raises(ConfigurationError, match="expected redis://host:port/0"):
-        open_store(url)
+        open_redis_store(url)
 
 
 async def test_a_stranger_on_the_port_is_unavailable() -> None:
@@ -453,7 +453,7 @@ async def test_a_refused_command_shows_the_servers_words(valkey_url: str) -> Non
     """A key of the wrong kind changes nothing and is named as the server names it."""
     async with opened(valkey_url) as store:
         await store.commit(Transaction((), (StreamAdd(b"{t}s", b""),)))
-        wrong = Transaction((Length(b"{t}s", 0),), (Append(b"{t}s", b"x"),))
+        wrong = Transaction((LengthEquals(b"{t}s", 0),), (Append(b"{t}s", b"x"),))
 
         await assert_fails(store.commit(wrong), "refused a command: .*WRONGTYPE", driver.ResponseError)
 

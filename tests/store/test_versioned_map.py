@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from aggregator.errors import Conflict, NotFound
-from aggregator.store.versioned_map import Shelf
+from aggregator.store.versioned_map import VersionedMap
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -19,7 +19,7 @@ class Note(msgspec.Struct, frozen=True):
 @pytest.fixture
 def shelf(store):
     """An empty shelf for four notes."""
-    return Shelf(store, b"{notes}all", Note, "note", 4)
+    return VersionedMap(store, b"{notes}all", Note, "note", 4)
 
 
 async def test_put_get_change_remove(shelf):

@@ -68,7 +68,7 @@ class Cluster:
     def heal(self) -> None:
         """Start what was killed; returns when all nodes agree and every replica follows its primary."""
         for server in self.servers.values():
-            server.revive()
+            server.restart_if_dead()
         until(self.is_whole, "the cluster did not come together")
 
     def is_whole(self) -> bool:
@@ -90,7 +90,9 @@ def running_cluster(
         cluster = Cluster({})
         for port, bus in buses.items():
             lines = _lines(port, bus) | dict(config or {})
-            cluster.servers[port] = stack.enter_context(EmbeddedServer(directory / str(port), extra=lines))
+            cluster.servers[port] = stack.enter_context(
+                EmbeddedServer(directory / str(port), config_overrides=lines)
+            )
         _join(cluster, buses, primaries)
         yield cluster
 

@@ -8,19 +8,19 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
-from aggregator.concurrency.yielding import give_way, in_a_task
+from aggregator.concurrency.yielding import spawn_task, yield_control
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError
-from aggregator.events.detection import Change, Event, Kind, Orders
-from aggregator.events.repository import EventLog
-from aggregator.events.unit_of_work import Draft
+from aggregator.events.detection import ChangeKind, EditorOverrides, Event, EventChange
+from aggregator.events.repository import EventRepository
+from aggregator.events.unit_of_work import EventUnitOfWork
 from aggregator.index import Index
-from aggregator.index.segments import SEGMENT_ARTICLES
-from aggregator.ingest.service import CHUNK, Ingest
-from aggregator.ingest.throttle import Pace
+from aggregator.index.segments import SEGMENT_MAX_ARTICLES
+from aggregator.ingest.service import BATCH_ARTICLES, IngestService
+from aggregator.ingest.throttle import BulkThrottle
 from aggregator.store.base import Store, Transaction
 
 START_MS = 1_780_000_000_000
@@ -71,10 +71,10 @@ def event(id_: str, title: str, items: Sequence[str] = (), **given: Any) -> Even
     return replace(usual, **given)
 
 
-async def tell(log: EventLog, kind: Kind, changed: Event, at_ms: int) -> None:
+async def tell(log: EventRepository, kind: ChangeKind, changed: Event, at_ms: int) -> None:
     """The detector commits one version of an event."""
-    draft = Draft(log, await log.index())
-    await draft.take([Change(kind, at_ms, changed)], Orders())
+    draft = EventUnitOfWork(log, await log.summaries())
+    await draft.add_detector_changes([EventChange(kind, at_ms, changed)], EditorOverrides())
     assert await log.store.commit(Transaction((), tuple(draft.writes()))) == ()
 
 
@@ -90,12 +90,12 @@ class Clock:
 
 
 def in_process(
-    analyser: Analyser,
+    analyser: Analyzer,
 ) -> Callable[[Sequence[Article]], Awaitable[Sequence[Analysis | AggregatorError]]]:
     """``analyser`` as the service asks its pool, without one."""
 
     async def analyse_many(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
-        return analyser.analyse_many(articles)
+        return analyser.analyze_many(articles)
 
     return analyse_many
 
@@ -105,8 +105,8 @@ class Core:
     """The inner service over one store."""
 
     index: Index
-    ingest: Ingest
-    analyser: Analyser
+    ingest: IngestService
+    analyser: Analyzer
     clock: Clock
 
     async def post(self, id_: str, text: str, **more: object):  # type: ignore[no-untyped-def]
@@ -120,27 +120,29 @@ def core(
     policy: Policy | None = None,
     retention_ms: int | None = None,
     clock: Clock | None = None,
-    keep_texts: bool = True,
+    store_texts: bool = True,
     fingerprints_only: bool = False,
-    segment_articles: int = SEGMENT_ARTICLES,
-    chunk: int = CHUNK,
-    pace: Pace | None = None,
+    segment_max_articles: int = SEGMENT_MAX_ARTICLES,
+    chunk: int = BATCH_ARTICLES,
+    pace: BulkThrottle | None = None,
 ) -> Core:
     """A service core; several over one store behave like several processes."""
-    analyser = Analyser({"xx": HashedModel()})
+    analyser = Analyzer({"xx": HashedModel()})
     clock = clock or Clock()
-    index = Index(store, analyser.spaces, retention_ms=retention_ms, segment_articles=segment_articles)
+    index = Index(
+        store, analyser.spaces, retention_ms=retention_ms, segment_max_articles=segment_max_articles
+    )
 
-    ingest = Ingest(
+    ingest = IngestService(
         index,
         in_process(analyser),
         policy or Policy(),
         clock=clock,
-        keep_texts=keep_texts,
+        store_texts=store_texts,
         fingerprints_only=fingerprints_only,
-        give_way=give_way,
-        begin=in_a_task,
-        chunk=chunk,
-        pace=pace,
+        yield_control=yield_control,
+        spawn=spawn_task,
+        batch_articles=chunk,
+        throttle=pace,
     )
     return Core(index, ingest, analyser, clock)

@@ -12,33 +12,33 @@ import xxhash
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from aggregator.analysis.shingles import Overlap
-from aggregator.auth.api_keys import Access
-from aggregator.auth.rate_limiter import Allowance
+from aggregator.analysis.shingles import OverlapEstimate
+from aggregator.auth.api_keys import ApiKeys
+from aggregator.auth.rate_limiter import RateLimiter
 from aggregator.domain import (
     Answer,
     Article,
+    ArticleRecord,
     Match,
     Outcome,
-    Record,
     RelatedItem,
     Sketch,
     StreamItem,
-    number_of,
+    article_number_at,
 )
 from aggregator.errors import AggregatorError, NoText, NotFound
-from aggregator.events.broadcast import EventStream
-from aggregator.events.detection.edits import edited
-from aggregator.events.detection.model import Action, Event
-from aggregator.events.filter import EventQuery
-from aggregator.events.repository import EventLog, Place, place_of
-from aggregator.events.saved_filters import Watches
-from aggregator.events.webhooks import Courier, Hooks
+from aggregator.events.broadcast import ChangeBroadcaster
+from aggregator.events.detection.edits import apply_action
+from aggregator.events.detection.model import EditorAction, Event
+from aggregator.events.filter import EventFilter
+from aggregator.events.repository import EventRepository, PageKey, page_key_of
+from aggregator.events.saved_filters import SavedFilters
+from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
 from aggregator.http.app import make_app
 from aggregator.http.server import make_runner
-from aggregator.index import Stored
+from aggregator.index import StoredArticle
 from aggregator.queries.explain import Explanation
-from aggregator.queries.related import ANY, Filter
+from aggregator.queries.related import NO_FILTER, RelatedFilter
 from aggregator.settings import Settings
 from aggregator.store.base import StoreInfo
 from aggregator.store.memory import MemoryStore
@@ -65,19 +65,21 @@ class FakeService:
         self.settings = settings or Settings(store_url="memory")
         self.store = FakeStore()
         self.index = self.ingest = self.related = self.explain = self
-        self.events = self.actions = FakeEvents(self)
-        self.event_stream = EventStream(EventLog(MemoryStore()), poll_s=0.01)
-        self.watches = Watches(MemoryStore())
-        self.access = Access(MemoryStore(), self.clock)
-        self.allowance = Allowance(MemoryStore(), self.clock, self.settings.rate_limit)
-        self.hooks = Hooks(MemoryStore())
-        self.courier = Courier(EventLog(self.hooks._store), self.hooks, self.clock)
-        self.scheduled = None
+        self.events = self.editor_actions = FakeEvents(self)
+        self.change_broadcaster = ChangeBroadcaster(EventRepository(MemoryStore()), poll_interval_s=0.01)
+        self.saved_filters = SavedFilters(MemoryStore())
+        self.api_keys = ApiKeys(MemoryStore(), self.clock)
+        self.rate_limiter = RateLimiter(MemoryStore(), self.clock, self.settings.rate_limit_per_second)
+        self.webhook_subscriptions = Subscriptions(MemoryStore())
+        self.webhook_dispatcher = WebhookDispatcher(
+            EventRepository(self.webhook_subscriptions._store), self.webhook_subscriptions, self.clock
+        )
+        self.background = None
         self.spaces = ("en.0000",)
-        self.decided_again = 0
+        self.commit_retries = 0
         self.failure: Exception | None = None
-        self.articles: dict[str, Stored] = {}
-        self.wanted = ANY
+        self.articles: dict[str, StoredArticle] = {}
+        self.wanted = NO_FILTER
         self.submitted: list[Article] = []
 
     def clock(self) -> int:
@@ -97,17 +99,17 @@ class FakeService:
         self.check()
         return [self._submit(article, dry_run) for article in articles]
 
-    async def analyse_many(self, articles: Sequence[Article]) -> Sequence[Article]:
+    async def analyze_many(self, articles: Sequence[Article]) -> Sequence[Article]:
         return articles
 
-    async def settle_many(
+    async def process_analyzed(
         self,
         articles: Sequence[Article],
-        analysed: object,
-        analyse_ms: float,
+        analyzed: object,
+        analyze_ms: float,
         *,
         dry_run: bool = False,
-        together: int = 0,
+        group_size: int = 0,
     ) -> list[Answer | AggregatorError]:
         return await self.submit_many(articles, dry_run=dry_run)
 
@@ -119,16 +121,16 @@ class FakeService:
         known = self.articles.get(article.id)
         if known is not None:
             return self._answer(known, stored=False)
-        stored = Stored(self._record(article, text), self._decide(text))
+        stored = StoredArticle(self._record(article, text), self._decide(text))
         if not dry_run:
             self.articles[article.id] = stored
         return self._answer(stored, stored=not dry_run)
 
-    def _record(self, article: Article, text: str) -> Record:
-        number = number_of(START_MS + len(self.articles), 0)
-        return Record(
+    def _record(self, article: Article, text: str) -> ArticleRecord:
+        number = article_number_at(START_MS + len(self.articles), 0)
+        return ArticleRecord(
             number=number,
-            first=number,
+            first_version=number,
             id=article.id,
             space="en.0000",
             lang=article.lang or "en",
@@ -146,11 +148,11 @@ class FakeService:
         same = xxhash.xxh3_128_digest(text.encode())
         for id_, stored in self.articles.items():
             if stored.record.text_hash == same:
-                first = stored.record.first
+                first = stored.record.first_version
                 return Outcome("duplicate", 0, Match(id_, first, id_, first, 0, 1.0, "exact"))
         return Outcome("new")
 
-    def _answer(self, found: Stored, *, stored: bool) -> Answer:
+    def _answer(self, found: StoredArticle, *, stored: bool) -> Answer:
         record = found.record
         return Answer(
             id=record.id,
@@ -168,25 +170,25 @@ class FakeService:
 
     # -- index
 
-    async def get(self, id_: str) -> Stored:
+    async def get(self, id_: str) -> StoredArticle:
         self.check()
         if id_ not in self.articles:
             raise NotFound(f"No article is stored under the id {id_[:200]!r}.")
         return self.articles[id_]
 
-    async def copies(self, id_: str) -> list[Record]:
+    async def group_members(self, id_: str) -> list[ArticleRecord]:
         text_hash = (await self.get(id_)).record.text_hash
         return [s.record for s in self.articles.values() if s.record.text_hash == text_hash]
 
-    async def get_many(self, ids: Sequence[str]) -> dict[str, Stored]:
+    async def get_many(self, ids: Sequence[str]) -> dict[str, StoredArticle]:
         self.check()
         return {id_: self.articles[id_] for id_ in ids if id_ in self.articles}
 
-    async def count(self) -> int:
+    async def stream_length(self) -> int:
         self.check()
         return len(self.articles)
 
-    async def arrivals(self, limit: int) -> list[StreamItem]:
+    async def recent_entries(self, limit: int) -> list[StreamItem]:
         return await self.recent(limit)
 
     async def recent(self, limit: int) -> list[StreamItem]:
@@ -195,7 +197,7 @@ class FakeService:
         return [
             StreamItem(
                 number=s.record.number,
-                first=s.record.first,
+                first_version=s.record.first_version,
                 id=s.record.id,
                 verdict=s.outcome.verdict,
                 arrived_ms=s.record.arrived_ms,
@@ -210,9 +212,11 @@ class FakeService:
 
     # -- related and explain
 
-    async def of_id(self, id_: str, *, limit: int = 10, wanted: Filter = ANY) -> list[RelatedItem]:
+    async def of_id(
+        self, id_: str, *, limit: int = 10, related_filter: RelatedFilter = NO_FILTER
+    ) -> list[RelatedItem]:
         await self.get(id_)
-        self.wanted = wanted
+        self.wanted = related_filter
         return self._others({id_}, limit)
 
     async def of_ids(self, ids: Sequence[str], *, limit: int = 10, **wanted: object) -> list[RelatedItem]:
@@ -231,7 +235,7 @@ class FakeService:
             if r.id not in read
         ][:limit]
 
-    async def pair(self, a: str | Article, b: str | Article) -> Explanation:
+    async def explain_pair(self, a: str | Article, b: str | Article) -> Explanation:
         for side in (a, b):
             if isinstance(side, str):
                 await self.get(side)
@@ -243,7 +247,7 @@ class FakeService:
             fingerprints=prints,
             distance=(prints[0] ^ prints[1]).bit_count(),
             differing_bits=tuple(k for k in range(64) if (prints[0] ^ prints[1]) >> k & 1),
-            overlap=Overlap(0.5, 0.25, 12.0),
+            overlap=OverlapEstimate(0.5, 0.25, 12.0),
             similarity=0.4,
             is_copy=False,
             updated_figures=False,
@@ -266,21 +270,21 @@ class FakeEvents:
         self.told: list[Event] = []
         self.asked: dict[str, object] = {}
 
-    async def list(
+    async def list_events(
         self,
         status: str | None = None,
         since_ms: int | None = None,
         limit: int = 50,
-        wanted: EventQuery | None = None,
-        after: Place | None = None,
+        event_filter: EventFilter | None = None,
+        after: PageKey | None = None,
     ) -> list[Event]:
         self._service.check()
         self.asked = {"status": status, "since_ms": since_ms, "limit": limit}
-        wanted = wanted or EventQuery()
+        wanted = event_filter or EventFilter()
         admitted = [e for e in self.told if status in (None, e.status) and wanted.matches(e)]
         if len({e.last_seen_ms for e in admitted}) > 1:
-            admitted.sort(key=place_of, reverse=True)
-        return [e for e in admitted if after is None or place_of(e) < after][:limit]
+            admitted.sort(key=page_key_of, reverse=True)
+        return [e for e in admitted if after is None or page_key_of(e) < after][:limit]
 
     async def get(self, event_id: str) -> Event:
         self._service.check()
@@ -289,11 +293,11 @@ class FakeEvents:
                 return event
         raise NotFound(f"There is no event {event_id[:200]!r}.")
 
-    async def event_of(self, numbers: Sequence[int]) -> dict[int, str]:
+    async def event_ids_of(self, numbers: Sequence[int]) -> dict[int, str]:
         return {}
 
-    async def act(self, action: Action) -> Event:
-        event = edited(await self.get(action.event), action)
+    async def apply(self, action: EditorAction) -> Event:
+        event = apply_action(await self.get(action.event), action)
         self.told = [event if told.id == event.id else told for told in self.told]
         return event
 

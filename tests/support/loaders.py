@@ -4,18 +4,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aggregator.domain import Outcome, Record, Sketch, number_of
+from aggregator.domain import ArticleRecord, Outcome, Sketch, article_number_at
 from aggregator.index import Index
 
 SPACE = "xx.0000"
 FIRST_MS = 1_780_000_000_000
 
 
-def record(fingerprint: int, place: int, space: str = SPACE) -> Record:
+def record(fingerprint: int, place: int, space: str = SPACE) -> ArticleRecord:
     """Article ``a<place>``, which arrived so many milliseconds after the first."""
-    number = number_of(FIRST_MS + place)
-    return Record(
-        number=number, first=number, id=f"a{place}", space=space, lang="en", fingerprint=fingerprint,
+    number = article_number_at(FIRST_MS + place)
+    return ArticleRecord(
+        number=number, first_version=number, id=f"a{place}", space=space, lang="en", fingerprint=fingerprint,
         text_hash=place.to_bytes(16, "big"), short=False, title="", url="", source="", published_at_ms=None,
         sketch=Sketch(0, np.empty(0, np.uint32)),
     )  # fmt: skip
@@ -26,7 +26,7 @@ async def fill(index: Index, fingerprints: Sequence[int], start: int = 0) -> lis
     records = [record(fingerprint, place) for place, fingerprint in enumerate(fingerprints, start)]
     await index.put_records(records, {})
     snapshot = await index.segments.read({SPACE: ()})
-    segment = index.segment(snapshot, SPACE)
+    segment = index.transactions(snapshot, SPACE)
     failed = await index.store.commit_many([segment.insert(r, Outcome("new"), []) for r in records])
     assert not any(failed)
     return [r.number for r in records]

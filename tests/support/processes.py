@@ -9,7 +9,7 @@ from pathlib import Path
 
 import redis
 
-from aggregator.runtime.background_process import NICE
+from aggregator.runtime.background_process import NICE_INCREMENT
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -53,7 +53,7 @@ def usage(service: int) -> Usage:
         cpu[role] = cpu.get(role, 0.0) + seconds
         if role == "service" and behind is not None:
             nicer = int(fields[16]) - behind
-            part = "scheduler" if nicer == NICE else "analysis" if nicer > 0 else "requests"
+            part = "scheduler" if nicer == NICE_INCREMENT else "analysis" if nicer > 0 else "requests"
             parts[part] = parts.get(part, 0.0) + seconds
         resident[role] = resident.get(role, 0.0) + own_bytes(pid) / 1e6
     return Usage(cpu, resident, parts)
@@ -95,7 +95,7 @@ def is_alive(pid: int) -> bool:
 def scheduler_of(service: int) -> int | None:
     """The process of the scheduled work below this one; None while it is not there. Told by its priority."""
     for child in _children(service):
-        if niceness(child) == niceness(service) + NICE:
+        if niceness(child) == niceness(service) + NICE_INCREMENT:
             return child
     return None
 

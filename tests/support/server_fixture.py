@@ -31,7 +31,7 @@ async def serving(
         *options,
         *arguments,
         stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "AGGREGATOR_TICK_SECONDS": "0.2"},
+        env={**os.environ, "AGGREGATOR_DETECTOR_INTERVAL_SECONDS": "0.2"},
     )
     try:
         url = await ready(process)

@@ -13,7 +13,7 @@ from pathlib import Path
 from aggregator.analysis.features import FALLBACK_GROUP, FeatureModel, HashedModel
 from aggregator.errors import ModelError
 
-SHIPPED_DIR = Path(__file__).parent
+BUNDLED_DIR = Path(__file__).parent
 
 
 def load_models(directory: Path | None = None) -> dict[str, FeatureModel | HashedModel]:
@@ -23,9 +23,9 @@ def load_models(directory: Path | None = None) -> dict[str, FeatureModel | Hashe
     file is unsound, two are of one group, or a directory was named that holds none.
     """
     models: dict[str, FeatureModel | HashedModel] = {FALLBACK_GROUP: HashedModel()}
-    models |= _models_in(SHIPPED_DIR)
+    models |= _load_directory(BUNDLED_DIR)
     if directory is not None:
-        own = _models_in(directory)
+        own = _load_directory(directory)
         if not own:
             raise ModelError(
                 f"{directory}: there is no .model file in this directory; put the output of `aggregator fit` "
@@ -35,11 +35,11 @@ def load_models(directory: Path | None = None) -> dict[str, FeatureModel | Hashe
     return dict(sorted(models.items()))
 
 
-def card_of(model: FeatureModel, file: str, size_bytes: int) -> str:
+def model_card(model: FeatureModel, file_name: str, size_bytes: int) -> str:
     """The model card, Markdown: what a reader must know before trusting or passing on a model."""
     about, settings = dict(model.metadata), dict(model.metadata.get("settings", {}))
     rows = [
-        ("File", f"`{file}`, {size_bytes:,} bytes"),
+        ("File", f"`{file_name}`, {size_bytes:,} bytes"),
         ("Language group", f"`{model.group}`"),
         ("Model id", f"`{model.id}`"),
         ("Content hash (SHA-256)", f"`{model.content_hash}`"),
@@ -58,11 +58,11 @@ def card_of(model: FeatureModel, file: str, size_bytes: int) -> str:
         f"| | |\n| --- | --- |\n{table}\n\n"
         "It holds a vocabulary with inverse article frequencies and the fitted numbers that turn them into 64\n"
         "sums, and no text. It was fitted by `scripts/fit-default-models`; fingerprints of another model id are\n"
-        f"not comparable with those of this one.\n\n{_limits_of(about)}"
+        f"not comparable with those of this one.\n\n{_limits_line(about)}"
     )
 
 
-def _models_in(directory: Path) -> Mapping[str, FeatureModel]:
+def _load_directory(directory: Path) -> Mapping[str, FeatureModel]:
     if not directory.is_dir():
         raise ModelError(f"{directory}: there is no such directory; set models_dir to one with .model files.")
     found: dict[str, tuple[FeatureModel, Path]] = {}
@@ -77,6 +77,6 @@ def _models_in(directory: Path) -> Mapping[str, FeatureModel]:
     return {group: model for group, (model, _) in found.items()}
 
 
-def _limits_of(about: Mapping[str, object]) -> str:
+def _limits_line(about: Mapping[str, object]) -> str:
     limits = about.get("limits")
     return f"Limits: {limits}\n" if limits else ""

@@ -11,31 +11,31 @@ from aggregator.errors import AggregatorError
 
 LENGTH_BYTES = 8
 
-Result = Analysis | AggregatorError
+AnalysisResult = Analysis | AggregatorError
 
 
-def framed(data: bytes) -> bytes:
+def length_prefixed(data: bytes) -> bytes:
     """With its length before it."""
     return len(data).to_bytes(LENGTH_BYTES) + data
 
 
-def packed(found: Result, article: Article) -> Any:
+def encode_result(result: AnalysisResult, article: Article) -> Any:
     """An analysis as a tuple in the order of its fields; title and text None where the article's own are meant."""
-    if not isinstance(found, Analysis):
-        return found
+    if not isinstance(result, Analysis):
+        return result
     return (
-        found.lang, found.space, found.fingerprint, found.text_hash, found.short,
-        found.sketch.size, found.sketch.sample.tobytes(), found.terms, found.figures,
-        None if found.title == article.title else found.title,
-        None if found.text == article.text else found.text,
+        result.lang, result.space, result.fingerprint, result.text_hash, result.short,
+        result.sketch.size, result.sketch.sample.tobytes(), result.terms, result.figures,
+        None if result.title == article.title else result.title,
+        None if result.text == article.text else result.text,
     )  # fmt: skip
 
 
-def unpacked(packed: Any, article: Article) -> Result:
+def decode_result(encoded: Any, article: Article) -> AnalysisResult:
     """The opposite."""
-    if not isinstance(packed, tuple):
-        return cast(AggregatorError, packed)
-    lang, space, fingerprint, text_hash, short, size, sample, terms, figures, title, text = packed
+    if not isinstance(encoded, tuple):
+        return cast(AggregatorError, encoded)
+    lang, space, fingerprint, text_hash, short, size, sample, terms, figures, title, text = encoded
     return Analysis(
         lang,
         space,

@@ -21,28 +21,28 @@ from functools import cache
 
 DICTIONARY_RANGE = "\u4e00-\u9fd5"
 
-Cutter = Callable[[str], list[str]]
+Segmenter = Callable[[str], list[str]]
 Converter = Callable[[str], str]
 
 
 @cache
-def cutter() -> Cutter:
+def segmenter() -> Segmenter:
     """The segmenter of this process: rjieba when it can be imported, otherwise jieba."""
     try:
-        return rjieba_cutter()
+        return rjieba_segmenter()
     except ImportError:
-        return jieba_cutter()
+        return jieba_segmenter()
 
 
 @cache
-def rjieba_cutter() -> Cutter:
+def rjieba_segmenter() -> Segmenter:
     """rjieba's accurate cut; it releases the interpreter lock. Raises ImportError when not installed."""
-    cut: Cutter = importlib.import_module("rjieba").cut
+    cut: Segmenter = importlib.import_module("rjieba").cut
     return cut
 
 
 @cache
-def jieba_cutter() -> Cutter:
+def jieba_segmenter() -> Segmenter:
     """jieba's accurate cut over its own dictionary, which takes about a second to load.
 
     The dictionary is read from the package: jieba's own start-up would log to stderr and keep a
@@ -56,7 +56,7 @@ def jieba_cutter() -> Cutter:
         tokenizer = jieba.Tokenizer()
         tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
     tokenizer.initialized = True
-    cut: Cutter = tokenizer.lcut
+    cut: Segmenter = tokenizer.lcut
     return cut
 
 
@@ -70,12 +70,12 @@ def simplifier() -> Converter | None:
     return convert
 
 
-def simplified(text: str) -> str:
+def to_simplified(text: str) -> str:
     """The text in simplified characters, as it is without OpenCC. No lone surrogates: fold it first."""
     convert = simplifier()
     return convert(text) if convert else text
 
 
-def form() -> str:
+def conversion_id() -> str:
     """What becomes of traditional characters in this process: "t2s", or "" when they stay."""
     return "t2s" if simplifier() else ""

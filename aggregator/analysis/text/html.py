@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from aggregator.errors import NoText, TooLarge
+from aggregator.errors import InputTooLarge, NoText
 
 MAX_HTML_CHARS = 20_000_000
 MAX_TITLE_CHARS = 1_000
 
-_UNPARSEABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
+_NON_XML_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
 _HAS_ROOT = re.compile(r"<(?:html|body)[\s>]", re.IGNORECASE)
 _XML_DECLARATION = re.compile(r"<\?xml[^>]{0,200}>", re.IGNORECASE)
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
@@ -27,28 +27,32 @@ _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _SITE_NAME = re.compile(r"\s(?:[|\u2013\u2014\u00b7\u00bb-]|::)\s[^|\u2013\u2014\u00b7\u00bb]{1,40}$")
 
 # Elements whose text is never an article's: what a page without one is left with.
-_FURNITURE = ("nav", "menu", "footer", "header", "button", "select", "label", "noscript")
-_CONTENT = ("article", "main")
+_BOILERPLATE_TAGS = ("nav", "menu", "footer", "header", "button", "select", "label", "noscript")
+_CONTENT_TAGS = ("article", "main")
 
 # What lies over or around an article and is longer than a short one: menus, and dialogs. The one that asks for consent
 # is known by its role, or by the names that consent tools give it.
-_NO_ARTICLE = "not(self::body or self::article or self::main or .//article or .//main or .//h1)"
-_DIALOGS_AND_MENUS = (
-    "//*[(self::dialog or @role='dialog' or @role='alertdialog' or @aria-modal='true'"
-    f" or self::nav[not(.//p)] or self::menu[not(.//p)]) and {_NO_ARTICLE}]"
+_CONTAINS_NO_ARTICLE_XPATH = (
+    "not(self::body or self::article or self::main or .//article or .//main or .//h1)"
 )
-_LOWER_NAMES = "translate(concat(@id, ' ', @class), 'CDEGIKNOPRST', 'cdegiknoprst')"
-_ABOUT_CONSENT = " or ".join(f"contains({_LOWER_NAMES}, '{word}')" for word in ("cookie", "consent", "gdpr"))
-_PERHAPS_CONSENT = f"//*[({_ABOUT_CONSENT}) and {_NO_ARTICLE}]"
+_DIALOGS_AND_MENUS_XPATH = (
+    "//*[(self::dialog or @role='dialog' or @role='alertdialog' or @aria-modal='true'"
+    f" or self::nav[not(.//p)] or self::menu[not(.//p)]) and {_CONTAINS_NO_ARTICLE_XPATH}]"
+)
+_LOWERCASE_NAMES_XPATH = "translate(concat(@id, ' ', @class), 'CDEGIKNOPRST', 'cdegiknoprst')"
+_MENTIONS_CONSENT_XPATH = " or ".join(
+    f"contains({_LOWERCASE_NAMES_XPATH}, '{word}')" for word in ("cookie", "consent", "gdpr")
+)
+_CONSENT_CANDIDATES_XPATH = f"//*[({_MENTIONS_CONSENT_XPATH}) and {_CONTAINS_NO_ARTICLE_XPATH}]"
 # Not what a site files under such a topic (class "tag-cookies").
-_CONSENT_TOOL = re.compile(
+_CONSENT_DIALOG_NAME = re.compile(
     r"(?:^|\s)(?!(?:tag|category|topic|term)-)\S*"
     r"(?:cookie[_-]?(?:banner|bar|bot|box|consent|dialog|disclaimer|hint|info|law|layer|message|modal|notice|"
     r"notification|overlay|policy|popup|wall)|consent|gdpr)",
     re.IGNORECASE,
 )
 
-_TITLE_TAGS = (
+_TITLE_META_PATHS = (
     ".//meta[@property='og:title']",
     ".//meta[@name='og:title']",
     ".//meta[@name='twitter:title']",
@@ -57,27 +61,27 @@ _TITLE_TAGS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Extracted:
+class ExtractedArticle:
     """``title`` on one line, may be empty; ``text`` has at least one letter or digit, paragraphs on lines."""
 
     title: str
     text: str
 
 
-def extract(html: str) -> Extracted:
+def extract_article(html: str) -> ExtractedArticle:
     """Title and main text of a page, a fragment of one or, at worst, of plain text; deterministic.
 
     Raises NoText when nothing readable is left (empty pages, menus, scripts only, markup nested beyond
     the parser's 256 levels) and TooLarge above 20 million characters. No other error, whatever the input.
     """
     if len(html) > MAX_HTML_CHARS:
-        raise TooLarge(
+        raise InputTooLarge(
             f"html has {len(html):,} characters; the limit is {MAX_HTML_CHARS:,}: send the article's text instead.",
             field="html",
         )
-    trafilatura = _trafilatura()  # outside: an installation that lacks it is no fault of the page
+    trafilatura = _import_trafilatura()  # outside: an installation that lacks it is no fault of the page
     try:
-        found = _extract(trafilatura, _document(html))
+        found = _extract_document(trafilatura, _sanitize(html))
     except MemoryError:
         raise
     except Exception as error:  # whatever page broke the parser, its sender can only be told so
@@ -93,57 +97,61 @@ def extract(html: str) -> Extracted:
     return found
 
 
-def _document(html: str) -> str:
+def _sanitize(html: str) -> str:
     """The page as the parser takes it: no characters foreign to XML, a root also for fragments."""
-    cleaned = _XML_DECLARATION.sub("", _UNPARSEABLE.sub("", html), count=1)
+    cleaned = _XML_DECLARATION.sub("", _NON_XML_CHARACTERS.sub("", html), count=1)
     return cleaned if _HAS_ROOT.search(cleaned) else f"<html><body>{cleaned}</body></html>"
 
 
-def _extract(trafilatura: Any, document: str) -> Extracted | None:
+def _extract_document(trafilatura: Any, document: str) -> ExtractedArticle | None:
     tree = trafilatura.load_html(document)
     if tree is None:
         return None
-    title = _title(tree)
-    _without_surroundings(tree)
+    title = _page_title(tree)
+    _remove_overlays(tree)
     found = trafilatura.bare_extraction(tree, include_comments=False, with_metadata=False)
     text = (found.text or "").strip() if found is not None else ""
-    if not _LETTER_OR_DIGIT.search(text) or _only_furniture(tree, text):
+    if not _LETTER_OR_DIGIT.search(text) or _is_only_boilerplate(tree, text):
         return None
-    return Extracted(title, text)
+    return ExtractedArticle(title, text)
 
 
-def _without_surroundings(tree: Any) -> None:
+def _remove_overlays(tree: Any) -> None:
     """Takes out dialogs and menus, unless an article or a page's headline is in them.
 
     Where an article is short, the extraction takes the longest text around it for the article.
     """
-    consent = (e for e in tree.xpath(_PERHAPS_CONSENT) if _CONSENT_TOOL.search(_names(e)))
-    for element in (*tree.xpath(_DIALOGS_AND_MENUS), *consent):
+    consent = (
+        e for e in tree.xpath(_CONSENT_CANDIDATES_XPATH) if _CONSENT_DIALOG_NAME.search(_id_and_classes(e))
+    )
+    for element in (*tree.xpath(_DIALOGS_AND_MENUS_XPATH), *consent):
         if element.getparent() is not None:
             element.drop_tree()
 
 
-def _names(element: Any) -> str:
+def _id_and_classes(element: Any) -> str:
     return f"{element.get('id', '')} {element.get('class', '')}"
 
 
-def _only_furniture(tree: Any, text: str) -> bool:
+def _is_only_boilerplate(tree: Any, text: str) -> bool:
     """Whether each line is the text of a link or of a menu: an index page or an empty one, not an article."""
-    links = [_line(link.text_content()) for link in tree.iterfind(".//a[@href]")]
-    furniture = {*links, *(_line(piece) for piece in _furniture(tree))}
+    links = [_single_line(link.text_content()) for link in tree.iterfind(".//a[@href]")]
+    furniture = {*links, *(_single_line(piece) for piece in _boilerplate_text(tree))}
     in_a_row = "".join("".join(links).split())  # a list of links may come as one line, without spaces between
-    lines = [_line(line.removeprefix("- ")) for line in text.splitlines()]
+    lines = [_single_line(line.removeprefix("- ")) for line in text.splitlines()]
     return all(line in furniture or "".join(line.split()) in in_a_row for line in lines)
 
 
-def _furniture(tree: Any) -> Iterator[str]:
+def _boilerplate_text(tree: Any) -> Iterator[str]:
     """The text of menus, footers and headers outside an article. One walk: nesting must not cost more."""
     from lxml import etree  # type: ignore[import-untyped]  # comes with trafilatura, as late as it
 
     outermost = None
     articles = 0  # how many the walk is in: a header there holds headline and lead
-    for event, element in etree.iterwalk(tree, events=("start", "end"), tag=_FURNITURE + _CONTENT):
-        if element.tag in _CONTENT:
+    for event, element in etree.iterwalk(
+        tree, events=("start", "end"), tag=_BOILERPLATE_TAGS + _CONTENT_TAGS
+    ):
+        if element.tag in _CONTENT_TAGS:
             articles += 1 if event == "start" else -1
         elif event == "end":
             outermost = None if element is outermost else outermost
@@ -153,7 +161,7 @@ def _furniture(tree: Any) -> Iterator[str]:
 
 
 @cache
-def _trafilatura() -> Any:
+def _import_trafilatura() -> Any:
     """Imported when the first page comes (0.2 s): most crawlers send text. It logs each odd page; we answer."""
     for noisy in ("trafilatura", "htmldate"):  # before the import, which logs as well
         logging.getLogger(noisy).setLevel(logging.CRITICAL + 1)
@@ -162,20 +170,20 @@ def _trafilatura() -> Any:
     return trafilatura
 
 
-def _title(tree: Any) -> str:
+def _page_title(tree: Any) -> str:
     """From the page's metadata, else its only <h1>, else <title> without the site's name, else any <h1>."""
-    for path in _TITLE_TAGS:
+    for path in _TITLE_META_PATHS:
         for tag in tree.iterfind(path):
-            if title := _line(tag.get("content") or ""):
+            if title := _single_line(tag.get("content") or ""):
                 return title
-    headings = [line for tag in tree.iterfind(".//h1") if (line := _line(tag.text_content()))]
+    headings = [line for tag in tree.iterfind(".//h1") if (line := _single_line(tag.text_content()))]
     if len(headings) == 1:
         return headings[0]
     for tag in tree.iterfind(".//title"):
-        if title := _line(tag.text_content()):
+        if title := _single_line(tag.text_content()):
             return _SITE_NAME.sub("", title)
     return headings[0] if headings else ""
 
 
-def _line(text: str) -> str:
+def _single_line(text: str) -> str:
     return " ".join(text[: 10 * MAX_TITLE_CHARS].split())[:MAX_TITLE_CHARS]

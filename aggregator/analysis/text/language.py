@@ -15,32 +15,32 @@ import unicodedata
 from functools import cache
 from typing import TYPE_CHECKING
 
-from aggregator.analysis.text.normalization import HAN, KANA, gaps_but_for, plain
+from aggregator.analysis.text.normalization import HAN, KANA, ascii_if_equivalent, blanking_table
 
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
 
 UNDETERMINED = "und"
 SAMPLE_CHARS = 500
-SCRIPT_CHARS = 200
+SCRIPT_SAMPLE_CHARS = 200
 
 _ENGLISH_WORDS = "the and of that with from were this which have has been their said would"
 _ENGLISH_WORD = re.compile(rf"\b(?:{_ENGLISH_WORDS.replace(' ', '|')})\b", re.IGNORECASE)
 # Stop words of English that are none of the 56 other languages of stopwordsiso.
-ENGLISH_ALONE = (
+ENGLISH_ONLY_WORDS = (
     "about after against any because before being between but can could did does during him his how if into its many "
     "more not only other our she should since some such than them then there these they those through too until up "
     "very way what when where while who your"
 )
-_PLAIN_ENGLISH = frozenset(f"{_ENGLISH_WORDS} {ENGLISH_ALONE}".split())
-_WORDS_ALONE = gaps_but_for(r"\w")
+_ENGLISH_MARKER_WORDS = frozenset(f"{_ENGLISH_WORDS} {ENGLISH_ONLY_WORDS}".split())
+_NON_WORD_BLANKING_TABLE = blanking_table(r"\w")
 
 # In py3langid's unit (log likelihood); measured on headlines, see above.
-ENGLISH_HEAD_START = 8.0
+ENGLISH_SCORE_BONUS = 8.0
 
 # English never falls behind another language, others lead it by 0.5 a character and more.
-CONTRADICTION_LEAD = 0.3
-CONTRADICTION_CHARS = 100
+CONTRADICTION_LEAD_PER_CHAR = 0.3
+CONTRADICTION_MIN_CHARS = 100
 
 _GROUPS = {"en": "en", "zh": "zh"}
 _FALLBACK_GROUP = "xx"
@@ -68,7 +68,7 @@ _CODE_PAIRS = (
     "gla=gd cym=cy wel=cy mlt=mt afr=af swa=sw swh=sw amh=am som=so hau=ha yor=yo ibo=ig zul=zu xho=xh "
     "lat=la epo=eo ltz=lb fry=fy bod=bo tib=bo uig=ug"
 )
-_SAME_AS = dict(pair.split("=") for pair in _CODE_PAIRS.split())
+_CODE_ALIASES = dict(pair.split("=") for pair in _CODE_PAIRS.split())
 
 # What py3langid may answer: its own labels without creoles, dialects and dead languages.
 _CANDIDATE_CODES = (
@@ -91,65 +91,65 @@ _SCRIPT_RUNS = re.compile("|".join(f"(?P<{lang}>[{chars}]+)" for lang, chars in 
 _BEYOND_LATIN = re.compile(
     "[\u0370-\u1dff\u1f00-\u1fff\u3005-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
 )
-_OTHER_LETTERS = re.compile("[A-Za-z\u00c0-\u024f\u0400-\u052f\u0600-\u06ff\u0900-\u09ff]+")
+_SHARED_SCRIPT_LETTERS = re.compile("[A-Za-z\u00c0-\u024f\u0400-\u052f\u0600-\u06ff\u0900-\u09ff]+")
 _LETTER = re.compile(r"[^\W\d_]")
 
 # Languages that are rarer than the one their script is taken for.
-_SAME_SCRIPT = frozenset({("he", "yi"), ("am", "ti"), ("bo", "dz")})
+_RARER_LANGUAGES_OF_SCRIPT = frozenset({("he", "yi"), ("am", "ti"), ("bo", "dz")})
 
 # An ideograph or Hangul syllable says about as much as two or three letters of an alphabet.
-_DENSE = {"zh": 3, "ja": 2, "ko": 2}
-_KANA_SHARE_OF_JAPANESE = 0.1
+_LETTERS_PER_CHARACTER = {"zh": 3, "ja": 2, "ko": 2}
+_JAPANESE_MIN_KANA_RATIO = 0.1
 
 
-def detect(text: str, declared: str | None = None) -> str:
+def detect_language(text: str, declared: str | None = None) -> str:
     """ISO 639-1 code of a text's language, ``"und"`` when there is nothing to go by.
 
     A usable ``declared`` tag wins (``en-US``, ``zh_Hant``, ``ENG``) unless the text plainly contradicts it
     (``_contradicted``): many sites tag all they print with one language. An unusable one is ignored. Looks
     at 500 characters from the first letter on. Never raises.
     """
-    known = from_tag(declared) if declared else None
+    known = language_from_tag(declared) if declared else None
     start = _LETTER.search(text)
     if start is None:
         return known or UNDETERMINED
     sample = text[start.start() : start.start() + SAMPLE_CHARS]
-    script = by_script(sample[:SCRIPT_CHARS])
-    if known and not _contradicted(known, script, sample):
+    script = language_from_script(sample[:SCRIPT_SAMPLE_CHARS])
+    if known and not _contradicts_tag(known, script, sample):
         return known
-    return script or ("en" if _is_plainly_english(sample) else _by_statistics(sample))
+    return script or ("en" if _is_plainly_english(sample) else _language_from_statistics(sample))
 
 
-def _contradicted(known: str, script: str | None, sample: str) -> bool:
+def _contradicts_tag(declared: str, script: str | None, sample: str) -> bool:
     """Whether a text is so clearly not in its declared language that the tag must be a mistake.
 
     Its script is one that the declared language is not written in; or, of 100 characters and more, it is
     English declared as something else or the reverse, by a distance that separated 4,886 of 4,887
     articles in eight languages (the other is not in the language it is labelled with). Between other languages that share a script the tag is believed: they share a space.
     """
-    little = len(sample) < CONTRADICTION_CHARS
-    if script == "zh" and known == "ja":
+    little = len(sample) < CONTRADICTION_MIN_CHARS
+    if script == "zh" and declared == "ja":
         return not little  # a Japanese headline may be in ideographs alone, an article is not
     if script:
-        return script != known and (script, known) not in _SAME_SCRIPT
+        return script != declared and (script, declared) not in _RARER_LANGUAGES_OF_SCRIPT
     if little:
         return False
-    if known in _SCRIPTS:
+    if declared in _SCRIPTS:
         return True
     english_words = len(set(map(str.lower, _ENGLISH_WORD.findall(sample))))
-    if english_words >= 3 if known == "en" else english_words < 3:
+    if english_words >= 3 if declared == "en" else english_words < 3:
         return False  # as the tag says; the statistics are for the few others
-    scores = _scores(sample)
+    scores = _language_scores(sample)
     lead = max(score for lang, score in scores.items() if lang != "en") - scores["en"]
-    return (lead if known == "en" else -lead) > CONTRADICTION_LEAD * len(sample)
+    return (lead if declared == "en" else -lead) > CONTRADICTION_LEAD_PER_CHAR * len(sample)
 
 
-def group_of(lang: str) -> str:
+def language_group(lang: str) -> str:
     """The group whose feature model serves a language: ``en``, ``zh``, or ``xx`` for all others together."""
     return _GROUPS.get(lang, _FALLBACK_GROUP)
 
 
-def from_tag(tag: str) -> str | None:
+def language_from_tag(tag: str) -> str | None:
     """ISO 639-1 code of a language tag or locale name, None when it names no language known here.
 
     ``en-US``, ``EN_us.UTF-8``, ``eng`` -> ``en``; ``zh-Hant``, ``cmn`` -> ``zh``; ``mul``, ``C``, ``?`` -> None.
@@ -158,11 +158,11 @@ def from_tag(tag: str) -> str | None:
     if first is None:
         return None
     code = first[1].lower()
-    code = _SAME_AS.get(code, code)
+    code = _CODE_ALIASES.get(code, code)
     return code if code in _ISO_639_1 else None
 
 
-def by_script(sample: str) -> str | None:
+def language_from_script(sample: str) -> str | None:
     """The language that the prevailing script settles, None when several languages share it.
 
     Kana among Han means Japanese from one in ten on (Chinese quotes the odd brand name).
@@ -173,13 +173,13 @@ def by_script(sample: str) -> str | None:
     for run in _SCRIPT_RUNS.finditer(sample):
         counts[run.lastgroup or ""] += run.end() - run.start()
     han, kana = counts["zh"], counts["ja"]
-    if kana and kana >= _KANA_SHARE_OF_JAPANESE * (han + kana):
+    if kana and kana >= _JAPANESE_MIN_KANA_RATIO * (han + kana):
         counts["ja"], counts["zh"] = han + kana, 0
-    weights = {lang: count * _DENSE.get(lang, 1) for lang, count in counts.items() if count}
+    weights = {lang: count * _LETTERS_PER_CHARACTER.get(lang, 1) for lang, count in counts.items() if count}
     if not weights:
         return None
     lang = max(weights, key=weights.__getitem__)
-    others = sum(map(len, _OTHER_LETTERS.findall(sample)))
+    others = sum(map(len, _SHARED_SCRIPT_LETTERS.findall(sample)))
     return lang if weights[lang] >= others else None
 
 
@@ -189,25 +189,25 @@ def _is_plainly_english(sample: str) -> bool:
     Four different ones and a tenth of all words; other languages quote a title or share a word or two. Few of those
     are written in ASCII alone, so there more words count.
     """
-    in_ascii = plain(sample)
+    in_ascii = ascii_if_equivalent(sample)
     if in_ascii.isascii():
-        words = in_ascii.lower().encode("ascii").translate(_WORDS_ALONE).decode("ascii").split()
-        found = [word for word in words if word in _PLAIN_ENGLISH]
+        words = in_ascii.lower().encode("ascii").translate(_NON_WORD_BLANKING_TABLE).decode("ascii").split()
+        found = [word for word in words if word in _ENGLISH_MARKER_WORDS]
     else:
         found = [word.lower() for word in _ENGLISH_WORD.findall(sample)]
     return len(found) * 10 > sample.count(" ") and len(set(found)) >= 4
 
 
-def _scores(sample: str) -> dict[str, float]:
+def _language_scores(sample: str) -> dict[str, float]:
     return dict(_identifier().rank(unicodedata.normalize("NFKC", sample)))
 
 
-def _by_statistics(sample: str) -> str:
-    scores = _scores(sample)
+def _language_from_statistics(sample: str) -> str:
+    scores = _language_scores(sample)
     best = max(scores, key=scores.__getitem__)
     if scores[best] == min(scores.values()):
         return UNDETERMINED  # not one known sequence of letters
-    return "en" if scores["en"] + ENGLISH_HEAD_START >= scores[best] else best
+    return "en" if scores["en"] + ENGLISH_SCORE_BONUS >= scores[best] else best
 
 
 @cache

@@ -10,35 +10,37 @@ from __future__ import annotations
 
 import re
 
-FORM = "spelling/1"
+ORTHOGRAPHY_VERSION = "spelling/1"
 # The languages with models of their own, which are left alone.
-OWN = ("en", "zh")
+MODEL_LANGUAGES = ("en", "zh")
 
 # A letter, and those that are written as it; marks that are written or not (tatweel, harakat).
-_SAME = "i=ı е=ё ş=ș ţ=ț α=ά ε=έ η=ή ι=ίϊΐ ο=ό υ=ύϋΰ ω=ώ ا=أإآٱ ي=ىی ك=ک"
-_UNWRITTEN = (0x640, *range(0x64B, 0x653), 0x670)
-_LETTERS = [(old, pair[0]) for pair in _SAME.split() for old in pair[2:]] + [(chr(c), "") for c in _UNWRITTEN]
+_EQUIVALENT_LETTERS = "i=ı е=ё ş=ș ţ=ț α=ά ε=έ η=ή ι=ίϊΐ ο=ό υ=ύϋΰ ω=ώ ا=أإآٱ ي=ىی ك=ک"
+_OPTIONAL_MARKS = (0x640, *range(0x64B, 0x653), 0x670)
+_LETTER_REPLACEMENTS = [(old, pair[0]) for pair in _EQUIVALENT_LETTERS.split() for old in pair[2:]] + [
+    (chr(c), "") for c in _OPTIONAL_MARKS
+]
 _UMLAUTS = (("ä", "ae"), ("ö", "oe"), ("ü", "ue"))
-_DOT = "\u0307"
-_DOTS = re.compile(f"(?<=i){_DOT}+")
-_DIGRAPH = re.compile("(?<!q)ue")
+_COMBINING_DOT = "\u0307"
+_DOTS_AFTER_I = re.compile(f"(?<=i){_COMBINING_DOT}+")
+_UE_DIGRAPH = re.compile("(?<!q)ue")
 
 
-def plain_letters(folded: str) -> str:
+def normalize_letters(folded: str) -> str:
     """A text, folded (``characters.fold``), in one spelling but for umlauts, which stemmers ask for; idempotent."""
     if folded.isascii():
         return folded
-    for old, new in _LETTERS:
+    for old, new in _LETTER_REPLACEMENTS:
         folded = folded.replace(old, new)
-    return _DOTS.sub("", folded) if _DOT in folded else folded
+    return _DOTS_AFTER_I.sub("", folded) if _COMBINING_DOT in folded else folded
 
 
-def compared(words: list[str], lang: str) -> list[str]:
+def normalize_spelling(words: list[str], lang: str) -> list[str]:
     """What two texts are compared by: their words (``tokens.words``) without umlauts, or the syllables of Korean.
 
     Koreans write many a phrase as one word or two; spaces say nothing there.
     """
-    if lang in OWN:
+    if lang in MODEL_LANGUAGES:
         return words
     if lang == "ko":
         return list("".join(words))
@@ -50,6 +52,6 @@ def compared(words: list[str], lang: str) -> list[str]:
     return found.split(" ")
 
 
-def umlauts(word: str) -> str:
+def restore_umlauts(word: str) -> str:
     """ae, oe and ue as the umlauts that they mostly are in German (Snowball's stemmer "German2")."""
-    return _DIGRAPH.sub("ü", word).replace("ae", "ä").replace("oe", "ö")
+    return _UE_DIGRAPH.sub("ü", word).replace("ae", "ä").replace("oe", "ö")

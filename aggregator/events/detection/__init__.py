@@ -39,7 +39,24 @@ says what it became.
 """
 
 from aggregator.events.detection.detector import BurstDetector
-from aggregator.events.detection.model import Action, BurstRule, Change, Event, Kind, Status
-from aggregator.events.detection.overrides import Mute, Orders
+from aggregator.events.detection.model import (
+    BurstRule,
+    ChangeKind,
+    EditorAction,
+    Event,
+    EventChange,
+    EventStatus,
+)
+from aggregator.events.detection.overrides import EditorOverrides, Mute
 
-__all__ = ["Action", "BurstDetector", "BurstRule", "Change", "Event", "Kind", "Mute", "Orders", "Status"]
+__all__ = [
+    "BurstDetector",
+    "BurstRule",
+    "ChangeKind",
+    "EditorAction",
+    "EditorOverrides",
+    "Event",
+    "EventChange",
+    "EventStatus",
+    "Mute",
+]

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from aggregator.events.detection.model import Action, Event
-from aggregator.events.detection.open_event import MAX_ITEMS, MAX_SOURCES
+from aggregator.events.detection.model import EditorAction, Event
+from aggregator.events.detection.open_event import MAX_EVENT_ITEMS, MAX_EVENT_SOURCES
 
 
-def edited(event: Event, action: Action) -> Event:
+def apply_action(event: Event, action: EditorAction) -> Event:
     """The event after one action that concerns it alone (all but "merge")."""
     match action.action:
         case "acknowledge":
@@ -26,45 +26,45 @@ def edited(event: Event, action: Action) -> Event:
         case "false_alarm":
             changed = replace(event, muted=event.muted or "story", false_alarm=True)
         case "remove_item":
-            changed = without(event, action.item or "")
+            changed = remove_item(event, action.item or "")
         case _:
             raise ValueError(f"{action.action} concerns more than one event.")
     return event if changed == event else replace(changed, actions=(*event.actions, action))
 
 
-def merged(into: Event, lost: Event, action: Action) -> tuple[Event, Event]:
+def merge_events(into: Event, absorbed: Event, action: EditorAction) -> tuple[Event, Event]:
     """Both events after an editor merged them: the one that goes on, and the one it took over."""
-    going_on = absorbed(into, lost)
+    going_on = absorb(into, absorbed)
     return (
-        replace(going_on, actions=(*into.actions, *lost.actions, action)),
-        replace(lost, status="closed", merged_into=into.id, actions=(*lost.actions, action)),
+        replace(going_on, actions=(*into.actions, *absorbed.actions, action)),
+        replace(absorbed, status="closed", merged_into=into.id, actions=(*absorbed.actions, action)),
     )
 
 
-def absorbed(into: Event, lost: Event) -> Event:
+def absorb(into: Event, absorbed: Event) -> Event:
     """``into`` with what ``lost`` has. An item of both counts once."""
     have = set(into.items)
-    new = [(i, c) for i, c in zip(lost.items, lost.cosines, strict=True) if i not in have]
-    room = new[: max(0, MAX_ITEMS - len(into.items))]
-    timeline = Counter(dict(into.timeline)) + Counter(dict(lost.timeline))
+    new = [(i, c) for i, c in zip(absorbed.items, absorbed.cosines, strict=True) if i not in have]
+    room = new[: max(0, MAX_EVENT_ITEMS - len(into.items))]
+    timeline = Counter(dict(into.timeline)) + Counter(dict(absorbed.timeline))
     return replace(
         into,
-        first_seen_ms=min(into.first_seen_ms, lost.first_seen_ms),
-        last_seen_ms=max(into.last_seen_ms, lost.last_seen_ms),
-        size=into.size + lost.size - (len(lost.items) - len(new)),
-        sightings=into.sightings + lost.sightings,
+        first_seen_ms=min(into.first_seen_ms, absorbed.first_seen_ms),
+        last_seen_ms=max(into.last_seen_ms, absorbed.last_seen_ms),
+        size=into.size + absorbed.size - (len(absorbed.items) - len(new)),
+        sightings=into.sightings + absorbed.sightings,
         items=into.items + tuple(i for i, _ in room),
         cosines=into.cosines + tuple(c for _, c in room),
-        sources=_union(into.sources, lost.sources)[:MAX_SOURCES],
-        languages=_union(into.languages, lost.languages),
+        sources=_union(into.sources, absorbed.sources)[:MAX_EVENT_SOURCES],
+        languages=_union(into.languages, absorbed.languages),
         timeline=tuple(sorted(timeline.items())),
         rate=max(timeline.values(), default=0),
-        absorbed=_union(into.absorbed, (lost.id, *lost.absorbed)),
-        removed=_union(into.removed, lost.removed),
+        absorbed=_union(into.absorbed, (absorbed.id, *absorbed.absorbed)),
+        removed=_union(into.removed, absorbed.removed),
     )
 
 
-def without(event: Event, item: str) -> Event:
+def remove_item(event: Event, item: str) -> Event:
     """The event without one article, for good. If it was the headline's, the terms stand in for it."""
     if item not in event.items:
         return event
@@ -81,17 +81,17 @@ def without(event: Event, item: str) -> Event:
     )
 
 
-def carried(fresh: Event, saved: Event, absorbed_by_editors: Iterable[Event] = ()) -> Event:
+def carry_forward(detected: Event, saved: Event, absorbed_by_editors: Iterable[Event] = ()) -> Event:
     """The detector's version ``fresh`` with all that editors did to the ``saved`` one.
 
     ``absorbed_by_editors``: the events that ``saved`` took over and ``fresh`` does not have.
     """
     for lost in absorbed_by_editors:
-        fresh = absorbed(fresh, lost)
+        detected = absorb(detected, lost)
     for item in saved.removed:
-        fresh = without(fresh, item)
+        detected = remove_item(detected, item)
     return replace(
-        fresh,
+        detected,
         acknowledged_by=saved.acknowledged_by,
         muted=saved.muted,
         false_alarm=saved.false_alarm,

@@ -14,50 +14,62 @@ A chief term is the heaviest of a story. Two stories that are events already are
 
 from __future__ import annotations
 
-from aggregator.events.detection.clustering import FULL_WEIGHT, LEAST_TO_BE_MERGED, Stories, Story
-from aggregator.events.detection.key_terms import Chiefs
-from aggregator.events.detection.term_weights import Terms
+from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, MIN_ITEMS_TO_BE_MERGED, Story, StoryIndex
+from aggregator.events.detection.key_terms import KeyTermCache
+from aggregator.events.detection.term_weights import TermWeights
 
 # Share of the documents with the rarer chief term that hold the other too: most of them. A third behaves alike.
-TOGETHER = 0.5
+MERGE_SHARE = 0.5
 
 
-def partner(stories: Stories, story: Story, terms: Terms, chiefs: Chiefs) -> Story | None:
+def find_merge_partner(
+    stories: StoryIndex, story: Story, term_weights: TermWeights, key_terms: KeyTermCache
+) -> Story | None:
     """The story that bursts together with this one the most (the older on a tie)."""
-    chief = chiefs.first(story)
-    if not terms.bursts(chief):
+    chief = key_terms.top_term(story)
+    if not term_weights.is_bursting(chief):
         return None
     ours = {
-        term: _needed(terms, chief, term) - story.sums[term]
-        for term in terms.bursting(story.sums)
+        term: _required_weight(term_weights, chief, term) - story.term_sums[term]
+        for term in term_weights.bursting_terms(story.term_sums)
         if term != chief
     }
     # No two chief terms need less than this, since a bursting term is in so many documents.
-    least = TOGETHER * FULL_WEIGHT * terms.least_burst
-    alone = _needed(terms, chief, chief) - story.sums[chief]
+    least = MERGE_SHARE * MAX_TERM_WEIGHT * term_weights.min_burst_documents
+    alone = _required_weight(term_weights, chief, chief) - story.term_sums[chief]
     best, most = None, 0.0
-    for other in stories.having([chief, *(term for term, missing in ours.items() if missing <= 0)]):
-        if other is story or len(other.members) < LEAST_TO_BE_MERGED or (other.event and story.event):
+    for other in stories.with_any_term([chief, *(term for term, missing in ours.items() if missing <= 0)]):
+        if (
+            other is story
+            or len(other.members) < MIN_ITEMS_TO_BE_MERGED
+            or (other.event_id and story.event_id)
+        ):
             continue
-        named = other.sums.get(chief, 0)
+        named = other.term_sums.get(chief, 0)
         # Its chief term is one of ours, or one that ours has not. Working it out costs more than all of this.
-        common = ours.keys() & other.sums.keys() if named < least else ()
+        common = ours.keys() & other.term_sums.keys() if named < least else ()
         if not (
             named >= least
             or any(ours[term] <= named for term in common)
-            or (named >= alone and any(story.sums[term] + named >= least for term in common))
+            or (named >= alone and any(story.term_sums[term] + named >= least for term in common))
         ):
             continue
-        theirs = chiefs.first(other)
-        if not terms.bursts(theirs):
+        theirs = key_terms.top_term(other)
+        if not term_weights.is_bursting(theirs):
             continue
-        both = story.sums.get(theirs, 0) + named
-        share = both / FULL_WEIGHT / min(terms.seen(chief), terms.seen(theirs))
-        if share >= TOGETHER and share > most and chiefs.agree(story, other):
+        both = story.term_sums.get(theirs, 0) + named
+        share = (
+            both / MAX_TERM_WEIGHT / min(term_weights.window_count(chief), term_weights.window_count(theirs))
+        )
+        if share >= MERGE_SHARE and share > most and key_terms.support_merge(story, other):
             best, most = other, share
     return best
 
 
-def _needed(terms: Terms, chief: str, theirs: str) -> float:
+def _required_weight(term_weights: TermWeights, term: str, other_term: str) -> float:
     """What documents that hold both chief terms must weigh."""
-    return TOGETHER * FULL_WEIGHT * min(terms.seen(chief), terms.seen(theirs))
+    return (
+        MERGE_SHARE
+        * MAX_TERM_WEIGHT
+        * min(term_weights.window_count(term), term_weights.window_count(other_term))
+    )

@@ -6,38 +6,38 @@ fired belong to its event; there are no centroids and there is no expectation.
 
 from __future__ import annotations
 
-from aggregator.events.detection.clustering import Member
+from aggregator.events.detection.clustering import WindowItem
 from aggregator.events.detection.model import BurstRule
 
 RADIUS_BITS = 7
 
 
-class Neighbours:
+class HammingMode:
     """Fingerprints in the window, by brute force: a window is some thousand items."""
 
     def __init__(self, rule: BurstRule) -> None:
         self.rule = rule
-        self.waiting: dict[int, Member] = {}
-        self.seeds: list[Member] = []
+        self.pending: dict[int, WindowItem] = {}
+        self.seeds: list[WindowItem] = []
 
-    def seed_of(self, member: Member) -> Member | None:
+    def find_seed(self, member: WindowItem) -> WindowItem | None:
         """The first item that fired within 7 bits of this one."""
-        return next((s for s in self.seeds if _near(s, member)), None)
+        return next((s for s in self.seeds if _is_within_radius(s, member)), None)
 
-    def add(self, member: Member) -> list[Member]:
+    def add(self, member: WindowItem) -> list[WindowItem]:
         """Items of no event yet within 7 bits, ``member`` last; it waits with them."""
-        found = [m for m in self.waiting.values() if m.story < 0 and _near(m, member)]
-        self.waiting[member.first] = member
+        found = [m for m in self.pending.values() if m.story_key < 0 and _is_within_radius(m, member)]
+        self.pending[member.first_version] = member
         return [*found, member]
 
-    def leave(self, member: Member) -> None:
+    def remove(self, member: WindowItem) -> None:
         """It left the window. A seed stays as long as its story has items."""
-        self.waiting.pop(member.first, None)
+        self.pending.pop(member.first_version, None)
 
-    def close(self, story: int) -> None:
+    def close_story(self, story_key: int) -> None:
         """Its event is closed."""
-        self.seeds = [s for s in self.seeds if s.story != story]
+        self.seeds = [s for s in self.seeds if s.story_key != story_key]
 
 
-def _near(a: Member, b: Member) -> bool:
+def _is_within_radius(a: WindowItem, b: WindowItem) -> bool:
     return (a.fingerprint ^ b.fingerprint).bit_count() <= RADIUS_BITS

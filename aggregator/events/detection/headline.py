@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 # "UPDATE 2-", "WRAPUP 1-", "US STOCKS SNAPSHOT-": at most four words in capitals. No list of words.
-_PREFIX = re.compile(
+_DESK_PREFIX = re.compile(
     r"^\s*(?:[A-Z][A-Z&/]{1,15}\.?(?: [A-Z][A-Z&/]{1,15}\.?){0,3}(?: {0,2}\d{1,3})?\s?[-–—]\s?)+(?=\S)"
 )
 
@@ -23,6 +23,6 @@ def strip_desk_prefix(title: str) -> str:
     """
     if title.isupper():
         return title.strip()
-    stripped = _PREFIX.sub("", title)
+    stripped = _DESK_PREFIX.sub("", title)
     # A capital, a digit or a quotation begins a headline; a small letter goes on with a compound word.
     return title.strip() if stripped[:1].islower() else stripped.strip()

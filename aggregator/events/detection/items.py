@@ -11,11 +11,11 @@ On a timeline (window 4 h)::
 from __future__ import annotations
 
 from aggregator.domain import StreamItem
-from aggregator.events.detection.clustering import FULL_WEIGHT, Member
+from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, WindowItem
 from aggregator.events.detection.headline import strip_desk_prefix
 
 
-def member_of(item: StreamItem, now_ms: int, clock_ms: int, window_ms: int) -> Member:
+def to_window_item(item: StreamItem, now_ms: int, clock_ms: int, window_ms: int) -> WindowItem:
     """``item``, arrived at ``now_ms`` on a machine that is at ``clock_ms``; it is in no story yet.
 
     Term weights become integers 1..255, 255 the item's largest, so that sums of them are exact. Published
@@ -25,17 +25,17 @@ def member_of(item: StreamItem, now_ms: int, clock_ms: int, window_ms: int) -> M
     largest = max([weight for _, weight in item.terms], default=0.0) or 1.0
     published_ms = item.arrived_ms if item.published_at_ms is None else item.published_at_ms
     late = item.arrived_ms - published_ms > window_ms or now_ms < clock_ms - window_ms
-    return Member(
+    return WindowItem(
         number=item.number,
-        first=item.first,
+        first_version=item.first_version,
         id=item.id,
         at_ms=clock_ms if late else now_ms,
         source=item.source,
         title=strip_desk_prefix(item.title),
-        terms={t: round(FULL_WEIGHT * w / largest) or 1 for t, w in item.terms if w > 0},
-        fires=not late,
+        terms={t: round(MAX_TERM_WEIGHT * w / largest) or 1 for t, w in item.terms if w > 0},
+        is_counted=not late,
         cosine=1.0,
-        story=-1,
+        story_key=-1,
         fingerprint=item.fingerprint,
         lang=item.lang,
     )

@@ -18,13 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from aggregator.events.detection.baseline import NONE_USUAL
+from aggregator.events.detection.baseline import NEGLIGIBLE_DOCUMENTS
 
-LEAST = 2
+MIN_COMMON_TERMS = 2
 
 
-def agree(ours: Iterable[str], theirs: Iterable[str], usual: Callable[[str], float]) -> bool:
+def terms_support_merge(
+    terms: Iterable[str], other_terms: Iterable[str], expected: Callable[[str], float]
+) -> bool:
     """Whether chief terms of two stories bear out that they are one. ``usual``: documents with a term per window."""
-    known = set(theirs)
-    common = [term for term in ours if term in known]
-    return len(common) >= LEAST or any(usual(term) < NONE_USUAL for term in common)
+    known = set(other_terms)
+    common = [term for term in terms if term in known]
+    return len(common) >= MIN_COMMON_TERMS or any(expected(term) < NEGLIGIBLE_DOCUMENTS for term in common)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 HOUR_MS = 3_600_000
-Status = Literal["emerging", "breaking", "fading", "closed"]
-Kind = Literal["fired", "updated", "doubled", "merged", "closed"]
+EventStatus = Literal["emerging", "breaking", "fading", "closed"]
+ChangeKind = Literal["fired", "updated", "doubled", "merged", "closed"]
 ActionName = Literal["acknowledge", "mute", "unmute", "merge", "remove_item", "false_alarm"]
-Scope = Literal["story", "routine"]
+MuteScope = Literal["story", "routine"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class BurstRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class EditorAction:
     """What an editor did, as it stands in the audit trail of every event it changed.
 
     event  the event it was asked of; ``into``: the one that goes on (merge); ``item``: an article's id
@@ -41,7 +41,7 @@ class Action:
     actor: str
     at_ms: int
     event: str
-    scope: Scope | None = None
+    scope: MuteScope | None = None
     into: str | None = None
     item: str | None = None
 
@@ -73,7 +73,7 @@ class Event:
 
     id: str
     title: str
-    status: Status
+    status: EventStatus
     detected_at_ms: int
     first_seen_ms: int
     last_seen_ms: int
@@ -94,21 +94,21 @@ class Event:
     profile: tuple[tuple[str, float], ...] = ()
     absorbed: tuple[str, ...] = ()
     acknowledged_by: str | None = None
-    muted: Scope | None = None
+    muted: MuteScope | None = None
     false_alarm: bool = False
     removed: tuple[str, ...] = ()
-    actions: tuple[Action, ...] = ()
+    actions: tuple[EditorAction, ...] = ()
     revision: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class EventChange:
     """What happened to an event since it was last handed over; ``numbers``: articles that joined.
 
     kind  "doubled": it has twice the items it had when it fired or was last told to have doubled
     """
 
-    kind: Kind
+    kind: ChangeKind
     at_ms: int
     event: Event
-    numbers: tuple[int, ...] = ()
+    article_numbers: tuple[int, ...] = ()

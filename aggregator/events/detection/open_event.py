@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import msgspec
 
-from aggregator.events.detection.clustering import Member
-from aggregator.events.detection.model import Event, Status
+from aggregator.events.detection.clustering import WindowItem
+from aggregator.events.detection.model import Event, EventStatus
 
-TIMELINE_MS = 600_000
+TIMELINE_BUCKET_MS = 600_000
 # Ids named by one event: a day's largest story has some hundred items. Its size counts on.
-MAX_ITEMS = 5_000
-MAX_SOURCES = 500
+MAX_EVENT_ITEMS = 5_000
+MAX_EVENT_SOURCES = 500
 
 
 class OpenEvent(msgspec.Struct, array_like=True):
     """Mutable counterpart of ``Event``; ``arrivals`` are numbers not yet handed over."""
 
     id: str
-    story: int
+    story_key: int
     detected_at_ms: int
     expected: float
     reason: str
-    status: Status = "breaking"
+    status: EventStatus = "breaking"
     title: str = ""
     terms: list[str] = []
     first_seen_ms: int = 0
@@ -32,32 +32,32 @@ class OpenEvent(msgspec.Struct, array_like=True):
     items: dict[str, float] = {}
     sources: dict[str, None] = {}
     timeline: dict[int, int] = {}
-    arrivals: list[int] = []
+    pending_numbers: list[int] = []
     merged_into: str | None = None
     languages: dict[str, None] = {}
     headline_id: str = ""
     profile: list[tuple[str, float]] = []
     absorbed: list[str] = []
-    told_size: int = 0
-    words: dict[
+    announced_size: int = 0
+    surface_forms: dict[
         str, str
     ] = {}  # how its terms are written; "" for a stem that no headline has, which is not shown
 
-    def add(self, member: Member) -> None:
+    def add(self, member: WindowItem) -> None:
         """Count one item of the story."""
         if not self.size or member.at_ms < self.first_seen_ms:
             self.first_seen_ms = member.at_ms
         self.last_seen_ms = max(self.last_seen_ms, member.at_ms)
         self.size += 1
-        if len(self.items) < MAX_ITEMS:
+        if len(self.items) < MAX_EVENT_ITEMS:
             self.items[member.id] = member.cosine
-        if member.source and len(self.sources) < MAX_SOURCES:
+        if member.source and len(self.sources) < MAX_EVENT_SOURCES:
             self.sources[member.source] = None
         if member.lang:
             self.languages[member.lang] = None
-        slot = member.at_ms // TIMELINE_MS * TIMELINE_MS
+        slot = member.at_ms // TIMELINE_BUCKET_MS * TIMELINE_BUCKET_MS
         self.timeline[slot] = self.timeline.get(slot, 0) + 1
-        self.arrivals.append(member.first)
+        self.pending_numbers.append(member.first_version)
 
     def absorb(self, other: OpenEvent) -> None:
         """Take over the items of an event that turned out to be this one."""
@@ -66,21 +66,21 @@ class OpenEvent(msgspec.Struct, array_like=True):
         self.size += other.size
         self.sightings += other.sightings
         for id_, cosine in other.items.items():
-            if len(self.items) < MAX_ITEMS:
+            if len(self.items) < MAX_EVENT_ITEMS:
                 self.items.setdefault(id_, cosine)
         self.sources.update(other.sources)
         self.languages.update(other.languages)
         for slot, count in other.timeline.items():
             self.timeline[slot] = self.timeline.get(slot, 0) + count
-        self.arrivals += other.arrivals
+        self.pending_numbers += other.pending_numbers
         self.absorbed += [other.id, *other.absorbed]
 
-    def remove(self, id_: str) -> None:
+    def remove_item(self, id_: str) -> None:
         """An article was taken down."""
         if self.items.pop(id_, None) is not None:
             self.size -= 1
 
-    def shown(self) -> Event:
+    def to_event(self) -> Event:
         """The value that readers get."""
         return Event(
             id=self.id,
@@ -97,7 +97,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
             sources=tuple(self.sources),
             items=tuple(self.items),
             cosines=tuple(round(c, 3) for c in self.items.values()),
-            terms=tuple(word for term in self.terms if (word := self.words.get(term, term)))
+            terms=tuple(word for term in self.terms if (word := self.surface_forms.get(term, term)))
             or tuple(self.terms),
             timeline=tuple(sorted(self.timeline.items())),
             reason=self.reason,

@@ -11,29 +11,29 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from aggregator.domain import StreamItem, arrival_ms_of
-from aggregator.events.detection.model import Scope
-from aggregator.events.detection.profile import Profile, is_alike
+from aggregator.events.detection.model import MuteScope
+from aggregator.events.detection.profile import Profile, is_same_story
 
 if TYPE_CHECKING:
     from aggregator.events.detection.detector import BurstDetector
 
 DAY_MS = 86_400_000
 # For so long a muted story may go on in new events; then it is known as usual. A routine is muted for good.
-STORY_MS = 7 * DAY_MS
+STORY_MUTE_MS = 7 * DAY_MS
 # The detector's memory: what happened to items and events before is nothing it could undo.
-MEMORY_MS = 7 * DAY_MS
+OVERRIDE_RETENTION_MS = 7 * DAY_MS
 
 
 class Mute(msgspec.Struct, frozen=True, array_like=True):
     """Events like this one are no alerts (``until_ms`` None: ever)."""
 
-    event: str
-    scope: Scope
+    event_id: str
+    scope: MuteScope
     profile: tuple[tuple[str, float], ...]
     until_ms: int | None = None
 
 
-class Orders(msgspec.Struct, frozen=True, array_like=True):
+class EditorOverrides(msgspec.Struct, frozen=True, array_like=True):
     """All orders in force.
 
     revision  grows with every action of an editor
@@ -43,43 +43,49 @@ class Orders(msgspec.Struct, frozen=True, array_like=True):
 
     revision: int = 0
     mutes: tuple[Mute, ...] = ()
-    merged: dict[str, tuple[str, int]] = {}
-    removed: dict[str, int] = {}
+    merges: dict[str, tuple[str, int]] = {}
+    removed_items: dict[str, int] = {}
 
-    def has_removed(self, item: StreamItem) -> bool:
+    def is_removed(self, item: StreamItem) -> bool:
         """Whether a version of this article was taken out of an event."""
-        return self.removed.get(item.id) == item.first
+        return self.removed_items.get(item.id) == item.first_version
 
-    def scope_of(self, profile: Profile, now_ms: int) -> Scope | None:
+    def mute_scope(self, profile: Profile, now_ms: int) -> MuteScope | None:
         """Whether an event with this profile is muted from its beginning, and why."""
         for mute in self.mutes:
-            if (mute.until_ms is None or now_ms <= mute.until_ms) and is_alike(mute.profile, profile):
+            if (mute.until_ms is None or now_ms <= mute.until_ms) and is_same_story(mute.profile, profile):
                 return mute.scope
         return None
 
-    def next(self, now_ms: int, **changed: object) -> Orders:
+    def next_revision(self, now_ms: int, **changed: object) -> EditorOverrides:
         """These orders with some replaced, without those that have had their effect."""
         orders = msgspec.structs.replace(self, revision=self.revision + 1, **changed)
         return msgspec.structs.replace(
             orders,
             mutes=tuple(m for m in orders.mutes if m.until_ms is None or now_ms <= m.until_ms),
-            merged={lost: by for lost, by in orders.merged.items() if by[1] >= now_ms - MEMORY_MS},
-            removed={i: n for i, n in orders.removed.items() if arrival_ms_of(n) >= now_ms - MEMORY_MS},
+            merges={
+                lost: by for lost, by in orders.merges.items() if by[1] >= now_ms - OVERRIDE_RETENTION_MS
+            },
+            removed_items={
+                i: n
+                for i, n in orders.removed_items.items()
+                if arrival_ms_of(n) >= now_ms - OVERRIDE_RETENTION_MS
+            },
         )
 
 
-def enforce(detector: BurstDetector, orders: Orders) -> None:
+def apply_overrides(detector: BurstDetector, overrides: EditorOverrides) -> None:
     """Make the detector's events what the orders say."""
-    book = detector.book
-    for id_, first in orders.removed.items():
-        if any(id_ in event.items for event in book.open.values()):
-            detector.take_out(id_, first)
-    for lost, (into, _) in orders.merged.items():
-        if lost not in book.open:
+    book = detector.open_events
+    for id_, first in overrides.removed_items.items():
+        if any(id_ in event.items for event in book.by_id.values()):
+            detector.remove_article(id_, first)
+    for lost, (into, _) in overrides.merges.items():
+        if lost not in book.by_id:
             continue
-        story = detector.stories.open[book.open[lost].story]
-        if into in book.open:
-            detector.unite(detector.stories.open[book.open[into].story], story)
+        story = detector.stories.by_key[book.by_id[lost].story_key]
+        if into in book.by_id:
+            detector.merge_stories(detector.stories.by_key[book.by_id[into].story_key], story)
         else:
-            book.end(lost, into, detector.clock_ms)
-            detector.disband(story)
+            book.close_as_merged(lost, into, detector.clock_ms)
+            detector.dissolve(story)

@@ -10,24 +10,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from aggregator.events.detection.clustering import Story, Weigh
+from aggregator.events.detection.clustering import Story, TermWeigher
 
-TERMS = 20
+PROFILE_TERMS = 20
 # Cosine of two profiles at which editors mean both when they speak of one.
-ALIKE = 0.5
+SAME_STORY_COSINE = 0.5
 
 Profile = Iterable[tuple[str, float]]
 
 
-def of(story: Story, idf: Weigh) -> list[tuple[str, float]]:
+def build_profile(story: Story, idf: TermWeigher) -> list[tuple[str, float]]:
     """Profile of a story that has items, the heaviest term first."""
-    weights = {term: count * idf(term) for term, count in story.sums.items()}
-    heaviest = sorted(weights, key=lambda term: (-weights[term], term))[:TERMS]
+    weights = {term: count * idf(term) for term, count in story.term_sums.items()}
+    heaviest = sorted(weights, key=lambda term: (-weights[term], term))[:PROFILE_TERMS]
     length = math.sqrt(sum(weights[term] ** 2 for term in heaviest))
     return [(term, round(weights[term] / length, 4)) for term in heaviest] if length else []
 
 
-def is_alike(a: Profile, b: Profile) -> bool:
+def is_same_story(a: Profile, b: Profile) -> bool:
     """Whether two profiles are of one matter. False for an empty one."""
     weights = dict(a)
-    return sum(weights.get(term, 0.0) * weight for term, weight in b) >= ALIKE
+    return sum(weights.get(term, 0.0) * weight for term, weight in b) >= SAME_STORY_COSINE

@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from aggregator.analysis.text import tokenizer
-from aggregator.events.detection.clustering import Member
+from aggregator.events.detection.clustering import WindowItem
 
 # So many headlines show how a word is written.
-HEADLINES = 30
+MAX_HEADLINES = 30
 _WORD = re.compile(r"[^\W_]+")
 
 
-def words(terms: Sequence[str], members: Iterable[Member]) -> dict[str, str]:
+def surface_forms(terms: Sequence[str], members: Iterable[WindowItem]) -> dict[str, str]:
     """Term -> the word for it that most headlines of ``members`` have; "" if none has any.
 
     The first word of a headline has a capital letter in any case, so it counts for less. Where a script has no
@@ -22,13 +22,13 @@ def words(terms: Sequence[str], members: Iterable[Member]) -> dict[str, str]:
     """
     wanted = set(terms)
     found: dict[str, Counter[str]] = {term: Counter() for term in terms}
-    for member in [m for _, m in zip(range(HEADLINES), members, strict=False)]:
+    for member in [m for _, m in zip(range(MAX_HEADLINES), members, strict=False)]:
         for place, word in enumerate(_WORD.findall(member.title)):
             held = tokenizer.tokenize(word, member.lang)
             for term in wanted.intersection(held):
-                found[term][word if len(held) == 1 else term] += 1 if place == 0 else 1 + HEADLINES
-    return {term: _most(found[term]) for term in terms}
+                found[term][word if len(held) == 1 else term] += 1 if place == 0 else 1 + MAX_HEADLINES
+    return {term: _most_common(found[term]) for term in terms}
 
 
-def _most(counts: Counter[str]) -> str:
+def _most_common(counts: Counter[str]) -> str:
     return max(counts, key=lambda word: (counts[word], word), default="")

@@ -10,8 +10,8 @@ Saved before sent, and the answer saved afterwards: a crash in between sends a c
 ``webhook-id``, by which receivers recognise it. So calls come at least once, and none is forgotten.
 """
 
-from aggregator.events.webhooks.dispatcher import Courier
-from aggregator.events.webhooks.outbox import Call
-from aggregator.events.webhooks.subscriptions import Hook, Hooks
+from aggregator.events.webhooks.dispatcher import WebhookDispatcher
+from aggregator.events.webhooks.outbox import Delivery
+from aggregator.events.webhooks.subscriptions import Subscription, Subscriptions
 
-__all__ = ["Call", "Courier", "Hook", "Hooks"]
+__all__ = ["Delivery", "Subscription", "Subscriptions", "WebhookDispatcher"]

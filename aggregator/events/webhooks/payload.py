@@ -12,16 +12,16 @@ from __future__ import annotations
 import msgspec
 
 from aggregator.events.detection import Event
-from aggregator.events.formatting import address, count, rfc3339
+from aggregator.events.formatting import event_url, format_rfc3339, size_summary
 
-_WORDS = {"fired": "Breaking", "doubled": "Growing", "merged": "Merged", "closed": "Over"}
+_KIND_LABELS = {"fired": "Breaking", "doubled": "Growing", "merged": "Merged", "closed": "Over"}
 
 
-def payload(event: Event, kind: str, at_ms: int, format: str, base_url: str) -> bytes:
+def event_payload(event: Event, kind: str, at_ms: int, payload_format: str, base_url: str) -> bytes:
     """The body of a call. ``base_url``: where readers reach the service, "" when nobody said."""
-    url = address(event, base_url) if base_url else None
-    if format == "slack":
-        return _message(event, kind, url)
+    url = event_url(event, base_url) if base_url else None
+    if payload_format == "slack":
+        return _slack_message(event, kind, url)
     data = {
         "id": event.id,
         "title": event.title,
@@ -32,26 +32,28 @@ def payload(event: Event, kind: str, at_ms: int, format: str, base_url: str) -> 
         "sources": event.sources,
         "languages": event.languages,
         "terms": event.terms,
-        "detected_at": rfc3339(event.detected_at_ms),
-        "first_seen": rfc3339(event.first_seen_ms),
-        "last_seen": rfc3339(event.last_seen_ms),
+        "detected_at": format_rfc3339(event.detected_at_ms),
+        "first_seen": format_rfc3339(event.first_seen_ms),
+        "last_seen": format_rfc3339(event.last_seen_ms),
         "reason": event.reason,
         "merged_into": event.merged_into,
         "revision": event.revision,
         "url": url,
     }
-    return msgspec.json.encode({"type": f"event.{kind}", "timestamp": rfc3339(at_ms), "data": data})
+    return msgspec.json.encode({"type": f"event.{kind}", "timestamp": format_rfc3339(at_ms), "data": data})
 
 
-def ping(hook_id: str, at_ms: int, format: str) -> bytes:
+def ping_payload(subscription_id: str, at_ms: int, payload_format: str) -> bytes:
     """The body of a test call."""
-    if format == "slack":
+    if payload_format == "slack":
         return msgspec.json.encode({"text": "A test call of the news aggregator."})
-    return msgspec.json.encode({"type": "ping", "timestamp": rfc3339(at_ms), "data": {"webhook": hook_id}})
+    return msgspec.json.encode(
+        {"type": "ping", "timestamp": format_rfc3339(at_ms), "data": {"webhook": subscription_id}}
+    )
 
 
-def _message(event: Event, kind: str, url: str | None) -> bytes:
+def _slack_message(event: Event, kind: str, url: str | None) -> bytes:
     """Titles are strangers' text: the three characters that mark links and mentions are escaped."""
     title = event.title.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     linked = f"<{url}|{title}>" if url else title
-    return msgspec.json.encode({"text": f"{_WORDS.get(kind, kind)}: {linked} ({count(event)})"})
+    return msgspec.json.encode({"text": f"{_KIND_LABELS.get(kind, kind)}: {linked} ({size_summary(event)})"})

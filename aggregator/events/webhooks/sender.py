@@ -22,33 +22,33 @@ from aiohttp import AddrInfoType
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from aggregator.errors import BadInput
-from aggregator.events.webhooks.outbox import Call
-from aggregator.events.webhooks.subscriptions import Hook
+from aggregator.errors import InvalidInput
+from aggregator.events.webhooks.outbox import Delivery
+from aggregator.events.webhooks.subscriptions import Subscription
 
 TIMEOUT_S = 15.0
-ANSWER_BYTES = 16 * 1024
+MAX_RESPONSE_BYTES = 16 * 1024
 MAX_URL_CHARS = 2000
-MAX_WAIT_S = 3600
+MAX_RETRY_AFTER_S = 3600
 # All that was ever given out of IPv6 for everybody's use (RFC 4291, section 2.4); besides it NAT64 (RFC 6052).
-_UNICAST = ipaddress.ip_network("2000::/3")
+_GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class DeliveryResult:
     """``problem``: None when it arrived. ``gone``: the receiver wants no more (410)."""
 
-    problem: str | None
-    gone: bool = False
-    wait_s: int = 0
+    error: str | None
+    unsubscribed: bool = False
+    retry_after_s: int = 0
 
 
 class ForbiddenAddress(OSError):
     """The name leads to an address that webhooks may not reach."""
 
 
-def checked_address(url: str, *, private: bool) -> str:
+def validate_url(url: str, *, allow_private: bool) -> str:
     """The address of a webhook, as far as it can be judged without a look-up. Raises BadInput."""
     try:
         parts = urlsplit(url)
@@ -57,7 +57,7 @@ def checked_address(url: str, *, private: bool) -> str:
         host = (URL(url).raw_host or "").rstrip(".") if parts.hostname else None
     except ValueError:
         host, parts = None, urlsplit("")
-    schemes = ("https", "http") if private else ("https",)
+    schemes = ("https", "http") if allow_private else ("https",)
     if (
         not host
         or parts.scheme not in schemes
@@ -66,17 +66,18 @@ def checked_address(url: str, *, private: bool) -> str:
         or " " in url
     ):
         wanted = " or ".join(f"{scheme}://" for scheme in schemes)
-        raise BadInput(f"url: expected an address that begins with {wanted}.", field="url")
+        raise InvalidInput(f"url: expected an address that begins with {wanted}.", field="url")
     if parts.username is not None or parts.password is not None:
-        raise BadInput("url: leave user and password out; calls are signed.", field="url")
-    if not private and _is_literal(host) and not is_public(_parsed(host)):
-        raise BadInput(
-            "url: webhooks go to public addresses only (webhook_private allows others).", field="url"
+        raise InvalidInput("url: leave user and password out; calls are signed.", field="url")
+    if not allow_private and _is_ip_literal(host) and not is_public_address(_parse_ip_literal(host)):
+        raise InvalidInput(
+            "url: webhooks go to public addresses only (webhook_allow_private_addresses allows others).",
+            field="url",
         )
     return url
 
 
-def is_public(address: str) -> bool:
+def is_public_address(address: str) -> bool:
     """Whether an IP address is one that strangers may make us call; addresses inside addresses are looked at."""
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
@@ -85,10 +86,10 @@ def is_public(address: str) -> bool:
     if isinstance(ip, ipaddress.IPv6Address):
         inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
         if inner is not None:
-            return is_public(str(inner))
+            return is_public_address(str(inner))
         if ip in _NAT64:
-            return is_public(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
-        if ip not in _UNICAST:
+            return is_public_address(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
+        if ip not in _GLOBAL_UNICAST:
             return False
     return ip.is_global and not ip.is_multicast
 
@@ -103,7 +104,7 @@ class PublicResolver(AbstractResolver):
             host, port, type=socket.SOCK_STREAM, family=family
         )
         addresses = [(kind, str(address[0])) for kind, _, _, _, address in found]
-        if not addresses or not all(is_public(address) for _, address in addresses):
+        if not addresses or not all(is_public_address(address) for _, address in addresses):
             raise ForbiddenAddress(f"{host} leads to an address that webhooks may not reach")
         return [
             ResolveResult(
@@ -116,21 +117,24 @@ class PublicResolver(AbstractResolver):
         """Nothing is held."""
 
 
-def _public_socket(address: AddrInfoType) -> socket.socket:
+def _open_public_socket(address: AddrInfoType) -> socket.socket:
     """The socket of a connection to ``address`` (as from getaddrinfo). Raises ForbiddenAddress."""
     family, kind, protocol, _, where = address
-    if not is_public(str(where[0])):
+    if not is_public_address(str(where[0])):
         raise ForbiddenAddress(f"{where[0]} is an address that webhooks may not reach")
     return socket.socket(family, kind, protocol)
 
 
-def sender(*, private: bool) -> aiohttp.ClientSession:
+def make_session(*, allow_private: bool) -> aiohttp.ClientSession:
     """A session for calls; ``private``: addresses are not looked at (a newsroom's own network)."""
     connector = (
         aiohttp.TCPConnector(use_dns_cache=False, force_close=True)
-        if private
+        if allow_private
         else aiohttp.TCPConnector(
-            resolver=PublicResolver(), socket_factory=_public_socket, use_dns_cache=False, force_close=True
+            resolver=PublicResolver(),
+            socket_factory=_open_public_socket,
+            use_dns_cache=False,
+            force_close=True,
         )
     )
     return aiohttp.ClientSession(
@@ -141,50 +145,59 @@ def sender(*, private: bool) -> aiohttp.ClientSession:
 
 
 async def send(
-    session: aiohttp.ClientSession, hook: Hook, call: Call, now_ms: int, *, private: bool
-) -> Result:
+    session: aiohttp.ClientSession,
+    subscription: Subscription,
+    delivery: Delivery,
+    now_ms: int,
+    *,
+    allow_private: bool,
+) -> DeliveryResult:
     """One attempt. Never raises but for cancellation."""
     try:
-        checked_address(hook.url, private=private)
+        validate_url(subscription.url, allow_private=allow_private)
         headers = {
             "Content-Type": "application/json",
             "User-Agent": "aggregator",
-            **signed(hook, call, now_ms),
+            **signature_headers(subscription, delivery, now_ms),
         }
-        async with session.post(hook.url, data=call.body, headers=headers, allow_redirects=False) as response:
-            await response.content.read(ANSWER_BYTES)
-            return _result(response)
+        async with session.post(
+            subscription.url, data=delivery.body, headers=headers, allow_redirects=False
+        ) as response:
+            await response.content.read(MAX_RESPONSE_BYTES)
+            return _result_of(response)
     except TimeoutError:
-        return Result(f"no answer within {TIMEOUT_S:g} s")
+        return DeliveryResult(f"no answer within {TIMEOUT_S:g} s")
     except aiohttp.ClientConnectorError as error:
-        return Result(f"{error.host} cannot be reached: {error.os_error}"[:300])
-    except (aiohttp.ClientError, OSError, BadInput, ValueError) as error:
-        return Result((str(error) or type(error).__name__)[:300])
+        return DeliveryResult(f"{error.host} cannot be reached: {error.os_error}"[:300])
+    except (aiohttp.ClientError, OSError, InvalidInput, ValueError) as error:
+        return DeliveryResult((str(error) or type(error).__name__)[:300])
 
 
-def signed(hook: Hook, call: Call, now_ms: int) -> dict[str, str]:
+def signature_headers(subscription: Subscription, delivery: Delivery, now_ms: int) -> dict[str, str]:
     """The headers of Standard Webhooks: HMAC-SHA256 of id, time and body under the hook's secret."""
     seconds = str(now_ms // 1000)
-    secret = base64.b64decode(hook.secret.removeprefix("whsec_"))
-    message = b".".join((call.id.encode(), seconds.encode(), call.body))
+    secret = base64.b64decode(subscription.secret.removeprefix("whsec_"))
+    message = b".".join((delivery.id.encode(), seconds.encode(), delivery.body))
     signature = base64.b64encode(hmac.new(secret, message, hashlib.sha256).digest()).decode()
-    return {"webhook-id": call.id, "webhook-timestamp": seconds, "webhook-signature": f"v1,{signature}"}
+    return {"webhook-id": delivery.id, "webhook-timestamp": seconds, "webhook-signature": f"v1,{signature}"}
 
 
-def _result(response: aiohttp.ClientResponse) -> Result:
+def _result_of(response: aiohttp.ClientResponse) -> DeliveryResult:
     if 200 <= response.status < 300:
-        return Result(None)
+        return DeliveryResult(None)
     after = response.headers.get("Retry-After", "")
-    wait_s = min(int(after), MAX_WAIT_S) if after.isascii() and after.isdigit() else 0
-    return Result(f"answered with status {response.status}", gone=response.status == 410, wait_s=wait_s)
+    wait_s = min(int(after), MAX_RETRY_AFTER_S) if after.isascii() and after.isdigit() else 0
+    return DeliveryResult(
+        f"answered with status {response.status}", unsubscribed=response.status == 410, retry_after_s=wait_s
+    )
 
 
-def _is_literal(host: str) -> bool:
+def _is_ip_literal(host: str) -> bool:
     """Whether the system would read it as an address without asking anybody: also 127.1, 0x7f.1 or 2130706433."""
     return ":" in host or host.rsplit(".", 1)[-1][:1].isdigit() or host.lower().startswith("0x")
 
 
-def _parsed(host: str) -> str:
+def _parse_ip_literal(host: str) -> str:
     if ":" in host:
         return host
     try:

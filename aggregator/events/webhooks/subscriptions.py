@@ -9,16 +9,16 @@ from typing import Literal
 import msgspec
 
 from aggregator.store.base import Store
-from aggregator.store.versioned_map import Shelf
+from aggregator.store.versioned_map import VersionedMap
 
-HOOKS = b"{events}webhooks"
-MAX_HOOKS = 100
+SUBSCRIPTIONS_KEY = b"{events}webhooks"
+MAX_SUBSCRIPTIONS = 100
 SECRET_BYTES = 32
 
-Format = Literal["standard", "slack"]
+PayloadFormat = Literal["standard", "slack"]
 
 
-class Hook(msgspec.Struct, frozen=True):
+class Subscription(msgspec.Struct, frozen=True):
     """One subscription.
 
     secret    "whsec_" + base64 of 32 random bytes: it signs the calls, so the store holds it as it is
@@ -30,7 +30,7 @@ class Hook(msgspec.Struct, frozen=True):
     url: str
     secret: str
     queries: tuple[str, ...] = ()
-    format: Format = "standard"
+    format: PayloadFormat = "standard"
     created_ms: int = 0
     disabled: str = ""
     delivered: int = 0
@@ -39,19 +39,21 @@ class Hook(msgspec.Struct, frozen=True):
     last_result: str = ""
 
 
-class Hooks(Shelf[Hook]):
+class Subscriptions(VersionedMap[Subscription]):
     """The subscriptions of one store."""
 
     def __init__(self, store: Store) -> None:
-        super().__init__(store, HOOKS, Hook, "webhook", MAX_HOOKS)
+        super().__init__(store, SUBSCRIPTIONS_KEY, Subscription, "webhook", MAX_SUBSCRIPTIONS)
 
-    async def subscribe(self, url: str, queries: tuple[str, ...], format: Format, now_ms: int) -> Hook:
+    async def subscribe(
+        self, url: str, queries: tuple[str, ...], payload_format: PayloadFormat, now_ms: int
+    ) -> Subscription:
         """Subscribe an address that was checked. Raises Conflict above 100."""
-        hook = Hook(secrets.token_hex(6), url, new_secret(), queries, format, now_ms)
+        hook = Subscription(secrets.token_hex(6), url, new_secret(), queries, payload_format, now_ms)
         await self.add(hook.id, hook)
         return hook
 
-    async def enable(self, id_: str) -> Hook:
+    async def enable(self, id_: str) -> Subscription:
         """Take calls up again. Raises NotFound."""
         return await self.update(id_, lambda hook: msgspec.structs.replace(hook, disabled=""))
 

@@ -8,29 +8,29 @@ from urllib.parse import parse_qsl, urlencode
 import msgspec
 
 from aggregator.contract import requests
-from aggregator.events.filter import EventQuery
-from aggregator.events.saved_filters import Watches
+from aggregator.events.filter import EventFilter
+from aggregator.events.saved_filters import SavedFilters
 from aggregator.http import query_params
 from aggregator.http.handlers import event_views
 
 
-async def wanted(watches: Watches, query: requests.EventFilter) -> EventQuery:
+async def build_filter(watches: SavedFilters, query: requests.EventFilterQuery) -> EventFilter:
     """The filter; with a watch both must hold. Raises NotFound for a watch that is none."""
-    own = event_views.wanted(query)
+    own = event_views.query_filter(query)
     if not query.watch:
         return own
-    saved = EventQuery.parse((await watches.get(query.watch)).query)
-    return replace(own, beside=(saved,))
+    saved = EventFilter.parse((await watches.get(query.watch)).query)
+    return replace(own, and_also=(saved,))
 
 
-def filter_of(text: str) -> requests.SavedFilter:
+def parse_filter(query_string: str) -> requests.SavedFilterQuery:
     """A query string, as it stands behind the question mark. Raises BadInput naming the parameter."""
-    return query_params.convert_pairs(
-        parse_qsl(text.removeprefix("?"), keep_blank_values=True), requests.SavedFilter
+    return query_params.parse_pairs(
+        parse_qsl(query_string.removeprefix("?"), keep_blank_values=True), requests.SavedFilterQuery
     )
 
 
-def saved_form(query: requests.SavedFilter) -> str:
+def canonical_query_string(query: requests.SavedFilterQuery) -> str:
     """The one way of writing a filter: what says nothing is left out."""
     given = msgspec.structs.asdict(query)
     return urlencode([(name, value) for name, value in given.items() if value])

@@ -3,66 +3,66 @@
 from __future__ import annotations
 
 from aggregator.contract import requests, responses
-from aggregator.contract.encoding import when
-from aggregator.events.detection.model import Action, Event
-from aggregator.events.filter import EventQuery
+from aggregator.contract.encoding import to_datetime
+from aggregator.events.detection.model import EditorAction, Event
+from aggregator.events.filter import EventFilter
 
 
-def wanted(query: requests.SavedFilter) -> EventQuery:
+def query_filter(query: requests.SavedFilterQuery) -> EventFilter:
     """The filter that a query itself asks for, without the watch it may name."""
-    return EventQuery(query.term.strip(), query.source.strip(), query.lang, query.min_size, query.status)
+    return EventFilter(query.term.strip(), query.source.strip(), query.lang, query.min_size, query.status)
 
 
-def event(given: Event) -> responses.EventOut:
+def event_out(event: Event) -> responses.EventOut:
     """An event in a list."""
     return responses.EventOut(
-        id=given.id,
-        title=given.title,
-        status=given.status,
-        detected_at=when(given.detected_at_ms),
-        first_seen=when(given.first_seen_ms),
-        last_seen=when(given.last_seen_ms),
-        size=given.size,
-        sightings=given.sightings,
-        peak=given.peak,
-        rate=given.rate,
-        expected=round(given.expected, 2),
-        sources=list(given.sources),
-        languages=list(given.languages),
-        terms=list(given.terms),
-        reason=given.reason,
-        merged_into=given.merged_into,
-        absorbed=list(given.absorbed),
-        acknowledged_by=given.acknowledged_by,
-        muted=given.muted,
-        false_alarm=given.false_alarm,
-        actions=[action(done) for done in given.actions],
-        revision=given.revision,
+        id=event.id,
+        title=event.title,
+        status=event.status,
+        detected_at=to_datetime(event.detected_at_ms),
+        first_seen=to_datetime(event.first_seen_ms),
+        last_seen=to_datetime(event.last_seen_ms),
+        size=event.size,
+        sightings=event.sightings,
+        peak=event.peak,
+        rate=event.rate,
+        expected=round(event.expected, 2),
+        sources=list(event.sources),
+        languages=list(event.languages),
+        terms=list(event.terms),
+        reason=event.reason,
+        merged_into=event.merged_into,
+        absorbed=list(event.absorbed),
+        acknowledged_by=event.acknowledged_by,
+        muted=event.muted,
+        false_alarm=event.false_alarm,
+        actions=[action_out(done) for done in event.actions],
+        revision=event.revision,
     )
 
 
-def action(given: Action) -> responses.ActionOut:
+def action_out(action: EditorAction) -> responses.ActionOut:
     """One entry of the audit trail."""
     return responses.ActionOut(
-        action=given.action,
-        actor=given.actor,
-        at=when(given.at_ms),
-        event=given.event,
-        scope=given.scope,
-        into=given.into,
-        item=given.item,
+        action=action.action,
+        actor=action.actor,
+        at=to_datetime(action.at_ms),
+        event=action.event,
+        scope=action.scope,
+        into=action.into,
+        item=action.item,
     )
 
 
-def detail(given: Event, articles: list[responses.ArticleRef]) -> responses.EventDetailOut:
+def event_detail_out(event: Event, articles: list[responses.ArticleRef]) -> responses.EventDetailOut:
     """The special report."""
-    short = event(given)
+    short = event_out(event)
     return responses.EventDetailOut(
         **{name: getattr(short, name) for name in short.__struct_fields__},
-        timeline=[responses.TimelinePoint(when(at_ms), items) for at_ms, items in given.timeline],
-        items=list(given.items),
-        cosines=list(given.cosines),
-        first_source=given.sources[0] if given.sources else "",
-        headline_id=given.headline_id,
+        timeline=[responses.TimelinePoint(to_datetime(at_ms), items) for at_ms, items in event.timeline],
+        items=list(event.items),
+        cosines=list(event.cosines),
+        first_source=event.sources[0] if event.sources else "",
+        headline_id=event.headline_id,
         articles=articles,
     )

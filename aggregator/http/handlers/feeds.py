@@ -18,33 +18,35 @@ from xml.etree import ElementTree
 import msgspec
 from aiohttp import web
 
-from aggregator.contract.encoding import when
+from aggregator.contract.encoding import to_datetime
 from aggregator.contract.requests import FeedQuery
 from aggregator.events import formatting
 from aggregator.events.detection import Event
 from aggregator.http.app_keys import SERVICE
-from aggregator.http.handlers.event_filters import wanted
+from aggregator.http.handlers.event_filters import build_filter
 
-ATOM = "http://www.w3.org/2005/Atom"
+ATOM_NAMESPACE = "http://www.w3.org/2005/Atom"
 ATOM_TYPE, JSON_FEED_TYPE = "application/atom+xml", "application/feed+json"
-JSON_FEED = "https://jsonfeed.org/version/1.1"
-TITLE = "Breaking events"
-_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "aggregator.invalid")
+JSON_FEED_VERSION = "https://jsonfeed.org/version/1.1"
+FEED_TITLE = "Breaking events"
+_UUID_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "aggregator.invalid")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # What XML 1.0 cannot hold (section 2.2), not even escaped.
-_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_XML_ILLEGAL_CHARS = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-async def atom(request: web.Request, query: FeedQuery) -> web.StreamResponse:
+async def atom_feed(request: web.Request, query: FeedQuery) -> web.StreamResponse:
     """Events as an Atom feed."""
-    events, base = await _events(request, query), base_url(request)
-    return _answer(request, _atom(events, base, str(request.rel_url)), ATOM_TYPE, events)
+    events, base = await _load_events(request, query), base_url(request)
+    return _feed_response(request, _render_atom(events, base, str(request.rel_url)), ATOM_TYPE, events)
 
 
 async def json_feed(request: web.Request, query: FeedQuery) -> web.StreamResponse:
     """Events as a JSON Feed."""
-    events, base = await _events(request, query), base_url(request)
-    return _answer(request, _json(events, base, str(request.rel_url)), JSON_FEED_TYPE, events)
+    events, base = await _load_events(request, query), base_url(request)
+    return _feed_response(
+        request, _render_json_feed(events, base, str(request.rel_url)), JSON_FEED_TYPE, events
+    )
 
 
 def base_url(request: web.Request) -> str:
@@ -52,10 +54,10 @@ def base_url(request: web.Request) -> str:
     return request.app[SERVICE].settings.public_url.rstrip("/") or str(request.url.origin())
 
 
-async def _events(request: web.Request, query: FeedQuery) -> Sequence[Event]:
+async def _load_events(request: web.Request, query: FeedQuery) -> Sequence[Event]:
     service = request.app[SERVICE]
-    return await service.events.list(
-        status=query.status, limit=query.limit, wanted=await wanted(service.watches, query)
+    return await service.events.list_events(
+        status=query.status, limit=query.limit, event_filter=await build_filter(service.saved_filters, query)
     )
 
 
@@ -64,68 +66,74 @@ def updated_ms(event: Event) -> int:
     return max(event.last_seen_ms, event.detected_at_ms, *(action.at_ms for action in event.actions))
 
 
-def _answer(request: web.Request, body: bytes, kind: str, events: Sequence[Event]) -> web.Response:
+def _feed_response(
+    request: web.Request, body: bytes, media_type: str, events: Sequence[Event]
+) -> web.Response:
     tag = hashlib.sha256(body).hexdigest()[:32]
-    newest = max((when(updated_ms(event)) for event in events), default=_EPOCH).replace(microsecond=0)
+    newest = max((to_datetime(updated_ms(event)) for event in events), default=_EPOCH).replace(microsecond=0)
     headers = {
         "ETag": f'"{tag}"',
         "Last-Modified": format_datetime(newest, usegmt=True),
         "Cache-Control": "no-cache",
     }
-    if _unchanged(request, tag, newest):
+    if _is_not_modified(request, tag, newest):
         return web.Response(status=304, headers=headers)
-    return web.Response(body=body, content_type=kind, charset="utf-8", headers=headers)
+    return web.Response(body=body, content_type=media_type, charset="utf-8", headers=headers)
 
 
-def _unchanged(request: web.Request, tag: str, newest: datetime) -> bool:
+def _is_not_modified(request: web.Request, tag: str, newest: datetime) -> bool:
     """RFC 9110, section 13.2.2: the time is looked at only where there is no tag."""
     if request.if_none_match is not None:
         return any(known.value in (tag, "*") for known in request.if_none_match)
     return request.if_modified_since is not None and newest <= request.if_modified_since
 
 
-def _atom(events: Sequence[Event], base: str, path: str) -> bytes:
-    feed = ElementTree.Element("feed", xmlns=ATOM)
+def _render_atom(events: Sequence[Event], base: str, path: str) -> bytes:
+    feed = ElementTree.Element("feed", xmlns=ATOM_NAMESPACE)
     newest = max((updated_ms(event) for event in events), default=0)
-    _add(feed, "id", uuid.uuid5(_NAMESPACE, "feed:" + path).urn)
-    _add(feed, "title", TITLE)
-    _add(feed, "updated", formatting.rfc3339(newest))
-    _add(feed, "generator", "aggregator")
-    _add(_add(feed, "author"), "name", "aggregator")
-    _add(feed, "link", rel="self", type=ATOM_TYPE, href=base + path)
-    _add(feed, "link", rel="alternate", type="text/html", href=base + "/")
+    _add_element(feed, "id", uuid.uuid5(_UUID_NAMESPACE, "feed:" + path).urn)
+    _add_element(feed, "title", FEED_TITLE)
+    _add_element(feed, "updated", formatting.format_rfc3339(newest))
+    _add_element(feed, "generator", "aggregator")
+    _add_element(_add_element(feed, "author"), "name", "aggregator")
+    _add_element(feed, "link", rel="self", type=ATOM_TYPE, href=base + path)
+    _add_element(feed, "link", rel="alternate", type="text/html", href=base + "/")
     for event in events:
-        entry = _add(feed, "entry")
-        _add(entry, "id", _entry_id(event))
-        _add(entry, "title", event.title)
-        _add(entry, "published", formatting.rfc3339(event.detected_at_ms))
-        _add(entry, "updated", formatting.rfc3339(updated_ms(event)))
-        _add(entry, "link", rel="alternate", type="text/html", href=formatting.address(event, base))
-        _add(entry, "category", term=event.status, scheme="urn:aggregator:status", label=event.status)
+        entry = _add_element(feed, "entry")
+        _add_element(entry, "id", _entry_id(event))
+        _add_element(entry, "title", event.title)
+        _add_element(entry, "published", formatting.format_rfc3339(event.detected_at_ms))
+        _add_element(entry, "updated", formatting.format_rfc3339(updated_ms(event)))
+        _add_element(entry, "link", rel="alternate", type="text/html", href=formatting.event_url(event, base))
+        _add_element(entry, "category", term=event.status, scheme="urn:aggregator:status", label=event.status)
         for term in event.terms:
-            _add(entry, "category", term=term)
-        _add(entry, "summary", summary(event), type="text")
+            _add_element(entry, "category", term=term)
+        _add_element(entry, "summary", summary(event), type="text")
     text: bytes = ElementTree.tostring(feed, encoding="utf-8", xml_declaration=True)
     return text
 
 
-def _json(events: Sequence[Event], base: str, path: str) -> bytes:
+def _render_json_feed(events: Sequence[Event], base: str, path: str) -> bytes:
     items: list[dict[str, Any]] = [
         {
             "id": _entry_id(event),
-            "url": formatting.address(event, base),
-            "title": _clean(event.title),
-            "content_text": _clean(summary(event)),
-            "date_published": formatting.rfc3339(event.detected_at_ms),
-            "date_modified": formatting.rfc3339(updated_ms(event)),
-            "tags": [event.status, *map(_clean, event.terms)],
-            "_aggregator": {"id": event.id, "size": event.size, "sources": list(map(_clean, event.sources))},
+            "url": formatting.event_url(event, base),
+            "title": _strip_illegal_chars(event.title),
+            "content_text": _strip_illegal_chars(summary(event)),
+            "date_published": formatting.format_rfc3339(event.detected_at_ms),
+            "date_modified": formatting.format_rfc3339(updated_ms(event)),
+            "tags": [event.status, *map(_strip_illegal_chars, event.terms)],
+            "_aggregator": {
+                "id": event.id,
+                "size": event.size,
+                "sources": list(map(_strip_illegal_chars, event.sources)),
+            },
         }
         for event in events
     ]
     feed = {
-        "version": JSON_FEED,
-        "title": TITLE,
+        "version": JSON_FEED_VERSION,
+        "title": FEED_TITLE,
         "home_page_url": base + "/",
         "feed_url": base + path,
         "items": items,
@@ -135,20 +143,22 @@ def _json(events: Sequence[Event], base: str, path: str) -> bytes:
 
 def summary(event: Event) -> str:
     """One or two sentences for those who see no page."""
-    return f"{formatting.count(event)}, {event.status}. {event.reason}"
+    return f"{formatting.size_summary(event)}, {event.status}. {event.reason}"
 
 
 def _entry_id(event: Event) -> str:
-    return uuid.uuid5(_NAMESPACE, "event:" + event.id).urn
+    return uuid.uuid5(_UUID_NAMESPACE, "event:" + event.id).urn
 
 
-def _clean(text: str) -> str:
-    return _ILLEGAL.sub("", text)
+def _strip_illegal_chars(text: str) -> str:
+    return _XML_ILLEGAL_CHARS.sub("", text)
 
 
-def _add(parent: ElementTree.Element, name: str, text: str = "", **attributes: str) -> ElementTree.Element:
-    clean = {key: _clean(value) for key, value in attributes.items()}
+def _add_element(
+    parent: ElementTree.Element, name: str, text: str = "", **attributes: str
+) -> ElementTree.Element:
+    clean = {key: _strip_illegal_chars(value) for key, value in attributes.items()}
     made = ElementTree.SubElement(parent, name, clean)
     if text:
-        made.text = _clean(text)
+        made.text = _strip_illegal_chars(text)
     return made

@@ -12,15 +12,15 @@ from aggregator import __version__
 from aggregator.contract.responses import HealthOut, ReadyOut, StoreOut
 from aggregator.errors import StoreUnavailable
 from aggregator.http import json_response
-from aggregator.http.app_keys import METRICS, OPENAPI, SERVICE, SIBLINGS
-from aggregator.http.metrics.collectors import Snapshot, state_of
+from aggregator.http.app_keys import METRICS, OPENAPI_DOCUMENT, PEER_METRICS, SERVICE
+from aggregator.http.metrics.collectors import ScrapeContext, store_info
 from aggregator.http.metrics.registry import CONTENT_TYPE
 from aggregator.http.middleware import errors
 
 
 async def health(request: web.Request, query: None) -> web.StreamResponse:
     """The process runs."""
-    return json_response.json(HealthOut(status="ok", version=__version__))
+    return json_response.struct_response(HealthOut(status="ok", version=__version__))
 
 
 async def ready(request: web.Request, query: None) -> web.StreamResponse:
@@ -28,9 +28,9 @@ async def ready(request: web.Request, query: None) -> web.StreamResponse:
     service = request.app[SERVICE]
     info = await service.store.info()
     if not info.ready:
-        return errors.not_ready(info.problem or "The store is not ready.")
+        return errors.not_ready_response(info.problem or "The store is not ready.")
     store = StoreOut(info.kind, info.version, info.memory_bytes, info.durability)
-    return json_response.json(ReadyOut("ready", store, list(service.index.spaces)))
+    return json_response.struct_response(ReadyOut("ready", store, list(service.index.spaces)))
 
 
 async def metrics(request: web.Request, query: None) -> web.StreamResponse:
@@ -38,27 +38,29 @@ async def metrics(request: web.Request, query: None) -> web.StreamResponse:
     app = request.app
 
     async def own() -> bytes:
-        return await exposition(app)
+        return await render_metrics(app)
 
-    siblings = app.get(SIBLINGS)
-    text = await (siblings.exposition(own) if siblings is not None else own())
+    siblings = app.get(PEER_METRICS)
+    text = await (siblings.scrape_all(own) if siblings is not None else own())
     return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE})
 
 
-async def exposition(app: web.Application) -> bytes:
+async def render_metrics(app: web.Application) -> bytes:
     """What this process has to tell Prometheus."""
     service = app[SERVICE]
-    info = await state_of(service.store)
+    info = await store_info(service.store)
     owed: Mapping[str, int] = {}
     with contextlib.suppress(StoreUnavailable):
-        owed = await service.courier.owed() if info.ready else {}
-    scheduled = service.scheduled
-    here = scheduled if scheduled is not None and scheduled.jobs.running else None
-    return app[METRICS].exposition(Snapshot(info, service, here, owed))
+        owed = await service.webhook_dispatcher.pending() if info.ready else {}
+    scheduled = service.background
+    here = scheduled if scheduled is not None and scheduled.scheduler.is_running else None
+    return app[METRICS].render(ScrapeContext(info, service, here, owed))
 
 
 async def openapi(request: web.Request, query: None) -> web.StreamResponse:
     """This service's contract."""
     return web.Response(
-        body=msgspec.json.encode(request.app[OPENAPI]) + b"\n", content_type="application/json", charset=None
+        body=msgspec.json.encode(request.app[OPENAPI_DOCUMENT]) + b"\n",
+        content_type="application/json",
+        charset=None,
     )

@@ -6,54 +6,56 @@ import msgspec
 from aiohttp import web
 
 from aggregator.contract import requests, responses
-from aggregator.contract.decoding import one_line, path_id
-from aggregator.contract.encoding import when
-from aggregator.errors import BadInput
-from aggregator.events.saved_filters import Watch
+from aggregator.contract.decoding import check_path_id, to_single_line
+from aggregator.contract.encoding import to_datetime
+from aggregator.errors import InvalidInput
+from aggregator.events.saved_filters import SavedFilter
 from aggregator.http import body as bodies
 from aggregator.http import json_response
 from aggregator.http.app_keys import SERVICE
-from aggregator.http.handlers.event_filters import filter_of, saved_form
+from aggregator.http.handlers.event_filters import canonical_query_string, parse_filter
 
-_watch_in = msgspec.json.Decoder(requests.WatchIn).decode
+_decode_watch_in = msgspec.json.Decoder(requests.WatchIn).decode
 
 
 async def post(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """Save a query under a name."""
     service = request.app[SERVICE]
-    body = await bodies.decoded(request, _watch_in)
-    name = one_line(body.name)
+    body = await bodies.read_struct(request, _decode_watch_in)
+    name = to_single_line(body.name)
     if not name:
-        raise BadInput("name: say what is watched; the name is blank.", field="name")
-    watch = await service.watches.save(name, saved_form(filter_of(body.query)), service.clock())
-    return json_response.json(watch_out(watch), status=201)
+        raise InvalidInput("name: say what is watched; the name is blank.", field="name")
+    watch = await service.saved_filters.save(
+        name, canonical_query_string(parse_filter(body.query)), service.clock()
+    )
+    return json_response.struct_response(watch_out(watch), status=201)
 
 
 async def list_(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """All watches."""
-    watches = await request.app[SERVICE].watches.values()
-    return json_response.json(responses.WatchesOut([watch_out(watch) for watch in watches]))
+    watches = await request.app[SERVICE].saved_filters.values()
+    return json_response.struct_response(responses.WatchesOut([watch_out(watch) for watch in watches]))
 
 
 async def get(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """One watch."""
-    watch = await request.app[SERVICE].watches.get(path_id(request.match_info["id"]))
-    return json_response.json(watch_out(watch))
+    watch = await request.app[SERVICE].saved_filters.get(check_path_id(request.match_info["id"]))
+    return json_response.struct_response(watch_out(watch))
 
 
 async def delete(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
     """Forget a watch; feeds and streams that name it answer 404 from then on."""
-    await request.app[SERVICE].watches.remove(path_id(request.match_info["id"]))
+    await request.app[SERVICE].saved_filters.remove(check_path_id(request.match_info["id"]))
     return web.Response(status=204)
 
 
-def watch_out(watch: Watch) -> responses.WatchOut:
+def watch_out(watch: SavedFilter) -> responses.WatchOut:
     """A watch, with the addresses under which its events are read."""
     return responses.WatchOut(
         id=watch.id,
         name=watch.name,
         query=watch.query,
-        created_at=when(watch.created_ms),
+        created_at=to_datetime(watch.created_ms),
         list=f"/v1/events?watch={watch.id}",
         stream=f"/v1/events/stream?watch={watch.id}",
         atom=f"/v1/events.atom?watch={watch.id}",

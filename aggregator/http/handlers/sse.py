@@ -13,14 +13,14 @@ import asyncio
 
 from aiohttp import web
 
-from aggregator.concurrency.fair_semaphore import CALLER
+from aggregator.concurrency.fair_semaphore import current_caller
 from aggregator.contract.requests import EventStreamQuery
 from aggregator.contract.responses import encode
-from aggregator.events.broadcast import Listener, Told
-from aggregator.events.filter import EventQuery
-from aggregator.http.app_keys import METRICS, SERVICE, STREAMS
+from aggregator.events.broadcast import ChangeNotification, Subscriber
+from aggregator.events.filter import EventFilter
+from aggregator.http.app_keys import METRICS, SERVICE, STREAM_LIMIT
 from aggregator.http.handlers import event_views
-from aggregator.http.handlers.event_filters import wanted
+from aggregator.http.handlers.event_filters import build_filter
 from aggregator.http.middleware import auth
 from aggregator.http.middleware.errors import TooManyStreams
 
@@ -28,52 +28,52 @@ HEARTBEAT_S = 15.0
 RETRY_MS = 2000
 # A listener whose connection takes nothing for so long is gone.
 WRITE_TIMEOUT_S = 30.0
-HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no"}
+SSE_HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no"}
 
 
-async def events(request: web.Request, query: EventStreamQuery) -> web.StreamResponse:
+async def stream_events(request: web.Request, query: EventStreamQuery) -> web.StreamResponse:
     """Events as they change, until the caller or the service leaves, or the caller's key is revoked."""
-    with request.app[STREAMS].place(CALLER.get()):
+    with request.app[STREAM_LIMIT].slot(current_caller.get()):
         return await _stream(request, query)
 
 
-async def close(app: web.Application) -> None:
+async def close_streams(app: web.Application) -> None:
     """At shutdown: end the streams, so that nothing waits for their callers."""
-    app[SERVICE].event_stream.close()
+    app[SERVICE].change_broadcaster.close()
 
 
 async def _stream(request: web.Request, query: EventStreamQuery) -> web.StreamResponse:
     service = request.app[SERVICE]
-    stream, admitted = service.event_stream, await wanted(service.watches, query)
+    stream, admitted = service.change_broadcaster, await build_filter(service.saved_filters, query)
     if stream.is_full:
         raise TooManyStreams("No more streams can be opened here just now; try again in a few seconds.")
     after = request.headers.get("Last-Event-ID", "") or query.after
-    async with stream.listen(after.encode("utf-8", "replace") or None) as listener:
-        response = web.StreamResponse(headers=HEADERS)
+    async with stream.subscribe(after.encode("utf-8", "replace") or None) as listener:
+        response = web.StreamResponse(headers=SSE_HEADERS)
         await response.prepare(request)
         if request.method == "HEAD":  # whatever is written now would be taken for the next answer
             return response
         try:
-            with request.app[METRICS].listeners.track_inprogress():
-                await _pass_on(request, response, listener, admitted)
+            with request.app[METRICS].event_streams.track_inprogress():
+                await _forward(request, response, listener, admitted)
         except (ConnectionError, TimeoutError):  # the caller is gone
             return response
         await response.write_eof()
         return response
 
 
-async def _pass_on(
-    request: web.Request, response: web.StreamResponse, listener: Listener, admitted: EventQuery
+async def _forward(
+    request: web.Request, response: web.StreamResponse, subscriber: Subscriber, event_filter: EventFilter
 ) -> None:
-    opening = b"retry: %d\nid: %s\n" % (RETRY_MS, listener.position)
-    await _write(response, opening + (b"event: reset\ndata: {}\n\n" if listener.missed else b"\n"))
+    opening = b"retry: %d\nid: %s\n" % (RETRY_MS, subscriber.position)
+    await _write(response, opening + (b"event: reset\ndata: {}\n\n" if subscriber.has_gap else b"\n"))
     while True:
         try:
-            told = await listener.get(HEARTBEAT_S)
-            message = _message(told, admitted) if told is not None else b""
+            told = await subscriber.get(HEARTBEAT_S)
+            message = _format_message(told, event_filter) if told is not None else b""
         except TimeoutError:
             message = b": all is well\n\n"
-        if not message or not await auth.still_admitted(request):
+        if not message or not await auth.is_still_authorized(request):
             return
         await _write(response, message)
 
@@ -83,9 +83,13 @@ async def _write(response: web.StreamResponse, data: bytes) -> None:
         await response.write(data)
 
 
-def _message(told: Told, admitted: EventQuery) -> bytes:
+def _format_message(notification: ChangeNotification, event_filter: EventFilter) -> bytes:
     """One change; of what the listener does not want only the position, so that it need not be read again."""
-    if told.event is None or not admitted.matches(told.event):
-        return b"id: %s\n\n" % told.position
-    data = encode(event_views.event(told.event))
-    return b"id: %s\nevent: %s\ndata: %s\n\n" % (told.position, told.change.kind.encode(), data)
+    if notification.event is None or not event_filter.matches(notification.event):
+        return b"id: %s\n\n" % notification.position
+    data = encode(event_views.event_out(notification.event))
+    return b"id: %s\nevent: %s\ndata: %s\n\n" % (
+        notification.position,
+        notification.change.kind.encode(),
+        data,
+    )

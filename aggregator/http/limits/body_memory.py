@@ -14,42 +14,44 @@ from contextlib import contextmanager
 
 from aggregator.http.limits.load_shedding import Overloaded
 
-SMALL_BYTES = 64 * 1024
-ROOM_BYTES = 128 * 1024 * 1024
+EXEMPT_BYTES = 64 * 1024
+BUDGET_BYTES = 128 * 1024 * 1024
 
 
-class Room:
+class BodyMemoryBudget:
     """``size_bytes`` of room in this process."""
 
-    def __init__(self, size_bytes: int = ROOM_BYTES) -> None:
+    def __init__(self, size_bytes: int = BUDGET_BYTES) -> None:
         self._size_bytes = size_bytes
-        self._of: Counter[str] = Counter()  # bytes of each caller
+        self._bytes_per_caller: Counter[str] = Counter()  # bytes of each caller
 
     @property
-    def taken_bytes(self) -> int:
+    def used_bytes(self) -> int:
         """What all of them hold."""
-        return self._of.total()
+        return self._bytes_per_caller.total()
 
     @contextmanager
-    def body(self, caller: str) -> Iterator[Callable[[int], None]]:
+    def reserve(self, caller: str) -> Iterator[Callable[[int], None]]:
         """Gives what is to be told the body's size whenever it grew; that raises Overloaded when there is no room."""
         held = 0
 
         def grew(size_bytes: int) -> None:
             nonlocal held
-            more = max(0, size_bytes - SMALL_BYTES) - held
-            free = min(self._size_bytes - self.taken_bytes, self._size_bytes // 2 - self._of[caller])
+            more = max(0, size_bytes - EXEMPT_BYTES) - held
+            free = min(
+                self._size_bytes - self.used_bytes, self._size_bytes // 2 - self._bytes_per_caller[caller]
+            )
             if more > 0 and more > free:
                 raise Overloaded(
                     "body: too many large bodies are arriving here already; send this one again in a second."
                 )
             if more > 0:
                 held += more
-                self._of[caller] += more
+                self._bytes_per_caller[caller] += more
 
         try:
             yield grew
         finally:
-            self._of[caller] -= held
-            if not self._of[caller]:
-                del self._of[caller]
+            self._bytes_per_caller[caller] -= held
+            if not self._bytes_per_caller[caller]:
+                del self._bytes_per_caller[caller]

@@ -16,56 +16,61 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from aggregator.errors import OverLimit
+from aggregator.errors import RateLimited
 
-WAIT_S = 1.0
+TARGET_LATENCY_S = 1.0
 # So many of a caller are always taken in while there are places: a few large pages take long without any overload.
-FEW = 8
-_KEPT = 0.98  # of what is known of the pace, at each answer
+GUARANTEED_PER_CALLER = 8
+_DECAY = 0.98  # of what is known of the pace, at each answer
 
 
-class Overloaded(OverLimit):
+class Overloaded(RateLimited):
     """More articles are on their way than this process answers in time."""
 
 
-class Admission:
+class LoadShedder:
     """Places for articles under way in this process. ``clock``: monotonic, in seconds."""
 
-    def __init__(self, places: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._places = places
+    def __init__(self, max_slots: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._max_slots = max_slots
         self._clock = clock
-        self._since_s = 0.0  # the last answer, or when this process had nothing to do
-        self._busy_s = self._answers = 0.0
-        self.taken = 0
-        self._of: Counter[str] = Counter()  # of each caller
+        self._last_completion_s = 0.0  # the last answer, or when this process had nothing to do
+        self._busy_s = self._completed = 0.0
+        self.in_flight = 0
+        self._in_flight_per_caller: Counter[str] = Counter()  # of each caller
 
     @property
     def limit(self) -> int:
         """How many may be on their way now."""
-        if self._answers < 1 or not self._busy_s:
-            return self._places
-        return min(self._places, max(FEW, int(WAIT_S * self._answers / self._busy_s)))
+        if self._completed < 1 or not self._busy_s:
+            return self._max_slots
+        return min(
+            self._max_slots,
+            max(GUARANTEED_PER_CALLER, int(TARGET_LATENCY_S * self._completed / self._busy_s)),
+        )
 
     @contextmanager
-    def place(self, caller: str = "") -> Iterator[None]:
+    def slot(self, caller: str = "") -> Iterator[None]:
         """Held while an article of this caller is decided. Raises Overloaded when all are taken."""
-        if self.taken >= (self.limit if self._of[caller] >= FEW else self._places):
+        if self.in_flight >= (
+            self.limit if self._in_flight_per_caller[caller] >= GUARANTEED_PER_CALLER else self._max_slots
+        ):
             raise Overloaded(
-                f"{self.taken} articles are on their way here already (setting max_waiting, fewer when answers take "
+                f"{self.in_flight} articles are on their way here already (setting max_inflight_articles, fewer when answers take "
                 "long); send this one again in a second, or many in one batch."
             )
-        if not self.taken:
-            self._since_s = self._clock()
-        self.taken += 1
-        self._of[caller] += 1
+        if not self.in_flight:
+            self._last_completion_s = self._clock()
+        self.in_flight += 1
+        self._in_flight_per_caller[caller] += 1
         try:
             yield
         finally:
-            self.taken -= 1
-            self._of[caller] -= 1
-            if not self._of[caller]:
-                del self._of[caller]
+            self.in_flight -= 1
+            self._in_flight_per_caller[caller] -= 1
+            if not self._in_flight_per_caller[caller]:
+                del self._in_flight_per_caller[caller]
             now_s = self._clock()
-            self._busy_s = self._busy_s * _KEPT + now_s - self._since_s
-            self._answers = self._answers * _KEPT + 1
-            self._since_s = now_s
+            self._busy_s = self._busy_s * _DECAY + now_s - self._last_completion_s
+            self._completed = self._completed * _DECAY + 1
+            self._last_completion_s = now_s

@@ -11,51 +11,51 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from aggregator.errors import AggregatorError
-from aggregator.events.broadcast import MAX_LISTENERS
+from aggregator.events.broadcast import MAX_SUBSCRIBERS
 from aggregator.http.limits.load_shedding import Overloaded
 from aggregator.http.middleware.errors import TooManyStreams
 
-MAX_BATCHES = 64
+MAX_OPEN_BATCHES = 64
 
 
-class Shares:
+class PerCallerLimit:
     """``places`` in this process; where nobody is asked for a key all are one caller, who gets all of them.
 
     ``refusal`` makes the error for whoever finds none, of how many are the caller's own, if that is why.
     """
 
-    def __init__(self, places: int, refusal: Callable[[int], AggregatorError]) -> None:
-        self._places = places
-        self._refusal = refusal
-        self._of: Counter[str] = Counter()
+    def __init__(self, slots: int, make_error: Callable[[int], AggregatorError]) -> None:
+        self._slots = slots
+        self._make_error = make_error
+        self._open_per_caller: Counter[str] = Counter()
 
     @contextmanager
-    def place(self, caller: str) -> Iterator[None]:
+    def slot(self, caller: str) -> Iterator[None]:
         """Held while such a request of this caller is open. Raises what ``refusal`` gives."""
-        if self._of.total() >= self._places:
-            raise self._refusal(0)
-        if caller and self._of[caller] >= self._places // 2:
-            raise self._refusal(self._of[caller])
-        self._of[caller] += 1
+        if self._open_per_caller.total() >= self._slots:
+            raise self._make_error(0)
+        if caller and self._open_per_caller[caller] >= self._slots // 2:
+            raise self._make_error(self._open_per_caller[caller])
+        self._open_per_caller[caller] += 1
         try:
             yield
         finally:
-            self._of[caller] -= 1
-            if not self._of[caller]:
-                del self._of[caller]
+            self._open_per_caller[caller] -= 1
+            if not self._open_per_caller[caller]:
+                del self._open_per_caller[caller]
 
 
-def of_streams() -> Shares:
+def stream_limit() -> PerCallerLimit:
     """For streams of events."""
-    return Shares(MAX_LISTENERS, _no_stream)
+    return PerCallerLimit(MAX_SUBSCRIBERS, _too_many_streams_error)
 
 
-def of_batches() -> Shares:
+def batch_limit() -> PerCallerLimit:
     """For batches."""
-    return Shares(MAX_BATCHES, _no_batch)
+    return PerCallerLimit(MAX_OPEN_BATCHES, _too_many_batches_error)
 
 
-def _no_stream(own: int) -> TooManyStreams:
+def _too_many_streams_error(own: int) -> TooManyStreams:
     if own:
         return TooManyStreams(
             f"This key has {own} streams open here already; close one, or listen once and pass on."
@@ -63,8 +63,8 @@ def _no_stream(own: int) -> TooManyStreams:
     return TooManyStreams("No more streams can be opened here just now; try again in a few seconds.")
 
 
-def _no_batch(own: int) -> Overloaded:
-    whose = f"{own} batches of this key" if own else f"{MAX_BATCHES} batches"
+def _too_many_batches_error(own: int) -> Overloaded:
+    whose = f"{own} batches of this key" if own else f"{MAX_OPEN_BATCHES} batches"
     return Overloaded(
         f"{whose} are open here already; send this one again in a second, or more lines in each."
     )

@@ -19,28 +19,28 @@ from aggregator.store.base import Store, StoreInfo
 
 if TYPE_CHECKING:
     from aggregator.app import Service
-    from aggregator.background.wiring import Scheduled
+    from aggregator.background.wiring import BackgroundServices
 
 Sample = tuple[tuple[str, ...], float]
 
 
 # Whoever gathers the figures of all processes waits a second for each, and Prometheus not for ever.
-STORE_S = 0.7
+STORE_TIMEOUT_S = 0.7
 
 
-async def state_of(store: Store) -> StoreInfo:
+async def store_info(store: Store) -> StoreInfo:
     """The store's state, of one that hangs too: not ready is what it is then."""
     try:
-        async with asyncio.timeout(STORE_S):
+        async with asyncio.timeout(STORE_TIMEOUT_S):
             return await store.info()
     except TimeoutError:
         return StoreInfo(
-            "", "", 0, "unknown while it hangs", False, f"It did not answer within {STORE_S:g} s."
+            "", "", 0, "unknown while it hangs", False, f"It did not answer within {STORE_TIMEOUT_S:g} s."
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class ScrapeContext:
     """What the rows read: the store's state, the service and the calls that are owed to each webhook, the scheduled work.
 
     One of the two latter is None in a process that does not do it.
@@ -48,134 +48,139 @@ class Snapshot:
 
     store: StoreInfo
     service: Service | None = None
-    scheduled: Scheduled | None = None
-    owed: Mapping[str, int] = field(default_factory=dict)
+    background: BackgroundServices | None = None
+    pending_deliveries: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def serving(self) -> Service:
+    def active_service(self) -> Service:
         """Of a process that answers requests."""
         assert self.service is not None
         return self.service
 
     @property
-    def working(self) -> Scheduled:
+    def active_background(self) -> BackgroundServices:
         """Of the process that does the scheduled work."""
-        assert self.scheduled is not None
-        return self.scheduled
+        assert self.background is not None
+        return self.background
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class MetricSpec:
     """One series. ``read`` gives its samples: label values and value."""
 
     name: str
     kind: Literal["counter", "gauge"]
-    meaning: str
-    read: Callable[[Snapshot], Iterable[Sample]]
+    help_text: str
+    read: Callable[[ScrapeContext], Iterable[Sample]]
     labels: tuple[str, ...] = ()
 
-    def family(self, snapshot: Snapshot) -> Metric:
+    def to_family(self, context: ScrapeContext) -> Metric:
         made = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
-        family = made(self.name, self.meaning, labels=self.labels)
-        for labels, value in self.read(snapshot):
+        family = made(self.name, self.help_text, labels=self.labels)
+        for labels, value in self.read(context):
             family.add_metric(labels, value)
         return family
 
 
-def one(read: Callable[[Service], float]) -> Callable[[Snapshot], Iterable[Sample]]:
+def from_service(read: Callable[[Service], float]) -> Callable[[ScrapeContext], Iterable[Sample]]:
     """A series without labels, read from the service."""
-    return lambda snapshot: [((), float(read(snapshot.serving)))]
+    return lambda snapshot: [((), float(read(snapshot.active_service)))]
 
 
-def of_work(read: Callable[[Scheduled], float]) -> Callable[[Snapshot], Iterable[Sample]]:
+def from_background(
+    read: Callable[[BackgroundServices], float],
+) -> Callable[[ScrapeContext], Iterable[Sample]]:
     """A series without labels, read from the scheduled work."""
-    return lambda snapshot: [((), float(read(snapshot.working)))]
+    return lambda snapshot: [((), float(read(snapshot.active_background)))]
 
 
-def of_store(read: Callable[[StoreInfo], float]) -> Callable[[Snapshot], Iterable[Sample]]:
+def from_store(read: Callable[[StoreInfo], float]) -> Callable[[ScrapeContext], Iterable[Sample]]:
     """A series without labels, read from the store's state."""
     return lambda snapshot: [((), float(read(snapshot.store)))]
 
 
-def _models(snapshot: Snapshot) -> Iterator[Sample]:
-    service = snapshot.serving
+def _index_spaces(context: ScrapeContext) -> Iterator[Sample]:
+    service = context.active_service
     for space in service.index.spaces:
         yield (__version__, space, "decides"), 1.0
-    for space in service.index.beside:
+    for space in service.index.shadow_spaces:
         yield (__version__, space, "written along"), 1.0
 
 
-def _oldest(snapshot: Snapshot) -> Iterator[Sample]:
-    for space, census in snapshot.working.housekeeping.counts.items():
+def _oldest_article_seconds(context: ScrapeContext) -> Iterator[Sample]:
+    for space, census in context.active_background.maintenance.statistics.items():
         oldest = [s.oldest_ms for s in census.segments if s.oldest_ms is not None]
         if oldest:
             yield (space,), min(oldest) / 1000
 
 
-def _per_article(snapshot: Snapshot) -> Iterator[Sample]:
-    articles = sum(census.articles for census in snapshot.working.housekeeping.counts.values())
+def _bytes_per_article(context: ScrapeContext) -> Iterator[Sample]:
+    articles = sum(census.articles for census in context.active_background.maintenance.statistics.values())
     if articles:
-        yield (), snapshot.store.memory_bytes / articles
+        yield (), context.store.memory_bytes / articles
 
 
-def _by_space(read: Callable[[Scheduled, str], float]) -> Callable[[Snapshot], Iterable[Sample]]:
+def _per_space(
+    read: Callable[[BackgroundServices, str], float],
+) -> Callable[[ScrapeContext], Iterable[Sample]]:
     return lambda snapshot: [
-        ((space,), read(snapshot.working, space)) for space in snapshot.working.housekeeping.counts
+        ((space,), read(snapshot.active_background, space))
+        for space in snapshot.active_background.maintenance.statistics
     ]
 
 
-OF_STORE = (
-    State("aggregator_store_ready", "gauge", "1 while the store can serve.", of_store(lambda s: s.ready)),
-    State("aggregator_store_memory_bytes", "gauge", "Memory the store uses.", of_store(lambda s: s.memory_bytes)),
+STORE_METRICS = (
+    MetricSpec("aggregator_store_ready", "gauge", "1 while the store can serve.", from_store(lambda s: s.ready)),
+    MetricSpec("aggregator_store_memory_bytes", "gauge", "Memory the store uses.", from_store(lambda s: s.memory_bytes)),
 )  # fmt: skip
-OF_SERVICE = (
-    State("aggregator_info", "gauge", "Version and spaces (language, model and recipe); role: decides, or written along.", _models, ("version", "space", "role")),
-    State("aggregator_commits_decided_again", "counter", "Commits that lost a race and were decided again.", one(lambda s: s.ingest.decided_again)),
-    State("aggregator_bulk_pause_seconds", "counter", "Time that batches stood still for articles that came one by one.", one(lambda s: s.pace.paused_s)),
-    State("aggregator_webhook_calls_owed", "gauge", "Webhook calls that are still to be sent, of all processes.", lambda snapshot: [((), float(sum(snapshot.owed.values())))]),
-    State("aggregator_index_lookups", "counter", "Look-ups.", one(lambda s: s.index.lookups)),
-    State("aggregator_index_candidates", "counter", "Bucket entries that look-ups compared.", one(lambda s: s.index.entries_read)),
-    State("aggregator_index_largest_bucket", "gauge", "Entries of the largest bucket that a look-up met since the start.", one(lambda s: s.index.largest_read)),
+SERVICE_METRICS = (
+    MetricSpec("aggregator_info", "gauge", "Version and spaces (language, model and recipe); role: decides, or written along.", _index_spaces, ("version", "space", "role")),
+    MetricSpec("aggregator_commit_retries", "counter", "Commits that lost a race and were decided again.", from_service(lambda s: s.ingest.commit_retries)),
+    MetricSpec("aggregator_bulk_throttled_seconds", "counter", "Time that batches stood still for articles that came one by one.", from_service(lambda s: s.throttle.throttled_s)),
+    MetricSpec("aggregator_webhook_queue_length", "gauge", "Webhook calls that are still to be sent, of all processes.", lambda snapshot: [((), float(sum(snapshot.pending_deliveries.values())))]),
+    MetricSpec("aggregator_index_lookups", "counter", "Look-ups.", from_service(lambda s: s.index.lookups)),
+    MetricSpec("aggregator_index_candidates", "counter", "Bucket entries that look-ups compared.", from_service(lambda s: s.index.entries_read)),
+    MetricSpec("aggregator_index_largest_bucket", "gauge", "Entries of the largest bucket that a look-up met since the start.", from_service(lambda s: s.index.largest_bucket_entries)),
 )  # fmt: skip
-OF_SCHEDULED = (
-    State("aggregator_leader", "gauge", "1 in the process that runs the event detector.", of_work(lambda s: s.jobs.leading)),
-    State("aggregator_detector_ticks", "counter", "Ticks of the event detector that were finished as leader.", of_work(lambda s: s.jobs.ticks)),
-    State("aggregator_detector_articles", "counter", "Articles that the event detector has read.", of_work(lambda s: s.jobs.articles)),
-    State("aggregator_detector_errors", "counter", "Ticks of the event detector that failed.", of_work(lambda s: s.jobs.errors)),
-    State("aggregator_detector_last_tick_seconds", "gauge", "When the detector last finished a tick here, seconds since 1970; 0: never.", of_work(lambda s: s.jobs.last_tick_ms / 1000)),
-    State("aggregator_scheduler_misfires", "counter", "Ticks of the event detector that came too late.", of_work(lambda s: s.jobs.misfires)),
-    State("aggregator_scheduler_overlaps", "counter", "Ticks that were left out, since the one before still ran.", of_work(lambda s: s.jobs.overlaps)),
-    State("aggregator_upkeep_errors", "counter", "Turns of the upkeep of the index that failed.", of_work(lambda s: s.housekeeping.errors)),
-    State("aggregator_webhook_calls_sent", "counter", "Webhook calls that were taken.", of_work(lambda s: s.courier.sent)),
-    State("aggregator_webhook_calls_failed", "counter", "Webhook calls that were refused or reached nobody.", of_work(lambda s: s.courier.failures)),
-    State("aggregator_index_segments", "gauge", "Live segments.", _by_space(lambda s, space: len(s.housekeeping.counts[space].segments)), ("space",)),
-    State("aggregator_index_articles", "gauge", "Articles of live segments, estimated from a sample.", _by_space(lambda s, space: s.housekeeping.counts[space].articles), ("space",)),
-    State("aggregator_index_oldest_seconds", "gauge", "Arrival of the oldest marked article, seconds since 1970.", _oldest, ("space",)),
-    State("aggregator_index_bytes_per_article", "gauge", "Memory of the store per estimated article.", _per_article),
-    State("aggregator_index_entries_removed", "counter", "Entries that compaction removed.", of_work(lambda s: s.housekeeping.upkeep.done.entries_removed)),
-    State("aggregator_index_segments_dropped", "counter", "Segments dropped.", of_work(lambda s: s.housekeeping.upkeep.done.segments_dropped)),
+BACKGROUND_METRICS = (
+    MetricSpec("aggregator_leader", "gauge", "1 in the process that runs the event detector.", from_background(lambda s: s.scheduler.is_leader)),
+    MetricSpec("aggregator_detector_runs", "counter", "Ticks of the event detector that were finished as leader.", from_background(lambda s: s.scheduler.ticks)),
+    MetricSpec("aggregator_detector_articles", "counter", "Articles that the event detector has read.", from_background(lambda s: s.scheduler.articles_read)),
+    MetricSpec("aggregator_detector_errors", "counter", "Ticks of the event detector that failed.", from_background(lambda s: s.scheduler.errors)),
+    MetricSpec("aggregator_detector_last_run_seconds", "gauge", "When the detector last finished a tick here, seconds since 1970; 0: never.", from_background(lambda s: s.scheduler.last_tick_ms / 1000)),
+    MetricSpec("aggregator_scheduler_misfires", "counter", "Ticks of the event detector that came too late.", from_background(lambda s: s.scheduler.misfires)),
+    MetricSpec("aggregator_scheduler_overlaps", "counter", "Ticks that were left out, since the one before still ran.", from_background(lambda s: s.scheduler.overlaps)),
+    MetricSpec("aggregator_maintenance_errors", "counter", "Turns of the upkeep of the index that failed.", from_background(lambda s: s.maintenance.errors)),
+    MetricSpec("aggregator_webhook_deliveries", "counter", "Webhook calls that were taken.", from_background(lambda s: s.webhook_dispatcher.delivered)),
+    MetricSpec("aggregator_webhook_delivery_failures", "counter", "Webhook calls that were refused or reached nobody.", from_background(lambda s: s.webhook_dispatcher.failed_attempts)),
+    MetricSpec("aggregator_index_segments", "gauge", "Live segments.", _per_space(lambda s, space: len(s.maintenance.statistics[space].segments)), ("space",)),
+    MetricSpec("aggregator_index_articles", "gauge", "Articles of live segments, estimated from a sample.", _per_space(lambda s, space: s.maintenance.statistics[space].articles), ("space",)),
+    MetricSpec("aggregator_index_oldest_seconds", "gauge", "Arrival of the oldest marked article, seconds since 1970.", _oldest_article_seconds, ("space",)),
+    MetricSpec("aggregator_index_bytes_per_article", "gauge", "Memory of the store per estimated article.", _bytes_per_article),
+    MetricSpec("aggregator_index_entries_removed", "counter", "Entries that compaction removed.", from_background(lambda s: s.maintenance.compactor.counters.entries_removed)),
+    MetricSpec("aggregator_index_segments_dropped", "counter", "Segments dropped.", from_background(lambda s: s.maintenance.compactor.counters.segments_dropped)),
 )  # fmt: skip
 
 
-class States(Collector):
+class ServiceCollector(Collector):
     """Collects all rows from the newest snapshot; nothing before there is one."""
 
     def __init__(self) -> None:
-        self.snapshot: Snapshot | None = None
+        self.context: ScrapeContext | None = None
 
     def collect(self) -> Iterator[Metric]:
-        if self.snapshot is None:
+        if self.context is None:
             return
-        for row in _rows(self.snapshot):
-            yield row.family(self.snapshot)
+        for row in _active_specs(self.context):
+            yield row.to_family(self.context)
 
 
-def _rows(snapshot: Snapshot) -> tuple[State, ...]:
+def _active_specs(context: ScrapeContext) -> tuple[MetricSpec, ...]:
     """Those of a process that answers requests, those of one that does the scheduled work, or all."""
-    service, scheduled = snapshot.service, snapshot.scheduled
-    real = service is not None and service.scheduled is not None
+    service, scheduled = context.service, context.background
+    real = service is not None and service.background is not None
     return (
-        (OF_STORE if service is not None else ())
-        + (OF_SERVICE if real else ())
-        + (OF_SCHEDULED if scheduled is not None else ())
+        (STORE_METRICS if service is not None else ())
+        + (SERVICE_METRICS if real else ())
+        + (BACKGROUND_METRICS if scheduled is not None else ())
     )

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from aggregator.background.scheduler import Jobs
-from aggregator.http.app_keys import SERVICE, SIBLINGS
-from aggregator.http.metrics.multiprocess import SCHEDULER
+from aggregator.background.scheduler import Scheduler
+from aggregator.http.app_keys import PEER_METRICS, SERVICE
+from aggregator.http.metrics.multiprocess import BACKGROUND_PROCESS
 
 
 @dataclass(frozen=True, slots=True)
-class Detector:
+class DetectorStatus:
     """``leading``: no other replica does. ``last_tick_ms``: 0 for never. Counts are since the start of its process."""
 
     leading: bool
@@ -21,27 +21,27 @@ class Detector:
     errors: int
 
 
-async def detector(app: web.Application) -> Detector | None:
+async def detector_status(app: web.Application) -> DetectorStatus | None:
     """As it says itself; None where it does not run, or does not answer."""
-    scheduled = app[SERVICE].scheduled
-    if scheduled is not None and scheduled.jobs.running:
-        return of_jobs(scheduled.jobs)
-    siblings = app.get(SIBLINGS)
-    return of_exposition(await siblings.ask(SCHEDULER)) if siblings is not None else None
+    scheduled = app[SERVICE].background
+    if scheduled is not None and scheduled.scheduler.is_running:
+        return status_of_scheduler(scheduled.scheduler)
+    siblings = app.get(PEER_METRICS)
+    return status_from_metrics(await siblings.scrape(BACKGROUND_PROCESS)) if siblings is not None else None
 
 
-def of_jobs(jobs: Jobs) -> Detector:
+def status_of_scheduler(scheduler: Scheduler) -> DetectorStatus:
     """Of this process."""
-    return Detector(jobs.leading, jobs.last_tick_ms, jobs.misfires, jobs.errors)
+    return DetectorStatus(scheduler.is_leader, scheduler.last_tick_ms, scheduler.misfires, scheduler.errors)
 
 
-def of_exposition(text: bytes) -> Detector | None:
+def status_from_metrics(text: bytes) -> DetectorStatus | None:
     """Of a process that told its metrics; None when it told nothing."""
     found = dict(line.rpartition(b" ")[::2] for line in text.splitlines() if not line.startswith(b"#"))
     try:
-        return Detector(
+        return DetectorStatus(
             leading=float(found[b"aggregator_leader"]) > 0,
-            last_tick_ms=round(1000 * float(found[b"aggregator_detector_last_tick_seconds"])),
+            last_tick_ms=round(1000 * float(found[b"aggregator_detector_last_run_seconds"])),
             misfires=int(float(found[b"aggregator_scheduler_misfires_total"])),
             errors=int(float(found[b"aggregator_detector_errors_total"])),
         )

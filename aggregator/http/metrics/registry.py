@@ -15,12 +15,18 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.metrics import MetricWrapperBase
 
 from aggregator.domain import Answer, VerdictName
-from aggregator.http.metrics.collectors import OF_SCHEDULED, OF_SERVICE, OF_STORE, Snapshot, States
+from aggregator.http.metrics.collectors import (
+    BACKGROUND_METRICS,
+    SERVICE_METRICS,
+    STORE_METRICS,
+    ScrapeContext,
+    ServiceCollector,
+)
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 # Of so many articles the times are kept singly, for the health page.
-RECENT = 1000
-_LATENCY_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0)
+RECENT_ARTICLES = 1000
+_LATENCY_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0)
 
 
 class Metrics:
@@ -31,11 +37,11 @@ class Metrics:
         self.requests = Counter(
             "aggregator_requests", "Requests answered.", ["method", "route", "status"], registry=registry
         )
-        self.latency = Histogram(
+        self.request_seconds = Histogram(
             "aggregator_request_seconds",
             "Time from request to answer.",
             ["route"],
-            buckets=_LATENCY_S,
+            buckets=_LATENCY_BUCKETS_S,
             registry=registry,
         )
         self.articles = Counter(
@@ -45,80 +51,88 @@ class Metrics:
             VerdictName
         ):  # a series that begins with its first article hides that none came
             self.articles.labels(verdict)
-        self.rejected = Counter(
+        self.rejected_articles = Counter(
             "aggregator_articles_rejected", "Articles that could not be used.", ["code"], registry=registry
         )
-        self.stages = Histogram(
+        self.stage_seconds = Histogram(
             "aggregator_stage_seconds",
             "Time per article and stage.",
             ["stage"],
-            buckets=_LATENCY_S,
+            buckets=_LATENCY_BUCKETS_S,
             registry=registry,
         )
-        self.distance = Histogram(
+        self.distance_bits = Histogram(
             "aggregator_distance_bits",
             "Hamming distance to the nearest stored article, when there is one within 7 bits.",
             buckets=range(8),
             registry=registry,
         )
-        self.errors = Counter(
-            "aggregator_unexpected_errors", "Errors that nobody expected.", registry=registry
+        self.unexpected_errors = Counter(
+            "aggregator_unhandled_exceptions", "Errors that nobody expected.", registry=registry
         )
-        self.listeners = Gauge(
-            "aggregator_event_listeners", "Open streams of changed events.", registry=registry
+        self.event_streams = Gauge(
+            "aggregator_event_stream_clients", "Open streams of changed events.", registry=registry
         )
-        self._states = States()
-        registry.register(self._states)
+        self._collector = ServiceCollector()
+        registry.register(self._collector)
         ProcessCollector(registry=registry)
-        self.recent_ms: deque[dict[str, float]] = deque(maxlen=RECENT)
+        self.recent_timings_ms: deque[dict[str, float]] = deque(maxlen=RECENT_ARTICLES)
         # Of each article: to look a series up by its labels takes longer than to count.
-        self._verdict, self._stage = cache(self.articles.labels), cache(self.stages.labels)
+        self._verdict_counter, self._stage_histogram = (
+            cache(self.articles.labels),
+            cache(self.stage_seconds.labels),
+        )
 
-    def answered(self, answer: Answer) -> None:
+    def record_answer(self, answer: Answer) -> None:
         """Count one stored or repeated article."""
-        self._verdict(answer.outcome.verdict).inc()
+        self._verdict_counter(answer.outcome.verdict).inc()
         if answer.outcome.distance is not None:
-            self.distance.observe(answer.outcome.distance)
+            self.distance_bits.observe(answer.outcome.distance)
         if answer.timings_ms:
-            self.recent_ms.append(answer.timings_ms)
+            self.recent_timings_ms.append(answer.timings_ms)
         for stage, ms in answer.timings_ms.items():
-            self._stage(stage).observe(ms / 1000)
+            self._stage_histogram(stage).observe(ms / 1000)
 
-    def exposition(self, snapshot: Snapshot) -> bytes:
+    def render(self, context: ScrapeContext) -> bytes:
         """The text that Prometheus reads."""
-        self._states.snapshot = snapshot
+        self._collector.context = context
         return generate_latest(self._registry)
 
 
-class ScheduledMetrics:
+class BackgroundMetrics:
     """The series of a process that does the scheduled work and answers no requests."""
 
     def __init__(self) -> None:
-        self._registry, self._states = CollectorRegistry(), States()
-        self._registry.register(self._states)
+        self._registry, self._collector = CollectorRegistry(), ServiceCollector()
+        self._registry.register(self._collector)
         ProcessCollector(registry=self._registry)
 
-    def exposition(self, snapshot: Snapshot) -> bytes:
+    def render(self, context: ScrapeContext) -> bytes:
         """The text that Prometheus reads."""
-        self._states.snapshot = snapshot
+        self._collector.context = context
         return generate_latest(self._registry)
 
 
 def markdown_table() -> str:
     """The table of docs/METRICS.md; a test keeps the two equal. Names are those of a query."""
-    found = [(family.name, family.type, labels, family.documentation) for family, labels in _counted()]
-    found += [(row.name, row.kind, row.labels, row.meaning) for row in OF_STORE + OF_SERVICE + OF_SCHEDULED]
+    found = [
+        (family.name, family.type, labels, family.documentation) for family, labels in _instrument_families()
+    ]
+    found += [
+        (row.name, row.kind, row.labels, row.help_text)
+        for row in STORE_METRICS + SERVICE_METRICS + BACKGROUND_METRICS
+    ]
     rows = ["| series | kind | labels | meaning |", "| --- | --- | --- | --- |"]
-    for name, kind, labels, meaning in sorted((_series(*row[:2]), *row[1:]) for row in found):
+    for name, kind, labels, meaning in sorted((_query_name(*row[:2]), *row[1:]) for row in found):
         rows.append(f"| `{name}` | {kind} | {', '.join(f'`{label}`' for label in labels)} | {meaning} |")
     return "\n".join(rows)
 
 
-def _series(name: str, kind: str) -> str:
+def _query_name(name: str, kind: str) -> str:
     """Its name in a query."""
     return f"{name}_total" if kind == "counter" else name
 
 
-def _counted() -> list[tuple[Metric, tuple[str, ...]]]:
+def _instrument_families() -> list[tuple[Metric, tuple[str, ...]]]:
     metrics = [metric for metric in vars(Metrics()).values() if isinstance(metric, MetricWrapperBase)]
     return [(next(iter(metric.collect())), tuple(metric._labelnames)) for metric in metrics]

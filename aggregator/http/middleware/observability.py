@@ -11,11 +11,11 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from yarl import URL
 
-from aggregator.http.app_keys import LEAVING, METRICS, REQUEST_ID, SERVICE
-from aggregator.http.middleware.errors import CALLER_GONE, CrossSite
-from aggregator.http.request_id import CURRENT
+from aggregator.http.app_keys import METRICS, REQUEST_ID, SERVICE, SHUTTING_DOWN
+from aggregator.http.middleware.errors import CLIENT_CLOSED_REQUEST, CrossSiteRequest
+from aggregator.http.request_id import CURRENT_REQUEST_ID
 
-LONGEST_PATH = 500
+MAX_LOGGED_PATH_CHARS = 500
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 SECURITY_HEADERS = {
     "Content-Security-Policy": (
@@ -29,19 +29,19 @@ SECURITY_HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Server": "aggregator",
 }
-access = logging.getLogger("aggregator.auth.api_keys")
+access_log = logging.getLogger("aggregator.auth.api_keys")
 
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 @web.middleware
-async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def track_request(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Give the request an id (its own when it brings a decent one); count it and time it."""
     given = request.headers.get("X-Request-Id", "")
-    request[REQUEST_ID] = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
-    named = CURRENT.set(request[REQUEST_ID])
+    request[REQUEST_ID] = given if _REQUEST_ID_PATTERN.fullmatch(given) else secrets.token_hex(8)
+    named = CURRENT_REQUEST_ID.set(request[REQUEST_ID])
     started = time.perf_counter()
-    status = CALLER_GONE
+    status = CLIENT_CLOSED_REQUEST
     try:
         response = await handler(request)
         status = response.status
@@ -51,39 +51,39 @@ async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
         raise
     finally:
         seconds = time.perf_counter() - started
-        _count(request, status, seconds)
+        _record_metrics(request, status, seconds)
         if request.app[SERVICE].settings.access_log:
-            _log(request, status, seconds)
-        CURRENT.reset(named)
+            _log_access(request, status, seconds)
+        CURRENT_REQUEST_ID.reset(named)
 
 
 @web.middleware
-async def same_site(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def csrf_protect(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Refuse changes that a page of another site makes a browser send. Programs send neither header."""
     if request.method not in SAFE_METHODS:
         fetched_from = request.headers.get("Sec-Fetch-Site", "none")
         origin = request.headers.get("Origin")
-        foreign = origin is not None and not _is_ours(origin, request)
+        foreign = origin is not None and not _is_own_origin(origin, request)
         if fetched_from not in ("none", "same-origin") or foreign:
-            raise CrossSite(
+            raise CrossSiteRequest(
                 "Origin: a page of another site may not send this request (behind a proxy, set public_url)."
             )
     return await handler(request)
 
 
-def _is_ours(origin: str, request: web.Request) -> bool:
+def _is_own_origin(origin: str, request: web.Request) -> bool:
     """Whether our pages are read there: what the browser asked for, or what a proxy has put another ``Host`` for."""
     public_url = request.app[SERVICE].settings.public_url
     asked_for = origin.partition("://")[2] == request.headers.get("Host")
     return asked_for or (bool(public_url) and origin == str(URL(public_url).origin()))
 
 
-async def on_prepare(request: web.Request, response: web.StreamResponse) -> None:
+async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
     """Headers that every answer carries."""
     for name, value in SECURITY_HEADERS.items():
         response.headers[name] = value
     response.headers.setdefault("Cache-Control", "no-store")
-    if request.app[LEAVING].is_set():
+    if request.app[SHUTTING_DOWN].is_set():
         response.force_close()
         response.headers["Connection"] = "close"
     request_id = request.get(REQUEST_ID)
@@ -91,19 +91,19 @@ async def on_prepare(request: web.Request, response: web.StreamResponse) -> None
         response.headers["X-Request-Id"] = request_id
 
 
-def _count(request: web.Request, status: int, seconds: float) -> None:
+def _record_metrics(request: web.Request, status: int, seconds: float) -> None:
     """Labels come from our routes only, so that no caller can make up series."""
     resource = request.match_info.route.resource
     route = resource.canonical if resource is not None else "unmatched"
     method = request.method if resource is not None else "any"
     metrics = request.app[METRICS]
     metrics.requests.labels(method, route, str(status)).inc()
-    metrics.latency.labels(route).observe(seconds)
+    metrics.request_seconds.labels(route).observe(seconds)
 
 
-def _log(request: web.Request, status: int, seconds: float) -> None:
+def _log_access(request: web.Request, status: int, seconds: float) -> None:
     """One line for one request. The query stays out: it may hold what a reader looked for."""
-    path = request.rel_url.raw_path[:LONGEST_PATH]
+    path = request.rel_url.raw_path[:MAX_LOGGED_PATH_CHARS]
     ms = round(seconds * 1000, 1)
     fields = {"method": request.method, "path": path, "status": status, "ms": ms, "remote": request.remote}
-    access.info("%s %s %d %.1f ms", request.method, path, status, ms, extra={"fields": fields})
+    access_log.info("%s %s %d %.1f ms", request.method, path, status, ms, extra={"fields": fields})

@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 from aiohttp import http_exceptions
 
-EVERY_S = 10.0
+LOG_INTERVAL_S = 10.0
 # The first class that fits decides; a subclass stands before its base.
-REASONS: tuple[tuple[type[BaseException], str], ...] = (
+REJECTION_REASONS: tuple[tuple[type[BaseException], str], ...] = (
     (http_exceptions.LineTooLong, "a line that is too long"),
     (http_exceptions.BadHttpMethod, "no method of HTTP, perhaps TLS"),
     (http_exceptions.BadStatusLine, "a first line that is none of HTTP"),
@@ -22,27 +22,27 @@ REASONS: tuple[tuple[type[BaseException], str], ...] = (
     (http_exceptions.TransferEncodingError, "a damaged transfer encoding"),
     (http_exceptions.ContentLengthError, "a length that does not fit"),
 )
-OTHER = "bytes that are not HTTP/1.1"
+OTHER_REASON = "bytes that are not HTTP/1.1"
 
 log = logging.getLogger(__name__)
 
 
-class TurnedAway:
+class RejectedConnectionLog:
     """For all connections of one process. ``clock``: monotonic, in seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._next_s = float("-inf")
-        self._untold = 0
+        self._next_log_s = float("-inf")
+        self._suppressed = 0
 
-    def tell(self, peer: str | None, status: int, error: BaseException | None) -> None:
+    def log(self, peer: str | None, status: int, error: BaseException | None) -> None:
         """Log it, or count it for the next line."""
         now_s = self._clock()
-        if now_s < self._next_s:
-            self._untold += 1
+        if now_s < self._next_log_s:
+            self._suppressed += 1
             return
-        untold, self._untold, self._next_s = self._untold, 0, now_s + EVERY_S
-        reason = next((told for kind, told in REASONS if isinstance(error, kind)), OTHER)
+        untold, self._suppressed, self._next_log_s = self._suppressed, 0, now_s + LOG_INTERVAL_S
+        reason = next((told for kind, told in REJECTION_REASONS if isinstance(error, kind)), OTHER_REASON)
         log.warning(
             "What arrived from %s is no request (%d): %s; %d more of the kind since the last such line",
             peer, status, reason, untold,

@@ -11,29 +11,29 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from aggregator.auth.api_keys import audit
-from aggregator.http.app_keys import CALLER, REQUEST_ID
+from aggregator.auth.api_keys import audit_log
+from aggregator.http.app_keys import CALLER_KEY, REQUEST_ID
 
-EVERY_S = 10.0
+LOG_INTERVAL_S = 10.0
 
 
-class Refusals:
+class RejectedRequestLog:
     """For all requests of one process. ``clock``: monotonic, in seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._next_s = float("-inf")
-        self._untold = 0
+        self._next_log_s = float("-inf")
+        self._suppressed = 0
 
-    def tell(self, request: web.Request, code: str) -> None:
+    def log(self, request: web.Request, code: str) -> None:
         """Log it, or count it for the next line. ``code``: of the problem that it is answered with."""
         now_s = self._clock()
-        if now_s < self._next_s:
-            self._untold += 1
+        if now_s < self._next_log_s:
+            self._suppressed += 1
             return
-        untold, self._untold, self._next_s = self._untold, 0, now_s + EVERY_S
-        key = request.get(CALLER)
-        audit.warning(
+        untold, self._suppressed, self._next_log_s = self._suppressed, 0, now_s + LOG_INTERVAL_S
+        key = request.get(CALLER_KEY)
+        audit_log.warning(
             "refused %s %s code=%s from=%s key=%s request=%s; %d more since the last such line",
             request.method, request.rel_url.raw_path[:500], code, request.remote, key.id if key else "-",
             request.get(REQUEST_ID), untold,

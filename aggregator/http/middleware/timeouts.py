@@ -20,41 +20,43 @@ from aiohttp.web_protocol import RequestHandler
 
 from aggregator.http.middleware import errors
 from aggregator.http.middleware.observability import SECURITY_HEADERS
-from aggregator.http.middleware.rejected_connections import TurnedAway
+from aggregator.http.middleware.rejected_connections import RejectedConnectionLog
 
 # A connection whose other side takes nothing for so long is given up, whatever it waits for.
-TAKE_SECONDS = 30.0
+WRITE_STALL_TIMEOUT_S = 30.0
 
 
-class Handler(RequestHandler):
-    """One connection. Closed, without an answer, when a head takes longer than ``header_seconds``."""
+class TimeoutHandler(RequestHandler):
+    """One connection. Closed, without an answer, when a head takes longer than ``header_timeout_seconds``."""
 
-    __slots__ = ("_header_seconds", "_header_timer", "_turned_away")
+    __slots__ = ("_header_timeout_s", "_header_timer", "_rejected_log")
 
-    def __init__(self, *args: Any, header_seconds: float, turned_away: TurnedAway, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, header_timeout_s: float, rejected_log: RejectedConnectionLog, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
-        self._turned_away = turned_away
-        self._header_seconds = header_seconds
+        self._rejected_log = rejected_log
+        self._header_timeout_s = header_timeout_s
         self._header_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The first head is due."""
         super().connection_made(transport)
-        _give_up_unless_taken(transport)
-        self._begin()
+        _set_write_stall_timeout(transport)
+        self._start_timer()
 
     def data_received(self, data: bytes) -> None:
         """A head came to its end, or another one begins."""
-        waiting = self._waits_for_a_head()
+        waiting = self._is_awaiting_headers()
         super().data_received(data)
-        if not self._waits_for_a_head():
-            self._end()
+        if not self._is_awaiting_headers():
+            self._stop_timer()
         elif waiting and self._header_timer is None:
-            self._begin()
+            self._start_timer()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Nothing is due any more."""
-        self._end()
+        self._stop_timer()
         super().connection_lost(exc)
 
     def handle_error(
@@ -69,67 +71,67 @@ class Handler(RequestHandler):
             request, status, exc, message
         )  # logs what is a fault of ours, and sees whether it can be answered at all
         if status < 500:
-            self._turned_away.tell(request.remote, status, exc)
-        response = errors.unreadable(status, exc)
+            self._rejected_log.log(request.remote, status, exc)
+        response = errors.malformed_request_response(status, exc)
         response.headers.update(SECURITY_HEADERS)
         response.force_close()
         return response
 
-    def _waits_for_a_head(self) -> bool:
+    def _is_awaiting_headers(self) -> bool:
         return self._current_request is None and not self._messages
 
-    def _begin(self) -> None:
+    def _start_timer(self) -> None:
         loop = asyncio.get_running_loop()
-        self._header_timer = loop.call_later(self._header_seconds, self._late)
+        self._header_timer = loop.call_later(self._header_timeout_s, self._on_timeout)
 
-    def _end(self) -> None:
+    def _stop_timer(self) -> None:
         if self._header_timer is not None:
             self._header_timer.cancel()
             self._header_timer = None
 
-    def _late(self) -> None:
+    def _on_timeout(self) -> None:
         self._header_timer = None
-        if self._waits_for_a_head():
+        if self._is_awaiting_headers():
             self.force_close()
 
 
-def _give_up_unless_taken(transport: asyncio.BaseTransport) -> None:
+def _set_write_stall_timeout(transport: asyncio.BaseTransport) -> None:
     connection = transport.get_extra_info("socket")
     if connection is not None and hasattr(socket, "TCP_USER_TIMEOUT") and connection.family != socket.AF_UNIX:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(TAKE_SECONDS * 1000))
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(WRITE_STALL_TIMEOUT_S * 1000))
 
 
-class Server(web.Server):
+class TimeoutServer(web.Server):
     """Makes the connections."""
 
-    def __init__(self, made: web.Server, header_seconds: float) -> None:
+    def __init__(self, server: web.Server, header_timeout_s: float) -> None:
         super().__init__(
-            made.request_handler,
-            request_factory=made.request_factory,
-            handler_cancellation=made.handler_cancellation,
-            **made._kwargs,
+            server.request_handler,
+            request_factory=server.request_factory,
+            handler_cancellation=server.handler_cancellation,
+            **server._kwargs,
         )
-        self._header_seconds = header_seconds
-        self._turned_away = TurnedAway()
+        self._header_timeout_s = header_timeout_s
+        self._rejected_log = RejectedConnectionLog()
 
     def __call__(self) -> RequestHandler:
-        return Handler(
+        return TimeoutHandler(
             self,
             loop=self._loop,
-            header_seconds=self._header_seconds,
-            turned_away=self._turned_away,
+            header_timeout_s=self._header_timeout_s,
+            rejected_log=self._rejected_log,
             **self._kwargs,
         )
 
 
-class Runner(web.AppRunner):
+class TimeoutRunner(web.AppRunner):
     """An ``AppRunner`` whose connections have the deadline."""
 
-    __slots__ = ("_header_seconds",)
+    __slots__ = ("_header_timeout_s",)
 
-    def __init__(self, app: web.Application, *, header_seconds: float, **kwargs: Any) -> None:
+    def __init__(self, app: web.Application, *, header_timeout_s: float, **kwargs: Any) -> None:
         super().__init__(app, **kwargs)
-        self._header_seconds = header_seconds
+        self._header_timeout_s = header_timeout_s
 
     async def _make_server(self) -> web.Server:
-        return Server(await super()._make_server(), self._header_seconds)
+        return TimeoutServer(await super()._make_server(), self._header_timeout_s)

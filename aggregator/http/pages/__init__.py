@@ -26,37 +26,37 @@ MEDIA_TYPES = {
     ".woff2": "font/woff2",
 }
 # A font changes with its name only; what we write ourselves is asked for again each time, and mostly 304.
-LASTING = (".woff2",)
+IMMUTABLE_SUFFIXES = (".woff2",)
 
 
 class Pages:
     """Templates and assets, read once at start: a page never waits for a disk."""
 
     def __init__(self) -> None:
-        self._templates = jinja2.Environment(
+        self._environment = jinja2.Environment(
             loader=jinja2.PackageLoader("aggregator.http.pages", "templates"),
             autoescape=True,
             undefined=jinja2.StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.filters |= filters.FILTERS
+        self._environment.filters |= filters.FILTERS
         assets = resources.files("aggregator.http.pages").joinpath("static").iterdir()
         self.assets = {asset.name: asset.read_bytes() for asset in assets if asset.is_file()}
 
     def render(self, template: str, **values: Any) -> bytes:
         """One page as UTF-8."""
-        return self._templates.get_template(template).render(**values).encode("utf-8", "replace")
+        return self._environment.get_template(template).render(**values).encode("utf-8", "replace")
 
 
-def shown(request: web.Request, template: str, **values: Any) -> web.Response:
+def html_response(request: web.Request, template: str, **values: Any) -> web.Response:
     """A rendered page; 304 while it is what the caller has."""
-    return cached(
+    return conditional_response(
         request, request.app[PAGES].render(template, who=caller_name(request), **values), "text/html"
     )
 
 
-def cached(
+def conditional_response(
     request: web.Request, body: bytes, media_type: str, headers: Mapping[str, str] | None = None
 ) -> web.Response:
     """``body`` under a tag of its content; 304 while the caller has it."""
@@ -75,5 +75,5 @@ async def static(request: web.Request, query: None) -> web.StreamResponse:
     if asset is None:
         raise web.HTTPNotFound
     ending = "." + name.rpartition(".")[2]
-    headers = {"Cache-Control": "public, max-age=31536000"} if ending in LASTING else None
-    return cached(request, asset, MEDIA_TYPES[ending], headers)
+    headers = {"Cache-Control": "public, max-age=31536000"} if ending in IMMUTABLE_SUFFIXES else None
+    return conditional_response(request, asset, MEDIA_TYPES[ending], headers)

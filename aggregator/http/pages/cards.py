@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aggregator.events.detection.model import Event
-from aggregator.events.ranking import ranked
+from aggregator.events.ranking import sort_by_rank
 from aggregator.http.pages import charts
 
-SPARK_WIDTH, SPARK_HEIGHT = 144, 30
+SPARKLINE_WIDTH, SPARKLINE_HEIGHT = 144, 30
 # An event without a headline (its article was taken down) is called by its terms; without these, so:
-NAMELESS = "(no headline)"
+NO_HEADLINE = "(no headline)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,8 @@ class Card:
 
     event: Event
     title: str
-    spark: tuple[charts.Bar, ...]
-    usually: str
+    sparkline: tuple[charts.Bar, ...]
+    usual_rate: str
 
     @property
     def lang(self) -> str:
@@ -30,7 +30,7 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
+class EventLists:
     """The list in its parts, each ranked."""
 
     open: tuple[Card, ...]
@@ -38,21 +38,21 @@ class Board:
     closed: tuple[Card, ...]
 
 
-def card(event: Event, now_ms: int) -> Card:
+def make_card(event: Event, now_ms: int) -> Card:
     """One event as it is shown at ``now_ms``."""
     until_ms = event.last_seen_ms if event.status == "closed" else max(now_ms, event.last_seen_ms)
     return Card(
         event=event,
         title=title_of(event),
-        spark=charts.sparkline(event.timeline, until_ms, SPARK_WIDTH, SPARK_HEIGHT),
-        usually=usually(event),
+        sparkline=charts.sparkline(event.timeline, until_ms, SPARKLINE_WIDTH, SPARKLINE_HEIGHT),
+        usual_rate=usual_rate(event),
     )
 
 
-def board(events: Sequence[Event], now_ms: int) -> Board:
+def event_lists(events: Sequence[Event], now_ms: int) -> EventLists:
     """Events in their parts: what goes on, what was muted, what is over (merged ones are left out)."""
-    cards = [card(e, now_ms) for e in ranked(events, now_ms) if e.merged_into is None]
-    return Board(
+    cards = [make_card(e, now_ms) for e in sort_by_rank(events, now_ms) if e.merged_into is None]
+    return EventLists(
         open=tuple(c for c in cards if c.event.status != "closed" and not is_muted(c.event)),
         muted=tuple(c for c in cards if is_muted(c.event)),
         closed=tuple(c for c in cards if c.event.status == "closed" and not is_muted(c.event)),
@@ -66,10 +66,10 @@ def is_muted(event: Event) -> bool:
 
 def title_of(event: Event) -> str:
     """What an event is called."""
-    return event.title or ", ".join(event.terms) or NAMELESS
+    return event.title or ", ".join(event.terms) or NO_HEADLINE
 
 
-def usually(event: Event) -> str:
+def usual_rate(event: Event) -> str:
     """How its busiest window compares with the usual one, in two words."""
     if event.expected < 0.05:
         return "usually none"

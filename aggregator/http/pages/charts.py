@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-SLOT_MS = 600_000
-SPARK_SLOTS = 24
-MAX_SLOTS = 288
+BIN_MS = 600_000
+SPARKLINE_BINS = 24
+MAX_BINS = 288
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Bar:
 class Tick:
     """A mark on an axis: on the time axis ``at_ms`` counts, on the other ``value``."""
 
-    place: float
+    position: float
     at_ms: int = 0
     value: int = 0
 
@@ -38,31 +38,31 @@ class Chart:
     width: float
     height: float
     bars: tuple[Bar, ...]
-    times: tuple[Tick, ...]
-    levels: tuple[Tick, ...]
+    time_ticks: tuple[Tick, ...]
+    count_ticks: tuple[Tick, ...]
     largest: int
     from_ms: int
     to_ms: int
-    slot_ms: int
+    bin_ms: int
 
-    def place(self, at_ms: int) -> float | None:
+    def x_of(self, at_ms: int) -> float | None:
         """Where a moment is on the time axis; None when it lies outside."""
         if not self.from_ms <= at_ms <= self.to_ms:
             return None
         return round(self.width * (at_ms - self.from_ms) / (self.to_ms - self.from_ms), 2)
 
 
-def slots(
-    timeline: Sequence[tuple[int, int]], from_ms: int, to_ms: int, slot_ms: int
+def count_per_bin(
+    timeline: Sequence[tuple[int, int]], from_ms: int, to_ms: int, bin_ms: int
 ) -> list[tuple[int, int]]:
     """(start, items) of every slot between two times, quiet ones too; nothing outside is counted."""
     counts = dict(timeline)
-    first, last = from_ms // slot_ms, to_ms // slot_ms
+    first, last = from_ms // bin_ms, to_ms // bin_ms
     totals = dict.fromkeys(range(first, last + 1), 0)
     for at_ms, items in counts.items():
-        if at_ms // slot_ms in totals:
-            totals[at_ms // slot_ms] += items
-    return [(slot * slot_ms, items) for slot, items in totals.items()]
+        if at_ms // bin_ms in totals:
+            totals[at_ms // bin_ms] += items
+    return [(slot * bin_ms, items) for slot, items in totals.items()]
 
 
 def bars(values: Sequence[tuple[int, int]], width: float, height: float, gap: float = 1.0) -> tuple[Bar, ...]:
@@ -91,8 +91,10 @@ def sparkline(
     timeline: Sequence[tuple[int, int]], until_ms: int, width: float, height: float
 ) -> tuple[Bar, ...]:
     """The last four hours before ``until_ms`` in steps of ten minutes."""
-    from_ms = until_ms - (SPARK_SLOTS - 1) * SLOT_MS
-    return tuple(b for b in bars(slots(timeline, from_ms, until_ms, SLOT_MS), width, height) if b.value)
+    from_ms = until_ms - (SPARKLINE_BINS - 1) * BIN_MS
+    return tuple(
+        b for b in bars(count_per_bin(timeline, from_ms, until_ms, BIN_MS), width, height) if b.value
+    )
 
 
 def timeline_chart(
@@ -101,29 +103,29 @@ def timeline_chart(
     to_ms: int,
     width: float,
     height: float,
-    slot_ms: int = SLOT_MS,
+    bin_ms: int = BIN_MS,
 ) -> Chart:
     """All of it; a long one in slots that are so many times wider that at most 288 are drawn."""
-    while (to_ms - from_ms) // slot_ms >= MAX_SLOTS:
-        slot_ms *= 2
-    values = slots(timeline, from_ms, to_ms, slot_ms)
+    while (to_ms - from_ms) // bin_ms >= MAX_BINS:
+        bin_ms *= 2
+    values = count_per_bin(timeline, from_ms, to_ms, bin_ms)
     largest = max((v for _, v in values), default=0)
-    start_ms, end_ms = values[0][0], values[-1][0] + slot_ms
+    start_ms, end_ms = values[0][0], values[-1][0] + bin_ms
     return Chart(
         width=width,
         height=height,
         bars=tuple(b for b in bars(values, width, height, min(2.0, width / len(values) / 4)) if b.value),
-        times=tuple(
+        time_ticks=tuple(
             Tick(round(width * (t - start_ms) / (end_ms - start_ms), 2), at_ms=t)
             for t in _round_times(start_ms, end_ms)
         ),
-        levels=tuple(
+        count_ticks=tuple(
             Tick(round(height - height * v / max(1, largest), 2), value=v) for v in _round_levels(largest)
         ),
         largest=largest,
         from_ms=start_ms,
         to_ms=end_ms,
-        slot_ms=slot_ms,
+        bin_ms=bin_ms,
     )
 
 

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from aggregator.http.app_keys import OPENAPI
-from aggregator.http.pages import shown
+from aggregator.http.app_keys import OPENAPI_DOCUMENT
+from aggregator.http.pages import html_response
 
 
 async def docs(request: web.Request, query: None) -> web.StreamResponse:
     """Every call, every schema, every error code."""
-    from aggregator.http.middleware.errors import STATUS, TITLES
+    from aggregator.http.middleware.errors import ERROR_STATUSES, PROBLEM_TITLES
 
-    codes = [(code, status.value, TITLES[code]) for _, status, code in STATUS]
-    return shown(
-        request, "docs.html", page="docs", api=request.app[OPENAPI], codes=codes, stream="", position=""
+    codes = [(code, status.value, PROBLEM_TITLES[code]) for _, status, code in ERROR_STATUSES]
+    return html_response(
+        request,
+        "docs.html",
+        page="docs",
+        api=request.app[OPENAPI_DOCUMENT],
+        codes=codes,
+        stream="",
+        position="",
     )

@@ -8,35 +8,35 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from aggregator.contract.encoding import when
+from aggregator.contract.encoding import to_datetime
 
 
-def web_link(url: str) -> str:
+def safe_url(url: str) -> str:
     """``url`` when a browser may follow it, else "": whatever got into the store, no script gets out."""
     return url if url.lower().startswith(("http://", "https://")) else ""
 
 
-def iso(at: datetime | int) -> str:
+def iso_time(at: datetime | int) -> str:
     """For the datetime attribute of <time>; milliseconds or a time."""
-    return _time(at).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _to_utc(at).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def stamp(at: datetime | int) -> str:
+def utc_time(at: datetime | int) -> str:
     """For people whose browser runs no script; the script shows their own zone instead."""
-    return _time(at).strftime("%d %b %Y, %H:%M UTC")
+    return _to_utc(at).strftime("%d %b %Y, %H:%M UTC")
 
 
-def clock(at: datetime | int) -> str:
+def hours_minutes(at: datetime | int) -> str:
     """Hours and minutes, for an axis."""
-    return _time(at).strftime("%H:%M")
+    return _to_utc(at).strftime("%H:%M")
 
 
-def many(count: int, one: str, more: str = "") -> str:
+def pluralize(count: int, singular: str, plural: str = "") -> str:
     """``3 items``; the plural takes an s unless it is given."""
-    return f"{count:,} {one if count == 1 else more or one + 's'}".replace(",", "\u202f")
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}".replace(",", "\u202f")
 
 
-def size(count: float) -> str:
+def byte_size(count: float) -> str:
     """Bytes as people say them: ``1.4 MB``."""
     for unit in ("B", "kB", "MB", "GB"):
         if abs(count) < 1000 or unit == "GB":
@@ -45,7 +45,7 @@ def size(count: float) -> str:
     raise AssertionError
 
 
-def code(text: str) -> Markup:
+def inline_code(text: str) -> Markup:
     """``so`` marked words as <code>, all else escaped."""
     parts = text.split("``")
     return Markup("").join(
@@ -55,9 +55,9 @@ def code(text: str) -> Markup:
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
-    f.__name__: f for f in (web_link, iso, stamp, clock, many, size, code)
+    f.__name__: f for f in (safe_url, iso_time, utc_time, hours_minutes, pluralize, byte_size, inline_code)
 }
 
 
-def _time(at: datetime | int) -> datetime:
-    return (when(at) if isinstance(at, int) else at).astimezone(UTC)
+def _to_utc(at: datetime | int) -> datetime:
+    return (to_datetime(at) if isinstance(at, int) else at).astimezone(UTC)

@@ -11,7 +11,7 @@ from aggregator.contract.requests import FrontQuery
 from aggregator.domain import StreamItem
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.handlers import event_filters
-from aggregator.http.pages import cards, shown
+from aggregator.http.pages import cards, html_response
 
 MAX_EVENTS = 100
 MAX_VERDICTS = 40
@@ -20,33 +20,35 @@ MAX_VERDICTS = 40
 async def front(request: web.Request, query: FrontQuery) -> web.StreamResponse:
     """Events, first things first, and recent verdicts; 304 while nothing has changed."""
     service = request.app[SERVICE]
-    position = await service.event_stream.tail()  # before the list is read: what changes between is told
-    wanted = await event_filters.wanted(service.watches, query)
-    events = await service.events.list(limit=MAX_EVENTS, wanted=wanted)
+    position = (
+        await service.change_broadcaster.latest_position()
+    )  # before the list is read: what changes between is told
+    wanted = await event_filters.build_filter(service.saved_filters, query)
+    events = await service.events.list_events(limit=MAX_EVENTS, event_filter=wanted)
     recent = await service.index.recent(MAX_VERDICTS)
     settings = service.settings
-    return shown(
+    return html_response(
         request,
         "front.html",
         page="events",
-        board=cards.board(events, service.clock()),
-        verdicts=[_verdict(item) for item in recent if item.kind == "article"],
+        board=cards.event_lists(events, service.clock()),
+        verdicts=[_verdict_row(item) for item in recent if item.kind == "article"],
         rule=f"more than {settings.burst_items} similar items within {settings.burst_window_hours:g} hours",
         window=f"{settings.burst_window_hours:g} h",
         wanted=wanted,
-        stream=stream_of(query),
+        stream=stream_url(query),
         position=position.decode(),
         origin=f"{request.scheme}://{request.host}",
     )
 
 
-def stream_of(query: FrontQuery) -> str:
+def stream_url(query: FrontQuery) -> str:
     """Where the page listens for changes to what it shows."""
     asked = {name: value for name in query.__struct_fields__ if (value := getattr(query, name))}
     return "/v1/events/stream" + ("?" + urlencode(asked) if asked else "")
 
 
-def _verdict(item: StreamItem) -> dict[str, Any]:
+def _verdict_row(item: StreamItem) -> dict[str, Any]:
     return {
         "key": f"v{item.number}",
         "id": item.id,

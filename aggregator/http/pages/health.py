@@ -11,12 +11,12 @@ from aiohttp import web
 from aggregator import __version__
 from aggregator.domain import StreamItem, VerdictName
 from aggregator.errors import StoreUnavailable
-from aggregator.http.app_keys import METRICS, OPENAPI, SERVICE
-from aggregator.http.metrics.detector import detector
-from aggregator.http.pages import charts, shown
+from aggregator.http.app_keys import METRICS, OPENAPI_DOCUMENT, SERVICE
+from aggregator.http.metrics.detector import detector_status
+from aggregator.http.pages import charts, html_response
 
 MINUTE_MS = 60_000
-MINUTES = 60
+CHART_MINUTES = 60
 # Enough for an hour at 80 articles a minute; beyond, the chart covers less and says so.
 MAX_ARRIVALS = 5000
 CHART_WIDTH, CHART_HEIGHT = 960, 150
@@ -24,18 +24,18 @@ VERDICTS: tuple[VerdictName, ...] = ("new", "related", "duplicate")
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class ArrivalRate:
     """What came in during the last hour, by minute; ``cut``: there was more than was read."""
 
     chart: charts.Chart
-    last_minutes: float
-    hour: int
+    per_minute: float
+    last_hour: int
     verdicts: Mapping[str, int]
-    cut: bool
+    truncated: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Latency:
+class StageLatency:
     """Milliseconds of one stage over the articles this process answered last."""
 
     stage: str
@@ -51,12 +51,12 @@ async def health(request: web.Request, query: None) -> web.StreamResponse:
     articles = 0
     problem = info.problem or ""
     try:
-        arrivals = await service.index.arrivals(MAX_ARRIVALS)
-        articles = await service.index.count()
+        arrivals = await service.index.recent_entries(MAX_ARRIVALS)
+        articles = await service.index.stream_length()
     except StoreUnavailable as error:
         problem = problem or str(error)
     now_ms = service.clock()
-    return shown(
+    return html_response(
         request,
         "health.html",
         page="health",
@@ -64,39 +64,39 @@ async def health(request: web.Request, query: None) -> web.StreamResponse:
         problem=problem,
         articles=articles,
         bytes_per_article=info.memory_bytes / articles if articles else None,
-        rate=rate(arrivals, now_ms),
-        latency=latencies(list(request.app[METRICS].recent_ms)),
-        answered=len(request.app[METRICS].recent_ms),
-        spaces=[_space(request, space) for space in service.index.spaces],
-        detector=await detector(request.app),
-        listeners=service.event_stream.listeners,
+        rate=arrival_rate(arrivals, now_ms),
+        latency=stage_latencies(list(request.app[METRICS].recent_timings_ms)),
+        answered=len(request.app[METRICS].recent_timings_ms),
+        spaces=[_space_row(request, space) for space in service.index.spaces],
+        detector=await detector_status(request.app),
+        listeners=service.change_broadcaster.subscriber_count,
         settings=service.settings,
         version=__version__,
-        calls=len(request.app[OPENAPI]["paths"]),
+        calls=len(request.app[OPENAPI_DOCUMENT]["paths"]),
         stream="",
         position="",
     )
 
 
-def rate(arrivals: Sequence[StreamItem], now_ms: int) -> Rate:
+def arrival_rate(arrivals: Sequence[StreamItem], now_ms: int) -> ArrivalRate:
     """Arrivals (newest first) of the last hour by minute."""
-    from_ms = (now_ms // MINUTE_MS - MINUTES + 1) * MINUTE_MS
+    from_ms = (now_ms // MINUTE_MS - CHART_MINUTES + 1) * MINUTE_MS
     counted = [item for item in arrivals if item.kind == "article" and item.arrived_ms >= from_ms]
     minutes = Counter(item.arrived_ms // MINUTE_MS * MINUTE_MS for item in counted)
     recent = sum(1 for item in counted if item.arrived_ms > now_ms - 5 * MINUTE_MS)
     verdicts = Counter(item.verdict for item in counted)
-    return Rate(
+    return ArrivalRate(
         chart=charts.timeline_chart(
-            sorted(minutes.items()), from_ms, now_ms, CHART_WIDTH, CHART_HEIGHT, slot_ms=MINUTE_MS
+            sorted(minutes.items()), from_ms, now_ms, CHART_WIDTH, CHART_HEIGHT, bin_ms=MINUTE_MS
         ),
-        last_minutes=recent / 5,
-        hour=len(counted),
+        per_minute=recent / 5,
+        last_hour=len(counted),
         verdicts={name: verdicts[name] for name in VERDICTS},
-        cut=len(arrivals) == MAX_ARRIVALS and len(counted) == len(arrivals),
+        truncated=len(arrivals) == MAX_ARRIVALS and len(counted) == len(arrivals),
     )
 
 
-def latencies(timings_ms: Sequence[Mapping[str, float]]) -> list[Latency]:
+def stage_latencies(timings_ms: Sequence[Mapping[str, float]]) -> list[StageLatency]:
     """Median and 95th percentile of each stage and of their sum."""
     if not timings_ms:
         return []
@@ -105,7 +105,7 @@ def latencies(timings_ms: Sequence[Mapping[str, float]]) -> list[Latency]:
         for stage, ms in (*one.items(), ("in all", sum(one.values()))):
             stages.setdefault(stage, []).append(ms)
     return [
-        Latency(stage, _quantile(values, 0.5), _quantile(values, 0.95))
+        StageLatency(stage, _quantile(values, 0.5), _quantile(values, 0.95))
         for stage, values in sorted(stages.items(), key=lambda s: s[0] == "in all")
     ]
 
@@ -115,7 +115,7 @@ def _quantile(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-def _space(request: web.Request, space: str) -> dict[str, str]:
+def _space_row(request: web.Request, space: str) -> dict[str, str]:
     """A fingerprint space and the model that fills it."""
     group, _, model = space.partition(".")
     return {

@@ -16,22 +16,22 @@ import msgspec
 import numpy as np
 
 from aggregator.domain import (
+    ArticleRecord,
     Match,
+    MatchRule,
     Outcome,
-    Record,
-    Rule,
     Sketch,
     VerdictName,
 )
 from aggregator.errors import StoreUnavailable
-from aggregator.index.codec.sketches import packed, unpacked
-from aggregator.store.decoding import damaged, value_of
+from aggregator.index.codec.sketches import decode_sketch_sample, encode_sketch_sample
+from aggregator.store.decoding import corrupt_error, decode_value
 
-FORMAT = b"\x01"
+DEFAULT_FORMAT = b"\x01"
 RECORD_FORMAT = b"\x03"
 BINDING_FORMAT = b"\x02"
-_SHORT = 100  # bytes of texts that nothing is won by compressing
-_LONGEST = 1 << 24
+_MIN_COMPRESS_BYTES = 100  # bytes of texts that nothing is won by compressing
+_MAX_TEXT_BYTES = 1 << 24
 _RAW_DEFLATE = -zlib.MAX_WBITS  # no head, no checksum
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ class Binding(msgspec.Struct, frozen=True, array_like=True):
     """What an id is bound to: its current version, its first version, and the stored decision."""
 
     number: int
-    first: int
+    first_version: int
     text_hash: bytes
     id: str
     outcome: Outcome
@@ -48,7 +48,7 @@ class Binding(msgspec.Struct, frozen=True, array_like=True):
     @property
     def group(self) -> int:
         """The first number of the group it is in."""
-        return self.outcome.group(self.first)
+        return self.outcome.group(self.first_version)
 
 
 class _MatchRow(msgspec.Struct, frozen=True, array_like=True):
@@ -60,14 +60,14 @@ class _MatchRow(msgspec.Struct, frozen=True, array_like=True):
     canonical_first: int | None
     distance: int
     overlap: float | None
-    rule: Rule
+    rule: MatchRule
 
 
 class _BindingRow(msgspec.Struct, frozen=True, array_like=True):
     """A Binding; ``first`` is None in a first version."""
 
     number: int
-    first: int | None
+    first_version: int | None
     text_hash: bytes
     id: str
     verdict: VerdictName
@@ -76,7 +76,7 @@ class _BindingRow(msgspec.Struct, frozen=True, array_like=True):
     match: _MatchRow | None
 
 
-class _Texts(msgspec.Struct, frozen=True, array_like=True):
+class _TextFields(msgspec.Struct, frozen=True, array_like=True):
     """What strangers wrote; ``terms`` one a line."""
 
     id: str
@@ -86,96 +86,96 @@ class _Texts(msgspec.Struct, frozen=True, array_like=True):
     terms: str
 
 
-class _Row(msgspec.Struct, frozen=True, array_like=True):
+class _RecordRow(msgspec.Struct, frozen=True, array_like=True):
     """A Record; ``first`` is None in a first version, ``texts`` are compressed where that saves anything."""
 
-    first: int | None
+    first_version: int | None
     lang: str
     fingerprint: int
     text_hash: bytes
     short: bool
     published_at_ms: int | None
-    size: int
-    sample: bytes
-    weights: bytes
+    sketch_size: int
+    sketch_sample: bytes
+    term_weights: bytes
     figures: bytes
-    texts: _Texts | bytes
+    texts: _TextFields | bytes
 
 
-class Pointer(msgspec.Struct, frozen=True, array_like=True):
+class CanonicalPointer(msgspec.Struct, frozen=True, array_like=True):
     """State of a number that is a copy: the canonical article of its group."""
 
     id: str
-    first: int
+    first_version: int
 
 
-_row = msgspec.msgpack.Decoder(_Row)
-_texts = msgspec.msgpack.Decoder(_Texts)
-_binding = msgspec.msgpack.Decoder(_BindingRow)
-_pointer = msgspec.msgpack.Decoder(Pointer)
+_record_decoder = msgspec.msgpack.Decoder(_RecordRow)
+_texts_decoder = msgspec.msgpack.Decoder(_TextFields)
+_binding_decoder = msgspec.msgpack.Decoder(_BindingRow)
+_pointer_decoder = msgspec.msgpack.Decoder(CanonicalPointer)
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def encode_record(record: Record) -> bytes:
+def encode_record(record: ArticleRecord) -> bytes:
     """Term weights keep 8 bits each: they rank neighbours, nothing is summed over them."""
-    row = _Row(
-        first=None if record.first == record.number else record.first,
+    row = _RecordRow(
+        first_version=None if record.first_version == record.number else record.first_version,
         lang=record.lang,
         fingerprint=record.fingerprint,
         text_hash=record.text_hash,
         short=record.short,
         published_at_ms=record.published_at_ms,
-        size=record.sketch.size,
-        sample=packed(record.sketch.sample),
-        weights=bytes([round(weight * 255) for _, weight in record.terms]),
+        sketch_size=record.sketch.size,
+        sketch_sample=encode_sketch_sample(record.sketch.sample),
+        term_weights=bytes([round(weight * 255) for _, weight in record.terms]),
         figures=struct.pack(f"<{len(record.figures)}I", *record.figures),
-        texts=_deflated(record),
+        texts=_compress_texts(record),
     )
     return RECORD_FORMAT + _encode(row)
 
 
-def _deflated(record: Record) -> _Texts | bytes:
+def _compress_texts(record: ArticleRecord) -> _TextFields | bytes:
     terms = "\n".join([term for term, _ in record.terms])
-    texts = _Texts(record.id, record.title, record.url, record.source, terms)
+    texts = _TextFields(record.id, record.title, record.url, record.source, terms)
     plain = _encode(texts)
-    if len(plain) < _SHORT:
+    if len(plain) < _MIN_COMPRESS_BYTES:
         return texts
     return zlib.compress(plain, wbits=_RAW_DEFLATE)
 
 
-def _inflated(data: bytes) -> _Texts:
+def _decompress_texts(data: bytes) -> _TextFields:
     """Raises ValueError when it is damaged."""
     inflating = zlib.decompressobj(_RAW_DEFLATE)
     try:
-        plain = inflating.decompress(data, _LONGEST)
+        plain = inflating.decompress(data, _MAX_TEXT_BYTES)
     except zlib.error as error:
         raise ValueError(str(error)) from error
     if not inflating.eof:
         raise ValueError("its texts are cut off")
-    return value_of(_texts, plain, "A record")
+    return decode_value(_texts_decoder, plain, "A record")
 
 
 @lru_cache(maxsize=4096)  # the originals of many copies, the frames of many templates come again and again
-def decode_record(data: bytes, space: str, number: int) -> Record:
+def decode_record(data: bytes, space: str, number: int) -> ArticleRecord:
     """The record written by ``encode_record``. Raises StoreUnavailable when it is damaged or foreign."""
-    row = decoded(_row, data, RECORD_FORMAT)
+    row = decode_formatted(_record_decoder, data, RECORD_FORMAT)
     try:
-        return _record(row, space, number)
+        return _record_from_row(row, space, number)
     except ValueError as error:
-        raise damaged("A record", error) from error
+        raise corrupt_error("A record", error) from error
 
 
-def told(data: bytes, space: str) -> dict[str, Any]:
+def decode_stream_fields(data: bytes, space: str) -> dict[str, Any]:
     """The fields of a record that the article stream tells. Raises StoreUnavailable when it is damaged or foreign.
 
     Sample and figures stay packed, and nothing is kept: who follows the stream sees each article once.
     """
-    row = decoded(_row, data, RECORD_FORMAT)
+    row = decode_formatted(_record_decoder, data, RECORD_FORMAT)
     try:
-        texts = _texts_of(row)
-        terms = _terms_of(row, texts)
+        texts = _row_texts(row)
+        terms = _row_terms(row, texts)
     except ValueError as error:
-        raise damaged("A record", error) from error
+        raise corrupt_error("A record", error) from error
     return {
         "title": texts.title,
         "url": texts.url,
@@ -188,12 +188,12 @@ def told(data: bytes, space: str) -> dict[str, Any]:
     }
 
 
-def _record(row: _Row, space: str, number: int) -> Record:
+def _record_from_row(row: _RecordRow, space: str, number: int) -> ArticleRecord:
     """Raises ValueError when the sample, the weights, the figures or the texts were cut."""
-    texts = _texts_of(row)
-    return Record(
+    texts = _row_texts(row)
+    return ArticleRecord(
         number=number,
-        first=number if row.first is None else row.first,
+        first_version=number if row.first_version is None else row.first_version,
         id=texts.id,
         space=space,
         lang=row.lang,
@@ -204,18 +204,18 @@ def _record(row: _Row, space: str, number: int) -> Record:
         url=texts.url,
         source=texts.source,
         published_at_ms=row.published_at_ms,
-        sketch=Sketch(row.size, unpacked(row.sample)),
-        terms=_terms_of(row, texts),
+        sketch=Sketch(row.sketch_size, decode_sketch_sample(row.sketch_sample)),
+        terms=_row_terms(row, texts),
         figures=tuple(np.frombuffer(row.figures, "<u4").tolist()),
     )
 
 
-def _texts_of(row: _Row) -> _Texts:
-    return _inflated(row.texts) if isinstance(row.texts, bytes) else row.texts
+def _row_texts(row: _RecordRow) -> _TextFields:
+    return _decompress_texts(row.texts) if isinstance(row.texts, bytes) else row.texts
 
 
-def _terms_of(row: _Row, texts: _Texts) -> tuple[tuple[str, float], ...]:
-    weights = (np.frombuffer(row.weights, np.uint8) / 255.0).tolist()
+def _row_terms(row: _RecordRow, texts: _TextFields) -> tuple[tuple[str, float], ...]:
+    weights = (np.frombuffer(row.term_weights, np.uint8) / 255.0).tolist()
     return tuple(zip(texts.terms.split("\n"), weights, strict=True)) if texts.terms else ()
 
 
@@ -224,7 +224,7 @@ def encode_binding(binding: Binding) -> bytes:
     outcome = binding.outcome
     row = _BindingRow(
         number=binding.number,
-        first=None if binding.first == binding.number else binding.first,
+        first_version=None if binding.first_version == binding.number else binding.first_version,
         text_hash=binding.text_hash,
         id=binding.id,
         verdict=outcome.verdict,
@@ -249,17 +249,19 @@ def _match_row(match: Match) -> _MatchRow:
 
 def decode_binding(data: bytes) -> Binding:
     """The opposite. Raises StoreUnavailable when it is damaged or foreign."""
-    row = decoded(_binding, data, BINDING_FORMAT)
+    row = decode_formatted(_binding_decoder, data, BINDING_FORMAT)
     return Binding(
         row.number,
-        row.number if row.first is None else row.first,
+        row.number if row.first_version is None else row.first_version,
         row.text_hash,
         row.id,
-        Outcome(row.verdict, row.distance, _match(row.match) if row.match else None, row.updated_figures),
+        Outcome(
+            row.verdict, row.distance, _match_from_row(row.match) if row.match else None, row.updated_figures
+        ),
     )
 
 
-def _match(row: _MatchRow) -> Match:
+def _match_from_row(row: _MatchRow) -> Match:
     return Match(
         id=row.id,
         number=row.number,
@@ -271,21 +273,21 @@ def _match(row: _MatchRow) -> Match:
     )
 
 
-def encode_pointer(id_: str, first: int) -> bytes:
+def encode_pointer(id_: str, first_version: int) -> bytes:
     """What a copy points at, as it is stored."""
-    return FORMAT + _encode(Pointer(id_, first))
+    return DEFAULT_FORMAT + _encode(CanonicalPointer(id_, first_version))
 
 
-def decode_pointer(data: bytes) -> Pointer:
+def decode_pointer(data: bytes) -> CanonicalPointer:
     """The opposite. Raises StoreUnavailable when it is damaged or foreign."""
-    return decoded(_pointer, data)
+    return decode_formatted(_pointer_decoder, data)
 
 
-def decoded(decoder: msgspec.msgpack.Decoder[T], data: bytes, format_: bytes = FORMAT) -> T:
+def decode_formatted(decoder: msgspec.msgpack.Decoder[T], data: bytes, format_: bytes = DEFAULT_FORMAT) -> T:
     """What stands behind the byte of its format. Raises StoreUnavailable when it is damaged or foreign."""
     if data[:1] != format_:
         raise StoreUnavailable(
             f"The store holds a record of format {data[:1].hex() or 'none'}, this version reads "
             f"{format_.hex()}: run the version that wrote it, or reindex."
         )
-    return value_of(decoder, data[1:], "A record")
+    return decode_value(decoder, data[1:], "A record")

@@ -7,15 +7,15 @@ from __future__ import annotations
 import msgspec
 
 from aggregator.domain import NUMBER_RANDOM_BITS, StreamItem, VerdictName
-from aggregator.index.codec.records import FORMAT, Binding, decoded, told
+from aggregator.index.codec.records import DEFAULT_FORMAT, Binding, decode_formatted, decode_stream_fields
 
 
-class StreamRow(msgspec.Struct, frozen=True, array_like=True):
+class StreamEntry(msgspec.Struct, frozen=True, array_like=True):
     """A stream entry as it is written: a ``StreamItem`` without what its record says."""
 
     kind: str
     number: int
-    first: int
+    first_version: int
     id: str
     verdict: VerdictName
     matched_number: int | None
@@ -23,50 +23,50 @@ class StreamRow(msgspec.Struct, frozen=True, array_like=True):
     exact: bool
 
 
-_row = msgspec.msgpack.Decoder(StreamRow)
+_entry_decoder = msgspec.msgpack.Decoder(StreamEntry)
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def encode_stream_row(kind: str, binding: Binding) -> bytes:
+def encode_stream_entry(kind: str, binding: Binding) -> bytes:
     """``kind``: "article" for one that came, "deleted" for one that was taken down."""
     match = binding.outcome.match
-    row = StreamRow(
+    row = StreamEntry(
         kind=kind,
         number=binding.number,
-        first=binding.first,
+        first_version=binding.first_version,
         id=binding.id,
         verdict=binding.outcome.verdict,
         matched_number=match.number if match else None,
         canonical_first=match.canonical_first if match else None,
         exact=match is not None and match.rule == "exact",
     )
-    return FORMAT + _encode(row)
+    return DEFAULT_FORMAT + _encode(row)
 
 
-def decode_stream_row(data: bytes, space: str, record: bytes | None) -> StreamItem:
+def decode_stream_item(data: bytes, space: str, record: bytes | None) -> StreamItem:
     """``completed`` of an entry as it is stored. Raises StoreUnavailable when it or the record is damaged or foreign."""
-    return completed(stream_row(data), space, record)
+    return to_stream_item(decode_stream_entry(data), space, record)
 
 
-def stream_row(data: bytes) -> StreamRow:
+def decode_stream_entry(data: bytes) -> StreamEntry:
     """A stream entry alone. Raises StoreUnavailable when it is damaged or foreign."""
-    return decoded(_row, data)
+    return decode_formatted(_entry_decoder, data)
 
 
-def completed(row: StreamRow, space: str, record: bytes | None) -> StreamItem:
+def to_stream_item(entry: StreamEntry, space: str, record: bytes | None) -> StreamItem:
     """A stream entry with its record as that is stored; one that is gone (None) leaves its fields empty.
 
     Raises StoreUnavailable when the record is damaged or foreign.
     """
     return StreamItem(
-        number=row.number,
-        first=row.first,
-        id=row.id,
-        verdict=row.verdict,
-        arrived_ms=row.number >> NUMBER_RANDOM_BITS,
-        kind="deleted" if row.kind == "deleted" else "article",
-        matched_number=row.matched_number,
-        canonical_first=row.canonical_first,
-        exact=row.exact,
-        **(told(record, space) if record is not None else {}),
+        number=entry.number,
+        first_version=entry.first_version,
+        id=entry.id,
+        verdict=entry.verdict,
+        arrived_ms=entry.number >> NUMBER_RANDOM_BITS,
+        kind="deleted" if entry.kind == "deleted" else "article",
+        matched_number=entry.matched_number,
+        canonical_first=entry.canonical_first,
+        exact=entry.exact,
+        **(decode_stream_fields(record, space) if record is not None else {}),
     )

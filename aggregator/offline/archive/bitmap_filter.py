@@ -10,41 +10,47 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-MARKS = 2_048
-ERRORS = 3  # standard errors below what a copy's marks come to
-_ROWS_AT_ONCE = 2_048
-_ODD = np.uint32(0x85EBCA6B)
-_SHIFT = np.uint32(32 - (MARKS - 1).bit_length())
+BITMAP_BITS = 2_048
+TOLERANCE_STANDARD_ERRORS = 3  # standard errors below what a copy's marks come to
+_ROWS_PER_SLICE = 2_048
+_HASH_MULTIPLIER = np.uint32(0x85EBCA6B)
+_HASH_SHIFT = np.uint32(32 - (BITMAP_BITS - 1).bit_length())
 
 Hashes = npt.NDArray[np.uint32]
-Maps = npt.NDArray[np.uint64]
+Bitmaps = npt.NDArray[np.uint64]
 Counts = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
-def marks(sample: Hashes, sizes: Counts) -> Maps:
+def sample_bitmaps(sample: Hashes, sizes: Counts) -> Bitmaps:
     """(n, MARKS / 64) maps of n samples; ``sample``: all of them one after another, (n,) ``sizes``: how long each is."""
-    found = np.empty((len(sizes), MARKS // 64), np.uint64)
+    found = np.empty((len(sizes), BITMAP_BITS // 64), np.uint64)
     ends = np.cumsum(sizes)
-    for at in range(0, len(sizes), _ROWS_AT_ONCE):
-        some = sizes[at : at + _ROWS_AT_ONCE]
+    for at in range(0, len(sizes), _ROWS_PER_SLICE):
+        some = sizes[at : at + _ROWS_PER_SLICE]
         hashes = sample[ends[at] - sizes[at] : ends[at] - sizes[at] + some.sum()]
-        bits = np.zeros((len(some), MARKS), np.bool_)
-        bits.ravel()[np.repeat(np.arange(len(some)) * MARKS, some) + (hashes * _ODD >> _SHIFT)] = True
-        found[at : at + _ROWS_AT_ONCE] = np.packbits(bits, axis=1).view(np.uint64)
+        bits = np.zeros((len(some), BITMAP_BITS), np.bool_)
+        bits.ravel()[
+            np.repeat(np.arange(len(some)) * BITMAP_BITS, some) + (hashes * _HASH_MULTIPLIER >> _HASH_SHIFT)
+        ] = True
+        found[at : at + _ROWS_PER_SLICE] = np.packbits(bits, axis=1).view(np.uint64)
     return found
 
 
-def may_share(a: Maps, b: Maps, size_a: Counts, size_b: Counts, least: Floats) -> npt.NDArray[np.bool_]:
+def may_share(
+    a: Bitmaps, b: Bitmaps, size_a: Counts, size_b: Counts, min_common: Floats
+) -> npt.NDArray[np.bool_]:
     """Which pairs of samples may share ``least`` hashes; (n, MARKS / 64) maps, (n,) sizes of the samples."""
     common = np.bitwise_count(a & b).sum(axis=1, dtype=np.int64)
     # Chance that a bit is marked by each, and by both when so many hashes are the same.
-    bare = 1.0 - 1.0 / MARKS
+    bare = 1.0 - 1.0 / BITMAP_BITS
     marked_a, marked_b = 1.0 - bare**size_a, 1.0 - bare**size_b
-    both = marked_a + marked_b - 1.0 + bare ** (size_a + size_b - least)
+    both = marked_a + marked_b - 1.0 + bare ** (size_a + size_b - min_common)
     by_chance = (
-        MARKS * marked_a * (1.0 - marked_a) * marked_b * (1.0 - marked_b)
+        BITMAP_BITS * marked_a * (1.0 - marked_a) * marked_b * (1.0 - marked_b)
     )  # variance of marks that meet
-    lacking = ERRORS * np.sqrt(by_chance) + 1.0  # even of a few hashes two may have one mark
-    found: npt.NDArray[np.bool_] = common >= MARKS * both - lacking
+    lacking = (
+        TOLERANCE_STANDARD_ERRORS * np.sqrt(by_chance) + 1.0
+    )  # even of a few hashes two may have one mark
+    found: npt.NDArray[np.bool_] = common >= BITMAP_BITS * both - lacking
     return found

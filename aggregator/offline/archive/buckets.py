@@ -14,52 +14,56 @@ import numpy.typing as npt
 
 from aggregator.offline.archive.pairs import Rows
 
-WINDOW = 8
-_PAIRS_AT_ONCE = 1 << 21
+NEIGHBORS_PER_ROW = 8
+_PAIRS_PER_SLICE = 1 << 21
 
 Entries = npt.NDArray[np.uint64]
-KEYS = np.uint64(0xFFFFFFFF00000000)
+KEY_MASK = np.uint64(0xFFFFFFFF00000000)
 
 
-def buckets(listed: Entries) -> tuple[Rows, Rows]:
+def bucket_bounds(entries: Entries) -> tuple[Rows, Rows]:
     """Where each bucket of the ascending entries starts, and its size."""
-    keys = listed & KEYS
+    keys = entries & KEY_MASK
     starts = np.flatnonzero(np.diff(keys, prepend=~keys[:1])).astype(np.int64)
-    return starts, np.diff(starts, append=len(listed))
+    return starts, np.diff(starts, append=len(entries))
 
 
-def followers(at: Rows, counts: Rows) -> Rows:
+def following_positions(positions: Rows, counts: Rows) -> Rows:
     """The ``counts`` positions that follow each position: (n,), n the sum of ``counts``."""
     before = np.cumsum(counts) - counts
-    found: Rows = np.arange(int(counts.sum())) + np.repeat(at + 1 - before, counts)
+    found: Rows = np.arange(int(counts.sum())) + np.repeat(positions + 1 - before, counts)
     return found
 
 
-def slices(counts: Rows, most: int = _PAIRS_AT_ONCE) -> Iterator[slice]:
+def slices_by_count(counts: Rows, max_count: int = _PAIRS_PER_SLICE) -> Iterator[slice]:
     """Cut so that the counts of each slice come to ``most`` at most, or it is a single one."""
     total = np.cumsum(counts)
     start = 0
     while start < len(counts):
         done = int(total[start - 1]) if start else 0
-        end = max(start + 1, int(np.searchsorted(total, done + most, side="right")))
+        end = max(start + 1, int(np.searchsorted(total, done + max_count, side="right")))
         yield slice(start, end)
         start = end
 
 
-def by_smallest(members: Rows, bands: npt.NDArray[np.uint32]) -> Rows:
+def order_by_smallest_keys(members: Rows, keys: npt.NDArray[np.uint32]) -> Rows:
     """Members in the order of their smallest hashes; their ascending (n, BANDS) ``bands``."""
-    found: Rows = members[np.lexsort((members, bands[:, 3], bands[:, 2], bands[:, 1], bands[:, 0]))]
+    found: Rows = members[np.lexsort((members, keys[:, 3], keys[:, 2], keys[:, 1], keys[:, 0]))]
     return found
 
 
-def neighbours(ordered: Rows) -> tuple[Rows, Rows]:
+def window_pairs(ordered: Rows) -> tuple[Rows, Rows]:
     """Each row with the next ``WINDOW`` in this order."""
     size = len(ordered)
-    first = np.concatenate([np.arange(size - step) for step in range(1, min(WINDOW, size - 1) + 1)])
-    second = np.concatenate([np.arange(step, size) for step in range(1, min(WINDOW, size - 1) + 1)])
+    first = np.concatenate(
+        [np.arange(size - step) for step in range(1, min(NEIGHBORS_PER_ROW, size - 1) + 1)]
+    )
+    second = np.concatenate(
+        [np.arange(step, size) for step in range(1, min(NEIGHBORS_PER_ROW, size - 1) + 1)]
+    )
     return ordered[first], ordered[second]
 
 
-def left_out(size: int, compared: int) -> int:
+def uncompared_pairs(size: int, compared: int) -> int:
     """How many pairs of a bucket of so many rows were not compared."""
     return max(0, size * (size - 1) // 2 - compared)

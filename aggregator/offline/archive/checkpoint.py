@@ -12,20 +12,20 @@ import numpy as np
 import numpy.typing as npt
 
 
-def save(file: Path, **arrays: npt.NDArray[Any]) -> None:
+def save_arrays(file: Path, **arrays: npt.NDArray[Any]) -> None:
     """Write named arrays to ``file``, whole or not at all."""
-    with whole(file) as out:
+    with atomic_write(file) as out:
         np.savez(out, **arrays)  # type: ignore[arg-type]
 
 
-def write(file: Path, data: bytes) -> None:
+def write_bytes(file: Path, data: bytes) -> None:
     """Write bytes to ``file``, whole or not at all."""
-    with whole(file) as out:
+    with atomic_write(file) as out:
         out.write(data)
 
 
 @contextmanager
-def whole(file: Path) -> Iterator[BinaryIO]:
+def atomic_write(file: Path) -> Iterator[BinaryIO]:
     """A file to write into that takes the place of ``file`` when all is written; after an error it stays aside.
 
     Its name is of this process alone: two workers may be given the same task when one was thought dead.

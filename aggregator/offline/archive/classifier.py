@@ -12,29 +12,32 @@ import numpy as np
 import numpy.typing as npt
 
 from aggregator.domain import Article
-from aggregator.errors import BadInput
-from aggregator.offline.archive.columns import Columns, of_signatures
+from aggregator.errors import InvalidInput
+from aggregator.offline.archive.columns import Columns, columns_from_signatures
 from aggregator.offline.archive.encode import Encoder, Encoding
-from aggregator.offline.archive.join import candidates
-from aggregator.offline.archive.pairs import Pairs, rows_of
-from aggregator.offline.archive.verify import Overlaps, overlaps
+from aggregator.offline.archive.join import find_candidates
+from aggregator.offline.archive.pairs import Pairs, unpack_pairs
+from aggregator.offline.archive.verify import PairOverlaps, estimate_overlaps
 
 Floats = npt.NDArray[np.float64]
 Weights = tuple[float, ...]  # one for each of ``features``, and the bias
 
 
-def features(columns: Columns, pairs: Pairs, found: Overlaps) -> Floats:
+def features(columns: Columns, pairs: Pairs, pair_overlaps: PairOverlaps) -> Floats:
     """(n, 5): containment, resemblance, ln(1 + shared), ratio of sizes, Hamming distance / 64 (two spaces: .5)."""
-    a, b = rows_of(pairs)
+    a, b = unpack_pairs(pairs)
     distance = np.bitwise_count(columns.fingerprint[a] ^ columns.fingerprint[b]) / 64
     distance = np.where(columns.space[a] == columns.space[b], distance, 0.5)
-    shared = np.log1p(found.shared)
-    return np.stack([found.containment, found.resemblance, shared, found.size_ratio, distance], axis=1)
+    shared = np.log1p(pair_overlaps.shared)
+    return np.stack(
+        [pair_overlaps.containment, pair_overlaps.resemblance, shared, pair_overlaps.size_ratio, distance],
+        axis=1,
+    )
 
 
-def is_copy(weights: Weights, figures: Floats) -> npt.NDArray[np.bool_]:
+def are_copies(weights: Weights, feature_rows: Floats) -> npt.NDArray[np.bool_]:
     """Which of ``features`` speak for a copy more than against it."""
-    sums: npt.NDArray[np.float64] = figures @ np.array(weights[:-1]) + weights[-1]
+    sums: npt.NDArray[np.float64] = feature_rows @ np.array(weights[:-1]) + weights[-1]
     return sums >= 0
 
 
@@ -43,22 +46,24 @@ def train(
 ) -> Weights:
     """From the candidate pairs among labelled articles. Raises BadInput when they are all copies, or none is."""
     encoder = Encoder(encoding)
-    columns = of_signatures([encoder.signature(article) for article in articles])
-    pairs = candidates(columns, np.arange(len(columns)), radius_bits)
-    a, b = rows_of(pairs)
+    columns = columns_from_signatures([encoder.encode(article) for article in articles])
+    pairs = find_candidates(columns, np.arange(len(columns)), radius_bits)
+    a, b = unpack_pairs(pairs)
     named = np.unique(np.array(labels), return_inverse=True)[1]
     same = named[a] == named[b]
     if same.all() or not same.any():
-        raise BadInput("The labelled articles need candidate pairs of one cluster and of two, to learn from.")
-    return _fitted(features(columns, pairs, overlaps(columns, pairs)), same)
+        raise InvalidInput(
+            "The labelled articles need candidate pairs of one cluster and of two, to learn from."
+        )
+    return _fit_weights(features(columns, pairs, estimate_overlaps(columns, pairs)), same)
 
 
-def _fitted(figures: Floats, same: npt.NDArray[np.bool_]) -> Weights:
+def _fit_weights(feature_rows: Floats, is_same: npt.NDArray[np.bool_]) -> Weights:
     """The weights of the figures as they are; they are scaled for the fit only."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
 
-    scaled = StandardScaler().fit(figures)
-    model = LogisticRegression(max_iter=1_000).fit(scaled.transform(figures), same)
+    scaled = StandardScaler().fit(feature_rows)
+    model = LogisticRegression(max_iter=1_000).fit(scaled.transform(feature_rows), is_same)
     weights = model.coef_[0] / scaled.scale_
     return (*weights.tolist(), float(model.intercept_[0] - weights @ scaled.mean_))

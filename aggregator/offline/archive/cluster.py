@@ -17,31 +17,33 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.offline.archive.optional_imports import needed
-from aggregator.offline.archive.pairs import Pairs, packed
+from aggregator.offline.archive.optional_imports import import_optional
+from aggregator.offline.archive.pairs import Pairs, pack_pairs
 
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-Split = Callable[[int, Rows, Rows, Floats, float], Rows]
+SplitFunction = Callable[[int, Rows, Rows, Floats, float], Rows]
 
-DENSE_MAX = 2_000  # average linkage needs all pairs of a component at once
-SEED = 20231
-WITHIN_MAX = 1_000  # distinct texts of a component whose pairs are all compared ...
-WITHIN_PAIRS_MAX = 1 << 23  # ... the smallest components first, up to so many pairs: minutes, and a gigabyte
+AVERAGE_LINKAGE_MAX_TEXTS = 2_000  # average linkage needs all pairs of a component at once
+RANDOM_SEED = 20231
+ALL_PAIRS_MAX_TEXTS = 1_000  # distinct texts of a component whose pairs are all compared ...
+ALL_PAIRS_MAX_TOTAL = (
+    1 << 23
+)  # ... the smallest components first, up to so many pairs: minutes, and a gigabyte
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Links:
     """Pairs among n articles: rows ``a`` < ``b`` and a strength in 0..1 each."""
 
-    count: int
+    article_count: int
     a: Rows
     b: Rows
     strength: Floats
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class ComponentCut:
     """A component above the cap: its articles, how many links were cut and the strongest of those."""
 
     articles: int
@@ -54,7 +56,7 @@ class Clustering:
     """``labels`` (n,) int64: the smallest row of each article's group; ``cuts`` largest component first."""
 
     labels: Rows
-    cuts: tuple[Cut, ...] = ()
+    cuts: tuple[ComponentCut, ...] = ()
 
 
 def components(links: Links) -> Rows:
@@ -63,11 +65,11 @@ def components(links: Links) -> Rows:
     from scipy.sparse.csgraph import connected_components
 
     ones = np.ones(len(links.a), np.int8)
-    graph = coo_matrix((ones, (links.a, links.b)), shape=(links.count, links.count))
-    return named(connected_components(graph, directed=False)[1].astype(np.int64))
+    graph = coo_matrix((ones, (links.a, links.b)), shape=(links.article_count, links.article_count))
+    return canonical_labels(connected_components(graph, directed=False)[1].astype(np.int64))
 
 
-def named(labels: Rows) -> Rows:
+def canonical_labels(labels: Rows) -> Rows:
     """Labels of any kind as the smallest row of each group."""
     smallest = np.full(int(labels.max(initial=-1)) + 1, len(labels), np.int64)
     np.minimum.at(smallest, labels, np.arange(len(labels)))
@@ -75,51 +77,55 @@ def named(labels: Rows) -> Rows:
     return found
 
 
-def within(labels: Rows, most: int = WITHIN_MAX) -> Pairs:
+def pairs_within_components(labels: Rows, max_rows: int = ALL_PAIRS_MAX_TEXTS) -> Pairs:
     """Ascending pairs of rows of one label, for labels of 3 to ``most`` rows."""
     order = np.argsort(labels, kind="stable")
     starts = np.flatnonzero(np.diff(labels[order], prepend=-1))
     sizes = np.diff(np.append(starts, len(labels)))
     found = [np.empty(0, np.uint64)]
-    left = WITHIN_PAIRS_MAX
-    for size in np.unique(sizes[(sizes > 2) & (sizes <= most)]).tolist():
+    left = ALL_PAIRS_MAX_TOTAL
+    for size in np.unique(sizes[(sizes > 2) & (sizes <= max_rows)]).tolist():
         first, second = np.triu_indices(size, 1)
         some = starts[sizes == size][: left // len(first)]
         left -= len(some) * len(first)
         rows = order[some[:, None] + np.arange(size)]  # ascending in each
-        found.append(packed(rows[:, first], rows[:, second]).ravel())
+        found.append(pack_pairs(rows[:, first], rows[:, second]).ravel())
     return np.sort(np.concatenate(found))
 
 
-def cluster(links: Links, method: str, threshold: float, cap: int, weak: Links | None = None) -> Clustering:
+def cluster(
+    links: Links, method: str, threshold: float, cap: int, weak_links: Links | None = None
+) -> Clustering:
     """Groups of linked articles. ``threshold``: average strength, or resolution; unused by union-find.
 
     ``weak`` links join nothing, but count when a component is split: between articles that share a little
     the cut is less likely than between those that share nothing.
     """
     whole = components(links)
-    kept, cuts = _capped(links, whole, cap)
+    kept, cuts = _enforce_cap(links, whole, cap)
     labels = components(kept) if cuts else whole
     if method == "union-find":
         return Clustering(labels, cuts)
-    split: Split = {"average": _average, "leiden": _leiden, "louvain": _louvain}[method]
-    return Clustering(_split(_within(labels, kept, weak), labels, split, threshold), cuts)
-
-
-def _within(labels: Rows, links: Links, weak: Links | None) -> Links:
-    """The links with those weak ones whose two articles are in one component."""
-    if weak is None:
-        return links
-    inside = labels[weak.a] == labels[weak.b]
-    return Links(
-        links.count,
-        np.concatenate([links.a, weak.a[inside]]),
-        np.concatenate([links.b, weak.b[inside]]),
-        np.concatenate([links.strength, weak.strength[inside]]),
+    split: SplitFunction = {"average": _average_linkage, "leiden": _leiden, "louvain": _louvain}[method]
+    return Clustering(
+        _split_components(_with_weak_links(labels, kept, weak_links), labels, split, threshold), cuts
     )
 
 
-def _split(links: Links, labels: Rows, split: Split, threshold: float) -> Rows:
+def _with_weak_links(labels: Rows, links: Links, weak_links: Links | None) -> Links:
+    """The links with those weak ones whose two articles are in one component."""
+    if weak_links is None:
+        return links
+    inside = labels[weak_links.a] == labels[weak_links.b]
+    return Links(
+        links.article_count,
+        np.concatenate([links.a, weak_links.a[inside]]),
+        np.concatenate([links.b, weak_links.b[inside]]),
+        np.concatenate([links.strength, weak_links.strength[inside]]),
+    )
+
+
+def _split_components(links: Links, labels: Rows, split_component: SplitFunction, threshold: float) -> Rows:
     """Split every component of more than two articles."""
     found = labels.copy()
     if not len(links.a):
@@ -129,18 +135,18 @@ def _split(links: Links, labels: Rows, split: Split, threshold: float) -> Rows:
     starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
     ends = np.append(starts[1:], len(owner))
     weakest = np.minimum.reduceat(links.strength[order], starts)
-    sizes = np.bincount(labels, minlength=links.count)[owner[starts]]
+    sizes = np.bincount(labels, minlength=links.article_count)[owner[starts]]
     full = (ends - starts) == sizes * (sizes - 1) // 2
     for start, end in np.stack([starts, ends], 1)[(sizes > 2) & ~(full & (weakest >= threshold))].tolist():
         at = order[start:end]
         rows, place = np.unique(np.r_[links.a[at], links.b[at]], return_inverse=True)
         a, b = place[: len(at)], place[len(at) :]
-        found[rows] = rows[named(split(len(rows), a, b, links.strength[at], threshold))]
+        found[rows] = rows[canonical_labels(split_component(len(rows), a, b, links.strength[at], threshold))]
     return found
 
 
-def _average(count: int, a: Rows, b: Rows, strength: Floats, threshold: float) -> Rows:
-    if count > DENSE_MAX:
+def _average_linkage(count: int, a: Rows, b: Rows, strength: Floats, threshold: float) -> Rows:
+    if count > AVERAGE_LINKAGE_MAX_TEXTS:
         return _leiden(count, a, b, strength, threshold)
     from scipy.cluster.hierarchy import fcluster, linkage
 
@@ -163,16 +169,16 @@ def _louvain(count: int, a: Rows, b: Rows, strength: Floats, threshold: float) -
 
 
 def _graph(count: int, a: Rows, b: Rows) -> Any:
-    igraph = needed("igraph", "corpus", "Community detection")
+    igraph = import_optional("igraph", "corpus", "Community detection")
     igraph.set_random_number_generator(
-        random.Random(SEED)
+        random.Random(RANDOM_SEED)
     )  # each component alike, in whatever order they come
     return igraph.Graph(count, np.stack([a, b], 1))
 
 
-def _capped(links: Links, labels: Rows, cap: int) -> tuple[Links, tuple[Cut, ...]]:
+def _enforce_cap(links: Links, labels: Rows, cap: int) -> tuple[Links, tuple[ComponentCut, ...]]:
     """The links that are left when no component may exceed ``cap`` articles."""
-    sizes = np.bincount(labels, minlength=links.count)
+    sizes = np.bincount(labels, minlength=links.article_count)
     large = np.flatnonzero(sizes > cap)
     if not len(large):
         return links, ()
@@ -180,13 +186,13 @@ def _capped(links: Links, labels: Rows, cap: int) -> tuple[Links, tuple[Cut, ...
     cuts = []
     for label in large[np.argsort(-sizes[large], kind="stable")].tolist():
         at = np.flatnonzero(labels[links.a] == label)
-        cut = _strongest_first(links, at, cap)
+        cut = _links_over_cap(links, at, cap)
         keep[cut] = False
-        cuts.append(Cut(int(sizes[label]), len(cut), float(links.strength[cut].max(initial=0.0))))
-    return Links(links.count, links.a[keep], links.b[keep], links.strength[keep]), tuple(cuts)
+        cuts.append(ComponentCut(int(sizes[label]), len(cut), float(links.strength[cut].max(initial=0.0))))
+    return Links(links.article_count, links.a[keep], links.b[keep], links.strength[keep]), tuple(cuts)
 
 
-def _strongest_first(links: Links, at: Rows, cap: int) -> Rows:
+def _links_over_cap(links: Links, link_indexes: Rows, cap: int) -> Rows:
     """Join by descending strength as long as no group exceeds the cap; the links that remain between groups."""
     parent: dict[int, int] = {}
     size: dict[int, int] = {}
@@ -197,12 +203,17 @@ def _strongest_first(links: Links, at: Rows, cap: int) -> Rows:
             row = above
         return row
 
-    order = at[np.lexsort((links.b[at], links.a[at], -links.strength[at]))]
+    order = link_indexes[
+        np.lexsort((links.b[link_indexes], links.a[link_indexes], -links.strength[link_indexes]))
+    ]
     for a, b in zip(links.a[order].tolist(), links.b[order].tolist(), strict=True):
         a, b = root(a), root(b)
         if a != b and size.get(a, 1) + size.get(b, 1) <= cap:
             parent[max(a, b)] = min(a, b)
             size[min(a, b)] = size.get(a, 1) + size.get(b, 1)
-    apart = [root(a) != root(b) for a, b in zip(links.a[at].tolist(), links.b[at].tolist(), strict=True)]
-    cut: Rows = at[np.array(apart, bool)]
+    apart = [
+        root(a) != root(b)
+        for a, b in zip(links.a[link_indexes].tolist(), links.b[link_indexes].tolist(), strict=True)
+    ]
+    cut: Rows = link_indexes[np.array(apart, bool)]
     return cut

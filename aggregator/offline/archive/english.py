@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 _WORDS = re.compile(r"[a-z]+")
-_COMMON = frozenset(
+_COMMON_WORDS = frozenset(
     [
         "the",
         "of",
@@ -34,16 +34,20 @@ _COMMON = frozenset(
         "his",
     ]
 )
-_LEAST_WORDS = 20
-_SHARE = 0.2
-_KINDS = 4
-_BEYOND_ASCII = 0.1  # bytes: quotation marks and dashes take two more each
+_MIN_WORDS = 20
+_MIN_COMMON_SHARE = 0.2
+_MIN_DISTINCT_COMMON = 4
+_MAX_EXTRA_BYTES_SHARE = 0.1  # bytes: quotation marks and dashes take two more each
 
 
-def plainly_english(text: str) -> bool:
+def is_plain_english(text: str) -> bool:
     """True for running English text of at least 20 words; False says nothing."""
-    if len(text.encode("utf-8", "surrogatepass")) > (1 + _BEYOND_ASCII) * len(text):
+    if len(text.encode("utf-8", "surrogatepass")) > (1 + _MAX_EXTRA_BYTES_SHARE) * len(text):
         return False
     words = _WORDS.findall(text.lower())
-    common = [word for word in words if word in _COMMON]
-    return len(words) >= _LEAST_WORDS and len(common) >= _SHARE * len(words) and len(set(common)) >= _KINDS
+    common = [word for word in words if word in _COMMON_WORDS]
+    return (
+        len(words) >= _MIN_WORDS
+        and len(common) >= _MIN_COMMON_SHARE * len(words)
+        and len(set(common)) >= _MIN_DISTINCT_COMMON
+    )

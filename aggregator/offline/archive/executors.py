@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from aggregator.errors import AggregatorError, StoreUnavailable
-from aggregator.offline.archive.optional_imports import needed
+from aggregator.offline.archive.optional_imports import import_optional
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -27,18 +27,18 @@ class Pool:
     """An executor (None: this process) and how many tasks keep it busy."""
 
     executor: Executor | None
-    width: int
+    worker_count: int
 
-    def map(self, work: Callable[..., R], tasks: Iterable[tuple[Any, ...]]) -> Iterator[R]:
+    def map(self, function: Callable[..., R], tasks: Iterable[tuple[Any, ...]]) -> Iterator[R]:
         """Results of ``work(*task)`` in the order in which they come. Raises what the first failure raised."""
         if self.executor is None:
-            yield from (work(*task) for task in tasks)
+            yield from (function(*task) for task in tasks)
             return
         waiting: set[Future[R]] = set()
         try:
             for task in tasks:
-                waiting.add(self.executor.submit(work, *task))
-                if len(waiting) >= 2 * self.width:
+                waiting.add(self.executor.submit(function, *task))
+                if len(waiting) >= 2 * self.worker_count:
                     done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                     yield from (one.result() for one in done)
             while waiting:
@@ -54,10 +54,10 @@ class Pool:
 
 
 @contextlib.contextmanager
-def opened(processes: int, dask: str = "") -> Iterator[Pool]:
+def open_pool(processes: int, dask: str = "") -> Iterator[Pool]:
     """The pool for ``--processes`` (0: one per core) or ``--dask``."""
     if dask:
-        with _dask(dask) as pool:
+        with _dask_pool(dask) as pool:
             yield pool
         return
     width = processes or os.cpu_count() or 1
@@ -74,8 +74,8 @@ def opened(processes: int, dask: str = "") -> Iterator[Pool]:
 
 
 @contextlib.contextmanager
-def _dask(address: str) -> Iterator[Pool]:
-    distributed = needed("distributed", "corpus", "--dask")
+def _dask_pool(address: str) -> Iterator[Pool]:
+    distributed = import_optional("distributed", "corpus", "--dask")
     try:
         client = distributed.Client(address, set_as_default=False)
     except (OSError, TimeoutError) as error:

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from aggregator.dedup.verdict import Policy
-from aggregator.errors import BadInput
+from aggregator.errors import InvalidInput
 from aggregator.offline import jsonl
-from aggregator.offline.archive.checkpoint import write
+from aggregator.offline.archive.checkpoint import write_bytes
 from aggregator.offline.archive.encode import Encoding
 
-WORK_VERSION = 3  # of the files in ``Job.work``; work of another one is not taken up
-Format = Literal["jsonl", "parquet"]
-Representative = Literal["earliest", "longest", "medoid"]
+WORK_FORMAT_VERSION = 3  # of the files in ``Job.work``; work of another one is not taken up
+OutputFormat = Literal["jsonl", "parquet"]
+RepresentativeRule = Literal["earliest", "longest", "medoid"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +44,21 @@ class Job:
     """All that decides the result; ``within_ms`` None links articles of any dates."""
 
     inputs: tuple[str, ...]
-    out: Path
+    out_dir: Path
     encoding: Encoding = field(default_factory=Encoding)
     method: Method = field(default_factory=Method)
     policy: Policy = field(default_factory=Policy)
     within_ms: int | None = None
     cap: int = 1_000
-    representative: Representative = "earliest"
-    format: Format = "jsonl"
-    copy: bool = True
+    representative: RepresentativeRule = "earliest"
+    format: OutputFormat = "jsonl"
+    write_copy: bool = True
     seed: int = 1
 
     @property
-    def work(self) -> Path:
+    def work_dir(self) -> Path:
         """Where unfinished work lies."""
-        return self.out / "work"
+        return self.out_dir / "work"
 
     def identity(self) -> dict[str, Any]:
         """What must be equal for work to be taken up again."""
@@ -68,7 +68,7 @@ class Job:
             for file, stat in zip(self.inputs, stats, strict=True)
         ]
         return {
-            "version": WORK_VERSION,
+            "version": WORK_FORMAT_VERSION,
             "files": files,
             "encoding": asdict(self.encoding),
             "method": asdict(self.method),
@@ -78,33 +78,33 @@ class Job:
         }
 
 
-def prepare(job: Job, *, fresh: bool) -> bool:
+def prepare_work_dir(job: Job, *, fresh: bool) -> bool:
     """Make the directories; True when an earlier run's work is there to go on with.
 
     Raises BadInput when the work is of other files, settings or another version.
     """
     if jsonl.STDIN in job.inputs:
-        raise BadInput("dedupe reads its input twice, so it cannot be standard input; name a file.")
+        raise InvalidInput("dedupe reads its input twice, so it cannot be standard input; name a file.")
     jsonl.check_readable(job.inputs)
     if fresh:
-        shutil.rmtree(job.work, ignore_errors=True)
+        shutil.rmtree(job.work_dir, ignore_errors=True)
     try:
         for name in ("chunks", "columns", "candidates", "confirmed"):
-            (job.work / name).mkdir(parents=True, exist_ok=True)
+            (job.work_dir / name).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BadInput(f"{job.out} cannot be written: {error.strerror}.") from None
-    return _same_work(job)
+        raise InvalidInput(f"{job.out_dir} cannot be written: {error.strerror}.") from None
+    return _can_resume(job)
 
 
-def _same_work(job: Job) -> bool:
-    file = job.work / "job.json"
+def _can_resume(job: Job) -> bool:
+    file = job.work_dir / "job.json"
     now = json.loads(json.dumps(job.identity()))
     if not file.exists():
-        write(file, json.dumps(now).encode())
+        write_bytes(file, json.dumps(now).encode())
         return False
     if json.loads(file.read_bytes()) != now:
-        raise BadInput(
-            f"{job.work} holds unfinished work on other files, with other settings or of another version; "
+        raise InvalidInput(
+            f"{job.work_dir} holds unfinished work on other files, with other settings or of another version; "
             "give another --out, or --fresh to discard it."
         )
     return True

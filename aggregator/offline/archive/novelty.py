@@ -8,44 +8,57 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.analysis.analyzer import SHORT_WORDS
-from aggregator.dedup.templates import FRAME_FIGURES, FRAMED_RATIO, KEPT_FIGURES, WHOLE, announces
+from aggregator.analysis.analyzer import SHORT_BELOW_WORDS
+from aggregator.dedup.templates import (
+    NEAR_COMPLETE_CONTAINMENT,
+    SAME_LENGTH_RATIO,
+    TEMPLATE_MAX_COMMON_FIGURES_RATIO,
+    TEMPLATE_MIN_FIGURES,
+    is_teaser_of,
+)
 from aggregator.dedup.verdict import Policy
-from aggregator.offline.archive.char_ngrams import RUNS_PER_WORD, SURE_CONTAINMENT_POWER
+from aggregator.offline.archive.char_ngrams import NGRAMS_PER_WORD_SHINGLE, STRONG_CONTAINMENT_EXPONENT
 from aggregator.offline.archive.columns import Columns
-from aggregator.offline.archive.pairs import Pairs, Rows, rows_of
-from aggregator.offline.archive.verify import Overlaps, common_of, keyed
+from aggregator.offline.archive.pairs import Pairs, Rows, unpack_pairs
+from aggregator.offline.archive.verify import PairOverlaps, count_common_keys, position_keys
 
 Flags = npt.NDArray[np.bool_]
 
 
-def other_figures(columns: Columns, pairs: Pairs, found: Overlaps, policy: Policy) -> Flags:
+def have_different_figures(
+    columns: Columns, pairs: Pairs, pair_overlaps: PairOverlaps, policy: Policy
+) -> Flags:
     """(n,) Are the figures of each pair those of two articles: one frame twice, two flashes, an update to be kept?
 
     ``frames.refilled``, and what ``verdict.news`` says of figures.
     """
-    a, b = rows_of(pairs)
+    a, b = unpack_pairs(pairs)
     first, second = columns.figured[a].astype(float), columns.figured[b].astype(float)
-    common = common_of(_figures(columns, a), _figures(columns, b), len(pairs))
+    common = count_common_keys(_figure_keys(columns, a), _figure_keys(columns, b), len(pairs))
     fewer = np.minimum(first, second)
     lettered = columns.lettered[a] == 1
     refilled = (
-        (found.size_ratio >= FRAMED_RATIO)
-        & (found.containment < np.where(lettered, WHOLE**SURE_CONTAINMENT_POWER, WHOLE))
-        & (fewer >= FRAME_FIGURES)
-        & (common < KEPT_FIGURES * fewer)
+        (pair_overlaps.size_ratio >= SAME_LENGTH_RATIO)
+        & (
+            pair_overlaps.containment
+            < np.where(
+                lettered, NEAR_COMPLETE_CONTAINMENT**STRONG_CONTAINMENT_EXPONENT, NEAR_COMPLETE_CONTAINMENT
+            )
+        )
+        & (fewer >= TEMPLATE_MIN_FIGURES)
+        & (common < TEMPLATE_MAX_COMMON_FIGURES_RATIO * fewer)
     )
-    short = np.maximum(columns.words[a], columns.words[b]) < SHORT_WORDS
-    kept = short | policy.keep_updates
+    short = np.maximum(columns.words[a], columns.words[b]) < SHORT_BELOW_WORDS
+    kept = short | policy.updates_are_new
     told: Flags = refilled | (kept & (common < fewer))
     return told
 
 
-def only_announces(columns: Columns, row: int, longer: int) -> bool:
+def is_teaser_row(columns: Columns, row: int, longer_row: int) -> bool:
     """``frames.announces`` of two rows."""
-    unit = RUNS_PER_WORD if columns.lettered[row] else 1.0
-    return announces(float(columns.size[row]) / unit, float(columns.size[longer]) / unit)
+    unit = NGRAMS_PER_WORD_SHINGLE if columns.lettered[row] else 1.0
+    return is_teaser_of(float(columns.size[row]) / unit, float(columns.size[longer_row]) / unit)
 
 
-def _figures(columns: Columns, rows: Rows) -> npt.NDArray[np.uint64]:
-    return keyed(columns.figure, columns.figure_end[rows], columns.figured[rows])
+def _figure_keys(columns: Columns, rows: Rows) -> npt.NDArray[np.uint64]:
+    return position_keys(columns.figure, columns.figure_end[rows], columns.figured[rows])

@@ -8,12 +8,12 @@ from typing import Any
 from aggregator.errors import ConfigurationError
 
 
-def needed(module: str, extra: str, what: str) -> Any:
+def import_optional(module: str, extra: str, feature: str) -> Any:
     """The module; raises ConfigurationError naming the extra that brings it."""
     try:
         return importlib.import_module(module)
     except ImportError:
         package = module.partition(".")[0]
         raise ConfigurationError(
-            f"{what} needs {package}, which is not installed; run `pip install 'aggregator[{extra}]'`."
+            f"{feature} needs {package}, which is not installed; run `pip install 'aggregator[{extra}]'`."
         ) from None

@@ -16,36 +16,36 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.errors import BadInput
+from aggregator.errors import InvalidInput
 from aggregator.offline import jsonl
 from aggregator.offline.archive import rows
-from aggregator.offline.archive.encode import about_chunk, usable
-from aggregator.offline.archive.job import Format, Job
-from aggregator.offline.archive.optional_imports import needed
-from aggregator.offline.archive.pairs import rows_of
-from aggregator.offline.archive.pipeline import Result
-from aggregator.offline.archive.representatives import Choice
+from aggregator.offline.archive.encode import chunk_metadata, usable_rows
+from aggregator.offline.archive.job import Job, OutputFormat
+from aggregator.offline.archive.optional_imports import import_optional
+from aggregator.offline.archive.pairs import unpack_pairs
+from aggregator.offline.archive.pipeline import DedupeResult
+from aggregator.offline.archive.representatives import RepresentativeChoice
 
-BATCH = 20_000
-Write = Callable[[dict[str, Any] | bytes], None]
+PARQUET_BATCH_ROWS = 20_000
+RowWriter = Callable[[dict[str, Any] | bytes], None]
 
 
 @contextlib.contextmanager
-def table(path: Path, format: Format) -> Iterator[Write]:
+def open_table(path: Path, format: OutputFormat) -> Iterator[RowWriter]:
     """A function that adds one row to ``path``, which appears when it is complete."""
-    with _parquet(path) if format == "parquet" else _json_lines(path) as write:
+    with _parquet_table(path) if format == "parquet" else _json_lines_table(path) as write:
         yield write
 
 
-def name_of(table: str, format: Format) -> str:
+def table_file_name(table: str, format: OutputFormat) -> str:
     return f"{table}.{format}"
 
 
-def write_pairs(job: Job, result: Result) -> None:
+def write_pairs(job: Job, result: DedupeResult) -> None:
     """Confirmed pairs, and each row of equal text with the first of its text."""
     columns, found = result.columns, result.confirmed
-    a, b = rows_of(found.pairs)
-    with table(job.out / name_of("pairs", job.format), job.format) as write:
+    a, b = unpack_pairs(found.pairs)
+    with open_table(job.out_dir / table_file_name("pairs", job.format), job.format) as write:
         for at in range(len(a)):
             write(
                 {
@@ -58,7 +58,7 @@ def write_pairs(job: Job, result: Result) -> None:
                     "shared": round(float(found.overlaps.shared[at])),
                 }
             )
-        first = result.distinct.first
+        first = result.distinct_texts.first_row
         for row in np.flatnonzero(first != np.arange(len(first))).tolist():
             write(
                 {
@@ -68,15 +68,15 @@ def write_pairs(job: Job, result: Result) -> None:
             )  # fmt: skip
 
 
-def write_clusters(job: Job, result: Result, choice: Choice) -> None:
+def write_clusters(job: Job, result: DedupeResult, choice: RepresentativeChoice) -> None:
     """One line per article in a group of two or more, group after group; and one line per group."""
     columns, labels = result.columns, result.labels
     sizes = np.bincount(labels, minlength=len(labels))
     members = np.flatnonzero(sizes[labels] > 1)
     members = members[np.argsort(labels[members], kind="stable")]
     with (
-        table(job.out / name_of("clusters", job.format), job.format) as write,
-        table(job.out / name_of("representatives", job.format), job.format) as write_one,
+        open_table(job.out_dir / table_file_name("clusters", job.format), job.format) as write,
+        open_table(job.out_dir / table_file_name("representatives", job.format), job.format) as write_one,
     ):
         number, last = 0, -1
         for row in members.tolist():
@@ -96,52 +96,52 @@ def write_clusters(job: Job, result: Result, choice: Choice) -> None:
             )
 
 
-def write_bad(job: Job, chunks: Iterable[Path]) -> tuple[int, str]:
+def write_bad_rows(job: Job, chunks: Iterable[Path]) -> tuple[int, str]:
     """Rows that could not be used, with file, row number and reason; how many, and the first reason."""
     count, example = 0, ""
-    with _json_lines(job.out / "bad_rows.jsonl") as write:
+    with _json_lines_table(job.out_dir / "bad_rows.jsonl") as write:
         for chunk in chunks:
-            for bad in about_chunk(chunk)["bad"]:
+            for bad in chunk_metadata(chunk)["bad"]:
                 write(bad)
                 example = example or f"{bad['file']}, row {bad['row']}: {bad['reason']}"
                 count += 1
     return count, example
 
 
-def second_reading(
+def write_copy_and_collect(
     job: Job,
     chunks: Sequence[Path],
-    stays: npt.NDArray[np.bool_],
-    wanted: Iterable[int],
-    advance: Callable[[int], None],
+    is_kept: npt.NDArray[np.bool_],
+    wanted_rows: Iterable[int],
+    on_progress: Callable[[int], None],
 ) -> dict[int, dict[str, Any]]:
     """Write the deduplicated copy (if asked for) and bring back the rows in ``wanted``, by number."""
-    missing, found = set(wanted), {}
+    missing, found = set(wanted_rows), {}
     with contextlib.ExitStack() as stack:
         write = None
-        if job.copy:
-            path = job.out / name_of("deduplicated", job.format)
-            write = stack.enter_context(table(path, job.format))
-        for at, row in enumerate(usable(job.inputs, chunks, advance)):
+        if job.write_copy:
+            path = job.out_dir / table_file_name("deduplicated", job.format)
+            write = stack.enter_context(open_table(path, job.format))
+        for at, row in enumerate(usable_rows(job.inputs, chunks, on_progress)):
             if at in missing:
-                found[at] = rows.as_dict(row)
-            if write is not None and stays[at]:
+                found[at] = rows.row_as_dict(row)
+            if write is not None and is_kept[at]:
                 write(row)
     return found
 
 
 @contextlib.contextmanager
-def _json_lines(path: Path) -> Iterator[Write]:
+def _json_lines_table(path: Path) -> Iterator[RowWriter]:
     encode = msgspec.json.Encoder().encode
-    with jsonl.writing(str(path)) as line:
+    with jsonl.open_output(str(path)) as line:
         yield lambda row: line(row if isinstance(row, bytes) else encode(row))
 
 
 @contextlib.contextmanager
-def _parquet(path: Path) -> Iterator[Write]:
+def _parquet_table(path: Path) -> Iterator[RowWriter]:
     """Rows in batches; the first batch decides the columns."""
-    pyarrow = needed("pyarrow", "corpus", "Writing Parquet")
-    parquet = needed("pyarrow.parquet", "corpus", "Writing Parquet")
+    pyarrow = import_optional("pyarrow", "corpus", "Writing Parquet")
+    parquet = import_optional("pyarrow.parquet", "corpus", "Writing Parquet")
     part = path.with_name(path.name + ".part")
     waiting: list[dict[str, Any]] = []
     writer: list[Any] = []
@@ -149,20 +149,20 @@ def _parquet(path: Path) -> Iterator[Write]:
     def flush() -> None:
         if not waiting and writer:
             return
-        schema = writer[0].schema if writer else _schema(pyarrow, waiting)
+        schema = writer[0].schema if writer else _infer_schema(pyarrow, waiting)
         if not writer:
             writer.append(parquet.ParquetWriter(part, schema))
         try:
             writer[0].write_table(pyarrow.Table.from_pylist(waiting, schema=schema))
         except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
-            raise BadInput(
+            raise InvalidInput(
                 f"{path}: a column holds values of several kinds ({error}); use --format jsonl."
             ) from None
         waiting.clear()
 
     def write(row: dict[str, Any] | bytes) -> None:
-        waiting.append(rows.as_dict(row))
-        if len(waiting) == BATCH:
+        waiting.append(rows.row_as_dict(row))
+        if len(waiting) == PARQUET_BATCH_ROWS:
             flush()
 
     try:
@@ -174,7 +174,7 @@ def _parquet(path: Path) -> Iterator[Write]:
     os.replace(part, path)
 
 
-def _schema(pyarrow: Any, found: Sequence[dict[str, Any]]) -> Any:
+def _infer_schema(pyarrow: Any, found: Sequence[dict[str, Any]]) -> Any:
     """The columns of these rows; one that is empty so far is taken for text."""
     names = dict.fromkeys(name for row in found for name in row)
     inferred = pyarrow.Table.from_pylist([{name: row.get(name) for name in names} for row in found]).schema

@@ -9,26 +9,26 @@ import numpy.typing as npt
 
 Pairs = npt.NDArray[np.uint64]  # the first row in the upper half, the second in the lower
 Rows = npt.NDArray[np.int64]
-_HALF, _LOWER = np.uint64(32), np.uint64(0xFFFFFFFF)
+_FIRST_ROW_SHIFT, _SECOND_ROW_MASK = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
-def packed(first: npt.NDArray[np.integer], second: npt.NDArray[np.integer]) -> Pairs:
+def pack_pairs(first: npt.NDArray[np.integer], second: npt.NDArray[np.integer]) -> Pairs:
     """``first`` in the upper half and ``second`` in the lower; both 0 <= n < 2**32."""
-    found: Pairs = first.astype(np.uint64) << _HALF | second.astype(np.uint64)
+    found: Pairs = first.astype(np.uint64) << _FIRST_ROW_SHIFT | second.astype(np.uint64)
     return found
 
 
-def ordered(one: Rows, other: Rows) -> tuple[Rows, Rows]:
+def order_pairs(a: Rows, b: Rows) -> tuple[Rows, Rows]:
     """Two columns of rows with the smaller of each pair in the first."""
-    return np.minimum(one, other), np.maximum(one, other)
+    return np.minimum(a, b), np.maximum(a, b)
 
 
-def rows_of(pairs: Pairs) -> tuple[Rows, Rows]:
+def unpack_pairs(pairs: Pairs) -> tuple[Rows, Rows]:
     """The two rows of each pair."""
-    return (pairs >> _HALF).astype(np.int64), (pairs & _LOWER).astype(np.int64)
+    return (pairs >> _FIRST_ROW_SHIFT).astype(np.int64), (pairs & _SECOND_ROW_MASK).astype(np.int64)
 
 
-def merged(parts: Sequence[Pairs]) -> Pairs:
+def merge_pairs(parts: Sequence[Pairs]) -> Pairs:
     """Each pair once, ascending."""
     found = np.sort(
         np.concatenate([np.empty(0, np.uint64), *parts])

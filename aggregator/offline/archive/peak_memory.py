@@ -16,35 +16,38 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-EVERY_S = 1.0
+SAMPLE_INTERVAL_S = 1.0
 
 
 @dataclass(slots=True)
-class Peak:
+class PeakMemory:
     """Most so far, in bytes: of everything, and of what is no page of a file."""
 
-    total: int = 0
-    anonymous: int = 0
+    total_bytes: int = 0
+    anonymous_bytes: int = 0
 
-    def look(self) -> None:
+    def sample(self) -> None:
         """How much it is now. Where the system does not tell: this process's own peak."""
         pids = ["self", *(str(child.pid) for child in multiprocessing.active_children())]
-        shares = [_share(pid) for pid in pids]
+        shares = [_proportional_set_bytes(pid) for pid in pids]
         total, anonymous = (sum(column) for column in zip(*shares, strict=True))
         if not total:
             unit = 1 if sys.platform == "darwin" else 1024
             total = anonymous = unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        self.total, self.anonymous = max(self.total, total), max(self.anonymous, anonymous)
+        self.total_bytes, self.anonymous_bytes = (
+            max(self.total_bytes, total),
+            max(self.anonymous_bytes, anonymous),
+        )
 
 
 @contextmanager
-def watched(every_s: float = EVERY_S) -> Iterator[Peak]:
+def track_peak_memory(interval_s: float = SAMPLE_INTERVAL_S) -> Iterator[PeakMemory]:
     """Looks again and again until the block ends."""
-    peak, ended = Peak(), threading.Event()
+    peak, ended = PeakMemory(), threading.Event()
 
     def look() -> None:
-        while not ended.wait(every_s):
-            peak.look()
+        while not ended.wait(interval_s):
+            peak.sample()
 
     thread = threading.Thread(target=look, name="memory", daemon=True)
     thread.start()
@@ -55,7 +58,7 @@ def watched(every_s: float = EVERY_S) -> Iterator[Peak]:
         thread.join()
 
 
-def _share(pid: str) -> tuple[int, int]:
+def _proportional_set_bytes(pid: str) -> tuple[int, int]:
     """(PSS, its anonymous part) of one process; (0, 0) when it has ended."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]

@@ -14,15 +14,15 @@ import numpy.typing as npt
 
 from aggregator.offline.archive.columns import Columns
 from aggregator.offline.archive.encode import UNDATED
-from aggregator.offline.archive.novelty import only_announces
-from aggregator.offline.archive.pairs import rows_of
-from aggregator.offline.archive.pipeline import Result
+from aggregator.offline.archive.novelty import is_teaser_row
+from aggregator.offline.archive.pairs import unpack_pairs
+from aggregator.offline.archive.pipeline import DedupeResult
 
 Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class RepresentativeChoice:
     """representative   (n,) int64: the row that stands for each row's group
     copy_of            (n,) int64: the row that stays in place of each row; itself when it stays
     """
@@ -31,66 +31,66 @@ class Choice:
     copy_of: Rows
 
     @property
-    def stays(self) -> npt.NDArray[np.bool_]:
+    def is_kept(self) -> npt.NDArray[np.bool_]:
         found: npt.NDArray[np.bool_] = self.copy_of == np.arange(len(self.copy_of))
         return found
 
 
-def choose(result: Result, prefer: str) -> Choice:
+def choose_representatives(result: DedupeResult, preference: str) -> RepresentativeChoice:
     """``prefer``: earliest (undated last), longest or medoid (shares most with the others of its group)."""
-    rank = _ranks(result, prefer)
-    representative = _best_of(result.labels, rank)
-    stand = _best_of(result.distinct.first, rank)  # of equal texts the preferred one
+    rank = _preference_ranks(result, preference)
+    representative = _best_per_group(result.labels, rank)
+    stand = _best_per_group(result.distinct_texts.first_row, rank)  # of equal texts the preferred one
     copy_of = stand.copy()
-    order = _linked_by_rank(result, rank)
-    neighbours = _neighbours(result)
+    order = _linked_rows_by_rank(result, rank)
+    neighbours = _neighbor_lookup(result)
     gone: dict[int, int] = {}
     for row in order.tolist():
         for other in neighbours(row):
             if other in gone or rank[stand[other]] >= rank[stand[row]]:
                 continue
-            if not only_announces(result.columns, other, row):
+            if not is_teaser_row(result.columns, other, row):
                 gone[row] = int(stand[other])
                 break
     if gone:
         replaced = np.arange(len(copy_of))
         replaced[np.fromiter(gone, np.int64)] = np.fromiter(gone.values(), np.int64)
-        leaves = replaced[result.distinct.first] != result.distinct.first
-        copy_of = np.where(leaves, replaced[result.distinct.first], copy_of)
-    return Choice(representative, copy_of)
+        leaves = replaced[result.distinct_texts.first_row] != result.distinct_texts.first_row
+        copy_of = np.where(leaves, replaced[result.distinct_texts.first_row], copy_of)
+    return RepresentativeChoice(representative, copy_of)
 
 
-def _ranks(result: Result, prefer: str) -> Rows:
+def _preference_ranks(result: DedupeResult, preference: str) -> Rows:
     """(n,) 0 is preferred to all others."""
     columns, count = result.columns, len(result.columns)
-    first_key = {"earliest": _dates, "longest": _lengths}.get(prefer)
-    key: npt.NDArray[np.generic] = first_key(columns) if first_key else -_shared(result)
-    order = np.lexsort((np.arange(count), _dates(columns), key))
+    first_key = {"earliest": _earliest_first_key, "longest": _longest_first_key}.get(preference)
+    key: npt.NDArray[np.generic] = first_key(columns) if first_key else -_total_resemblance(result)
+    order = np.lexsort((np.arange(count), _earliest_first_key(columns), key))
     rank = np.empty(count, np.int64)
     rank[order] = np.arange(count)
     return rank
 
 
-def _dates(columns: Columns) -> Rows:
+def _earliest_first_key(columns: Columns) -> Rows:
     return np.where(columns.date_ms == UNDATED, np.iinfo(np.int64).max, columns.date_ms)
 
 
-def _lengths(columns: Columns) -> Rows:
+def _longest_first_key(columns: Columns) -> Rows:
     return -columns.words.astype(np.int64)
 
 
-def _shared(result: Result) -> npt.NDArray[np.float64]:
+def _total_resemblance(result: DedupeResult) -> npt.NDArray[np.float64]:
     """How much each row resembles the others of its group, summed."""
-    a, b = rows_of(result.confirmed.pairs)
+    a, b = unpack_pairs(result.confirmed.pairs)
     same = result.labels[a] == result.labels[b]
     strength = np.where(same, result.confirmed.overlaps.resemblance, 0.0).astype(np.float64)
     count = len(result.columns)
     total = np.bincount(a, strength, count).astype(np.float64) + np.bincount(b, strength, count)
-    found: npt.NDArray[np.float64] = total[result.distinct.first]
+    found: npt.NDArray[np.float64] = total[result.distinct_texts.first_row]
     return found
 
 
-def _best_of(groups: Rows, rank: Rows) -> Rows:
+def _best_per_group(groups: Rows, rank: Rows) -> Rows:
     """(n,) the row of lowest rank in each row's group."""
     best = np.full(len(groups), len(groups), np.int64)
     np.minimum.at(best, groups, rank)
@@ -100,16 +100,16 @@ def _best_of(groups: Rows, rank: Rows) -> Rows:
     return found
 
 
-def _linked_by_rank(result: Result, rank: Rows) -> Rows:
-    linked = np.unique(np.concatenate(rows_of(result.confirmed.pairs)))
-    stand = _best_of(result.distinct.first, rank)
+def _linked_rows_by_rank(result: DedupeResult, rank: Rows) -> Rows:
+    linked = np.unique(np.concatenate(unpack_pairs(result.confirmed.pairs)))
+    stand = _best_per_group(result.distinct_texts.first_row, rank)
     found: Rows = linked[np.argsort(rank[stand[linked]])]
     return found
 
 
-def _neighbours(result: Result) -> Callable[[int], list[int]]:
+def _neighbor_lookup(result: DedupeResult) -> Callable[[int], list[int]]:
     """A function giving the rows linked to a row within its group."""
-    a, b = rows_of(result.confirmed.pairs)
+    a, b = unpack_pairs(result.confirmed.pairs)
     same = result.labels[a] == result.labels[b]
     source, target = np.r_[a[same], b[same]], np.r_[b[same], a[same]]
     order = np.argsort(source, kind="stable")

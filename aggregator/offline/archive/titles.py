@@ -13,36 +13,36 @@ import numpy as np
 import numpy.typing as npt
 
 from aggregator.dedup.title_rule import required_similarity, title_similarity
-from aggregator.offline.archive.checkpoint import save
+from aggregator.offline.archive.checkpoint import save_arrays
 from aggregator.offline.archive.job import Job
-from aggregator.offline.archive.pairs import Pairs, rows_of
-from aggregator.offline.archive.vector_candidates import articles, text_of
+from aggregator.offline.archive.pairs import Pairs, unpack_pairs
+from aggregator.offline.archive.vector_candidates import comparable_text, read_articles
 from aggregator.offline.archive.vectors import Vectors, tfidf
 
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-_PAIRS_AT_ONCE = 1 << 16
+_PAIRS_PER_SLICE = 1 << 16
 
 
-def titled(job: Job, chunks: Sequence[Path], pairs: Pairs) -> Pairs:
+def filter_by_title_rule(job: Job, chunks: Sequence[Path], pairs: Pairs) -> Pairs:
     """Those candidates whose cosine is what their titles ask for; kept in a file for a run that is taken up again."""
-    file = job.work / "confirmed" / "titled" / "pairs.npz"
+    file = job.work_dir / "confirmed" / "titled" / "pairs.npz"
     if not file.exists():
         file.parent.mkdir(exist_ok=True)
-        save(file, pairs=pairs[_alike(job, chunks, *rows_of(pairs))])
+        save_arrays(file, pairs=pairs[_title_rule_mask(job, chunks, *unpack_pairs(pairs))])
     with np.load(file) as arrays:
         found: Pairs = arrays["pairs"]
     return found
 
 
-def _alike(job: Job, chunks: Sequence[Path], a: Rows, b: Rows) -> npt.NDArray[np.bool_]:
+def _title_rule_mask(job: Job, chunks: Sequence[Path], a: Rows, b: Rows) -> npt.NDArray[np.bool_]:
     if not len(a):
         return np.zeros(0, bool)
     chosen, place = np.unique(np.concatenate([a, b]), return_inverse=True)
     a, b = place[: len(a)], place[len(a) :]
-    found = articles(job, chunks, chosen)
+    found = read_articles(job, chunks, chosen)
     titles = [(one.title, one.lang or job.encoding.lang or "en") for one in found]
-    cosines = products(tfidf([text_of(one) for one in found]), a, b)
+    cosines = pair_products(tfidf([comparable_text(one) for one in found]), a, b)
     # A title alone is its own text: were it to lower what is asked for, it would speak twice.
     required = required_similarities(
         [title if one.text else ("", "en") for one, title in zip(found, titles, strict=True)], a, b
@@ -50,11 +50,11 @@ def _alike(job: Job, chunks: Sequence[Path], a: Rows, b: Rows) -> npt.NDArray[np
     return cosines >= required
 
 
-def products(vectors: Vectors, a: Rows, b: Rows) -> Floats:
+def pair_products(vectors: Vectors, a: Rows, b: Rows) -> Floats:
     """(n,) the product of each pair of sparse rows."""
     parts = [np.empty(0)]
-    for start in range(0, len(a), _PAIRS_AT_ONCE):
-        some = slice(start, start + _PAIRS_AT_ONCE)
+    for start in range(0, len(a), _PAIRS_PER_SLICE):
+        some = slice(start, start + _PAIRS_PER_SLICE)
         parts.append(np.asarray(vectors[a[some]].multiply(vectors[b[some]]).sum(axis=1)).ravel())
     return np.concatenate(parts)
 

@@ -13,44 +13,46 @@ import numpy as np
 
 from aggregator.domain import Article
 from aggregator.offline.archive import rows, vectors
-from aggregator.offline.archive.checkpoint import save
-from aggregator.offline.archive.columns import Distinct
-from aggregator.offline.archive.encode import usable
+from aggregator.offline.archive.checkpoint import save_arrays
+from aggregator.offline.archive.columns import DistinctTexts
+from aggregator.offline.archive.encode import usable_rows
 from aggregator.offline.archive.job import Job
-from aggregator.offline.archive.pairs import Pairs, Rows, merged, packed
+from aggregator.offline.archive.pairs import Pairs, Rows, merge_pairs, pack_pairs
 
-ENCODERS: Mapping[str, Callable[[Sequence[str]], vectors.Vectors]] = {
+VECTOR_ENCODERS: Mapping[str, Callable[[Sequence[str]], vectors.Vectors]] = {
     "tfidf": vectors.tfidf,
     "doc2vec": vectors.doc2vec,
     "embedding": vectors.embedding,
 }
 
 
-def nearby(job: Job, chunks: Sequence[Path], alone: Distinct) -> Pairs:
+def vector_candidates(job: Job, chunks: Sequence[Path], distinct_texts: DistinctTexts) -> Pairs:
     """Ascending pairs of distinct rows; kept in a file for a run that is taken up again."""
-    file = job.work / "candidates" / "vectors.npz"
+    file = job.work_dir / "candidates" / "vectors.npz"
     if not file.exists():
-        texts = [text_of(one) for one in articles(job, chunks, alone.rows)]
-        a, b, cosine = vectors.nearest(ENCODERS[job.method.encode](texts))
+        texts = [comparable_text(one) for one in read_articles(job, chunks, distinct_texts.rows)]
+        a, b, cosine = vectors.nearest_pairs(VECTOR_ENCODERS[job.method.encode](texts))
         near = cosine >= job.method.cosine
-        save(file, pairs=merged([packed(alone.rows[a[near]], alone.rows[b[near]])]))
+        save_arrays(
+            file, pairs=merge_pairs([pack_pairs(distinct_texts.rows[a[near]], distinct_texts.rows[b[near]])])
+        )
     with np.load(file) as arrays:
         found: Pairs = arrays["pairs"]
     return found
 
 
-def articles(job: Job, chunks: Sequence[Path], chosen: Rows) -> list[Article]:
+def read_articles(job: Job, chunks: Sequence[Path], selected_rows: Rows) -> list[Article]:
     """The articles of these rows (ascending), by reading the input again."""
     columns = dict(job.encoding.columns)
-    wanted = iter(chosen.tolist())
+    wanted = iter(selected_rows.tolist())
     found, next_one = [], next(wanted, None)
-    for at, row in enumerate(usable(job.inputs, chunks)):
+    for at, row in enumerate(usable_rows(job.inputs, chunks)):
         if at == next_one:
-            found.append(rows.article(row, columns))
+            found.append(rows.parse_article(row, columns))
             next_one = next(wanted, None)
     return found
 
 
-def text_of(article: Article) -> str:
+def comparable_text(article: Article) -> str:
     """What there is of it."""
     return article.text or article.title or article.html

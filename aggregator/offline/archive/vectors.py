@@ -16,12 +16,18 @@ import numpy as np
 import numpy.typing as npt
 
 from aggregator.analysis.text import tokenizer
-from aggregator.offline.archive.optional_imports import needed
+from aggregator.offline.archive.optional_imports import import_optional
 
-TOP = 64
-DOC2VEC = {"vector_size": 256, "window": 8, "max_final_vocab": 1_500_000, "min_count": 2, "epochs": 20}
-EMBEDDED_CHARS = 2_000
-_SEED = 1
+NEAREST_COUNT = 64
+DOC2VEC_PARAMETERS = {
+    "vector_size": 256,
+    "window": 8,
+    "max_final_vocab": 1_500_000,
+    "min_count": 2,
+    "epochs": 20,
+}
+EMBEDDING_MAX_CHARS = 2_000
+_RANDOM_SEED = 1
 
 Vectors = Any  # (n, d) float32, or a scipy sparse matrix of that shape
 Rows = npt.NDArray[np.int64]
@@ -41,53 +47,59 @@ def tfidf(texts: Sequence[str], lang: str = "en") -> Vectors:
 
 def doc2vec(texts: Sequence[str], lang: str = "en") -> Vectors:
     """(n, 256): paragraph vectors (Le & Mikolov 2014), one thread so that two runs agree."""
-    gensim = needed("gensim.models.doc2vec", "neural", "Doc2Vec")
+    gensim = import_optional("gensim.models.doc2vec", "neural", "Doc2Vec")
     documents = [gensim.TaggedDocument(tokenizer.words(text, lang), [at]) for at, text in enumerate(texts)]
-    model = gensim.Doc2Vec(documents, workers=1, seed=_SEED, **DOC2VEC)
-    return _of_length_one(np.array([model.dv[at] for at in range(len(texts))], np.float32))
+    model = gensim.Doc2Vec(documents, workers=1, seed=_RANDOM_SEED, **DOC2VEC_PARAMETERS)
+    return _normalize_rows(np.array([model.dv[at] for at in range(len(texts))], np.float32))
 
 
 def embedding(texts: Sequence[str]) -> Vectors:
     """(n, 64): a small distilled sentence model, of the opening of each text."""
-    model = needed("static_model", "neural", "Sentence embedding")
-    return _of_length_one(
-        np.array(model.get_embeddings([text[:EMBEDDED_CHARS] for text in texts]), np.float32)
+    model = import_optional("static_model", "neural", "Sentence embedding")
+    return _normalize_rows(
+        np.array(model.get_embeddings([text[:EMBEDDING_MAX_CHARS] for text in texts]), np.float32)
     )
 
 
-def nearest(vectors: Vectors, top: int = TOP) -> tuple[Rows, Rows, npt.NDArray[np.float64]]:
+def nearest_pairs(
+    vectors: Vectors, neighbor_count: int = NEAREST_COUNT
+) -> tuple[Rows, Rows, npt.NDArray[np.float64]]:
     """Pairs a < b of each row with its ``top`` nearest by cosine, each pair once; of fewer than two rows none."""
-    if len_of(vectors) < 2:
+    if row_count(vectors) < 2:
         none = np.empty(0, np.int64)
         return none, none, np.empty(0)
-    rows, others, cosine = _sparse(vectors, top) if hasattr(vectors, "tocsr") else _dense(vectors, top)
+    rows, others, cosine = (
+        _search_sparse(vectors, neighbor_count)
+        if hasattr(vectors, "tocsr")
+        else _search_dense(vectors, neighbor_count)
+    )
     keep = (rows != others) & (others >= 0)
     low, high = np.minimum(rows, others)[keep], np.maximum(rows, others)[keep]
-    _, first = np.unique(low * len_of(vectors) + high, return_index=True)
+    _, first = np.unique(low * row_count(vectors) + high, return_index=True)
     return low[first], high[first], np.clip(cosine[keep][first].astype(np.float64), 0.0, 1.0)
 
 
-def len_of(vectors: Vectors) -> int:
+def row_count(vectors: Vectors) -> int:
     count: int = vectors.shape[0]
     return count
 
 
-def _dense(vectors: Vectors, top: int) -> tuple[Rows, Rows, npt.NDArray[np.float32]]:
+def _search_dense(vectors: Vectors, neighbor_count: int) -> tuple[Rows, Rows, npt.NDArray[np.float32]]:
     """Exact search by inner product (faiss)."""
-    faiss = needed("faiss", "neural", "Search by vectors")
+    faiss = import_optional("faiss", "neural", "Search by vectors")
     index = faiss.IndexFlatIP(vectors.shape[1])
     index.add(vectors)
-    cosine, others = index.search(vectors, min(top + 1, len(vectors)))
+    cosine, others = index.search(vectors, min(neighbor_count + 1, len(vectors)))
     rows = np.repeat(np.arange(len(vectors)), others.shape[1])
     return rows, others.ravel().astype(np.int64), cosine.ravel()
 
 
-def _sparse(vectors: Vectors, top: int) -> tuple[Rows, Rows, npt.NDArray[np.float32]]:
+def _search_sparse(vectors: Vectors, neighbor_count: int) -> tuple[Rows, Rows, npt.NDArray[np.float32]]:
     """Exact search by sparse products, some rows at a time."""
     rows, others, cosines = [], [], []
     for start in range(0, vectors.shape[0], 512):
         block = (vectors[start : start + 512] @ vectors.T).toarray()
-        count = min(top + 1, block.shape[1])
+        count = min(neighbor_count + 1, block.shape[1])
         best = np.argpartition(-block, count - 1, axis=1)[:, :count]
         rows.append(np.repeat(np.arange(start, start + len(block)), count))
         others.append(best.ravel())
@@ -95,6 +107,6 @@ def _sparse(vectors: Vectors, top: int) -> tuple[Rows, Rows, npt.NDArray[np.floa
     return np.concatenate(rows), np.concatenate(others).astype(np.int64), np.concatenate(cosines)
 
 
-def _of_length_one(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def _normalize_rows(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.ascontiguousarray(vectors / np.maximum(norms, 1e-12))

@@ -12,19 +12,19 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.dedup.templates import CUT_RATIO, FRAMED_FACTOR, FRAMED_RATIO
-from aggregator.dedup.verdict import CUT_FACTOR, STANDARD_ERRORS, Policy
+from aggregator.dedup.templates import SAME_LENGTH_MIN_SHARED_FACTOR, SAME_LENGTH_RATIO, TRUNCATED_RATIO
+from aggregator.dedup.verdict import CONTAINMENT_STANDARD_ERRORS, TRUNCATED_MIN_SHARED_FACTOR, Policy
 from aggregator.offline.archive.columns import Columns
-from aggregator.offline.archive.pairs import Pairs, Rows, packed, rows_of
+from aggregator.offline.archive.pairs import Pairs, Rows, pack_pairs, unpack_pairs
 
-BATCH = 4_096
-_ALL = 0xFFFFFFFF
+PAIRS_PER_BATCH = 4_096
+_MAX_HASH = 0xFFFFFFFF
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Overlaps:
+class PairOverlaps:
     """Per pair, as in ``overlap.Overlap``: (n,) float64 each."""
 
     containment: Floats
@@ -33,18 +33,21 @@ class Overlaps:
     size_ratio: Floats
     error: Floats
 
-    def at(self, places: Rows) -> Overlaps:
+    def select(self, indexes: Rows) -> PairOverlaps:
         """Those of some pairs."""
-        return Overlaps(*(getattr(self, name)[places] for name in self.__slots__))
+        return PairOverlaps(*(getattr(self, name)[indexes] for name in self.__slots__))
 
 
-def overlaps(columns: Columns, pairs: Pairs) -> Overlaps:
+def estimate_overlaps(columns: Columns, pairs: Pairs) -> PairOverlaps:
     """The overlap of each pair, estimated from the samples."""
-    parts = [_batch(columns, *rows_of(pairs[at : at + BATCH])) for at in range(0, len(pairs), BATCH)]
-    return Overlaps(*np.concatenate([np.empty((5, 0)), *parts], axis=1))
+    parts = [
+        _estimate_batch(columns, *unpack_pairs(pairs[at : at + PAIRS_PER_BATCH]))
+        for at in range(0, len(pairs), PAIRS_PER_BATCH)
+    ]
+    return PairOverlaps(*np.concatenate([np.empty((5, 0)), *parts], axis=1))
 
 
-def is_copy(found: Overlaps, policy: Policy) -> npt.NDArray[np.bool_]:
+def are_copies(pair_overlaps: PairOverlaps, policy: Policy) -> npt.NDArray[np.bool_]:
     """``verdict.is_copy`` for every pair, terms left aside: an archive's columns do not have them.
 
     So two different articles in one site's long frame pass here when a fifth of the shorter is frame, and short
@@ -52,20 +55,20 @@ def is_copy(found: Overlaps, policy: Policy) -> npt.NDArray[np.bool_]:
     Nearness of fingerprints is no stand-in: that of a copy that was cut or padded may lie anywhere. What terms would
     change was measured (docs/MEASURED.md, "Whole archives").
     """
-    factor = np.where(found.size_ratio < CUT_RATIO, CUT_FACTOR, 1.0)
-    factor = np.where(found.size_ratio >= FRAMED_RATIO, FRAMED_FACTOR, factor)
-    sure = found.containment - STANDARD_ERRORS * found.error
-    some = (sure >= policy.min_containment) & (found.shared >= policy.min_shared * factor)
-    return some | (found.containment >= policy.sure_containment)
+    factor = np.where(pair_overlaps.size_ratio < TRUNCATED_RATIO, TRUNCATED_MIN_SHARED_FACTOR, 1.0)
+    factor = np.where(pair_overlaps.size_ratio >= SAME_LENGTH_RATIO, SAME_LENGTH_MIN_SHARED_FACTOR, factor)
+    sure = pair_overlaps.containment - CONTAINMENT_STANDARD_ERRORS * pair_overlaps.error
+    some = (sure >= policy.min_containment) & (pair_overlaps.shared >= policy.min_shared_shingles * factor)
+    return some | (pair_overlaps.containment >= policy.strong_containment)
 
 
-def _batch(columns: Columns, a: Rows, b: Rows) -> Floats:
+def _estimate_batch(columns: Columns, a: Rows, b: Rows) -> Floats:
     """(5, n): containment, resemblance, shared, size ratio, error."""
     count = len(a)
-    keys_a, keys_b = _keys(columns, a), _keys(columns, b)
-    common = common_of(keys_a, keys_b, count)
-    limit = np.minimum(_limits(columns, a), _limits(columns, b))
-    in_a, in_b = _up_to(keys_a, limit, count), _up_to(keys_b, limit, count)
+    keys_a, keys_b = _sample_keys(columns, a), _sample_keys(columns, b)
+    common = count_common_keys(keys_a, keys_b, count)
+    limit = np.minimum(_completeness_limits(columns, a), _completeness_limits(columns, b))
+    in_a, in_b = _count_up_to(keys_a, limit, count), _count_up_to(keys_b, limit, count)
     size_a, size_b = columns.size[a].astype(float), columns.size[b].astype(float)
     smaller, larger = np.minimum(size_a, size_b), np.maximum(size_a, size_b)
     base = np.where(size_a <= size_b, in_a, in_b)
@@ -85,11 +88,11 @@ def _batch(columns: Columns, a: Rows, b: Rows) -> Floats:
     return np.stack([containment, resemblance, containment * smaller, ratio, np.sqrt(error)])
 
 
-def _keys(columns: Columns, rows: Rows) -> npt.NDArray[np.uint64]:
-    return keyed(columns.sample, columns.sample_end[rows], columns.sampled[rows])
+def _sample_keys(columns: Columns, rows: Rows) -> npt.NDArray[np.uint64]:
+    return position_keys(columns.sample, columns.sample_end[rows], columns.sampled[rows])
 
 
-def keyed(
+def position_keys(
     values: npt.NDArray[np.uint32], ends: npt.NDArray[np.int64], sizes: npt.NDArray[np.unsignedinteger]
 ) -> npt.NDArray[np.uint64]:
     """Position of the pair in the upper half, hash in the lower; ascending where each row's list is."""
@@ -97,26 +100,26 @@ def keyed(
     filled = np.cumsum(counts)
     position = np.repeat(np.arange(len(counts)), counts)
     at = np.arange(filled[-1] if len(filled) else 0) + np.repeat(ends - filled, counts)
-    return packed(position, values[at])
+    return pack_pairs(position, values[at])
 
 
-def common_of(a: npt.NDArray[np.uint64], b: npt.NDArray[np.uint64], count: int) -> Floats:
+def count_common_keys(a: npt.NDArray[np.uint64], b: npt.NDArray[np.uint64], count: int) -> Floats:
     """(count,) how many keys of each pair are in both lists of keys."""
     both = np.sort(np.concatenate([a, b]))
     equal = both[1:][both[1:] == both[:-1]] >> np.uint64(32)
     return np.bincount(equal.astype(np.int64), minlength=count).astype(float)
 
 
-def _limits(columns: Columns, rows: Rows) -> npt.NDArray[np.int64]:
+def _completeness_limits(columns: Columns, rows: Rows) -> npt.NDArray[np.int64]:
     """The largest hash up to which a sample is complete."""
     sizes = columns.sampled[rows].astype(np.int64)
     last = columns.sample[columns.sample_end[rows] - 1].astype(np.int64)
-    return np.where(sizes < columns.size[rows], last, _ALL)
+    return np.where(sizes < columns.size[rows], last, _MAX_HASH)
 
 
-def _up_to(keys: npt.NDArray[np.uint64], limit: npt.NDArray[np.int64], count: int) -> Floats:
+def _count_up_to(keys: npt.NDArray[np.uint64], limit: npt.NDArray[np.int64], count: int) -> Floats:
     """How many hashes of each row of the batch are at most its limit."""
     row = np.arange(count)
-    starts = np.searchsorted(keys, packed(row, np.zeros(count, np.int64)))
-    ends = np.searchsorted(keys, packed(row, limit), side="right")
+    starts = np.searchsorted(keys, pack_pairs(row, np.zeros(count, np.int64)))
+    ends = np.searchsorted(keys, pack_pairs(row, limit), side="right")
     return (ends - starts).astype(float)

@@ -15,60 +15,62 @@ import numpy.typing as npt
 
 from aggregator.analysis import shingles
 from aggregator.analysis.features import FeatureModel, HashedModel
-from aggregator.analysis.simhash import bits_of
+from aggregator.analysis.simhash import fingerprint_from_sums
 from aggregator.analysis.text.stemming import stemmer
 from aggregator.analysis.text.tokenizer import stop_words
 from aggregator.domain import Sketch
 
-MOST_WORDS = 1 << 20
+MAX_WORDS = 1 << 20
 _NO_ROW = -1
 
 
-class Vocabulary(dict[str, int]):
+class EnglishVocabulary(dict[str, int]):
     """Words and their numbers; forgets all when there are too many, so memory stays bounded."""
 
     def __init__(self, model: FeatureModel) -> None:
         self._model = model
-        self._rows = {term: row for row, term in enumerate(model.vocabulary)}
+        self._row_of_term = {term: row for row, term in enumerate(model.vocabulary)}
         self._matrix = model.matrix.astype(np.float32)
         self._idf = model.idf.astype(np.float64)
-        self._stop = stop_words("en")
-        self._hash = np.empty(1 << 14, np.uint64)
-        self._row = np.empty(1 << 14, np.int32)
+        self._stop_words = stop_words("en")
+        self._word_hashes = np.empty(1 << 14, np.uint64)
+        self._term_rows = np.empty(1 << 14, np.int32)
 
     def __missing__(self, word: str) -> int:
         number = len(self)
-        if number == len(self._hash):
-            self._hash = np.concatenate([self._hash, np.empty_like(self._hash)])
-            self._row = np.concatenate([self._row, np.empty_like(self._row)])
+        if number == len(self._word_hashes):
+            self._word_hashes = np.concatenate([self._word_hashes, np.empty_like(self._word_hashes)])
+            self._term_rows = np.concatenate([self._term_rows, np.empty_like(self._term_rows)])
         stem = stemmer("en")
         assert stem is not None
-        self._hash[number] = shingles.word_hash(word)
-        self._row[number] = _NO_ROW if word in self._stop else self._rows.get(stem(word), _NO_ROW)
+        self._word_hashes[number] = shingles.word_hash(word)
+        self._term_rows[number] = (
+            _NO_ROW if word in self._stop_words else self._row_of_term.get(stem(word), _NO_ROW)
+        )
         self[word] = number
         return number
 
-    def numbers(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
+    def intern(self, words: Sequence[str]) -> npt.NDArray[np.int64]:
         """(n,) the number of each word; valid until the next call."""
-        if len(self) > MOST_WORDS:
+        if len(self) > MAX_WORDS:
             self.clear()
         return np.fromiter(map(self.__getitem__, words), np.int64, len(words))
 
     def sketch(self, numbers: npt.NDArray[np.int64]) -> Sketch:
         """As ``overlap.sketch`` of the words."""
-        return shingles.sketch_of_hashes(shingles.hashes_of_runs(self._hash[numbers]))
+        return shingles.sketch_from_hashes(shingles.combine_word_hashes(self._word_hashes[numbers]))
 
     def fingerprint(self, numbers: npt.NDArray[np.int64]) -> int | None:
         """As ``bits_of(model.project(...))``, bits whose sum is rounding noise apart; None: no known term."""
-        rows = self._row[numbers]
+        rows = self._term_rows[numbers]
         terms, counts = np.unique(rows[rows != _NO_ROW], return_counts=True)
         if not len(terms):
             return None
         x = (1.0 + np.log(counts)) * self._idf[terms]
         x /= np.sqrt(x @ x)
-        return bits_of(x @ self._matrix[terms] - self._model.offset)
+        return fingerprint_from_sums(x @ self._matrix[terms] - self._model.offset)
 
 
-def vocabulary_of(model: FeatureModel | HashedModel) -> Vocabulary | None:
+def build_vocabulary(model: FeatureModel | HashedModel) -> EnglishVocabulary | None:
     """None for a model that knows no terms."""
-    return Vocabulary(model) if isinstance(model, FeatureModel) else None
+    return EnglishVocabulary(model) if isinstance(model, FeatureModel) else None

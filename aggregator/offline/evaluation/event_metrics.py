@@ -14,73 +14,73 @@ from typing import Any
 from aggregator.offline.replay import rfc3339
 
 MINUTE_MS = 60_000
-ROUTINE_TITLES = 8
+MIN_ROUTINE_TITLES = 8
 # What Hu & You (MECS 2017) call a big event in their experiment.
-BIG = 30
+BIG_EVENT_TITLES = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownEvent:
     """One labelled event."""
 
     name: str
     day_ms: int
     pattern: re.Pattern[str]
-    file: str
+    window_file: str
     t16_ms: int | None
-    t16_late: bool = False
-    matches: int = 0
+    t16_is_late: bool = False
+    matching_titles: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
     """One event that fired in the judged part of a window. ``matching``, ``routine``: of the first 16 titles."""
 
-    at_ms: int
+    detected_at_ms: int
     title: str
     size: int
     peak: int
     expected: float
     terms: tuple[str, ...]
     timeline: tuple[tuple[int, int], ...]
-    matching: float
-    routine: int
+    matching_share: float
+    routine_titles: int
 
     @property
     def is_routine(self) -> bool:
         """Of its first 16 titles at least ``ROUTINE_TITLES`` are routine announcements."""
-        return self.routine >= ROUTINE_TITLES
+        return self.routine_titles >= MIN_ROUTINE_TITLES
 
 
 @dataclass(frozen=True, slots=True)
 class WindowResult:
     """What came of one window. ``days``: length of its judged part; ``matching_ms``: matching titles in it."""
 
-    known: Known
+    known_event: KnownEvent
     alerts: tuple[Alert, ...]
-    days: float
+    judged_days: float
     hit: Alert | None
-    matching_ms: tuple[int, ...] = ()
+    matching_times_ms: tuple[int, ...] = ()
 
     @property
     def delay_min(self) -> float | None:
         """Minutes from ``t16`` to the alert that hit, negative when before; None where nothing did, or was asked."""
-        if self.hit is None or self.known.t16_ms is None:
+        if self.hit is None or self.known_event.t16_ms is None:
             return None
-        return (self.hit.at_ms - self.known.t16_ms) / MINUTE_MS
+        return (self.hit.detected_at_ms - self.known_event.t16_ms) / MINUTE_MS
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class EventReport:
     """All windows under one rule."""
 
     label: str
     windows: tuple[WindowResult, ...]
 
     @property
-    def asked(self) -> int:
+    def windows_with_t16(self) -> int:
         """Windows with a ``t16``."""
-        return sum(w.known.t16_ms is not None for w in self.windows)
+        return sum(w.known_event.t16_ms is not None for w in self.windows)
 
     @property
     def detected(self) -> int:
@@ -90,75 +90,82 @@ class Report:
     @property
     def median_delay_min(self) -> float | None:
         """Over the detected ones, those whose ``t16`` is known to be late left out."""
-        delays = [w.delay_min for w in self.windows if w.delay_min is not None and not w.known.t16_late]
+        delays = [
+            w.delay_min for w in self.windows if w.delay_min is not None and not w.known_event.t16_is_late
+        ]
         return statistics.median(delays) if delays else None
 
     @property
-    def alerts(self) -> int:
+    def alert_count(self) -> int:
         """Alerts in the judged parts of all windows."""
         return sum(len(w.alerts) for w in self.windows)
 
     @property
-    def alerts_a_day(self) -> float:
+    def alerts_per_day(self) -> float:
         """These per day of the judged parts."""
-        return self.alerts / (sum(w.days for w in self.windows) or 1.0)
+        return self.alert_count / (sum(w.judged_days for w in self.windows) or 1.0)
 
     @property
-    def routine(self) -> int:
+    def routine_alerts(self) -> int:
         """How many of the alerts are routine."""
         return sum(a.is_routine for w in self.windows for a in w.alerts)
 
     @property
-    def jackknife(self) -> list[Report]:
+    def jackknife(self) -> list[EventReport]:
         """The report without each of its windows in turn: figures that hang on one window show it."""
-        return [Report(self.label, tuple(w for w in self.windows if w is not out)) for out in self.windows]
+        return [
+            EventReport(self.label, tuple(w for w in self.windows if w is not out)) for out in self.windows
+        ]
 
     @property
-    def big(self) -> list[WindowResult]:
+    def big_events(self) -> list[WindowResult]:
         """Known events with over ``BIG`` titles, whether or not 16 of them lie within 4 hours."""
-        return [w for w in self.windows if w.known.matches > BIG]
+        return [w for w in self.windows if w.known_event.matching_titles > BIG_EVENT_TITLES]
 
     @property
     def big_detected(self) -> int:
         """How many of ``big`` were hit."""
-        return sum(w.hit is not None for w in self.big)
+        return sum(w.hit is not None for w in self.big_events)
 
     @property
     def big_alerts(self) -> int:
         """Alerts that grew to over ``BIG`` items."""
-        return sum(a.size > BIG for w in self.windows for a in w.alerts)
+        return sum(a.size > BIG_EVENT_TITLES for w in self.windows for a in w.alerts)
 
     def as_json(self) -> dict[str, Any]:
         """The figures, and every alert of every window."""
         return {
             "rule": self.label,
-            "asked": self.asked,
+            "asked": self.windows_with_t16,
             "detected": self.detected,
             "median_delay_min": self.median_delay_min,
-            "alerts": self.alerts,
-            "alerts_a_day": round(self.alerts_a_day, 3),
-            "routine_alerts": self.routine,
+            "alerts": self.alert_count,
+            "alerts_a_day": round(self.alerts_per_day, 3),
+            "routine_alerts": self.routine_alerts,
             "median_delay_min_without_one": [part.median_delay_min for part in self.jackknife],
-            "big_events": len(self.big),
+            "big_events": len(self.big_events),
             "big_detected": self.big_detected,
             "big_alerts": self.big_alerts,
             "windows": [_window_json(w) for w in self.windows],
         }
 
 
-def table(reports: Sequence[Report]) -> str:
+def format_table(reports: Sequence[EventReport]) -> str:
     """For people: one line per rule, then each window under each."""
     head = f"{'rule':<14}{'detected':>10}{'median delay':>14}{'alerts a day':>14}{'routine':>10}"
     lines = [head]
     for r in reports:
         delay = "-" if r.median_delay_min is None else f"{r.median_delay_min:.0f} min"
-        share = f"{r.routine / r.alerts:.0%}" if r.alerts else "-"
+        share = f"{r.routine_alerts / r.alert_count:.0%}" if r.alert_count else "-"
         lines.append(
-            f"{r.label:<14}{f'{r.detected} of {r.asked}':>10}{delay:>14}{r.alerts_a_day:>14.2f}{share:>10}"
+            f"{r.label:<14}{f'{r.detected} of {r.windows_with_t16}':>10}{delay:>14}{r.alerts_per_day:>14.2f}{share:>10}"
         )
-    lines += ["", f"{f'over {BIG} items (Hu & You)':<26}{'known':>8}{'detected':>10}{'of all alerts':>15}"]
     lines += [
-        f"{r.label:<26}{len(r.big):>8}{r.big_detected:>10}{f'{r.big_alerts} of {r.alerts}':>15}"
+        "",
+        f"{f'over {BIG_EVENT_TITLES} items (Hu & You)':<26}{'known':>8}{'detected':>10}{'of all alerts':>15}",
+    ]
+    lines += [
+        f"{r.label:<26}{len(r.big_events):>8}{r.big_detected:>10}{f'{r.big_alerts} of {r.alert_count}':>15}"
         for r in reports
     ]
     lines += [
@@ -168,25 +175,25 @@ def table(reports: Sequence[Report]) -> str:
     lines += [_jackknife_line(r) for r in reports]
     lines += ["", f"{'window':<22}" + "".join(f"{r.label:>26}" for r in reports)]
     for same in zip(*(r.windows for r in reports), strict=True):
-        lines.append(f"{same[0].known.name:<22}" + "".join(f"{_cell(w):>26}" for w in same))
+        lines.append(f"{same[0].known.name:<22}" + "".join(f"{_window_cell(w):>26}" for w in same))
     return "\n".join(lines)
 
 
-def _jackknife_line(report: Report) -> str:
+def _jackknife_line(report: EventReport) -> str:
     parts = report.jackknife
     delays = [p.median_delay_min for p in parts if p.median_delay_min is not None]
     delay = f"{min(delays):.0f}..{max(delays):.0f} min" if delays else "-"
-    missed = sorted(p.asked - p.detected for p in parts)
-    a_day = sorted(p.alerts_a_day for p in parts)
-    routine = sorted(p.routine / p.alerts for p in parts if p.alerts) or [0.0]
+    missed = sorted(p.windows_with_t16 - p.detected for p in parts)
+    a_day = sorted(p.alerts_per_day for p in parts)
+    routine = sorted(p.routine_alerts / p.alert_count for p in parts if p.alert_count) or [0.0]
     return (
         f"{report.label:<26}{f'{missed[0]}..{missed[-1]}':>8}{delay:>14}"
         f"{f'{a_day[0]:.2f}..{a_day[-1]:.2f}':>14}{f'{routine[0]:.0%}..{routine[-1]:.0%}':>10}"
     )
 
 
-def _cell(window: WindowResult) -> str:
-    if window.known.t16_ms is None:
+def _window_cell(window: WindowResult) -> str:
+    if window.known_event.t16_ms is None:
         found = "not asked"
     else:
         found = "missed" if window.delay_min is None else f"{window.delay_min:+.0f} min"
@@ -195,21 +202,21 @@ def _cell(window: WindowResult) -> str:
 
 def _window_json(window: WindowResult) -> dict[str, Any]:
     return {
-        "name": window.known.name,
-        "t16": None if window.known.t16_ms is None else rfc3339(window.known.t16_ms),
+        "name": window.known_event.name,
+        "t16": None if window.known_event.t16_ms is None else rfc3339(window.known_event.t16_ms),
         "detected": window.hit is not None,
         "delay_min": window.delay_min,
-        "days": round(window.days, 3),
+        "days": round(window.judged_days, 3),
         "alerts": [
             {
-                "detected_at": rfc3339(a.at_ms),
+                "detected_at": rfc3339(a.detected_at_ms),
                 "title": a.title,
                 "size": a.size,
                 "peak": a.peak,
                 "expected": a.expected,
                 "terms": list(a.terms),
                 "timeline": [[rfc3339(at_ms), count] for at_ms, count in a.timeline],
-                "matching": round(a.matching, 3),
+                "matching": round(a.matching_share, 3),
                 "routine": a.is_routine,
                 "hit": a is window.hit,
             }

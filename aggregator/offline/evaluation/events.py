@@ -23,104 +23,115 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from aggregator.errors import BadInput
+from aggregator.errors import InvalidInput
 from aggregator.events.detection import BurstRule, Event
-from aggregator.offline.evaluation.event_metrics import Alert, Known, Report, WindowResult
-from aggregator.offline.jsonl import rows as read_rows
-from aggregator.offline.replay import outcomes, when_ms
+from aggregator.offline.evaluation.event_metrics import Alert, EventReport, KnownEvent, WindowResult
+from aggregator.offline.jsonl import read_rows as read_rows
+from aggregator.offline.replay import changed_events, parse_time_ms
 
 DAY_MS = 86_400_000
-FIRST = 16
-MATCHING = 0.6
-ROUTINE = re.compile(
+JUDGED_ITEMS = 16
+MIN_MATCHING_SHARE = 0.6
+ROUTINE_PATTERN = re.compile(
     r"net asset value|FRN variable|dividend|conference call|form 8|holding\(s\)|own shares"
     r"|to (report|release|announce|host)|earnings",
     re.IGNORECASE,
 )
 
 
-def known_events(path: Path) -> list[Known]:
+def read_known_events(path: Path) -> list[KnownEvent]:
     """The labelled events of an ``events_dev.json``. Raises BadInput when it is not one."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise BadInput(f"{path} cannot be read: {error.strerror}.") from None
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
     try:
         listed = json.loads(text)
-        return [_known(entry) for entry in listed]
+        return [_parse_known_event(entry) for entry in listed]
     except (ValueError, KeyError, TypeError, re.error) as error:
-        raise BadInput(f"{path}: not a list of known events ({type(error).__name__}: {error}).") from None
+        raise InvalidInput(f"{path}: not a list of known events ({type(error).__name__}: {error}).") from None
 
 
 def evaluate(
     windows: Path, events: Path, rule: BurstRule, *, label: str = "", executor: Executor | None = None
-) -> Report:
+) -> EventReport:
     """Replay every window file (in directory ``windows``) that ``events`` names under ``rule``.
 
     ``executor`` (processes) runs windows side by side; the figures do not depend on it.
     """
-    known = known_events(events)
-    missing = [k.file for k in known if not (windows / k.file).is_file()]
+    known = read_known_events(events)
+    missing = [k.window_file for k in known if not (windows / k.window_file).is_file()]
     if missing:
-        raise BadInput(f"{windows} lacks {', '.join(missing)}, which {events} names.")
+        raise InvalidInput(f"{windows} lacks {', '.join(missing)}, which {events} names.")
     run = partial(evaluate_window, windows, rule)
     results = executor.map(run, known) if executor else map(run, known)
-    return Report(label or rule.mode, tuple(results))
+    return EventReport(label or rule.mode, tuple(results))
 
 
-def evaluate_window(windows: Path, rule: BurstRule, known: Known) -> WindowResult:
+def evaluate_window(windows: Path, rule: BurstRule, known_event: KnownEvent) -> WindowResult:
     """Replay one window and judge its alerts."""
-    rows = list(read_rows([str(windows / known.file)]))
-    return judge(rows, (event for event, _ in outcomes(rows, rule)), known)
+    rows = list(read_rows([str(windows / known_event.window_file)]))
+    return judge_window(rows, (event for event, _ in changed_events(rows, rule)), known_event)
 
 
-def judge(rows: Sequence[dict[str, Any]], events: Iterable[Event], known: Known) -> WindowResult:
+def judge_window(
+    rows: Sequence[dict[str, Any]], events: Iterable[Event], known_event: KnownEvent
+) -> WindowResult:
     """Compare events (later states of one id replace earlier ones) with what is known."""
     titles = {row["id"]: row["title"] for row in rows}
-    since_ms = known.day_ms - DAY_MS
-    end_ms = max((when_ms(row.get("published_at")) or 0 for row in rows), default=since_ms)
+    since_ms = known_event.day_ms - DAY_MS
+    end_ms = max((parse_time_ms(row.get("published_at")) or 0 for row in rows), default=since_ms)
     # An alert is judged by what an editor saw first: the items in order of joining do not change.
     last = {event.id: event for event in events}
     alerts = tuple(
-        _alert(event, titles, known)
+        _build_alert(event, titles, known_event)
         for event in sorted(last.values(), key=lambda e: (e.detected_at_ms, e.id))
         if event.detected_at_ms >= since_ms
     )
-    times = ((when_ms(row.get("published_at")), row["title"]) for row in rows)
-    matching = tuple(ms for ms, title in times if ms and ms >= since_ms and known.pattern.search(title))
-    return WindowResult(known, alerts, (end_ms - since_ms) / DAY_MS, _hit(alerts, known), matching)
+    times = ((parse_time_ms(row.get("published_at")), row["title"]) for row in rows)
+    matching = tuple(ms for ms, title in times if ms and ms >= since_ms and known_event.pattern.search(title))
+    return WindowResult(
+        known_event, alerts, (end_ms - since_ms) / DAY_MS, _find_hit(alerts, known_event), matching
+    )
 
 
-def _known(entry: dict[str, Any]) -> Known:
-    day_ms = when_ms(entry["date"])
+def _parse_known_event(entry: dict[str, Any]) -> KnownEvent:
+    day_ms = parse_time_ms(entry["date"])
     if day_ms is None:
         raise ValueError(f"no date: {entry['date']!r}")
-    first_ms, t16_ms = when_ms(entry.get("first")), when_ms(entry["t16"])
+    first_ms, t16_ms = parse_time_ms(entry.get("first")), parse_time_ms(entry["t16"])
     # The day itself is missing at the source when not one title of that day matches.
     late = first_ms is not None and first_ms >= day_ms + DAY_MS
     pattern = re.compile(entry["regex"], re.IGNORECASE)
-    return Known(
+    return KnownEvent(
         entry["name"], day_ms, pattern, entry["window_file"], t16_ms, late, int(entry.get("matches", 0))
     )
 
 
-def _alert(event: Event, titles: dict[str, str], known: Known) -> Alert:
-    first = [titles.get(id_, "") for id_ in event.items[:FIRST]]
+def _build_alert(event: Event, titles: dict[str, str], known_event: KnownEvent) -> Alert:
+    first = [titles.get(id_, "") for id_ in event.items[:JUDGED_ITEMS]]
     return Alert(
-        at_ms=event.detected_at_ms,
+        detected_at_ms=event.detected_at_ms,
         title=event.title,
         size=event.size,
         peak=event.peak,
         expected=event.expected,
         terms=event.terms,
         timeline=event.timeline,
-        matching=sum(bool(known.pattern.search(t)) for t in first) / FIRST,
-        routine=sum(bool(ROUTINE.search(t)) for t in first),
+        matching_share=sum(bool(known_event.pattern.search(t)) for t in first) / JUDGED_ITEMS,
+        routine_titles=sum(bool(ROUTINE_PATTERN.search(t)) for t in first),
     )
 
 
-def _hit(alerts: Sequence[Alert], known: Known) -> Alert | None:
-    if known.t16_ms is None:
+def _find_hit(alerts: Sequence[Alert], known_event: KnownEvent) -> Alert | None:
+    if known_event.t16_ms is None:
         return None
-    until_ms = known.t16_ms + DAY_MS
-    return next((a for a in alerts if known.day_ms <= a.at_ms <= until_ms and a.matching >= MATCHING), None)
+    until_ms = known_event.t16_ms + DAY_MS
+    return next(
+        (
+            a
+            for a in alerts
+            if known_event.day_ms <= a.detected_at_ms <= until_ms and a.matching_share >= MIN_MATCHING_SHARE
+        ),
+        None,
+    )

@@ -14,43 +14,45 @@ from dataclasses import replace
 from pathlib import Path
 
 from aggregator.domain import Article
-from aggregator.errors import BadInput
+from aggregator.errors import InvalidInput
 
-DECLARED_WITHIN = 4096
+CHARSET_SEARCH_BYTES = 4096
 _CHARSET = re.compile(rb"""charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]+)""", re.IGNORECASE)
 # What browsers read under these names (WHATWG Encoding).
-_WESTERN = {"iso-8859-1": "cp1252", "latin1": "cp1252", "us-ascii": "cp1252", "ascii": "cp1252"}
+_ENCODING_ALIASES = {"iso-8859-1": "cp1252", "latin1": "cp1252", "us-ascii": "cp1252", "ascii": "cp1252"}
 
 
-def with_pages(articles: Sequence[Article], path: Path) -> list[Article]:
+def with_page_html(articles: Sequence[Article], path: Path) -> list[Article]:
     """The articles with their page's markup in place of title and text. Raises BadInput when one is missing."""
     if not path.exists():
-        raise BadInput(f"{path} cannot be read: there is no such file or directory.")
-    pages = _archive(path) if path.is_file() else _directory(path, articles)
+        raise InvalidInput(f"{path} cannot be read: there is no such file or directory.")
+    pages = _read_archive(path) if path.is_file() else _read_directory(path, articles)
     missing = [a.id for a in articles if a.id not in pages]
     if missing:
-        raise BadInput(f"{path} has no page {missing[0]!r} ({len(missing)} of {len(articles)} are missing).")
-    return [replace(a, title="", text="", html=_decoded(pages[a.id])) for a in articles]
+        raise InvalidInput(
+            f"{path} has no page {missing[0]!r} ({len(missing)} of {len(articles)} are missing)."
+        )
+    return [replace(a, title="", text="", html=_decode_page(pages[a.id])) for a in articles]
 
 
-def _archive(path: Path) -> Mapping[str, bytes]:
+def _read_archive(path: Path) -> Mapping[str, bytes]:
     try:
         with tarfile.open(path) as archive:
             opened = ((member.name, archive.extractfile(member)) for member in archive)
             return {name.removeprefix("./"): file.read() for name, file in opened if file is not None}
     except (OSError, tarfile.TarError, EOFError) as error:
-        raise BadInput(f"{path}: not an archive that can be read ({error}).") from None
+        raise InvalidInput(f"{path}: not an archive that can be read ({error}).") from None
 
 
-def _directory(path: Path, articles: Sequence[Article]) -> Mapping[str, bytes]:
+def _read_directory(path: Path, articles: Sequence[Article]) -> Mapping[str, bytes]:
     inside = {a.id: path / a.id for a in articles if path.resolve() in (path / a.id).resolve().parents}
     return {id_: file.read_bytes() for id_, file in inside.items() if file.is_file()}
 
 
-def _decoded(page: bytes) -> str:
+def _decode_page(page: bytes) -> str:
     """As a browser would: what the page declares; else UTF-8 if it is that, else Windows' Western alphabet."""
-    declared = _CHARSET.search(page[:DECLARED_WITHIN])
+    declared = _CHARSET.search(page[:CHARSET_SEARCH_BYTES])
     for encoding in (declared[1].decode("ascii") if declared else "utf-8-sig", "utf-8-sig"):
         with contextlib.suppress(UnicodeDecodeError, LookupError):
-            return page.decode(_WESTERN.get(encoding.lower(), encoding))
+            return page.decode(_ENCODING_ALIASES.get(encoding.lower(), encoding))
     return page.decode("cp1252", "replace")

@@ -6,61 +6,61 @@ from collections.abc import Sequence
 from html import escape
 
 from aggregator.offline.archive import plots
-from aggregator.offline.archive.report import style
+from aggregator.offline.archive.report import style_sheet
 from aggregator.offline.evaluation.methods import (
-    PUBLISHED,
-    PUBLISHED_TIMES,
-    Row,
+    PUBLISHED_RUNTIMES,
+    PUBLISHED_SCORES,
+    MethodResult,
     best_per_method,
     is_neural,
-    not_run,
+    methods_not_run,
 )
 
-HEADS = (
+COLUMN_HEADINGS = (
     "level", "method", "clustering", "B-cubed F1", "ARI", "ARI as labelled", "pair P", "pair R", "pair F1",
     "mean group", "all clusters, B-cubed F1", "CPU seconds", "MB",
 )  # fmt: skip
 
 
-def page(rows: Sequence[Row]) -> str:
+def render_page(rows: Sequence[MethodResult]) -> str:
     """Complete HTML."""
     return "".join(
         (
             '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Methods side by side</title>',
-            style(),
+            style_sheet(),
             "</head><body><h1>Methods side by side</h1>",
             "<p><code>aggregator evaluate methods FILE --out PAGE</code>. Thresholds tuned on even clusters and scored ",
             "on odd ones, and the reverse; means of both. Groups of labels that share texts are merged, but for ",
             "“ARI as labelled”. The plots show each method with its best clustering.</p>",
-            *(_plot(level, found) for level, found in best_per_method(rows).items()),
+            *(_level_plot(level, found) for level, found in best_per_method(rows).items()),
             "<table><tr>",
-            *(f"<th>{head}</th>" for head in HEADS),
+            *(f"<th>{head}</th>" for head in COLUMN_HEADINGS),
             "</tr>",
-            *(_line(row) for row in rows),
+            *(_table_row(row) for row in rows),
             "</table>",
-            *(f"<p>{escape(line)}</p>" for line in not_run(rows)),
+            *(f"<p>{escape(line)}</p>" for line in methods_not_run(rows)),
             "<h2>Published, of other systems</h2><p>Not measured here; on the data named.</p><table>",
             *(
                 f"<tr><td>{escape(data)}</td><td>{escape(system)}</td><td>{measure}</td><td>{value:.3f}</td></tr>"
-                for data, measure, system, value in PUBLISHED
+                for data, measure, system, value in PUBLISHED_SCORES
             ),
             "</table><table>",
             *(
                 f"<tr><td>{escape(system)}</td><td>{articles:,}</td><td>{time}</td></tr>"
-                for system, articles, time in PUBLISHED_TIMES
+                for system, articles, time in PUBLISHED_RUNTIMES
             ),
             "</table></body></html>",
         )
     )
 
 
-def _plot(level: str, found: Sequence[Row]) -> str:
+def _level_plot(level: str, found: Sequence[MethodResult]) -> str:
     """B-cubed F1 of each method with its best clustering."""
     names = [f"{row.method}{' *' if is_neural(row) else ''}, {row.clustering}" for row in found]
-    return plots.ranked(f"B-cubed F1, {level} (* neural)", names, [row.b_cubed_f1 for row in found])
+    return plots.ranked_bar_chart(f"B-cubed F1, {level} (* neural)", names, [row.b_cubed_f1 for row in found])
 
 
-def _line(row: Row) -> str:
+def _table_row(row: MethodResult) -> str:
     figures = (
         row.b_cubed_f1, row.adjusted_rand, row.adjusted_rand_as_labelled, row.pair_precision, row.pair_recall,
         row.pair_f1, row.mean_group, row.whole_b_cubed_f1, row.seconds, row.memory_mb,

@@ -8,34 +8,34 @@ from math import comb, log, log2
 from typing import Any
 
 
-def rates(right: int, called: int, wanted: int) -> tuple[float, float, float]:
+def precision_recall_f1(correct: int, predicted: int, relevant: int) -> tuple[float, float, float]:
     """Precision, recall and F1, each 0..1, of ``called``, of which ``right`` are among the ``wanted``.
 
     Where nothing is called, or nothing wanted, there is nothing to get wrong: one.
     """
     return (
-        right / called if called else 1.0,
-        right / wanted if wanted else 1.0,
-        2 * right / (called + wanted) if called or wanted else 1.0,
+        correct / predicted if predicted else 1.0,
+        correct / relevant if relevant else 1.0,
+        2 * correct / (predicted + relevant) if predicted or relevant else 1.0,
     )
 
 
-def b_cubed(truth: Sequence[Hashable], found: Sequence[Hashable]) -> tuple[float, float, float]:
+def b_cubed(truth: Sequence[Hashable], predicted: Sequence[Hashable]) -> tuple[float, float, float]:
     """B-cubed precision, recall and F1 (Bagga & Baldwin 1998), each 0..1; empty input gives ones."""
     if not truth:
         return 1.0, 1.0, 1.0
-    both, wanted, given = Counter(zip(truth, found, strict=True)), Counter(truth), Counter(found)
-    pairs = list(zip(truth, found, strict=True))
+    both, wanted, given = Counter(zip(truth, predicted, strict=True)), Counter(truth), Counter(predicted)
+    pairs = list(zip(truth, predicted, strict=True))
     precision = sum(both[t, f] / given[f] for t, f in pairs) / len(pairs)
     recall = sum(both[t, f] / wanted[t] for t, f in pairs) / len(pairs)
     return precision, recall, 2 * precision * recall / (precision + recall)
 
 
-def adjusted_rand(truth: Sequence[Hashable], found: Sequence[Hashable]) -> float:
+def adjusted_rand(truth: Sequence[Hashable], predicted: Sequence[Hashable]) -> float:
     """Adjusted Rand index (Hubert & Arabie 1985): 1 for equal partitions, about 0 for random ones."""
-    both = sum(comb(n, 2) for n in Counter(zip(truth, found, strict=True)).values())
+    both = sum(comb(n, 2) for n in Counter(zip(truth, predicted, strict=True)).values())
     wanted = sum(comb(n, 2) for n in Counter(truth).values())
-    given = sum(comb(n, 2) for n in Counter(found).values())
+    given = sum(comb(n, 2) for n in Counter(predicted).values())
     pairs = comb(len(truth), 2)
     if not pairs:
         return 1.0
@@ -44,11 +44,11 @@ def adjusted_rand(truth: Sequence[Hashable], found: Sequence[Hashable]) -> float
     return (both - expected) / (largest - expected) if largest != expected else 1.0
 
 
-def v_measure(truth: Sequence[Hashable], found: Sequence[Hashable]) -> tuple[float, float, float]:
+def v_measure(truth: Sequence[Hashable], predicted: Sequence[Hashable]) -> tuple[float, float, float]:
     """Homogeneity, completeness and V-measure (Rosenberg & Hirschberg 2007), each 0..1."""
     if not truth:
         return 1.0, 1.0, 1.0
-    both, wanted, given = Counter(zip(truth, found, strict=True)), Counter(truth), Counter(found)
+    both, wanted, given = Counter(zip(truth, predicted, strict=True)), Counter(truth), Counter(predicted)
     of_truth, of_found = _entropy(wanted), _entropy(given)
     joint = _entropy(both)
     shared = of_truth + of_found - joint

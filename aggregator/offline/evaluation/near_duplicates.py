@@ -17,18 +17,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from statistics import mean
 
-from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.analyzer import Analyzer
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Analysis, Answer, Article
-from aggregator.errors import AggregatorError, BadInput
+from aggregator.errors import AggregatorError, InvalidInput
 from aggregator.index import Index
-from aggregator.ingest.service import Ingest
-from aggregator.offline.evaluation.metrics import adjusted_rand, b_cubed, rates
+from aggregator.ingest.service import IngestService
+from aggregator.offline.evaluation.metrics import adjusted_rand, b_cubed, precision_recall_f1
 from aggregator.store.memory import MemoryStore
 
 # Labels of the SpotSigs gold set that share page texts (some pages are identical): a right answer
 # across them counts as false "as labelled", so results are given with each group merged as well.
-SPOTSIGS_MERGED: Mapping[str, str] = {
+SPOTSIGS_LABEL_MERGES: Mapping[str, str] = {
     "Subpoena": "Legal_Summons",
     "Lindsay": "Legal_Summons",
     "Pelosi": "Headlines",
@@ -41,7 +41,7 @@ _CLOCK_START_MS = 1_600_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class LabeledArticle:
     """One article of a gold set."""
 
     article: Article
@@ -60,24 +60,24 @@ class Score:
 
     @property
     def precision(self) -> float:
-        return self._rates[0]
+        return self._precision_recall_f1[0]
 
     @property
     def recall(self) -> float:
-        return self._rates[1]
+        return self._precision_recall_f1[1]
 
     @property
     def f1(self) -> float:
-        return self._rates[2]
+        return self._precision_recall_f1[2]
 
     @property
-    def _rates(self) -> tuple[float, float, float]:
+    def _precision_recall_f1(self) -> tuple[float, float, float]:
         right = self.true_positive
-        return rates(right, right + self.false_positive, right + self.false_negative)
+        return precision_recall_f1(right, right + self.false_positive, right + self.false_negative)
 
 
 @dataclass(slots=True)
-class Row:
+class PolicyResult:
     """One policy under one labelling over all orders."""
 
     policy: str
@@ -108,70 +108,72 @@ POLICIES: Mapping[str, Policy] = {
 
 
 async def evaluate(
-    gold: Sequence[Labelled],
-    analyser: Analyser,
+    gold: Sequence[LabeledArticle],
+    analyzer: Analyzer,
     *,
     orders: int = 1,
     policies: Mapping[str, Policy] = POLICIES,
-    merged: Mapping[str, str] = SPOTSIGS_MERGED,
+    label_merges: Mapping[str, str] = SPOTSIGS_LABEL_MERGES,
     background: Sequence[Article] = (),
-) -> list[Row]:
+) -> list[PolicyResult]:
     """Rows per policy and labelling. ``background`` articles are ingested before the labelled ones.
 
     Raises BadInput when no label occurs twice: then nothing can be found.
     """
     labels = [g.label for g in gold]
     if len(set(labels)) == len(labels):
-        raise BadInput(
+        raise InvalidInput(
             "No label occurs twice in this file: give every article a `cluster`, equal for copies."
         )
     analysed = dict(
-        zip((g.article.id for g in gold), analyser.analyse_many([g.article for g in gold]), strict=True)
+        zip((g.article.id for g in gold), analyzer.analyze_many([g.article for g in gold]), strict=True)
     )
-    before = analyser.analyse_many(background)
-    rows: list[Row] = []
+    before = analyzer.analyze_many(background)
+    rows: list[PolicyResult] = []
     labellings = (
-        {"as labelled": {}, "groups merged": merged} if set(merged) & set(labels) else {"as labelled": {}}
+        {"as labelled": {}, "groups merged": label_merges}
+        if set(label_merges) & set(labels)
+        else {"as labelled": {}}
     )
     for name, policy in policies.items():
-        fresh = {key: Row(name, key) for key in labellings}
+        fresh = {key: PolicyResult(name, key) for key in labellings}
         for seed in range(orders):
             shuffled = list(gold)
             random.Random(seed).shuffle(shuffled)
-            answers = await decided(shuffled, analysed, policy, background, before, analyser.spaces)
+            answers = await decide_in_order(shuffled, analysed, policy, background, before, analyzer.spaces)
             for key, merge in labellings.items():
                 relabelled = [merge.get(g.label, g.label) for g in shuffled]
-                fresh[key].scores.append(_score(relabelled, shuffled, answers))
+                fresh[key].scores.append(_score_order(relabelled, shuffled, answers))
         rows += fresh.values()
     return rows
 
 
-async def decided(
-    gold: Sequence[Labelled],
-    analysed: Mapping[str, Analysis | AggregatorError],
+async def decide_in_order(
+    gold: Sequence[LabeledArticle],
+    analyses_by_id: Mapping[str, Analysis | AggregatorError],
     policy: Policy,
     background: Sequence[Article],
-    before: Sequence[Analysis | AggregatorError],
+    background_analyses: Sequence[Analysis | AggregatorError],
     spaces: Sequence[str],
 ) -> list[Answer | AggregatorError]:
     """The answers to the labelled articles in their order, after all of the background.
 
     ``analysed`` by id, ``before`` in the order of ``background``: analysed once for many orders.
     """
-    ready = {a.id: r for a, r in zip(background, before, strict=True)} | dict(analysed)
+    ready = {a.id: r for a, r in zip(background, background_analyses, strict=True)} | dict(analyses_by_id)
 
     async def look_up(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
         return [ready[a.id] for a in articles]
 
     clock = iter(range(_CLOCK_START_MS, _CLOCK_START_MS + 10**12))
-    ingest = Ingest(Index(MemoryStore(), spaces), look_up, policy, clock=lambda: next(clock))
+    ingest = IngestService(Index(MemoryStore(), spaces), look_up, policy, clock=lambda: next(clock))
     await ingest.submit_many(background)
     # Texts are not needed to decide, and would only be stored again.
     return await ingest.submit_many([replace(g.article, text="") for g in gold])
 
 
-def _score(
-    labels: Sequence[str], gold: Sequence[Labelled], answers: Sequence[Answer | AggregatorError]
+def _score_order(
+    labels: Sequence[str], gold: Sequence[LabeledArticle], answers: Sequence[Answer | AggregatorError]
 ) -> Score:
     label_of = {g.article.id: label for g, label in zip(gold, labels, strict=True)}
     seen: set[str] = set()
@@ -190,7 +192,7 @@ def _score(
     )
 
 
-def table(rows: Sequence[Row]) -> str:
+def format_table(rows: Sequence[PolicyResult]) -> str:
     """The report for a terminal."""
     lines = [
         f"{'policy':14} {'labels':14} {'P':>6} {'R':>6} {'F1':>6} {'lowest':>6} {'B3 F1':>6} {'lowest':>6} {'ARI':>6}"

@@ -10,7 +10,7 @@ import random
 from dataclasses import dataclass
 
 # Confusions that recognisers are known for, most of them both ways round.
-CONFUSED = {
+CONFUSED_CHARACTERS = {
     "e": "co", "c": "eo", "o": "0ce", "l": "1iI", "i": "l1j", "h": "bn", "b": "h6", "n": "urm", "u": "nv",
     "s": "5a", "a": "ou", "t": "fl", "f": "t", "m": "n", "r": "n", "g": "9q", "v": "y", "y": "v", "w": "v",
     "d": "cl", "1": "l", "0": "o", "5": "s", "k": "h", "p": "n", "q": "g", "z": "2", "x": "z", "j": "i",
@@ -18,38 +18,38 @@ CONFUSED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class NoiseLevel:
     """Rates per character (confused), per letter within a word (broken), per space (joined), per text (cut)."""
 
     name: str
-    confused: float
-    broken: float
-    joined: float
-    cut: float
+    confusion_rate: float
+    break_rate: float
+    space_loss_rate: float
+    truncation_rate: float
 
 
-CLEAN = Level("clean", 0.0, 0.0, 0.0, 0.0)
-LEVELS = (
-    Level("light", 0.01, 0.002, 0.01, 0.1),
-    Level("medium", 0.03, 0.006, 0.03, 0.2),
-    Level("heavy", 0.08, 0.015, 0.06, 0.3),
+CLEAN = NoiseLevel("clean", 0.0, 0.0, 0.0, 0.0)
+NOISE_LEVELS = (
+    NoiseLevel("light", 0.01, 0.002, 0.01, 0.1),
+    NoiseLevel("medium", 0.03, 0.006, 0.03, 0.2),
+    NoiseLevel("heavy", 0.08, 0.015, 0.06, 0.3),
 )
-SHORTEST_SHARE = 0.5  # of the words, when a text is cut
+MIN_KEPT_SHARE = 0.5  # of the words, when a text is cut
 
 
-def damaged(text: str, level: Level, seed: str) -> str:
+def add_ocr_noise(text: str, level: NoiseLevel, seed: str) -> str:
     """``text`` as a scanner at this level may give it."""
     rng = random.Random(f"{seed}|{level.name}")
-    if rng.random() < level.cut:
-        text = text[: int(len(text) * rng.uniform(SHORTEST_SHARE, 1.0))]
+    if rng.random() < level.truncation_rate:
+        text = text[: int(len(text) * rng.uniform(MIN_KEPT_SHARE, 1.0))]
     out = []
     for character in text:
-        if character == " " and rng.random() < level.joined:
+        if character == " " and rng.random() < level.space_loss_rate:
             continue
-        known = CONFUSED.get(character.lower())
-        if known and rng.random() < level.confused:
+        known = CONFUSED_CHARACTERS.get(character.lower())
+        if known and rng.random() < level.confusion_rate:
             character = rng.choice(known)
         out.append(character)
-        if character.isalpha() and rng.random() < level.broken:
+        if character.isalpha() and rng.random() < level.break_rate:
             out.append(" ")
     return "".join(out)

@@ -15,22 +15,22 @@ import numpy.typing as npt
 from aggregator.analysis.text import tokenizer
 from aggregator.domain import Article
 from aggregator.offline.archive import vectors
-from aggregator.offline.archive.cluster import Links, components, within
-from aggregator.offline.archive.columns import Columns, of_signatures
+from aggregator.offline.archive.cluster import Links, components, pairs_within_components
+from aggregator.offline.archive.columns import Columns, columns_from_signatures
 from aggregator.offline.archive.encode import Encoder, Encoding
-from aggregator.offline.archive.join import candidates
-from aggregator.offline.archive.pairs import Pairs, merged, packed, rows_of
+from aggregator.offline.archive.join import find_candidates
+from aggregator.offline.archive.pairs import Pairs, merge_pairs, pack_pairs, unpack_pairs
 from aggregator.offline.archive.titles import required_similarities
-from aggregator.offline.archive.verify import overlaps
+from aggregator.offline.archive.verify import estimate_overlaps
 
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-GRAMS = (3, 4, 5, 10, 15)
+NGRAM_WIDTHS = (3, 4, 5, 10, 15)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scored:
+class ScoredPairs:
     """Pairs of rows ``a`` < ``b`` with a score each; ``features`` (n, k) for a pair classifier."""
 
     a: Rows
@@ -39,64 +39,64 @@ class Scored:
     features: Floats | None = None
 
 
-Propose = Callable[[Sequence[Article]], Scored]
+PairScorer = Callable[[Sequence[Article]], ScoredPairs]
 
 
-def simhash(articles: Sequence[Article]) -> Scored:
+def simhash(articles: Sequence[Article]) -> ScoredPairs:
     """1 - Hamming distance / 64, of pairs within 16 bits."""
     columns = _columns(articles)
     a, b = np.triu_indices(len(columns), 1)
     distance = np.bitwise_count(columns.fingerprint[a] ^ columns.fingerprint[b])
     near = distance <= 16
-    return Scored(a[near], b[near], 1 - distance[near] / 64)
+    return ScoredPairs(a[near], b[near], 1 - distance[near] / 64)
 
 
-def sketch(articles: Sequence[Article]) -> Scored:
+def sketch(articles: Sequence[Article]) -> ScoredPairs:
     """Resemblance of candidates that share a band, and of all other pairs of their components."""
-    return _joined(_columns(articles), bits=False)
+    return _resemblance_within_components(_columns(articles), bits=False)
 
 
-def combined(articles: Sequence[Article], shingles: str = "letters") -> Scored:
+def combined(articles: Sequence[Article], shingles: str = "letters") -> ScoredPairs:
     """The same of candidates that share a band or are within 3 bits: what ``dedupe`` groups by."""
-    return _joined(_columns(articles, shingles), bits=True)
+    return _resemblance_within_components(_columns(articles, shingles), bits=True)
 
 
-def tfidf(articles: Sequence[Article]) -> Scored:
+def tfidf(articles: Sequence[Article]) -> ScoredPairs:
     """Cosine of word weights, 64 nearest."""
-    return Scored(*vectors.nearest(vectors.tfidf(_texts(articles))))
+    return ScoredPairs(*vectors.nearest_pairs(vectors.tfidf(_texts(articles))))
 
 
-def titled(articles: Sequence[Article]) -> Scored:
+def tfidf_with_titles(articles: Sequence[Article]) -> ScoredPairs:
     """Cosine beside what the titles ask for (``titled.py``): a half where that rule is just met."""
     found = tfidf(articles)
     required = required_similarities([(one.title, one.lang or "en") for one in articles], found.a, found.b)
-    return Scored(found.a, found.b, found.score / (found.score + required))
+    return ScoredPairs(found.a, found.b, found.score / (found.score + required))
 
 
-def doc2vec(articles: Sequence[Article]) -> Scored:
+def doc2vec(articles: Sequence[Article]) -> ScoredPairs:
     """Cosine of paragraph vectors, 64 nearest by faiss (Zhang 2023)."""
-    return Scored(*vectors.nearest(vectors.doc2vec(_texts(articles))))
+    return ScoredPairs(*vectors.nearest_pairs(vectors.doc2vec(_texts(articles))))
 
 
-def embedding(articles: Sequence[Article]) -> Scored:
+def embedding(articles: Sequence[Article]) -> ScoredPairs:
     """Cosine of static sentence vectors, 64 nearest by faiss."""
-    return Scored(*vectors.nearest(vectors.embedding(_texts(articles))))
+    return ScoredPairs(*vectors.nearest_pairs(vectors.embedding(_texts(articles))))
 
 
-def ngrams(articles: Sequence[Article], width: int) -> Scored:
+def ngrams(articles: Sequence[Article], width: int) -> ScoredPairs:
     """|A and B| / min(|A|, |B|) of exact sets of word n-grams, all pairs that share one."""
     from sklearn.feature_extraction.text import CountVectorizer
 
-    grams = CountVectorizer(analyzer=partial(_grams, width=width), binary=True, dtype=np.float32)
+    grams = CountVectorizer(analyzer=partial(_word_ngrams, width=width), binary=True, dtype=np.float32)
     counted = grams.fit_transform(_texts(articles))
     common = (counted @ counted.T).tocoo()
     upper = common.row < common.col
     a, b = common.row[upper].astype(np.int64), common.col[upper].astype(np.int64)
     sizes = np.asarray(counted.sum(axis=1)).ravel()
-    return Scored(a, b, (common.data[upper] / np.minimum(sizes[a], sizes[b])).astype(np.float64))
+    return ScoredPairs(a, b, (common.data[upper] / np.minimum(sizes[a], sizes[b])).astype(np.float64))
 
 
-def minhash(articles: Sequence[Article], hashes: int, band_rows: int) -> Scored:
+def minhash(articles: Sequence[Article], hashes: int, band_rows: int) -> ScoredPairs:
     """Share of equal MinHash values of word 3-grams, of pairs that agree in a whole band."""
     from aggregator.analysis import shingles as overlap
 
@@ -111,20 +111,20 @@ def minhash(articles: Sequence[Article], hashes: int, band_rows: int) -> Scored:
     a, b = np.triu_indices(len(articles), 1)
     equal = found[a] == found[b]
     banded = equal.reshape(len(a), -1, band_rows).all(axis=2).any(axis=1)
-    return Scored(a[banded], b[banded], equal[banded].mean(axis=1))
+    return ScoredPairs(a[banded], b[banded], equal[banded].mean(axis=1))
 
 
-def reranked(articles: Sequence[Article]) -> Scored:
+def reranking_features(articles: Sequence[Article]) -> ScoredPairs:
     """Candidates of ``combined`` and ``tfidf`` with all that is known of a pair, for a classifier to score."""
     columns = _columns(articles)
     near = tfidf(articles)
-    pairs = merged([packed(near.a, near.b), _candidates(columns, bits=True)])
-    a, b = rows_of(pairs)
-    found = overlaps(columns, pairs)
+    pairs = merge_pairs([pack_pairs(near.a, near.b), _candidates(columns, bits=True)])
+    a, b = unpack_pairs(pairs)
+    found = estimate_overlaps(columns, pairs)
     cosine = np.zeros(len(pairs))
-    cosine[np.searchsorted(pairs, packed(near.a, near.b))] = near.score
+    cosine[np.searchsorted(pairs, pack_pairs(near.a, near.b))] = near.score
     distance = np.bitwise_count(columns.fingerprint[a] ^ columns.fingerprint[b]) / 64
-    bare = Scored(a, b, found.containment)
+    bare = ScoredPairs(a, b, found.containment)
     figures = (
         found.containment,
         found.resemblance,
@@ -133,57 +133,59 @@ def reranked(articles: Sequence[Article]) -> Scored:
         cosine,
         distance,
     )
-    return Scored(a, b, found.containment, np.stack([*figures, _title_agreement(articles, bare)], axis=1))
+    return ScoredPairs(
+        a, b, found.containment, np.stack([*figures, _title_agreement(articles, bare)], axis=1)
+    )
 
 
-METHODS: Mapping[str, Propose] = {
+METHODS: Mapping[str, PairScorer] = {
     "simhash": simhash,
     "sketch": sketch,
     "combined": combined,
     "combined, words": partial(combined, shingles="words"),
     "tfidf": tfidf,
-    "tfidf, by title": titled,
-    "re-ranking": reranked,
-    **{f"n-gram overlap {width}": partial(ngrams, width=width) for width in GRAMS},
+    "tfidf, by title": tfidf_with_titles,
+    "re-ranking": reranking_features,
+    **{f"n-gram overlap {width}": partial(ngrams, width=width) for width in NGRAM_WIDTHS},
     "LSH 10 hashes": partial(minhash, hashes=10, band_rows=1),
     "LSH 15x2": partial(minhash, hashes=30, band_rows=2),
     "doc2vec": doc2vec,
     "embedding": embedding,
 }
-NEURAL = frozenset({"doc2vec", "embedding"})
+NEURAL_METHODS = frozenset({"doc2vec", "embedding"})
 
 
 def _columns(articles: Sequence[Article], shingles: str = "words") -> Columns:
     encoder = Encoder(Encoding(shingles=shingles))
-    return of_signatures([encoder.signature(article) for article in articles])
+    return columns_from_signatures([encoder.encode(article) for article in articles])
 
 
-def _joined(columns: Columns, *, bits: bool) -> Scored:
+def _resemblance_within_components(columns: Columns, *, bits: bool) -> ScoredPairs:
     count = len(columns)
     pairs = _candidates(columns, bits=bits)
-    linked = components(Links(count, *rows_of(pairs), np.ones(len(pairs))))
-    pairs = merged([pairs, within(linked, count)])
-    return Scored(*rows_of(pairs), overlaps(columns, pairs).resemblance)
+    linked = components(Links(count, *unpack_pairs(pairs), np.ones(len(pairs))))
+    pairs = merge_pairs([pairs, pairs_within_components(linked, count)])
+    return ScoredPairs(*unpack_pairs(pairs), estimate_overlaps(columns, pairs).resemblance)
 
 
 def _candidates(columns: Columns, *, bits: bool) -> Pairs:
-    return candidates(columns, np.arange(len(columns)), 3, bits=bits)
+    return find_candidates(columns, np.arange(len(columns)), 3, bits=bits)
 
 
 def _texts(articles: Sequence[Article]) -> list[str]:
     return [article.text or article.title for article in articles]
 
 
-def _grams(text: str, width: int) -> list[str]:
+def _word_ngrams(text: str, width: int) -> list[str]:
     words = tokenizer.words(text, "en")
     return [" ".join(words[at : at + width]) for at in range(max(1, len(words) - width + 1))]
 
 
-def _title_agreement(articles: Sequence[Article], found: Scored) -> Floats:
+def _title_agreement(articles: Sequence[Article], scored: ScoredPairs) -> Floats:
     """Share of the shorter title's words that both have."""
     titles = [frozenset(tokenizer.tokenize(article.title, "en")) for article in articles]
     shares = [
         len(titles[a] & titles[b]) / max(1, min(len(titles[a]), len(titles[b])))
-        for a, b in zip(found.a.tolist(), found.b.tolist(), strict=True)
+        for a, b in zip(scored.a.tolist(), scored.b.tolist(), strict=True)
     ]
     return np.array(shares, np.float64)

@@ -29,16 +29,16 @@ from typing import Any
 from aggregator.analysis.shingles import shingle_hashes
 from aggregator.analysis.text.tokenizer import words
 from aggregator.domain import Article
-from aggregator.errors import BadInput
-from aggregator.offline.evaluation.metrics import rates
-from aggregator.offline.evaluation.near_duplicates import SPOTSIGS_MERGED, Labelled
+from aggregator.errors import InvalidInput
+from aggregator.offline.evaluation.metrics import precision_recall_f1
+from aggregator.offline.evaluation.near_duplicates import SPOTSIGS_LABEL_MERGES, LabeledArticle
 
-MAX_WORDS = 5  # what ``overlap`` can hash
-LANGUAGE = "en"  # words are cut alike in every language that separates them
+MAX_SHINGLE_WORDS = 5  # what ``overlap`` can hash
+TOKENIZER_LANGUAGE = "en"  # words are cut alike in every language that separates them
 
 
 @dataclass(frozen=True, slots=True)
-class Shingling:
+class ShinglingSettings:
     """One setting; see above."""
 
     n: int = 3
@@ -60,10 +60,10 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SettingResult:
     """One setting under one labelling; each figure 0..1, the mean of all orders, and the lowest F1."""
 
-    setting: Shingling
+    setting: ShinglingSettings
     labels: str
     precision: float
     recall: float
@@ -79,34 +79,36 @@ class Line:
 
 
 @dataclass(slots=True)
-class Samples:
+class ShingleSamples:
     """The shingle samples of a set of articles under one (n, k, f); overlaps of pairs are computed once."""
 
-    of: Mapping[str, frozenset[int]]
-    _overlaps: dict[tuple[str, str], float] = field(default_factory=dict)
+    by_id: Mapping[str, frozenset[int]]
+    _overlap_cache: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def overlap(self, a: str, b: str) -> float:
         """Overlap coefficient of two articles, 0 when either is empty."""
         pair = (a, b) if a < b else (b, a)
-        known = self._overlaps.get(pair)
+        known = self._overlap_cache.get(pair)
         if known is None:
-            first, second = self.of[a], self.of[b]
+            first, second = self.by_id[a], self.by_id[b]
             smaller = min(len(first), len(second))
-            known = self._overlaps[pair] = len(first & second) / smaller if smaller else 0.0
+            known = self._overlap_cache[pair] = len(first & second) / smaller if smaller else 0.0
         return known
 
 
-def samples_of(texts: Mapping[str, str], n: int, k: int, f: float) -> Samples:
+def sample_texts(texts: Mapping[str, str], n: int, k: int, f: float) -> ShingleSamples:
     """Samples of all texts, by id."""
     found = {}
     for id_, text in texts.items():
-        spoken = words(text, LANGUAGE)
+        spoken = words(text, TOKENIZER_LANGUAGE)
         hashes = shingle_hashes(spoken[: max(1, round(len(spoken) * f))] if spoken else spoken, n)
         found[id_] = frozenset(hash_ for hash_ in hashes.tolist() if hash_ % k == 0)
-    return Samples(found)
+    return ShingleSamples(found)
 
 
-def decide(order: Sequence[str], samples: Samples, setting: Shingling) -> list[Decision]:
+def decide_in_order(
+    order: Sequence[str], samples: ShingleSamples, setting: ShinglingSettings
+) -> list[Decision]:
     """Every article in its order against those before it: the online rule.
 
     Among candidates the highest overlap wins, the earliest such; each stands in the index, copy or not.
@@ -114,7 +116,7 @@ def decide(order: Sequence[str], samples: Samples, setting: Shingling) -> list[D
     index: dict[int, list[int]] = defaultdict(list)
     decisions = []
     for at, id_ in enumerate(order):
-        sketch = sorted(samples.of[id_])[: setting.p]
+        sketch = sorted(samples.by_id[id_])[: setting.p]
         hits = Counter(itertools.chain.from_iterable(index[value] for value in sketch))
         candidates = sorted(place for place, collisions in hits.items() if collisions >= setting.t)
         best, overlap = None, 0.0
@@ -128,35 +130,35 @@ def decide(order: Sequence[str], samples: Samples, setting: Shingling) -> list[D
     return decisions
 
 
-def grid(
+def settings_grid(
     n: Iterable[int],
     k: Iterable[int],
     p: Iterable[int],
     t: Iterable[int],
     f: Iterable[float],
     r: Iterable[float],
-) -> list[Shingling]:
+) -> list[ShinglingSettings]:
     """Every combination of values, those that share samples together; needless ones (t > p) left out.
 
     Raises BadInput when a value cannot be.
     """
     n, f, r = list(n), list(f), list(r)
-    if max(n) > MAX_WORDS:
-        raise BadInput(f"A shingle has at most {MAX_WORDS} words here, not {max(n)}.")
+    if max(n) > MAX_SHINGLE_WORDS:
+        raise InvalidInput(f"A shingle has at most {MAX_SHINGLE_WORDS} words here, not {max(n)}.")
     if not all(0 < share <= 1 for share in (*f, *r)):
-        raise BadInput("The leading share and the overlap must be above 0 and at most 1.")
+        raise InvalidInput("The leading share and the overlap must be above 0 and at most 1.")
     combined = itertools.product(n, k, f, p, t, r)
-    return [Shingling(n_, k_, p_, t_, f_, r_) for n_, k_, f_, p_, t_, r_ in combined if t_ <= p_]
+    return [ShinglingSettings(n_, k_, p_, t_, f_, r_) for n_, k_, f_, p_, t_, r_ in combined if t_ <= p_]
 
 
 def evaluate(
-    gold: Sequence[Labelled],
-    settings: Sequence[Shingling],
+    gold: Sequence[LabeledArticle],
+    settings: Sequence[ShinglingSettings],
     *,
     orders: int = 1,
-    merged: Mapping[str, str] = SPOTSIGS_MERGED,
+    label_merges: Mapping[str, str] = SPOTSIGS_LABEL_MERGES,
     background: Sequence[Article] = (),
-) -> list[Line]:
+) -> list[SettingResult]:
     """A line per setting and labelling, over seeded random orders (those of ``near_duplicates.evaluate``).
 
     ``background`` articles come before the labelled ones; whoever is taken for a copy of one is wrong.
@@ -165,19 +167,21 @@ def evaluate(
     texts = {a.id: a.text or a.title for a in (*background, *(g.article for g in gold))}
     label_of = {g.article.id: g.label for g in gold}
     labellings: dict[str, Mapping[str, str]] = {"as labelled": label_of}
-    if set(merged) & set(label_of.values()):
-        labellings["groups merged"] = {i: merged.get(label, label) for i, label in label_of.items()}
-    shuffled = [_order(gold, seed) for seed in range(orders)]
-    lines: list[Line] = []
+    if set(label_merges) & set(label_of.values()):
+        labellings["groups merged"] = {i: label_merges.get(label, label) for i, label in label_of.items()}
+    shuffled = [_shuffled_ids(gold, seed) for seed in range(orders)]
+    lines: list[SettingResult] = []
     for (n, k, f), same in itertools.groupby(settings, key=lambda s: (s.n, s.k, s.f)):
-        samples = samples_of(texts, n, k, f)
+        samples = sample_texts(texts, n, k, f)
         for setting in same:
-            decided = [decide(before + order, samples, setting)[len(before) :] for order in shuffled]
-            lines += [_line(setting, name, labels, decided) for name, labels in labellings.items()]
+            decided = [decide_in_order(before + order, samples, setting)[len(before) :] for order in shuffled]
+            lines += [
+                _summarize_orders(setting, name, labels, decided) for name, labels in labellings.items()
+            ]
     return lines
 
 
-def table(lines: Sequence[Line]) -> str:
+def format_table(lines: Sequence[SettingResult]) -> str:
     """For a terminal: one line per setting, the labellings side by side; ``cand.`` per article."""
     names = list(dict.fromkeys(line.labels for line in lines))
     head = f"{'n':>2} {'k':>3} {'p':>4} {'t':>3} {'f':>5} {'r':>5} {'cand.':>6}"
@@ -192,22 +196,22 @@ def table(lines: Sequence[Line]) -> str:
     return "\n".join(shown)
 
 
-def _order(gold: Sequence[Labelled], seed: int) -> list[str]:
+def _shuffled_ids(gold: Sequence[LabeledArticle], seed: int) -> list[str]:
     shuffled = list(gold)
     random.Random(seed).shuffle(shuffled)
     return [one.article.id for one in shuffled]
 
 
-def _line(
-    setting: Shingling, name: str, labels: Mapping[str, str], orders: Sequence[Sequence[Decision]]
-) -> Line:
-    scores = [_score(labels, decisions) for decisions in orders]
+def _summarize_orders(
+    setting: ShinglingSettings, name: str, labels: Mapping[str, str], orders: Sequence[Sequence[Decision]]
+) -> SettingResult:
+    scores = [_score_order(labels, decisions) for decisions in orders]
     candidates = mean(decision.candidates for decisions in orders for decision in decisions)
     precision, recall, f1 = (mean(score[at] for score in scores) for at in range(3))
-    return Line(setting, name, precision, recall, f1, min(score[2] for score in scores), candidates)
+    return SettingResult(setting, name, precision, recall, f1, min(score[2] for score in scores), candidates)
 
 
-def _score(labels: Mapping[str, str], decisions: Sequence[Decision]) -> tuple[float, float, float]:
+def _score_order(labels: Mapping[str, str], decisions: Sequence[Decision]) -> tuple[float, float, float]:
     seen: set[str] = set()
     right = wrong = missed = 0
     for one in decisions:
@@ -218,4 +222,4 @@ def _score(labels: Mapping[str, str], decisions: Sequence[Decision]) -> tuple[fl
         else:
             missed += label in seen
         seen.add(label)
-    return rates(right, right + wrong, right + missed)
+    return precision_recall_f1(right, right + wrong, right + missed)

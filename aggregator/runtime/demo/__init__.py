@@ -22,12 +22,12 @@ import aiohttp
 
 from aggregator.errors import StoreUnavailable
 
-EVENT_PATIENCE_S = 20.0
-NOT_SENT = ("role", "of", "minutes_ago")
+EVENT_TIMEOUT_S = 20.0
+ANNOTATION_FIELDS = ("role", "of", "minutes_ago")
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class DemoReport:
     """What the service said: answers in the order of sending, and its events at the end."""
 
     articles: Sequence[dict[str, Any]]
@@ -35,17 +35,17 @@ class Report:
     events: Sequence[dict[str, Any]]
 
     @property
-    def counts(self) -> Counter[str]:
+    def verdict_counts(self) -> Counter[str]:
         """How many articles got which verdict."""
         return Counter(answer["verdict"] for answer in self.answers)
 
-    def text(self, url: str) -> str:
+    def format_text(self, url: str) -> str:
         """A short summary for a terminal, with addresses to look at."""
-        counts = self.counts
+        counts = self.verdict_counts
         named = ", ".join(f"{counts[name]} {name}" for name in ("new", "related", "duplicate"))
         lines = [f"demonstration: {len(self.answers)} articles sent: {named}."]
         for verdict, says in (("duplicate", "repeats"), ("related", "is about the same as")):
-            found = self._example(verdict)
+            found = self._first_example(verdict)
             if found is not None:
                 lines.append(f"  {verdict}: {found[0]} {says} {found[1]}")
                 lines.append(f"    {url}/v1/articles/{found[0]}")
@@ -59,7 +59,7 @@ class Report:
         lines.append(f"  editors' page: {url}/   interface: {url}/docs")
         return "\n".join(lines)
 
-    def _example(self, verdict: str) -> tuple[str, str] | None:
+    def _first_example(self, verdict: str) -> tuple[str, str] | None:
         """The first article with this verdict that is no exact copy, and whom it belongs to."""
         for answer in self.answers:
             match = answer["duplicate_of"]
@@ -73,59 +73,61 @@ class Report:
 
 
 @cache
-def _lines() -> tuple[str, ...]:
+def _read_lines() -> tuple[str, ...]:
     return tuple((files(__name__) / "articles.jsonl").read_text(encoding="utf-8").splitlines())
 
 
-def stream() -> list[dict[str, Any]]:
+def load_rows() -> list[dict[str, Any]]:
     """All rows, oldest first: an article with ``minutes_ago``, the ``role`` it plays and whom it is made ``of``.
 
     Roles: new, copy (exact), edited, related, template, updated (figures changed), event.
     """
-    return [json.loads(line) for line in _lines()]
+    return [json.loads(line) for line in _read_lines()]
 
 
-def article(row: dict[str, Any], now: datetime) -> dict[str, Any]:
+def article_body(row: dict[str, Any], now: datetime) -> dict[str, Any]:
     """The body of a POST for one row of ``stream``, dated relative to ``now`` (with a time zone)."""
-    body = {name: value for name, value in row.items() if name not in NOT_SENT}
+    body = {name: value for name, value in row.items() if name not in ANNOTATION_FIELDS}
     published = now - timedelta(minutes=row["minutes_ago"])
     return {**body, "published_at": published.isoformat(timespec="seconds")}
 
 
 async def replay(
     url: str, *, pause_s: float = 0.0, rows: Iterable[dict[str, Any]] | None = None, key: str = ""
-) -> Report:
+) -> DemoReport:
     """Send ``rows`` (default: all) to the service at ``url``, ``pause_s`` apart, and wait for an event.
 
     Raises StoreUnavailable when the service refuses or cannot be reached.
     """
     now = datetime.now(UTC)
-    articles = [article(row, now) for row in (stream() if rows is None else rows)]
+    articles = [article_body(row, now) for row in (load_rows() if rows is None else rows)]
     timeout = aiohttp.ClientTimeout(total=60.0)
     try:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         async with aiohttp.ClientSession(url, timeout=timeout, headers=headers) as session:
             answers = []
             for body in articles:
-                answers.append(await _json(session, "POST", "/v1/articles", body))
+                answers.append(await _request_json(session, "POST", "/v1/articles", body))
                 await asyncio.sleep(pause_s)
-            events = await _events(session)
+            events = await _wait_for_events(session)
     except (aiohttp.ClientError, TimeoutError) as error:
         raise StoreUnavailable(f"The service at {url} stopped answering ({error}).") from error
-    return Report(articles, answers, events)
+    return DemoReport(articles, answers, events)
 
 
-async def _events(session: aiohttp.ClientSession) -> list[dict[str, Any]]:
+async def _wait_for_events(session: aiohttp.ClientSession) -> list[dict[str, Any]]:
     """The events of the service, waiting for the detector's next ticks."""
-    deadline_s = time.monotonic() + EVENT_PATIENCE_S
+    deadline_s = time.monotonic() + EVENT_TIMEOUT_S
     while True:
-        events: list[dict[str, Any]] = (await _json(session, "GET", "/v1/events"))["events"]
+        events: list[dict[str, Any]] = (await _request_json(session, "GET", "/v1/events"))["events"]
         if events or time.monotonic() > deadline_s:
             return events
         await asyncio.sleep(0.2)
 
 
-async def _json(session: aiohttp.ClientSession, method: str, path: str, body: Any = None) -> dict[str, Any]:
+async def _request_json(
+    session: aiohttp.ClientSession, method: str, path: str, body: Any = None
+) -> dict[str, Any]:
     async with session.request(method, path, json=body) as response:
         answer: dict[str, Any] = await response.json(content_type=None)
         if response.status >= 400:

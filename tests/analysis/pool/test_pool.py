@@ -9,17 +9,17 @@ from contextlib import suppress
 
 import pytest
 
-from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
 from aggregator.analysis.pool import pool as analysis_pool
-from aggregator.analysis.pool.pool import BATCH, LONG_CHARACTERS, AnalysisPool
-from aggregator.concurrency.fair_semaphore import CALLER
+from aggregator.analysis.pool.pool import HEAVY_TEXT_CHARS, MAX_ARTICLES_PER_TASK, AnalysisPool
+from aggregator.concurrency.fair_semaphore import current_caller
 from aggregator.domain import Analysis, Article
-from aggregator.errors import AggregatorError, NoText, OverLimit, TooCostly
+from aggregator.errors import AggregatorError, AnalysisLimitExceeded, NoText, RateLimited
 from tests.support.factories import story
 from tests.support.processes import below, is_alive
 
-ANALYSER = Analyser({"xx": HashedModel()})
+ANALYSER = Analyzer({"xx": HashedModel()})
 
 
 def told(results: list) -> list:
@@ -34,17 +34,17 @@ async def test_batches_and_heavy_articles_elsewhere() -> None:
         + "".join(f"<p>{story(9, 4)}</p>" for _ in range(3))
         + "</article></body></html>"
     )
-    articles = [Article(id=str(i), text=story(i, 3)) for i in range(3 * BATCH)]
+    articles = [Article(id=str(i), text=story(i, 3)) for i in range(3 * MAX_ARTICLES_PER_TASK)]
     articles[5] = Article(id="nothing")
     articles[7] = Article(id="html", html=html)
-    articles[9] = Article(id="long", text="harbour " * (LONG_CHARACTERS // 8 + 1))
-    expected = told(ANALYSER.analyse_many(articles))
+    articles[9] = Article(id="long", text="harbour " * (HEAVY_TEXT_CHARS // 8 + 1))
+    expected = told(ANALYSER.analyze_many(articles))
 
     pool = AnalysisPool(ANALYSER, processes=2)
     try:
-        assert told(await pool.analyse_many(articles)) == expected
-        assert told(await pool.analyse_many(articles[:10])) == expected[:10]
-        broken = (await pool.analyse_many([Article(id="x", html="<html></html>")]))[0]
+        assert told(await pool.analyze_many(articles)) == expected
+        assert told(await pool.analyze_many(articles[:10])) == expected[:10]
+        broken = (await pool.analyze_many([Article(id="x", html="<html></html>")]))[0]
         assert isinstance(broken, NoText)
     finally:
         pool.close()
@@ -75,19 +75,19 @@ def page(word: str) -> Article:
 
 async def test_what_explodes_costs_its_own_answer_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Time, memory, a dead process: 400 each, while its neighbours in pool and batch are answered."""
-    monkeypatch.setattr(analysis_pool, "ARTICLE_TIMEOUT_S", 4.0)
-    pool = AnalysisPool(Analyser({"xx": Traps()}), processes=2, memory_bytes=256 << 20)
+    monkeypatch.setattr(analysis_pool, "SLOW_LANE_TIMEOUT_S", 4.0)
+    pool = AnalysisPool(Analyzer({"xx": Traps()}), processes=2, memory_bytes=256 << 20)
     words = ["harmless", "qspinq", "peaceful", "qgreedq"]
-    batch = [Article(id=str(i), text=story(i, 3)) for i in range(2 * BATCH)]
+    batch = [Article(id=str(i), text=story(i, 3)) for i in range(2 * MAX_ARTICLES_PER_TASK)]
     batch[3] = page("qdeadq")
     try:
-        single = await asyncio.gather(*(pool.analyse_many([page(word)]) for word in words))
-        together = await pool.analyse_many(batch)
+        single = await asyncio.gather(*(pool.analyze_many([page(word)]) for word in words))
+        together = await pool.analyze_many(batch)
     finally:
         pool.close()
 
     for word, (result,) in zip(words, single, strict=True):
-        assert isinstance(result, TooCostly if word in ("qspinq", "qgreedq") else Analysis), word
+        assert isinstance(result, AnalysisLimitExceeded if word in ("qspinq", "qgreedq") else Analysis), word
     assert [i for i, result in enumerate(together) if not isinstance(result, Analysis)] == [3]
 
 
@@ -95,19 +95,19 @@ async def test_the_last_few_lines_of_a_batch_are_analysed_elsewhere_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What came together never takes this process's time; what came alone is not sent around."""
-    here = Analyser({"xx": HashedModel()})
+    here = Analyzer({"xx": HashedModel()})
     pool = AnalysisPool(here, processes=1)
     seen: list[str] = []
-    analyse_many = Analyser.analyse_many
+    analyse_many = Analyzer.analyze_many
     monkeypatch.setattr(
-        Analyser,
-        "analyse_many",
+        Analyzer,
+        "analyze_many",
         lambda self, some: seen.extend(a.id for a in some) or analyse_many(self, some),
     )
     few = [Article(id=str(i), text=story(i, 3)) for i in range(3)]
     try:
-        together = await pool.analyse_many(few)
-        alone = [(await pool.analyse_many([one]))[0] for one in few]
+        together = await pool.analyze_many(few)
+        alone = [(await pool.analyze_many([one]))[0] for one in few]
     finally:
         pool.close()
 
@@ -138,17 +138,19 @@ analysis_forks._prepare(Analyser({"xx": HashedModel()}))
 
 async def as_caller(caller: str, pool: AnalysisPool, word: str) -> Analysis | AggregatorError:
     """The result of one page that this caller sends."""
-    CALLER.set(caller)
-    return (await pool.analyse_many([page(word)]))[0]
+    current_caller.set(caller)
+    return (await pool.analyze_many([page(word)]))[0]
 
 
 async def test_pages_that_explode_do_not_keep_the_pages_of_others_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One worker: whoever else sends a page has its answer while the exploding ones, sent before, still have time."""
-    monkeypatch.setattr(analysis_pool, "QUICK_S", 2.0)  # a plain page takes some ms; this machine may be busy
-    monkeypatch.setattr(analysis_pool, "LONG_WAITING", 1)
-    pool = AnalysisPool(Analyser({"xx": Traps()}), processes=1)
+    monkeypatch.setattr(
+        analysis_pool, "FAST_LANE_TIMEOUT_S", 2.0
+    )  # a plain page takes some ms; this machine may be busy
+    monkeypatch.setattr(analysis_pool, "SLOW_LANE_QUEUE_PER_CALLER", 1)
+    pool = AnalysisPool(Analyzer({"xx": Traps()}), processes=1)
     try:
         assert isinstance(await as_caller("fair", pool, "harmless"), Analysis)
         exploding = [asyncio.create_task(as_caller("foul", pool, "qspinq")) for _ in range(3)]
@@ -165,7 +167,7 @@ async def test_pages_that_explode_do_not_keep_the_pages_of_others_waiting(
 
     assert first == {fair}
     assert isinstance(fair.result(), Analysis) and isinstance(again, Analysis)
-    assert [type(one.result()) for one in refused] == [OverLimit], (
+    assert [type(one.result()) for one in refused] == [RateLimited], (
         "more than may wait are sent back, not kept"
     )
     ended = set(workers) - set(below(os.getpid()))
@@ -177,8 +179,8 @@ async def test_pages_that_explode_do_not_keep_the_pages_of_others_waiting(
 
 async def test_a_page_that_only_is_long_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     """What does not end at once begins anew beside the workers, and has all the time of a page there."""
-    monkeypatch.setattr(analysis_pool, "QUICK_S", 0.0)
-    pool = AnalysisPool(Analyser({"xx": Traps()}), processes=1)
+    monkeypatch.setattr(analysis_pool, "FAST_LANE_TIMEOUT_S", 0.0)
+    pool = AnalysisPool(Analyzer({"xx": Traps()}), processes=1)
     try:
         assert isinstance(await as_caller("fair", pool, "harmless"), Analysis)
     finally:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aggregator.analysis.text import chinese
-from aggregator.analysis.text.chinese import cutter, jieba_cutter, rjieba_cutter
+from aggregator.analysis.text.chinese import jieba_segmenter, rjieba_segmenter, segmenter
 from aggregator.analysis.text.tokenizer import tokenize
 
 pytest.importorskip("rjieba", reason="rjieba is not installed on this platform: nothing to compare")
@@ -35,15 +35,15 @@ TEXTS = [
 ]
 
 
-def _terms(text: str, monkeypatch: pytest.MonkeyPatch, cut: chinese.Cutter) -> list[str]:
-    monkeypatch.setattr("aggregator.analysis.text.tokenizer.cutter", lambda: cut)
+def _terms(text: str, monkeypatch: pytest.MonkeyPatch, cut: chinese.Segmenter) -> list[str]:
+    monkeypatch.setattr("aggregator.analysis.text.tokenizer.segmenter", lambda: cut)
     return tokenize(text, "zh")
 
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_same_terms_from_both(text: str, monkeypatch: pytest.MonkeyPatch):
     """The whole path, odd Unicode included, gives the same terms whichever of the two cuts."""
-    assert _terms(text, monkeypatch, rjieba_cutter()) == _terms(text, monkeypatch, jieba_cutter())
+    assert _terms(text, monkeypatch, rjieba_segmenter()) == _terms(text, monkeypatch, jieba_segmenter())
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -52,7 +52,7 @@ def test_same_words_from_both(text: str):
     text = text.encode("utf-8", "ignore").decode()
     runs = chinese_runs(text)
 
-    assert [rjieba_cutter()(run) for run in runs] == [jieba_cutter()(run) for run in runs]
+    assert [rjieba_segmenter()(run) for run in runs] == [jieba_segmenter()(run) for run in runs]
 
 
 def chinese_runs(text: str) -> list[str]:
@@ -64,7 +64,7 @@ def chinese_runs(text: str) -> list[str]:
 @given(st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FD5), max_size=30))
 def test_same_words_for_any_ideographs(run: str):
     """Random ideographs, mostly unknown words for the hidden Markov model."""
-    assert rjieba_cutter()(run) == jieba_cutter()(run)
+    assert rjieba_segmenter()(run) == jieba_segmenter()(run)
 
 
 @settings(max_examples=200, deadline=None)
@@ -83,12 +83,12 @@ def test_same_words_for_common_ideographs(characters: list[str]):
     """
     run = "".join(characters)
 
-    assert rjieba_cutter()(run) == jieba_cutter()(run)
+    assert rjieba_segmenter()(run) == jieba_segmenter()(run)
 
 
 def test_rjieba_is_taken_when_present():
     """The fast path is the one in use here."""
-    assert cutter() is rjieba_cutter()
+    assert segmenter() is rjieba_segmenter()
 
 
 def test_jieba_takes_over_silently_when_rjieba_is_missing():

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aggregator.analysis.text import html as module
-from aggregator.analysis.text.html import Extracted, extract
-from aggregator.errors import NoText, TooLarge
+from aggregator.analysis.text.html import ExtractedArticle, extract_article
+from aggregator.errors import InputTooLarge, NoText
 
 SENTENCE = (
     "The council voted on Tuesday to close the old bridge, and traffic will be diverted for three weeks."
@@ -35,7 +35,7 @@ def test_main_text_without_the_furniture():
         "<div id='comments'><p>" + "A reader disagrees with everything. " * 20 + "</p></div>"
         "<script>var hidden = 'not for readers';</script><footer>All rights reserved by the paper</footer>"
     )
-    found = extract(page)
+    found = extract_article(page)
 
     assert found.title == "Bridge to close"
     assert SENTENCE in found.text
@@ -64,7 +64,7 @@ def test_a_short_article_is_not_lost_to_what_lies_over_it(around: str):
     """Two flashes of one site would else be one text: its request for consent."""
     page = _page(f"{around}<div class='story'><h1>Ferry runs again</h1><p>{FLASH}</p></div>")
 
-    found = extract(page)
+    found = extract_article(page)
 
     assert FLASH in found.text
     assert "cookies" not in found.text and "A section" not in found.text
@@ -81,13 +81,13 @@ def test_a_short_article_is_not_lost_to_what_lies_over_it(around: str):
 )
 def test_what_holds_the_article_stays(body: str):
     """An article in a dialog, or about cookies."""
-    assert SENTENCE in extract(_page(body)).text
+    assert SENTENCE in extract_article(_page(body)).text
 
 
 def test_a_page_of_its_request_for_consent_has_no_text():
     """It is not taken for the article of each such page."""
     with pytest.raises(NoText):
-        extract(_page(f"<div id='cookie-banner'>{CONSENT}</div>"))
+        extract_article(_page(f"<div id='cookie-banner'>{CONSENT}</div>"))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_page_of_its_request_for_consent_has_no_text():
 )
 def test_titles(head: str, body: str, expected: str):
     """Metadata, then the only heading, then the title element without the site's name, then any heading."""
-    assert extract(_page(body + f"<article>{BODY}</article>", head)).title == expected
+    assert extract_article(_page(body + f"<article>{BODY}</article>", head)).title == expected
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_titles(head: str, body: str, expected: str):
 )
 def test_broken_markup_still_gives_its_text(html: str):
     """Fragments, unclosed and nested tags, foreign declarations and characters, even plain text."""
-    assert SENTENCE in extract(html).text
+    assert SENTENCE in extract_article(html).text
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_broken_markup_still_gives_its_text(html: str):
 def test_no_main_text_is_refused_in_one_sentence(html: str):
     """Nothing to read means NoText, naming the field and what to do."""
     with pytest.raises(NoText, match=r"^html .*: send the article's text instead\.$") as refused:
-        extract(html)
+        extract_article(html)
 
     assert refused.value.field == "html"
 
@@ -188,21 +188,21 @@ def test_no_main_text_is_refused_in_one_sentence(html: str):
 def test_menus_within_menus_cost_no_more():
     """A page of menus nested as deep as the parser goes is one walk, not one for each of them."""
     with pytest.raises(NoText):
-        extract(_page("<nav>" * 200 + "<b>x y</b>" * 20_000))
+        extract_article(_page("<nav>" * 200 + "<b>x y</b>" * 20_000))
 
 
 def test_over_the_limit(monkeypatch: pytest.MonkeyPatch):
     """Above the stated size nothing is parsed."""
     monkeypatch.setattr(module, "MAX_HTML_CHARS", 100)
-    with pytest.raises(TooLarge, match="the limit is 100"):
-        extract("x" * 101)
+    with pytest.raises(InputTooLarge, match="the limit is 100"):
+        extract_article("x" * 101)
 
 
 def test_a_large_page_is_read():
     """A megabyte of distinct paragraphs comes out whole."""
     page = _page("<article>" + "".join(f"<p>Report {n}: {SENTENCE}</p>" for n in range(9_000)) + "</article>")
 
-    text = extract(page).text
+    text = extract_article(page).text
     assert "Report 0:" in text
     assert "Report 8999:" in text
 
@@ -222,27 +222,27 @@ MARKUP = st.lists(
 def test_any_string_gives_text_or_a_refusal(html: str):
     """No other error, no empty text, and the same answer twice."""
     try:
-        found = extract(html)
+        found = extract_article(html)
     except NoText:
         return
     assert found.text.strip()
     assert "\n" not in found.title
-    assert extract(html) == found
+    assert extract_article(html) == found
 
 
 def test_earlier_pages_do_not_matter():
     """A page extracted three times keeps its text: nothing is remembered as a duplicate."""
     page = _page(f"<article>{BODY}</article>")
 
-    assert len({extract(page) for _ in range(4)}) == 1
+    assert len({extract_article(page) for _ in range(4)}) == 1
 
 
 def test_fit_for_a_process_pool_and_silent(caplog: pytest.LogCaptureFixture):
     """Function, result and refusal survive pickling; trafilatura's log records do not reach us."""
     with caplog.at_level(logging.DEBUG), pytest.raises(NoText) as refused:
-        extract("<html>")
+        extract_article("<html>")
 
     assert caplog.records == []
-    assert pickle.loads(pickle.dumps(extract)) is extract
-    assert pickle.loads(pickle.dumps(Extracted("t", "x"))) == Extracted("t", "x")
+    assert pickle.loads(pickle.dumps(extract_article)) is extract_article
+    assert pickle.loads(pickle.dumps(ExtractedArticle("t", "x"))) == ExtractedArticle("t", "x")
     assert str(pickle.loads(pickle.dumps(refused.value))) == str(refused.value)

@@ -11,7 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aggregator.analysis.text import language
-from aggregator.analysis.text.language import by_script, detect, from_tag, group_of
+from aggregator.analysis.text.language import (
+    detect_language,
+    language_from_script,
+    language_from_tag,
+    language_group,
+)
 
 
 @pytest.mark.parametrize(
@@ -26,14 +31,14 @@ from aggregator.analysis.text.language import by_script, detect, from_tag, group
 )  # fmt: skip
 def test_declared_tags(tag: str, expected: str | None):
     """Language tags, locale names and three-letter codes are understood; anything else is ignored."""
-    assert from_tag(tag) == expected
+    assert language_from_tag(tag) == expected
 
 
 def test_a_usable_declaration_wins_and_junk_is_ignored():
     """The crawler knows best, unless what it says means nothing."""
-    assert detect("Der Stadtrat schließt die alte Brücke.", "en-GB") == "en"
-    assert detect("Der Stadtrat schließt die alte Brücke.", "mul") == "de"
-    assert detect("", "fr") == "fr"
+    assert detect_language("Der Stadtrat schließt die alte Brücke.", "en-GB") == "en"
+    assert detect_language("Der Stadtrat schließt die alte Brücke.", "mul") == "de"
+    assert detect_language("", "fr") == "fr"
 
 
 @pytest.mark.parametrize(
@@ -57,7 +62,7 @@ def test_a_usable_declaration_wins_and_junk_is_ignored():
 )
 def test_scripts_that_settle_the_language(text: str, expected: str | None):
     """One language per script where that is so; shared scripts and quotations settle nothing."""
-    assert by_script(text) == expected
+    assert language_from_script(text) == expected
 
 
 GERMAN = (
@@ -93,7 +98,7 @@ ENGLISH = (
 )
 def test_a_plainly_contradicted_tag_is_not_believed(text: str, declared: str, expected: str):
     """Another script, or enough text in another language, outweighs the tag; little text does not."""
-    assert detect(text, declared) == expected
+    assert detect_language(text, declared) == expected
 
 
 def test_plain_english_needs_no_statistics():
@@ -116,7 +121,7 @@ def test_plain_english_needs_no_statistics():
 def test_words_of_english_alone_are_those_of_no_other_language():
     """As far as lists of stop words say; in few words no other language may look like English."""
     stop = {lang: stopwordsiso.stopwords(lang) for lang in stopwordsiso.langs()}
-    words = set(language.ENGLISH_ALONE.split())
+    words = set(language.ENGLISH_ONLY_WORDS.split())
 
     assert words <= stop.pop("en")
     assert not [(lang, found) for lang, listed in stop.items() if (found := words & listed)]
@@ -138,7 +143,7 @@ def test_words_of_english_alone_are_those_of_no_other_language():
 )
 def test_statistics_for_shared_scripts(text: str, expected: str):
     """Sentences in scripts that several languages use."""
-    assert detect(text) == expected
+    assert detect_language(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -146,32 +151,32 @@ def test_statistics_for_shared_scripts(text: str, expected: str):
 )
 def test_english_headlines_are_english(headline: str):
     """Two or three words say little; English has a head start, so copies are not kept apart."""
-    assert detect(headline) == "en"
+    assert detect_language(headline) == "en"
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "12,345.6 %", "!!! ???", "\ud800\udfff", "\x00"])
 def test_nothing_to_go_by(text: str):
     """Texts without letters have no language."""
-    assert detect(text) == "und"
+    assert detect_language(text) == "und"
 
 
 def test_the_sample_starts_at_the_first_letter():
     """Figures and rules at the top do not use the sample up."""
-    assert detect("- 12 | 34 -\n" * 1000 + "市议会投票决定关闭旧桥") == "zh"
+    assert detect_language("- 12 | 34 -\n" * 1000 + "市议会投票决定关闭旧桥") == "zh"
 
 
 @settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=()), max_size=80), st.none() | st.text(max_size=8))
 def test_any_text_has_an_answer(text: str, declared: str | None):
     """Always a two-letter code or und, and a group for it."""
-    lang = detect(text, declared)
+    lang = detect_language(text, declared)
     assert lang == "und" or (len(lang) == 2 and lang.isascii() and lang.islower())
-    assert group_of(lang) in {"en", "zh", "xx"}
+    assert language_group(lang) in {"en", "zh", "xx"}
 
 
 def test_groups():
     """English and Chinese have models of their own, all other languages share one."""
-    assert [group_of(lang) for lang in ("en", "zh", "de", "ja", "und", "")] == [
+    assert [language_group(lang) for lang in ("en", "zh", "de", "ja", "und", "")] == [
         "en",
         "zh",
         "xx",
@@ -184,7 +189,7 @@ def test_groups():
 def test_tables_are_consistent():
     """Every code that the tables lead to is an ISO 639-1 code."""
     assert len(language._ISO_639_1) == 181
-    assert set(language._SAME_AS.values()) <= language._ISO_639_1
+    assert set(language._CODE_ALIASES.values()) <= language._ISO_639_1
     assert set(language._CANDIDATES) <= language._ISO_639_1
     assert set(language._SCRIPTS) <= language._ISO_639_1
 

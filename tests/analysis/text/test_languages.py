@@ -19,30 +19,30 @@ from dataclasses import replace
 import pytest
 from opencc import OpenCC
 
-from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
-from aggregator.analysis.shingles import compare
-from aggregator.analysis.text.language import detect
+from aggregator.analysis.shingles import estimate_overlap
+from aggregator.analysis.text.language import detect_language
 from aggregator.dedup.similarity import cosine
 from aggregator.dedup.verdict import Policy, is_copy
 from aggregator.domain import Analysis, Answer, Article
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
-from aggregator.ingest.service import Ingest
+from aggregator.ingest.service import IngestService
 from aggregator.store.memory import MemoryStore
 from tests.analysis.text.language_edits import EDITS, LANGUAGES, articles
 from tests.support.factories import in_process
 
-ANALYSER = Analyser(load_models())
+ANALYSER = Analyzer(load_models())
 NOW_MS = 1_780_000_000_000
 LATIN = ("de", "fr", "es", "it")
 
 
-def fresh() -> Ingest:
+def fresh() -> IngestService:
     """An empty service with the shipped models and the default policy."""
     clock = itertools.count(NOW_MS)
     index = Index(MemoryStore(), ANALYSER.spaces)
-    return Ingest(index, in_process(ANALYSER), Policy(), clock=lambda: next(clock))
+    return IngestService(index, in_process(ANALYSER), Policy(), clock=lambda: next(clock))
 
 
 def edited(lang: str, kind: str) -> list[Article]:
@@ -50,7 +50,7 @@ def edited(lang: str, kind: str) -> list[Article]:
     return [replace(a, id=f"{a.id}-{kind}", text=EDITS[kind](a.text, lang)) for a in articles(lang)]
 
 
-async def answers(ingest: Ingest, some: Sequence[Article], *, dry_run: bool = False) -> list[Answer]:
+async def answers(ingest: IngestService, some: Sequence[Article], *, dry_run: bool = False) -> list[Answer]:
     """Nothing here is unusable."""
     given = await ingest.submit_many(some, dry_run=dry_run)
     assert not [one for one in given if isinstance(one, AggregatorError)]
@@ -105,12 +105,14 @@ async def test_strangers_are_not_copies(lang: str) -> None:
     """None of the 190 pairs, bare or inside the same site's frame."""
     for kind in ("as written", "padded"):
         some = articles(lang) if kind == "as written" else edited(lang, kind)
-        analysed = [one for one in ANALYSER.analyse_many(some) if isinstance(one, Analysis)]
+        analysed = [one for one in ANALYSER.analyze_many(some) if isinstance(one, Analysis)]
         pairs = list(itertools.combinations(analysed, 2))
 
         assert len(pairs) == 190
         assert not [
-            1 for a, b in pairs if is_copy(compare(a.sketch, b.sketch), cosine(a.terms, b.terms), Policy())
+            1
+            for a, b in pairs
+            if is_copy(estimate_overlap(a.sketch, b.sketch), cosine(a.terms, b.terms), Policy())
         ], kind
         assert not [one for one in await answers(fresh(), some) if one.outcome.match], kind
 
@@ -122,7 +124,7 @@ def test_the_texts_are_what_they_claim(lang: str) -> None:
 
     assert len(some) == 20
     assert len({a.title for a in some}) == 20
-    assert [detect(f"{a.title}\n{a.text}") for a in some] == [lang] * 20
+    assert [detect_language(f"{a.title}\n{a.text}") for a in some] == [lang] * 20
     assert all(EDITS["updated"](a.text, lang) != a.text for a in some)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from aggregator.analysis.text.stemming import STEMMED, stemmer
+from aggregator.analysis.text.stemming import SNOWBALL_LANGUAGES, stemmer
 
 LOADED = """
 import sys
@@ -37,5 +37,5 @@ def test_what_was_loaded_before_stays() -> None:
 
 def test_every_language_listed_has_its_stemmer() -> None:
     """And others none."""
-    assert all(stemmer(lang) is not None for lang in STEMMED)
+    assert all(stemmer(lang) is not None for lang in SNOWBALL_LANGUAGES)
     assert stemmer("zh") is None

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import redis
 
-from aggregator.index.blocks import BITS, BlockPlan
+from aggregator.index.blocks import FINGERPRINT_BITS, BlockPlan
 from aggregator.index.codec.postings import NUMBER_BYTES
 
 COMMANDS = 2_000  # per round trip
@@ -21,14 +21,14 @@ def buckets(
     plan: BlockPlan, fingerprints: npt.NDArray[np.uint64], first_number: int = 1
 ) -> Iterator[tuple[int, int, bytes]]:
     """(block, value, packed entries) of every bucket that is not empty; numbers count from ``first_number``."""
-    packed = np.empty((len(fingerprints), plan.rest_bytes + NUMBER_BYTES), np.uint8)
-    packed[:, plan.rest_bytes :] = _numbers(fingerprints, first_number)
-    shift = BITS
+    packed = np.empty((len(fingerprints), plan.remainder_bytes + NUMBER_BYTES), np.uint8)
+    packed[:, plan.remainder_bytes :] = _numbers(fingerprints, first_number)
+    shift = FINGERPRINT_BITS
     for block, width in enumerate(plan.widths):
         shift -= width
         above = fingerprints >> np.uint64(shift) >> np.uint64(width) << np.uint64(shift)
         rests = above | fingerprints & np.uint64((1 << shift) - 1)
-        packed[:, : plan.rest_bytes] = _bytes(rests)[:, : plan.rest_bytes]
+        packed[:, : plan.remainder_bytes] = _bytes(rests)[:, : plan.remainder_bytes]
         yield from _grouped(
             packed, block, fingerprints >> np.uint64(shift) & np.uint64((1 << width) - 1), width
         )
@@ -40,7 +40,7 @@ def members(
     """The same as members of sets, 16 bytes each: the whole fingerprint and the number."""
     packed = np.concatenate([_bytes(fingerprints), _numbers(fingerprints, first_number)], axis=1)
     for block, width in enumerate(plan.widths):
-        yield from _grouped(packed, block, plan.block_of(fingerprints, block), width)
+        yield from _grouped(packed, block, plan.block_column(fingerprints, block), width)
 
 
 def _grouped(

@@ -31,16 +31,16 @@ import redis
 import uvloop
 
 from aggregator.analysis.shingles import sample_size
-from aggregator.concurrency.yielding import give_way, in_a_task
+from aggregator.concurrency.yielding import spawn_task, yield_control
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Analysis, Answer, Article, Sketch
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
 from aggregator.index.blocks import PLANS
-from aggregator.ingest.service import Ingest
-from aggregator.runtime.event_loop import settle_in
+from aggregator.ingest.service import IngestService
+from aggregator.runtime.event_loop import tune_interpreter
 from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.redis import open_store
+from aggregator.store.redis import open_redis_store
 from tests.benchmarks.indexing import fingerprints
 from tests.benchmarks.indexing.layouts import SPACE, Packed
 from tests.benchmarks.indexing.measure import Server
@@ -60,11 +60,11 @@ class Desk:
     """Ready analyses by id, and an ingest over a store of its own connections."""
 
     def __init__(self, url: str, ready: dict[str, Analysis]) -> None:
-        self.store = open_store(url)
+        self.store = open_redis_store(url)
         self._ready = ready
         index = Index(self.store, [SPACE], retention_ms=90 * 86_400_000)
-        self.ingest = Ingest(
-            index, self._analyse, Policy(), clock=_now_ms, give_way=give_way, begin=in_a_task
+        self.ingest = IngestService(
+            index, self._analyse, Policy(), clock=_now_ms, yield_control=yield_control, spawn=spawn_task
         )  # fmt: skip
 
     async def _analyse(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
@@ -142,7 +142,7 @@ async def bursts(desks: Sequence[Desk], given: Sequence[Sequence[Article]]) -> d
             wrong["several new"] += new > 1
 
     await asyncio.gather(*(caller() for _ in range(CALLERS // COPIES)))
-    return {**wrong, "decided again": sum(d.ingest.decided_again for d in desks)}
+    return {**wrong, "decided again": sum(d.ingest.commit_retries for d in desks)}
 
 
 async def timed(name: str, count: int, server: Server, work: Callable[[], Awaitable[Any]]) -> dict[str, Any]:
@@ -189,7 +189,7 @@ async def run(url: str, args: argparse.Namespace) -> list[dict[str, Any]]:
         for i, original in enumerate(analyses(args.bursts, 14))
     ]
     await one.ingest.submit_many(articles("w", analyses(500, 15), ready))
-    settle_in()  # as the service does: what lies ready here would be looked through again and again
+    tune_interpreter()  # as the service does: what lies ready here would be looked through again and again
     before = server.memory_bytes()
     found = [await timed("single", len(single), server, lambda: singles(one, single))]
     found[0]["bytes_per_article"] = round((server.memory_bytes() - before) / len(single))

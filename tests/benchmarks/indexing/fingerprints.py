@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aggregator.analysis.models import load_models
-from aggregator.analysis.simhash import bits_of
+from aggregator.analysis.simhash import fingerprint_from_sums
 from aggregator.analysis.text import tokenizer
 from aggregator.offline import jsonl
 from tests.support.development_data import DATA
@@ -56,8 +56,8 @@ def real() -> tuple[Fingerprints, str]:
         return np.empty(0, np.uint64), "the development data is absent"
     model = load_models()["en"]
     found = []
-    for row in jsonl.rows([str(f) for f in files]):
+    for row in jsonl.read_rows([str(f) for f in files]):
         terms = tokenizer.tokenize(f"{row.get('title') or ''}\n{row.get('text') or ''}", "en")
         if terms:
-            found.append(bits_of(model.project(terms)))
+            found.append(fingerprint_from_sums(model.project(terms)))
     return np.array(found, np.uint64), " + ".join(name.removesuffix(".jsonl.gz") for name in FILES)

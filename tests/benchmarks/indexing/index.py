@@ -212,7 +212,7 @@ async def real_news() -> dict[str, Any]:
         print(f"\nreal news: not run, {what}")
         return {"not_run": what}
     plan = PLANS["4x16"]
-    entry = plan.rest_bytes + NUMBER_BYTES
+    entry = plan.remainder_bytes + NUMBER_BYTES
     sizes = [len(packed) // entry for _, _, packed in bulk.buckets(plan, stored)]
     print(f"\n{len(stored):,} fingerprints of {what}, English model that ships")
     print(f"largest bucket {max(sizes):,}, mean of those in use {np.mean(sizes):.1f}")

@@ -9,8 +9,8 @@ import redis
 
 from aggregator.index import Index, keys
 from aggregator.index.blocks import BlockPlan
-from aggregator.index.codec.postings import pack
-from aggregator.store.redis import open_store
+from aggregator.index.codec.postings import encode_posting
+from aggregator.store.redis import open_redis_store
 from tests.benchmarks.indexing import bulk
 
 SPACE = "xx.0000"
@@ -23,14 +23,16 @@ class Packed:
     def __init__(self, url: str, plan: BlockPlan) -> None:
         self.client = redis.Redis.from_url(url)
         self._plan = plan
-        self._store = open_store(url)
+        self._store = open_redis_store(url)
         self._index = Index(self._store, [SPACE], plan=plan)
         self._tag = keys.tag(SPACE, 0)
 
     def load(self, fingerprints: np.ndarray) -> None:
         """Whole buckets."""
         made = bulk.buckets(self._plan, fingerprints)
-        bulk.write(self.client, (("SET", keys.bucket(self._tag, b, v), packed) for b, v, packed in made))
+        bulk.write(
+            self.client, (("SET", keys.block_bucket(self._tag, b, v), packed) for b, v, packed in made)
+        )
 
     def insert(self, fingerprints: np.ndarray, first_number: int) -> None:
         """One by one, as they are appended when articles come in."""
@@ -38,16 +40,16 @@ class Packed:
 
     def _appends(self, fingerprints: np.ndarray, number: int) -> Iterator[tuple[object, ...]]:
         for number, fingerprint in enumerate(fingerprints.tolist(), number):  # noqa: B020
-            for block, (value, rest) in enumerate(self._plan.cut(fingerprint)):
+            for block, (value, rest) in enumerate(self._plan.split(fingerprint)):
                 yield (
                     "APPEND",
-                    keys.bucket(self._tag, block, value),
-                    pack(rest, number, self._plan.rest_bytes),
+                    keys.block_bucket(self._tag, block, value),
+                    encode_posting(rest, number, self._plan.remainder_bytes),
                 )
 
     async def near(self, fingerprint: int, radius: int) -> Sequence[int]:
         """One round trip."""
-        numbers, _ = await self._index.near(SPACE, fingerprint, radius, 0)
+        numbers, _ = await self._index.find_within_radius(SPACE, fingerprint, radius, 0)
         return numbers  # type: ignore[return-value]
 
     async def close(self) -> None:
@@ -79,7 +81,7 @@ class Sets:
     def _adds(self, fingerprints: np.ndarray, number: int) -> Iterator[tuple[object, ...]]:
         for number, fingerprint in enumerate(fingerprints.tolist(), number):  # noqa: B020
             entry = fingerprint.to_bytes(8, "little") + number.to_bytes(8, "little")
-            for block, value in enumerate(self._plan.values(fingerprint)):
+            for block, value in enumerate(self._plan.block_values(fingerprint)):
                 yield "SADD", b"b%x:%04x" % (block, value), entry
 
     async def near(self, fingerprint: int, radius: int) -> Sequence[int]:

@@ -58,7 +58,7 @@ class Model:
     def bytes_each(self, plan: BlockPlan, stored: float) -> float:
         """Memory per fingerprint."""
         used = sum(2**w * -math.expm1(-stored / 2**w) for w in plan.widths)
-        return (plan.rest_bytes + NUMBER_BYTES) * len(
+        return (plan.remainder_bytes + NUMBER_BYTES) * len(
             plan.widths
         ) * self.slack + self.per_bucket * used / stored
 
@@ -67,7 +67,7 @@ def keys(plan: BlockPlan, radius: int) -> int:
     """How many buckets one look-up names."""
     return sum(
         math.comb(width, bits)
-        for width, reach in zip(plan.widths, plan.radii(radius), strict=True)
+        for width, reach in zip(plan.widths, plan.block_radii(radius), strict=True)
         for bits in range(reach + 1)
     )
 
@@ -83,7 +83,7 @@ def fitted(rows: Sequence[dict[str, Any]]) -> Model:
     (base, per_key, per_entry), _ = nnls(factors / times[:, None], np.ones(len(times)))
     unit = Model(slack=0.0, per_bucket=1.0)
     sizes = np.array([
-        [(p.rest_bytes + NUMBER_BYTES) * len(p.widths), unit.bytes_each(p, r["size"])] for p, r in zip(plans, rows, strict=True)
+        [(p.remainder_bytes + NUMBER_BYTES) * len(p.widths), unit.bytes_each(p, r["size"])] for p, r in zip(plans, rows, strict=True)
     ])  # fmt: skip
     measured = np.array([row["bytes_per_fingerprint"] for row in rows])
     (slack, per_bucket), _ = nnls(sizes / measured[:, None], np.ones(len(measured)))
@@ -114,7 +114,7 @@ def compare(model: Model, stored: float, node_gib: float, segment: float) -> lis
         total = model.bytes_each(plan, stored) * stored
         rows.append({
             "plan": name, "stored": stored, "keys": keys(plan, 7),
-            "megabytes": plan.expected_candidates(int(stored), 7) * (plan.rest_bytes + NUMBER_BYTES) / 1e6,
+            "megabytes": plan.expected_candidates(int(stored), 7) * (plan.remainder_bytes + NUMBER_BYTES) / 1e6,
             "r3_ms": model.time_us(plan, stored, 3) / 1e3, "r7_ms": model.time_us(plan, stored, 7) / 1e3,
             "bytes_each": total / stored, "gib": total / 2**30, "nodes": math.ceil(total / 2**30 / node_gib),
             "segments": parts, "segments_keys": keys(plan, 7) * parts,

@@ -25,9 +25,9 @@ import uvloop
 
 from aggregator.index import keys
 from aggregator.index.blocks import PLANS, BlockPlan
-from aggregator.index.codec.postings import NUMBER_BYTES, within
+from aggregator.index.codec.postings import NUMBER_BYTES, numbers_within
 from aggregator.store.embedded import EmbeddedServer
-from aggregator.store.redis import open_store
+from aggregator.store.redis import open_redis_store
 from tests.benchmarks.indexing import fingerprints
 from tests.benchmarks.indexing.layouts import SPACE, Packed
 
@@ -107,15 +107,15 @@ async def line(
     bits: np.ndarray,
 ) -> Line:
     """Read what ``radius`` asks for, and compare with 7 bits."""
-    store, tag = open_store(url), keys.tag(SPACE, 0)
+    store, tag = open_redis_store(url), keys.tag(SPACE, 0)
     taken, candidates, found = np.empty(len(asked)), np.empty(len(asked)), np.zeros(len(asked), bool)
     for i, fingerprint in enumerate(asked.tolist()):
         started = time.perf_counter()
-        around = plan.around(fingerprint, radius)
-        buckets = await store.read(keys.buckets(tag, around))
-        near, _ = within(buckets, around, 7, 0)
+        around = plan.probe_plan(fingerprint, radius)
+        buckets = await store.read(keys.block_buckets(tag, around))
+        near, _ = numbers_within(buckets, around, 7, 0)
         taken[i] = time.perf_counter() - started
-        candidates[i] = sum(len(b) for b in buckets if b) // (plan.rest_bytes + NUMBER_BYTES)
+        candidates[i] = sum(len(b) for b in buckets if b) // (plan.remainder_bytes + NUMBER_BYTES)
         found[i] = numbers[i] in near
     await store.close()
     paper = PAPER_CANDIDATES[plan.name] if way == "own values" else None

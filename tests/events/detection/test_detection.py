@@ -14,24 +14,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregator.domain import StreamItem, number_of
+from aggregator.domain import StreamItem, article_number_at
 from aggregator.events.detection import (
     BurstDetector,
     BurstRule,
-    Change,
     Event,
+    EventChange,
     clustering,
     key_terms,
     merge_evidence,
     state_codec,
 )
 from aggregator.events.detection import fragments as together
-from aggregator.events.detection.baseline import Background
-from aggregator.events.detection.clustering import LEAST_TO_BE_MERGED, LINK, MEASURED, STALE_MINUTES, Story
-from aggregator.events.detection.fragments import TOGETHER
+from aggregator.events.detection.baseline import Baseline
+from aggregator.events.detection.clustering import (
+    JOIN_COSINE,
+    MIN_ITEMS_TO_BE_MERGED,
+    NORM_STALE_MINUTES,
+    NORMS_PER_SLICE,
+    Story,
+)
+from aggregator.events.detection.fragments import MERGE_SHARE
 from aggregator.events.detection.headline import strip_desk_prefix
-from aggregator.events.detection.items import FULL_WEIGHT
-from aggregator.events.detection.key_terms import Chiefs
+from aggregator.events.detection.items import MAX_TERM_WEIGHT
+from aggregator.events.detection.key_terms import KeyTermCache
 
 T = TypeVar("T")
 
@@ -47,7 +53,7 @@ class Wire:
 
     def __init__(self, rule: BurstRule = RULE) -> None:
         self.detector = BurstDetector(rule)
-        self.told: list[Change] = []
+        self.told: list[EventChange] = []
         self.count = 0
 
     def item(self, minute: float, words: str, **wanted: object) -> StreamItem:
@@ -56,8 +62,8 @@ class Wire:
         at_ms = START_MS + round(minute * MINUTE_MS)
         own = f"detail{self.count} angle{self.count}"
         base = StreamItem(
-            number=number_of(at_ms, self.count),
-            first=number_of(at_ms, self.count),
+            number=article_number_at(at_ms, self.count),
+            first_version=article_number_at(at_ms, self.count),
             id=f"a{self.count}",
             verdict="new",
             arrived_ms=at_ms,
@@ -74,11 +80,11 @@ class Wire:
 
     def observe(self, item: StreamItem) -> None:
         self.detector.observe(item, item.arrived_ms)
-        self.told += self.detector.changes()
+        self.told += self.detector.drain_changes()
 
     def tick(self, minute: float) -> None:
         self.detector.tick(START_MS + round(minute * MINUTE_MS))
-        self.told += self.detector.changes()
+        self.told += self.detector.drain_changes()
 
     def kinds(self, kind: str) -> list[Event]:
         return [change.event for change in self.told if change.kind == kind]
@@ -210,7 +216,7 @@ def test_copies_from_one_source_are_sightings_and_from_others_items() -> None:
         first = wire.send(0, source="s0.example")
         for i in range(1, 16):
             source = "s0.example" if wire is same else f"s{i}.example"
-            copy = {"verdict": "duplicate", "canonical_first": first.first, "exact": True}
+            copy = {"verdict": "duplicate", "canonical_first": first.first_version, "exact": True}
             wire.send(i, source=source, **copy)
 
     assert same.fired == []
@@ -221,7 +227,7 @@ def test_sightings_are_counted_apart() -> None:
     """They move the time last seen, not the size."""
     wire = Wire()
     burst(wire)
-    first = number_of(START_MS, 1)
+    first = article_number_at(START_MS, 1)
 
     wire.send(30, verdict="duplicate", canonical_first=first)
 
@@ -235,7 +241,7 @@ def test_an_update_of_an_article_does_not_count_twice() -> None:
     wire = Wire()
     burst(wire, 15)
 
-    wire.send(16, first=number_of(START_MS, 1), id="a1")
+    wire.send(16, first_version=article_number_at(START_MS, 1), id="a1")
 
     assert wire.fired == []
 
@@ -294,7 +300,7 @@ def test_an_item_from_a_window_ago_joins_late() -> None:
     late = wire.item(-60, "harbour bridge collapse")
     wire.detector.observe(late, late.arrived_ms)
 
-    assert wire.detector.changes() == []
+    assert wire.detector.drain_changes() == []
 
 
 def test_a_clock_that_ran_ahead_is_recovered_from() -> None:
@@ -345,7 +351,7 @@ def test_a_stream_that_stops_for_hours_leaves_nothing_behind() -> None:
     wire.tick(40 + 241)
 
     assert wire.kinds("closed") and not wire.detector.window
-    assert wire.detector.stories.open == {} and wire.detector.stories.of_number == {}
+    assert wire.detector.stories.by_key == {} and wire.detector.stories.key_by_number == {}
 
 
 def test_a_closed_event_stays_closed() -> None:
@@ -405,13 +411,13 @@ def test_an_event_does_not_show_the_strangers_of_a_story_that_joins_it() -> None
     wire.send(19, "museum painting stolen")
     wire.send(20, "museum painting stolen")
     wire.send(20, "museum painting stolen director silent harbour")
-    bridge, museum = (s for s in wire.detector.stories.open.values() if len(s.members) > 1)
+    bridge, museum = (s for s in wire.detector.stories.by_key.values() if len(s.members) > 1)
 
-    wire.detector.unite(bridge, museum)
+    wire.detector.merge_stories(bridge, museum)
     wire.tick(21)
 
     (event,) = wire.detector.events
-    assert bridge.firing == 21
+    assert bridge.counted_items == 21
     assert event.items == (*(f"a{n}" for n in range(1, 19)), "a21")
     assert (event.size, event.peak) == (19, 19)
     assert event.cosines[-1] < 0.9  # of the story that it is in, not of the one it came with
@@ -489,7 +495,9 @@ def test_two_common_words_or_a_rare_one_bear_out_that_stories_are_one(theirs: st
 
     ours = ["plane", "crash", "thornby", "summerton"]
 
-    assert merge_evidence.agree(ours, theirs.split(), lambda term: usual.get(term, 0.0)) is is_one
+    assert (
+        merge_evidence.terms_support_merge(ours, theirs.split(), lambda term: usual.get(term, 0.0)) is is_one
+    )
 
 
 def test_an_article_taken_down_leaves_its_event() -> None:
@@ -499,7 +507,9 @@ def test_an_article_taken_down_leaves_its_event() -> None:
     title = wire.fired[0].title
     victim = next(m for m in wire.detector.window if m.title == title)
 
-    wire.observe(replace(wire.item(17, "x"), kind="deleted", id=victim.id, first=victim.first))
+    wire.observe(
+        replace(wire.item(17, "x"), kind="deleted", id=victim.id, first_version=victim.first_version)
+    )
 
     event = wire.told[-1].event
     assert victim.id not in event.items and event.size == 15
@@ -555,7 +565,7 @@ def test_sensitivity_is_how_readily_a_routine_alerts() -> None:
 
 def test_a_weekly_routine_counts_by_its_weekday() -> None:
     """What comes every week at this hour is expected more than what came on another day."""
-    same, other = Background(4 * HOUR_MS), Background(4 * HOUR_MS)
+    same, other = Baseline(4 * HOUR_MS), Baseline(4 * HOUR_MS)
     for background in (same, other):
         background.add(1, ["start"])
     for _ in range(10):
@@ -567,13 +577,15 @@ def test_a_weekly_routine_counts_by_its_weekday() -> None:
 
 def test_words_that_come_and_go_leave_no_room_behind() -> None:
     """Three weeks in which each hour has words of its own: the table of totals is no larger than that of a copy."""
-    background = Background(4 * HOUR_MS)
+    background = Baseline(4 * HOUR_MS)
     for hour in range(21 * 24):
         background.add(hour, [f"{hour}-{number}" for number in range(80)])
-        background.freeze(hour)
+        background.refresh_totals(hour)
 
-    assert len(background._totals) == 80 * len(background.hours)
-    assert sys.getsizeof(background._totals) == sys.getsizeof(dict(background._totals))
+    assert len(background._document_frequencies) == 80 * len(background.counts_by_hour)
+    assert sys.getsizeof(background._document_frequencies) == sys.getsizeof(
+        dict(background._document_frequencies)
+    )
 
 
 def test_history_is_forgotten_after_a_week() -> None:
@@ -582,8 +594,8 @@ def test_history_is_forgotten_after_a_week() -> None:
     for day in range(30):
         burst(wire, 5, start=day * 24 * 60)
 
-    assert len(wire.detector.background.hours) <= 8 * 5
-    assert set(wire.detector.background._totals) >= {"harbour"}
+    assert len(wire.detector.baseline.counts_by_hour) <= 8 * 5
+    assert set(wire.detector.baseline._document_frequencies) >= {"harbour"}
     assert len(wire.detector.window) == 5
 
 
@@ -710,10 +722,10 @@ def play(detector: BurstDetector, wire: Wire, given_steps: list[tuple[int, str, 
             continue
         item = wire.item(minute, words, source=f"s{source}")
         if kind == "deleted" and numbers:
-            item = replace(item, kind="deleted", first=numbers[source % len(numbers)])
+            item = replace(item, kind="deleted", first_version=numbers[source % len(numbers)])
         elif kind in ("duplicate", "related") and numbers:
             item = replace(item, verdict=kind, matched_number=numbers[-1])
-        numbers.append(item.first)
+        numbers.append(item.first_version)
         detector.observe(item, item.arrived_ms)
 
 
@@ -726,7 +738,7 @@ def test_a_saved_state_goes_on_bit_for_bit(
     rule = BurstRule(items=4, mode=mode)  # type: ignore[arg-type]
     whole, wire = BurstDetector(rule), Wire(rule)
     play(whole, wire, given_steps[:cut])
-    whole.changes()
+    whole.drain_changes()
     again = BurstDetector.load(whole.dump(), rule)
     count = wire.count
     play(whole, wire, given_steps[cut:])
@@ -734,7 +746,7 @@ def test_a_saved_state_goes_on_bit_for_bit(
     play(again, wire, given_steps[cut:])
 
     assert again.dump() == whole.dump()
-    assert again.changes() == whole.changes()
+    assert again.drain_changes() == whole.drain_changes()
 
 
 @settings(max_examples=30, deadline=None)
@@ -746,28 +758,28 @@ def test_sums_are_those_of_the_members(given_steps: list[tuple[int, str, str, in
 
     held = detector.stories
     inverted: dict[str, dict[int, int]] = {}
-    for story in detector.stories.open.values():
+    for story in detector.stories.by_key.values():
         sums: dict[str, int] = {}
         for member in story.members.values():
             for term, weight in member.terms.items():
                 sums[term] = sums.get(term, 0) + weight
-        assert story.sums == sums
-        assert story.firing == sum(m.fires for m in story.members.values())
+        assert story.term_sums == sums
+        assert story.counted_items == sum(m.is_counted for m in story.members.values())
         for term, weight in sums.items():
             inverted.setdefault(term, {})[held._slots[story.key]] = weight
-    assert held._postings.items() == inverted
-    assert held._slots.keys() == held.open.keys()
-    for slot in held._postings._free:  # keeps no room
-        assert sys.getsizeof(held._postings._places[slot]) == sys.getsizeof({})
-    assert sorted(m.first for m in detector.window) == sorted(
-        m.first for s in detector.stories.open.values() for m in s.members.values()
+    assert held._postings.sums_by_term() == inverted
+    assert held._slots.keys() == held.by_key.keys()
+    for slot in held._postings._free_slots:  # keeps no room
+        assert sys.getsizeof(held._postings._offsets[slot]) == sys.getsizeof({})
+    assert sorted(m.first_version for m in detector.window) == sorted(
+        m.first_version for s in detector.stories.by_key.values() for m in s.members.values()
     )
     for key, slot in held._slots.items():
-        story = held.open[key]
+        story = held.by_key[key]
         assert (held._keys[slot], held._sizes[slot]) == (key, len(story.members))
-        if not math.isnan(length := held._lengths[slot]):
+        if not math.isnan(length := held._norms[slot]):
             assert (length, len(story.members)) == (story.norm, story.norm_size)
-            assert held._minute - story.norm_minute < STALE_MINUTES
+            assert held._minute - story.norm_minute < NORM_STALE_MINUTES
 
 
 def ended(work: Generator[None, None, T]) -> T:
@@ -780,31 +792,33 @@ def ended(work: Generator[None, None, T]) -> T:
 
 def plain_nearest(detector: BurstDetector, terms: dict[str, int]) -> tuple[Story | None, float]:
     """``Stories.nearest`` one story and one term after another."""
-    weighed = [(detector.terms.weigh(term), term, weight) for term, weight in terms.items()]
+    weighed = [(detector.term_weights.weigh(term), term, weight) for term, weight in terms.items()]
     length = math.sqrt(sum((w * x) ** 2 for w, _, x in weighed))
     parts = sorted((-(w * w * x) * x, term, w * w * x) for w, term, x in weighed)
     left, heavy = length * length, set()
     for part, term, _ in parts:
-        if left >= LINK * LINK * length * length:
+        if left >= JOIN_COSINE * JOIN_COSINE * length * length:
             heavy.add(term)
         left += part
     best, nearest = None, 0.0
-    for _, story in sorted(detector.stories.open.items()):
-        if heavy.isdisjoint(story.sums):
+    for _, story in sorted(detector.stories.by_key.items()):
+        if heavy.isdisjoint(story.term_sums):
             continue
         dot = 0.0
         for _, term, square in parts:
-            dot += square * story.sums.get(term, 0)
-        cosine = dot / (length * detector.stories._norm(story, detector.terms.weigh, STALE_MINUTES))
+            dot += square * story.term_sums.get(term, 0)
+        cosine = dot / (
+            length * detector.stories._refreshed_norm(story, detector.term_weights.weigh, NORM_STALE_MINUTES)
+        )
         if cosine > nearest:
             best, nearest = story, cosine
-    return (best, min(1.0, nearest)) if nearest >= LINK else (None, 0.0)
+    return (best, min(1.0, nearest)) if nearest >= JOIN_COSINE else (None, 0.0)
 
 
-@pytest.mark.parametrize("few", [0, clustering.FEW])
+@pytest.mark.parametrize("few", [0, clustering.ARRAY_MIN_POSTINGS])
 def test_the_nearest_story_is_that_of_looking_at_each(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """To the last bit of the cosine, while stories come, grow, merge, age and go, and others get their places."""
-    monkeypatch.setattr(clustering, "FEW", few)
+    monkeypatch.setattr(clustering, "ARRAY_MIN_POSTINGS", few)
     found = 0
     for seed in range(4):
         rng, wire = random.Random(seed), Wire()
@@ -814,11 +828,11 @@ def test_the_nearest_story_is_that_of_looking_at_each(few: int, monkeypatch: pyt
             about = rng.sample(words[: rng.choice([6, 60])], rng.randint(1, 5))
             terms = tuple((word, rng.choice([1.0, 0.6, 0.2])) for word in about)
             detector.observe(item := wire.item(i * 0.7, " ".join(about), terms=terms), item.arrived_ms)
-            asked = {word: rng.randint(1, FULL_WEIGHT) for word in rng.sample(words, 4)}
-            given = ended(detector.stories.nearest(asked, detector.terms.weigh))
+            asked = {word: rng.randint(1, MAX_TERM_WEIGHT) for word in rng.sample(words, 4)}
+            given = ended(detector.stories.nearest(asked, detector.term_weights.weigh))
             assert given == plain_nearest(detector, asked)
             found += given[0] is not None
-        assert len(detector.stories._postings._places) < detector.stories.next_key  # slots were used again
+        assert len(detector.stories._postings._offsets) < detector.stories.next_key  # slots were used again
 
     assert found
 
@@ -827,7 +841,7 @@ def test_loops_and_arrays_come_to_the_same_bytes(monkeypatch: pytest.MonkeyPatch
     """Whichever multiplies, the same stories are found and merged, and the same events fire."""
     ends = []
     for few in (0, 10**9):
-        monkeypatch.setattr(clustering, "FEW", few)
+        monkeypatch.setattr(clustering, "ARRAY_MIN_POSTINGS", few)
         rng, wire = random.Random(7), Wire()
         words = ["harbour", "bridge", "ferry", "estmark", "fire", "strike", "vote"]
         matters = [rng.sample(words, 3) for _ in range(4)]
@@ -836,28 +850,32 @@ def test_loops_and_arrays_come_to_the_same_bytes(monkeypatch: pytest.MonkeyPatch
         ends.append((wire.detector.dump(), wire.told))
     assert ends[0] == ends[1]
     held = wire.detector.stories
-    assert len(held.open) < held.next_key  # some were merged
+    assert len(held.by_key) < held.next_key  # some were merged
     assert wire.fired
 
 
 def plain_partner(detector: BurstDetector, story: Story) -> Story | None:
     """``together.partner`` as its text says it, without what saves time."""
-    terms, weight = detector.terms, FULL_WEIGHT * TOGETHER
-    chief = key_terms.first(story, terms.weigh)
+    terms, weight = detector.term_weights, MAX_TERM_WEIGHT * MERGE_SHARE
+    chief = key_terms.top_term(story, terms.weigh)
     best, most = None, 0.0
-    for other in detector.stories.open.values():
-        theirs = key_terms.first(other, terms.weigh)
-        if other is story or len(other.members) < LEAST_TO_BE_MERGED or (other.event and story.event):
+    for other in detector.stories.by_key.values():
+        theirs = key_terms.top_term(other, terms.weigh)
+        if (
+            other is story
+            or len(other.members) < MIN_ITEMS_TO_BE_MERGED
+            or (other.event_id and story.event_id)
+        ):
             continue
-        if not (terms.bursts(chief) and terms.bursts(theirs)):
+        if not (terms.is_bursting(chief) and terms.is_bursting(theirs)):
             continue
-        named = other.sums.get(chief, 0)
-        common = [t for t in story.sums if t != chief and t in other.sums and terms.bursts(t)]
-        if max([named, *(story.sums[t] + named for t in common)]) < weight * terms.least_burst:
+        named = other.term_sums.get(chief, 0)
+        common = [t for t in story.term_sums if t != chief and t in other.term_sums and terms.is_bursting(t)]
+        if max([named, *(story.term_sums[t] + named for t in common)]) < weight * terms.min_burst_documents:
             continue
-        both = story.sums.get(theirs, 0) + named
-        share = both / FULL_WEIGHT / min(terms.seen(chief), terms.seen(theirs))
-        if share >= TOGETHER and share > most and Chiefs(terms).agree(story, other):
+        both = story.term_sums.get(theirs, 0) + named
+        share = both / MAX_TERM_WEIGHT / min(terms.window_count(chief), terms.window_count(theirs))
+        if share >= MERGE_SHARE and share > most and KeyTermCache(terms).support_merge(story, other):
             best, most = other, share
     return best
 
@@ -873,8 +891,10 @@ def test_no_shortcut_loses_a_partner() -> None:
         for i in range(120):
             about = rng.sample(rng.choice(matters), rng.choice([1, 1, 1, 2]))
             detector.observe(item := wire.item(i / 4, " ".join(about)), item.arrived_ms)
-            for story in detector.stories.open.values():
-                found = together.partner(detector.stories, story, detector.terms, Chiefs(detector.terms))
+            for story in detector.stories.by_key.values():
+                found = together.find_merge_partner(
+                    detector.stories, story, detector.term_weights, KeyTermCache(detector.term_weights)
+                )
                 assert found is plain_partner(detector, story)
                 partners += found is not None
 
@@ -891,7 +911,7 @@ def test_foreign_or_cut_states_are_refused(data: bytes) -> None:
 @pytest.mark.parametrize("size", [0, 15, 16, 65_535, 65_536])
 def test_a_state_in_pieces_is_one_value_of_messagepack(size: int) -> None:
     """Lists are announced as the encoder announces them, so that another version reads them."""
-    assert state_codec._array_head(size) + b"\xc0" * size == msgspec.msgpack.encode([None] * size)
+    assert state_codec._array_header(size) + b"\xc0" * size == msgspec.msgpack.encode([None] * size)
 
 
 def test_time_goes_on_in_pieces_and_ends_the_same() -> None:
@@ -905,35 +925,35 @@ def test_time_goes_on_in_pieces_and_ends_the_same() -> None:
     last = wire.item(2, "harbour bridge collapse")
 
     whole.observe(last, last.arrived_ms)
-    taken = len(list(pieces.advance(last.arrived_ms)))
+    taken = len(list(pieces.advance_clock(last.arrived_ms)))
     assert taken >= 3
     pieces.observe(last, last.arrived_ms)
     assert pieces.dump() == whole.dump()
 
     whole.tick(last.arrived_ms + 1)
-    assert list(pieces.ticking(last.arrived_ms + 1))
+    assert list(pieces.tick_steps(last.arrived_ms + 1))
     assert pieces.dump() == whole.dump()
-    assert len(list(pieces.dumping())) > len(words)
-    assert pieces.changes() == whole.changes()
+    assert len(list(pieces.dump_chunks())) > len(words)
+    assert pieces.drain_changes() == whole.drain_changes()
 
 
 def test_an_item_finds_lengths_out_of_date_in_pieces_and_ends_the_same() -> None:
     """Of hundreds of stories that share a word; where their lengths stand it takes one piece."""
     whole, pieces, wire = BurstDetector(RULE), BurstDetector(RULE), Wire()
-    for i in range(3 * MEASURED):
+    for i in range(3 * NORMS_PER_SLICE):
         own = ((f"matter{i} {j}", 1.0) for j in range(3))
         item = wire.item(0, "harbour", terms=(("harbour", 0.02), *own))
         whole.observe(item, item.arrived_ms)
         pieces.observe(item, item.arrived_ms)
     first, second = (wire.item(0, "harbour", terms=(("harbour", 1.0),)) for _ in range(2))
-    assert len(whole.stories.open) == 3 * MEASURED
+    assert len(whole.stories.by_key) == 3 * NORMS_PER_SLICE
     for detector in (whole, pieces):
-        detector.stories.outdate()
+        detector.stories.invalidate_norms()
 
     whole.observe(first, first.arrived_ms)
-    assert len(list(pieces.observing(first, first.arrived_ms))) == 3
+    assert len(list(pieces.observe_steps(first, first.arrived_ms))) == 3
     assert pieces.dump() == whole.dump()
 
     whole.observe(second, second.arrived_ms)
-    assert not list(pieces.observing(second, second.arrived_ms))
+    assert not list(pieces.observe_steps(second, second.arrived_ms))
     assert pieces.dump() == whole.dump()

@@ -10,34 +10,41 @@ from aiohttp.test_utils import TestServer
 from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from aggregator.errors import BadInput
-from aggregator.events.webhooks.outbox import Call
-from aggregator.events.webhooks.sender import ANSWER_BYTES, checked_address, is_public, send, sender, signed
-from aggregator.events.webhooks.subscriptions import Hook, new_secret
+from aggregator.errors import InvalidInput
+from aggregator.events.webhooks.outbox import Delivery
+from aggregator.events.webhooks.sender import (
+    MAX_RESPONSE_BYTES,
+    is_public_address,
+    make_session,
+    send,
+    signature_headers,
+    validate_url,
+)
+from aggregator.events.webhooks.subscriptions import Subscription, new_secret
 from tests.support.factories import EVENT_MS
 
 NOW_MS = EVENT_MS
-CALL = Call(
+CALL = Delivery(
     "msg_1", "h", "e", "fired", json.dumps({"type": "event.fired", "data": {"title": "桥"}}).encode(), 0, 0
 )
 
 
-def hook(url: str = "https://desk.example/in") -> Hook:
+def hook(url: str = "https://desk.example/in") -> Subscription:
     """A subscription."""
-    return Hook("h", url, new_secret())
+    return Subscription("h", url, new_secret())
 
 
 def test_the_reference_package_accepts_our_signature():
     """And no other secret, body or time."""
     now_ms = int(datetime.now(UTC).timestamp() * 1000)  # the verifying package compares with the real clock
     given = hook()
-    headers = signed(given, CALL, now_ms)
+    headers = signature_headers(given, CALL, now_ms)
 
     assert Webhook(given.secret).verify(CALL.body, headers)["type"] == "event.fired"
     for wrong in (
         lambda: Webhook(new_secret()).verify(CALL.body, headers),
         lambda: Webhook(given.secret).verify(CALL.body + b" ", headers),
-        lambda: Webhook(given.secret).verify(CALL.body, signed(given, CALL, now_ms - 600_000)),
+        lambda: Webhook(given.secret).verify(CALL.body, signature_headers(given, CALL, now_ms - 600_000)),
     ):
         with pytest.raises(WebhookVerificationError):
             wrong()
@@ -54,7 +61,7 @@ def test_the_reference_package_accepts_our_signature():
 )  # fmt: skip
 def test_addresses_that_only_we_can_reach(address):
     """In every dress."""
-    assert not is_public(address)
+    assert not is_public_address(address)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +69,7 @@ def test_addresses_that_only_we_can_reach(address):
 )
 def test_public_addresses(address):
     """The rest of the world."""
-    assert is_public(address)
+    assert is_public_address(address)
 
 
 @pytest.mark.parametrize(
@@ -78,13 +85,13 @@ def test_public_addresses(address):
 )  # fmt: skip
 def test_addresses_that_are_refused_when_a_hook_is_made(url):
     """With a sentence that names the field."""
-    with pytest.raises(BadInput, match=r"^url: "):
-        checked_address(url, private=False)
+    with pytest.raises(InvalidInput, match=r"^url: "):
+        validate_url(url, allow_private=False)
 
 
 def test_a_private_network_is_a_choice():
     """Then plain http is fine too."""
-    assert checked_address("http://127.0.0.1:9000/in", private=True)
+    assert validate_url("http://127.0.0.1:9000/in", allow_private=True)
 
 
 async def receiving(handler) -> TestServer:
@@ -105,11 +112,13 @@ async def test_a_name_that_leads_to_us_is_refused_at_the_connection():
         return web.Response()
 
     server = await receiving(never)
-    async with sender(private=False) as session:
-        result = await send(session, hook(f"https://localhost:{server.port}/in"), CALL, NOW_MS, private=False)
+    async with make_session(allow_private=False) as session:
+        result = await send(
+            session, hook(f"https://localhost:{server.port}/in"), CALL, NOW_MS, allow_private=False
+        )
     await server.close()
 
-    assert "may not reach" in (result.problem or "")
+    assert "may not reach" in (result.error or "")
     assert asked == []
 
 
@@ -118,7 +127,7 @@ async def test_a_name_that_leads_to_us_is_refused_at_the_connection():
 )
 async def test_an_address_that_nobody_resolves_is_refused_at_its_socket(host, monkeypatch):
     """Though the look at the text had let it pass: an address in a dress that we do not know."""
-    monkeypatch.setattr("aggregator.events.webhooks.sender.checked_address", lambda url, private: url)
+    monkeypatch.setattr("aggregator.events.webhooks.sender.validate_url", lambda url, allow_private: url)
     asked = []
 
     async def never(reader, writer) -> None:
@@ -127,11 +136,11 @@ async def test_an_address_that_nobody_resolves_is_refused_at_its_socket(host, mo
 
     server = await asyncio.start_server(never, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    async with sender(private=False) as session:
-        result = await send(session, hook(f"https://{host}:{port}/in"), CALL, NOW_MS, private=False)
+    async with make_session(allow_private=False) as session:
+        result = await send(session, hook(f"https://{host}:{port}/in"), CALL, NOW_MS, allow_private=False)
     server.close()
 
-    assert result.problem
+    assert result.error
     assert asked == []
 
 
@@ -153,11 +162,11 @@ async def test_what_an_answer_means(status, headers, problem, gone, wait_s):
         return web.Response(status=status, headers=headers)
 
     server = await receiving(answer)
-    async with sender(private=True) as session:
-        result = await send(session, hook(str(server.make_url("/in"))), CALL, NOW_MS, private=True)
+    async with make_session(allow_private=True) as session:
+        result = await send(session, hook(str(server.make_url("/in"))), CALL, NOW_MS, allow_private=True)
     await server.close()
 
-    assert (result.problem, result.gone, result.wait_s) == (problem, gone, wait_s)
+    assert (result.error, result.unsubscribed, result.retry_after_s) == (problem, gone, wait_s)
 
 
 async def test_a_receiver_that_talks_for_ever_is_cut_off():
@@ -168,13 +177,13 @@ async def test_a_receiver_that_talks_for_ever_is_cut_off():
         await response.prepare(request)
         try:
             while True:
-                await response.write(b"x" * ANSWER_BYTES)
+                await response.write(b"x" * MAX_RESPONSE_BYTES)
         except ConnectionError:
             return response
 
     server = await receiving(endless)
-    async with sender(private=True) as session:
-        result = await send(session, hook(str(server.make_url("/in"))), CALL, NOW_MS, private=True)
+    async with make_session(allow_private=True) as session:
+        result = await send(session, hook(str(server.make_url("/in"))), CALL, NOW_MS, allow_private=True)
     await server.close()
 
-    assert result.problem is None
+    assert result.error is None

@@ -6,7 +6,7 @@ import json
 import pytest
 from yarl import URL
 
-from aggregator.errors import Contention, StoreUnavailable
+from aggregator.errors import CommitConflict, StoreUnavailable
 
 TEXT = "The harbour bridge stays closed until engineers have looked at every cable."
 
@@ -188,7 +188,7 @@ async def test_control_characters_in_a_path_are_refused(client):
 
 
 @pytest.mark.parametrize(
-    ("failure", "code"), [(StoreUnavailable, "store_unavailable"), (Contention, "contention")]
+    ("failure", "code"), [(StoreUnavailable, "store_unavailable"), (CommitConflict, "contention")]
 )
 async def test_store_away_is_503_with_retry_after(client, service, failure, code):
     """While the store is away callers are told when to come back; afterwards all is well."""

@@ -167,7 +167,7 @@ async def test_client_that_sends_all_before_it_reads(service):
 
 async def test_a_batch_that_stands_still_is_ended(client, service):
     """After a pause too long the caller is told so in the last line."""
-    service.settings = Settings(store_url="memory", body_seconds=0.5)
+    service.settings = Settings(store_url="memory", body_timeout_seconds=0.5)
     forever = asyncio.Event()
 
     async def body():

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import feedparser
 import pytest
 
-from aggregator.events.detection import Action
+from aggregator.events.detection import EditorAction
 from tests.support.factories import EVENT_MS, event
 
 ATOM = "{http://www.w3.org/2005/Atom}"
@@ -73,7 +73,7 @@ async def test_entries_keep_their_id_while_they_change(client, service):
     """A reader shows one entry, updated in place; an editor's action is an update too."""
     service.events.told = [event("e1", "Bridge closed", ("a",))]
     before = (await (await client.get("/v1/events.json")).json(content_type=None))["items"][0]
-    done = Action(action="acknowledge", actor="Ada", at_ms=EVENT_MS + 9_000, event="e1")
+    done = EditorAction(action="acknowledge", actor="Ada", at_ms=EVENT_MS + 9_000, event="e1")
     service.events.told = [event("e1", "Bridge opens", ("a", "b"), actions=(done,))]
     after = (await (await client.get("/v1/events.json")).json(content_type=None))["items"][0]
 

@@ -71,7 +71,7 @@ async def test_metrics(client):
 
 async def test_metrics_of_a_store_that_hangs(client, service, monkeypatch):
     """They come all the same, in time for who gathers them, and say that it is not ready."""
-    monkeypatch.setattr(collectors, "STORE_S", 0.01)
+    monkeypatch.setattr(collectors, "STORE_TIMEOUT_S", 0.01)
 
     async def hang():
         await asyncio.Event().wait()
@@ -90,7 +90,7 @@ async def test_metrics_without_an_outbox(client, service):
     async def damaged():
         raise StoreUnavailable("The outbox in the store is damaged.")
 
-    service.courier.owed = damaged
+    service.webhook_dispatcher.owed = damaged
     response = await client.get("/metrics")
 
     assert response.status == 200

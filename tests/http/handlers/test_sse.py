@@ -10,7 +10,7 @@ import pytest
 from aiohttp.test_utils import TestClient
 
 from aggregator.app import Service, open_service
-from aggregator.http.app_keys import STREAMS
+from aggregator.http.app_keys import STREAM_LIMIT
 from aggregator.http.handlers import sse
 from aggregator.settings import Settings
 from tests.support.factories import event, tell
@@ -23,7 +23,7 @@ SOON_S = 5.0
 async def service() -> AsyncIterator[Service]:
     """A service in memory whose stream reads often."""
     async with open_service(Settings(store_url="memory")) as real:
-        real.event_stream._poll_s = 0.01
+        real.change_broadcaster._poll_interval_s = 0.01
         yield real
 
 
@@ -105,14 +105,14 @@ async def test_heartbeats(client, monkeypatch):
 async def test_a_stream_ends_with_its_key(client, service, monkeypatch):
     """Revoked: at its next word, be it only that all is well; another key's stream goes on."""
     monkeypatch.setattr(sse, "HEARTBEAT_S", 0.05)
-    (one, text), (_, other) = [await service.access.add(name, "reader") for name in ("one", "other")]
+    (one, text), (_, other) = [await service.api_keys.add(name, "reader") for name in ("one", "other")]
     async with (
         stream(client, Authorization=f"Bearer {text}") as leaving,
         stream(client, Authorization=f"Bearer {other}") as staying,
     ):
         assert (await leaving()).keys() == {"retry", "id"}
         assert await leaving() == {"": "all is well"}
-        await service.access.revoke(one.id)
+        await service.api_keys.revoke(one.id)
         async with asyncio.timeout(SOON_S):
             while await leaving() != {"": ""}:  # what reading gives at the end
                 pass
@@ -123,7 +123,7 @@ async def test_a_stream_ends_with_its_key(client, service, monkeypatch):
 
 async def test_one_too_many_is_refused(client, service):
     """503 with Retry-After; browsers come back by themselves."""
-    service.event_stream._max_listeners = 1
+    service.change_broadcaster._max_subscribers = 1
     async with stream(client) as block:
         await block()
         response = await client.get("/v1/events/stream")
@@ -135,8 +135,8 @@ async def test_one_too_many_is_refused(client, service):
 
 async def test_one_key_does_not_take_all_places(client, service):
     """Half of them, also of those who come at the same moment: the places are taken before anything is waited for."""
-    client.app[STREAMS]._places = 4
-    (_, text), (_, other) = [await service.access.add(name, "reader") for name in ("greedy", "other")]
+    client.app[STREAM_LIMIT]._places = 4
+    (_, text), (_, other) = [await service.api_keys.add(name, "reader") for name in ("greedy", "other")]
     ended = []
 
     async def listen(key: str) -> None:
@@ -156,12 +156,12 @@ async def test_one_key_does_not_take_all_places(client, service):
         while len(ended) < 2:  # noqa: ASYNC110  nobody tells
             await asyncio.sleep(0)
         refused = list(ended)
-        service.event_stream.close()
+        service.change_broadcaster.close()
 
     assert refused == [(text, 503)] * 2
     assert sorted(status for _, status in ended) == [200, 200, 200, 503, 503]
     async with asyncio.timeout(SOON_S):
-        while client.app[STREAMS]._of:  # noqa: ASYNC110  callers hear of the end before it is counted
+        while client.app[STREAM_LIMIT]._open_per_caller:  # noqa: ASYNC110  callers hear of the end before it is counted
             await asyncio.sleep(0)
 
 

@@ -69,15 +69,15 @@ async def test_a_test_call(service):
 
     app = web.Application()
     app.router.add_post("/in", take)
-    service.settings = replace(service.settings, webhook_private=True)
-    service.courier._private = True
+    service.settings = replace(service.settings, webhook_allow_private_addresses=True)
+    service.webhook_dispatcher._allow_private = True
     async with TestServer(app) as receiver, serving(service) as client:
         made = await (await client.post("/v1/webhooks", json={"url": str(receiver.make_url("/in"))})).json()
         path = f"/v1/webhooks/{made['id']}/actions"
         good = await client.post(path, json={"action": "ping"})
         bad = await client.post(path, json={"action": "ping"})
         detail = (await bad.json(content_type=None))["detail"]
-    await service.courier.close()
+    await service.webhook_dispatcher.close()
 
     assert (good.status, bad.status) == (200, 409)
     assert "answered with status 500" in detail

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from aggregator.http.metrics.multiprocess import Siblings, marked
+from aggregator.http.metrics.multiprocess import PeerMetrics, merge_expositions
 from tests.support.server_fixture import serving
 
 ONE = b"""# HELP a_total Things.
@@ -29,7 +29,7 @@ a_total{kind="y"} 7.0
 def test_series_of_all_are_told_apart() -> None:
     """Each family once, and in it the samples of all."""
     assert (
-        marked({"1": TWO, "0": ONE})
+        merge_expositions({"1": TWO, "0": ONE})
         == b"""# HELP a_total Things.
 # TYPE a_total counter
 a_total{worker="0",kind="x{,}"} 1.0
@@ -51,16 +51,16 @@ async def test_who_is_gone_is_left_out_and_who_follows_takes_its_place(tmp_path:
     async def two() -> bytes:
         return TWO
 
-    first = Siblings(tmp_path, "0")
-    old, new = [await Siblings(tmp_path, "1").listen(told) for told in (one, two)]
-    alone = await first.exposition(one)
+    first = PeerMetrics(tmp_path, "0")
+    old, new = [await PeerMetrics(tmp_path, "1").listen(told) for told in (one, two)]
+    alone = await first.scrape_all(one)
     old.close()
-    after = await first.exposition(one)
+    after = await first.scrape_all(one)
     new.close()
     await new.wait_closed()
 
-    assert alone == after == marked({"0": ONE, "1": TWO})
-    assert await first.exposition(one) == marked({"0": ONE})
+    assert alone == after == merge_expositions({"0": ONE, "1": TWO})
+    assert await first.scrape_all(one) == merge_expositions({"0": ONE})
 
 
 @pytest.mark.services

@@ -7,9 +7,9 @@ import logging
 import pytest
 from multidict import CIMultiDict
 
-from aggregator.auth.api_keys import GRANTS, ROLES
-from aggregator.http.app_keys import REFUSALS
-from aggregator.http.middleware.rejected_log import EVERY_S
+from aggregator.auth.api_keys import ROLE_PERMISSIONS, ROLES
+from aggregator.http.app_keys import REJECTED_LOG
+from aggregator.http.middleware.rejected_log import LOG_INTERVAL_S
 from aggregator.http.routes import ENDPOINTS, Endpoint
 from aggregator.settings import Settings
 from tests.support.factories import event
@@ -65,7 +65,7 @@ WHO = ("nobody", "a stranger", *ROLES)
 async def guarded():
     """A service that asks for keys, and a key of each role."""
     service = FakeService(Settings(store_url="memory"))
-    keys = {role: (await service.access.add(f"the {role}", role))[1] for role in ROLES}
+    keys = {role: (await service.api_keys.add(f"the {role}", role))[1] for role in ROLES}
     keys["a stranger"] = keys["admin"][:-1] + ("a" if keys["admin"][-1] != "a" else "b")
     async with serving(service) as client:
         client.keys = keys
@@ -79,13 +79,13 @@ def bearer(client, who: str) -> dict[str, str]:
 
 def test_the_table_names_every_route() -> None:
     """A new route decides here who may use it."""
-    assert set(TABLE) == {endpoint.name for endpoint in ENDPOINTS}
+    assert set(TABLE) == {endpoint.operation_id for endpoint in ENDPOINTS}
 
 
-@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.name)
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.operation_id)
 async def test_every_route_with_every_role(guarded, endpoint: Endpoint) -> None:
     """401 without a key that works, 403 with one that is not enough, anything else with one that is."""
-    allowed = WHO if TABLE[endpoint.name] == OPEN else TABLE[endpoint.name].split()
+    allowed = WHO if TABLE[endpoint.operation_id] == OPEN else TABLE[endpoint.operation_id].split()
     path = endpoint.path.replace("{id}", "none").replace("{name}", "page.css")
     for who in WHO:
         methods = ("GET", "HEAD") if endpoint.method == "GET" else (endpoint.method,)
@@ -96,7 +96,7 @@ async def test_every_route_with_every_role(guarded, endpoint: Endpoint) -> None:
                 refused = 401 if who in ("nobody", "a stranger") else 403
                 if who in allowed:
                     assert response.status not in (403, 429, 500), (who, response.status)
-                    assert response.status != 401 or endpoint.name == "signIn"
+                    assert response.status != 401 or endpoint.operation_id == "signIn"
                 else:
                     assert response.status == refused, (who, response.status)
 
@@ -105,14 +105,14 @@ def test_changes_are_audited() -> None:
     """All that changes something beyond taking in articles, or reading by POST."""
     reading = {"postArticle", "postBatch", "postRelated", "explain", "lookupPasted", "comparePasted"}
 
-    assert {e.name for e in ENDPOINTS if e.audited} == {
-        e.name for e in ENDPOINTS if e.method != "GET"
+    assert {e.operation_id for e in ENDPOINTS if e.audited} == {
+        e.operation_id for e in ENDPOINTS if e.method != "GET"
     } - reading
 
 
 def test_needs_are_all_granted_to_somebody() -> None:
     """No route is out of everybody's reach."""
-    assert {e.needs for e in ENDPOINTS} <= GRANTS["admin"]
+    assert {e.permission for e in ENDPOINTS} <= ROLE_PERMISSIONS["admin"]
 
 
 async def test_no_keys_no_questions(client) -> None:
@@ -151,10 +151,10 @@ async def test_our_own_names_are_answered(name: str) -> None:
 
 
 async def test_with_keys_or_a_gate_of_its_own_any_name_will_do(guarded) -> None:
-    """A key or a session stands for the caller, and belongs to one name; ``open_access`` leaves it to the proxy."""
+    """A key or a session stands for the caller, and belongs to one name; ``auth_disabled`` leaves it to the proxy."""
     host = {"Host": "news.example"}
     assert (await guarded.get("/v1/events", headers=host | bearer(guarded, "reader"))).status == 200
-    async with serving(FakeService(Settings(store_url="memory", open_access=True))) as client:
+    async with serving(FakeService(Settings(store_url="memory", auth_disabled=True))) as client:
         assert (await client.get("/v1/events", headers=host)).status == 200
 
 
@@ -246,7 +246,7 @@ async def test_actions_carry_the_name_of_the_key_and_are_audited(caplog) -> None
     """Whatever name the body claims; one line per change, with key and request."""
     caplog.set_level(logging.INFO, "aggregator.index.recall_check")
     service = FakeService()
-    key, text = await service.access.add("Ada", "editor")
+    key, text = await service.api_keys.add("Ada", "editor")
     service.events.told = [event("e1", "Bridge closed")]
     async with serving(service) as client:
         headers = {"Authorization": f"Bearer {text}", "X-Request-Id": "r-1"}
@@ -262,13 +262,13 @@ async def test_actions_carry_the_name_of_the_key_and_are_audited(caplog) -> None
 async def test_who_is_refused_is_audited_seldom(guarded, caplog) -> None:
     """Keys that are tried do not go unseen, nor fill the log; whoever has none at all has only not signed in."""
     now_s = 0.0
-    guarded.app[REFUSALS]._clock = lambda: now_s
+    guarded.app[REJECTED_LOG]._clock = lambda: now_s
     caplog.set_level(logging.INFO, "aggregator.index.recall_check")
 
     async def refused(method: str, path: str, **more: object) -> str:
         """What is told of a request, ten seconds later."""
         nonlocal now_s
-        now_s, told = now_s + EVERY_S, len(caplog.messages)
+        now_s, told = now_s + LOG_INTERVAL_S, len(caplog.messages)
         response = await guarded.request(method, path, **more)
         assert response.status in (401, 403)
         return " ".join(caplog.messages[told:])
@@ -305,8 +305,8 @@ async def test_the_audit_log_cannot_be_written_by_callers(guarded, caplog) -> No
 
 async def test_metrics_may_be_open(caplog) -> None:
     """By choice, and then nothing else is."""
-    service = FakeService(Settings(store_url="memory", open_metrics=True))
-    _, text = await service.access.add("Ada", "reader")
+    service = FakeService(Settings(store_url="memory", metrics_public=True))
+    _, text = await service.api_keys.add("Ada", "reader")
     async with serving(service) as client:
         metrics = await client.get("/metrics")
         events = await client.get("/v1/events")
@@ -320,7 +320,7 @@ async def test_metrics_may_be_open(caplog) -> None:
 async def test_a_key_for_one_source_touches_no_other(client, service) -> None:
     """Posts, lines of a batch, and what it deletes."""
     await client.post("/v1/articles", json={"id": "theirs", "source": "Radio", "text": "One text."})
-    _, text = await service.access.add("Gazette", "crawler", sources=("Gazette",))
+    _, text = await service.api_keys.add("Gazette", "crawler", sources=("Gazette",))
     headers = {"Authorization": f"Bearer {text}"}
     own = {"id": "own", "source": "Gazette", "text": "Another text."}
     lines = b'{"source": "Gazette", "text": "Third."}\n{"source": "Radio", "text": "Fourth."}\n'
@@ -337,8 +337,8 @@ async def test_a_key_for_one_source_touches_no_other(client, service) -> None:
 
 async def test_a_key_over_its_limit_is_told_when_to_come_back() -> None:
     """429 with Retry-After; the lines of a batch count."""
-    service = FakeService(Settings(store_url="memory", rate_limit=2.0))
-    _, text = await service.access.add("Crawler", "crawler")
+    service = FakeService(Settings(store_url="memory", rate_limit_per_second=2.0))
+    _, text = await service.api_keys.add("Crawler", "crawler")
     headers = {"Authorization": f"Bearer {text}"}
     async with serving(service) as client:
         statuses = [
@@ -355,8 +355,8 @@ async def test_a_key_over_its_limit_is_told_when_to_come_back() -> None:
 
 async def test_watching_goes_on_over_the_limit() -> None:
     """Figures cost nothing: who must see that a limit is too low, or that the store which counts is away."""
-    service = FakeService(Settings(store_url="memory", rate_limit=0.001))
-    _, text = await service.access.add("Prometheus", "reader")
+    service = FakeService(Settings(store_url="memory", rate_limit_per_second=0.001))
+    _, text = await service.api_keys.add("Prometheus", "reader")
     headers = {"Authorization": f"Bearer {text}"}
     async with serving(service) as client:
         statuses = [(await client.get(path, headers=headers)).status
@@ -367,8 +367,8 @@ async def test_watching_goes_on_over_the_limit() -> None:
 
 async def test_signing_in_counts_towards_the_limit() -> None:
     """Each session is kept in the store for half a day: a reader must not fill it."""
-    service = FakeService(Settings(store_url="memory", rate_limit=1.0))
-    _, text = await service.access.add("Reader", "reader")
+    service = FakeService(Settings(store_url="memory", rate_limit_per_second=1.0))
+    _, text = await service.api_keys.add("Reader", "reader")
     async with serving(service) as client:
         answers = [await client.post("/sign-in", data={"key": text}, allow_redirects=False) for _ in range(3)]
 

@@ -6,7 +6,11 @@ import logging
 import pytest
 from aiohttp import http_exceptions
 
-from aggregator.http.middleware.rejected_connections import EVERY_S, OTHER, TurnedAway
+from aggregator.http.middleware.rejected_connections import (
+    LOG_INTERVAL_S,
+    OTHER_REASON,
+    RejectedConnectionLog,
+)
 from aggregator.http.server import serve
 from aggregator.settings import Settings
 from tests.support.fake_service import FakeService
@@ -22,24 +26,24 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, object]]:
 def test_a_line_now_and_then_says_how_many_there_were(caplog: pytest.LogCaptureFixture) -> None:
     """The first at once; of a flood one in ten seconds."""
     now_s = 0.0
-    turned_away = TurnedAway(lambda: now_s)
+    turned_away = RejectedConnectionLog(lambda: now_s)
     for _ in range(35):
-        turned_away.tell("192.0.2.1", 400, http_exceptions.BadHttpMethod("\x16\x03"))
-        now_s += EVERY_S / 10
+        turned_away.log("192.0.2.1", 400, http_exceptions.BadHttpMethod("\x16\x03"))
+        now_s += LOG_INTERVAL_S / 10
 
     assert [line["more"] for line in lines(caplog)] == [0, 9, 9, 9]
-    now_s += EVERY_S
-    turned_away.tell(None, 400, None)
-    assert lines(caplog)[-1] == {"peer": None, "status": 400, "reason": OTHER, "more": 4}
+    now_s += LOG_INTERVAL_S
+    turned_away.log(None, 400, None)
+    assert lines(caplog)[-1] == {"peer": None, "status": 400, "reason": OTHER_REASON, "more": 4}
 
 
 @pytest.mark.parametrize(
     ("sent", "reason"),
     [
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 secret\r\n\r\n", "no method of HTTP, perhaps TLS"),
-        (b"GET / HTTP/1.1\r\nHost: x\r\nAuthorization\x00: Bearer secret\r\n\r\n", OTHER),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nAuthorization\x00: Bearer secret\r\n\r\n", OTHER_REASON),
         (b"GET /" + b"secret" * 5000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", "a line that is too long"),
-        (b"GET /secret\x1b[31m HTTP/9\r\n\r\n", OTHER),
+        (b"GET /secret\x1b[31m HTTP/9\r\n\r\n", OTHER_REASON),
     ],
 )
 async def test_what_was_sent_is_named_and_not_repeated(
@@ -50,7 +54,7 @@ async def test_what_was_sent_is_named_and_not_repeated(
     told: asyncio.Queue[int] = asyncio.Queue()
     stop = asyncio.Event()
     service = FakeService(Settings(store_url="memory"))
-    task = asyncio.create_task(serve(service, "127.0.0.1", 0, ready=told.put_nowait, stop=stop))  # type: ignore[arg-type]
+    task = asyncio.create_task(serve(service, "127.0.0.1", 0, on_ready=told.put_nowait, stop=stop))  # type: ignore[arg-type]
     reader, writer = await asyncio.open_connection("127.0.0.1", await told.get())
     writer.write(sent)
     answer = await reader.read()

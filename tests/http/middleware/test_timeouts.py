@@ -11,7 +11,7 @@ import pytest
 from aggregator.settings import Settings
 from tests.support.fake_service import FakeService, serving
 
-BRIEF = Settings(store_url="memory", header_seconds=0.2, body_seconds=0.2)
+BRIEF = Settings(store_url="memory", header_timeout_seconds=0.2, body_timeout_seconds=0.2)
 GOOD = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
@@ -86,7 +86,7 @@ async def test_who_keeps_the_pace_is_served_again_and_again() -> None:
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="only Linux gives such connections up")
 async def test_who_takes_no_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many it asked for: its next word finds nobody."""
-    monkeypatch.setattr("aggregator.http.middleware.timeouts.TAKE_SECONDS", 0.5)
+    monkeypatch.setattr("aggregator.http.middleware.timeouts.WRITE_STALL_TIMEOUT_S", 0.5)
     asks = GOOD.replace(b"/healthz", b"/openapi.json") * 100
     never = asyncio.get_running_loop().create_future()
     async with serving(FakeService(BRIEF)) as client:

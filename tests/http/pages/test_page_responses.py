@@ -18,7 +18,7 @@ EDITED = ORIGINAL.replace(" ", " extra ", 2)
 @pytest.fixture(params=[True, False], ids=["texts kept", "texts not kept"])
 async def real(request) -> AsyncIterator[Service]:
     """A service in memory with an article, its copy and a stranger."""
-    async with open_service(Settings(store_url="memory", keep_texts=request.param)) as service:
+    async with open_service(Settings(store_url="memory", store_texts=request.param)) as service:
         yield service
 
 
@@ -80,8 +80,8 @@ async def test_two_stored_articles_side_by_side(client, real):
 
     assert page.count('class="side"') == 2
     assert "Title one" in page
-    assert ("<mark" in page) is real.settings.keep_texts
-    assert ("keep_texts" in page) is not real.settings.keep_texts
+    assert ("<mark" in page) is real.settings.store_texts
+    assert ("store_texts" in page) is not real.settings.store_texts
 
 
 async def test_pasted_texts_side_by_side(client):
@@ -134,7 +134,7 @@ async def test_health_tells_what_came_and_when_the_store_is_away(client, real, m
     async def away(limit: int) -> None:
         raise StoreUnavailable("The store does not answer; try again.")
 
-    monkeypatch.setattr(type(real.index), "arrivals", lambda self, limit: away(limit))
+    monkeypatch.setattr(type(real.index), "recent_entries", lambda self, limit: away(limit))
     page = await client.get("/health")
     assert page.status == 200
     assert "The store is away." in await page.text()

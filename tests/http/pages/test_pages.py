@@ -81,7 +81,7 @@ async def test_documentation_page(client):
     for part in (
         "/v1/articles/batch",
         "postRelated",
-        'id="schema-AnswerOut"',
+        'id="schema-VerdictOut"',
         'id="error-no_text"',
         "dry_run",
     ):

@@ -10,19 +10,19 @@ from aggregator.errors import StoreUnavailable
 from aggregator.index import keys
 from aggregator.index.blocks import PLANS, BlockPlan
 from aggregator.index.codec.postings import (
-    also_sharing,
-    also_within,
-    joined,
-    kept,
-    numbers_of,
-    pack,
-    pack_bands,
-    pack_topic,
-    rests_of,
-    sharing_each,
-    weighed,
-    within,
-    within_each,
+    appended_sharing,
+    appended_within,
+    compact_bucket,
+    decode_numbers,
+    decode_remainders,
+    encode_posting,
+    encode_sketch_postings,
+    encode_term_posting,
+    merge_matches,
+    numbers_sharing_each,
+    numbers_within,
+    numbers_within_each,
+    top_by_terms,
 )
 
 words = st.integers(0, 2**64 - 1)
@@ -32,25 +32,25 @@ BANDS = [3, 3 + (1 << 18), 5, 2**32 - 1]
 
 def test_layout() -> None:
     """Persisted: what the key does not say and the number, both little-endian."""
-    assert pack(1, 2, 6) == b"\x01" + b"\x00" * 5 + b"\x02" + b"\x00" * 7
-    assert pack(2**56 - 1, 2**64 - 1, 7) == b"\xff" * 15
-    assert pack_bands([0x1234_5678], 2)[0] == b"\x8d\x04" + b"\x02" + b"\x00" * 7
-    assert pack_topic(0xABCDE_12345678, 2) == b"\x78\x56\x34\x12" + b"\x02" + b"\x00" * 7
-    assert keys.topic(b"", 0xABCDE_12345678) == b"tabcde"
+    assert encode_posting(1, 2, 6) == b"\x01" + b"\x00" * 5 + b"\x02" + b"\x00" * 7
+    assert encode_posting(2**56 - 1, 2**64 - 1, 7) == b"\xff" * 15
+    assert encode_sketch_postings([0x1234_5678], 2)[0] == b"\x8d\x04" + b"\x02" + b"\x00" * 7
+    assert encode_term_posting(0xABCDE_12345678, 2) == b"\x78\x56\x34\x12" + b"\x02" + b"\x00" * 7
+    assert keys.term_bucket(b"", 0xABCDE_12345678) == b"tabcde"
 
 
 @pytest.mark.parametrize("rest", [1, 8, 13])
 def test_a_bucket_that_ends_within_an_entry_is_one_clear_error(rest: int) -> None:
     """Whoever reads it: half an entry would shift all that stand behind it."""
-    around = PLANS["4x16"].around(0, 0)
-    numbers = within([pack(0, 6, 6)], around, 0, 0)[0]
+    around = PLANS["4x16"].probe_plan(0, 0)
+    numbers = numbers_within([encode_posting(0, 6, 6)], around, 0, 0)[0]
     assert numbers.tolist() == [6]
     for read in (
-        lambda: within([bytes(14 + rest)], around, 3, 0),
-        lambda: sharing_each([bytes(10 + rest % 10)], [[1]], 0),
-        lambda: weighed([bytes(12 + rest % 12)], {0: 1.0}, 0),
-        lambda: kept(bytes(14 + rest), 6, 0, numbers),
-        lambda: rests_of(bytes(14 + rest), 6),
+        lambda: numbers_within([bytes(14 + rest)], around, 3, 0),
+        lambda: numbers_sharing_each([bytes(10 + rest % 10)], [[1]], 0),
+        lambda: top_by_terms([bytes(12 + rest % 12)], {0: 1.0}, 0),
+        lambda: compact_bucket(bytes(14 + rest), 6, 0, numbers),
+        lambda: decode_remainders(bytes(14 + rest), 6),
     ):
         with pytest.raises(StoreUnavailable, match="it ends within an entry"):
             read()
@@ -64,18 +64,18 @@ def test_within_equals_a_plain_loop(
     """Every number at or above the floor within the radius, once, at its smallest distance; in two layers."""
     near = [(query ^ (1 << (i % 64)), n) for i, (_, n) in enumerate(stored)]  # some that must be found
     table = stored + near
-    around = plan.around(query, radius)
-    wanted = keys.buckets(b"", around)
+    around = plan.probe_plan(query, radius)
+    wanted = keys.block_buckets(b"", around)
     layers: list[bytes | None] = []
     for part in (table[::2], table[1::2]):
         filled: dict[bytes, bytes] = {}
         for value, number in part:
-            for block, (cell, rest) in enumerate(plan.cut(value)):
-                key = keys.bucket(b"", block, cell)
-                filled[key] = filled.get(key, b"") + pack(rest, number, plan.rest_bytes)
+            for block, (cell, rest) in enumerate(plan.split(value)):
+                key = keys.block_bucket(b"", block, cell)
+                filled[key] = filled.get(key, b"") + encode_posting(rest, number, plan.remainder_bytes)
         layers += map(filled.get, wanted)
 
-    numbers, distances = within(layers, around, radius, floor)
+    numbers, distances = numbers_within(layers, around, radius, floor)
 
     expected: dict[int, int] = {}
     for value, number in table:
@@ -92,17 +92,17 @@ def test_several_look_ups_by_bits(
     plan: BlockPlan, stored: list[tuple[int, int]], queries: list[int], radius: int, layers: int
 ) -> None:
     """Each finds what it finds alone."""
-    arounds = [plan.around(query, radius) for query in queries]
+    arounds = [plan.probe_plan(query, radius) for query in queries]
     filled: dict[bytes, bytes] = {}
     for value, number in [*stored, *((query ^ 6, 7) for query in queries)]:
-        for block, (cell, rest) in enumerate(plan.cut(value)):
-            key = keys.bucket(b"", block, cell)
-            filled[key] = filled.get(key, b"") + pack(rest, number, plan.rest_bytes)
-    read = [list(map(filled.get, keys.buckets(b"", around))) * layers for around in arounds]
+        for block, (cell, rest) in enumerate(plan.split(value)):
+            key = keys.block_bucket(b"", block, cell)
+            filled[key] = filled.get(key, b"") + encode_posting(rest, number, plan.remainder_bytes)
+    read = [list(map(filled.get, keys.block_buckets(b"", around))) * layers for around in arounds]
 
-    together = within_each([bucket for one in read for bucket in one], arounds, radius, 3)
+    together = numbers_within_each([bucket for one in read for bucket in one], arounds, radius, 3)
 
-    alone = [within(one, around, radius, 3) for one, around in zip(read, arounds, strict=True)]
+    alone = [numbers_within(one, around, radius, 3) for one, around in zip(read, arounds, strict=True)]
     assert [[part.tolist() for part in one] for one in together] == [
         [part.tolist() for part in one] for one in alone
     ]
@@ -119,24 +119,26 @@ def test_what_came_since_is_added_by_bits(
     floor: int,
 ) -> None:
     """As if all had been read at once."""
-    around = plan.around(query, radius)
-    wanted = keys.buckets(b"", around)
+    around = plan.probe_plan(query, radius)
+    wanted = keys.block_buckets(b"", around)
     filled: dict[bytes, bytes] = {}
     read: list[list[bytes]] = []
     for table in (stored, came):
         near = [(query ^ (1 << (i % 64)), n) for i, (_, n) in enumerate(table)]  # some that must be found
         for value, number in (*table, *near):
-            for block, (cell, rest) in enumerate(plan.cut(value)):
-                key = keys.bucket(b"", block, cell)
-                filled[key] = filled.get(key, b"") + pack(rest, number, plan.rest_bytes)
+            for block, (cell, rest) in enumerate(plan.split(value)):
+                key = keys.block_bucket(b"", block, cell)
+                filled[key] = filled.get(key, b"") + encode_posting(rest, number, plan.remainder_bytes)
         read.append([filled.get(key, b"") for key in wanted])
     before, after = read
     grown = {i: b[len(a) :] for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b}
     grown[len(wanted)] = b"another kind's"
 
-    found = joined(within(before, around, radius, floor), also_within(grown, around, radius, floor), min)
+    found = merge_matches(
+        numbers_within(before, around, radius, floor), appended_within(grown, around, radius, floor), min
+    )
 
-    expected = within(after, around, radius, floor)
+    expected = numbers_within(after, around, radius, floor)
     assert [part.tolist() for part in found] == [part.tolist() for part in expected]
     assert [part.dtype for part in found] == [part.dtype for part in expected]
 
@@ -147,10 +149,13 @@ def test_a_key_and_its_entries_say_the_whole_fingerprint(plan: BlockPlan, stored
     """Of every block."""
     for block in range(len(plan.widths)):
         for fingerprint in stored:
-            value, rest = plan.cut(fingerprint)[block]
-            bucket = pack(rest, 9, plan.rest_bytes) * 2
-            assert plan.whole(block, value, rests_of(bucket, plan.rest_bytes)).tolist() == [fingerprint] * 2
-            assert numbers_of(bucket, plan.rest_bytes).tolist() == [9, 9]
+            value, rest = plan.split(fingerprint)[block]
+            bucket = encode_posting(rest, 9, plan.remainder_bytes) * 2
+            assert (
+                plan.join(block, value, decode_remainders(bucket, plan.remainder_bytes)).tolist()
+                == [fingerprint] * 2
+            )
+            assert decode_numbers(bucket, plan.remainder_bytes).tolist() == [9, 9]
 
 
 @given(
@@ -162,11 +167,11 @@ def test_sharing_counts_bands(stored: list[tuple[int, int]], wanted: list[int], 
     """How many of the wanted bands each number is listed under, also where two bands share a bucket."""
     filled: dict[bytes, bytes] = {}
     for band, number in stored:
-        key = keys.band(b"", band)
-        filled[key] = filled.get(key, b"") + pack_bands([band], number)[0]
+        key = keys.sketch_bucket(b"", band)
+        filled[key] = filled.get(key, b"") + encode_sketch_postings([band], number)[0]
 
-    ((numbers, counts),) = sharing_each(
-        [filled.get(keys.band(b"", band)) for band in wanted], [wanted], floor
+    ((numbers, counts),) = numbers_sharing_each(
+        [filled.get(keys.sketch_bucket(b"", band)) for band in wanted], [wanted], floor
     )
 
     expected = {n: sum(m == n and v in wanted for v, m in stored) for _, n in stored if n >= floor}
@@ -186,13 +191,13 @@ def test_several_look_ups_by_bands(
     """Each finds what it finds alone, also one without any band."""
     filled: dict[bytes, bytes] = {}
     for band, number in stored:
-        key = keys.band(b"", band)
-        filled[key] = filled.get(key, b"") + pack_bands([band], number)[0]
-    read = [[filled.get(keys.band(b"", band)) for band in some] * layers for some in wanted]
+        key = keys.sketch_bucket(b"", band)
+        filled[key] = filled.get(key, b"") + encode_sketch_postings([band], number)[0]
+    read = [[filled.get(keys.sketch_bucket(b"", band)) for band in some] * layers for some in wanted]
 
-    together = sharing_each([bucket for one in read for bucket in one], wanted, 3)
+    together = numbers_sharing_each([bucket for one in read for bucket in one], wanted, 3)
 
-    alone = [sharing_each(one, [some], 3)[0] for one, some in zip(read, wanted, strict=True)]
+    alone = [numbers_sharing_each(one, [some], 3)[0] for one, some in zip(read, wanted, strict=True)]
     assert [[part.tolist() for part in one] for one in together] == [
         [part.tolist() for part in one] for one in alone
     ]
@@ -212,15 +217,17 @@ def test_what_came_since_is_added_by_bands(
     read: list[list[bytes]] = []
     for table in (stored, came):
         for band, number in table:
-            key = keys.band(b"", band)
-            filled[key] = filled.get(key, b"") + pack_bands([band], number)[0]
-        read.append([filled.get(keys.band(b"", band), b"") for band in wanted])
+            key = keys.sketch_bucket(b"", band)
+            filled[key] = filled.get(key, b"") + encode_sketch_postings([band], number)[0]
+        read.append([filled.get(keys.sketch_bucket(b"", band), b"") for band in wanted])
     before, after = read
     grown = {3 + i: b[len(a) :] for i, (a, b) in enumerate(zip(before, after, strict=True))}
     grown[2] = b"another kind's"
 
-    found = joined(sharing_each(before, [wanted], floor)[0], also_sharing(grown, wanted, 3, floor), add)
+    found = merge_matches(
+        numbers_sharing_each(before, [wanted], floor)[0], appended_sharing(grown, wanted, 3, floor), add
+    )
 
-    expected = sharing_each(after, [wanted], floor)[0]
+    expected = numbers_sharing_each(after, [wanted], floor)[0]
     assert [part.tolist() for part in found] == [part.tolist() for part in expected]
     assert [part.dtype for part in found] == [part.dtype for part in expected]

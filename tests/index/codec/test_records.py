@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.analysis.shingles import BANDS, COARSE_BITS, bands, compare, sketch
-from aggregator.domain import Match, Outcome, Record, Sketch
+from aggregator.analysis.shingles import (
+    IGNORED_LOW_BITS,
+    MAX_SKETCH_KEYS,
+    build_sketch,
+    estimate_overlap,
+    sketch_keys,
+)
+from aggregator.domain import ArticleRecord, Match, Outcome, Sketch
 from aggregator.errors import StoreUnavailable
 from aggregator.index.codec.records import (
     Binding,
@@ -18,7 +24,7 @@ from aggregator.index.codec.records import (
     encode_binding,
     encode_record,
 )
-from aggregator.index.codec.sketches import packed, unpacked
+from aggregator.index.codec.sketches import decode_sketch_sample, encode_sketch_sample
 
 PINNED_RECORD = bytes.fromhex(
     "039b05a2656ecf0123456789abcdefc410000102030405060708090a0b0c0d0e0fc2c002c40b020012bea78f"
@@ -27,10 +33,10 @@ PINNED_RECORD = bytes.fromhex(
 )
 
 
-def record(sample: Sketch) -> Record:
+def record(sample: Sketch) -> ArticleRecord:
     """An article with this sample."""
-    return Record(
-        number=7, first=5, id="port", space="en.0001", lang="en", fingerprint=0x0123456789ABCDEF,
+    return ArticleRecord(
+        number=7, first_version=5, id="port", space="en.0001", lang="en", fingerprint=0x0123456789ABCDEF,
         text_hash=bytes(range(16)), short=False, title="Port opens", url="https://example.org/port",
         source="Example", published_at_ms=None, sketch=sample, terms=(("harbour", 1.0), ("crane", 0.4)),
         figures=(17,),
@@ -41,10 +47,10 @@ def record(sample: Sketch) -> Record:
 def test_packed_samples_keep_bands_and_upper_bits(values: set[int]) -> None:
     """The first eight hashes come back whole, the others without their lowest bits."""
     sample = np.array(sorted(values), np.uint32)
-    again = unpacked(packed(sample))
+    again = decode_sketch_sample(encode_sketch_sample(sample))
     assert again.dtype == np.uint32
-    assert again[:BANDS].tolist() == sample[:BANDS].tolist()
-    assert (again >> COARSE_BITS).tolist() == (sample >> COARSE_BITS).tolist()
+    assert again[:MAX_SKETCH_KEYS].tolist() == sample[:MAX_SKETCH_KEYS].tolist()
+    assert (again >> IGNORED_LOW_BITS).tolist() == (sample >> IGNORED_LOW_BITS).tolist()
 
 
 def test_the_packed_form_is_pinned() -> None:
@@ -55,32 +61,37 @@ def test_the_packed_form_is_pinned() -> None:
     lower, above = "00" * 8 + "11" + "10", "1" * 8 + "1" + "0" * 9 + "1"  # of gaps 0, 3 and 37
     bits = fine + lower + above
     bits += "0" * (-len(bits) % 8)
-    assert packed(sample) == count + k + int(bits, 2).to_bytes(len(bits) // 8, "big")
-    assert packed(sample[:0]) == b""
+    assert encode_sketch_sample(sample) == count + k + int(bits, 2).to_bytes(len(bits) // 8, "big")
+    assert encode_sketch_sample(sample[:0]) == b""
 
 
 def test_an_article_takes_twelve_bits_a_hash() -> None:
     """Of a text of 800 words, and twelve more for each of the eight that are kept whole."""
-    made = sketch([f"word{n}" for n in range(800)])
-    assert len(packed(made.sample)) - BANDS * COARSE_BITS / 8 < 12.1 / 8 * len(made.sample)
+    made = build_sketch([f"word{n}" for n in range(800)])
+    assert len(encode_sketch_sample(made.sample)) - MAX_SKETCH_KEYS * IGNORED_LOW_BITS / 8 < 12.1 / 8 * len(
+        made.sample
+    )
 
 
 def test_stored_samples_compare_as_fresh_ones() -> None:
     """An article and its stored form say the same of a third, and have the same bands."""
-    first, second = sketch([f"word{n}" for n in range(900)]), sketch([f"word{n}" for n in range(500, 1400)])
+    first, second = (
+        build_sketch([f"word{n}" for n in range(900)]),
+        build_sketch([f"word{n}" for n in range(500, 1400)]),
+    )
     stored = decode_record(encode_record(record(first)), "en.0001", 7).sketch
-    assert compare(stored, second) == compare(first, second)
-    assert bands(stored) == bands(first)
+    assert estimate_overlap(stored, second) == estimate_overlap(first, second)
+    assert sketch_keys(stored) == sketch_keys(first)
 
 
 def test_the_form_of_records_is_pinned() -> None:
     """Short texts stand as they are; number and space are the key's to say."""
-    made = record(sketch(["nine", "ships", "called", "today"]))
+    made = record(build_sketch(["nine", "ships", "called", "today"]))
     assert encode_record(made).hex() == PINNED_RECORD.hex()
     read = decode_record(PINNED_RECORD, "en.0001", 7)
     assert read.sketch.sample.tolist() == made.sketch.sample.tolist()
     assert read.terms[0] == ("harbour", 1.0) and read.terms[1] == ("crane", pytest.approx(0.4))
-    others = [f.name for f in fields(Record) if f.name not in ("sketch", "terms")]
+    others = [f.name for f in fields(ArticleRecord) if f.name not in ("sketch", "terms")]
     assert [getattr(read, name) for name in others] == [getattr(made, name) for name in others]
 
 
@@ -88,7 +99,7 @@ def test_the_form_of_records_is_pinned() -> None:
 def test_texts_come_back_as_they_were(texts: list[str], times: int) -> None:
     """Whatever strangers wrote, short or long enough to be compressed."""
     names = ("id", "title", "url", "source")
-    made = replace(record(sketch(["one"])), **{n: t * times for n, t in zip(names, texts, strict=True)})
+    made = replace(record(build_sketch(["one"])), **{n: t * times for n, t in zip(names, texts, strict=True)})
     read = decode_record(encode_record(made), "en.0001", 7)
     assert [getattr(read, name) for name in names] == [getattr(made, name) for name in names]
 
@@ -96,7 +107,9 @@ def test_texts_come_back_as_they_were(texts: list[str], times: int) -> None:
 def test_a_headline_that_stands_in_its_address_is_kept_once() -> None:
     """Texts are compressed together; what is cut off of that is damage."""
     title = "Harbour cranes stand still after the storm, and nobody says for how long they will"
-    made = replace(record(sketch(["one"])), title=title, url="https://example.org/" + title.replace(" ", "-"))
+    made = replace(
+        record(build_sketch(["one"])), title=title, url="https://example.org/" + title.replace(" ", "-")
+    )
     data = encode_record(made)
     assert len(data) < len(encode_record(replace(made, title="", url=""))) + 1.6 * len(title)
     texts = next(part for part in msgspec.msgpack.decode(data[1:])[::-1] if isinstance(part, bytes))
@@ -109,30 +122,30 @@ def test_a_headline_that_stands_in_its_address_is_kept_once() -> None:
 @pytest.mark.parametrize("first", [5, 7])
 def test_the_first_version_of_a_record_is_kept(first: int) -> None:
     """Whether it is this one or an earlier one."""
-    written = encode_record(replace(record(sketch(["one"])), first=first))
+    written = encode_record(replace(record(build_sketch(["one"])), first_version=first))
     read = decode_record(written, "en.0001", 7)
-    assert (read.number, read.first) == (7, first)
+    assert (read.number, read.first_version) == (7, first)
 
 
 @pytest.mark.parametrize("format_", ["01", "02", "09"])
 def test_another_format_is_refused(format_: str) -> None:
     """A record of an earlier or later version is not guessed at."""
     with pytest.raises(StoreUnavailable, match=f"format {format_}, this version reads 03"):
-        decode_record(bytes.fromhex(format_) + encode_record(record(sketch(["one"])))[1:], "en.0001", 7)
+        decode_record(bytes.fromhex(format_) + encode_record(record(build_sketch(["one"])))[1:], "en.0001", 7)
 
 
 def test_a_damaged_sample_is_refused() -> None:
     """Bytes that end within a number, or hold one too many, are damage, not another sample."""
-    whole = packed(np.arange(0, 2**22, 2**14, dtype=np.uint32))
+    whole = encode_sketch_sample(np.arange(0, 2**22, 2**14, dtype=np.uint32))
     for torn in (whole[:-1], whole[:2], whole + b"\x80", b"\xff" * len(whole)):
         with pytest.raises(ValueError, match=r"a sample|unpack_from"):
-            unpacked(torn)
+            decode_sketch_sample(torn)
 
 
 def test_a_record_with_a_damaged_sample_is_one_clear_error() -> None:
     """Callers meet the store's error, whichever part of a record is damaged."""
-    whole = encode_record(record(sketch(["one", "two", "three", "four"])))
-    sample = packed(sketch(["one", "two", "three", "four"]).sample)
+    whole = encode_record(record(build_sketch(["one", "two", "three", "four"])))
+    sample = encode_sketch_sample(build_sketch(["one", "two", "three", "four"]).sample)
     cut = whole.replace(bytes([len(sample)]) + sample, bytes([len(sample) - 1]) + sample[:-1])
     assert cut != whole
     with pytest.raises(StoreUnavailable, match=r"A record in the store is damaged \(a sample ends"):

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from aggregator.offline.archive.bitmap_filter import MARKS, marks, may_share
-from aggregator.offline.archive.columns import of_signatures
-from aggregator.offline.archive.join import plausible
-from aggregator.offline.archive.pairs import packed
+from aggregator.offline.archive.bitmap_filter import BITMAP_BITS, may_share, sample_bitmaps
+from aggregator.offline.archive.columns import columns_from_signatures
+from aggregator.offline.archive.join import may_reach_containment
+from aggregator.offline.archive.pairs import pack_pairs
 from tests.offline.archive.test_verify import signature
 from tests.support.factories import story
 
@@ -14,9 +14,9 @@ from tests.support.factories import story
 def test_a_hash_marks_one_bit() -> None:
     """Equal samples have equal maps, whatever stands beside them; an empty one has no mark."""
     sample = np.array([5, 9, 70_000, 5, 9, 70_000, 3], np.uint32)
-    found = marks(sample, np.array([3, 0, 3, 1]))
+    found = sample_bitmaps(sample, np.array([3, 0, 3, 1]))
 
-    assert found.shape == (4, MARKS // 64)
+    assert found.shape == (4, BITMAP_BITS // 64)
     assert np.array_equal(found[0], found[2])
     assert np.bitwise_count(found).sum(axis=1).tolist() == [3, 0, 3, 1]
 
@@ -30,7 +30,7 @@ def test_what_shares_enough_passes(size_a: int, size_b: int, share: float) -> No
     hashes = rng.integers(0, 2**32, (1_000, size_a + size_b - common), np.uint32)
     sizes = np.full(1_000, size_a), np.full(1_000, size_b)
     one, other = hashes[:, :size_a], hashes[:, size_a - common :]
-    maps = [marks(some.ravel(), size) for some, size in zip((one, other), sizes, strict=True)]
+    maps = [sample_bitmaps(some.ravel(), size) for some, size in zip((one, other), sizes, strict=True)]
 
     assert may_share(*maps, *sizes, np.full(1_000, float(common))).mean() > 0.99
 
@@ -38,12 +38,12 @@ def test_what_shares_enough_passes(size_a: int, size_b: int, share: float) -> No
 def test_a_glance_lets_copies_pass_and_few_strangers() -> None:
     """Cut to any length a copy is looked at; of whole articles that share nothing hardly one, of cut ones few."""
     texts = [story(n, 60).split() for n in range(40)]
-    columns = of_signatures(
+    columns = columns_from_signatures(
         [signature(words) for words in texts]
         + [signature(words[: len(words) * (at + 10) // 50]) for at, words in enumerate(texts)]
     )
     a, b = np.triu_indices(80, 1)
-    found = plausible(columns, packed(a, b), 0.2)
+    found = may_reach_containment(columns, pack_pairs(a, b), 0.2)
     copies = a + 40 == b
 
     assert found[copies].all()

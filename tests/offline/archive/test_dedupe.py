@@ -112,7 +112,7 @@ def test_an_interrupted_run_goes_on_and_ends_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stopped in every stage in turn; the final files are those of a run at one go."""
-    monkeypatch.setattr(corpus_rows, "BLOCK_ROWS", 7)
+    monkeypatch.setattr(corpus_rows, "MAX_BLOCK_ROWS", 7)
     source = write_lines(tmp_path / "a.jsonl", archive_rows())
     assert run(tmp_path / "once", source) == 0
 
@@ -171,7 +171,7 @@ def test_work_of_another_version_is_not_taken_up(
 
     source = write_lines(tmp_path / "a.jsonl", archive_rows())
     with monkeypatch.context() as patch:
-        patch.setattr(job, "WORK_VERSION", 1)
+        patch.setattr(job, "WORK_FORMAT_VERSION", 1)
         interrupted_run(tmp_path / "out", source, monkeypatch, at=(pipeline, "cluster"))
 
     assert run(tmp_path / "out", source) == 2

@@ -40,7 +40,7 @@ def test_a_killed_worker_changes_nothing(
     """One dies while blocks are being encoded, one when the join has begun."""
     import distributed
 
-    monkeypatch.setattr(corpus_rows, "BLOCK_ROWS", 4)
+    monkeypatch.setattr(corpus_rows, "MAX_BLOCK_ROWS", 4)
     source = write_lines(tmp_path / "a.jsonl", archive_rows())
     args = ["dedupe", str(source), "--no-progress", "--out"]
     assert main([*args, str(tmp_path / "one"), "--processes", "1"]) == 0
@@ -53,7 +53,7 @@ def test_a_killed_worker_changes_nothing(
         killed.append(next(pid for pid in pids.values() if pid not in killed))
         os.kill(killed[-1], signal.SIGKILL)
 
-    blocks = corpus_rows.blocks
+    blocks = corpus_rows.read_blocks
 
     def watched_blocks(*given: object) -> Iterator[corpus_rows.Block]:
         for block in blocks(*given):  # type: ignore[arg-type]
@@ -67,7 +67,7 @@ def test_a_killed_worker_changes_nothing(
         kill_one()
         return real_partitions(*given, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(corpus_rows, "blocks", watched_blocks)
+    monkeypatch.setattr(corpus_rows, "read_blocks", watched_blocks)
     monkeypatch.setattr(pipeline, "partitions", watched_partitions)
 
     assert main([*args, str(tmp_path / "dask"), "--dask", address]) == 0

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from aggregator.offline.archive.cluster import Links, cluster, components, named, within
+from aggregator.offline.archive.cluster import (
+    Links,
+    canonical_labels,
+    cluster,
+    components,
+    pairs_within_components,
+)
 
 
 def links(count: int, *edges: tuple[int, int, float]) -> Links:
@@ -48,7 +54,7 @@ def test_groups_do_not_depend_on_the_order_of_the_links() -> None:
     """Shuffled links give the same partition."""
     whole = two_groups(0.2)
     order = np.random.default_rng(1).permutation(len(whole.a))
-    shuffled = Links(whole.count, whole.a[order], whole.b[order], whole.strength[order])
+    shuffled = Links(whole.article_count, whole.a[order], whole.b[order], whole.strength[order])
 
     for method in ("union-find", "average"):
         assert (
@@ -59,7 +65,7 @@ def test_groups_do_not_depend_on_the_order_of_the_links() -> None:
 
 def test_names_and_components_of_nothing() -> None:
     """No article, no group; no link, all alone."""
-    assert named(np.empty(0, np.int64)).tolist() == []
+    assert canonical_labels(np.empty(0, np.int64)).tolist() == []
     assert components(Links(3, np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))).tolist() == [
         0,
         1,
@@ -79,8 +85,8 @@ def test_weak_links_join_nothing_but_hold_a_component_together() -> None:
 def test_all_pairs_within_a_component_are_named_once() -> None:
     """Pairs are complete with their link; a component above the limit is left as it is."""
     labels = np.array([0, 1, 0, 1, 0, 5, 6, 6, 6, 6])
-    found = within(labels, 3)
+    found = pairs_within_components(labels, 3)
 
     assert [(int(pair) >> 32, int(pair) & 0xFFFFFFFF) for pair in found] == [(0, 2), (0, 4), (2, 4)]
-    assert len(within(labels, 4)) == 3 + 6
-    assert len(within(labels[:0])) == 0
+    assert len(pairs_within_components(labels, 4)) == 3 + 6
+    assert len(pairs_within_components(labels[:0])) == 0

@@ -5,13 +5,13 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 
-from aggregator.offline.archive.columns import Columns, distinct, of_signatures
+from aggregator.offline.archive.columns import Columns, columns_from_signatures, group_equal_texts
 from aggregator.offline.archive.encode import Encoder, Encoding
-from aggregator.offline.archive.join import Partition, candidates, join, partitions
-from aggregator.offline.archive.join_bits import TABLES, WIDTHS
-from aggregator.offline.archive.pairs import merged, rows_of
-from aggregator.offline.archive.rows import as_dict
-from aggregator.offline.archive.sketch_keys import entries
+from aggregator.offline.archive.join import Partition, find_candidates, join_partition, partitions
+from aggregator.offline.archive.join_bits import BLOCK_PAIRS, BLOCK_WIDTHS_BITS
+from aggregator.offline.archive.pairs import merge_pairs, unpack_pairs
+from aggregator.offline.archive.rows import row_as_dict
+from aggregator.offline.archive.sketch_keys import sorted_entries
 from tests.support.archive_data import archive_rows
 
 
@@ -19,7 +19,9 @@ from tests.support.archive_data import archive_rows
 def columns() -> Columns:
     """The small archive, encoded."""
     encoder = Encoder(Encoding())
-    return of_signatures([encoder.signature(encoder.article(as_dict(row))) for row in archive_rows()])
+    return columns_from_signatures(
+        [encoder.encode(encoder.parse_article(row_as_dict(row))) for row in archive_rows()]
+    )
 
 
 def random_columns(count: int, seed: int) -> Columns:
@@ -44,24 +46,24 @@ def test_the_join_finds_exactly_the_pairs_within_the_radius(seed: int) -> None:
     """Against brute force over all pairs."""
     columns = random_columns(400, seed)
     rows = np.arange(400)
-    found = candidates(columns, rows, 3, bands=False)
+    found = find_candidates(columns, rows, 3, sketch_keys=False)
 
     a, b = np.triu_indices(400, 1)
     near = np.bitwise_count(columns.fingerprint[a] ^ columns.fingerprint[b]) <= 3
-    assert set(zip(*map(np.ndarray.tolist, rows_of(found)), strict=True)) == set(
+    assert set(zip(*map(np.ndarray.tolist, unpack_pairs(found)), strict=True)) == set(
         zip(a[near].tolist(), b[near].tolist(), strict=True)
     )
 
 
 def test_any_cut_into_partitions_gives_the_same_candidates(columns: Columns) -> None:
     """Partitions are independent: what one finds does not depend on the others."""
-    rows = distinct(columns).rows
-    listed = entries(columns.bands, rows)
-    whole = candidates(columns, rows, 3)
+    rows = group_equal_texts(columns).rows
+    listed = sorted_entries(columns.bands, rows)
+    whole = find_candidates(columns, rows, 3)
     keys, positions = [0, 1 << 20, 1 << 26, 1 << 31, 1 << 32], [0, 1, 7, 30, len(rows)]
-    parts = [Partition(lo, hi, blocks) for lo, hi in pairwise(keys) for blocks in TABLES]
+    parts = [Partition(lo, hi, blocks) for lo, hi in pairwise(keys) for blocks in BLOCK_PAIRS]
     parts += [Partition(lo, hi) for lo, hi in pairwise(positions)]
-    cut = merged([join(part, columns, rows, listed, 3)[0] for part in parts])
+    cut = merge_pairs([join_partition(part, columns, rows, listed, 3)[0] for part in parts])
 
     assert len(whole) >= 10
     assert np.array_equal(whole, cut)
@@ -72,8 +74,8 @@ def test_fingerprints_of_two_spaces_are_never_compared() -> None:
     columns = random_columns(40, 1)
     columns.fingerprint[:] = columns.fingerprint[0]
     columns.space[20:] = 1
-    found = candidates(columns, np.arange(40), 3, bands=False)
-    a, b = rows_of(found)
+    found = find_candidates(columns, np.arange(40), 3, sketch_keys=False)
+    a, b = unpack_pairs(found)
     assert len(found) == 2 * (20 * 19 // 2)
     assert ((a < 20) == (b < 20)).all()
 
@@ -82,8 +84,8 @@ def test_equal_texts_are_taken_together_unless_far_apart_in_time(columns: Column
     """A copy printed weeks later starts a group of its own under ``within``."""
     originals = [at for at, row in enumerate(archive_rows()) if row["id"].endswith("original")]
 
-    assert [int(distinct(columns).first[at + 3]) for at in originals] == originals
-    assert [int(distinct(columns, 7 * 86_400_000).first[at + 3]) for at in originals] == [
+    assert [int(group_equal_texts(columns).first_row[at + 3]) for at in originals] == originals
+    assert [int(group_equal_texts(columns, 7 * 86_400_000).first_row[at + 3]) for at in originals] == [
         at + 3 for at in originals
     ]
 
@@ -100,7 +102,9 @@ def test_a_crowded_bucket_is_not_compared_in_full() -> None:
     """What was left out is counted, for each of the buckets."""
     rows = np.arange(1_000)
     columns = crowded(1_000)
-    pairs, left_out = join(Partition(0, 1_000), columns, rows, entries(columns.bands, rows), 3)
+    pairs, left_out = join_partition(
+        Partition(0, 1_000), columns, rows, sorted_entries(columns.bands, rows), 3
+    )
     compared = sum(1_000 - step for step in range(1, 9))
 
     assert len(pairs) == compared
@@ -118,8 +122,8 @@ def test_crowded_buckets_ask_for_more_agreement() -> None:
     columns.bands[2, 1:] = columns.bands[3, 1:] = 900  # two hashes each, both the same
     columns.sampled[2:4] = 2
 
-    pairs = candidates(columns, np.arange(30), 3, bits=False)
-    assert sorted(zip(*map(np.ndarray.tolist, rows_of(pairs)), strict=True)) == [(0, 1), (2, 3)]
+    pairs = find_candidates(columns, np.arange(30), 3, bits=False)
+    assert sorted(zip(*map(np.ndarray.tolist, unpack_pairs(pairs)), strict=True)) == [(0, 1), (2, 3)]
 
 
 @pytest.mark.parametrize(
@@ -137,21 +141,21 @@ def test_a_shared_hash_counts_the_more_the_fewer_have_it(sharing: int, others: i
         start = 2 + hash_ * (others - 1)
         columns.bands[start : start + others - 1, 0] = hash_
 
-    pairs = candidates(columns, np.arange(count), 3, bits=False)
-    assert ((0, 1) in set(zip(*map(np.ndarray.tolist, rows_of(pairs)), strict=True))) == found
+    pairs = find_candidates(columns, np.arange(count), 3, bits=False)
+    assert ((0, 1) in set(zip(*map(np.ndarray.tolist, unpack_pairs(pairs)), strict=True))) == found
 
 
 def test_three_bits_leave_two_of_five_blocks_alone() -> None:
     """Every way to lie in three blocks misses one of the tables; the blocks are the whole fingerprint."""
-    assert sum(WIDTHS) == 64
+    assert sum(BLOCK_WIDTHS_BITS) == 64
     for touched in combinations(range(5), 3):
-        assert any(not set(blocks) & set(touched) for blocks in TABLES)
+        assert any(not set(blocks) & set(touched) for blocks in BLOCK_PAIRS)
 
 
 def test_bits_are_found_in_any_number_of_ranges() -> None:
     """An archive of many millions is cut into ranges of keys, which are the whole of each table."""
-    parts = partitions(3 << 22, bits=True, bands=False)
-    for blocks in TABLES:
+    parts = partitions(3 << 22, bits=True, sketch_keys=False)
+    for blocks in BLOCK_PAIRS:
         ranges = [(part.low, part.high) for part in parts if part.blocks == blocks]
         assert len(ranges) == 4
         assert (ranges[0][0], ranges[-1][1]) == (0, 1 << 32)
@@ -163,7 +167,9 @@ def test_a_crowd_of_equal_fingerprints_is_not_compared_in_full() -> None:
     columns = random_columns(4_200, 5)
     columns.fingerprint[:] = columns.fingerprint[0]
     rows = np.arange(4_200)
-    pairs, left_out = join(Partition(0, 1 << 32, (0, 1)), columns, rows, entries(columns.bands, rows), 3)
+    pairs, left_out = join_partition(
+        Partition(0, 1 << 32, (0, 1)), columns, rows, sorted_entries(columns.bands, rows), 3
+    )
 
     assert len(pairs) == sum(4_200 - step for step in range(1, 9))
     assert left_out == 4_200 * 4_199 // 2 - 2 * len(pairs)

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.analysis.shingles import Overlap
+from aggregator.analysis.shingles import OverlapEstimate
 from aggregator.cli import main
-from aggregator.dedup.templates import announces, figures_changed, refilled
+from aggregator.dedup.templates import figures_changed, is_teaser_of, same_template_other_figures
 from aggregator.dedup.verdict import Policy
-from aggregator.offline.archive.columns import of_signatures
+from aggregator.offline.archive.columns import columns_from_signatures
 from aggregator.offline.archive.encode import Signature
-from aggregator.offline.archive.novelty import only_announces, other_figures
-from aggregator.offline.archive.pairs import packed
-from aggregator.offline.archive.verify import Overlaps
+from aggregator.offline.archive.novelty import have_different_figures, is_teaser_row
+from aggregator.offline.archive.pairs import pack_pairs
+from aggregator.offline.archive.verify import PairOverlaps
 from tests.support.archive_data import read_lines, write_lines
 from tests.support.factories import story
 
@@ -48,14 +48,14 @@ def test_figures_tell_pairs_apart_as_one_at_a_time(
     figures: list[list[int]], words: int, ratio: float, containment: float, keep: bool
 ) -> None:
     """For every pair of a batch what the rules of the service say of the two."""
-    columns = of_signatures([signature(one, words) for one in figures])
+    columns = columns_from_signatures([signature(one, words) for one in figures])
     a, b = np.triu_indices(len(figures), 1)
-    found = Overlaps(*(np.full(len(a), value) for value in (containment, 0.5, 40.0, ratio, 0.0)))
-    told = other_figures(columns, packed(a, b), found, Policy(keep_updates=keep))
+    found = PairOverlaps(*(np.full(len(a), value) for value in (containment, 0.5, 40.0, ratio, 0.0)))
+    told = have_different_figures(columns, pack_pairs(a, b), found, Policy(updates_are_new=keep))
 
-    one = Overlap(containment, 0.5, 40.0, ratio)
+    one = OverlapEstimate(containment, 0.5, 40.0, ratio)
     assert told.tolist() == [
-        refilled(one, figures[i], figures[j])
+        same_template_other_figures(one, figures[i], figures[j])
         or ((keep or words < 40) and figures_changed(figures[i], figures[j]))
         for i, j in zip(a.tolist(), b.tolist(), strict=True)
     ]
@@ -63,14 +63,18 @@ def test_figures_tell_pairs_apart_as_one_at_a_time(
 
 def test_letters_are_measured_in_letters() -> None:
     """Runs are five times as many as words, and the same change leaves more of them."""
-    columns = of_signatures([signature([n, n + 1, n + 2, n + 3], 90, 450, lettered=True) for n in (0, 9)])
-    pair = packed(np.array([0]), np.array([1]))
-    whole = [Overlaps(*(np.array([v]) for v in (c, 0.5, 400.0, 1.0, 0.0))) for c in (0.9, 0.92)]
+    columns = columns_from_signatures(
+        [signature([n, n + 1, n + 2, n + 3], 90, 450, lettered=True) for n in (0, 9)]
+    )
+    pair = pack_pairs(np.array([0]), np.array([1]))
+    whole = [PairOverlaps(*(np.array([v]) for v in (c, 0.5, 400.0, 1.0, 0.0))) for c in (0.9, 0.92)]
 
-    assert [bool(other_figures(columns, pair, one, Policy())[0]) for one in whole] == [True, False]
+    assert [bool(have_different_figures(columns, pair, one, Policy())[0]) for one in whole] == [True, False]
     for size in (195, 200, 205, 2_000):
-        both = of_signatures([signature([], 40, size, lettered=True), signature([], 400, 500, lettered=True)])
-        assert only_announces(both, 0, 1) is announces(size / 5, 100)
+        both = columns_from_signatures(
+            [signature([], 40, size, lettered=True), signature([], 400, 500, lettered=True)]
+        )
+        assert is_teaser_row(both, 0, 1) is is_teaser_of(size / 5, 100)
 
 
 def archive(tmp_path: Path, *texts: str, shingles: str = "letters") -> list[str]:

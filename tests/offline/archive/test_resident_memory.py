@@ -8,7 +8,7 @@ from multiprocessing.synchronize import Event
 
 import pytest
 
-from aggregator.offline.archive.peak_memory import Peak
+from aggregator.offline.archive.peak_memory import PeakMemory
 
 MIB = 1 << 20
 
@@ -25,17 +25,17 @@ def test_memory_of_workers_counts() -> None:
     """64 MiB in a child are seen while it lives, and remembered afterwards."""
     context = multiprocessing.get_context("spawn")
     held, gate = context.Event(), context.Event()
-    peak = Peak()
-    peak.look()
-    before = peak.anonymous
+    peak = PeakMemory()
+    peak.sample()
+    before = peak.anonymous_bytes
     child = context.Process(target=_hold, args=(64 * MIB, held, gate))
     child.start()
     assert held.wait(60)
-    peak.look()
+    peak.sample()
     gate.set()
     child.join(60)
 
-    most = peak.anonymous
-    peak.look()
+    most = peak.anonymous_bytes
+    peak.sample()
     assert most - before >= 64 * MIB
-    assert peak.anonymous == most <= peak.total
+    assert peak.anonymous_bytes == most <= peak.total_bytes

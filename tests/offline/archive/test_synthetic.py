@@ -2,21 +2,29 @@
 
 from collections import Counter
 
-from aggregator.offline.archive.synthetic import KINDS, Plan, id_of, pairs, row
+from aggregator.offline.archive.synthetic import (
+    COPY_KINDS,
+    SyntheticPlan,
+    article_id,
+    article_row,
+    planted_pairs,
+)
 
-PLAN = Plan(1_000, 100)
+PLAN = SyntheticPlan(1_000, 100)
 
 
 def words(number: int) -> list[str]:
     """Words of one article."""
-    return str(row(PLAN, number)["text"]).split()
+    return str(article_row(PLAN, number)["text"]).split()
 
 
 def test_every_kind_has_its_share_and_no_original_is_used_twice() -> None:
     """A hundred copies; joined ones have two originals."""
-    planted = list(pairs(PLAN))
+    planted = list(planted_pairs(PLAN))
 
-    assert Counter(kind for kind, _, _ in planted) == {kind: 40 if kind == "joined" else 20 for kind in KINDS}
+    assert Counter(kind for kind, _, _ in planted) == {
+        kind: 40 if kind == "joined" else 20 for kind in COPY_KINDS
+    }
     originals = [original for _, _, original in planted]
     assert len(set(originals)) == len(originals)
     assert {int(id_[1:]) % 10 for id_ in originals} == {3, 4}
@@ -25,7 +33,7 @@ def test_every_kind_has_its_share_and_no_original_is_used_twice() -> None:
 def test_copies_are_what_they_are_called() -> None:
     """Each kind against its originals."""
     for number in range(9, 60, 10):
-        planted = PLAN.copy_of(number)
+        planted = PLAN.copy_source(number)
         assert planted is not None
         kind, originals = planted
         copy, original = words(number), words(originals[0])
@@ -46,6 +54,6 @@ def test_copies_are_what_they_are_called() -> None:
 
 def test_an_article_depends_on_its_number_and_the_seed_alone() -> None:
     """A golden opening: a changed generator would make figures incomparable."""
-    assert row(PLAN, 0) == row(PLAN, 0)
-    assert row(PLAN, 0)["id"] == id_of(0)
-    assert row(Plan(1_000, 100, seed=2), 0)["text"] != row(PLAN, 0)["text"]
+    assert article_row(PLAN, 0) == article_row(PLAN, 0)
+    assert article_row(PLAN, 0)["id"] == article_id(0)
+    assert article_row(SyntheticPlan(1_000, 100, seed=2), 0)["text"] != article_row(PLAN, 0)["text"]

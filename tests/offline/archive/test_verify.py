@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from aggregator.analysis import shingles
 from aggregator.dedup import verdict
 from aggregator.domain import Sketch
-from aggregator.offline.archive.columns import of_signatures
+from aggregator.offline.archive.columns import columns_from_signatures
 from aggregator.offline.archive.encode import Signature
-from aggregator.offline.archive.pairs import packed
-from aggregator.offline.archive.verify import is_copy, overlaps
+from aggregator.offline.archive.pairs import pack_pairs
+from aggregator.offline.archive.verify import are_copies, estimate_overlaps
 from tests.support.factories import story
 
 WORDS = story(1, 60).split()
@@ -18,7 +18,7 @@ WORDS = story(1, 60).split()
 
 def signature(words: list[str]) -> Signature:
     """Only the sample matters here."""
-    found = shingles.sketch(words)
+    found = shingles.build_sketch(words)
     return Signature("", "", "en.0000", 0, 0, 0, len(words), found.size, found.sample)
 
 
@@ -27,13 +27,13 @@ def signature(words: list[str]) -> Signature:
 def test_many_pairs_at_once_get_the_figures_of_one_at_a_time(cuts: list[tuple[int, int]]) -> None:
     """Windows of one long text, so that all degrees of overlap occur."""
     texts = [WORDS[start : start + size] for start, size in cuts]
-    columns = of_signatures([signature(words) for words in texts])
+    columns = columns_from_signatures([signature(words) for words in texts])
     a, b = np.triu_indices(len(texts), 1)
-    found = overlaps(columns, packed(a, b))
-    verdicts = is_copy(found, verdict.Policy())
+    found = estimate_overlaps(columns, pack_pairs(a, b))
+    verdicts = are_copies(found, verdict.Policy())
 
     for at, (one, other) in enumerate(zip(a.tolist(), b.tolist(), strict=True)):
-        wanted = shingles.compare(
+        wanted = shingles.estimate_overlap(
             Sketch(int(columns.size[one]), columns.sample_of(one)),
             Sketch(int(columns.size[other]), columns.sample_of(other)),
         )

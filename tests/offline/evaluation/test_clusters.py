@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Article
-from aggregator.offline.evaluation.clusters import agreement, evaluate, table
-from aggregator.offline.evaluation.near_duplicates import Labelled
+from aggregator.offline.evaluation.clusters import compare_partitions, evaluate, format_table
+from aggregator.offline.evaluation.near_duplicates import LabeledArticle
 from tests.support.factories import edited, story
 
-ANALYSER = Analyser({"xx": HashedModel()})
+ANALYSER = Analyzer({"xx": HashedModel()})
 
 
-def gold(label_of: str = "story {s}") -> list[Labelled]:
+def gold(label_of: str = "story {s}") -> list[LabeledArticle]:
     """Six stories with three edited copies each."""
     return [
-        Labelled(
+        LabeledArticle(
             Article(id=f"{s}-{c}", text=edited(story(s), c, changes=c + 1), lang="en"), label_of.format(s=s)
         )
         for s in range(6)
@@ -34,7 +34,7 @@ async def test_perfect_groups() -> None:
     assert [one.groups for one in row.orders] == [6, 6]
     assert row.lowest("adjusted_rand") == row.lowest("b_cubed_f1") == pytest.approx(1.0)
     assert row.lowest("v_measure") == pytest.approx(1.0)
-    assert "lowest" in table([row])
+    assert "lowest" in format_table([row])
 
 
 async def test_one_label_for_all_is_not_what_was_found() -> None:
@@ -48,7 +48,9 @@ async def test_one_label_for_all_is_not_what_was_found() -> None:
 
 async def test_overlapping_labels_are_merged_beside() -> None:
     """Files with the known overlapping labels are given under both labellings."""
-    labelled = [Labelled(g.article, "Drink" if g.article.id == "0-1" else "Caffeine") for g in gold()[:3]]
+    labelled = [
+        LabeledArticle(g.article, "Drink" if g.article.id == "0-1" else "Caffeine") for g in gold()[:3]
+    ]
     given, merged, bound = await evaluate(labelled, ANALYSER, policy=Policy())
 
     assert given.mean("b_cubed_f1") < merged.mean("b_cubed_f1") == 1.0
@@ -58,6 +60,6 @@ async def test_overlapping_labels_are_merged_beside() -> None:
 
 def test_agreement_of_a_split_group() -> None:
     """Two of four apart: precision stays whole, recall falls to a half."""
-    found = agreement(["a", "a", "a", "a"], ["1", "1", "2", "2"])
+    found = compare_partitions(["a", "a", "a", "a"], ["1", "1", "2", "2"])
 
     assert (found.b_cubed_precision, found.b_cubed_recall) == (1.0, 0.5)

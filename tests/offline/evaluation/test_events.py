@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from aggregator.errors import BadInput
+from aggregator.errors import InvalidInput
 from aggregator.events.detection import BurstRule
-from aggregator.offline.evaluation.event_metrics import table
-from aggregator.offline.evaluation.events import evaluate, known_events
-from aggregator.offline.evaluation.plot_window import draw
+from aggregator.offline.evaluation.event_metrics import format_table
+from aggregator.offline.evaluation.events import evaluate, read_known_events
+from aggregator.offline.evaluation.plot_window import draw_windows
 
 DAY = datetime(2031, 3, 1, tzinfo=UTC)
 ASPECTS = ("mayor", "rescue", "inquiry", "traffic", "hospital", "witness", "insurance", "ferry", "repair")
@@ -61,13 +61,13 @@ def test_the_figures_are_those_of_the_definitions(data: Path) -> None:
     """Detected, delay, alerts a day and routine on a window whose answers are known."""
     report = evaluate(data, data / "events.json", BurstRule())
 
-    assert (report.detected, report.asked) == (1, 2)
+    assert (report.detected, report.windows_with_t16) == (1, 2)
     assert report.median_delay_min == -5.0
-    assert [w.days for w in report.windows] == pytest.approx([71.9 / 24] * 3)
-    assert (report.alerts, report.routine) == (6, 3)
+    assert [w.judged_days for w in report.windows] == pytest.approx([71.9 / 24] * 3)
+    assert (report.alert_count, report.routine_alerts) == (6, 3)
     bridge = report.windows[0]
     assert [alert.is_routine for alert in bridge.alerts] == [False, True]
-    assert bridge.hit is bridge.alerts[0] and bridge.hit.matching == 1.0
+    assert bridge.hit is bridge.alerts[0] and bridge.hit.matching_share == 1.0
 
 
 def test_rules_stand_side_by_side_in_the_table_and_in_json(data: Path) -> None:
@@ -75,7 +75,7 @@ def test_rules_stand_side_by_side_in_the_table_and_in_json(data: Path) -> None:
     rules = [BurstRule(), BurstRule(mode="neighbours")]
     reports = [evaluate(data, data / "events.json", rule) for rule in rules]
 
-    text = table(reports)
+    text = format_table(reports)
 
     assert "stories" in text and "neighbours" in text and "1 of 2" in text
     assert "-5 min, 2 alerts" in text and "not asked" in text and "missed" in text
@@ -98,12 +98,12 @@ def test_a_t16_that_is_late_by_a_missing_day_is_left_out_of_the_delay(data: Path
 def test_wrong_files_are_named(data: Path) -> None:
     """A clear sentence for a file that is no list of events, and for missing windows."""
     (data / "bad.json").write_text('[{"name": "x"}]')
-    with pytest.raises(BadInput, match=r"none\.json cannot be read: No such file or directory\."):
-        known_events(data / "none.json")
-    with pytest.raises(BadInput, match=r"bad\.json: not a list of known events \(KeyError: "):
-        known_events(data / "bad.json")
+    with pytest.raises(InvalidInput, match=r"none\.json cannot be read: No such file or directory\."):
+        read_known_events(data / "none.json")
+    with pytest.raises(InvalidInput, match=r"bad\.json: not a list of known events \(KeyError: "):
+        read_known_events(data / "bad.json")
     (data / "w.jsonl.gz").unlink()
-    with pytest.raises(BadInput, match=r"lacks w\.jsonl\.gz"):
+    with pytest.raises(InvalidInput, match=r"lacks w\.jsonl\.gz"):
         evaluate(data, data / "events.json", BurstRule())
 
 
@@ -118,7 +118,7 @@ def test_big_events_are_those_of_the_paper(data: Path) -> None:
 
     report = evaluate(data, path, BurstRule())
 
-    assert (len(report.big), report.big_detected, report.big_alerts) == (1, 1, 0)
+    assert (len(report.big_events), report.big_detected, report.big_alerts) == (1, 1, 0)
     assert report.as_json()["big_events"] == 1
 
 
@@ -126,8 +126,8 @@ def test_every_window_is_left_out_once(data: Path) -> None:
     """Without the window that has the hit nothing is detected, and the table says how far the figures move."""
     report = evaluate(data, data / "events.json", BurstRule())
 
-    assert [(part.detected, part.asked) for part in report.jackknife] == [(0, 1), (1, 2), (1, 1)]
-    line = next(li for li in table([report]).splitlines() if li.startswith("stories") and ".." in li)
+    assert [(part.detected, part.windows_with_t16) for part in report.jackknife] == [(0, 1), (1, 2), (1, 1)]
+    line = next(li for li in format_table([report]).splitlines() if li.startswith("stories") and ".." in li)
     assert line.split() == ["stories", "0..1", "-5..-5", "min", "0.67..0.67", "50%..50%"]
 
 
@@ -135,9 +135,9 @@ def test_every_window_gets_its_timeline(data: Path, tmp_path: Path) -> None:
     """One picture per known event, named after it and the rule."""
     pytest.importorskip("matplotlib")
     report = evaluate(data, data / "events.json", BurstRule(), label="stories")
-    assert len(report.windows[0].matching_ms) == 20
+    assert len(report.windows[0].matching_times_ms) == 20
 
-    files = draw(report, tmp_path / "pictures")
+    files = draw_windows(report, tmp_path / "pictures")
 
     assert [file.name for file in files] == ["bridge-stories.png", "spread-stories.png", "other-stories.png"]
     assert all(file.read_bytes().startswith(b"\x89PNG") for file in files)

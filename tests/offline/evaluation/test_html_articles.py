@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from aggregator.domain import Article
-from aggregator.errors import BadInput
-from aggregator.offline.evaluation.html_articles import with_pages
+from aggregator.errors import InvalidInput
+from aggregator.offline.evaluation.html_articles import with_page_html
 
 SAYS = '<meta charset="shift_jis"><p>船</p>'
 PAGES = {
@@ -31,7 +31,7 @@ def test_directory_and_archive_agree(tmp_path: Path) -> None:
             archive.addfile(member, io.BytesIO(page))
 
     for path in (tmp_path / "pages", tmp_path / "pages.tar.xz"):
-        found = with_pages(ARTICLES, path)
+        found = with_page_html(ARTICLES, path)
         assert [(a.text, a.html) for a in found] == [
             ("", "<p>Fähre</p>"),
             ("", "<p>Bär</p>"),
@@ -44,9 +44,9 @@ def test_missing_pages_and_foreign_files(tmp_path: Path) -> None:
     """One sentence; a file outside of the directory is never read."""
     (tmp_path / "pages").mkdir()
     (tmp_path / "secret").write_text("x")
-    with pytest.raises(BadInput, match=r"no page 'a/1\.htm'"):
-        with_pages(ARTICLES, tmp_path / "pages")
-    with pytest.raises(BadInput, match="no page"):
-        with_pages([Article(id="../secret")], tmp_path / "pages")
-    with pytest.raises(BadInput, match="not an archive"):
-        with_pages(ARTICLES, tmp_path / "secret")
+    with pytest.raises(InvalidInput, match=r"no page 'a/1\.htm'"):
+        with_page_html(ARTICLES, tmp_path / "pages")
+    with pytest.raises(InvalidInput, match="no page"):
+        with_page_html([Article(id="../secret")], tmp_path / "pages")
+    with pytest.raises(InvalidInput, match="not an archive"):
+        with_page_html(ARTICLES, tmp_path / "secret")

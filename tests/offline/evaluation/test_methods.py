@@ -11,21 +11,21 @@ import pytest
 from aggregator.cli import main
 from aggregator.domain import Article
 from aggregator.offline.evaluation import methods
-from aggregator.offline.evaluation.methods_page import page
-from aggregator.offline.evaluation.near_duplicates import Labelled
-from aggregator.offline.evaluation.ocr_noise import CLEAN, LEVELS, damaged
-from aggregator.offline.evaluation.proposers import METHODS, NEURAL, Scored
+from aggregator.offline.evaluation.methods_page import render_page
+from aggregator.offline.evaluation.near_duplicates import LabeledArticle
+from aggregator.offline.evaluation.ocr_noise import CLEAN, NOISE_LEVELS, add_ocr_noise
+from aggregator.offline.evaluation.proposers import METHODS, NEURAL_METHODS, ScoredPairs
 from tests.support.factories import edited, story
 
 
-def gold(groups: int = 8, size: int = 3) -> list[Labelled]:
+def gold(groups: int = 8, size: int = 3) -> list[LabeledArticle]:
     """Groups of an original and near-copies of it."""
     found = []
     for group in range(groups):
         text = story(500 + group, 12)
         for copy in range(size):
             article = Article(id=f"{group}-{copy}", title=f"Group {group}", text=edited(text, copy, 3 * copy))
-            found.append(Labelled(article, f"label{group:02}"))
+            found.append(LabeledArticle(article, f"label{group:02}"))
     return found
 
 
@@ -40,14 +40,16 @@ def test_every_method_proposes_the_true_pairs_and_scores_them_higher(method: str
     assert ((found.score >= 0) & (found.score <= 1)).all()
     assert same.sum() >= 0.6 * 8 * 3
     if (~same).any():
-        margin = 0.0 if method in NEURAL else 0.1  # two dozen texts of made-up words teach a network little
+        margin = (
+            0.0 if method in NEURAL_METHODS else 0.1
+        )  # two dozen texts of made-up words teach a network little
         assert found.score[same].mean() > found.score[~same].mean() + margin
 
 
 @pytest.mark.parametrize("method", ["combined", "re-ranking"])
 def test_thresholds_are_tuned_on_one_half_and_scored_on_the_other(method: str) -> None:
     """Easy copies are grouped without a fault, whichever way round."""
-    rows = methods._rows(gold(), method, CLEAN, {})
+    rows = methods._evaluate_method(gold(), method, CLEAN, {})
 
     assert [row.clustering for row in rows] == list(methods.CLUSTERINGS)
     for row in rows:
@@ -58,27 +60,27 @@ def test_a_score_that_says_nothing_groups_nothing_right() -> None:
     """The figures do fall."""
     labelled = gold()
     a, b = np.triu_indices(len(labelled), 1)
-    random = Scored(a.astype(np.int64), b.astype(np.int64), np.random.default_rng(1).random(len(a)))
+    random = ScoredPairs(a.astype(np.int64), b.astype(np.int64), np.random.default_rng(1).random(len(a)))
     truth = [one.label for one in labelled]
 
-    assert methods._tuned(random, "union-find", truth, truth)["b_cubed_f1"] < 0.7
+    assert methods._tune_and_score(random, "union-find", truth, truth)["b_cubed_f1"] < 0.7
 
 
 def test_pairs_are_counted_over_groups() -> None:
     """Two of three together, one stray with them."""
-    assert methods.pairwise(["x", "x", "x", "y"], [1, 1, 2, 1]) == (1 / 3, 1 / 3, 1 / 3)
-    assert methods.pairwise(["x", "y"], [1, 2]) == (1.0, 1.0, 1.0)
+    assert methods.pairwise_precision_recall_f1(["x", "x", "x", "y"], [1, 1, 2, 1]) == (1 / 3, 1 / 3, 1 / 3)
+    assert methods.pairwise_precision_recall_f1(["x", "y"], [1, 2]) == (1.0, 1.0, 1.0)
 
 
 def test_damage_is_seeded_and_grows_with_the_level() -> None:
     """The same text twice is damaged alike; a clean one not at all."""
     text = story(3)
     kept = []
-    for level in LEVELS:
-        assert damaged(text, level, "a") == damaged(text, level, "a")
-        kept.append(len(set(text.split()) & set(damaged(text, level, "a").split())))
+    for level in NOISE_LEVELS:
+        assert add_ocr_noise(text, level, "a") == add_ocr_noise(text, level, "a")
+        kept.append(len(set(text.split()) & set(add_ocr_noise(text, level, "a").split())))
 
-    assert damaged(text, CLEAN, "a") == text
+    assert add_ocr_noise(text, CLEAN, "a") == text
     assert kept == sorted(kept, reverse=True)
     assert kept[0] > kept[-1]
 
@@ -119,6 +121,8 @@ def test_too_few_groups_of_copies_are_refused(
 
 def test_the_page_marks_neural_methods() -> None:
     """They are compared apart."""
-    row = methods._rows(gold(4), "simhash", CLEAN, {})[0]
+    row = methods._evaluate_method(gold(4), "simhash", CLEAN, {})[0]
 
-    assert "doc2vec *" in page([row, methods.Row(**{**methods.asdict(row), "method": "doc2vec"})])
+    assert "doc2vec *" in render_page(
+        [row, methods.MethodResult(**{**methods.asdict(row), "method": "doc2vec"})]
+    )

@@ -8,7 +8,7 @@ from aggregator.offline.evaluation.metrics import (
     adjusted_rand,
     b_cubed,
     ndcg_at,
-    rates,
+    precision_recall_f1,
     recall_at,
     roc_auc,
     v_measure,
@@ -19,10 +19,10 @@ labels = st.lists(st.integers(0, 4), min_size=2, max_size=30)
 
 def test_rates_by_hand() -> None:
     """Five called, three of them rightly, of six that should have been; nothing called misses all of them."""
-    assert rates(3, 5, 6) == pytest.approx((0.6, 0.5, 6 / 11))
-    assert rates(0, 0, 6) == (1.0, 0.0, 0.0)
-    assert rates(0, 5, 0) == (0.0, 1.0, 0.0)
-    assert rates(0, 0, 0) == (1.0, 1.0, 1.0)
+    assert precision_recall_f1(3, 5, 6) == pytest.approx((0.6, 0.5, 6 / 11))
+    assert precision_recall_f1(0, 0, 6) == (1.0, 0.0, 0.0)
+    assert precision_recall_f1(0, 5, 0) == (0.0, 1.0, 0.0)
+    assert precision_recall_f1(0, 0, 0) == (1.0, 1.0, 1.0)
 
 
 def test_b_cubed_by_hand() -> None:

@@ -2,20 +2,22 @@
 
 import pytest
 
-from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
 from aggregator.domain import Article
-from aggregator.errors import BadInput
-from aggregator.offline.evaluation.near_duplicates import Labelled, evaluate, table
+from aggregator.errors import InvalidInput
+from aggregator.offline.evaluation.near_duplicates import LabeledArticle, evaluate, format_table
 from tests.support.factories import edited, story
 
-ANALYSER = Analyser({"xx": HashedModel()})
+ANALYSER = Analyzer({"xx": HashedModel()})
 
 
-def gold(copies: int) -> list[Labelled]:
+def gold(copies: int) -> list[LabeledArticle]:
     """Ten stories, each with so many edited copies."""
     return [
-        Labelled(Article(id=f"{s}-{c}", text=edited(story(s), c, changes=c + 1), lang="en"), f"story {s}")
+        LabeledArticle(
+            Article(id=f"{s}-{c}", text=edited(story(s), c, changes=c + 1), lang="en"), f"story {s}"
+        )
         for s in range(10)
         for c in range(copies)
     ]
@@ -28,12 +30,12 @@ async def test_perfect_set() -> None:
 
     assert [s.f1 for s in verified.scores] == [1.0, 1.0, 1.0]
     assert verified.scores[0].b_cubed_f1 == 1.0
-    assert "verified" in table(rows)
+    assert "verified" in format_table(rows)
 
 
 async def test_wrong_labels_count_as_false() -> None:
     """A copy under another label is a false positive, and its label's other article is missed."""
-    swapped = [Labelled(g.article, "odd" if g.article.id.endswith("-3") else g.label) for g in gold(4)]
+    swapped = [LabeledArticle(g.article, "odd" if g.article.id.endswith("-3") else g.label) for g in gold(4)]
     rows = await evaluate(swapped, ANALYSER)
     score = next(r for r in rows if r.policy == "verified").scores[0]
 
@@ -50,5 +52,5 @@ async def test_two_runs_agree() -> None:
 
 async def test_unlabelled_file() -> None:
     """A file without two equal labels cannot be scored, and the sentence says what is missing."""
-    with pytest.raises(BadInput, match="cluster"):
+    with pytest.raises(InvalidInput, match="cluster"):
         await evaluate(gold(1), ANALYSER)

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
 from aggregator.analysis.models import load_models
-from aggregator.errors import BadInput
-from aggregator.offline.evaluation.pairs import SCORES, evaluate, pairs_of, table
-from aggregator.offline.jsonl import rows
+from aggregator.errors import InvalidInput
+from aggregator.offline.evaluation.pairs import SCORES, evaluate, format_table, parse_pairs
+from aggregator.offline.jsonl import read_rows
 from tests.support.development_data import DATA
 from tests.support.factories import edited, story
 
-ANALYSER = Analyser({"xx": HashedModel()})
+ANALYSER = Analyzer({"xx": HashedModel()})
 
 
 def row(first: int, second: int, **judgement: Any) -> dict[str, Any]:
@@ -38,34 +38,34 @@ ROWS = [
 
 def test_copies_and_strangers_are_told_apart_by_every_score() -> None:
     """A perfect order has an area of 1, and some threshold that makes no error."""
-    report = evaluate(pairs_of(ROWS), ANALYSER)
+    report = evaluate(parse_pairs(ROWS), ANALYSER)
 
     assert len(report.pairs) == 10
     assert report.languages == ["all", "de"]
     assert [report.auc("all", score) for score in SCORES] == [1.0] * 4
-    assert report.best("similarity").f1 == 1.0
-    assert "ROC AUC" in table(report)
+    assert report.best_f1_point("similarity").f1 == 1.0
+    assert "ROC AUC" in format_table(report)
     assert report.as_json()["roc_auc"]["de"]["pairs"] == 10
 
 
 def test_what_each_policy_calls_the_same() -> None:
     """Copies by wording; nearly equal texts without headlines, and texts on one matter under equal ones."""
-    report = evaluate(pairs_of(ROWS), ANALYSER)
+    report = evaluate(parse_pairs(ROWS), ANALYSER)
     headed = [{**r, "title1": "Ferry strikes pier", "title2": "Ferry strikes pier again"} for r in ROWS]
 
-    assert report.rule("verified") == (1.0, 1.0, 1.0)
-    assert report.rule("titled")[0] == 1.0
-    assert evaluate(pairs_of(headed), ANALYSER).rule("titled")[:2] == (
+    assert report.policy_metrics("verified") == (1.0, 1.0, 1.0)
+    assert report.policy_metrics("titled")[0] == 1.0
+    assert evaluate(parse_pairs(headed), ANALYSER).policy_metrics("titled")[:2] == (
         0.625,
         1.0,
     )  # these made-up words are few
     assert report.as_json()["policies"]["verified"] == {"precision": 1.0, "recall": 1.0, "f1": 1.0}
-    assert "titled" in table(report)
+    assert "titled" in format_table(report)
 
 
 def test_thresholds_trade_precision_for_recall() -> None:
     """Recall never grows with the threshold."""
-    points = evaluate(pairs_of(ROWS), ANALYSER).points("overlap")
+    points = evaluate(parse_pairs(ROWS), ANALYSER).threshold_points("overlap")
 
     assert [p.recall for p in points] == sorted((p.recall for p in points), reverse=True)
 
@@ -80,8 +80,8 @@ def test_thresholds_trade_precision_for_recall() -> None:
 )
 def test_wrong_rows_are_named(wrong: list[dict[str, Any]], said: str) -> None:
     """One sentence says which row, and what it lacks."""
-    with pytest.raises(BadInput, match=said):
-        pairs_of(wrong)
+    with pytest.raises(InvalidInput, match=said):
+        parse_pairs(wrong)
 
 
 @pytest.mark.data
@@ -90,6 +90,6 @@ def test_stored_terms_judge_nearly_as_well_as_whole_texts() -> None:
     path = DATA / "semeval2022_t8_dev.jsonl.gz"
     if not path.exists():
         pytest.skip("the development data is not here (AGGREGATOR_DATA)")
-    report = evaluate(pairs_of(rows([str(path)])), Analyser(load_models()))
+    report = evaluate(parse_pairs(read_rows([str(path)])), Analyzer(load_models()))
 
     assert report.auc("all", "similarity") >= report.auc("all", "tf-idf") - 0.05

@@ -6,15 +6,15 @@ import random
 
 import pytest
 
-from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
 from aggregator.domain import Article
-from aggregator.errors import BadInput
-from aggregator.offline.evaluation.near_duplicates import Labelled
-from aggregator.offline.evaluation.related import evaluate, table
+from aggregator.errors import InvalidInput
+from aggregator.offline.evaluation.near_duplicates import LabeledArticle
+from aggregator.offline.evaluation.related import evaluate, format_table
 from tests.support.factories import story
 
-ANALYSER = Analyser({"xx": HashedModel()})
+ANALYSER = Analyzer({"xx": HashedModel()})
 
 
 def words(seed: int, count: int) -> list[str]:
@@ -22,7 +22,7 @@ def words(seed: int, count: int) -> list[str]:
     return story(seed, count // 10 + 1).lower().replace(".", "").split()[:count]
 
 
-def reports(events: int, each: int) -> list[Labelled]:
+def reports(events: int, each: int) -> list[LabeledArticle]:
     """Events told several times: the same words in another order, so alike and no copies."""
     told = []
     for event in range(events):
@@ -30,7 +30,7 @@ def reports(events: int, each: int) -> list[Labelled]:
             turned = words(event, 60)
             random.Random(at).shuffle(turned)
             text = " ".join(turned[at:])
-            told.append(Labelled(Article(id=f"{event}-{at}", text=text, lang="de"), f"event {event}"))
+            told.append(LabeledArticle(Article(id=f"{event}-{at}", text=text, lang="de"), f"event {event}"))
     return told
 
 
@@ -42,12 +42,12 @@ async def test_retold_events_are_found_as_brute_force_finds_them() -> None:
     report = await evaluate(reports(5, 3), ANALYSER, background=BACKGROUND, k=2)
     ours, brute = report.rankings
 
-    assert report.asked == 15
+    assert report.question_count == 15
     assert brute.recall == 1.0
     assert brute.ndcg == 1.0
     assert 0 < ours.recall <= 1.0
-    assert report.share == ours.recall
-    assert "brute force" in table(report)
+    assert report.recall_of_brute_force == ours.recall
+    assert "brute force" in format_table(report)
     assert report.as_json()["asked"] == 15
 
 
@@ -60,5 +60,5 @@ async def test_two_runs_agree() -> None:
 
 async def test_nothing_to_find() -> None:
     """Events told once cannot be scored."""
-    with pytest.raises(BadInput, match="about one event"):
+    with pytest.raises(InvalidInput, match="about one event"):
         await evaluate(reports(4, 1), ANALYSER)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from aggregator.domain import Article
-from aggregator.errors import BadInput
-from aggregator.offline.evaluation.near_duplicates import Labelled
+from aggregator.errors import InvalidInput
+from aggregator.offline.evaluation.near_duplicates import LabeledArticle
 from aggregator.offline.evaluation.shingling import (
     Decision,
-    Shingling,
-    decide,
+    ShinglingSettings,
+    decide_in_order,
     evaluate,
-    grid,
-    samples_of,
-    table,
+    format_table,
+    sample_texts,
+    settings_grid,
 )
 from tests.support.factories import edited, story
 
@@ -45,15 +45,15 @@ TEXTS = {
 }
 
 
-def decisions(setting: Shingling) -> dict[str, Decision]:
+def decisions(setting: ShinglingSettings) -> dict[str, Decision]:
     """The five articles in their order."""
-    samples = samples_of(TEXTS, setting.n, setting.k, setting.f)
-    return {one.id: one for one in decide(list(TEXTS), samples, setting)}
+    samples = sample_texts(TEXTS, setting.n, setting.k, setting.f)
+    return {one.id: one for one in decide_in_order(list(TEXTS), samples, setting)}
 
 
 def test_five_kinds_of_articles() -> None:
     """Original, edited copy, overlap that is there but not enough, copy of a copy, unrelated."""
-    found = decisions(Shingling(n=3, p=64, t=1, r=0.2))
+    found = decisions(ShinglingSettings(n=3, p=64, t=1, r=0.2))
 
     assert [one.original for one in found.values()] == [None, "original", None, "edited", None]
     assert found["original"].candidates == 0
@@ -66,13 +66,13 @@ def test_five_kinds_of_articles() -> None:
 @pytest.mark.parametrize(
     ("setting", "called"),
     [
-        (Shingling(p=64, r=0.05), ["edited", "excerpt", "copy of copy"]),
-        (Shingling(p=64, r=0.99), []),
-        (Shingling(p=64, t=60), []),
-        (Shingling(n=5, p=64, r=0.85), ["copy of copy"]),
+        (ShinglingSettings(p=64, r=0.05), ["edited", "excerpt", "copy of copy"]),
+        (ShinglingSettings(p=64, r=0.99), []),
+        (ShinglingSettings(p=64, t=60), []),
+        (ShinglingSettings(n=5, p=64, r=0.85), ["copy of copy"]),
     ],
 )
-def test_settings_move_precision_and_recall(setting: Shingling, called: list[str]) -> None:
+def test_settings_move_precision_and_recall(setting: ShinglingSettings, called: list[str]) -> None:
     """Less overlap asked for calls the excerpt a copy too; more overlap, collisions or words find nothing."""
     assert [id_ for id_, one in decisions(setting).items() if one.original] == called
 
@@ -82,13 +82,13 @@ def test_settings_move_precision_and_recall(setting: Shingling, called: list[str
 )
 def test_values_that_cannot_be(n: list[int], r: list[float], said: str) -> None:
     """One sentence names the bound."""
-    with pytest.raises(BadInput, match=said):
-        grid(n, [1], [8], [1], [1.0], r)
+    with pytest.raises(InvalidInput, match=said):
+        settings_grid(n, [1], [8], [1], [1.0], r)
 
 
 def test_leading_share() -> None:
     """Half of the text is half of the shingles."""
-    whole, half = (samples_of(TEXTS, 3, 1, f).of["original"] for f in (1.0, 0.5))
+    whole, half = (sample_texts(TEXTS, 3, 1, f).by_id["original"] for f in (1.0, 0.5))
 
     assert half < whole
     assert len(half) == pytest.approx(len(whole) / 2, abs=2)
@@ -97,39 +97,39 @@ def test_leading_share() -> None:
 def test_sampling_keeps_a_share() -> None:
     """One shingle in eight, the same ones in every article."""
     texts = {"a": story(1, 200), "b": story(1, 100)}
-    whole, sampled = samples_of(texts, 3, 1, 1.0), samples_of(texts, 3, 8, 1.0)
+    whole, sampled = sample_texts(texts, 3, 1, 1.0), sample_texts(texts, 3, 8, 1.0)
 
-    assert len(sampled.of["a"]) == pytest.approx(len(whole.of["a"]) / 8, rel=0.3)
+    assert len(sampled.by_id["a"]) == pytest.approx(len(whole.by_id["a"]) / 8, rel=0.3)
     assert sampled.overlap("a", "b") == whole.overlap("a", "b") == 1.0
 
 
 def test_grid_is_every_combination_in_the_shape_of_a_table() -> None:
     """One line per setting and labelling; what is found among edited stories is right."""
     gold = [
-        Labelled(Article(id=f"{s}-{c}", text=edited(story(s), c, changes=c + 1)), f"story {s}")
+        LabeledArticle(Article(id=f"{s}-{c}", text=edited(story(s), c, changes=c + 1)), f"story {s}")
         for s in range(6)
         for c in range(3)
     ]
-    settings = grid([2, 3], [1, 4], [16], [1, 20], [1.0], [0.2, 0.5])
+    settings = settings_grid([2, 3], [1, 4], [16], [1, 20], [1.0], [0.2, 0.5])
     lines = evaluate(gold, settings, orders=2)
 
     assert len(settings) == 8  # 20 collisions of 16 shingles cannot be
     assert [line.setting for line in lines] == settings
     assert all(line.precision == 1.0 and line.f1_lowest <= line.f1 for line in lines)
     assert max(line.f1 for line in lines) == 1.0
-    assert len(table(lines).splitlines()) == 2 + len(settings)
+    assert len(format_table(lines).splitlines()) == 2 + len(settings)
     assert set(lines[0].as_json()) >= {"n", "k", "p", "t", "f", "r", "f1"}
 
 
 def test_a_copy_of_the_background_is_wrong() -> None:
     """The first of three stories is in the background, so one of its two copies meets it, wrongly."""
     gold = [
-        Labelled(Article(id=f"{s}-{c}", text=edited(story(s), c)), f"story {s}")
+        LabeledArticle(Article(id=f"{s}-{c}", text=edited(story(s), c)), f"story {s}")
         for s in range(3)
         for c in range(2)
     ]
     background = [Article(id="before", text=edited(story(0), 9)), Article(id="other", text=story(77))]
-    (line,) = evaluate(gold, [Shingling()], background=background)
+    (line,) = evaluate(gold, [ShinglingSettings()], background=background)
 
     assert line.precision == pytest.approx(3 / 4)
     assert line.recall == 1.0

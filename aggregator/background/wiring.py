@@ -21,9 +21,8 @@ from aggregator.index import Index
 from aggregator.index.blocks import PLANS
 from aggregator.settings import Settings
 from aggregator.store.base import Store
+from aggregator.time_units import DAY_MS, HOUR_MS
 
-DAY_MS = 86_400_000
-HOUR_MS = 3_600_000
 WEBHOOK_INTERVAL_S = 1.0
 
 

@@ -13,11 +13,11 @@ from aggregator.errors import AggregatorError
 from aggregator.index.statistics import SegmentStatistics, sample_buckets
 from aggregator.runtime.exit_codes import EXIT_CONFIGURATION_ERROR, EXIT_OK, exit_code
 from aggregator.settings import Settings, is_loopback
+from aggregator.time_units import DAY_MS
 
 if TYPE_CHECKING:
     from aggregator.app import Service
 
-DAY_MS = 86_400_000
 KEY_EXPIRY_NOTICE_DAYS = 14
 # Below so many texts the store's own memory is all that a division would show.
 MIN_TEXTS_FOR_MEMORY_RATIO = 1000

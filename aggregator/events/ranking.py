@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import exp2, log2
 
-from aggregator.events.detection.model import HOUR_MS, Event
+from aggregator.events.detection.model import Event
+from aggregator.time_units import HOUR_MS
 
 QUIET_HALF_LIFE_HOURS = 2.0
 AGE_HALF_LIFE_HOURS = 12.0

@@ -24,8 +24,8 @@ from aggregator.events.detection import ChangeKind, EditorOverrides, Event
 from aggregator.events.filter import EventFilter
 from aggregator.store.base import Store
 from aggregator.store.decoding import decode_value
+from aggregator.time_units import DAY_MS
 
-DAY_MS = 86_400_000
 EVENT_RETENTION_MS = 90 * DAY_MS
 CHANGE_RETENTION_MS = 2 * DAY_MS
 POSITION_KEY = b"{events}position"

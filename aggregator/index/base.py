@@ -11,8 +11,8 @@ from aggregator.index.segments import SEGMENT_MAX_ARTICLES, Segments
 from aggregator.index.snapshot import SegmentStack, Snapshot
 from aggregator.index.transactions import SegmentTransactions
 from aggregator.store.base import Store
+from aggregator.time_units import DAY_MS
 
-DAY_MS = 86_400_000
 MAX_COMMIT_ATTEMPTS = 24
 
 

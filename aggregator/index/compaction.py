@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from aggregator.domain import arrival_ms_of
 from aggregator.index import keys
-from aggregator.index.base import DAY_MS, IndexBase
+from aggregator.index.base import IndexBase
 from aggregator.index.codec.postings import (
     NUMBER_BYTES,
     SKETCH_REMAINDER_BYTES,
@@ -40,6 +40,7 @@ from aggregator.index.segment_sampling import decode_samples
 from aggregator.index.snapshot import SegmentStack
 from aggregator.store.base import Delete, LengthEquals, Put, Transaction
 from aggregator.store.decoding import decode_value
+from aggregator.time_units import DAY_MS
 
 KEYS_PER_CHUNK = 256
 CHUNKS_PER_SAVE = 8  # chunks

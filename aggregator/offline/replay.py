@@ -19,9 +19,9 @@ from aggregator.domain import StreamItem, article_number_at
 from aggregator.events import formatting
 from aggregator.events.detection import BurstDetector, BurstRule, Event
 from aggregator.events.detection.headline import strip_desk_prefix
+from aggregator.time_units import MINUTE_MS
 
 Row = Mapping[str, Any]
-MINUTE_MS = 60_000
 
 
 def replay(rows: Iterable[Row], rule: BurstRule) -> Iterator[dict[str, Any]]:

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from aggregator.events.detection.model import HOUR_MS
 from aggregator.events.ranking import rank, sort_by_rank, surprise
+from aggregator.time_units import HOUR_MS
 from tests.support.factories import EVENT_MS, event
 
 BASE = replace(

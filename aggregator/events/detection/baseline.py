@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import ceil, log
 
-from aggregator.events.detection.model import HOUR_MS
+from aggregator.time_units import HOUR_MS
 
 HISTORY_DAYS = 7
 HOURS_PER_DAY = 24

@@ -27,11 +27,10 @@ from aggregator.events.detection.headline import strip_desk_prefix
 from aggregator.events.detection.items import to_window_item
 from aggregator.events.detection.key_terms import KeyTermCache
 from aggregator.events.detection.lifecycle import OpenEvents
-from aggregator.events.detection.model import HOUR_MS, BurstRule, Event, EventChange
+from aggregator.events.detection.model import BurstRule, Event, EventChange
 from aggregator.events.detection.overrides import EditorOverrides, apply_overrides
 from aggregator.events.detection.term_weights import TermWeights
-
-MINUTE_MS = 60_000
+from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 
 class BurstDetector:

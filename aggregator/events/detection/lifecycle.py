@@ -19,10 +19,9 @@ from collections.abc import Iterable, Iterator
 from aggregator.events.detection import key_terms, profile, surface_forms
 from aggregator.events.detection.baseline import NEGLIGIBLE_DOCUMENTS
 from aggregator.events.detection.clustering import Story, StoryIndex, TermWeigher, WindowItem
-from aggregator.events.detection.model import HOUR_MS, BurstRule, ChangeKind, Event, EventChange
+from aggregator.events.detection.model import BurstRule, ChangeKind, Event, EventChange
 from aggregator.events.detection.open_event import OpenEvent
-
-MINUTE_MS = 60_000
+from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 
 class OpenEvents:

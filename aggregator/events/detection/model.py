@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-HOUR_MS = 3_600_000
+from aggregator.time_units import HOUR_MS
+
 EventStatus = Literal["emerging", "breaking", "fading", "closed"]
 ChangeKind = Literal["fired", "updated", "doubled", "merged", "closed"]
 ActionName = Literal["acknowledge", "mute", "unmute", "merge", "remove_item", "false_alarm"]

@@ -13,11 +13,11 @@ import msgspec
 from aggregator.domain import StreamItem, arrival_ms_of
 from aggregator.events.detection.model import MuteScope
 from aggregator.events.detection.profile import Profile, is_same_story
+from aggregator.time_units import DAY_MS
 
 if TYPE_CHECKING:
     from aggregator.events.detection.detector import BurstDetector
 
-DAY_MS = 86_400_000
 # For so long a muted story may go on in new events; then it is known as usual. A routine is muted for good.
 STORY_MUTE_MS = 7 * DAY_MS
 # The detector's memory: what happened to items and events before is nothing it could undo.

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from aggregator.events.detection.clustering import Story, WindowItem
-from aggregator.events.detection.model import HOUR_MS
 from aggregator.events.detection.open_event import OpenEvent
+from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 if TYPE_CHECKING:
     from aggregator.events.detection.detector import BurstDetector
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 FORMAT_BYTE = b"\x02"
 # Entries of a list that are written at a time.
 ENTRIES_PER_CHUNK = 64
-MINUTE_MS = 60_000
 
 
 class DetectorState(msgspec.Struct, array_like=True):

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from aggregator.events.detection import expectation
 from aggregator.events.detection.baseline import ALL_DOCUMENTS, Baseline
-from aggregator.events.detection.model import HOUR_MS, BurstRule
+from aggregator.events.detection.model import BurstRule
+from aggregator.time_units import HOUR_MS
 
 
 class TermWeights:

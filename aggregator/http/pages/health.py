@@ -14,8 +14,8 @@ from aggregator.errors import StoreUnavailable
 from aggregator.http.app_keys import METRICS, OPENAPI_DOCUMENT, SERVICE
 from aggregator.http.metrics.detector import detector_status
 from aggregator.http.pages import charts, html_response
+from aggregator.time_units import MINUTE_MS
 
-MINUTE_MS = 60_000
 CHART_MINUTES = 60
 # Enough for an hour at 80 articles a minute; beyond, the chart covers less and says so.
 MAX_ARRIVALS = 5000

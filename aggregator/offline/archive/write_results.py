@@ -19,8 +19,7 @@ from aggregator.offline.archive.pairs import merge_pairs
 from aggregator.offline.archive.peak_memory import PeakMemory
 from aggregator.offline.archive.pipeline import DedupeResult, ProgressListener, near_in_time
 from aggregator.offline.archive.representatives import RepresentativeChoice, choose_representatives
-
-DAY_MS = 86_400_000
+from aggregator.time_units import DAY_MS
 
 
 def write_results(

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from aggregator.offline.replay import rfc3339
+from aggregator.time_units import MINUTE_MS
 
-MINUTE_MS = 60_000
 MIN_ROUTINE_TITLES = 8
 # What Hu & You (MECS 2017) call a big event in their experiment.
 BIG_EVENT_TITLES = 30

@@ -28,8 +28,8 @@ from aggregator.events.detection import BurstRule, Event
 from aggregator.offline.evaluation.event_metrics import Alert, EventReport, KnownEvent, WindowResult
 from aggregator.offline.jsonl import read_rows as read_rows
 from aggregator.offline.replay import changed_events, parse_time_ms
+from aggregator.time_units import DAY_MS
 
-DAY_MS = 86_400_000
 JUDGED_ITEMS = 16
 MIN_MATCHING_SHARE = 0.6
 ROUTINE_PATTERN = re.compile(

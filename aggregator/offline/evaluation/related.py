@@ -30,9 +30,9 @@ from aggregator.offline.evaluation.metrics import ndcg_at, recall_at
 from aggregator.offline.evaluation.near_duplicates import LabeledArticle
 from aggregator.queries.related import RelatedArticles
 from aggregator.store.memory import MemoryStore
+from aggregator.time_units import HOUR_MS
 
 CLOCK_START_MS = 1_600_000_000_000
-HOUR_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,49 @@
+"""Bounds on how often one problem is logged: once until it changes, or at most once in an interval."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+
+class ChangeFilter:
+    """Passes a problem when it differs from the one before it.
+
+    A task that fails every second with the same error then logs one line, and one more when it recovers.
+    """
+
+    def __init__(self) -> None:
+        self._current = ""
+
+    def is_new(self, problem: str) -> bool:
+        """Record the problem; whether it differs from the last one."""
+        changed, self._current = problem != self._current, problem
+        return changed
+
+    def clear(self) -> bool:
+        """Record a success; whether there was a problem before it."""
+        failed, self._current = bool(self._current), ""
+        return failed
+
+
+class LogThrottle:
+    """Passes at most one event per ``interval_s`` and counts the suppressed ones.
+
+    ``clock``: monotonic, in seconds.
+    """
+
+    def __init__(self, interval_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._interval_s = interval_s
+        self._clock = clock
+        self._next_s = float("-inf")
+        self._suppressed = 0
+
+    def admit(self) -> int | None:
+        """Number of events suppressed since the last admitted one; None: this one is suppressed too."""
+        now_s = self._clock()
+        if now_s < self._next_s:
+            self._suppressed += 1
+            return None
+        suppressed, self._suppressed = self._suppressed, 0
+        self._next_s = now_s + self._interval_s
+        return suppressed

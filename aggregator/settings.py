@@ -1,15 +1,16 @@
-"""All settings: one frozen value, parsed once; the only module that reads the environment.
+"""Settings of the service: one frozen value, parsed once from environment and command line.
 
-Each field carries its documentation and its check, so that README's table is generated from here
-and every problem of a configuration is reported at once, in one sentence each. Inner modules take
-plain numbers, never ``Settings``. A setting ``store_url`` is the variable ``AGGREGATOR_STORE_URL``
-(``REDIS_URL`` is honoured too) and the option ``--store-url``.
+The only module that reads the environment. Each field holds its documentation and its check: the table of
+docs/configuration.md is generated from here, and all problems of a configuration are reported at once, one
+sentence each. Inner modules take plain numbers, never ``Settings``. The setting ``store_url`` is the variable
+``AGGREGATOR_STORE_URL`` (``REDIS_URL`` is read too) and the option ``--store-url``.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import ipaddress
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from urllib.parse import urlsplit
 from aggregator.errors import ConfigurationError
 
 ENV_PREFIX = "AGGREGATOR_"
-# Thresholds that are set together; a threshold that is given itself wins.
+# Named sets of thresholds; a threshold that is set explicitly takes precedence.
 PRESETS: Mapping[str, Mapping[str, float]] = {
     "balanced": {},
     "precise": {
@@ -47,14 +48,14 @@ def _in_range(low: float, high: float) -> dict[str, Any]:
 
 
 def _non_empty_text() -> dict[str, Any]:
-    return {"check": lambda v: bool(v.strip()) and v.isprintable(), "expects": "a text that is not empty"}
+    return {"check": lambda v: bool(v.strip()) and v.isprintable(), "expects": "non-empty printable text"}
 
 
 def _is_http_url(url: str) -> bool:
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # brackets that do not close, a port that is no number
+    except ValueError:  # unclosed brackets, or a port that is not a number
         return False
 
 
@@ -64,166 +65,199 @@ def _one_of(*names: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything an operator may choose."""
+    """Every setting of the service, validated by ``load``."""
 
     host: str = _option("127.0.0.1", "Address to listen on.", **_non_empty_text())
-    port: int = _option(8080, "Port to listen on (0: any free one).", **_in_range(0, 65535))
+    port: int = _option(8080, "Port to listen on; 0 chooses a free one.", **_in_range(0, 65535))
     public_url: str = _option(
         "",
-        "Address under which readers reach the service, for links in feeds and webhooks; empty: the one they asked at.",
+        "Public address of the service, for links in feeds and webhooks; empty: the address of each request.",
         lambda v: not v or _is_http_url(v),
         "an http:// or https:// address",
     )
     webhook_allow_private_addresses: bool = _option(
         False,
-        "Webhooks may go to private addresses and plain http: for receivers in the newsroom's own network.",
+        "Allow webhooks to private addresses and over plain http, for receivers in the newsroom network.",
     )
-    workers: int = _option(1, "Server processes sharing the port.", **_in_range(1, 64))
-    data_dir: str = _option("var", "Directory of the embedded store (its log and lock).", **_non_empty_text())
+    workers: int = _option(1, "Number of server processes that share the port.", **_in_range(1, 64))
+    data_dir: str = _option(
+        "var", "Directory of the embedded store: its append-only file, log and locks.", **_non_empty_text()
+    )
     store_url: str = _option(
         "",
-        "URL of a Redis >= 7 or Valkey (redis://, rediss://, redis+cluster://, unix://), or memory; "
+        "URL of a Redis >= 7 or Valkey server (redis://, rediss://, redis+cluster://, unix://), or memory; "
         "empty: embedded store. REDIS_URL is read too.",
         secret=True,
     )
     appendfsync: str = _option(
         "everysec",
-        "Durability of the embedded store: always loses nothing, everysec may lose up to 2 s on a power loss.",
+        "Durability of the embedded store: always loses no acknowledged write, everysec may lose "
+        "up to 2 s of writes on a power loss.",
         **_one_of("always", "everysec"),
     )
-    models_dir: str = _option("", "Directory of fitted models; empty: those that ship.")
+    models_dir: str = _option(
+        "", "Directory of fitted feature models; empty: the models shipped with the package."
+    )
     block_plan: str = _option(
         "4x16",
-        "How fingerprints are cut into blocks (docs/OPERATING.md, Another model).",
+        "How fingerprints are cut into blocks for look-ups: number of blocks x bits per block "
+        "(docs/operating.md).",
         **_one_of("4x16", "5x13", "8x8"),
     )
     migration_models_dir: str = _option(
         "",
-        "Directory of the models to change to: all articles are then written for both, and decided by models_dir.",
+        "Directory of the feature models to migrate to: each article is then also written to the index of "
+        "these models, and verdicts still use models_dir.",
     )
     migration_block_plan: str = _option(
-        "", "Block plan to change to, likewise; empty: the same.", **_one_of("", "4x16", "5x13", "8x8")
+        "",
+        "Block plan to migrate to; empty: the same as block_plan.",
+        **_one_of("", "4x16", "5x13", "8x8"),
     )
     migration_serve: bool = _option(
         False,
-        "Decide by what migration_models_dir and migration_block_plan name, once `aggregator reindex` has filled it.",
+        "Serve from the migration target (migration_models_dir, migration_block_plan) once "
+        "`aggregator reindex` has filled it.",
     )
     policy: str = _option(
         "verified",
-        "Who decides: verified (fingerprint, then overlap), hamming (the paper's rule alone) or titled "
-        "(one event, by headlines and terms).",
-        **_one_of("verified", "hamming", "titled"),
+        "Deduplication rule: verified (fingerprint, then overlap of wording), hamming (fingerprint only, "
+        "the rule of the paper) or same-event (one event, by headlines and terms).",
+        **_one_of("verified", "hamming", "same-event"),
     )
     preset: str = _option(
         "balanced",
-        "Thresholds of verified: balanced (the defaults below) or precise (fewer false copies, more missed).",
+        "Thresholds of the policy verified: balanced (the defaults below) or precise (fewer false "
+        "duplicates, more missed ones).",
         **_one_of(*PRESETS),
     )
-    duplicate_bits: int = _option(3, "Largest Hamming distance of a duplicate.", **_in_range(0, 7))
-    related_bits: int = _option(7, "Largest Hamming distance of a related article.", **_in_range(0, 7))
+    duplicate_bits: int = _option(3, "Maximum Hamming distance of a duplicate.", **_in_range(0, 7))
+    related_bits: int = _option(7, "Maximum Hamming distance of a related article.", **_in_range(0, 7))
     related_min_cosine: float = _option(
         0.15,
-        "Least cosine of their terms at which /related shows an article further away.",
+        "Minimum cosine of terms at which /related lists an article at a larger distance.",
         **_in_range(0, 1),
     )
     min_containment: float = _option(
-        0.2, "Smallest share of the shorter text's wording that can make a copy ...", **_in_range(0.01, 1)
+        0.2,
+        "Minimum share of the shorter text's wording that a duplicate repeats; min_shared_shingles and "
+        "min_similarity must hold as well.",
+        **_in_range(0.01, 1),
     )
     min_shared_shingles: float = _option(
         60.0,
-        "... with at least so many shared shingles (two thirds of it when one has under two fifths of the "
-        "other's length, five thirds when they are about equal) ...",
+        "Minimum number of shared shingles of a duplicate, scaled by 2/3 for texts of very different length "
+        "(ratio below 0.4) and by 5/3 for texts of about equal length (ratio of 0.8 or more).",
         **_in_range(1, 100_000),
     )
-    min_similarity: float = _option(0.2, "... and terms whose cosine is at least this.", **_in_range(0, 1))
+    min_similarity: float = _option(0.2, "Minimum cosine of the terms of a duplicate.", **_in_range(0, 1))
     strong_containment: float = _option(
-        0.75, "Share of the shorter text's wording that makes a copy by itself.", **_in_range(0.01, 1)
+        0.75,
+        "Share of the shorter text's wording that makes a duplicate without the other thresholds.",
+        **_in_range(0.01, 1),
     )
     updates_are_new: bool = _option(
-        False, "A copy with other figures (tolls, prices) is an article of its own, not a duplicate."
+        False,
+        "Treat a near-duplicate with other figures (tolls, prices) as a separate article, not a duplicate.",
     )
     fingerprints_only: bool = _option(
         False,
-        "Store ids and fingerprints alone; needs policy hamming, and answers carry ids only.",
+        "Store ids and fingerprints only; needs policy hamming, and answers then contain ids only.",
     )
-    store_texts: bool = _option(False, "Keep each text, compressed, for explain, comparison and reindex.")
+    store_texts: bool = _option(False, "Store each text, compressed, for explain, comparison and reindex.")
     retention_days: float = _option(
-        90.0, "Forget articles after this many days (0: never).", **_in_range(0, 36500)
+        90.0, "Days after which articles expire; 0: never.", **_in_range(0, 36500)
     )
     segment_max_articles: int = _option(
         10_000_000,
-        "Articles after which the writable part of an index is sealed and the next one begun.",
+        "Number of articles after which the active segment of an index is sealed and a new one is started.",
         **_in_range(1, 10**9),
     )
     max_body_bytes: int = _option(
-        2 * 1024 * 1024, "Largest request body or input line, decompressed.", **_in_range(1024, 2**30)
+        2 * 1024 * 1024,
+        "Maximum size of a request body or an input line, after decompression.",
+        **_in_range(1024, 2**30),
     )
-    max_batch_lines: int = _option(10_000, "Most lines of one batch.", **_in_range(1, 10**6))
+    max_batch_lines: int = _option(10_000, "Maximum number of lines in a batch.", **_in_range(1, 10**6))
     analysis_processes: int = _option(
         1,
-        "Processes of each worker that analyse batches, some 240 MB together and 20 MB for each further one, started when first needed (0: it does so itself).",
+        "Number of processes per worker that analyze batches, started when first needed: about 240 MB "
+        "in all, and 20 MB for each further one; 0: the worker analyzes them itself.",
         **_in_range(0, 64),
     )
     max_inflight_articles: int = _option(
         128,
-        "Articles sent one by one that a process works on at once, fewer when they take long; more are told to come again (503).",
+        "Maximum number of single-article requests that a process handles at once, fewer when they take "
+        "long; further ones are answered 503.",
         **_in_range(1, 100_000),
     )
-    burst_items: int = _option(15, "An event fires above this many similar items ...", **_in_range(2, 10_000))
-    burst_window_hours: float = _option(4.0, "... within this many hours.", **_in_range(0.1, 168))
-    min_sources: int = _option(1, "Distinct sources an event needs.", **_in_range(1, 1000))
+    burst_items: int = _option(
+        15,
+        "Number of similar articles within burst_window_hours above which an event fires.",
+        **_in_range(2, 10_000),
+    )
+    burst_window_hours: float = _option(4.0, "Length of the burst window.", **_in_range(0.1, 168))
+    min_sources: int = _option(1, "Minimum number of distinct sources of an event.", **_in_range(1, 1000))
     sensitivity: float = _option(
-        1.0, "How readily bursts above routine alert: 2 means twice as readily.", **_in_range(0.1, 10)
+        1.0,
+        "How readily a burst above the routine rate raises an alert: 2 means twice as readily.",
+        **_in_range(0.1, 10),
     )
     detector_interval_seconds: float = _option(
-        2.0, "Pause between two readings of the article stream.", **_in_range(0.1, 60)
+        2.0, "Interval at which the event detector reads the article stream.", **_in_range(0.1, 60)
     )
     log_level: str = _option(
-        "INFO", "Least severe log records shown.", **_one_of("DEBUG", "INFO", "WARNING", "ERROR")
+        "INFO",
+        "Lowest severity of log records that is shown.",
+        **_one_of("DEBUG", "INFO", "WARNING", "ERROR"),
     )
-    log_format: str = _option("text", "Log records as lines of text or of json.", **_one_of("text", "json"))
-    access_log: bool = _option(False, "A log record for each request.")
+    log_format: str = _option(
+        "text", "Format of log records: text or json, one record per line.", **_one_of("text", "json")
+    )
+    access_log: bool = _option(False, "Log every request.")
     key: str = _option(
         "",
-        "The access key that commands send to a running service (`ingest`, `check`, `explain`, `work`).",
+        "API key that commands send to a running service (`ingest`, `check`, `explain`, `work`).",
         lambda v: v.isascii() and v.isprintable() and len(v) <= 200,
         "printable ASCII characters",
         secret=True,
     )
     bootstrap_key: str = _option(
         "",
-        "An admin key of your own making, of 32 to 200 characters, kept nowhere but here: "
-        "for the first start, and for containers.",
+        "Admin API key of 32 to 200 characters that exists only in this setting and is never stored, for the "
+        "first start and for containers.",
         lambda v: not v or (32 <= len(v) <= 200 and v.isascii() and v.isprintable() and " " not in v),
         "32 to 200 printable ASCII characters without spaces",
         secret=True,
     )
     auth_disabled: bool = _option(
         False,
-        "Ask nobody for a key, on any address: only behind a proxy with access control of its own.",
+        "Require no API key on any address; use it only behind a proxy that controls access.",
     )
-    metrics_public: bool = _option(False, "Ask nobody for a key at /metrics.")
+    metrics_public: bool = _option(False, "Require no API key for /metrics.")
     rate_limit_per_second: float = _option(
         0.0,
-        "Articles or other requests per second that one key may send (0: any number).",
+        "Number of articles or other requests per second that one API key may send; 0: unlimited.",
         **_in_range(0, 1e6),
     )
     header_timeout_seconds: float = _option(
-        10.0, "How long the head of a request may take to arrive.", **_in_range(0.01, 600)
+        10.0, "Maximum time for the header of a request to arrive.", **_in_range(0.01, 600)
     )
     body_timeout_seconds: float = _option(
-        30.0, "How long a body may take to arrive, and a batch stand still.", **_in_range(0.01, 3600)
+        30.0,
+        "Maximum time for a request body to arrive, and for a batch to make no progress.",
+        **_in_range(0.01, 3600),
     )
-    demo: bool = _option(False, "Replay the demonstration stream after start; keeps texts.")
+    demo: bool = _option(False, "Replay the demonstration stream after the start; implies store_texts.")
 
     @property
     def in_memory(self) -> bool:
-        """The store is this process's alone, and forgotten at its end."""
+        """Whether the store is the memory of this process and ends with it."""
         return self.store_url.startswith("memory")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only programs of this machine can reach ``host``; a name other than localhost is not believed."""
+    """Whether only programs of this machine can reach ``host``; no name but localhost is trusted."""
     if host == "localhost":
         return True
     try:
@@ -235,9 +269,9 @@ def is_loopback(host: str) -> bool:
 def load(
     environment: Mapping[str, str] | None = None, overrides: Mapping[str, Any] | None = None
 ) -> Settings:
-    """Settings from the environment, then ``overrides`` (command line; None means not given).
+    """Settings from the environment, then ``overrides`` (command line; None: not given).
 
-    Raises ConfigurationError listing every wrong value and every unknown ``AGGREGATOR_*`` variable.
+    Raises ConfigurationError that lists every invalid value and every unknown ``AGGREGATOR_*`` variable.
     """
     env = dict(os.environ if environment is None else environment)
     given = {k: v for k, v in (overrides or {}).items() if v is not None}
@@ -276,7 +310,7 @@ def load(
 def _unknown_variables(env: Mapping[str, str], fields: Mapping[str, Any]) -> list[str]:
     known = {ENV_PREFIX + name.upper() for name in fields} | {ENV_PREFIX + "DATA"}
     return [
-        f"{name}: there is no such setting; `aggregator serve --help` lists them."
+        f"{name}: unknown setting; `aggregator serve --help` lists all settings."
         for name in sorted(env)
         if name.startswith(ENV_PREFIX) and name not in known
     ]
@@ -286,7 +320,8 @@ def _check_combinations(settings: Settings) -> list[str]:
     problems = []
     if settings.related_bits < settings.duplicate_bits:
         problems.append(
-            f"related_bits ({settings.related_bits}) must not be below duplicate_bits ({settings.duplicate_bits})."
+            f"related_bits ({settings.related_bits}) must not be below "
+            f"duplicate_bits ({settings.duplicate_bits})."
         )
     if settings.fingerprints_only and (settings.policy != "hamming" or settings.store_texts or settings.demo):
         problems.append("fingerprints_only: needs policy hamming, and neither store_texts nor demo.")
@@ -296,11 +331,9 @@ def _check_combinations(settings: Settings) -> list[str]:
         expected = ", ".join(f"{scheme}://..." for scheme in STORE_SCHEMES)
         problems.append(f"store_url: expected memory or one of {expected}.")
     before_path = rest.partition("/")[0]
-    # A name and a password may stand there; anything else would be taken for a host.
+    # redis-py accepts a user name and password before the path and takes anything else for a host.
     if scheme == "unix" and before_path and not before_path.endswith("@"):
-        problems.append(
-            "store_url: give the path of the socket from the root, as in unix:///run/valkey.sock."
-        )
+        problems.append("store_url: expected the absolute path of the socket, as in unix:///run/valkey.sock.")
     return problems
 
 
@@ -316,19 +349,19 @@ def _parse_value(raw: Any, kind: type) -> Any:
         raise ValueError(raw)
     if kind is float:
         value = float(raw)
-        if value != value or value in (float("inf"), float("-inf")):
+        if not math.isfinite(value):
             raise ValueError(raw)
         return value
     return kind(raw)
 
 
 def _type_name(option: Any) -> str:
-    names = {bool: "yes or no", int: "a whole number", float: "a number", str: "a text"}
+    names = {bool: "yes or no", int: "a whole number", float: "a number", str: "text"}
     return names[type(option.default)]
 
 
 def markdown_table() -> str:
-    """The configuration table of README.md; a test keeps the two equal."""
+    """The table of settings in docs/configuration.md; a test compares the two."""
     rows = ["| variable | default | meaning |", "| --- | --- | --- |"]
     for option in dataclasses.fields(Settings):
         default = "" if option.default == "" else f"`{option.default}`"

@@ -1,4 +1,4 @@
-"""settings.py: where values come from, what is refused, and that all problems show at once."""
+"""Settings: sources and precedence, validation, and all problems in one error."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from aggregator.settings import ENV_PREFIX, PRESETS, Settings, load, markdown_ta
 
 
 def problems(environment: dict[str, str], overrides: dict[str, object] | None = None) -> list[str]:
-    """What is said about a configuration that cannot work."""
+    """The problems of the ConfigurationError that ``load`` raises for an invalid configuration."""
     with pytest.raises(ConfigurationError) as refusal:
         load(environment, overrides)
     return refusal.value.problems
 
 
-def test_nothing_given_means_the_defaults() -> None:
-    """Other people's variables are none of our business."""
+def test_an_empty_configuration_gives_the_defaults() -> None:
+    """Variables without the prefix are ignored."""
     assert load({"PATH": "/bin", "PORT": "x"}) == Settings()
 
 
-def test_the_command_line_wins_over_the_environment() -> None:
-    """An option that was not given (None) leaves the variable in force."""
+def test_the_command_line_takes_precedence_over_the_environment() -> None:
+    """An option that is None leaves the value of the variable."""
     environment = {"AGGREGATOR_PORT": "9000", "AGGREGATOR_HOST": "::1"}
 
     chosen = load(environment, {"port": "9001", "host": None})
@@ -31,8 +31,8 @@ def test_the_command_line_wins_over_the_environment() -> None:
     assert (chosen.port, chosen.host) == (9001, "::1")
 
 
-def test_redis_url_is_honoured_below_our_own_variable() -> None:
-    """REDIS_URL is what platforms set; AGGREGATOR_STORE_URL and --store-url are meant for us."""
+def test_redis_url_is_read_with_lower_precedence() -> None:
+    """Platforms set REDIS_URL; AGGREGATOR_STORE_URL and --store-url take precedence over it."""
     redis = {"REDIS_URL": "redis://a:6379/0"}
     own = {**redis, "AGGREGATOR_STORE_URL": "redis://b:6379/0"}
 
@@ -42,17 +42,17 @@ def test_redis_url_is_honoured_below_our_own_variable() -> None:
     assert load({"REDIS_URL": ""}).store_url == ""
 
 
-def test_all_problems_are_told_at_once_each_with_its_origin() -> None:
-    """One restart is enough to mend a configuration."""
-    told = problems(
+def test_all_problems_are_reported_at_once_with_their_origin() -> None:
+    """One restart is enough to correct a configuration."""
+    reported = problems(
         {"AGGREGATOR_PORT": "http", "AGGREGATOR_POLICY": "strict", "AGGREGATOR_PROT": "1"}, {"workers": "0"}
     )
 
-    assert len(told) == 4
-    assert any(p.startswith("AGGREGATOR_PORT: 'http' is not a whole number") for p in told)
-    assert any(p.startswith("AGGREGATOR_POLICY: 'strict' must be one of verified, hamming") for p in told)
-    assert any(p.startswith("AGGREGATOR_PROT: there is no such setting") for p in told)
-    assert any(p.startswith("--workers: 0 must be a number from 1 to 64") for p in told)
+    assert len(reported) == 4
+    assert any(p.startswith("AGGREGATOR_PORT: 'http' is not a whole number") for p in reported)
+    assert any(p.startswith("AGGREGATOR_POLICY: 'strict' must be one of verified, hamming") for p in reported)
+    assert any(p.startswith("AGGREGATOR_PROT: unknown setting") for p in reported)
+    assert any(p.startswith("--workers: 0 must be a number from 1 to 64") for p in reported)
 
 
 @pytest.mark.parametrize(
@@ -80,39 +80,39 @@ def test_all_problems_are_told_at_once_each_with_its_origin() -> None:
         ("public_url", "https://news.example:port"),
     ],
 )
-def test_a_wrong_value_is_one_sentence_that_names_the_setting(name: str, value: str) -> None:
+def test_an_invalid_value_is_one_sentence_that_names_the_setting(name: str, value: str) -> None:
     """Never a traceback, never a silent default."""
-    told = problems({ENV_PREFIX + name.upper(): value})
+    reported = problems({ENV_PREFIX + name.upper(): value})
 
-    assert len(told) == 1
-    assert name in told[0].lower()
-    assert told[0].endswith(".")
+    assert len(reported) == 1
+    assert name in reported[0].lower()
+    assert reported[0].endswith(".")
 
 
 def test_the_password_of_a_store_is_never_shown() -> None:
     """Problems are printed and logged."""
-    told = problems({"REDIS_URL": "http://:geheim@example.org"})
+    reported = problems({"REDIS_URL": "http://:geheim@example.org"})
 
-    assert "geheim" not in " ".join(told)
+    assert "geheim" not in " ".join(reported)
 
 
-def test_bounds_that_contradict_one_another_are_refused() -> None:
-    """Related must reach at least as far as duplicate."""
-    told = problems({}, {"duplicate_bits": "5", "related_bits": "4"})
+def test_contradicting_bounds_are_rejected() -> None:
+    """The bound of related must be at least that of duplicate."""
+    reported = problems({}, {"duplicate_bits": "5", "related_bits": "4"})
 
-    assert told == ["related_bits (4) must not be below duplicate_bits (5)."]
+    assert reported == ["related_bits (4) must not be below duplicate_bits (5)."]
 
 
 @pytest.mark.parametrize(
     ("word", "value"), [("yes", True), ("ON", True), ("1", True), ("off", False), ("no", False)]
 )
-def test_yes_and_no_have_several_spellings(word: str, value: bool) -> None:
-    """As in other tools."""
+def test_booleans_have_several_spellings(word: str, value: bool) -> None:
+    """yes, on, 1 and true; case does not matter."""
     assert load({"AGGREGATOR_STORE_TEXTS": word}).store_texts is value
 
 
 def test_every_setting_is_documented_and_its_default_is_valid() -> None:
-    """The table of the README has one row for each."""
+    """The generated table has one row for each."""
     table = markdown_table()
 
     for option in dataclasses.fields(Settings):
@@ -122,8 +122,8 @@ def test_every_setting_is_documented_and_its_default_is_valid() -> None:
         assert check is None or check(option.default)
 
 
-def test_a_preset_sets_thresholds_and_what_is_given_itself_wins() -> None:
-    """``precise`` asks for more than ``balanced`` in every respect."""
+def test_an_explicit_threshold_takes_precedence_over_the_preset() -> None:
+    """Every threshold of ``precise`` is higher than that of ``balanced``."""
     balanced, precise = load({}), load({}, {"preset": "precise"})
 
     assert all(getattr(precise, name) > getattr(balanced, name) for name in PRESETS["precise"])
@@ -131,16 +131,16 @@ def test_a_preset_sets_thresholds_and_what_is_given_itself_wins() -> None:
     assert (mixed.min_shared_shingles, mixed.min_containment) == (50.0, precise.min_containment)
 
 
-def test_a_socket_is_given_by_its_whole_path() -> None:
-    """The driver would take the first part of a relative one for a host; a name and a password may stand there."""
+def test_a_unix_socket_needs_an_absolute_path() -> None:
+    """redis-py takes the first part of a relative path for a host; only a user and password may precede it."""
     for whole in ("unix:///run/a.sock", "unix://me:geheim@/run/a.sock?db=1"):
         assert load({}, {"store_url": whole}).store_url == whole
-    with pytest.raises(ConfigurationError, match=r"give the path of the socket from the root"):
+    with pytest.raises(ConfigurationError, match=r"expected the absolute path of the socket"):
         load({}, {"store_url": "unix://var/store.sock"})
 
 
-def test_fingerprints_only_needs_the_rule_that_needs_no_more() -> None:
-    """Without samples nothing can be verified."""
+def test_fingerprints_only_needs_policy_hamming() -> None:
+    """Without sketches an overlap cannot be estimated."""
     with pytest.raises(ConfigurationError, match="needs policy hamming"):
         load({}, {"fingerprints_only": True})
     assert load({}, {"fingerprints_only": True, "policy": "hamming"}).fingerprints_only

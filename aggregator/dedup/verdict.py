@@ -9,7 +9,7 @@ The policies:
   3 bits are only "related". An article behind its own flash or teaser is "related" to it, and so is a
   flash with other figures: those have not been told yet. One frame with other figures or names is no copy
   (``frames.py``).
-* ``titled``    for "the same event" rather than "the same text": how much alike the terms must be
+* ``same-event``  for "the same event" rather than "the same text": how much alike the terms must be
   depends on how much alike the headlines are (``titled.py``).
 
 An article joins one group only, that of most of the earlier articles it copies: linking every match
@@ -83,7 +83,7 @@ class Policy:
     )  # less shared wording says nothing to any rule
 
     def __post_init__(self) -> None:
-        least = 0.0 if self.name == "titled" else min(self.min_containment, self.strong_containment)
+        least = 0.0 if self.name == "same-event" else min(self.min_containment, self.strong_containment)
         object.__setattr__(self, "containment_floor", least)
 
     def needs_term_similarity(self, distance: int, overlap: OverlapEstimate) -> bool:
@@ -154,7 +154,7 @@ def _is_match(subject: Analysis, candidate: Candidate, policy: Policy) -> bool:
     """Would the policy's rule call the two the same, whichever came first?"""
     if policy.name == "hamming":
         return candidate.distance <= policy.duplicate_bits
-    if policy.name == "titled":
+    if policy.name == "same-event":
         return _same_event(subject, candidate)
     similarity = comparable_similarity(candidate.similarity, subject.lang, candidate.record.lang)
     return is_copy(candidate.overlap, similarity, policy) and not template_difference(
@@ -188,7 +188,7 @@ def _has_updated_figures(subject: Analysis, candidate: Candidate) -> bool:
 def _best_match(matches: Sequence[Candidate], policy: Policy) -> tuple[Candidate, MatchRule]:
     if policy.name == "hamming":
         return min(matches, key=lambda c: (c.distance, _age_key(c))), "hamming"
-    if policy.name == "titled":
+    if policy.name == "same-event":
         return min(matches, key=lambda c: (-c.similarity, _age_key(c))), "title"
     best = _closest_in_largest_group(matches)
     return best, "hamming" if best.distance <= policy.duplicate_bits else "overlap"

@@ -163,7 +163,7 @@ def explain(a: ComparedArticle, b: ComparedArticle, policy: Policy) -> Explanati
     alike, frame = False, ""
     if policy.name == "hamming":
         alike = distance is not None and distance <= policy.duplicate_bits
-    elif policy.name == "titled":
+    elif policy.name == "same-event":
         alike = comparable and similarity >= required_similarity(titles)
     elif comparable and is_copy(overlap, comparable_similarity(similarity, a.lang, b.lang), policy):
         frame = template_difference(overlap, a, b)
@@ -186,7 +186,7 @@ def explain(a: ComparedArticle, b: ComparedArticle, policy: Policy) -> Explanati
             _different_spaces_summary(a, b)
             if distance is None
             else _title_rule_summary(similarity, titles, alike)
-            if policy.name == "titled"
+            if policy.name == "same-event"
             else _content_summary(distance, overlap, similarity, alike, policy, worded)
         )
         + _TEMPLATE_NOTES[frame]
@@ -236,7 +236,7 @@ def _differing_figures(a: str, b: str) -> tuple[tuple[str, ...], tuple[str, ...]
 
 def _title_rule_summary(similarity: float, titles: float, same_event: bool) -> str:
     return (
-        f"The headlines' similarity is {titles:.2f}, the texts' {similarity:.2f}, and policy titled asks for "
+        f"The headlines' similarity is {titles:.2f}, the texts' {similarity:.2f}, and policy same-event asks for "
         f"{required_similarity(titles):g} under such headlines: {'the same' if same_event else 'not the same'} event."
     )
 

@@ -10,7 +10,7 @@ from aggregator.concurrency.process_priority import TIME_SLICE_NS
 
 SCHED = Path("/proc/self/sched")
 KERNEL = tuple(int(part) for part in platform.release().split(".")[:2] if part.isdigit())
-STEP_BACK = "from aggregator.concurrency.process_priority import step_back; step_back(3)"
+STEP_BACK = "from aggregator.concurrency.process_priority import lower_priority; lower_priority(3)"
 
 
 def _of_a_child(expression: str) -> str:

@@ -118,7 +118,7 @@ def test_is_copy(containment: float, shared: float, copy: bool) -> None:
 @given(
     policy=st.builds(
         Policy,
-        name=st.sampled_from(["hamming", "verified", "titled"]),
+        name=st.sampled_from(["hamming", "verified", "same-event"]),
         min_containment=st.floats(0, 1),
         strong_containment=st.floats(0, 1),
         min_similarity=st.floats(0, 1),
@@ -233,11 +233,11 @@ def test_the_group_of_most_matches_is_joined() -> None:
 
 
 @pytest.mark.parametrize(("similarity", "verdict"), [(0.2, "duplicate"), (0.19, "new")])
-def test_titled(similarity: float, verdict: str) -> None:
+def test_same_event_policy(similarity: float, verdict: str) -> None:
     """Under headlines that agree, a fifth of the terms' likeness makes one event."""
     told = replace(subject(), title="Dam breaks above Brackwater")
     stored = [candidate(1, title="Brackwater: dam breaks at night", similarity=similarity)]
-    outcome = decide(told, stored, Policy(name="titled"))
+    outcome = decide(told, stored, Policy(name="same-event"))
 
     assert outcome.verdict == verdict
     assert outcome.match is None or outcome.match.rule == "title"

@@ -140,18 +140,18 @@ async def test_unknown_id(explain: Explainer) -> None:
 
 
 async def test_the_title_dependent_rule_is_explained() -> None:
-    """Under policy titled the sentence says what such headlines ask of the texts."""
+    """Under policy same-event the sentence says what such headlines ask of the texts."""
     newsroom = core(MemoryStore())
-    titled = Explainer(newsroom.index, in_process(newsroom.analyser), Policy(name="titled"))
+    same_event = Explainer(newsroom.index, in_process(newsroom.analyser), Policy(name="same-event"))
     one, other = (
         Article(id="", title="Ferry late", text=story(1)),
         Article(id="", title="Dam breaks", text=story(2)),
     )
 
-    found = await titled.explain_pair(one, other)
+    found = await same_event.explain_pair(one, other)
     assert not found.is_copy
     assert "asks for 0.85 under such headlines: not the same event" in found.summary
-    assert (await titled.explain_pair(one, one)).is_copy
+    assert (await same_event.explain_pair(one, one)).is_copy
 
 
 async def test_articles_in_different_languages_are_not_called_copies() -> None:

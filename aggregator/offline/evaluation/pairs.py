@@ -12,7 +12,7 @@ Four scores are compared, each 0..1 and higher for more alike:
 * **bits**        1 - distance / 64.
 
 ROC AUC needs no threshold; the table of thresholds says which one to set for a wanted precision. Beside them: what each
-policy would call the same. A row without titles gives ``titled`` no headline, and then it asks for nearly equal texts.
+policy would call the same. A row without titles gives ``same-event`` no headline, and then it asks for nearly equal texts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from aggregator.offline.evaluation.metrics import precision_recall_f1, roc_auc
 from aggregator.offline.evaluation.near_duplicates import POLICIES
 
 SCORES = ("similarity", "tf-idf", "overlap", "bits")
-COMPARED_POLICIES = {**POLICIES, "titled": Policy(name="titled")}
+COMPARED_POLICIES = {**POLICIES, "same-event": Policy(name="same-event")}
 MAX_SAME_RATING = 2.0
 MIN_DIFFERENT_RATING = 3.0
 

@@ -54,13 +54,13 @@ def test_what_each_policy_calls_the_same() -> None:
     headed = [{**r, "title1": "Ferry strikes pier", "title2": "Ferry strikes pier again"} for r in ROWS]
 
     assert report.policy_metrics("verified") == (1.0, 1.0, 1.0)
-    assert report.policy_metrics("titled")[0] == 1.0
-    assert evaluate(parse_pairs(headed), ANALYSER).policy_metrics("titled")[:2] == (
+    assert report.policy_metrics("same-event")[0] == 1.0
+    assert evaluate(parse_pairs(headed), ANALYSER).policy_metrics("same-event")[:2] == (
         0.625,
         1.0,
     )  # these made-up words are few
     assert report.as_json()["policies"]["verified"] == {"precision": 1.0, "recall": 1.0, "f1": 1.0}
-    assert "titled" in format_table(report)
+    assert "same-event" in format_table(report)
 
 
 def test_thresholds_trade_precision_for_recall() -> None:

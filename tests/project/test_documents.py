@@ -1,4 +1,4 @@
-"""The documents say what the code does: settings, commands and version are compared, not remembered."""
+"""The documents agree with the code: settings, commands, packages, version, links and examples."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 import aggregator
 from aggregator.app import open_service
 from aggregator.cli import options
@@ -14,8 +16,11 @@ from aggregator.contract.decoding import decode_article
 from aggregator.settings import Settings, markdown_table
 
 ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
+MAX_WORDS = {"README.md": 1000}
+MAX_LINES = {"ARCHITECTURE.md": 250, "CHANGELOG.md": 60}
 
 
 def commands() -> list[str]:
@@ -32,15 +37,17 @@ def headings(path: Path) -> set[str]:
 
 def test_the_configuration_table_is_the_one_the_settings_print() -> None:
     """Paste the output of settings.markdown_table() between the two comments."""
-    found = re.search(r"<!-- settings:.*?-->\n(.*?)\n<!-- /settings -->", README, re.DOTALL)
+    text = (DOCS / "configuration.md").read_text(encoding="utf-8")
+    found = re.search(r"<!-- settings:.*?-->\n(.*?)\n<!-- /settings -->", text, re.DOTALL)
 
     assert found is not None
     assert found[1] == markdown_table()
 
 
-def test_every_command_stands_in_the_readme_and_no_other() -> None:
-    """The command table is complete, and nothing in it was removed from the program."""
-    described = set(re.findall(r"^\| `aggregator ([a-z]+)", README, re.MULTILINE))
+def test_the_command_table_is_complete() -> None:
+    """docs/cli.md lists every command of the parser, and no other."""
+    text = (DOCS / "cli.md").read_text(encoding="utf-8")
+    described = set(re.findall(r"^\| `aggregator ([a-z]+)", text, re.MULTILINE))
 
     assert described == set(commands())
 
@@ -54,47 +61,63 @@ def test_the_newest_entry_of_the_changelog_is_this_version() -> None:
     assert entry[1] == aggregator.__version__
 
 
-def test_every_script_stands_in_the_readme() -> None:
-    """Whoever clones the project finds all verbs in one place."""
-    named = set(
-        re.findall(r"scripts/([a-z-]+)", README + (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"))
-    )
-    there = {path.name for path in (ROOT / "scripts").iterdir() if not path.name.startswith((".", "__"))}
+def test_every_script_is_listed_in_contributing() -> None:
+    """CONTRIBUTING.md names every script of scripts/, and no other."""
+    named = set(re.findall(r"scripts/([a-z-]+)", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")))
+    existing = {path.name for path in (ROOT / "scripts").iterdir() if not path.name.startswith((".", "__"))}
 
-    assert there <= named
-    assert named <= there
+    assert existing == named
 
 
-def test_architecture_names_every_module_and_package() -> None:
-    """Each top-level module or package has the question it answers; nothing removed is still described."""
+def test_architecture_lists_every_package() -> None:
+    """Each top-level module and package has a row; nothing removed is still described."""
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     package = ROOT / "aggregator"
-    there = {p.name for p in package.glob("*.py") if not p.name.startswith("__")}
-    there |= {p.name + "/" for p in package.iterdir() if (p / "__init__.py").exists()}
-    described = set(re.findall(r"^\| `([a-z_]+(?:\.py|/))`", text, re.MULTILINE))
+    existing = {p.name for p in package.glob("*.py") if not p.name.startswith("__")}
+    existing |= {p.name + "/" for p in package.iterdir() if (p / "__init__.py").exists()}
+    table = text[text.index("## Packages") : text.index("## Processes")]
 
-    assert there == described
+    assert existing == set(re.findall(r"^\| `([a-z_]+(?:\.py|/))`", table, re.MULTILINE))
 
 
-def test_documents_name_no_machine_and_no_registry() -> None:
-    """A path of somebody's disk or the host of a package index has no place in them."""
+@pytest.mark.parametrize("name", ["ARCHITECTURE.md", "docs/glossary.md"])
+def test_modules_named_in_the_overviews_exist(name: str) -> None:
+    """Every `package/module.py` and `package/` in a table is a path below aggregator/."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    rows = "\n".join(line for line in text.splitlines() if line.startswith("|"))
+    paths = re.findall(r"`([a-z_]+(?:/[a-z_]+)*(?:\.py|/))`", rows)
+
+    assert paths
+    assert [path for path in paths if not (ROOT / "aggregator" / path).exists()] == []
+
+
+def test_documents_keep_their_size() -> None:
+    """The overviews stay short enough to be read in one go."""
+    for name, limit in MAX_WORDS.items():
+        assert len((ROOT / name).read_text(encoding="utf-8").split()) <= limit, name
+    for name, limit in MAX_LINES.items():
+        assert len((ROOT / name).read_text(encoding="utf-8").splitlines()) <= limit, name
+
+
+def test_documents_contain_no_machine_path_and_no_registry_host() -> None:
+    """They are valid on any machine."""
     for path in DOCUMENTS:
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"/(?:work|home|root|opt/pypi|tmp)/|pypi\.org|npmjs|docker\.io", text), path.name
 
 
-def test_links_between_documents_lead_somewhere() -> None:
-    """Relative links only name files that exist, and headings that stand in them."""
+def test_links_between_documents_resolve() -> None:
+    """Relative links name existing files and headings."""
     for path in DOCUMENTS:
         text = path.read_text(encoding="utf-8")
         for target, heading in re.findall(r"\]\((?!https?://)([^)#]*)#?([^)]*)\)", text):
-            there = (path.parent / target) if target else path
-            assert there.exists(), f"{path.name} links to {target}"
-            assert not heading or heading in headings(there), f"{path.name} links to {target}#{heading}"
+            linked = (path.parent / target) if target else path
+            assert linked.exists(), f"{path.name} links to {target}"
+            assert not heading or heading in headings(linked), f"{path.name} links to {target}#{heading}"
 
 
-async def test_the_tour_of_the_readme_gets_the_verdicts_that_it_promises() -> None:
-    """Every article that a reader is told to post, in order: the verdict stands in the comment above it."""
+async def test_the_tour_of_the_readme_gets_its_documented_verdicts() -> None:
+    """The articles of the tour, posted in order, get the verdict that the comment above them names."""
     tour = re.findall(r'# \d\.[^#]*?"verdict": "(\w+)"[^#]*?-d \'(\{.*?\})\'', README, re.DOTALL)
 
     assert [promised for promised, _ in tour] == ["new", "duplicate", "related"]

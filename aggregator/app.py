@@ -12,15 +12,15 @@ from aggregator.analysis.models import load_models
 from aggregator.analysis.pool.pool import AnalysisPool
 from aggregator.auth.api_keys import ApiKeys
 from aggregator.auth.rate_limiter import RateLimiter
-from aggregator.background.wiring import BackgroundServices, build_background, build_index, wall_clock_ms
+from aggregator.background.wiring import BackgroundServices, build_background, build_index
 from aggregator.concurrency.priority_gate import PriorityGate
 from aggregator.concurrency.yielding import spawn_task, yield_control
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Analysis, Article, IndexLayout
 from aggregator.errors import AggregatorError
 from aggregator.events.broadcast import ChangeBroadcaster
-from aggregator.events.consumer import DetectorRunner
 from aggregator.events.editor_actions import EditorActions
+from aggregator.events.repository import EventRepository
 from aggregator.events.saved_filters import SavedFilters
 from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
 from aggregator.index import Index, format_version
@@ -33,6 +33,7 @@ from aggregator.queries.related import RelatedArticles
 from aggregator.settings import Settings, is_loopback
 from aggregator.store.base import Store
 from aggregator.store.factory import open_store
+from aggregator.time_units import wall_clock_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Service:
     dual_writer: DualWriter | None
     related: RelatedArticles
     explain: Explainer
-    events: DetectorRunner
+    events: EventRepository
     change_broadcaster: ChangeBroadcaster
     saved_filters: SavedFilters
     editor_actions: EditorActions
@@ -147,7 +148,7 @@ def build_api_keys(settings: Settings, store: Store, clock: Callable[[], int]) -
 
 
 def _build_related(
-    settings: Settings, index: Index, pool: AnalysisPool, clock: Callable[[], int], events: DetectorRunner
+    settings: Settings, index: Index, pool: AnalysisPool, clock: Callable[[], int], events: EventRepository
 ) -> RelatedArticles:
     return RelatedArticles(
         index,
@@ -184,7 +185,7 @@ def _build_service(
     turns, presence = PriorityGate(), ActivityBeacon(store)
     pace = BulkThrottle(presence, turns.yield_control)
     scheduled = build_background(settings, index, clock, yield_control=turns.yield_control)
-    events = scheduled.detector
+    events = scheduled.detector.repository
     actions = EditorActions(events, index)
     ingest = IngestService(
         index,

@@ -67,7 +67,7 @@ class Scheduler:
         self._clock = clock
         self._interval_s = interval_s
         self._extra_tasks = extra_tasks
-        self._lease = Lease(detector.store, DETECTOR_LEASE_KEY, int(LEASE_TTL_INTERVALS * interval_s * 1000))
+        self._lease = Lease(detector.repository.store, DETECTOR_LEASE_KEY, int(LEASE_TTL_INTERVALS * interval_s * 1000))
         self._scheduler: AsyncIOScheduler | None = None
         self._tick_lock = asyncio.Lock()
         self._stopping = False

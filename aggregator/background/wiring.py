@@ -6,7 +6,6 @@ Where several processes see the store it is done in one of its own (``cli/schedu
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ from aggregator.concurrency.yielding import YieldControl, yield_control
 from aggregator.domain import IndexLayout
 from aggregator.events.consumer import DetectorRunner
 from aggregator.events.detection import BurstRule
+from aggregator.events.repository import EventRepository
 from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
 from aggregator.index import Index
 from aggregator.index.blocks import PLANS
@@ -41,11 +41,6 @@ class BackgroundServices:
         """Let other replicas go on at once. Idempotent."""
         await self.webhook_dispatcher.close()
         await self.maintenance.close()
-
-
-def wall_clock_ms() -> int:
-    """Milliseconds since 1970 UTC: the only clock that reaches the inside."""
-    return time.time_ns() // 1_000_000
 
 
 def build_burst_rule(settings: Settings) -> BurstRule:
@@ -74,7 +69,8 @@ def build_background(
     settings: Settings, index: Index, clock: Callable[[], int], *, yield_control: YieldControl = yield_control
 ) -> BackgroundServices:
     """All of it over the store of ``index``. ``give_way`` lets others of this process go on."""
-    events = DetectorRunner(index.store, build_burst_rule(settings), yield_control=yield_control)
+    events = EventRepository(index.store)
+    detector = DetectorRunner(events, build_burst_rule(settings), yield_control=yield_control)
     housekeeping = IndexMaintenance(index, clock)
     hooks = Subscriptions(index.store)
     courier = WebhookDispatcher(
@@ -88,5 +84,5 @@ def build_background(
         PeriodicTask("upkeep", housekeeping.run_once, MAINTENANCE_INTERVAL_S),
         PeriodicTask("courier", courier.run_once, WEBHOOK_INTERVAL_S),
     )
-    jobs = Scheduler(events, index, clock, settings.detector_interval_seconds, extra_tasks=beside)
-    return BackgroundServices(index, events, hooks, courier, housekeeping, jobs)
+    jobs = Scheduler(detector, index, clock, settings.detector_interval_seconds, extra_tasks=beside)
+    return BackgroundServices(index, detector, hooks, courier, housekeeping, jobs)

@@ -104,7 +104,7 @@ def _no_keys_finding(settings: Settings, expired_count: int) -> Finding:
 
 
 async def _check_detector(service: Service) -> list[Finding]:
-    behind = await service.events.lag(service.index, MAX_LAG_COUNTED_ARTICLES)
+    behind = await service.background.detector.lag(service.index, MAX_LAG_COUNTED_ARTICLES)
     much = f"more than {behind}" if behind >= MAX_LAG_COUNTED_ARTICLES else str(behind)
     return [
         Finding("events", "note" if behind > LAG_NOTE_ABOVE_ARTICLES else "ok",

@@ -1,8 +1,8 @@
-"""Who hears of changed events at once? One task of the process reads the change stream and tells all.
+"""Broadcast of event changes: one task per process reads the change stream for all subscribers.
 
-A position in the change stream is all that a listener needs to resume: it first gets what it missed, read
-for it alone, then what the reader task brings. A listener that does not keep up is let go and resumes.
-The reader runs while anybody listens; a store that is away is asked again until it answers.
+A subscriber resumes from a position in the change stream: it first receives the changes it missed, read for
+it alone, then those that the reader task publishes. A subscriber that does not keep up is disconnected and
+may resume. The reader runs while there are subscribers, and retries while the store is unavailable.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from aggregator.errors import StoreUnavailable
 from aggregator.events.detection import Event
 from aggregator.events.repository import CHANGE_RETENTION_MS, ChangeRecord, EventRepository
+from aggregator.log_limits import ChangeFilter
 
 POLL_INTERVAL_S = 0.5
 CHANGES_PER_READ = 200
@@ -26,12 +27,12 @@ QUEUE_LIMIT = 1000
 STREAM_START = (0, 0)
 _POSITION_PATTERN = re.compile(rb"\d{1,19}-\d{1,19}")
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeNotification:
-    """One change: where it stands in the stream, and the event as it is now (None: no longer kept)."""
+    """One change: its position in the stream, and the present event (None: no longer stored)."""
 
     position: bytes
     change: ChangeRecord
@@ -39,7 +40,7 @@ class ChangeNotification:
 
 
 class Subscriber:
-    """One open stream. ``position``: behind which it goes on; ``missed``: changes before it are lost to it."""
+    """Queue of one client. ``position``: of the last change received; ``has_gap``: changes before it lost."""
 
     def __init__(self, position: bytes) -> None:
         self.position = position
@@ -49,16 +50,16 @@ class Subscriber:
         self._closed = False
 
     def add_backlog(self, backlog: Iterable[ChangeNotification]) -> None:
-        """What it gets before anything that it is told."""
+        """Add changes that precede everything in the queue."""
         self._backlog.extend(backlog)
 
     def reset(self, position: bytes) -> None:
-        """Too much was missed, or nobody knows what: go on behind ``position``."""
+        """Skip to ``position``, because the missed changes are unknown or too many."""
         self.position, self.has_gap = position, True
         self._backlog.clear()
 
     def enqueue(self, notification: ChangeNotification) -> None:
-        """Hand over one change; whoever is too slow is let go, and resumes behind what it got."""
+        """Add one change; a subscriber whose queue is full is closed instead."""
         if self._closed:
             return
         if self._queue.qsize() < QUEUE_LIMIT:
@@ -67,17 +68,18 @@ class Subscriber:
             self.close()
 
     def close(self) -> None:
-        """No more changes: ``get`` answers None behind those that wait."""
+        """End the subscription: ``get`` returns None after the queued changes."""
         self._closed = True
         self._queue.put_nowait(None)
 
     async def get(self, timeout_s: float) -> ChangeNotification | None:
-        """The next change, None at the end. Raises TimeoutError when nothing happens for so long."""
+        """The next change; None at the end. Raises TimeoutError after ``timeout_s`` without one."""
         async with asyncio.timeout(timeout_s):
-            while (told := await self._next()) is not None:
-                if parse_position(told.position) > parse_position(self.position):
-                    self.position = told.position
-                    return told
+            while (notification := await self._next()) is not None:
+                # The backlog and the queue may overlap.
+                if parse_position(notification.position) > parse_position(self.position):
+                    self.position = notification.position
+                    return notification
         return None
 
     async def _next(self) -> ChangeNotification | None:
@@ -85,7 +87,7 @@ class Subscriber:
 
 
 class ChangeBroadcaster:
-    """The changes of one store for the listeners of one process. ``poll_s``: pause between two reads."""
+    """Broadcasts the changes of one store in one process. ``poll_interval_s``: pause between two reads."""
 
     def __init__(
         self,
@@ -104,50 +106,50 @@ class ChangeBroadcaster:
 
     @property
     def subscriber_count(self) -> int:
-        """How many listen now."""
+        """Number of open subscriptions."""
         return len(self._subscribers)
 
     @property
     def is_full(self) -> bool:
-        """Whether another listener would be one too many, or the service is going down."""
+        """Whether no further subscriber is accepted: the limit is reached, or the service is stopping."""
         return self._closed or self.subscriber_count >= self._max_subscribers
 
     async def latest_position(self) -> bytes:
-        """The position of the newest change: whoever listens behind it misses nothing from now on."""
+        """Position of the newest change; a subscription after it receives everything from now on."""
         return await self._repository.latest_position() or b"0-0"
 
     @contextlib.asynccontextmanager
     async def subscribe(self, after: bytes | None = None) -> AsyncIterator[Subscriber]:
-        """Changes behind ``after`` (None: from now on), in order, none twice.
+        """Subscribe to the changes after a position (None: from now on), in order, each once.
 
-        Behind a position that is not of this store, or from which too much was missed, nothing can be
-        resumed: the listener starts now and has ``missed`` something. Raises StoreUnavailable.
+        After a position of another store, or one with too many changes since, the subscription starts now and
+        has a gap (``has_gap``). Raises StoreUnavailable.
         """
         tail = await self.latest_position()
-        listener = Subscriber(tail if after is None else after)
+        subscriber = Subscriber(tail if after is None else after)
         if after is not None and not _is_resumable(after, tail):
-            listener.reset(tail)
+            subscriber.reset(tail)
         if self._reader is None:
             self._position = tail
             self._reader = asyncio.create_task(self._read_loop())
-        self._subscribers[listener] = None
+        self._subscribers[subscriber] = None
         try:
-            await self._load_backlog(listener, self._position)
-            yield listener
+            await self._load_backlog(subscriber, self._position)
+            yield subscriber
         finally:
-            self._subscribers.pop(listener, None)
+            self._subscribers.pop(subscriber, None)
             if not self._subscribers and self._reader is not None:
                 self._reader.cancel()
                 self._reader = None
 
     def close(self) -> None:
-        """Let all listeners go, so that a shutdown need not wait for them."""
+        """End all subscriptions, so that a shutdown does not wait for them."""
         self._closed = True
-        for listener in list(self._subscribers):
-            listener.close()
+        for subscriber in list(self._subscribers):
+            subscriber.close()
 
     async def _load_backlog(self, subscriber: Subscriber, until: bytes) -> None:
-        """What stands between the listener's position and where the reader was when it came."""
+        """Read the changes between the subscriber's position and that of the reader task."""
         position, count = subscriber.position, 0
         while parse_position(position) < parse_position(until) and (batch := await self._read(position)):
             subscriber.add_backlog(batch)
@@ -157,19 +159,19 @@ class ChangeBroadcaster:
                 return
 
     async def _read_loop(self) -> None:
-        away = False
+        problem = ChangeFilter()
         while True:
             try:
                 batch = await self._read(self._position)
-                away = False
+                problem.clear()
             except StoreUnavailable as error:
-                if not away:
-                    log.warning("changed events cannot be read and will be asked for again: %s", error)
-                batch, away = [], True
-            for told in batch:
-                self._position = told.position
-                for listener in list(self._subscribers):
-                    listener.enqueue(told)
+                if problem.is_new(str(error)):
+                    logger.warning("The change stream of events cannot be read; retrying: %s", error)
+                batch = []
+            for notification in batch:
+                self._position = notification.position
+                for subscriber in list(self._subscribers):
+                    subscriber.enqueue(notification)
             if len(batch) < CHANGES_PER_READ:
                 await asyncio.sleep(self._poll_interval_s)
 
@@ -184,7 +186,7 @@ class ChangeBroadcaster:
 
 
 def _is_resumable(position: bytes, tail: bytes) -> bool:
-    """Whether it can be of this stream, and what follows it is still kept."""
+    """Whether it is a position of this stream, and all changes after it are still stored."""
     if not _POSITION_PATTERN.fullmatch(position):
         return False
     if parse_position(position) == STREAM_START:
@@ -196,6 +198,6 @@ def _is_resumable(position: bytes, tail: bytes) -> bool:
 
 
 def parse_position(position: bytes) -> tuple[int, int]:
-    """A position as numbers that compare as the stream runs."""
+    """A stream position "MS-SEQUENCE" as a tuple that sorts in stream order."""
     ms, _, sequence = position.partition(b"-")
     return int(ms or 0), int(sequence or 0)

@@ -1,31 +1,28 @@
-"""Which events does somebody want to hear of? One filter for the list, the stream, feeds and watches.
-
-Pure. What is not asked for admits everything; what is asked for must all hold.
-"""
+"""Filter of events, shared by the list, the stream, feeds, webhooks and watches. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import cast
 from urllib.parse import parse_qsl
 
-from aggregator.analysis.text.tokenizer import normalize, tokenize
-from aggregator.events.detection.model import Event
-
-EventStatus = Literal["emerging", "breaking", "fading", "closed"]
+from aggregator.analysis.text.normalization import normalize
+from aggregator.analysis.text.tokenizer import tokenize
+from aggregator.events.detection.model import Event, EventStatus
 
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """What an event must have.
+    """Conditions that an event must all meet; an empty one matches every event.
 
-    term      stands in the headline, or all its words are among the event's terms; case and accents of
-              width do not count
-    source    name of an outlet that has reported it, whatever its case
-    lang      language of one of its items; "zh-Hant" asks for "zh"
-    min_size  items that count, at least
-    status    its state
-    beside    further queries that must hold too
+    term      substring of the headline, or words that are all among the event's terms; case and character
+    width
+              are ignored
+    source    name of an outlet that reported the event, in any case
+    lang      language of one of its items; only the primary subtag counts ("zh-Hant" matches "zh")
+    min_size  minimum number of items
+    status    state of the event
+    and_also  further filters that must match too
     """
 
     term: str = ""
@@ -35,26 +32,21 @@ class EventFilter:
     status: EventStatus | None = None
     and_also: tuple[EventFilter, ...] = ()
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether every event is admitted."""
-        return self == EventFilter()
-
     @classmethod
     def parse(cls, text: str) -> EventFilter:
-        """A query string that was checked when it was saved; what it does not name stays open."""
-        given = dict(parse_qsl(text))
+        """The filter of a saved query string, which was validated when it was saved."""
+        fields = dict(parse_qsl(text))
         return cls(
-            term=given.get("term", "").strip(),
-            source=given.get("source", "").strip(),
-            lang=given.get("lang", ""),
-            min_size=int(given.get("min_size", 0)),
-            status=cast("EventStatus | None", given.get("status")),
+            term=fields.get("term", "").strip(),
+            source=fields.get("source", "").strip(),
+            lang=fields.get("lang", ""),
+            min_size=int(fields.get("min_size", 0)),
+            status=cast("EventStatus | None", fields.get("status")),
         )
 
     def matches(self, event: Event) -> bool:
-        """Whether the event has all that is asked for."""
-        if not all(query.matches(event) for query in self.and_also):
+        """Whether the event meets all conditions."""
+        if not all(other.matches(event) for other in self.and_also):
             return False
         if event.size < self.min_size or (self.status is not None and event.status != self.status):
             return False
@@ -68,11 +60,10 @@ class EventFilter:
 def _matches_term(event: Event, term: str) -> bool:
     if normalize(term) in normalize(event.title):
         return True
-    known = set(event.terms)
-    return any(
-        wanted and known.issuperset(wanted)
-        for wanted in (tokenize(term, lang) for lang in event.languages or ("en",))
-    )
+    event_terms = set(event.terms)
+    # Terms are stems of the event's languages, so the words are tokenized in each of them.
+    candidates = (tokenize(term, lang) for lang in event.languages or ("en",))
+    return any(words and event_terms.issuperset(words) for words in candidates)
 
 
 def _primary_subtag(tag: str) -> str:

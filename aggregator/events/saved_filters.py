@@ -1,4 +1,7 @@
-"""A saved watch: the query string of /v1/events under a name. List, stream, feeds and webhooks accept it."""
+"""Saved filters ("watches"): named query strings of /v1/events.
+
+The event list, the stream, feeds and webhooks accept their ids.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ MAX_SAVED_FILTERS = 1000
 
 
 class SavedFilter(msgspec.Struct, frozen=True):
-    """``query``: e.g. ``"term=bridge&min_size=20"``, checked when it was saved."""
+    """One watch. ``query``: for example ``"term=bridge&min_size=20"``, validated when it was saved."""
 
     id: str
     name: str
@@ -23,13 +26,13 @@ class SavedFilter(msgspec.Struct, frozen=True):
 
 
 class SavedFilters(VersionedMap[SavedFilter]):
-    """The watches of one store."""
+    """The watches of a store, at most 1000."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store, SAVED_FILTERS_KEY, SavedFilter, "watch", MAX_SAVED_FILTERS)
 
     async def save(self, name: str, query: str, now_ms: int) -> SavedFilter:
-        """Keep a query that was checked already. Raises Conflict above 1000."""
+        """Save a validated query under a new id. Raises Conflict above 1000, StoreUnavailable."""
         watch = SavedFilter(secrets.token_hex(6), name, query, now_ms)
         await self.add(watch.id, watch)
         return watch

@@ -1,7 +1,8 @@
-"""What one commit changes in the event log: new versions of events, told in the stream of changes.
+"""Unit of work over the stored events: new versions, change records and editor overrides of one commit.
 
-A draft is begun from what the log holds, gathers versions, and becomes writes. Whoever commits them checks
-that position and desk are still those that were read before (``eventlog.py``).
+Two writers use it: the leader's checkpoint (``consumer.py``) and an editor's action (``editor_actions.py``).
+Both commit on condition that the detector position and the editor overrides are still those that were read
+(optimistic concurrency), so all versions of all events have one order.
 """
 
 from __future__ import annotations
@@ -11,57 +12,90 @@ from dataclasses import replace
 
 import msgspec
 
-from aggregator.events.detection import ChangeKind, EditorOverrides, Event, EventChange
+from aggregator.events.detection import ChangeKind, Event, EventChange
 from aggregator.events.detection.edits import carry_forward, remove_item
 from aggregator.events.repository import (
     CHANGES_KEY,
     INDEX_KEY,
+    OVERRIDES_KEY,
+    POSITION_KEY,
     ChangeRecord,
     ChangeRecordKind,
     EventRepository,
     EventSummary,
+    decode_index,
+    decode_overrides,
     event_key,
     number_key,
 )
-from aggregator.store.base import Delete, Put, StreamAdd, Write
+from aggregator.store.base import Delete, Put, StreamAdd, Transaction, ValueEquals, Write
 
 encode_msgpack = msgspec.msgpack.Encoder().encode
 _encode_json = msgspec.json.Encoder().encode
 
 
 class EventUnitOfWork:
-    """New versions of events over the ``index`` of the log. ``taken``: what is told of the detector's changes."""
+    """New versions of events, collected and then committed together.
 
-    def __init__(self, repository: EventRepository, summaries: dict[str, EventSummary]) -> None:
+    ``summaries``: the stored index of events; ``position``, ``overrides_value``: the stored values that must
+    not have changed at the commit. ``overrides`` may be replaced before it. ``published``: the detector's
+    changes that readers of the change stream see.
+    """
+
+    def __init__(
+        self,
+        repository: EventRepository,
+        summaries: dict[str, EventSummary],
+        *,
+        position: bytes | None = None,
+        overrides_value: bytes | None = None,
+    ) -> None:
         self._repository = repository
+        self._guards = (ValueEquals(POSITION_KEY, position), ValueEquals(OVERRIDES_KEY, overrides_value))
         self.summaries = summaries
+        self.overrides = decode_overrides(overrides_value)
         self.events: dict[str, Event] = {}
         self.published: list[EventChange] = []
         self._stored: dict[str, Event] = {}
         self._changes: list[tuple[ChangeRecordKind, int, str]] = []
         self._extra_writes: list[Write] = []
 
+    @classmethod
+    async def begin(cls, repository: EventRepository) -> EventUnitOfWork:
+        """A unit of work over what is stored now. Raises StoreUnavailable."""
+        keys = [POSITION_KEY, OVERRIDES_KEY, INDEX_KEY]
+        position, overrides_value, index = await repository.store.read(keys)
+        return cls(repository, decode_index(index), position=position, overrides_value=overrides_value)
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether there is anything to commit."""
+        return bool(self.events or self._extra_writes)
+
     async def get(self, event_id: str) -> Event | None:
-        """The event as this draft has it, else as it is saved."""
+        """The new version of an event if there is one, else the stored one."""
         if event_id not in self.events and event_id not in self._stored:
             self._stored |= await self._repository.get_many([event_id])
         return self.events.get(event_id) or self._stored.get(event_id)
 
     def put(self, event: Event, kind: ChangeRecordKind | None, at_ms: int) -> None:
-        """A new version, told as ``kind`` (None: not told); its revision is one more than the saved one's."""
+        """Add a new version, with a change record of this kind (None: without one).
+
+        Its revision is the stored one's plus 1, also when several versions are put.
+        """
         if event.id not in self.events:
             event = replace(event, revision=event.revision + 1)
         self.events[event.id] = event
         if kind is not None:
             self._changes.append((kind, at_ms, event.id))
 
-    async def add_detector_changes(self, changes: Iterable[EventChange], overrides: EditorOverrides) -> None:
-        """Versions of the detector, in order, with what editors did to the saved ones."""
+    async def add_detector_changes(self, changes: Iterable[EventChange]) -> None:
+        """Put the detector's versions, in order, merged with what editors did to the stored ones."""
         changes = list(changes)
         self._stored |= await self._repository.get_many([change.event.id for change in changes])
         for change in changes:
             before = self.summaries.get(change.event.id)
-            event = await self._with_editor_state(change.event, overrides)
+            event = await self._with_editor_state(change.event)
             kind = None if _was_published(change, before) else _published_kind(change, event)
             self.put(event, kind, change.at_ms)
             if kind is not None:
@@ -72,7 +106,7 @@ class EventUnitOfWork:
             ]
 
     async def remove_article(self, first_version: int, article_id: str, now_ms: int) -> None:
-        """An article is gone: from its event, from those that this one took over, and its number."""
+        """Remove a deleted article from its event and from the events merged into that one."""
         event_id = (await self._repository.event_ids_of([first_version])).get(first_version)
         if event_id is None:
             return
@@ -81,10 +115,14 @@ class EventUnitOfWork:
             holder = await self.get(id_)
             if holder is not None and article_id in holder.items:
                 self.put(remove_item(holder, article_id), "updated", now_ms)
+        self.unlink_article(first_version)
+
+    def unlink_article(self, first_version: int) -> None:
+        """Delete the key that leads from an article to its event."""
         self._extra_writes.append(Delete(number_key(first_version)))
 
     def drop_expired(self, now_ms: int) -> None:
-        """Forget closed events that were last seen before the retention."""
+        """Delete closed events last seen before the retention period."""
         oldest_ms = now_ms - self._repository.retention_ms
         for id_ in [
             i for i, e in self.summaries.items() if e.status == "closed" and e.last_seen_ms < oldest_ms
@@ -94,44 +132,54 @@ class EventUnitOfWork:
             self._extra_writes.append(Delete(event_key(id_)))
 
     def writes(self) -> list[Write]:
-        """The draft as writes of one commit; empty when nothing changed."""
-        if not (self.events or self._extra_writes):
+        """Everything collected, as writes of one transaction; empty when nothing changed."""
+        if not self.has_changes:
             return []
         for event in self.events.values():
             self.summaries[event.id] = _summary_of(event)
-        told = [
+        records = [
             ChangeRecord(kind, at_ms, id_, self.events[id_].revision)
             for kind, at_ms, id_ in self._changes
             if id_ in self.events
         ]
         return [
             *(Put(event_key(event.id), _encode_json(event)) for event in self.events.values()),
-            *(StreamAdd(CHANGES_KEY, _encode_json(record)) for record in told),
+            *(StreamAdd(CHANGES_KEY, _encode_json(record)) for record in records),
             *self._extra_writes,
             Put(INDEX_KEY, encode_msgpack(self.summaries)),
         ]
 
-    async def _with_editor_state(self, detected: Event, overrides: EditorOverrides) -> Event:
-        """The detector's version with what editors did; a new one that is like a muted one is muted."""
+    async def commit(self, *more: Write) -> frozenset[bytes]:
+        """Commit everything collected and ``more`` in one transaction. Raises StoreUnavailable.
+
+        Returns the guarded keys (POSITION_KEY, OVERRIDES_KEY) that another writer has changed; empty when
+        the commit succeeded.
+        """
+        failed = await self._repository.store.commit(Transaction(self._guards, (*more, *self.writes())))
+        return frozenset(self._guards[i].key for i in failed)
+
+    async def _with_editor_state(self, detected: Event) -> Event:
+        """The detector's version with what editors did; a new event that resembles a muted one is muted."""
         saved = await self.get(detected.id)
         if saved is None:
-            return replace(detected, muted=overrides.mute_scope(detected.profile, detected.detected_at_ms))
+            scope = self.overrides.mute_scope(detected.profile, detected.detected_at_ms)
+            return replace(detected, muted=scope)
         by_editors = [id_ for id_ in saved.absorbed if id_ not in detected.absorbed]
-        lost = (await self._repository.get_many(by_editors)).values() if by_editors else ()
-        return carry_forward(detected, saved, lost)
+        absorbed = (await self._repository.get_many(by_editors)).values() if by_editors else ()
+        return carry_forward(detected, saved, absorbed)
 
 
 def _summary_of(event: Event) -> EventSummary:
     return EventSummary(event.status, event.detected_at_ms, event.last_seen_ms, event.merged_into)
 
 
-def _was_published(change: EventChange, entry: EventSummary | None) -> bool:
-    """Told before: the stream was read again after a state was lost."""
-    if entry is None:
+def _was_published(change: EventChange, summary: EventSummary | None) -> bool:
+    """Whether a change record exists already: the article stream is read again after the state was lost."""
+    if summary is None:
         return False
-    return change.kind == "fired" or entry.status == "closed"
+    return change.kind == "fired" or summary.status == "closed"
 
 
 def _published_kind(change: EventChange, event: Event) -> ChangeKind:
-    """Of a muted event nobody is alarmed."""
+    """The kind of the change record: a muted event never causes an alert."""
     return "updated" if event.muted and change.kind in ("fired", "doubled") else change.kind

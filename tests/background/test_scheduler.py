@@ -15,7 +15,7 @@ from aggregator.domain import StreamItem, article_number_at
 from aggregator.errors import StoreUnavailable
 from aggregator.events.consumer import DetectorRunner
 from aggregator.events.detection import BurstRule
-from aggregator.events.repository import POSITION_KEY
+from aggregator.events.repository import POSITION_KEY, EventRepository
 from aggregator.store.memory import MemoryStore
 
 NOW_MS = 20_000 * 86_400_000
@@ -58,7 +58,8 @@ class Stream:
 
 
 def jobs_over(store: MemoryStore, stream: Stream, **wanted: object) -> Scheduler:
-    return Scheduler(DetectorRunner(store, BurstRule()), stream, lambda: NOW_MS, 2.0, **wanted)  # type: ignore[arg-type]
+    detector = DetectorRunner(EventRepository(store), BurstRule())
+    return Scheduler(detector, stream, lambda: NOW_MS, 2.0, **wanted)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -119,7 +120,7 @@ async def test_a_failing_tick_is_told_once_and_tried_again(
 
 async def test_the_scheduler_ticks_and_stop_drains(store: MemoryStore, stream: Stream) -> None:
     """A running tick ends before ``stop`` returns; its work is saved and the lease is free."""
-    jobs = Scheduler(DetectorRunner(store, BurstRule()), stream, lambda: NOW_MS, 0.05)
+    jobs = Scheduler(DetectorRunner(EventRepository(store), BurstRule()), stream, lambda: NOW_MS, 0.05)
     stream.gate.clear()
     stream.burst()
     jobs.start()
@@ -170,7 +171,7 @@ async def test_a_turn_beside_the_detector_ends_before_the_stop(store: MemoryStor
         free.append(await store.acquire(DETECTOR_LEASE_KEY, b"another", 1000))
 
     jobs = Scheduler(
-        DetectorRunner(store, BurstRule()),
+        DetectorRunner(EventRepository(store), BurstRule()),
         stream,
         lambda: NOW_MS,
         0.05,
@@ -194,7 +195,7 @@ async def test_a_tick_that_hangs_does_not_hold_the_stop(
 ) -> None:
     """After the deadline it is cancelled; nothing is half saved."""
     monkeypatch.setattr("aggregator.background.scheduler.STOP_TIMEOUT_S", 0.01)
-    jobs = Scheduler(DetectorRunner(store, BurstRule()), stream, lambda: NOW_MS, 0.05)
+    jobs = Scheduler(DetectorRunner(EventRepository(store), BurstRule()), stream, lambda: NOW_MS, 0.05)
     stream.gate.clear()
     jobs.start()
     await asyncio.wait_for(stream.read.wait(), 10)
@@ -211,7 +212,7 @@ async def test_a_tick_that_is_cut_off_at_a_stop_is_told_in_one_sentence(
     """It is done again elsewhere: nothing unexpected happened, and no traceback says so."""
     monkeypatch.setattr(jobs_module, "STOP_TIMEOUT_S", 0.01)
     stream.gate.clear()
-    jobs = Scheduler(DetectorRunner(store, BurstRule()), stream, lambda: NOW_MS, 0.02)
+    jobs = Scheduler(DetectorRunner(EventRepository(store), BurstRule()), stream, lambda: NOW_MS, 0.02)
     jobs.start()
     await stream.read.wait()
     running = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]

@@ -19,6 +19,7 @@ from aggregator.dedup.verdict import Policy
 from aggregator.domain import Article
 from aggregator.events.consumer import DetectorRunner
 from aggregator.events.detection import BurstRule, Event
+from aggregator.events.repository import EventRepository
 from aggregator.index import Index
 from aggregator.ingest.service import IngestService
 from aggregator.offline.jsonl import read_rows
@@ -39,7 +40,7 @@ class Archive:
         store, analyser = MemoryStore(clock=self.clock), Analyzer(load_models(None))
         self.index = Index(store, analyser.spaces)
         self.ingest = IngestService(self.index, in_process(analyser), Policy(), clock=self.clock)
-        self.events = DetectorRunner(store, BurstRule(), checkpoint_interval_ms=HOURS_MS)
+        self.events = DetectorRunner(EventRepository(store), BurstRule(), checkpoint_interval_ms=HOURS_MS)
         self.found: dict[str, Event] = {}
         self.waiting: list[Article] = []
 

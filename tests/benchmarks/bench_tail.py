@@ -30,6 +30,7 @@ from aggregator.domain import Analysis, Article, StreamItem
 from aggregator.errors import AggregatorError
 from aggregator.events.consumer import STATE_KEY, DetectorRunner
 from aggregator.events.detection import BurstRule
+from aggregator.events.repository import EventRepository
 from aggregator.index import Index
 from aggregator.ingest.service import IngestService
 from aggregator.runtime.event_loop import run_loop, tune_interpreter
@@ -91,7 +92,7 @@ async def inserted(url: str, count: int, rate: float) -> Sequence[str]:
 async def tailed(index: Index, url: str, count: int, rate: float, tick_s: float) -> dict[str, object]:
     """Let the detector read them; the figures."""
     sync, source = redis.Redis.from_url(url), UpToNow(index)
-    events = DetectorRunner(index.store, BurstRule(), yield_control=TimeSlicer().yield_control)
+    events = DetectorRunner(EventRepository(index.store), BurstRule(), yield_control=TimeSlicer().yield_control)
     tokenizer.tokenize("", "en")
     tune_interpreter()
     server_s, started, ticks = server_cpu_s(sync), time.process_time(), []

@@ -1,4 +1,6 @@
-"""Changed events for many listeners: resumed where they were, none lost, none twice, nobody held up."""
+"""Broadcast of event changes: subscribers resume at their position, lose nothing, get nothing twice."""
+
+from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
@@ -6,133 +8,147 @@ from dataclasses import replace
 import pytest
 
 from aggregator.events import broadcast
-from aggregator.events.broadcast import ChangeBroadcaster, parse_position
+from aggregator.events.broadcast import ChangeBroadcaster, Subscriber, parse_position
 from aggregator.events.repository import EventRepository
+from aggregator.store.base import Store
 from tests.support.factories import event, tell
 
-SOON_S = 5.0
+TIMEOUT_S = 5.0
 
 
-async def happen(log: EventRepository, *sizes: int) -> None:
-    """One event changes to these sizes, one commit each."""
+async def change_event(repository: EventRepository, *sizes: int) -> None:
+    """Change one event to these sizes, one commit each; the time of a change is the size in ms."""
     for size in sizes:
-        await tell(log, "updated", replace(event("e1", "Bridge closed"), size=size), size)
+        await tell(repository, "updated", replace(event("e1", "Bridge closed"), size=size), size)
 
 
 @pytest.fixture
-def log(store):
-    """The event log of a fresh store."""
+def repository(store: Store) -> EventRepository:
+    """The event repository of a fresh store."""
     return EventRepository(store)
 
 
 @pytest.fixture
-def stream(log):
-    """A stream that reads every 10 ms."""
-    return ChangeBroadcaster(log, poll_interval_s=0.01)
+def broadcaster(repository: EventRepository) -> ChangeBroadcaster:
+    """A broadcaster that reads every 10 ms."""
+    return ChangeBroadcaster(repository, poll_interval_s=0.01)
 
 
-async def heard(listener, count: int) -> list[int]:
+async def received(subscriber: Subscriber, count: int) -> list[int]:
     """Times of the next changes."""
-    return [(await listener.get(SOON_S)).change.at_ms for _ in range(count)]
+    notifications = [await subscriber.get(TIMEOUT_S) for _ in range(count)]
+    return [n.change.at_ms for n in notifications if n is not None]
 
 
-async def test_everybody_hears_what_happens_from_now_on(log, stream):
-    """Two listeners get the same changes in order; what was before, neither."""
-    await happen(log, 1)
-    async with stream.subscribe() as one, stream.subscribe() as two:
-        await happen(log, 2, 3)
+async def test_all_subscribers_receive_changes_from_now_on(
+    repository: EventRepository, broadcaster: ChangeBroadcaster
+) -> None:
+    """Two subscribers get the same changes in order, and none from before."""
+    await change_event(repository, 1)
+    async with broadcaster.subscribe() as first, broadcaster.subscribe() as second:
+        await change_event(repository, 2, 3)
 
-        assert await heard(one, 2) == await heard(two, 2) == [2, 3]
-        assert stream.subscriber_count == 2
-    assert stream.subscriber_count == 0
+        assert await received(first, 2) == await received(second, 2) == [2, 3]
+        assert broadcaster.subscriber_count == 2
+    assert broadcaster.subscriber_count == 0
 
 
-async def test_it_resumes_behind_a_position(log, stream):
-    """Whoever comes back gets what it missed, then what happens, beside a listener that never left."""
-    async with stream.subscribe() as faithful:
-        async with stream.subscribe() as first:
-            await happen(log, 1, 2)
-            assert await heard(first, 1) == [1]
+async def test_a_subscriber_resumes_after_its_position(
+    repository: EventRepository, broadcaster: ChangeBroadcaster
+) -> None:
+    """A returning client gets what it missed, then new changes; a permanent subscriber is not disturbed."""
+    async with broadcaster.subscribe() as permanent:
+        async with broadcaster.subscribe() as first:
+            await change_event(repository, 1, 2)
+            assert await received(first, 1) == [1]
             position = first.position
-        await happen(log, 3)
-        async with stream.subscribe(position) as again:
-            await happen(log, 4)
+        await change_event(repository, 3)
+        async with broadcaster.subscribe(position) as resumed:
+            await change_event(repository, 4)
 
-            assert await heard(again, 3) == [2, 3, 4]
-            assert not again.has_gap
-        assert await heard(faithful, 4) == [1, 2, 3, 4]
+            assert await received(resumed, 3) == [2, 3, 4]
+            assert not resumed.has_gap
+        assert await received(permanent, 4) == [1, 2, 3, 4]
 
 
-async def test_another_process_resumes_the_same_positions(log, stream):
-    """Positions are the store's, not the process's: after a restart nothing is lost."""
-    async with stream.subscribe() as before:
-        await happen(log, 1, 2, 3)
-        assert await heard(before, 1) == [1]
+async def test_another_process_resumes_the_same_positions(
+    repository: EventRepository, broadcaster: ChangeBroadcaster
+) -> None:
+    """Positions belong to the store, not to the process: after a restart nothing is lost."""
+    async with broadcaster.subscribe() as before:
+        await change_event(repository, 1, 2, 3)
+        assert await received(before, 1) == [1]
         position = before.position
 
-    async with ChangeBroadcaster(log, poll_interval_s=0.01).subscribe(position) as after:
-        assert await heard(after, 2) == [2, 3]
+    async with ChangeBroadcaster(repository, poll_interval_s=0.01).subscribe(position) as after:
+        assert await received(after, 2) == [2, 3]
 
 
 @pytest.mark.parametrize("position", [b"99999999999999-0", b"nonsense", b"5", b"5-0"])
-async def test_a_position_of_another_store_or_of_long_ago_starts_over(log, stream, position):
-    """It says that changes were missed, and goes on from now."""
-    await happen(log, 1)
-    async with stream.subscribe(position) as listener:
-        await happen(log, 2)
+async def test_an_unknown_or_expired_position_starts_over(
+    repository: EventRepository, broadcaster: ChangeBroadcaster, position: bytes
+) -> None:
+    """The subscription reports a gap and continues from now."""
+    await change_event(repository, 1)
+    async with broadcaster.subscribe(position) as subscriber:
+        await change_event(repository, 2)
 
-        assert listener.has_gap
-        assert await heard(listener, 1) == [2]
+        assert subscriber.has_gap
+        assert await received(subscriber, 1) == [2]
 
 
-async def test_who_missed_too_much_starts_over(log, stream, monkeypatch):
-    """A reader of last month's position loads the list again in place of a thousand changes."""
+async def test_a_subscriber_that_missed_too_much_starts_over(
+    repository: EventRepository, broadcaster: ChangeBroadcaster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client reloads the list instead of receiving a thousand changes."""
     monkeypatch.setattr(broadcast, "QUEUE_LIMIT", 2)
-    await happen(log, 1)
-    position = await stream.latest_position()
-    await happen(log, 2, 3, 4, 5)
-    async with stream.subscribe(position) as listener:
-        await happen(log, 6)
+    await change_event(repository, 1)
+    position = await broadcaster.latest_position()
+    await change_event(repository, 2, 3, 4, 5)
+    async with broadcaster.subscribe(position) as subscriber:
+        await change_event(repository, 6)
 
-        assert listener.has_gap
-        assert await heard(listener, 1) == [6]
+        assert subscriber.has_gap
+        assert await received(subscriber, 1) == [6]
 
 
-async def test_who_is_too_slow_is_let_go_and_resumes(log, stream, monkeypatch):
-    """What waits for it is still handed over, then it ends; others are not held up."""
+async def test_a_slow_subscriber_is_disconnected_and_resumes(
+    repository: EventRepository, broadcaster: ChangeBroadcaster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It still gets what is queued, then the end; other subscribers are not delayed."""
     monkeypatch.setattr(broadcast, "QUEUE_LIMIT", 2)
-    async with stream.subscribe() as slow, stream.subscribe() as quick:
+    async with broadcaster.subscribe() as slow, broadcaster.subscribe() as fast:
         for size in (1, 2, 3):
-            await happen(log, size)
-            assert await heard(quick, 1) == [size]
+            await change_event(repository, size)
+            assert await received(fast, 1) == [size]
 
-        assert await heard(slow, 2) == [1, 2]
-        assert await slow.get(SOON_S) is None
+        assert await received(slow, 2) == [1, 2]
+        assert await slow.get(TIMEOUT_S) is None
         position = slow.position
-    async with stream.subscribe(position) as again:
-        assert await heard(again, 1) == [3]
+    async with broadcaster.subscribe(position) as resumed:
+        assert await received(resumed, 1) == [3]
 
 
-async def test_closing_ends_all(stream):
-    """A shutdown waits for nobody, and takes no more listeners."""
-    async with stream.subscribe() as listener:
-        waiting = asyncio.create_task(listener.get(SOON_S))
+async def test_closing_ends_all_subscriptions(broadcaster: ChangeBroadcaster) -> None:
+    """A shutdown waits for no client, and no further one is accepted."""
+    async with broadcaster.subscribe() as subscriber:
+        waiting = asyncio.create_task(subscriber.get(TIMEOUT_S))
         await asyncio.sleep(0)
-        stream.close()
+        broadcaster.close()
 
         assert await waiting is None
-    assert stream.is_full
+    assert broadcaster.is_full
 
 
-async def test_silence_is_a_timeout(stream):
-    """So that the edge can send its heartbeat."""
-    async with stream.subscribe() as listener:
+async def test_silence_is_a_timeout(broadcaster: ChangeBroadcaster) -> None:
+    """The HTTP handler then sends its heartbeat."""
+    async with broadcaster.subscribe() as subscriber:
         with pytest.raises(TimeoutError):
-            await listener.get(0.01)
+            await subscriber.get(0.01)
 
 
-def test_positions_compare_as_numbers():
-    """Not as texts: 9 comes before 10."""
+def test_positions_compare_as_numbers() -> None:
+    """Not as text: 9 is before 10."""
     assert (
         parse_position(b"9-0") < parse_position(b"10-0") < parse_position(b"10-2") < parse_position(b"10-10")
     )

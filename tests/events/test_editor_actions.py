@@ -1,11 +1,11 @@
-"""Editors and the detector at work on the same events: nothing is undone, nothing is lost, all is on record."""
+"""Editor actions and the detector change the same events: nothing is undone or lost, all is audited."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -16,44 +16,48 @@ from aggregator.events.editor_actions import EditorActions
 from aggregator.events.repository import CHANGE_RETENTION_MS, POSITION_KEY, EventRepository
 from aggregator.store.base import Delete, Store, StreamAdd, Transaction
 from aggregator.store.memory import MemoryStore
-from tests.events.test_consumer import RULE, FakeIndex, at, told
+from tests.events.test_consumer import FakeIndex, at, detector_over, published
 
 FERRY = "ferry passengers rescued"
 
 
-class Articles:
+class FakeArticles:
     """The part of the index that actions read."""
 
     def __init__(self, stream: FakeIndex) -> None:
         self.stream = stream
 
-    async def get(self, id_: str) -> SimpleNamespace:
+    async def get(self, id_: str) -> Any:
         for item in self.stream.items:
             if item.id == id_:
                 return SimpleNamespace(record=SimpleNamespace(first_version=item.first_version))
-        raise NotFound("It is not there.")
+        raise NotFound("There is no such article.")
 
 
 @dataclass
 class Newsroom:
-    """One detector, and editors who act at a minute of its time."""
+    """One detector, and editors that act at a given minute of its time."""
 
     store: Store
     stream: FakeIndex
-    events: DetectorRunner
+    detector: DetectorRunner
     actions: EditorActions
 
-    async def tick(self, minute: float) -> list[EventChange]:
-        return await self.events.poll(self.stream, at(minute))
+    @property
+    def events(self) -> EventRepository:
+        return self.detector.repository
 
-    async def act(self, event: str, action: str, minute: float = 30.0, **given: str) -> Event:
-        actor = given.pop("actor", "Ada")
+    async def tick(self, minute: float) -> list[EventChange]:
+        return await self.detector.poll(self.stream, at(minute))
+
+    async def act(self, event: str, action: str, minute: float = 30.0, **fields: str) -> Event:
+        actor = fields.pop("actor", "Ada")
         return await self.actions.apply(
-            EditorAction(action=action, actor=actor, at_ms=at(minute), event=event, **given)  # type: ignore[arg-type]
+            EditorAction(action=action, actor=actor, at_ms=at(minute), event=event, **fields)  # type: ignore[arg-type]
         )
 
-    async def two(self) -> tuple[Event, Event]:
-        """Two open events of 20 items: of a bridge, and later of a ferry."""
+    async def two_events(self) -> tuple[Event, Event]:
+        """Two open events of 20 items: about a bridge, and later about a ferry."""
         self.stream.burst(20)
         for i in range(20):
             self.stream.add(20 + i / 10, FERRY)
@@ -63,30 +67,31 @@ class Newsroom:
 
 
 @pytest.fixture
-async def room(store: Store) -> AsyncIterator[Newsroom]:
-    stream, events = FakeIndex(), DetectorRunner(store, RULE)
-    yield Newsroom(store, stream, events, EditorActions(events, Articles(stream)))
+def room(store: Store) -> Newsroom:
+    stream, detector = FakeIndex(), detector_over(store)
+    actions = EditorActions(detector.repository, FakeArticles(stream))
+    return Newsroom(store, stream, detector, actions)
 
 
-async def test_an_acknowledgement_outlives_the_detectors_next_versions(room: Newsroom) -> None:
-    """Who looks after it, since when; the first name stays, and repeating it changes nothing."""
-    bridge, _ = await room.two()
+async def test_an_acknowledgement_survives_the_detectors_next_versions(room: Newsroom) -> None:
+    """Editor and time are recorded; the first editor stays, and repeating the action changes nothing."""
+    bridge, _ = await room.two_events()
 
-    done = await room.act(bridge.id, "acknowledge")
-    again = await room.act(bridge.id, "acknowledge", actor="Bea")
+    first = await room.act(bridge.id, "acknowledge")
+    second = await room.act(bridge.id, "acknowledge", actor="Bea")
     room.stream.burst(5, start=31)
     await room.tick(40)
 
     event = await room.events.get(bridge.id)
-    assert done == again
+    assert first == second
     assert event.acknowledged_by == "Ada" and event.size == 25
     assert event.actions == (EditorAction("acknowledge", "Ada", at(30), bridge.id),)
-    assert event.revision == done.revision + 1 == bridge.revision + 2
+    assert event.revision == first.revision + 1 == bridge.revision + 2
 
 
 async def test_a_muted_story_does_not_alert_again(room: Newsroom) -> None:
-    """Neither by growing, nor as a new event days later; taken back, it does."""
-    bridge, _ = await room.two()
+    """Neither by growing, nor as a new event days later; after unmuting it does."""
+    bridge, _ = await room.two_events()
     await room.act(bridge.id, "mute")
     room.stream.burst(30, start=31)
     await room.tick(70)
@@ -96,22 +101,22 @@ async def test_a_muted_story_does_not_alert_again(room: Newsroom) -> None:
     again = (await room.events.list_events())[0]
     assert {(c.kind, c.event.muted) for c in changes if c.event.id == again.id} == {("updated", "story")}
     assert again.id != bridge.id and (again.muted, again.status) == ("story", "breaking")
-    assert {kind for kind, id_ in await told(room.events) if id_ == again.id} == {"updated"}
-    assert ("doubled", bridge.id) not in await told(room.events)
+    assert {kind for kind, id_ in await published(room.events) if id_ == again.id} == {"updated"}
+    assert ("doubled", bridge.id) not in await published(room.events)
 
     await room.act(again.id, "unmute", minute=2 * 1440 + 701)
     room.stream.burst(40, start=4 * 1440 + 1100)
     await room.tick(4 * 1440 + 1200)
     third = (await room.events.list_events())[0]
-    assert third.muted is None and ("fired", third.id) in await told(room.events)
+    assert third.muted is None and ("fired", third.id) in await published(room.events)
 
 
 @pytest.mark.parametrize(("scope", "muted"), [("story", None), ("routine", "routine")])
-async def test_a_story_is_muted_for_a_week_and_a_routine_for_good(
+async def test_a_story_is_muted_for_a_week_and_a_routine_indefinitely(
     room: Newsroom, scope: str, muted: str | None
 ) -> None:
-    """Eight days later."""
-    bridge, _ = await room.two()
+    """A burst eight days after the mute."""
+    bridge, _ = await room.two_events()
     await room.act(bridge.id, "mute", scope=scope)
 
     room.stream.burst(20, start=30 + 8 * 1440)
@@ -120,32 +125,32 @@ async def test_a_story_is_muted_for_a_week_and_a_routine_for_good(
     assert (await room.events.list_events())[0].muted == muted
 
 
-async def test_a_mute_concerns_no_other_story(room: Newsroom) -> None:
-    """What has other words alerts as ever."""
-    bridge, _ = await room.two()
+async def test_a_mute_does_not_affect_other_stories(room: Newsroom) -> None:
+    """A story with other words still alerts."""
+    bridge, _ = await room.two_events()
     await room.act(bridge.id, "false_alarm")
     for i in range(20):
         room.stream.add(40 + i, "museum paintings stolen")
     await room.tick(61)
 
     event = (await room.events.list_events())[0]
-    assert event.muted is None and ("fired", event.id) in await told(room.events)
+    assert event.muted is None and ("fired", event.id) in await published(room.events)
 
 
 async def test_a_false_alarm_is_marked_and_silent(room: Newsroom) -> None:
-    """It stays readable under its address."""
-    bridge, _ = await room.two()
+    """Marking an event mutes it; unmuting takes the mark away."""
+    bridge, _ = await room.two_events()
     event = await room.act(bridge.id, "false_alarm")
 
     assert (event.false_alarm, event.muted) == (True, "story")
     assert (await room.act(bridge.id, "unmute")).false_alarm is False
 
 
-@pytest.mark.parametrize(("before", "now"), [(True, 30), (False, 260)], ids=["both-open", "one-closed"])
-async def test_two_events_become_one(room: Newsroom, before: bool, now: int) -> None:
-    """Ids stay good; items, later ones too, and both audit trails are those of the one that goes on."""
-    if before:
-        bridge, ferry = await room.two()
+@pytest.mark.parametrize(("both_open", "now"), [(True, 30), (False, 260)], ids=["both-open", "one-closed"])
+async def test_two_events_are_merged(room: Newsroom, both_open: bool, now: int) -> None:
+    """Both ids stay valid; items, also later ones, and both audit trails belong to the surviving event."""
+    if both_open:
+        bridge, ferry = await room.two_events()
     else:
         room.stream.burst(20)
         for i in range(20):
@@ -155,25 +160,25 @@ async def test_two_events_become_one(room: Newsroom, before: bool, now: int) -> 
         assert (ferry.status, bridge.status) == ("breaking", "closed")
     await room.act(bridge.id, "acknowledge", minute=now)
 
-    done = await room.act(bridge.id, "merge", minute=now + 1, into=ferry.id)
+    merged = await room.act(bridge.id, "merge", minute=now + 1, into=ferry.id)
     for i in range(5):
         room.stream.add(now + 2 + i, FERRY)
     await room.tick(now + 10)
 
-    lost, event = await room.events.get(bridge.id), await room.events.get(ferry.id)
-    assert done.id == ferry.id and done.size == 40
-    assert (lost.status, lost.merged_into) == ("closed", ferry.id)
+    absorbed, event = await room.events.get(bridge.id), await room.events.get(ferry.id)
+    assert merged.id == ferry.id and merged.size == 40
+    assert (absorbed.status, absorbed.merged_into) == ("closed", ferry.id)
     assert event.size == len(event.items) == 45
     assert event.absorbed == (bridge.id,)
     assert [a.action for a in event.actions] == ["acknowledge", "merge"]
     found = await room.events.event_ids_of([item.first_version for item in room.stream.items])
     assert set(found.values()) == {ferry.id}
-    assert [kind for kind, id_ in await told(room.events) if id_ == bridge.id][-1] == "merged"
+    assert [kind for kind, id_ in await published(room.events) if id_ == bridge.id][-1] == "merged"
     assert await room.act(bridge.id, "merge", into=ferry.id) == event
 
 
-async def test_merges_that_cannot_be_are_refused(room: Newsroom) -> None:
-    """Into itself, into what is not there, into what is over, of what has gone elsewhere."""
+async def test_impossible_merges_are_refused(room: Newsroom) -> None:
+    """Into itself, into an unknown or a closed event, and of an event merged elsewhere."""
     room.stream.burst(20)
     for i in range(20):
         room.stream.add(250 + i / 10, FERRY)
@@ -195,9 +200,9 @@ async def test_merges_that_cannot_be_are_refused(room: Newsroom) -> None:
         await room.act(open_[0].id, "merge", into=closed.id)
 
 
-async def test_what_is_asked_of_a_merged_event_is_done_to_its_heir(room: Newsroom) -> None:
-    """A browser that still shows the old one."""
-    bridge, ferry = await room.two()
+async def test_an_action_on_a_merged_event_applies_to_the_surviving_one(room: Newsroom) -> None:
+    """For example from a browser that still shows the old one."""
+    bridge, ferry = await room.two_events()
     await room.act(bridge.id, "merge", into=ferry.id)
 
     event = await room.act(bridge.id, "acknowledge")
@@ -205,9 +210,9 @@ async def test_what_is_asked_of_a_merged_event_is_done_to_its_heir(room: Newsroo
     assert (event.id, event.acknowledged_by) == (ferry.id, "Ada")
 
 
-async def test_an_item_that_was_taken_out_does_not_come_back(room: Newsroom) -> None:
-    """Not with the next version of the event, nor with an update of the article."""
-    bridge, _ = await room.two()
+async def test_a_removed_item_does_not_come_back(room: Newsroom) -> None:
+    """Neither with the next version of the event, nor with an update of the article."""
+    bridge, _ = await room.two_events()
     headline = room.stream.items[[i.id for i in room.stream.items].index(bridge.headline_id)]
 
     event = await room.act(bridge.id, "remove_item", item=headline.id)
@@ -229,12 +234,12 @@ async def test_an_unknown_event_is_refused(room: Newsroom) -> None:
     """Nothing is written for it."""
     with pytest.raises(NotFound, match="no event 'e9'"):
         await room.act("e9", "mute")
-    assert await told(room.events) == []
+    assert await published(room.events) == []
 
 
-async def test_every_version_is_told_with_its_revision(room: Newsroom) -> None:
-    """Who follows the stream of changes can skip what he has read already."""
-    bridge, _ = await room.two()
+async def test_every_change_record_has_the_revision(room: Newsroom) -> None:
+    """A reader of the change stream can skip versions that it has read already."""
+    bridge, _ = await room.two_events()
     position = await room.events.latest_position()
     await room.act(bridge.id, "acknowledge")
     room.stream.burst(25, start=31)
@@ -246,26 +251,26 @@ async def test_every_version_is_told_with_its_revision(room: Newsroom) -> None:
     assert (await room.events.get(bridge.id)).revision == 3
 
 
-async def test_the_stream_of_changes_is_bounded() -> None:
-    """What is two days older than the newest entry goes."""
+async def test_the_change_stream_is_bounded() -> None:
+    """Records two days older than the newest one are trimmed."""
     now_ms = at(0)
     store = MemoryStore(clock=lambda: now_ms)
-    log = EventRepository(store)
+    repository = EventRepository(store)
     payload = b'{"kind":"fired","at_ms":1,"event_id":"e"}'
     for step_ms in (0, CHANGE_RETENTION_MS - 1, 1, 1):
         now_ms += step_ms
         await store.commit(Transaction((), (StreamAdd(b"{events}changes", payload),)))
 
-    await log.trim_changes()
+    await repository.trim_changes()
 
-    assert len(await log.changes()) == 3
+    assert len(await repository.changes()) == 3
 
 
-async def test_editors_and_detectors_at_the_same_moment_lose_nothing(room: Newsroom) -> None:
-    """Two browsers, two leaders: each action is carried out once, each item counted once."""
-    bridge, ferry = await room.two()
-    other = EditorActions(EventRepository(room.store), Articles(room.stream))
-    rival = DetectorRunner(room.store, RULE)
+async def test_concurrent_editors_and_detectors_lose_nothing(room: Newsroom) -> None:
+    """Two browsers, two leaders: each action is applied once, each item counted once."""
+    bridge, ferry = await room.two_events()
+    other = EditorActions(EventRepository(room.store), FakeArticles(room.stream))
+    rival = detector_over(room.store)
 
     async def edit(actions: EditorActions, name: str) -> None:
         for n, item in enumerate(bridge.items[:10]):
@@ -273,41 +278,40 @@ async def test_editors_and_detectors_at_the_same_moment_lose_nothing(room: Newsr
                 await actions.apply(EditorAction("remove_item", name, at(30), bridge.id, item=item))
             await actions.apply(EditorAction("mute" if n % 2 else "unmute", name, at(30), ferry.id))
 
-    async def detect(events: DetectorRunner) -> None:
+    async def detect(detector: DetectorRunner) -> None:
         for i in range(20):
             room.stream.add(31 + i / 100)
-            await events.poll(room.stream, at(31 + i))
+            await detector.poll(room.stream, at(31 + i))
             await asyncio.sleep(0)
 
-    await asyncio.gather(edit(room.actions, "Ada"), edit(other, "Bea"), detect(room.events), detect(rival))
+    await asyncio.gather(edit(room.actions, "Ada"), edit(other, "Bea"), detect(room.detector), detect(rival))
     await room.tick(60)
 
     event = await room.events.get(bridge.id)
     assert event.size == len(event.items) == 50
     assert [a.item for a in sorted(event.actions, key=lambda a: a.item or "")] == sorted(bridge.items[:10])
     assert not set(event.items) & set(bridge.items[:10])
-    assert [kind for kind, _ in await told(room.events)].count("fired") == 2
+    assert [kind for kind, _ in await published(room.events)].count("fired") == 2
 
 
-async def test_orders_outlive_a_lost_state(room: Newsroom) -> None:
-    """The detector begins anew from the start of the stream and comes to what editors made of it."""
-    bridge, ferry = await room.two()
+async def test_overrides_survive_a_lost_state(room: Newsroom) -> None:
+    """The detector reads the stream from its start and arrives at what the editors made of it."""
+    bridge, ferry = await room.two_events()
     await room.act(bridge.id, "merge", into=ferry.id)
     await room.act(ferry.id, "remove_item", item=ferry.items[3])
     await room.store.commit(Transaction((), (Delete(POSITION_KEY), Delete(STATE_KEY))))
 
-    again = DetectorRunner(room.store, RULE)
-    await again.poll(room.stream, at(40))
+    await detector_over(room.store).poll(room.stream, at(40))
 
-    event = await again.get(ferry.id)
+    event = await room.events.get(ferry.id)
     assert set(event.items) == {i.id for i in room.stream.items} - {ferry.items[3]}
-    assert (await again.get(bridge.id)).merged_into == ferry.id
-    assert len([e for e in await again.list_events() if e.status != "closed"]) == 1
+    assert (await room.events.get(bridge.id)).merged_into == ferry.id
+    assert len([e for e in await room.events.list_events() if e.status != "closed"]) == 1
 
 
-async def test_a_deleted_article_leaves_its_event_before_the_next_tick(room: Newsroom) -> None:
-    """Its headline does not stand for an hour because a detector is away; nor does the next version bring it back."""
-    bridge, _ = await room.two()
+async def test_a_deleted_article_is_removed_from_its_event_before_the_next_tick(room: Newsroom) -> None:
+    """Its headline disappears also while no detector runs, and the next version does not bring it back."""
+    bridge, _ = await room.two_events()
     headline = next(i for i in room.stream.items if i.id == bridge.headline_id)
 
     await room.actions.remove_article(headline.first_version, headline.id, at(26))

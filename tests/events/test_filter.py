@@ -1,4 +1,6 @@
-"""The filter of events: what is not asked for admits everything, what is asked for must all hold."""
+"""The event filter: every condition that is set must hold."""
+
+from __future__ import annotations
 
 from dataclasses import replace
 
@@ -17,7 +19,7 @@ STORM = replace(
 
 
 @pytest.mark.parametrize(
-    ("query", "admitted"),
+    ("event_filter", "matches"),
     [
         (EventFilter(), True),
         (EventFilter(term="harbour BRIDGE"), True),
@@ -38,13 +40,13 @@ STORM = replace(
         (EventFilter(term="storm", source="two.example", lang="de", min_size=1), False),
     ],
 )
-def test_what_is_asked_for_must_hold(query, admitted):
-    """Each part alone, and together."""
-    assert query.matches(STORM) is admitted
+def test_every_condition_must_hold(event_filter: EventFilter, matches: bool) -> None:
+    """Each condition alone, and several together."""
+    assert event_filter.matches(STORM) is matches
 
 
-def test_words_of_other_languages_are_found_in_theirs():
-    """Terms are those of the event's languages, so a search is cut into words as they were."""
+def test_terms_are_tokenized_in_the_languages_of_the_event() -> None:
+    """The event's terms are stems of its languages, so the searched words are tokenized alike."""
     chinese = replace(STORM, title="港口大桥因暴风雨受损关闭", terms=("暴风雨", "大桥"), languages=("zh",))
 
     assert EventFilter(term="大桥").matches(chinese)
@@ -52,14 +54,8 @@ def test_words_of_other_languages_are_found_in_theirs():
     assert not EventFilter(term="地震").matches(chinese)
 
 
-def test_an_empty_query_says_so():
-    """Defaults ask for nothing."""
-    assert EventFilter().is_empty
-    assert not EventFilter(min_size=1).is_empty
-
-
-def test_a_saved_query_asks_for_what_was_saved():
-    """Blanks around a value, as older saved ones may have, ask for nothing more."""
+def test_a_saved_query_string_is_parsed() -> None:
+    """Blanks around a value, as in older saved queries, are ignored."""
     parsed = EventFilter.parse("term=+ferries+&source=harbour+post&min_size=17&status=breaking&lang=en")
 
     assert parsed == EventFilter("ferries", "harbour post", "en", 17, "breaking")

@@ -1,27 +1,30 @@
-"""How feeds and calls write times, addresses and counts."""
+"""Times, URLs and counts in feeds and webhooks."""
+
+from __future__ import annotations
 
 from dataclasses import replace
 
 from aggregator.events import formatting
+from aggregator.time_units import format_rfc3339
 from tests.support.factories import event
 
 
-def test_a_time_is_always_to_the_millisecond():
-    """So that times compare as text."""
-    assert formatting.format_rfc3339(0) == "1970-01-01T00:00:00.000Z"
-    assert formatting.format_rfc3339(1_300_000_000_007) == "2011-03-13T07:06:40.007Z"
+def test_times_have_milliseconds() -> None:
+    """Times therefore compare as text."""
+    assert format_rfc3339(0) == "1970-01-01T00:00:00.000Z"
+    assert format_rfc3339(1_300_000_000_007) == "2011-03-13T07:06:40.007Z"
 
 
-def test_an_id_cannot_leave_its_place_in_the_address():
-    """Ids are hexadecimal today; an address must hold whatever they become."""
+def test_ids_are_escaped_in_urls() -> None:
+    """Ids are hexadecimal today; a URL must be valid for any id."""
     assert formatting.event_url(event("a/b?c", "t"), "https://news.example") == (
         "https://news.example/events/a%2Fb%3Fc"
     )
 
 
-def test_one_outlet_is_not_several():
-    """As people read it."""
-    told = replace(event("e", "t"), size=16, sources=("one.example",))
+def test_the_number_of_outlets_is_singular_or_plural() -> None:
+    """Singular "1 outlet", plural "2 outlets"."""
+    one_outlet = replace(event("e", "t"), size=16, sources=("one.example",))
 
-    assert formatting.size_summary(told) == "16 items from 1 outlet"
-    assert formatting.size_summary(replace(told, sources=("a", "b"))) == "16 items from 2 outlets"
+    assert formatting.size_summary(one_outlet) == "16 items from 1 outlet"
+    assert formatting.size_summary(replace(one_outlet, sources=("a", "b"))) == "16 items from 2 outlets"

@@ -1,4 +1,6 @@
-"""First things first: the more surprising, and the fresher."""
+"""Ranking of events: the more surprising and the more recent first."""
+
+from __future__ import annotations
 
 from dataclasses import replace
 
@@ -11,23 +13,23 @@ BASE = replace(
 )
 
 
-def test_surprise_counts_doublings_over_the_usual():
-    """31 where none is usual are five doublings; as many as usual are none."""
+def test_surprise_counts_doublings_over_the_usual() -> None:
+    """31 items where none is usual are five doublings; the usual number is zero."""
     assert surprise(BASE) == 5.0
     assert surprise(replace(BASE, expected=31.0)) == 0.0
     assert surprise(replace(BASE, expected=15.0)) == 1.0
 
 
-def test_two_quiet_hours_halve_the_rank_and_so_do_twelve_on_the_page():
-    """Recency is both: when the last item came, and when it broke."""
+def test_the_rank_halves_with_quiet_hours_and_with_age() -> None:
+    """Two hours without a new item, or twelve hours since detection."""
     assert rank(BASE, EVENT_MS) == 5.0
     assert rank(replace(BASE, last_seen_ms=EVENT_MS - 2 * HOUR_MS), EVENT_MS) == 2.5
     assert rank(replace(BASE, detected_at_ms=EVENT_MS - 12 * HOUR_MS), EVENT_MS) == 2.5
     assert rank(BASE, EVENT_MS - HOUR_MS) == 5.0
 
 
-def test_order():
-    """A fresh burst stands above a larger one that has gone quiet; equal ones by detection."""
+def test_events_are_sorted_by_rank() -> None:
+    """A fresh burst comes before a larger one that is quiet; equal ones by detection."""
     quiet = replace(BASE, id="quiet", peak=127, last_seen_ms=EVENT_MS - 3 * HOUR_MS)
     usual = replace(BASE, id="usual", expected=10.0)
     late = replace(BASE, id="late", detected_at_ms=EVENT_MS + 1)

@@ -152,7 +152,7 @@ async def test_a_service_that_stops_hands_over(valkey_url: str) -> None:
         assert not is_alive(scheduler)
         assert await here.store.get(DETECTOR_LEASE_KEY) is None
         store = open_redis_store(valkey_url)
-        assert await DetectorRunner(store, BurstRule()).lag(Index(store, spaces), 100) == 0
+        assert await DetectorRunner(EventRepository(store), BurstRule()).lag(Index(store, spaces), 100) == 0
         await store.close()
 
 

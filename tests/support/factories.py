@@ -14,7 +14,7 @@ from aggregator.concurrency.yielding import spawn_task, yield_control
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError
-from aggregator.events.detection import ChangeKind, EditorOverrides, Event, EventChange
+from aggregator.events.detection import ChangeKind, Event, EventChange
 from aggregator.events.repository import EventRepository
 from aggregator.events.unit_of_work import EventUnitOfWork
 from aggregator.index import Index
@@ -74,7 +74,7 @@ def event(id_: str, title: str, items: Sequence[str] = (), **given: Any) -> Even
 async def tell(log: EventRepository, kind: ChangeKind, changed: Event, at_ms: int) -> None:
     """The detector commits one version of an event."""
     draft = EventUnitOfWork(log, await log.summaries())
-    await draft.add_detector_changes([EventChange(kind, at_ms, changed)], EditorOverrides())
+    await draft.add_detector_changes([EventChange(kind, at_ms, changed)])
     assert await log.store.commit(Transaction((), tuple(draft.writes()))) == ()
 
 

@@ -129,6 +129,10 @@ class Baseline:
             self.first_hour = None
         self._cache_hour = self.idf_hour = -1
 
+    def saved_hours(self) -> list[tuple[int, int, dict[str, int]]]:
+        """(hour, documents, counts by term) of each hour, for ``restore_hour``; not copied."""
+        return [(h, self.documents_by_hour[h], counts) for h, counts in self.counts_by_hour.items()]
+
     def restore_hour(self, hour: int, counts: dict[str, int], documents: int) -> None:
         """Put back one saved hour."""
         self.counts_by_hour[hour] = counts

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import mul
 
 import msgspec
@@ -35,8 +35,6 @@ MIN_ITEMS_TO_BE_MERGED = 2
 # A norm is worked out again when its story has changed by a twentieth or after ten minutes; at merges, at once.
 NORM_STALE_GROWTH_RATIO = 0.05
 NORM_STALE_MINUTES = 10
-# So many norms are worked out at a time, which takes about a millisecond.
-NORMS_PER_SLICE = 64
 # Below this share of what merges by a length that old, nobody works it out again.
 STALE_NORM_PREFILTER_RATIO = 0.8
 # The largest weight of a term in an item (``intake.py``): no story of n items holds more of it than n times that.
@@ -120,9 +118,7 @@ class StoryIndex:
         self._assign_slot(story)
         return story
 
-    def nearest(
-        self, terms: Mapping[str, int], weigh: TermWeigher
-    ) -> Generator[None, None, tuple[Story | None, float]]:
+    def nearest(self, terms: Mapping[str, int], weigh: TermWeigher) -> tuple[Story | None, float]:
         """The story with the highest cosine to ``terms`` (the older on a tie), and that cosine.
 
         None (and 0.0) when no story is as near as ``LINK``. In pieces, of which there are several when the lengths
@@ -130,13 +126,10 @@ class StoryIndex:
         """
         squares, length = _squared_weights(terms, weigh)
         parts = sorted([(-square * terms[term], term, square) for term, square in squares])
-        best, nearest, measured = None, 0.0, 0
+        best, nearest = None, 0.0
         for slot, dot in self._candidate_products(parts, length).items():
             key, norm = self._keys[slot], self._norms[slot]
             if norm != norm:
-                measured += 1
-                if measured % NORMS_PER_SLICE == 0:
-                    yield
                 norm = self._refreshed_norm(self.by_key[key], weigh, NORM_STALE_MINUTES)
             cosine = dot / (length * norm)
             if cosine > nearest or (cosine == nearest and best is not None and key < best):

@@ -1,8 +1,8 @@
-"""The state machine itself: which story, how many, is that unusual, and what became of it.
+"""Burst detector: a deterministic state machine that turns stream items and time into event changes.
 
-``observe`` is the flow of one item: move time on, find its story, join, look whether the story fires.
-Once a minute of virtual time the house is kept: stories merge, events fade and close, headlines are
-chosen again. Nothing here reads a clock; equal calls give equal bytes (``dump``).
+``observe`` processes one item: advance the clock, find the item's story, join it, check whether the story
+fires. At the start of each minute of virtual time the clock also merges stories, updates the status of
+events and chooses their headlines. No function reads a clock: equal calls give equal bytes (``dump``).
 """
 
 from __future__ import annotations
@@ -28,13 +28,28 @@ from aggregator.events.detection.items import to_window_item
 from aggregator.events.detection.key_terms import KeyTermCache
 from aggregator.events.detection.lifecycle import OpenEvents
 from aggregator.events.detection.model import BurstRule, Event, EventChange
-from aggregator.events.detection.overrides import EditorOverrides, apply_overrides
+from aggregator.events.detection.overrides import EditorOverrides
+from aggregator.events.detection.state_codec import DetectorState
 from aggregator.events.detection.term_weights import TermWeights
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 
 class BurstDetector:
-    """Fed with items and time; events come out of ``changes``."""
+    """Detector under one rule. Feed it with ``observe`` and ``tick``; read ``drain_changes``.
+
+    All times are virtual, in ms since 1970 UTC, and only move forward.
+
+    The ``*_steps`` and ``*_chunks`` methods are for a caller that shares an event loop: it may run other
+    work after each step, but must not use the detector before the last one. CPU time of the longest call and
+    of its longest step, with 13,000 full texts arriving at 100/s (20,000 at 500/s)::
+
+        observe                 35 (90) ms, 0.16 (0.24) ms on average; one step
+        advance_clock_steps    151 ms at the start of a minute; 22 ms
+        tick_steps             115 (333) ms; 40 (57) ms
+        dump_chunks             35 (79) ms; 6 (10) ms
+
+    Headlines only, 30,000 in two days: no call takes longer than 14 ms.
+    """
 
     def __init__(self, rule: BurstRule) -> None:
         self.rule = rule
@@ -44,74 +59,73 @@ class BurstDetector:
         self.window: deque[WindowItem] = deque()
         self.term_weights = TermWeights(rule, self.baseline)
         self.open_events = OpenEvents(rule, self.stories, self.term_weights.weigh, self.baseline.idf)
-        self._hamming_mode = HammingMode(rule) if rule.mode == "neighbours" else None
+        self._hamming_mode = HammingMode() if rule.mode == "neighbours" else None
         self.overrides = EditorOverrides()
 
-    # -- what drivers call ---------------------------------------------------------------------
+    # -- interface -----------------------------------------------------------------------------
 
     def observe(self, item: StreamItem, now_ms: int) -> None:
-        """One item of the stream, at the (virtual) time of its arrival."""
-        deque(self.observe_steps(item, now_ms), maxlen=0)
-
-    def observe_steps(self, item: StreamItem, now_ms: int) -> Iterator[None]:
-        """``observe`` in pieces, as ``ticking``."""
+        """Process one item of the stream that arrived at ``now_ms``; a deletion does not advance the clock."""
         if item.kind == "deleted":
             self.remove_article(item.id, item.first_version)
             return
-        yield from self.advance_clock(now_ms)
+        _run(self.advance_clock_steps(now_ms))
         if self.baseline.idf_is_stale():
             self.stories.invalidate_norms()
             self.term_weights.refresh(self.clock_ms)
         if self.overrides.is_removed(item) or self._apply_update(item):
             return
-        copied = self._story_of_duplicate(item)
-        if copied is not None and any(m.source == item.source for m in copied.members.values()):
-            self._record_sighting(copied, now_ms)
+        duplicate_story = self._story_of_duplicate(item)
+        if duplicate_story is not None and any(
+            m.source == item.source for m in duplicate_story.members.values()
+        ):
+            self._record_sighting(duplicate_story, now_ms)
             return
         member = to_window_item(item, now_ms, self.clock_ms, self.rule.window_ms)
         self._add_to_window(member)
-        yield from self._assign_story(member, item, copied)
+        self._assign_story(member, item, duplicate_story)
 
     def tick(self, now_ms: int) -> None:
-        """Time has passed, whether or not anything arrived.
+        """Advance the clock to ``now_ms`` without an item and merge the stories that grew.
 
-        Stories that grew are compared with one another at once, not only when the next minute begins: of a
-        story that came in fragments an editor hears with the tick, not up to a minute later.
+        Merging here, and not only at the start of a minute, alerts up to a minute earlier to a story that
+        arrives in fragments. A time over one window behind the clock resets the clock.
         """
-        deque(self.tick_steps(now_ms), maxlen=0)
+        _run(self.tick_steps(now_ms))
 
     def tick_steps(self, now_ms: int) -> Iterator[None]:
-        """``tick`` in pieces of some milliseconds at most; nothing else may be asked before the last."""
+        """``tick`` in steps."""
         if now_ms < self.clock_ms - self.rule.window_ms:
             self._reset_clock(now_ms)
-        yield from self.advance_clock(now_ms)
+        yield from self.advance_clock_steps(now_ms)
         yield from self._merge_changed_stories()
 
-    def advance_clock(self, now_ms: int) -> Iterator[None]:
-        """What ``observing`` does first at ``now_ms``: time goes on.
+    def advance_clock_steps(self, now_ms: int) -> Iterator[None]:
+        """Advance the clock in steps; a later ``observe`` at ``now_ms`` finds nothing left of this work.
 
-        Unless it is there already; when a minute begins, the house is kept.
+        Expires items and, if a new minute starts, merges stories and updates events. A no-op when the
+        clock is at ``now_ms`` or later.
         """
         if now_ms <= self.clock_ms:
             return
-        begun = now_ms // MINUTE_MS > self.clock_ms // MINUTE_MS
+        is_new_minute = now_ms // MINUTE_MS > self.clock_ms // MINUTE_MS
         self.clock_ms = now_ms
-        if begun:
+        if is_new_minute:
             self.term_weights.refresh(self.clock_ms)
             self.stories.begin_minute(now_ms // MINUTE_MS)
         self._expire_items()
-        if begun:
+        if is_new_minute:
             yield from self._merge_changed_stories()
             yield from self.open_events.run_minute_steps()
-            apply_overrides(self, self.overrides)
+            self._apply_overrides()
 
     def set_overrides(self, overrides: EditorOverrides) -> None:
-        """What editors want, from now on. It is no part of the state that is saved."""
+        """Replace the editor overrides and apply them. They are not part of the saved state."""
         self.overrides = overrides
-        apply_overrides(self, overrides)
+        self._apply_overrides()
 
     def drain_changes(self) -> list[EventChange]:
-        """What happened since the last call, in order; each with the event as it stands now."""
+        """Return the changes since the last call, in order, each with the present version of its event."""
         return self.open_events.drain_changes()
 
     @property
@@ -119,20 +133,64 @@ class BurstDetector:
         """Open events, in order of detection."""
         return self.open_events.to_events()
 
+    # -- saved state ---------------------------------------------------------------------------
+
     def dump(self) -> bytes:
-        """The whole state; ``load`` continues bit for bit. Call ``changes`` first: they are not part of it."""
+        """Encode the state; a detector from ``load`` continues bit for bit.
+
+        Undrained changes and editor overrides are not included: call ``drain_changes`` first.
+        """
         return b"".join(self.dump_chunks())
 
     def dump_chunks(self) -> Iterator[bytes]:
-        """``dump`` in pieces; nothing may change before the last."""
-        return state_codec.dump_chunks(self)
+        """``dump`` in chunks. The detector must not change before the last one."""
+        hamming = self._hamming_mode
+        state = DetectorState(
+            clock_ms=self.clock_ms,
+            next_story_key=self.stories.next_key,
+            window=[(m.story_key, m.first_version) for m in self.window],
+            stories=list(self.stories.by_key.values()),
+            changed_stories=list(self.stories.changed_keys),
+            needs_headline=list(self.open_events.needs_headline),
+            pending=[m for m in hamming.pending.values() if m.story_key < 0] if hamming else [],
+            seeds=hamming.seeds if hamming else [],
+            events=list(self.open_events.by_id.values()),
+            first_hour=self.baseline.first_hour,
+            idf_documents=self.baseline.idf_documents,
+            hours=self.baseline.saved_hours(),
+        )
+        return state_codec.encode_chunks(state)
 
     @classmethod
     def load(cls, data: bytes, rule: BurstRule) -> BurstDetector:
-        """The detector that was dumped, under ``rule``. Raises ValueError for another format."""
+        """Return the dumped detector under ``rule``. Raises ValueError for damaged bytes or another format."""
         detector = cls(rule)
-        state_codec.restore(detector, data)
+        detector._restore(state_codec.decode(data))
         return detector
+
+    def _restore(self, state: DetectorState) -> None:
+        """Fill a new detector; window counts, totals and the inverted index are computed again."""
+        self.clock_ms = state.clock_ms
+        self.stories.begin_minute(state.clock_ms // MINUTE_MS)
+        self.stories.restore(state.stories, state.next_story_key)
+        self.stories.changed_keys = dict.fromkeys(state.changed_stories)
+        self.open_events.needs_headline = dict.fromkeys(state.needs_headline)
+        self.open_events.by_id = {event.id: event for event in state.events}
+        pending = {m.first_version: m for m in state.pending}
+        self.window = deque(
+            self.stories.by_key[key].members[first] if key >= 0 else pending[first]
+            for key, first in state.window
+        )
+        if self._hamming_mode is not None:
+            self._hamming_mode.pending, self._hamming_mode.seeds = pending, state.seeds
+        for member in self.window:
+            if member.is_counted:
+                self.term_weights.add(member.terms)
+        self.baseline.first_hour = state.first_hour
+        self.baseline.idf_documents = state.idf_documents
+        self.baseline.idf_hour = self.term_weights.hour = state.clock_ms // HOUR_MS
+        for hour, documents, counts in state.hours:
+            self.baseline.restore_hour(hour, counts, documents)
 
     # -- time ----------------------------------------------------------------------------------
 
@@ -154,23 +212,24 @@ class BurstDetector:
                     self._hamming_mode.close_story(story.key)
 
     def _reset_clock(self, now_ms: int) -> None:
-        """The clock had run ahead by more than a window: what was seen at that time has no date."""
+        """Recover from a clock that ran over one window ahead: forget what was observed at the wrong time."""
         while self.window:
             self._remove_from_window(self.window.popleft())
         self.baseline.drop_hours_after(now_ms // HOUR_MS)
         self.clock_ms = 0
 
     def _merge_changed_stories(self) -> Iterator[None]:
+        """Merge the stories that grew since the last call, oldest first; one step per search for a partner."""
         if self._hamming_mode is None:
-            chiefs = KeyTermCache(self.term_weights)
+            key_terms = KeyTermCache(self.term_weights)
             for key in sorted(self.stories.changed_keys):
-                yield from self._merge_with_candidates(key, chiefs)
+                yield from self._merge_with_candidates(key, key_terms)
         self.stories.changed_keys.clear()
 
     # -- one item ------------------------------------------------------------------------------
 
     def _apply_update(self, item: StreamItem) -> bool:
-        """A new version of an item in the window takes its place and does not count again."""
+        """Replace an item of the window by its new version, which is not counted again; False if not in it."""
         member = self.stories.find_item(item.first_version)
         if member is None and self._hamming_mode is not None:
             member = self._hamming_mode.pending.get(item.first_version)
@@ -181,24 +240,23 @@ class BurstDetector:
         return True
 
     def _add_to_window(self, member: WindowItem) -> None:
-        """Into the window, at its place in time, and into the statistics of the stream."""
-        place = len(self.window)
-        while place and self.window[place - 1].at_ms > member.at_ms:
-            place -= 1
-        self.window.insert(place, member)
+        """Insert the item into the window in order of time and count its terms."""
+        position = len(self.window)
+        while position and self.window[position - 1].at_ms > member.at_ms:
+            position -= 1
+        self.window.insert(position, member)
         if member.is_counted:
             self.baseline.add(member.at_ms // HOUR_MS, (*member.terms, ALL_DOCUMENTS))
             self.term_weights.add(member.terms)
 
-    def _assign_story(
-        self, member: WindowItem, item: StreamItem, duplicate_story: Story | None
-    ) -> Iterator[None]:
+    def _assign_story(self, member: WindowItem, item: StreamItem, duplicate_story: Story | None) -> None:
+        """Join the story of the duplicate, the nearest one, that of the related article, or a new one."""
         if self._hamming_mode is not None:
             self._assign_by_hamming_distance(member)
             return
         story, cosine = duplicate_story, 1.0
         if story is None:
-            story, cosine = yield from self.stories.nearest(member.terms, self.term_weights.weigh)
+            story, cosine = self.stories.nearest(member.terms, self.term_weights.weigh)
             if story is None:
                 story, cosine = self._story_of_related(item, member)
         if story is None:
@@ -209,24 +267,23 @@ class BurstDetector:
             self._check_burst(story)
 
     def _assign_by_hamming_distance(self, member: WindowItem) -> None:
-        """The literal rule: the neighbours of one item, not a story."""
+        """Apply the literal rule of Hu & You: count the neighbors of the item instead of a story."""
         assert self._hamming_mode is not None
         seed = self._hamming_mode.find_seed(member)
-        found = self._hamming_mode.add(member)
+        neighbors = self._hamming_mode.add(member)
         if seed is not None:
             self._add_to_story(self.stories.by_key[seed.story_key], member)
-        elif sum(m.is_counted for m in found) > self.rule.items:
+        elif sum(m.is_counted for m in neighbors) > self.rule.items:
             story = self._create_story(member)
-            for neighbour in found:
-                self._add_to_story(story, neighbour)
+            for neighbor in neighbors:
+                self._add_to_story(story, neighbor)
             self._hamming_mode.seeds.append(member)
             self.open_events.fire(story, self.clock_ms, 0.0)
 
     def _create_story(self, member: WindowItem) -> Story:
-        name = xxhash.xxh3_64_hexdigest(
-            f"{member.first_version}:{member.id}".encode("utf-8", "surrogatepass")
-        )
-        return self.stories.create(name)
+        """New story; its id depends on its first item alone, so that a replayed stream gives the same ids."""
+        seed = f"{member.first_version}:{member.id}".encode("utf-8", "surrogatepass")
+        return self.stories.create(xxhash.xxh3_64_hexdigest(seed))
 
     def _add_to_story(self, story: Story, member: WindowItem) -> None:
         self.stories.add_item(story, member)
@@ -234,13 +291,15 @@ class BurstDetector:
             self.open_events.add_items(story, [member])
 
     def _story_of_duplicate(self, item: StreamItem) -> Story | None:
-        """The story of the text that this one repeats, while it is in the window."""
-        if item.verdict != "duplicate" or self._hamming_mode is not None:  # the literal rule counts all
+        """Story of the article that this one duplicates, if it is in the window."""
+        if (
+            item.verdict != "duplicate" or self._hamming_mode is not None
+        ):  # the literal rule counts duplicates
             return None
         return self._story_containing(item.canonical_first) or self._story_containing(item.matched_number)
 
     def _story_of_related(self, item: StreamItem, member: WindowItem) -> tuple[Story | None, float]:
-        """The story of the text within 7 bits, if the item is not far from its centroid."""
+        """Story of the related article and the cosine to it, if at least ``JOIN_RELATED_COSINE``."""
         story = self._story_containing(item.matched_number) if item.verdict != "new" else None
         cosine = self.stories.cosine(member.terms, story, self.term_weights.weigh) if story else 0.0
         return (story, cosine) if cosine >= JOIN_RELATED_COSINE else (None, 0.0)
@@ -254,17 +313,17 @@ class BurstDetector:
         self.open_events.record_sighting(story, now_ms)
 
     def remove_article(self, item_id: str, first_version: int) -> None:
-        """An article was taken down, or an editor said that it does not belong here."""
+        """Remove an article that was deleted, or that an editor removed from its event."""
         self.open_events.remove_article(item_id)
         for member in [m for m in self.window if m.first_version == first_version]:
             self.window.remove(member)
             self._remove_from_window(member)
         self.open_events.refresh_headlines()
 
-    # -- stories into events -------------------------------------------------------------------
+    # -- stories and events --------------------------------------------------------------------
 
     def _check_burst(self, story: Story) -> None:
-        """Does it fire? More than the rule's number, of enough sources, clearly more than usual."""
+        """Fire the story if it exceeds the rule and its expectation."""
         hour = self.clock_ms // HOUR_MS
         expected = expectation.expected_if_exceeded(
             story, self.rule, self.baseline, self.term_weights.window_count, hour
@@ -273,56 +332,79 @@ class BurstDetector:
             self.open_events.fire(story, self.clock_ms, expected)
 
     def _merge_with_candidates(self, key: int, key_terms: KeyTermCache) -> Iterator[None]:
-        """Merge a story with those that have come to it, the nearest first."""
-        stories, terms = self.stories, self.term_weights
+        """Merge a story with those whose centroid or bursting terms converged with it, nearest first."""
+        stories, weights = self.stories, self.term_weights
         while (story := stories.by_key.get(key)) is not None and len(story.members) >= MIN_ITEMS_TO_MERGE:
             other = stories.find_merge_candidate(
-                story, key_terms.top_terms(story), terms.weigh, key_terms.support_merge
-            )
-            yield
-            other = other or fragments.find_merge_partner(stories, story, terms, key_terms)
+                story, key_terms.top_terms(story), weights.weigh, key_terms.support_merge
+            ) or fragments.find_merge_partner(stories, story, weights, key_terms)
             yield
             if other is None:
                 return
-            into, away = self._survivor(story, other)
-            self.merge_stories(into, away)
+            into, absorbed = self._survivor(story, other)
+            self.merge_stories(into, absorbed)
             key_terms.invalidate(into)
             key = into.key
 
     def merge_stories(self, into: Story, absorbed: Story) -> None:
-        """One story of two; if both are events, that of ``into`` goes on."""
-        lost = self.open_events.by_id.pop(absorbed.event_id) if absorbed.event_id is not None else None
+        """Move all items of ``absorbed`` into ``into``; if both are events, that of ``absorbed`` closes."""
+        absorbed_event = (
+            self.open_events.by_id.pop(absorbed.event_id) if absorbed.event_id is not None else None
+        )
         moved = self.stories.merge(into, absorbed)
-        if lost is not None:
-            self.open_events.absorb(into, lost, self.clock_ms)
+        if absorbed_event is not None:
+            self.open_events.absorb(into, absorbed_event, self.clock_ms)
         elif into.event_id is not None:
             self.open_events.add_items(into, self._related_items(into, moved))
         else:
             self._check_burst(into)
 
     def _related_items(self, story: Story, moved: Iterable[WindowItem]) -> Iterator[WindowItem]:
-        """Those of the items that came with another story that have something in common with this one.
+        """Yield the moved items that are similar to their new story, with their cosine to it.
 
-        A small story may hold strangers beside the item that led it here; they count with it, but an event does not
-        show them. How much alike an item is, is said of the story that it is in.
+        A small story may hold unrelated items. They count with the story, but its event does not list them.
         """
         for member in moved:
             member.cosine = self.stories.cosine(member.terms, story, self.term_weights.weigh)
             if member.cosine >= JOIN_RELATED_COSINE:
                 yield member
 
-    def dissolve(self, story: Story) -> None:
-        """Forget the items of a story, which is no event any more."""
+    def _dissolve(self, story: Story) -> None:
+        """Remove a story whose event is closed, and all its items."""
         story.event_id = None
         for member in list(story.members.values()):
             self.window.remove(member)
             self._remove_from_window(member)
 
     def _survivor(self, a: Story, b: Story) -> tuple[Story, Story]:
-        """The story that goes on: the event detected first, else the larger, else the older."""
+        """(survivor, absorbed): the event detected first survives, else the larger, else the older story."""
 
         def rank(story: Story) -> tuple[float, int, int]:
             event = self.open_events.event_of_story(story)
             return event.detected_at_ms if event else float("inf"), -len(story.members), story.key
 
         return (a, b) if rank(a) < rank(b) else (b, a)
+
+    # -- editor overrides ----------------------------------------------------------------------
+
+    def _apply_overrides(self) -> None:
+        """Bring stories and events in line with the editor overrides. Idempotent."""
+        events = self.open_events
+        for id_, first_version in self.overrides.removed_items.items():
+            if any(id_ in event.items for event in events.by_id.values()):
+                self.remove_article(id_, first_version)
+        for absorbed_id, (into_id, _) in self.overrides.merges.items():
+            if absorbed_id not in events.by_id:
+                continue
+            story = self.stories.by_key[events.by_id[absorbed_id].story_key]
+            if into_id in events.by_id:
+                self.merge_stories(self.stories.by_key[events.by_id[into_id].story_key], story)
+            else:
+                events.close_as_merged(absorbed_id, into_id, self.clock_ms)
+                self._dissolve(story)
+
+
+def _run(steps: Iterator[None]) -> None:
+    """Execute all steps at once."""
+    for _ in steps:
+        pass

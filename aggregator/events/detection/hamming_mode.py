@@ -7,7 +7,6 @@ fired belong to its event; there are no centroids and there is no expectation.
 from __future__ import annotations
 
 from aggregator.events.detection.clustering import WindowItem
-from aggregator.events.detection.model import BurstRule
 
 RADIUS_BITS = 7
 
@@ -15,8 +14,7 @@ RADIUS_BITS = 7
 class HammingMode:
     """Fingerprints in the window, by brute force: a window is some thousand items."""
 
-    def __init__(self, rule: BurstRule) -> None:
-        self.rule = rule
+    def __init__(self) -> None:
         self.pending: dict[int, WindowItem] = {}
         self.seeds: list[WindowItem] = []
 

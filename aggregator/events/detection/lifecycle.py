@@ -118,19 +118,21 @@ class OpenEvents:
                 event.title, event.surface_forms = "", {}
                 self._mark_grown(event)
 
-    # -- house-keeping -------------------------------------------------------------------------
+    # -- once a minute -------------------------------------------------------------------------
 
     def run_minute_steps(self) -> Iterator[None]:
-        """Once a minute: breaking or fading, and the headlines of what grew; in pieces, one event each."""
+        """Update the status of all events, then the headline of each that grew; one step per headline."""
         for event in self.by_id.values():
             self._update_status(event)
-        yield from self._describe_steps(self.needs_headline)
+        for event in self._still_open(self.needs_headline):
+            self._describe(event)
+            yield
         self.needs_headline = {}
 
     def refresh_headlines(self) -> None:
-        """Choose the headlines of all events that changed again, at once."""
-        for _ in self._describe_steps(self._updated):
-            pass
+        """Choose the headline of every changed event again, without waiting for the next minute."""
+        for event in self._still_open(self._updated):
+            self._describe(event)
 
     def _update_status(self, event: OpenEvent) -> None:
         items = self._stories.by_key[event.story_key].counted_items
@@ -142,11 +144,8 @@ class OpenEvents:
             return
         self._updated[event.id] = None
 
-    def _describe_steps(self, ids: Iterable[str]) -> Iterator[None]:
-        for id_ in ids:
-            if id_ in self.by_id:
-                self._describe(self.by_id[id_])
-                yield
+    def _still_open(self, ids: Iterable[str]) -> list[OpenEvent]:
+        return [self.by_id[id_] for id_ in ids if id_ in self.by_id]
 
     def _describe(self, event: OpenEvent) -> None:
         """Headline and terms, from the items in the window; a fading event keeps those of its height."""

@@ -6,17 +6,12 @@ after a state was lost, or when an event that they name opens only later.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from aggregator.domain import StreamItem, arrival_ms_of
 from aggregator.events.detection.model import MuteScope
 from aggregator.events.detection.profile import Profile, is_same_story
 from aggregator.time_units import DAY_MS
-
-if TYPE_CHECKING:
-    from aggregator.events.detection.detector import BurstDetector
 
 # For so long a muted story may go on in new events; then it is known as usual. A routine is muted for good.
 STORY_MUTE_MS = 7 * DAY_MS
@@ -72,20 +67,3 @@ class EditorOverrides(msgspec.Struct, frozen=True, array_like=True):
                 if arrival_ms_of(n) >= now_ms - OVERRIDE_RETENTION_MS
             },
         )
-
-
-def apply_overrides(detector: BurstDetector, overrides: EditorOverrides) -> None:
-    """Make the detector's events what the orders say."""
-    book = detector.open_events
-    for id_, first in overrides.removed_items.items():
-        if any(id_ in event.items for event in book.by_id.values()):
-            detector.remove_article(id_, first)
-    for lost, (into, _) in overrides.merges.items():
-        if lost not in book.by_id:
-            continue
-        story = detector.stories.by_key[book.by_id[lost].story_key]
-        if into in book.by_id:
-            detector.merge_stories(detector.stories.by_key[book.by_id[into].story_key], story)
-        else:
-            book.close_as_merged(lost, into, detector.clock_ms)
-            detector.dissolve(story)

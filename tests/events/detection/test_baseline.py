@@ -1,0 +1,65 @@
+"""Hourly counts of terms over the last week: expected documents, cold start, bounded memory."""
+
+from __future__ import annotations
+
+import random
+import sys
+
+import pytest
+
+from aggregator.events.detection.baseline import Baseline
+from aggregator.time_units import HOUR_MS
+from tests.support.detector_stream import DetectorStream
+
+
+def test_the_same_weekday_counts_more_than_other_days() -> None:
+    """Ten documents a week ago at this hour are expected more than ten six days ago."""
+    same, other = Baseline(4 * HOUR_MS), Baseline(4 * HOUR_MS)
+    for baseline in (same, other):
+        baseline.add(1, ["start"])
+    for _ in range(10):
+        same.add(1000 - 7 * 24, ["term"])
+        other.add(1000 - 6 * 24, ["term"])
+
+    assert same.expected("term", 1000) > other.expected("term", 1000) > 0
+
+
+def test_the_table_of_totals_shrinks_with_its_terms() -> None:
+    """After three weeks with new words every hour it is no larger in memory than a copy of it."""
+    baseline = Baseline(4 * HOUR_MS)
+    for hour in range(21 * 24):
+        baseline.add(hour, [f"{hour}-{number}" for number in range(80)])
+        baseline.refresh_totals(hour)
+
+    assert len(baseline._document_frequencies) == 80 * len(baseline.counts_by_hour)
+    assert sys.getsizeof(baseline._document_frequencies) == sys.getsizeof(
+        dict(baseline._document_frequencies)
+    )
+
+
+def test_history_is_forgotten_after_a_week() -> None:
+    """Memory depends on the windows alone."""
+    stream = DetectorStream()
+    for day in range(30):
+        stream.send_burst(5, start=day * 24 * 60)
+
+    assert len(stream.detector.baseline.counts_by_hour) <= 8 * 5
+    assert set(stream.detector.baseline._document_frequencies) >= {"harbour"}
+    assert len(stream.detector.window) == 5
+
+
+@pytest.mark.parametrize("stalled", [False, True])
+def test_common_words_do_not_hide_an_event_on_the_first_day(stalled: bool) -> None:
+    """Without history frequent words count as expected, also while the clock does not advance."""
+    stream, rng = DetectorStream(), random.Random(1)
+    common = [f"word{i}" for i in range(1500)]
+    for i in range(2000):
+        stream.send(0 if stalled else i / 100, " ".join(rng.sample(common, 8)))
+    for i in range(18):
+        words = f"brackwater viaduct inquest witness {' '.join(rng.sample(common, 5))}"
+        stream.send(0 if stalled else 20 + i / 10, words)
+    stream.tick(1 if stalled else 30)
+
+    (event,) = stream.fired
+    assert event.title.startswith("Brackwater viaduct inquest")
+    assert stream.last_event().size == 18

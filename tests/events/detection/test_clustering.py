@@ -1,0 +1,125 @@
+"""Stories as centroids: nearest story, merging, consistency of sums, postings and norms."""
+
+from __future__ import annotations
+
+import math
+import random
+import sys
+
+import pytest
+from hypothesis import given, settings
+
+from aggregator.events.detection import BurstDetector, BurstRule, clustering
+from aggregator.events.detection.clustering import JOIN_COSINE, MAX_TERM_WEIGHT, NORM_STALE_MINUTES, Story
+from tests.events.detection.random_steps import Step, feed_steps, steps
+from tests.support.detector_stream import DetectorStream
+
+
+def test_a_story_does_not_grow_by_a_chain_of_neighbors() -> None:
+    """Each item shares half its words with the previous one and none with the first."""
+    stream = DetectorStream()
+
+    for i in range(60):
+        stream.send(i, f"link{i} link{i + 1}")
+
+    assert stream.fired == []
+
+
+@settings(max_examples=30, deadline=None)
+@given(given_steps=steps)
+def test_sums_and_postings_match_the_members(given_steps: list[Step]) -> None:
+    """After any stream, centroids, counts, postings and norms agree with the items in the window."""
+    detector = BurstDetector(BurstRule(items=4))
+    feed_steps(detector, DetectorStream(), given_steps)
+
+    index = detector.stories
+    expected_postings: dict[str, dict[int, int]] = {}
+    for story in index.by_key.values():
+        sums: dict[str, int] = {}
+        for member in story.members.values():
+            for term, weight in member.terms.items():
+                sums[term] = sums.get(term, 0) + weight
+        assert story.term_sums == sums
+        assert story.counted_items == sum(m.is_counted for m in story.members.values())
+        for term, weight in sums.items():
+            expected_postings.setdefault(term, {})[index._slots[story.key]] = weight
+    assert index._postings.sums_by_term() == expected_postings
+    assert index._slots.keys() == index.by_key.keys()
+    for slot in index._postings._free_slots:  # an emptied dictionary would keep its memory
+        assert sys.getsizeof(index._postings._offsets[slot]) == sys.getsizeof({})
+    assert sorted(m.first_version for m in detector.window) == sorted(
+        m.first_version for s in index.by_key.values() for m in s.members.values()
+    )
+    for key, slot in index._slots.items():
+        story = index.by_key[key]
+        assert (index._keys[slot], index._sizes[slot]) == (key, len(story.members))
+        if not math.isnan(norm := index._norms[slot]):
+            assert (norm, len(story.members)) == (story.norm, story.norm_size)
+            assert index._minute - story.norm_minute < NORM_STALE_MINUTES
+
+
+def nearest_by_exhaustive_search(
+    detector: BurstDetector, terms: dict[str, int]
+) -> tuple[Story | None, float]:
+    """``StoryIndex.nearest``, one story and one term at a time."""
+    weigh = detector.term_weights.weigh
+    weighed = [(weigh(term), term, weight) for term, weight in terms.items()]
+    length = math.sqrt(sum((w * x) ** 2 for w, _, x in weighed))
+    parts = sorted((-(w * w * x) * x, term, w * w * x) for w, term, x in weighed)
+    remaining, prefix = length * length, set()
+    for part, term, _ in parts:
+        if remaining >= JOIN_COSINE * JOIN_COSINE * length * length:
+            prefix.add(term)
+        remaining += part
+    best, nearest = None, 0.0
+    for _, story in sorted(detector.stories.by_key.items()):
+        if prefix.isdisjoint(story.term_sums):
+            continue
+        dot = 0.0
+        for _, term, square in parts:
+            dot += square * story.term_sums.get(term, 0)
+        cosine = dot / (length * detector.stories._refreshed_norm(story, weigh, NORM_STALE_MINUTES))
+        if cosine > nearest:
+            best, nearest = story, cosine
+    return (best, min(1.0, nearest)) if nearest >= JOIN_COSINE else (None, 0.0)
+
+
+@pytest.mark.parametrize("min_postings", [0, clustering.ARRAY_MIN_POSTINGS])
+def test_the_nearest_story_is_that_of_an_exhaustive_search(
+    min_postings: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the last bit of the cosine, while stories grow, merge, expire and reuse slots."""
+    monkeypatch.setattr(clustering, "ARRAY_MIN_POSTINGS", min_postings)
+    found = 0
+    for seed in range(4):
+        rng, stream = random.Random(seed), DetectorStream()
+        detector = BurstDetector(BurstRule(items=10))
+        words = [f"word{i}" for i in range(60)]
+        for i in range(400):
+            item_words = rng.sample(words[: rng.choice([6, 60])], rng.randint(1, 5))
+            terms = tuple((word, rng.choice([1.0, 0.6, 0.2])) for word in item_words)
+            detector.observe(item := stream.item(i * 0.7, " ".join(item_words), terms=terms), item.arrived_ms)
+            query = {word: rng.randint(1, MAX_TERM_WEIGHT) for word in rng.sample(words, 4)}
+            nearest = detector.stories.nearest(query, detector.term_weights.weigh)
+            assert nearest == nearest_by_exhaustive_search(detector, query)
+            found += nearest[0] is not None
+        assert len(detector.stories._postings._offsets) < detector.stories.next_key  # slots were reused
+
+    assert found
+
+
+def test_loops_and_arrays_give_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways of multiplying find and merge the same stories and fire the same events."""
+    results = []
+    for min_postings in (0, 10**9):
+        monkeypatch.setattr(clustering, "ARRAY_MIN_POSTINGS", min_postings)
+        rng, stream = random.Random(7), DetectorStream()
+        words = ["harbour", "bridge", "ferry", "estmark", "fire", "strike", "vote"]
+        topics = [rng.sample(words, 3) for _ in range(4)]
+        for i in range(240):
+            stream.send(i / 4, " ".join(rng.sample(rng.choice(topics), rng.choice([1, 1, 1, 2]))))
+        results.append((stream.detector.dump(), stream.changes))
+    assert results[0] == results[1]
+    stories = stream.detector.stories
+    assert len(stories.by_key) < stories.next_key  # some were merged
+    assert stream.fired

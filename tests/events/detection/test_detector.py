@@ -1,0 +1,213 @@
+"""Burst rule of the detector: boundaries, what counts, time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aggregator.domain import article_number_at
+from aggregator.events.detection import BurstDetector
+from aggregator.time_units import MINUTE_MS
+from tests.support.detector_stream import RULE, START_MS, DetectorStream
+
+
+@pytest.mark.parametrize(("items", "fires"), [(15, False), (16, True)])
+def test_more_than_15_items_fire(items: int, fires: bool) -> None:
+    """15 items do not fire: "more than 15" is 16."""
+    stream = DetectorStream()
+
+    stream.send_burst(items)
+
+    assert bool(stream.fired) is fires
+
+
+@pytest.mark.parametrize(("last", "fires"), [(240, True), (240 + 1 / 60_000, False)])
+def test_an_item_exactly_one_window_old_counts(last: float, fires: bool) -> None:
+    """The 16th item comes exactly 4 h after the first, or one millisecond later."""
+    stream = DetectorStream()
+    stream.send_burst(15, step=16)
+
+    stream.send(last)
+
+    assert bool(stream.fired) is fires
+
+
+def test_two_simultaneous_stories_are_two_events() -> None:
+    """Unrelated items join neither."""
+    stream = DetectorStream()
+
+    for i in range(16):
+        stream.send(i, "harbour bridge collapse")
+        stream.send(i + 0.3, "election result capital")
+        stream.send(i + 0.6, f"lonely{i} story{i} here{i}")
+
+    assert len(stream.fired) == 2
+    assert all(event.size == 16 for event in stream.fired)
+
+
+def test_duplicates_of_one_source_are_sightings_and_of_other_sources_items() -> None:
+    """16 duplicates by one publisher do not fire; by 16 publishers they do."""
+    one_source, many_sources = DetectorStream(), DetectorStream()
+    for stream in (one_source, many_sources):
+        first = stream.send(0, source="s0.example")
+        for i in range(1, 16):
+            source = "s0.example" if stream is one_source else f"s{i}.example"
+            fields: dict[str, Any] = {
+                "verdict": "duplicate",
+                "canonical_first": first.first_version,
+                "exact": True,
+            }
+            stream.send(i, source=source, **fields)
+
+    assert one_source.fired == []
+    assert [len(event.sources) for event in many_sources.fired] == [16]
+
+
+def test_sightings_do_not_change_the_size() -> None:
+    """They are counted separately and update the time last seen."""
+    stream = DetectorStream()
+    stream.send_burst()
+    canonical = article_number_at(START_MS, 1)
+
+    stream.send(30, verdict="duplicate", canonical_first=canonical)
+
+    event = stream.last_event()
+    assert (event.size, event.sightings) == (16, 1)
+    assert event.last_seen_ms == START_MS + 30 * MINUTE_MS
+
+
+def test_an_update_of_an_article_does_not_count_twice() -> None:
+    """A new version has a new number and the first number of the article."""
+    stream = DetectorStream()
+    stream.send_burst(15)
+
+    stream.send(16, first_version=article_number_at(START_MS, 1), id="a1")
+
+    assert stream.fired == []
+
+
+def test_items_slightly_out_of_order_are_sorted_by_time() -> None:
+    """Arrival order across index spaces is not exact; the window is sorted."""
+    stream = DetectorStream()
+    stream.send_burst(15, start=5, step=16)
+
+    stream.send(0)
+
+    assert len(stream.fired) == 1
+    stream.tick(241)
+    assert stream.detector.window[0].at_ms == START_MS + 5 * MINUTE_MS
+
+
+def test_an_item_from_before_the_window_joins_without_firing() -> None:
+    """It does not turn the clock back."""
+    stream = DetectorStream()
+    stream.send_burst(15)
+    stream.tick(230)
+
+    late = stream.item(-60, "harbour bridge collapse")
+    stream.detector.observe(late, late.arrived_ms)
+
+    assert stream.detector.drain_changes() == []
+
+
+def test_the_detector_recovers_from_a_clock_that_ran_ahead() -> None:
+    """A tick over one window behind the newest item resets the clock; detection continues."""
+    stream = DetectorStream()
+    stream.send(60 * 24 * 365)
+    stream.tick(0)
+
+    stream.send_burst(16, start=1)
+
+    assert len(stream.fired) == 1
+    assert stream.detector.clock_ms == START_MS + 16 * MINUTE_MS
+
+
+def test_a_small_step_back_of_the_clock_changes_nothing() -> None:
+    """Within one window the clock keeps its time until the ticks reach it."""
+    stream = DetectorStream()
+    stream.send_burst(15)
+
+    stream.tick(-30)
+    stream.send(16)
+
+    assert len(stream.fired) == 1
+
+
+@pytest.mark.parametrize("jump_h", [5, 24, 24 * 30])
+def test_a_jump_forward_of_the_clock_closes_open_events(jump_h: int) -> None:
+    """Hours without a tick: the old event closes once, and a new story fires as usual."""
+    stream = DetectorStream()
+    stream.send_burst()
+    stream.send_burst(16, start=jump_h * 60, words="election result capital")
+
+    assert [event.status for event in stream.events_of_kind("closed")] == ["closed"]
+    assert len(stream.fired) == 2 and len({event.id for event in stream.fired}) == 2
+
+
+def test_a_backlog_fires_only_for_recently_published_items() -> None:
+    """After six hours of silence, items published over one window ago join and do not fire."""
+    stream = DetectorStream()
+    stream.send(0, "quiet morning")
+    for i in range(20):
+        published_ms = START_MS + (60 + i) * MINUTE_MS
+        stream.send(400, "harbour bridge collapse", published_at_ms=published_ms)
+    assert stream.fired == []
+
+    for i in range(16):
+        stream.send(
+            400 + i / 10, "ferry passengers rescued", published_at_ms=START_MS + (380 + i) * MINUTE_MS
+        )
+    assert len(stream.fired) == 1
+
+
+def test_ten_times_the_volume_of_unrelated_items_does_not_fire() -> None:
+    """Volume alone is not a story."""
+    stream = DetectorStream()
+    for i in range(400):
+        stream.send(i / 10, f"topic{i} place{i} person{i}")
+
+    assert stream.fired == []
+
+
+def test_an_event_does_not_list_unrelated_items_of_a_merged_story() -> None:
+    """They count with their story; items, size and peak of the event do not include them."""
+    stream = DetectorStream()
+    for minute in range(18):
+        stream.send(minute)
+    stream.send(19, "museum painting stolen")
+    stream.send(20, "museum painting stolen")
+    stream.send(20, "museum painting stolen director silent harbour")
+    bridge, museum = (s for s in stream.detector.stories.by_key.values() if len(s.members) > 1)
+
+    stream.detector.merge_stories(bridge, museum)
+    stream.tick(21)
+
+    (event,) = stream.detector.events
+    assert bridge.counted_items == 21
+    assert event.items == (*(f"a{n}" for n in range(1, 19)), "a21")
+    assert (event.size, event.peak) == (19, 19)
+    assert event.cosines[-1] < 0.9  # to the merged story, not to its former one
+
+
+def test_work_in_steps_gives_the_same_state_as_one_call() -> None:
+    """The start of a minute in which many stories grew takes several steps."""
+    whole, stepped, stream = BurstDetector(RULE), BurstDetector(RULE), DetectorStream()
+    words = ("harbour bridge collapse", "orchard strike vote", "lantern museum fire")
+    for i in range(60):
+        item = stream.item(0.01 * i, words[i % 3])
+        whole.observe(item, item.arrived_ms)
+        stepped.observe(item, item.arrived_ms)
+    last = stream.item(2, "harbour bridge collapse")
+
+    whole.observe(last, last.arrived_ms)
+    step_count = len(list(stepped.advance_clock_steps(last.arrived_ms)))
+    assert step_count >= 3
+    stepped.observe(last, last.arrived_ms)
+    assert stepped.dump() == whole.dump()
+
+    whole.tick(last.arrived_ms + 1)
+    assert list(stepped.tick_steps(last.arrived_ms + 1))
+    assert stepped.dump() == whole.dump()
+    assert len(list(stepped.dump_chunks())) > len(words)
+    assert stepped.drain_changes() == whole.drain_changes()

@@ -33,6 +33,6 @@ class SavedFilters(VersionedMap[SavedFilter]):
 
     async def save(self, name: str, query: str, now_ms: int) -> SavedFilter:
         """Save a validated query under a new id. Raises Conflict above 1000, StoreUnavailable."""
-        watch = SavedFilter(secrets.token_hex(6), name, query, now_ms)
-        await self.add(watch.id, watch)
-        return watch
+        saved = SavedFilter(secrets.token_hex(6), name, query, now_ms)
+        await self.add(saved.id, saved)
+        return saved

@@ -11,7 +11,7 @@ from aggregator.events import broadcast
 from aggregator.events.broadcast import ChangeBroadcaster, Subscriber, parse_position
 from aggregator.events.repository import EventRepository
 from aggregator.store.base import Store
-from tests.support.factories import event, tell
+from tests.support.factories import commit_event, event
 
 TIMEOUT_S = 5.0
 
@@ -19,7 +19,7 @@ TIMEOUT_S = 5.0
 async def change_event(repository: EventRepository, *sizes: int) -> None:
     """Change one event to these sizes, one commit each; the time of a change is the size in ms."""
     for size in sizes:
-        await tell(repository, "updated", replace(event("e1", "Bridge closed"), size=size), size)
+        await commit_event(repository, "updated", replace(event("e1", "Bridge closed"), size=size), size)
 
 
 @pytest.fixture

@@ -1,26 +1,31 @@
-"""Self-made news for tests: texts of any length whose wording differs as unrelated articles do.
+"""Test data and wiring: made-up articles, events, a controllable clock, and a service core over a store.
 
-Plus a service core over a given store: real analysis, real index, a clock that the test moves.
+The core is the production wiring (``aggregator.app.build_core``) with real analysis and a real index.
 """
 
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
-from aggregator.concurrency.yielding import spawn_task, yield_control
+from aggregator.app import build_core
+from aggregator.concurrency.priority_gate import PriorityGate
 from aggregator.dedup.verdict import Policy
-from aggregator.domain import Analysis, Article
+from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
 from aggregator.errors import AggregatorError
 from aggregator.events.detection import ChangeKind, Event, EventChange
 from aggregator.events.repository import EventRepository
 from aggregator.events.unit_of_work import EventUnitOfWork
 from aggregator.index import Index
 from aggregator.index.segments import SEGMENT_MAX_ARTICLES
+from aggregator.ingest.activity import ActivityBeacon
+from aggregator.ingest.load_control import LoadControl
 from aggregator.ingest.service import BATCH_ARTICLES, IngestService
 from aggregator.ingest.throttle import BulkThrottle
+from aggregator.queries.explain import Explainer
+from aggregator.queries.related import RelatedArticles
 from aggregator.store.base import Store, Transaction
 
 START_MS = 1_780_000_000_000
@@ -29,7 +34,7 @@ _SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in ("a", "e", "i", "o", "u",
 
 
 def story(seed: int, sentences: int = 30) -> str:
-    """A deterministic text of about ``10 * sentences`` made-up words; two seeds share hardly a shingle."""
+    """A deterministic text of ``10 * sentences`` made-up words; texts of two seeds share hardly a shingle."""
     rng = random.Random(seed)
     return " ".join(
         " ".join("".join(rng.choices(_SYLLABLES, k=rng.choice((1, 2, 2, 3)))) for _ in range(10)).capitalize()
@@ -39,17 +44,17 @@ def story(seed: int, sentences: int = 30) -> str:
 
 
 def edited(text: str, seed: int, changes: int = 4) -> str:
-    """A near-copy: a few words replaced."""
+    """A near-copy of the text: ``changes`` words are replaced."""
     rng = random.Random(seed)
     words = text.split()
-    for place in rng.sample(range(len(words)), changes):
-        words[place] = "swapped" + "".join(rng.choices("bdfgklmnprst", k=8))
+    for position in rng.sample(range(len(words)), changes):
+        words[position] = "swapped" + "".join(rng.choices("bdfgklmnprst", k=8))
     return " ".join(words)
 
 
-def event(id_: str, title: str, items: Sequence[str] = (), **given: Any) -> Event:
-    """An event that broke an hour after its first item; ``given`` overrides any field."""
-    usual = Event(
+def event(id_: str, title: str, items: Sequence[str] = (), **fields: Any) -> Event:
+    """An event that broke an hour after its first item; ``fields`` overrides any field."""
+    default = Event(
         id=id_,
         title=title,
         status="breaking",
@@ -68,18 +73,18 @@ def event(id_: str, title: str, items: Sequence[str] = (), **given: Any) -> Even
         timeline=((EVENT_MS - 3_600_000, 4), (EVENT_MS, 12)),
         reason="16 items within 4 hours, where 0.4 are usual.",
     )
-    return replace(usual, **given)
+    return replace(default, **fields)
 
 
-async def tell(log: EventRepository, kind: ChangeKind, changed: Event, at_ms: int) -> None:
-    """The detector commits one version of an event."""
-    draft = EventUnitOfWork(log, await log.summaries())
-    await draft.add_detector_changes([EventChange(kind, at_ms, changed)])
-    assert await log.store.commit(Transaction((), tuple(draft.writes()))) == ()
+async def commit_event(repository: EventRepository, kind: ChangeKind, changed: Event, at_ms: int) -> None:
+    """Commit one version of an event, as the detector does."""
+    unit = EventUnitOfWork(repository, await repository.summaries())
+    await unit.add_detector_changes([EventChange(kind, at_ms, changed)])
+    assert await repository.store.commit(Transaction((), tuple(unit.writes()))) == ()
 
 
 class Clock:
-    """Milliseconds that pass only when told."""
+    """Milliseconds that advance by 1 per reading, and when a test changes ``now_ms``."""
 
     def __init__(self, now_ms: int = START_MS) -> None:
         self.now_ms = now_ms
@@ -89,29 +94,28 @@ class Clock:
         return self.now_ms
 
 
-def in_process(
-    analyser: Analyzer,
-) -> Callable[[Sequence[Article]], Awaitable[Sequence[Analysis | AggregatorError]]]:
-    """``analyser`` as the service asks its pool, without one."""
+def in_process(analyzer: Analyzer) -> AnalyzeMany:
+    """The analyzer as the service calls its pool."""
 
-    async def analyse_many(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
-        return analyser.analyze_many(articles)
+    async def analyze_many(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
+        return analyzer.analyze_many(articles)
 
-    return analyse_many
+    return analyze_many
 
 
-@dataclass
+@dataclass(frozen=True)
 class Core:
-    """The inner service over one store."""
+    """Index, ingest and queries over one store, with the clock they use."""
 
     index: Index
     ingest: IngestService
-    analyser: Analyzer
+    related: RelatedArticles
+    explain: Explainer
     clock: Clock
 
-    async def post(self, id_: str, text: str, **more: object):  # type: ignore[no-untyped-def]
-        """Submit one English article."""
-        return await self.ingest.submit(Article(id=id_, text=text, lang="en", **more))  # type: ignore[arg-type]
+    async def post(self, id_: str, text: str, **fields: Any) -> Answer:
+        """Submit one English article; ``fields`` are those of ``Article``."""
+        return await self.ingest.submit(Article(id=id_, text=text, lang="en", **fields))
 
 
 def core(
@@ -123,26 +127,20 @@ def core(
     store_texts: bool = True,
     fingerprints_only: bool = False,
     segment_max_articles: int = SEGMENT_MAX_ARTICLES,
-    chunk: int = BATCH_ARTICLES,
-    pace: BulkThrottle | None = None,
+    batch_articles: int = BATCH_ARTICLES,
+    throttle: BulkThrottle | None = None,
 ) -> Core:
-    """A service core; several over one store behave like several processes."""
-    analyser = Analyzer({"xx": HashedModel()})
+    """A core with hashed features; several over one store behave like several processes."""
+    analyzer = Analyzer({"xx": HashedModel()})
     clock = clock or Clock()
-    index = Index(
-        store, analyser.spaces, retention_ms=retention_ms, segment_max_articles=segment_max_articles
-    )
-
-    ingest = IngestService(
-        index,
-        in_process(analyser),
+    built = build_core(
+        Index(store, analyzer.spaces, retention_ms=retention_ms, segment_max_articles=segment_max_articles),
+        in_process(analyzer),
         policy or Policy(),
         clock=clock,
         store_texts=store_texts,
         fingerprints_only=fingerprints_only,
-        yield_control=yield_control,
-        spawn=spawn_task,
-        batch_articles=chunk,
-        throttle=pace,
+        load_control=LoadControl(PriorityGate(), ActivityBeacon(store), throttle) if throttle else None,
+        batch_articles=batch_articles,
     )
-    return Core(index, ingest, analyser, clock)
+    return Core(built.index, built.ingest, built.related, built.explain, clock)

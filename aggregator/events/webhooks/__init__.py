@@ -1,13 +1,12 @@
-"""Calls to other systems when an event fires, doubles, merges or closes: the Standard Webhooks scheme.
+"""Webhooks: calls to other systems when an event fires, doubles, merges or closes (Standard Webhooks).
 
-    hooks.py    which addresses want to be called, and for which events
-    outbox.py   which calls are owed, when each is tried again, which were given up (pure)
-    payload.py  what a call says (pure)
-    sending.py  one call: a checked address, a signature, a time limit
-    courier.py  a turn of the leader: changes into calls, calls out, results back
+    subscriptions.py  the registered URLs and their filters outbox.py         pending deliveries, retry
+    schedule, dead letters (pure) payload.py        bodies of the calls (pure) sender.py         one call: URL
+    validation, signature, timeout dispatcher.py     periodic task of the leader: changes to deliveries,
+    deliveries to calls, results to the store
 
-Saved before sent, and the answer saved afterwards: a crash in between sends a call again under the same
-``webhook-id``, by which receivers recognise it. So calls come at least once, and none is forgotten.
+Delivery is at least once: a delivery is saved before it is sent, and its result afterwards. After a crash in
+between, it is sent again under the same ``webhook-id``, by which receivers recognize it.
 """
 
 from aggregator.events.webhooks.dispatcher import WebhookDispatcher

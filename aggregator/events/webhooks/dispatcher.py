@@ -1,4 +1,4 @@
-"""A turn of the leader: changes of events become calls, calls go out, their results are saved."""
+"""Webhook dispatcher: turns event changes into deliveries, sends those that are due, saves the results."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import hashlib
 import logging
 import random
 import secrets
+from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import aiohttp
 import msgspec
@@ -21,6 +21,7 @@ from aggregator.events.webhooks.outbox import Delivery, Outbox, apply_results, e
 from aggregator.events.webhooks.payload import event_payload, ping_payload
 from aggregator.events.webhooks.sender import DeliveryResult, make_session, send
 from aggregator.events.webhooks.subscriptions import Subscription, Subscriptions
+from aggregator.log_limits import ChangeFilter
 from aggregator.store.base import Put, StreamAdd, Transaction, ValueEquals, Write
 from aggregator.store.decoding import decode_value
 from aggregator.store.lease import Lease
@@ -33,16 +34,17 @@ CHANGES_PER_RUN = 200
 DELIVERED_KINDS = frozenset({"fired", "doubled", "merged", "closed"})
 MAX_DEAD_LETTERS = 1000
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _outbox_decoder = msgspec.msgpack.Decoder(Outbox)
 _delivery_decoder = msgspec.msgpack.Decoder(Delivery)
 
 
 class WebhookDispatcher:
-    """Sends what is owed. One replica at a time holds the lease; two at worst send a call twice.
+    """Sends pending deliveries. One replica at a time holds the lease; two at worst send a delivery twice.
 
-    ``base_url``: for links in the calls. ``private``: addresses of a private network may be called.
+    ``base_url``: public URL of the service, for links in the calls. ``allow_private``: private addresses may
+    be called. ``delivered`` and ``failed_attempts`` count since start.
     """
 
     def __init__(
@@ -59,89 +61,81 @@ class WebhookDispatcher:
         self._lease = Lease(events.store, LEASE_KEY, LEASE_MS)
         self._session: aiohttp.ClientSession | None = None
         self.delivered = self.failed_attempts = 0
-        self._last_problem = ""
+        self._problem = ChangeFilter()
 
     async def run_once(self) -> None:
-        """Make out and send what is due. Never raises, except when cancelled."""
+        """One run as leader, nothing otherwise. Never raises, except when cancelled."""
         try:
             if await self._lease.acquire():
                 await self.deliver_due()
         except StoreUnavailable as error:
-            self._log_problem(f"webhooks wait for the store: {error}")
+            if self._problem.is_new(str(error)):
+                logger.warning("The store is unavailable; webhook deliveries wait: %s", error)
         except Exception as error:
-            self._log_problem(f"the webhook courier failed and will try again: {error!r}", unexpected=True)
+            if self._problem.is_new(repr(error)):
+                logger.exception("Unhandled error in the webhook dispatcher; retrying.")
         else:
-            self._last_problem = ""
-
-    def _log_problem(self, problem: str, *, unexpected: bool = False) -> None:
-        """Said once, not at each turn until it is over."""
-        if problem != self._last_problem:
-            log.log(logging.ERROR if unexpected else logging.WARNING, "%s", problem, exc_info=unexpected)
-        self._last_problem = problem
+            self._problem.clear()
 
     async def deliver_due(self) -> None:
-        """One round, by whoever calls it. Raises StoreUnavailable."""
-        hooks = await self._subscriptions.all()
-        outbox = await self._enqueue_changes(hooks)
-        due = outbox.due(self._clock()) if outbox is not None else []
-        if due and outbox is not None:
-            results = dict(zip((call.id for call in due), await self._send_all(hooks, due), strict=True))
-            await self._apply_results(due, results)
+        """Enqueue and send regardless of the lease. Raises StoreUnavailable."""
+        subscriptions = await self._subscriptions.all()
+        outbox = await self._enqueue_changes(subscriptions)
+        if outbox is not None and (due := outbox.due(self._clock())):
+            results = await self._send_all(subscriptions, due)
+            by_id = {delivery.id: result for delivery, result in zip(due, results, strict=True)}
+            await self._apply_results(due, by_id)
 
     async def close(self) -> None:
-        """Give the lease and the connections back. Idempotent."""
+        """Release the lease and close the connections. Idempotent."""
         if self._session is not None:
             await self._session.close()
             self._session = None
         await self._lease.close()
 
     async def dead_letters(self, subscription_id: str, count: int = 50) -> Sequence[Delivery]:
-        """The newest calls to a webhook that were given up, newest first."""
+        """The newest dead letters of a webhook, newest first."""
         entries = await self._events.store.stream_tail(DEAD_LETTERS_KEY, MAX_DEAD_LETTERS)
-        calls = [
-            decode_value(_delivery_decoder, payload, "A call that was given up") for _, payload in entries
-        ]
-        return [call for call in calls if call.hook == subscription_id][:count]
+        deliveries = [decode_value(_delivery_decoder, payload, "A dead letter") for _, payload in entries]
+        return [delivery for delivery in deliveries if delivery.hook == subscription_id][:count]
 
     async def pending(self) -> dict[str, int]:
-        """Calls that are owed, by webhook."""
-        counts: dict[str, int] = {}
-        for call in decode_outbox((await self._events.store.read([OUTBOX_KEY]))[0]).calls:
-            counts[call.hook] = counts.get(call.hook, 0) + 1
-        return counts
+        """Number of pending deliveries by subscription id."""
+        _, outbox = await self._read_outbox()
+        return dict(Counter(delivery.hook for delivery in outbox.calls))
 
     async def ping(self, subscription: Subscription) -> DeliveryResult:
-        """Call it now, with a test body, whatever is owed."""
+        """Send a test call now, ahead of pending deliveries, without a retry."""
         now_ms = self._clock()
         body = ping_payload(subscription.id, now_ms, subscription.format)
-        call = Delivery("msg_" + secrets.token_hex(12), subscription.id, "", "ping", body, now_ms, now_ms)
-        return (await self._send_all({subscription.id: subscription}, [call]))[0]
+        delivery = Delivery("msg_" + secrets.token_hex(12), subscription.id, "", "ping", body, now_ms, now_ms)
+        return (await self._send_all({subscription.id: subscription}, [delivery]))[0]
 
-    # -- inside --------------------------------------------------------------------------------
+    async def _read_outbox(self) -> tuple[bytes | None, Outbox]:
+        """The stored value, for the condition of the next commit, and the outbox."""
+        raw = (await self._events.store.read([OUTBOX_KEY]))[0]
+        return raw, decode_outbox(raw)
 
     async def _enqueue_changes(self, subscriptions: dict[str, Subscription]) -> Outbox | None:
-        """The outbox with calls for all changes since; None when another courier was faster."""
-        raw = (await self._events.store.read([OUTBOX_KEY]))[0]
-        outbox = decode_outbox(raw)
-        if raw is None:  # the first turn ever: what happened before is not told
+        """The outbox with deliveries for all new changes; None when another dispatcher committed first."""
+        raw, outbox = await self._read_outbox()
+        if raw is None:  # the very first run: earlier changes are not delivered
             return await self._save(raw, Outbox(await self._events.latest_position()), [])
         changes = await self._events.changes(outbox.position, CHANGES_PER_RUN)
         if not changes:
             return outbox
-        told = [change for _, change in changes if change.kind in DELIVERED_KINDS]
-        events = await self._events.get_many(list(dict.fromkeys(change.event_id for change in told)))
-        made = tuple(
-            self._build_delivery(hook, change, events[change.event_id])
-            for change in told
-            for hook in subscriptions.values()
-            if change.event_id in events
-            and not hook.disabled
-            and all(EventFilter.parse(query).matches(events[change.event_id]) for query in hook.queries)
+        relevant = [change for _, change in changes if change.kind in DELIVERED_KINDS]
+        events = await self._events.get_many(list(dict.fromkeys(change.event_id for change in relevant)))
+        new = tuple(
+            self._build_delivery(subscription, change, events[change.event_id])
+            for change in relevant
+            for subscription in subscriptions.values()
+            if change.event_id in events and _is_subscribed(subscription, events[change.event_id])
         )
-        return await self._save(raw, *enqueue(outbox, changes[-1][0], made))
+        return await self._save(raw, *enqueue(outbox, changes[-1][0], new))
 
     def _build_delivery(self, subscription: Subscription, change: ChangeRecord, event: Event) -> Delivery:
-        """Its id follows from what it tells, so that nobody is told twice under different ids."""
+        """A delivery whose id derives from its content: the same change always has the same id."""
         name = f"{subscription.id}:{change.event_id}:{change.kind}:{change.revision}:{change.at_ms}".encode()
         now_ms = self._clock()
         return Delivery(
@@ -161,37 +155,37 @@ class WebhookDispatcher:
             self._session = make_session(allow_private=self._allow_private)
         session, now_ms = self._session, self._clock()
 
-        async def one(call: Delivery) -> DeliveryResult:
-            hook = subscriptions.get(call.hook)
-            if hook is None:
+        async def send_one(delivery: Delivery) -> DeliveryResult:
+            subscription = subscriptions.get(delivery.hook)
+            if subscription is None:
                 return DeliveryResult("the webhook was removed", unsubscribed=True)
-            return await send(session, hook, call, now_ms, allow_private=self._allow_private)
+            return await send(session, subscription, delivery, now_ms, allow_private=self._allow_private)
 
-        return await asyncio.gather(*map(one, deliveries))
+        return await asyncio.gather(*map(send_one, deliveries))
 
     async def _apply_results(
         self, deliveries: Sequence[Delivery], results: dict[str, DeliveryResult]
     ) -> None:
         now_ms = self._clock()
-        gone = {call.hook for call in deliveries if results[call.id].unsubscribed}
-        problems = {id_: result.error for id_, result in results.items()}
-        waits = {id_: result.retry_after_s for id_, result in results.items()}
-        raw = (await self._events.store.read([OUTBOX_KEY]))[0]
-        left, dead = apply_results(decode_outbox(raw), problems, gone, now_ms, random.random(), waits)
-        if await self._save(raw, left, dead) is None:
+        unsubscribed = {delivery.hook for delivery in deliveries if results[delivery.id].unsubscribed}
+        errors = {id_: result.error for id_, result in results.items()}
+        retry_after_s = {id_: result.retry_after_s for id_, result in results.items()}
+        raw, outbox = await self._read_outbox()
+        outbox, dead = apply_results(outbox, errors, unsubscribed, now_ms, random.random(), retry_after_s)
+        if await self._save(raw, outbox, dead) is None:
             return
-        self.delivered += sum(problem is None for problem in problems.values())
-        self.failed_attempts += sum(problem is not None for problem in problems.values())
-        for call in dead:
-            log.error("webhook %s: the call %s was given up: %s", call.hook, call.id, call.result)
-        await self._subscriptions.mutate(lambda hooks: _record_results(hooks, deliveries, results, now_ms))
+        self.delivered += sum(error is None for error in errors.values())
+        self.failed_attempts += sum(error is not None for error in errors.values())
+        for letter in dead:
+            logger.error("Webhook %s: dead-lettered delivery %s: %s", letter.hook, letter.id, letter.result)
+        await self._subscriptions.mutate(lambda all_: _record_results(all_, deliveries, results, now_ms))
 
     async def _save(
         self, raw: bytes | None, outbox: Outbox, dead_letters: Sequence[Delivery]
     ) -> Outbox | None:
-        """The outbox, if it still is what was read."""
+        """Commit outbox and dead letters if the stored outbox is still ``raw``; None otherwise."""
         writes: list[Write] = [Put(OUTBOX_KEY, msgspec.msgpack.encode(outbox))]
-        writes += [StreamAdd(DEAD_LETTERS_KEY, msgspec.msgpack.encode(call)) for call in dead_letters]
+        writes += [StreamAdd(DEAD_LETTERS_KEY, msgspec.msgpack.encode(letter)) for letter in dead_letters]
         failed = await self._events.store.commit(Transaction((ValueEquals(OUTBOX_KEY, raw),), tuple(writes)))
         if failed:
             return None
@@ -206,7 +200,14 @@ class WebhookDispatcher:
 
 
 def decode_outbox(raw: bytes | None) -> Outbox:
-    return decode_value(_outbox_decoder, raw, "The outbox of calls") if raw is not None else Outbox()
+    """The stored outbox; an empty one for an absent value. Raises StoreUnavailable when it is damaged."""
+    return decode_value(_outbox_decoder, raw, "The webhook outbox") if raw is not None else Outbox()
+
+
+def _is_subscribed(subscription: Subscription, event: Event) -> bool:
+    return not subscription.disabled and all(
+        EventFilter.parse(query).matches(event) for query in subscription.queries
+    )
 
 
 def _record_results(
@@ -215,15 +216,17 @@ def _record_results(
     results: dict[str, DeliveryResult],
     now_ms: int,
 ) -> None:
-    """How the webhooks have fared; one that answered "gone" is called no more."""
-    for call in deliveries:
-        hook, result = subscriptions.get(call.hook), results[call.id]
-        if hook is None:
+    """Update the delivery status of the subscriptions; one that answered 410 is disabled."""
+    for delivery in deliveries:
+        subscription, result = subscriptions.get(delivery.hook), results[delivery.id]
+        if subscription is None:
             continue
-        changes: dict[str, Any] = {"last_ms": now_ms, "last_result": result.error or "delivered"}
-        changes["delivered" if result.error is None else "failed"] = (
-            hook.delivered + 1 if result.error is None else hook.failed + 1
+        failed = result.error is not None
+        subscriptions[delivery.hook] = msgspec.structs.replace(
+            subscription,
+            last_ms=now_ms,
+            last_result=result.error or "delivered",
+            delivered=subscription.delivered + (not failed),
+            failed=subscription.failed + failed,
+            disabled="the receiver answered 410 Gone" if result.unsubscribed else subscription.disabled,
         )
-        if result.unsubscribed:
-            changes["disabled"] = "the receiver answered 410 Gone"
-        subscriptions[call.hook] = msgspec.structs.replace(hook, **changes)

@@ -1,16 +1,22 @@
-"""Which calls are owed and when: pure. Saved as one value together with the position in the change stream."""
+"""Outbox of webhook deliveries: pending ones, their retry schedule, dead letters. Pure.
+
+It is stored as one value, together with the position in the change stream.
+"""
 
 from __future__ import annotations
 
 import msgspec
 
-# Standard Webhooks, "Retry schedule": about a day in all, then somebody has to look.
+# Standard Webhooks, "Retry schedule": about a day in total, then the delivery is a dead letter.
 RETRY_DELAYS_S = (5, 5 * 60, 30 * 60, 2 * 3600, 5 * 3600, 10 * 3600, 14 * 3600)
 MAX_PENDING = 2000
 
 
 class Delivery(msgspec.Struct, frozen=True):
-    """One call owed to one webhook. ``id`` and ``body`` stay the same over all attempts."""
+    """One call to one webhook. ``id`` and ``body`` are the same in all attempts; ``hook``: subscription id.
+
+    ``made_ms``: created; ``due_ms``: time of the next attempt; ``result``: error of the last one.
+    """
 
     id: str
     hook: str
@@ -24,29 +30,29 @@ class Delivery(msgspec.Struct, frozen=True):
 
 
 class Outbox(msgspec.Struct, frozen=True):
-    """``position``: of the change stream, up to which calls were made out."""
+    """Pending deliveries, oldest first. ``position``: last change that was turned into deliveries."""
 
     position: bytes = b""
     calls: tuple[Delivery, ...] = ()
 
     def due(self, now_ms: int) -> list[Delivery]:
-        """The oldest call of each webhook, where its time has come: one at a time, in order."""
-        first: dict[str, Delivery] = {}
-        for call in self.calls:
-            first.setdefault(call.hook, call)
-        return [call for call in first.values() if call.due_ms <= now_ms]
+        """The oldest delivery of each webhook, if it is due: one at a time, in order."""
+        oldest: dict[str, Delivery] = {}
+        for delivery in self.calls:
+            oldest.setdefault(delivery.hook, delivery)
+        return [delivery for delivery in oldest.values() if delivery.due_ms <= now_ms]
 
 
 def enqueue(
     outbox: Outbox, position: bytes, new_deliveries: tuple[Delivery, ...]
 ) -> tuple[Outbox, list[Delivery]]:
-    """With further calls; and those that had to be given up, since too many are owed (the oldest go)."""
-    calls = (*outbox.calls, *new_deliveries)
-    spilled = [
-        msgspec.structs.replace(call, result="too many calls were owed")
-        for call in calls[: max(0, len(calls) - MAX_PENDING)]
+    """The outbox with new deliveries, and the oldest ones above MAX_PENDING as dead letters."""
+    deliveries = (*outbox.calls, *new_deliveries)
+    dead = [
+        msgspec.structs.replace(delivery, result="too many deliveries were pending")
+        for delivery in deliveries[: max(0, len(deliveries) - MAX_PENDING)]
     ]
-    return Outbox(position, calls[len(spilled) :]), spilled
+    return Outbox(position, deliveries[len(dead) :]), dead
 
 
 def apply_results(
@@ -57,28 +63,29 @@ def apply_results(
     jitter: float,
     retry_after_s: dict[str, int],
 ) -> tuple[Outbox, list[Delivery]]:
-    """After some attempts: ``results`` has None for a success, else what went wrong, by call id.
+    """The outbox after some attempts, and the dead letters.
 
-    ``gone``: webhooks that want no more. ``jitter``: in 0..1, spreads the pauses by up to a fifth.
-    ``wait_s``: seconds a receiver asked for, by call id. Second: calls that were given up.
+    results        by delivery id: None for a success, else the error
+    unsubscribed   webhooks that accept no more calls
+    jitter         in 0..1, lengthens the retry delays by up to 20 %
+    retry_after_s  minimum delay that the receiver asked for, by delivery id
     """
-    kept: list[Delivery] = []
+    pending: list[Delivery] = []
     dead: list[Delivery] = []
-    for call in outbox.calls:
-        if call.hook in unsubscribed:
-            if results.get(call.id, "") is not None:
-                dead.append(
-                    msgspec.structs.replace(call, result=results.get(call.id) or "the webhook was disabled")
-                )
-        elif call.id not in results:
-            kept.append(call)
-        elif (problem := results[call.id]) is not None:
-            tried = msgspec.structs.replace(call, attempts=call.attempts + 1, result=problem)
-            if call.attempts >= len(RETRY_DELAYS_S):
+    for delivery in outbox.calls:
+        error = results.get(delivery.id, "")
+        if error is None:
+            continue
+        if delivery.hook in unsubscribed:
+            dead.append(msgspec.structs.replace(delivery, result=error or "the webhook was disabled"))
+        elif delivery.id not in results:
+            pending.append(delivery)
+        else:
+            tried = msgspec.structs.replace(delivery, attempts=delivery.attempts + 1, result=error)
+            if delivery.attempts >= len(RETRY_DELAYS_S):
                 dead.append(tried)
             else:
-                pause_s = max(
-                    RETRY_DELAYS_S[call.attempts] * (1 + 0.2 * jitter), retry_after_s.get(call.id, 0)
-                )
-                kept.append(msgspec.structs.replace(tried, due_ms=now_ms + int(pause_s * 1000)))
-    return Outbox(outbox.position, tuple(kept)), dead
+                delay_s = RETRY_DELAYS_S[delivery.attempts] * (1 + 0.2 * jitter)
+                delay_s = max(delay_s, retry_after_s.get(delivery.id, 0))
+                pending.append(msgspec.structs.replace(tried, due_ms=now_ms + int(delay_s * 1000)))
+    return Outbox(outbox.position, tuple(pending)), dead

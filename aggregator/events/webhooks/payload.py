@@ -1,10 +1,10 @@
-"""What a call says. Pure.
+"""Bodies of webhook calls. Pure.
 
     {"type": "event.fired", "timestamp": "2026-11-21T08:00:00.000Z",
      "data": {"id": ..., "title": ..., "status": ..., "size": ..., "sources": [...], ..., "url": ...}}
 
-``type`` is event.fired, event.doubled, event.merged or event.closed. The format "slack" is the text message that
-incoming webhooks of chat systems take.
+``type`` is event.fired, event.doubled, event.merged or event.closed. The format "slack" is the text message
+that incoming webhooks of chat systems accept.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from __future__ import annotations
 import msgspec
 
 from aggregator.events.detection import Event
-from aggregator.events.formatting import event_url, format_rfc3339, size_summary
+from aggregator.events.formatting import event_url, size_summary
+from aggregator.events.webhooks.subscriptions import PayloadFormat
+from aggregator.time_units import format_rfc3339
 
-_KIND_LABELS = {"fired": "Breaking", "doubled": "Growing", "merged": "Merged", "closed": "Over"}
+_KIND_LABELS = {"fired": "Breaking", "doubled": "Growing", "merged": "Merged", "closed": "Ended"}
 
 
-def event_payload(event: Event, kind: str, at_ms: int, payload_format: str, base_url: str) -> bytes:
-    """The body of a call. ``base_url``: where readers reach the service, "" when nobody said."""
+def event_payload(event: Event, kind: str, at_ms: int, payload_format: PayloadFormat, base_url: str) -> bytes:
+    """Body of an event call. ``base_url``: public URL of the service; without it the link is missing."""
     url = event_url(event, base_url) if base_url else None
     if payload_format == "slack":
         return _slack_message(event, kind, url)
@@ -43,17 +45,17 @@ def event_payload(event: Event, kind: str, at_ms: int, payload_format: str, base
     return msgspec.json.encode({"type": f"event.{kind}", "timestamp": format_rfc3339(at_ms), "data": data})
 
 
-def ping_payload(subscription_id: str, at_ms: int, payload_format: str) -> bytes:
-    """The body of a test call."""
+def ping_payload(subscription_id: str, at_ms: int, payload_format: PayloadFormat) -> bytes:
+    """Body of a test call."""
     if payload_format == "slack":
-        return msgspec.json.encode({"text": "A test call of the news aggregator."})
+        return msgspec.json.encode({"text": "Test call from the news aggregator."})
     return msgspec.json.encode(
         {"type": "ping", "timestamp": format_rfc3339(at_ms), "data": {"webhook": subscription_id}}
     )
 
 
 def _slack_message(event: Event, kind: str, url: str | None) -> bytes:
-    """Titles are strangers' text: the three characters that mark links and mentions are escaped."""
+    """Text message; the characters that Slack interprets (links, mentions) are escaped in the title."""
     title = event.title.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     linked = f"<{url}|{title}>" if url else title
     return msgspec.json.encode({"text": f"{_KIND_LABELS.get(kind, kind)}: {linked} ({size_summary(event)})"})

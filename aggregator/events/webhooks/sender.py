@@ -1,9 +1,9 @@
-"""One call to an address that somebody else wrote down: it must not reach what only we can reach.
+"""Sends one webhook call, guarded against server-side request forgery (OWASP API7:2023).
 
-Server-side request forgery (OWASP API7:2023): the name is resolved once, every address it has must be a public
-one, and the connection goes to just those addresses (no second look-up, so no rebinding). Names that are read as
-addresses are not resolved, and there are more ways to write one than we know: so each address is looked at once more
-where its socket is made. Redirects are not followed, answers are cut off, and all of it has a time limit.
+The host name is resolved once, all its addresses must be public, and the connection uses exactly these
+addresses (a second look-up would allow DNS rebinding). Hosts that the system reads as IP literals are not
+resolved, and there are more notations than validation knows, so each address is checked again when its socket
+is created. Redirects are not followed, response bodies are cut off, and the whole call has a timeout.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ TIMEOUT_S = 15.0
 MAX_RESPONSE_BYTES = 16 * 1024
 MAX_URL_CHARS = 2000
 MAX_RETRY_AFTER_S = 3600
-# All that was ever given out of IPv6 for everybody's use (RFC 4291, section 2.4); besides it NAT64 (RFC 6052).
+# Global unicast addresses of IPv6 (RFC 4291, section 2.4), and the NAT64 prefix (RFC 6052).
 _GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryResult:
-    """``problem``: None when it arrived. ``gone``: the receiver wants no more (410)."""
+    """Result of one attempt. ``error``: None on success; ``unsubscribed``: the receiver answered 410 Gone."""
 
     error: str | None
     unsubscribed: bool = False
@@ -45,15 +45,15 @@ class DeliveryResult:
 
 
 class ForbiddenAddress(OSError):
-    """The name leads to an address that webhooks may not reach."""
+    """The host resolves to an address that webhooks must not reach."""
 
 
 def validate_url(url: str, *, allow_private: bool) -> str:
-    """The address of a webhook, as far as it can be judged without a look-up. Raises BadInput."""
+    """The URL of a webhook, checked as far as possible without resolving it. Raises InvalidInput."""
     try:
         parts = urlsplit(url)
         _ = parts.port
-        # As whoever calls it reads it: a circled ten is 10 there, and a dot at the end means nothing.
+        # Normalized as by the HTTP client: a circled ten is "10", and a final dot has no meaning.
         host = (URL(url).raw_host or "").rstrip(".") if parts.hostname else None
     except ValueError:
         host, parts = None, urlsplit("")
@@ -65,10 +65,10 @@ def validate_url(url: str, *, allow_private: bool) -> str:
         or not url.isprintable()
         or " " in url
     ):
-        wanted = " or ".join(f"{scheme}://" for scheme in schemes)
-        raise InvalidInput(f"url: expected an address that begins with {wanted}.", field="url")
+        allowed = " or ".join(f"{scheme}://" for scheme in schemes)
+        raise InvalidInput(f"url: expected a URL that begins with {allowed}.", field="url")
     if parts.username is not None or parts.password is not None:
-        raise InvalidInput("url: leave user and password out; calls are signed.", field="url")
+        raise InvalidInput("url: remove user and password; calls are signed instead.", field="url")
     if not allow_private and _is_ip_literal(host) and not is_public_address(_parse_ip_literal(host)):
         raise InvalidInput(
             "url: webhooks go to public addresses only (webhook_allow_private_addresses allows others).",
@@ -78,7 +78,7 @@ def validate_url(url: str, *, allow_private: bool) -> str:
 
 
 def is_public_address(address: str) -> bool:
-    """Whether an IP address is one that strangers may make us call; addresses inside addresses are looked at."""
+    """Whether an IP address is public; an embedded IPv4 address (mapped, 6to4, Teredo, NAT64) must be too."""
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -95,17 +95,18 @@ def is_public_address(address: str) -> bool:
 
 
 class PublicResolver(AbstractResolver):
-    """Looks a name up once per connection and refuses it when any of its addresses is not public."""
+    """Resolver that rejects hosts with any address that is not public."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
+        """All addresses of a host. Raises ForbiddenAddress."""
         found = await asyncio.get_running_loop().getaddrinfo(
             host, port, type=socket.SOCK_STREAM, family=family
         )
         addresses = [(kind, str(address[0])) for kind, _, _, _, address in found]
         if not addresses or not all(is_public_address(address) for _, address in addresses):
-            raise ForbiddenAddress(f"{host} leads to an address that webhooks may not reach")
+            raise ForbiddenAddress(f"{host} resolves to an address that webhooks must not reach")
         return [
             ResolveResult(
                 hostname=host, host=address, port=port, family=kind, proto=0, flags=socket.AI_NUMERICHOST
@@ -114,19 +115,19 @@ class PublicResolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
 
 def _open_public_socket(address: AddrInfoType) -> socket.socket:
-    """The socket of a connection to ``address`` (as from getaddrinfo). Raises ForbiddenAddress."""
-    family, kind, protocol, _, where = address
-    if not is_public_address(str(where[0])):
-        raise ForbiddenAddress(f"{where[0]} is an address that webhooks may not reach")
+    """Socket for a connection to ``address`` (a getaddrinfo entry). Raises ForbiddenAddress."""
+    family, kind, protocol, _, (ip, *_) = address
+    if not is_public_address(str(ip)):
+        raise ForbiddenAddress(f"{ip} is an address that webhooks must not reach")
     return socket.socket(family, kind, protocol)
 
 
 def make_session(*, allow_private: bool) -> aiohttp.ClientSession:
-    """A session for calls; ``private``: addresses are not looked at (a newsroom's own network)."""
+    """Client session for webhook calls; ``allow_private``: addresses are not checked (internal networks)."""
     connector = (
         aiohttp.TCPConnector(use_dns_cache=False, force_close=True)
         if allow_private
@@ -152,7 +153,7 @@ async def send(
     *,
     allow_private: bool,
 ) -> DeliveryResult:
-    """One attempt. Never raises but for cancellation."""
+    """One attempt. Never raises, except when cancelled."""
     try:
         validate_url(subscription.url, allow_private=allow_private)
         headers = {
@@ -166,15 +167,15 @@ async def send(
             await response.content.read(MAX_RESPONSE_BYTES)
             return _result_of(response)
     except TimeoutError:
-        return DeliveryResult(f"no answer within {TIMEOUT_S:g} s")
+        return DeliveryResult(f"no response within {TIMEOUT_S:g} s")
     except aiohttp.ClientConnectorError as error:
-        return DeliveryResult(f"{error.host} cannot be reached: {error.os_error}"[:300])
+        return DeliveryResult(f"cannot connect to {error.host}: {error.os_error}"[:300])
     except (aiohttp.ClientError, OSError, InvalidInput, ValueError) as error:
         return DeliveryResult((str(error) or type(error).__name__)[:300])
 
 
 def signature_headers(subscription: Subscription, delivery: Delivery, now_ms: int) -> dict[str, str]:
-    """The headers of Standard Webhooks: HMAC-SHA256 of id, time and body under the hook's secret."""
+    """Headers of Standard Webhooks: HMAC-SHA256 of id, time and body with the subscription's secret."""
     seconds = str(now_ms // 1000)
     secret = base64.b64decode(subscription.secret.removeprefix("whsec_"))
     message = b".".join((delivery.id.encode(), seconds.encode(), delivery.body))
@@ -185,15 +186,17 @@ def signature_headers(subscription: Subscription, delivery: Delivery, now_ms: in
 def _result_of(response: aiohttp.ClientResponse) -> DeliveryResult:
     if 200 <= response.status < 300:
         return DeliveryResult(None)
-    after = response.headers.get("Retry-After", "")
-    wait_s = min(int(after), MAX_RETRY_AFTER_S) if after.isascii() and after.isdigit() else 0
+    header = response.headers.get("Retry-After", "")
+    retry_after_s = min(int(header), MAX_RETRY_AFTER_S) if header.isascii() and header.isdigit() else 0
     return DeliveryResult(
-        f"answered with status {response.status}", unsubscribed=response.status == 410, retry_after_s=wait_s
+        f"answered with status {response.status}",
+        unsubscribed=response.status == 410,
+        retry_after_s=retry_after_s,
     )
 
 
 def _is_ip_literal(host: str) -> bool:
-    """Whether the system would read it as an address without asking anybody: also 127.1, 0x7f.1 or 2130706433."""
+    """Whether the system reads the host as an address, as it does 127.1, 0x7f.1 and 2130706433."""
     return ":" in host or host.rsplit(".", 1)[-1][:1].isdigit() or host.lower().startswith("0x")
 
 

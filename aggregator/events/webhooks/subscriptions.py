@@ -1,4 +1,4 @@
-"""Which addresses are called, for which events, and how each has fared."""
+"""Webhook subscriptions: URLs, their filters, and delivery status."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ PayloadFormat = Literal["standard", "slack"]
 class Subscription(msgspec.Struct, frozen=True):
     """One subscription.
 
-    secret    "whsec_" + base64 of 32 random bytes: it signs the calls, so the store holds it as it is
-    queries   query strings of /v1/events: only events that all of them admit
-    disabled  why no more calls are made ("" while they are)
+    secret    "whsec_" + base64 of 32 random bytes; stored in clear, since it signs the calls
+    queries   query strings of /v1/events; an event must match all of them
+    disabled  reason why no calls are made ("" while they are)
+    delivered, failed, last_ms, last_result   attempts so far, and the last one
     """
 
     id: str
@@ -40,7 +41,7 @@ class Subscription(msgspec.Struct, frozen=True):
 
 
 class Subscriptions(VersionedMap[Subscription]):
-    """The subscriptions of one store."""
+    """The subscriptions of a store, at most 100."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store, SUBSCRIPTIONS_KEY, Subscription, "webhook", MAX_SUBSCRIPTIONS)
@@ -48,16 +49,16 @@ class Subscriptions(VersionedMap[Subscription]):
     async def subscribe(
         self, url: str, queries: tuple[str, ...], payload_format: PayloadFormat, now_ms: int
     ) -> Subscription:
-        """Subscribe an address that was checked. Raises Conflict above 100."""
-        hook = Subscription(secrets.token_hex(6), url, new_secret(), queries, payload_format, now_ms)
-        await self.add(hook.id, hook)
-        return hook
+        """Add a validated URL with a new id and secret. Raises Conflict above 100, StoreUnavailable."""
+        subscription = Subscription(secrets.token_hex(6), url, new_secret(), queries, payload_format, now_ms)
+        await self.add(subscription.id, subscription)
+        return subscription
 
     async def enable(self, id_: str) -> Subscription:
-        """Take calls up again. Raises NotFound."""
-        return await self.update(id_, lambda hook: msgspec.structs.replace(hook, disabled=""))
+        """Resume the calls of a disabled subscription. Raises NotFound."""
+        return await self.update(id_, lambda one: msgspec.structs.replace(one, disabled=""))
 
 
 def new_secret() -> str:
-    """A signing secret (Standard Webhooks, "Signature scheme": 24 to 64 random bytes)."""
+    """New signing secret (Standard Webhooks, "Signature scheme": 24 to 64 random bytes)."""
     return "whsec_" + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()

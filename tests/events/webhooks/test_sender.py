@@ -1,4 +1,6 @@
-"""Where calls may go, and how they are signed."""
+"""Webhook calls: permitted URLs and addresses, signatures, results."""
+
+from __future__ import annotations
 
 import asyncio
 import json
@@ -7,6 +9,7 @@ from datetime import UTC, datetime
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from aiohttp.typedefs import Handler
 from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
@@ -29,72 +32,74 @@ CALL = Delivery(
 )
 
 
-def hook(url: str = "https://desk.example/in") -> Subscription:
-    """A subscription."""
+def webhook(url: str = "https://desk.example/in") -> Subscription:
+    """A subscription with a new secret."""
     return Subscription("h", url, new_secret())
 
 
-def test_the_reference_package_accepts_our_signature():
-    """And no other secret, body or time."""
-    now_ms = int(datetime.now(UTC).timestamp() * 1000)  # the verifying package compares with the real clock
-    given = hook()
-    headers = signature_headers(given, CALL, now_ms)
+def test_the_reference_package_accepts_our_signature() -> None:
+    """It rejects another secret, body or time."""
+    now_ms = int(datetime.now(UTC).timestamp() * 1000)  # the package compares with the real clock
+    signer = webhook()
+    headers = signature_headers(signer, CALL, now_ms)
 
-    assert Webhook(given.secret).verify(CALL.body, headers)["type"] == "event.fired"
-    for wrong in (
-        lambda: Webhook(new_secret()).verify(CALL.body, headers),
-        lambda: Webhook(given.secret).verify(CALL.body + b" ", headers),
-        lambda: Webhook(given.secret).verify(CALL.body, signature_headers(given, CALL, now_ms - 600_000)),
+    assert Webhook(signer.secret).verify(CALL.body, headers)["type"] == "event.fired"
+    for secret, body, at_ms in (
+        (new_secret(), CALL.body, now_ms),
+        (signer.secret, CALL.body + b" ", now_ms),
+        (signer.secret, CALL.body, now_ms - 600_000),
     ):
         with pytest.raises(WebhookVerificationError):
-            wrong()
+            Webhook(secret).verify(body, signature_headers(signer, CALL, at_ms))
 
 
 @pytest.mark.parametrize(
     "address",
     [
         "127.0.0.1", "127.8.8.8", "10.0.0.1", "172.16.3.4", "192.168.1.1", "169.254.169.254", "100.64.0.1",
-        "0.0.0.0", "224.0.0.1", "255.255.255.255", "::1", "::", "fe80::1", "fe80::1%eth0", "fc00::1", "ff02::1",
-        "::ffff:127.0.0.1", "::ffff:169.254.169.254", "64:ff9b::7f00:1", "2002:7f00:1::", "nonsense", "",
-        "::127.0.0.1", "::ffff:0:127.0.0.1", "fec0::1", "64:ff9b:1::7f00:1", "2130706433", "127.1",
+        "0.0.0.0", "224.0.0.1", "255.255.255.255", "::1", "::", "fe80::1", "fe80::1%eth0", "fc00::1",
+        "ff02::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "64:ff9b::7f00:1", "2002:7f00:1::",
+        "nonsense", "", "::127.0.0.1", "::ffff:0:127.0.0.1", "fec0::1", "64:ff9b:1::7f00:1", "2130706433",
+        "127.1",
     ],
 )  # fmt: skip
-def test_addresses_that_only_we_can_reach(address):
-    """In every dress."""
+def test_internal_addresses_are_not_public(address: str) -> None:
+    """In any notation."""
     assert not is_public_address(address)
 
 
 @pytest.mark.parametrize(
     "address", ["93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c", "64:ff9b::5db8:d70e"]
 )
-def test_public_addresses(address):
-    """The rest of the world."""
+def test_public_addresses(address: str) -> None:
+    """IPv4, IPv6, and IPv4 embedded in NAT64."""
     assert is_public_address(address)
 
 
 @pytest.mark.parametrize(
     "url",
     [
-        "http://desk.example/in", "ftp://desk.example", "desk.example", "https://", "https:///x", "javascript:alert(1)",
-        "https://user:secret@desk.example/", "https://desk.example/a b", "https://desk.example/\n", "https://[::1]/",
-        "https://127.0.0.1/", "https://127.1/", "https://0x7f.0.0.1/", "https://2130706433/", "https://017700000001/",
-        "https://[::ffff:10.0.0.1]/", "https://desk.example:99999/", "https://169.254.169.254/latest/", "https://" + "a" * 2000,
-        "https://127.0.0.⑩/", "https://169.254.169.㉕4/", "https://⑩.0.0.⑩/", "https://127.0.0.1./", "https://127.1./",
-        "https://[::127.0.0.1]/", "https://[fec0::1]/",
+        "http://desk.example/in", "ftp://desk.example", "desk.example", "https://", "https:///x",
+        "javascript:alert(1)", "https://user:secret@desk.example/", "https://desk.example/a b",
+        "https://desk.example/\n", "https://[::1]/", "https://127.0.0.1/", "https://127.1/",
+        "https://0x7f.0.0.1/", "https://2130706433/", "https://017700000001/", "https://[::ffff:10.0.0.1]/",
+        "https://desk.example:99999/", "https://169.254.169.254/latest/", "https://" + "a" * 2000,
+        "https://127.0.0.⑩/", "https://169.254.169.㉕4/", "https://⑩.0.0.⑩/", "https://127.0.0.1./",
+        "https://127.1./", "https://[::127.0.0.1]/", "https://[fec0::1]/",
     ],
 )  # fmt: skip
-def test_addresses_that_are_refused_when_a_hook_is_made(url):
-    """With a sentence that names the field."""
+def test_invalid_and_internal_urls_are_refused(url: str) -> None:
+    """The error names the field."""
     with pytest.raises(InvalidInput, match=r"^url: "):
         validate_url(url, allow_private=False)
 
 
-def test_a_private_network_is_a_choice():
-    """Then plain http is fine too."""
+def test_private_addresses_can_be_allowed() -> None:
+    """Then plain http is permitted too."""
     assert validate_url("http://127.0.0.1:9000/in", allow_private=True)
 
 
-async def receiving(handler) -> TestServer:
+async def start_receiver(handler: Handler) -> TestServer:
     """A receiver on loopback."""
     app = web.Application()
     app.router.add_post("/in", handler)
@@ -103,49 +108,49 @@ async def receiving(handler) -> TestServer:
     return server
 
 
-async def test_a_name_that_leads_to_us_is_refused_at_the_connection():
-    """Whatever the name was when the hook was made (DNS rebinding): what is connected to is what was checked."""
-    asked = []
+async def test_a_host_that_resolves_to_loopback_is_refused() -> None:
+    """Addresses are checked at the connection, so DNS rebinding after the registration has no effect."""
+    received: list[int] = []
 
-    async def never(request: web.Request) -> web.Response:
-        asked.append(1)
+    async def record(request: web.Request) -> web.Response:
+        received.append(1)
         return web.Response()
 
-    server = await receiving(never)
+    server = await start_receiver(record)
     async with make_session(allow_private=False) as session:
         result = await send(
-            session, hook(f"https://localhost:{server.port}/in"), CALL, NOW_MS, allow_private=False
+            session, webhook(f"https://localhost:{server.port}/in"), CALL, NOW_MS, allow_private=False
         )
     await server.close()
 
-    assert "may not reach" in (result.error or "")
-    assert asked == []
+    assert "must not reach" in (result.error or "")
+    assert received == []
 
 
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "127.1", "2130706433", "127.0.0.⑩", "127.0.0.1.", "[::ffff:127.0.0.1]"]
 )
-async def test_an_address_that_nobody_resolves_is_refused_at_its_socket(host, monkeypatch):
-    """Though the look at the text had let it pass: an address in a dress that we do not know."""
+async def test_an_ip_literal_is_refused_at_its_socket(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Second line of defense, for notations that the validation of the URL does not know."""
     monkeypatch.setattr("aggregator.events.webhooks.sender.validate_url", lambda url, allow_private: url)
-    asked = []
+    received: list[int] = []
 
-    async def never(reader, writer) -> None:
-        asked.append(1)
+    async def record(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        received.append(1)
         writer.close()
 
-    server = await asyncio.start_server(never, "127.0.0.1", 0)
+    server = await asyncio.start_server(record, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     async with make_session(allow_private=False) as session:
-        result = await send(session, hook(f"https://{host}:{port}/in"), CALL, NOW_MS, allow_private=False)
+        result = await send(session, webhook(f"https://{host}:{port}/in"), CALL, NOW_MS, allow_private=False)
     server.close()
 
     assert result.error
-    assert asked == []
+    assert received == []
 
 
 @pytest.mark.parametrize(
-    ("status", "headers", "problem", "gone", "wait_s"),
+    ("status", "headers", "error", "unsubscribed", "retry_after_s"),
     [
         (204, {}, None, False, 0),
         (500, {}, "answered with status 500", False, 0),
@@ -155,22 +160,24 @@ async def test_an_address_that_nobody_resolves_is_refused_at_its_socket(host, mo
         (302, {"Location": "http://127.0.0.1/secret"}, "answered with status 302", False, 0),
     ],
 )
-async def test_what_an_answer_means(status, headers, problem, gone, wait_s):
+async def test_the_result_of_a_response(
+    status: int, headers: dict[str, str], error: str | None, unsubscribed: bool, retry_after_s: int
+) -> None:
     """Redirects are not followed."""
 
-    async def answer(request: web.Request) -> web.Response:
+    async def respond(request: web.Request) -> web.Response:
         return web.Response(status=status, headers=headers)
 
-    server = await receiving(answer)
+    server = await start_receiver(respond)
     async with make_session(allow_private=True) as session:
-        result = await send(session, hook(str(server.make_url("/in"))), CALL, NOW_MS, allow_private=True)
+        result = await send(session, webhook(str(server.make_url("/in"))), CALL, NOW_MS, allow_private=True)
     await server.close()
 
-    assert (result.error, result.unsubscribed, result.retry_after_s) == (problem, gone, wait_s)
+    assert (result.error, result.unsubscribed, result.retry_after_s) == (error, unsubscribed, retry_after_s)
 
 
-async def test_a_receiver_that_talks_for_ever_is_cut_off():
-    """Its status is all that matters."""
+async def test_an_endless_response_is_cut_off() -> None:
+    """Only its status is used."""
 
     async def endless(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -181,9 +188,9 @@ async def test_a_receiver_that_talks_for_ever_is_cut_off():
         except ConnectionError:
             return response
 
-    server = await receiving(endless)
+    server = await start_receiver(endless)
     async with make_session(allow_private=True) as session:
-        result = await send(session, hook(str(server.make_url("/in"))), CALL, NOW_MS, allow_private=True)
+        result = await send(session, webhook(str(server.make_url("/in"))), CALL, NOW_MS, allow_private=True)
     await server.close()
 
     assert result.error is None

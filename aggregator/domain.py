@@ -13,15 +13,20 @@ Conventions that hold everywhere:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from aggregator.errors import AggregatorError
+
 VerdictName = Literal["new", "related", "duplicate"]
 MatchRule = Literal["exact", "hamming", "overlap", "title"]
+
+# Index terms and their weights, heaviest first.
+WeightedTerms = Sequence[tuple[str, float]]
 
 NUMBER_RANDOM_BITS = 22
 
@@ -89,6 +94,10 @@ class Analysis:
     figures: tuple[int, ...] = ()
     title: str = ""
     text: str = ""
+
+
+# Analyzes articles, in order; an unusable article yields its error. May use other processes.
+AnalyzeMany = Callable[[Sequence[Article]], Awaitable[list[Analysis | AggregatorError]]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

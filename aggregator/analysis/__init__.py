@@ -1,1 +1,1 @@
-"""Article analysis: text to index terms, fingerprint and shingle sketch. Pure; no clock, no I/O except model files."""
+"""Article analysis: text to index terms, fingerprint and sketch. No clock; no I/O except model files."""

@@ -1,8 +1,8 @@
-"""Which id stands for an article that brings none? Its address, freed of what does not identify it.
+"""Article ids: given by the client, or derived from the URL or the content.
 
-Two addresses with one canonical form are the same page: scheme, user, fragment, default port,
-trailing slash, letter case of the host and tracking parameters do not count; every other
-parameter does, in any order. Nothing is fetched and nothing is looked up.
+Two URLs with one canonical form are the same page. Scheme, user, fragment, default port, trailing slash,
+letter case of the host and tracking parameters are removed; every other parameter counts, in any order. No
+URL is fetched and no host name is resolved.
 
     >>> canonical_url("HTTPS://Example.org:443/a/b/?utm_source=x&q=1#top")
     'example.org/a/b?q=1'
@@ -32,13 +32,14 @@ _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED_BYTES = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _LITERAL_BYTES = frozenset(b"!$&'()*+,;=:@/?%") | _UNRESERVED_BYTES
 _FORBIDDEN_CATEGORIES = ("Cc", "Cs", "Zl", "Zp")
-_NO_ESCAPES_NEEDED = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:@/?]*")  # nothing to quote, nothing quoted
+_NO_ESCAPES_NEEDED = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:@/?]*")  # no escapes in it, none needed
 
 
 def canonical_url(url: str) -> str:
-    """The part of ``url`` that identifies its page, ASCII, without scheme. Idempotent under ``"http://" +``.
+    """Return the part of ``url`` that identifies its page: ASCII, without scheme.
 
-    Raises BadInput(field="url") for anything but an absolute http or https address.
+    Idempotent: ``canonical_url("http://" + canonical_url(url))`` is ``canonical_url(url)``. Raises
+    InvalidInput(field="url") for anything but an absolute http or https URL.
     """
     parts, port = _parse_url(url)
     host = _normalize_host(parts)
@@ -50,21 +51,25 @@ def canonical_url(url: str) -> str:
 
 
 def derive_id(given_id: str | None, url: str, title: str, text: str) -> str:
-    """The id of an article: the given one, else its canonical address, else a hash of its content.
+    """Return the id of an article: the given one, else its canonical URL, else a hash of its content.
 
-    An address above ``MAX_ID_BYTES`` is hashed ("url:..."), content becomes "content:" + xxh3_128
-    of the normalised title and text. Raises BadInput(field="id" or "url").
+    A canonical URL longer than ``MAX_ID_BYTES`` becomes "url:" + its hash; content becomes "content:" + the
+    xxh3_128 hash of the normalized title and text. Raises InvalidInput(field="id" or "url").
     """
     if given_id is not None:
         return validate_id(given_id)
     if url:
-        address = canonical_url(url)
-        return address if len(address) <= MAX_ID_BYTES else "url:" + _hash(address)
+        canonical = canonical_url(url)
+        return canonical if len(canonical) <= MAX_ID_BYTES else "url:" + _hash(canonical)
     return "content:" + _hash(_normalize_content(title) + "\n" + _normalize_content(text))
 
 
 def validate_id(id_: str, field: str = "id") -> str:
-    """``id`` itself. Raises BadInput if it is empty, longer than 512 bytes or holds control characters."""
+    """Return ``id_``.
+
+    Raises InvalidInput(field=field) if it is empty or blank, longer than ``MAX_ID_BYTES`` in UTF-8, not valid
+    Unicode, or contains control characters.
+    """
     if not id_.strip():
         raise InvalidInput(f"{field}: an id needs at least one visible character.", field=field)
     try:
@@ -115,14 +120,14 @@ def _normalize_host(parts: SplitResult) -> str:
             host = host.encode("idna").decode("ascii")
         except UnicodeError:
             raise _invalid_url("its host name is not a valid international domain name") from None
-    # Browsers read a backslash as a slash: the host we see would not be the host they open.
+    # Browsers read a backslash as a slash, so they would open another host than the one parsed here.
     if "\\" in parts.netloc or not _VALID_HOST.fullmatch(host):
         raise _invalid_url("it has no valid host name")
     return host.rstrip(".")
 
 
 def _significant_params(query: str) -> str:
-    """Parameters that do not track the reader, sorted by name; equal names keep their order."""
+    """Return the parameters that do not track the reader, sorted by name; equal names keep their order."""
     kept = [
         part
         for part in _normalize_escapes(query).split("&")
@@ -136,7 +141,7 @@ def _is_tracking_param(name: str) -> bool:
 
 
 def _normalize_escapes(part: str) -> str:
-    """One spelling of every escape: unreserved bytes plain, all others as %XX in upper case."""
+    """Return ``part`` with unreserved characters unescaped and all other escapes as %XX in upper case."""
     if _NO_ESCAPES_NEEDED.fullmatch(part):
         return part
     plain = _ESCAPE.sub(_normalize_escape, part)

@@ -1,19 +1,20 @@
-"""Which 64 sums stand for a bag of index terms?
+"""Feature models: index terms of a text to the 64 sums whose signs are its fingerprint.
 
-``FeatureModel`` is what a fit leaves for serving: TF-IDF, then PCA, then hyperplanes (Hu & You,
-MECS 2017, section 3), with everything after the TF-IDF folded into one (V, 64) matrix:
+``FeatureModel`` is a fitted model: TF-IDF, then PCA, then hyperplanes (Hu & You, MECS 2017, section 3), with
+everything after the TF-IDF folded into one (V, 64) matrix:
 
     x_i = (1 + ln tf_i) * idf_i, divided by the L2 norm of x          (n known terms)
     V   = x @ matrix - offset                                         (64,)
 
-(a model may have been fitted with tf_i or tf_i^.75 instead of 1 + ln tf_i) and bit k of the fingerprint is
-``V_k > 0`` (``fingerprint.bits_of``). The products are look-ups and a gather of rows, accumulated in float64 in the order in which the terms first occur: one model file
-gives the same bits everywhere. ``fitting.py`` makes these models, and a test pins that they agree
-with scikit-learn's two steps; scikit-learn itself is never imported here.
+(or tf_i or tf_i^0.75 instead of 1 + ln tf_i, as chosen at the fit); bit k of the fingerprint is ``V_k > 0``
+(``simhash.fingerprint_from_sums``). The product is a gather of matrix rows, summed in float64 in the order in
+which the terms first occur, so that one model file gives the same bits on every machine.
+``offline/fitting.py`` fits these models, and a test pins that they agree with scikit-learn's two steps;
+scikit-learn itself is never imported here.
 
-``HashedModel`` needs no fit: each term stands for its own hash. It serves the languages that have
-no model of their own, and within a ``FeatureModel`` the texts of which it knows no term at all:
-those would otherwise all get the bits of ``-offset``, and so be copies of one another.
+``HashedModel`` needs no fit: the signs of a term are the bits of its hash. It serves the languages without a
+fitted model and, within a ``FeatureModel``, texts that have no known term: projected to ``-offset``, they
+would all get one fingerprint and be duplicates of one another.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ import numpy.typing as npt
 
 from aggregator.analysis import model_file
 from aggregator.analysis.simhash import FINGERPRINT_BITS, HASH_SEED, hash_signs
+from aggregator.analysis.text.language import FALLBACK_GROUP
 from aggregator.analysis.text.tokenizer import TOKENIZER_RECIPE, tokenizer_recipe
 from aggregator.errors import ModelError
 
-FALLBACK_GROUP = "xx"
-# How a term's count becomes its weight, before idf; part of a model's identity.
+# Functions of the term frequency, applied before idf; the name is stored in the model and part of its hash.
 LOG_TF_WEIGHT = "1+ln(tf)"
 RAW_TF_WEIGHT = "tf"
 POWER_TF_WEIGHT = "tf^.75"
 
 FloatArray = npt.NDArray[np.float64]
-# Index terms of one text in order, or how often each occurs, in order of first occurrence.
+# Index terms of one text in order, or term -> count in order of first occurrence.
 IndexTerms = Sequence[str] | Mapping[str, int]
 _TF_TABLE_SIZE = 64
 
@@ -54,10 +55,10 @@ class FeatureModel:
     vocabulary  V terms in row order
     idf         (V,) float32, > 0
     matrix      (V, 64) float16 as stored: principal axes times hyperplanes
-    offset      (64,) float64, subtracted from every projection (zeros: not centred)
-    recipe      ``text.tokens.recipe_of`` its group at the time of the fit
-    metadata    corpus, licence, size, settings: for people; no part of ``content_hash``
-    term_weight ``TERM_WEIGHT``, ``RAW_WEIGHT`` or ``POWER_WEIGHT``
+    offset      (64,) float64, subtracted from every projection (zeros: not centered)
+    recipe      ``tokenizer_recipe`` of the group at the time of the fit
+    metadata    corpus, licence, size, settings; informative, not part of ``content_hash``
+    term_weight ``LOG_TF_WEIGHT``, ``RAW_TF_WEIGHT`` or ``POWER_TF_WEIGHT``
     """
 
     group: str
@@ -84,7 +85,7 @@ class FeatureModel:
             "_idf": self.idf.tolist(),
             "_tf_weight": _TF_WEIGHTS[self.term_weight],
             "_max_idf": float(self.idf.max()),
-            # float16 is for the disk; widening it once (exactly) makes each gather four times faster.
+            # float16 saves disk space; converting it once (exactly) makes each gather 4 times faster.
             "_matrix": self.matrix.astype(np.float32),
             "_tf_weight_table": np.array(
                 [0.0, *map(_TF_WEIGHTS[self.term_weight], range(1, _TF_TABLE_SIZE))]
@@ -95,53 +96,54 @@ class FeatureModel:
 
     @property
     def id(self) -> str:
-        """First four hex digits of the content hash: what a fingerprint space is named by."""
+        """First 4 hex digits of the content hash; part of the names of fingerprint spaces."""
         return self.content_hash[:4]
 
     def project(self, terms: IndexTerms) -> FloatArray:
-        """(64,) float64 sums of the index terms ``tokens`` of one text; no terms give zeros."""
+        """Return the (64,) float64 sums of the index terms of one text; no terms give zeros."""
         counts = Counter(terms)
-        row_of, idf, weigh = self._row_of_term, self._idf, self._tf_weight
-        known = [(row_of[token], count) for token, count in counts.items() if token in row_of]
+        row_of, idf, tf_weight = self._row_of_term, self._idf, self._tf_weight
+        known = [(row_of[term], count) for term, count in counts.items() if term in row_of]
         if not known:
             return _project_hashed(counts)
         return self.project_rows(
-            np.array([row for row, _ in known]), np.array([weigh(count) * idf[row] for row, count in known])
+            np.array([row for row, _ in known]),
+            np.array([tf_weight(count) * idf[row] for row, count in known]),
         )
 
     def project_rows(self, rows: npt.NDArray[np.int64], tf_idf: npt.NDArray[np.float64]) -> FloatArray:
-        """``project`` for known terms, at least one: their rows and tf-idf, both (n,), in order of first occurrence."""
-        # Not ``@``: BLAS adds in an order of its own. Reducing the first axis adds row after row.
+        """``project`` of known terms: ``rows`` and ``tf_idf``, (n,), n > 0, in order of occurrence."""
+        # Not ``@``: the summation order of BLAS varies. Reducing the first axis adds row after row.
         weighted = self._matrix.take(rows, axis=0) * l2_normalize(tf_idf)[:, None]
         sums: FloatArray = np.add.reduce(weighted, axis=0) - self.offset
         return sums
 
     def row_and_idf(self, term: str) -> tuple[int, float]:
-        """Where a term stands and how rare it is: as rare as the rarest, and -1, when the model does not know it."""
+        """Return the matrix row and the idf of a term; for an unknown term -1 and the largest idf."""
         row = self._row_of_term.get(term, -1)
         return row, self._idf[row] if row >= 0 else self._max_idf
 
     def tf_weights(self, counts: npt.NDArray[np.int64]) -> FloatArray:
-        """(n,) float64: what so many occurrences of a term, (n,), n > 0, count for before idf."""
+        """Return the weights before idf, (n,) float64, of terms with these ``counts``, (n,), all > 0."""
         if counts.max() < _TF_TABLE_SIZE:
             return self._tf_weight_table[counts]
         return np.array([self._tf_weight(count) for count in counts.tolist()])
 
     def term_weights(self, terms: IndexTerms) -> dict[str, float]:
-        """TF-IDF weight of every distinct token, in order of first occurrence; their L2 norm is 1.
+        """Return term -> TF-IDF weight in order of first occurrence, L2 norm 1.
 
-        A term that the model does not know is as rare as the rarest it knows.
+        An unknown term gets the largest idf of the model.
         """
-        rows, idf, weigh, highest = self._row_of_term, self._idf, self._tf_weight, self._max_idf
+        row_of, idf, tf_weight, max_idf = self._row_of_term, self._idf, self._tf_weight, self._max_idf
         return _normalize_weights(
             {
-                token: weigh(count) * (idf[rows[token]] if token in rows else highest)
-                for token, count in Counter(terms).items()
+                term: tf_weight(count) * (idf[row_of[term]] if term in row_of else max_idf)
+                for term, count in Counter(terms).items()
             }
         )
 
     def save(self, path: Path | str) -> None:
-        """Write the model to one file, whole or not at all; raises ModelError if that fails."""
+        """Write the model to one file atomically. Raises ModelError."""
         fields = {
             "kind": "folded-pca",
             "group": self.group,
@@ -154,7 +156,7 @@ class FeatureModel:
 
     @classmethod
     def load(cls, path: Path | str) -> FeatureModel:
-        """Read a model file; raises ModelError (naming the file and the remedy) unless all of it is sound."""
+        """Read a model file. Raises ModelError, with the file and the remedy, if it is invalid."""
         path = Path(path)
         fields, arrays = model_file.read(path)
         try:
@@ -178,48 +180,49 @@ class FeatureModel:
             ) from error
         if model.content_hash != fields.get("content_hash"):
             raise ModelError(
-                f"{path}: the model's content is not what its own hash says; fit it again with `aggregator fit`."
+                f"{path}: the model's content does not match the content hash stored in it; "
+                "fit it again with `aggregator fit`."
             )
         return model
 
 
 @dataclass(frozen=True, slots=True)
 class HashedModel:
-    """Every term stands for its own hash (``fingerprint.signs_of``), weighted by ``1 + ln(tf)``.
+    """Model without a fit: the signs of a term are the bits of its hash, its weight is ``1 + ln(tf)``.
 
-    Without a corpus there is no idf. Weights by the length of a term (frequent words are short) were
-    measured on Russian, Spanish, German and English news and changed nothing, so there are none.
+    Without a corpus idf is unknown. Weights by word length (frequent words are short) made no difference on
+    Russian, Spanish, German and English news, so none are used.
     """
 
     group: str = FALLBACK_GROUP
 
     @property
     def content_hash(self) -> str:
-        """Hash of all that the bits depend on."""
+        """SHA-256 of everything that the fingerprints depend on."""
         return _hash_of_parts(
             "hashed", self.group, tokenizer_recipe(self.group), LOG_TF_WEIGHT, str(HASH_SEED)
         )
 
     @property
     def id(self) -> str:
-        """First four hex digits of the content hash, as for a fitted model."""
+        """First 4 hex digits of the content hash."""
         return self.content_hash[:4]
 
     def project(self, terms: IndexTerms) -> FloatArray:
-        """(64,) float64 sums of the index terms ``tokens`` of one text; no terms give zeros."""
+        """Return the (64,) float64 sums of the index terms of one text; no terms give zeros."""
         return _project_hashed(terms)
 
     def row_and_idf(self, term: str) -> tuple[int, float]:
-        """As ``FeatureModel.row_and_idf``: no term has a row, and none is rarer than another."""
+        """Return -1 (no term has a row) and the idf 1.0, as in ``FeatureModel.row_and_idf``."""
         return -1, 1.0
 
     def tf_weights(self, counts: npt.NDArray[np.int64]) -> FloatArray:
-        """(n,) float64: what so many occurrences of a term, (n,), n > 0, count for."""
+        """Return the weights, (n,) float64, of terms with these ``counts``, (n,), all > 0."""
         return np.array([_log_tf(count) for count in counts.tolist()])
 
     def term_weights(self, terms: IndexTerms) -> dict[str, float]:
-        """Weight of every distinct token, in order of first occurrence; their L2 norm is 1."""
-        return _normalize_weights({token: _log_tf(count) for token, count in Counter(terms).items()})
+        """Return term -> weight in order of first occurrence, L2 norm 1."""
+        return _normalize_weights({term: _log_tf(count) for term, count in Counter(terms).items()})
 
 
 _LOG_TF_TABLE = (0.0, *(1.0 + math.log(count) for count in range(1, _TF_TABLE_SIZE)))
@@ -230,7 +233,7 @@ def _log_tf(count: int) -> float:
 
 
 def _power_tf(count: int) -> float:
-    root = math.sqrt(count)  # rounded exactly, hence alike on every machine; a power is not
+    root = math.sqrt(count)  # correctly rounded, so equal on every machine; pow is not
     return root * math.sqrt(root)
 
 
@@ -242,12 +245,12 @@ _TF_WEIGHTS: Mapping[str, Callable[[int], float]] = {
 
 
 def l2_normalize(vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """A vector that is not zero, (n,) float64, divided by its L2 norm."""
+    """Return a nonzero vector, (n,) float64, divided by its L2 norm."""
     return vector / _norm_from_squares((vector * vector).tolist())
 
 
 def _norm_from_squares(squares: Sequence[float]) -> float:
-    # fsum: the exactly rounded sum, whatever vector instructions the machine has.
+    # fsum is correctly rounded; a numpy sum depends on the machine's vector instructions.
     return math.sqrt(math.fsum(squares))
 
 
@@ -257,9 +260,9 @@ def _normalize_weights(weights: dict[str, float]) -> dict[str, float]:
 
 
 def _project_hashed(terms: IndexTerms) -> FloatArray:
-    # Weights as they are, not normalised: terms that occur once weigh 1, so that a tie is exactly 0 in any
-    # order of the terms. In short texts ties are common.
-    weights = {token: _log_tf(count) for token, count in Counter(terms).items()}
+    # Not normalized: terms that occur once weigh exactly 1, so that ties, common in short texts, are exactly
+    # 0 in any order of the terms.
+    weights = {term: _log_tf(count) for term, count in Counter(terms).items()}
     x = np.fromiter(weights.values(), np.float64, len(weights))
     sums: FloatArray = np.add.reduce(hash_signs(weights) * x[:, None], axis=0)
     return sums
@@ -285,28 +288,29 @@ def _hash_of_parts(*parts: str | bytes) -> str:
 
 def _check_shapes(model: FeatureModel) -> None:
     terms = len(model.vocabulary)
-    wanted = {
+    expected = {
         "idf": ((terms,), "<f4"),
         "matrix": ((terms, FINGERPRINT_BITS), "<f2"),
         "offset": ((FINGERPRINT_BITS,), "<f8"),
     }
-    for name, (shape, dtype) in wanted.items():
+    for name, (shape, dtype) in expected.items():
         array: npt.NDArray[Any] = getattr(model, name)
         if array.shape != shape or array.dtype.str != dtype:
-            raise ValueError(f"{name} is {array.dtype.str} {array.shape}, not {dtype} {shape}")
+            raise ValueError(f"{name} is {array.dtype.str} {array.shape}, expected {dtype} {shape}")
         if not np.isfinite(array).all():
-            raise ValueError(f"{name} holds values that are not finite")
+            raise ValueError(f"{name} has values that are not finite")
     if not terms or len(set(model.vocabulary)) != terms or any("\n" in term for term in model.vocabulary):
         raise ValueError("the vocabulary is empty, repeats a term or has a line break in one")
     if model.term_weight not in _TF_WEIGHTS:
         raise ValueError(f"term_weight is {model.term_weight!r}")
     if not (model.idf > 0).all():
-        raise ValueError("idf holds values that are not above 0")
+        raise ValueError("idf has values that are not above 0")
 
 
 def _check_recipe(path: Path, expected_recipe: str, recipe: str, term_weight: str) -> None:
     if recipe != expected_recipe or term_weight not in _TF_WEIGHTS:
         raise ModelError(
-            f"{path}: the model was fitted for index terms {recipe!r} with weights {term_weight!r} and this "
-            f"program makes {expected_recipe!r} with {' or '.join(map(repr, _TF_WEIGHTS))}; fit it again with `aggregator fit`."
+            f"{path}: the model was fitted for index terms {recipe!r} with weights {term_weight!r}, but this "
+            f"program uses {expected_recipe!r} with {' or '.join(map(repr, _TF_WEIGHTS))}; "
+            "fit it again with `aggregator fit`."
         )

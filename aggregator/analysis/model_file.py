@@ -1,15 +1,15 @@
-"""How a fitted model lies on disk: a header, plain arrays, a checksum. Nothing in it can run.
+"""Model file format: a header, plain arrays and a checksum. Unlike a pickle it cannot contain code.
 
     bytes     what (integers little-endian)
     8         magic "AGGMODEL"
     2         format version, uint16
     4         length h of the header, uint32
     h         header, MessagePack: {"fields": {...}, "arrays": [[name, dtype, shape], ...]}
-    ...       the arrays in that order, C order, little-endian, nothing between them
+    ...       the arrays in that order, C order, little-endian, without padding
     32        SHA-256 of all bytes before it
 
-This module knows arrays and fields, not what they mean (``features.py`` does). Every way in which a
-file can be wrong is a ModelError that names the file and what to do.
+This module handles arrays and fields; ``features.py`` defines their meaning. Every invalid file raises a
+ModelError that names the file and the remedy.
 """
 
 from __future__ import annotations
@@ -45,36 +45,36 @@ class _Header(msgspec.Struct):
 
 
 def write(path: Path, fields: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Write a model file whole or not at all: under another name first, then renamed.
+    """Write a model file atomically: to a temporary file in the same directory, then renamed.
 
-    ``arrays`` may be uint8, float16, float32 or float64 (ValueError otherwise). Raises ModelError when
-    the disk refuses.
+    ``arrays`` must be uint8, float16, float32 or float64, else ValueError. Raises ModelError when the file
+    cannot be written.
     """
     for name, array in arrays.items():
         if array.dtype.str not in _ALLOWED_DTYPES:
-            raise ValueError(f"A model file holds no arrays of type {array.dtype.str}, as {name!r} is.")
+            raise ValueError(f"A model file cannot hold arrays of type {array.dtype.str}, as {name!r} is.")
     header = _Header(dict(fields), [(name, a.dtype.str, list(a.shape)) for name, a in arrays.items()])
     encoded = msgspec.msgpack.encode(header)
     body = _PREFIX.pack(_MAGIC, FORMAT_VERSION, len(encoded)) + encoded
     body += b"".join(np.ascontiguousarray(array).tobytes() for array in arrays.values())
-    unfinished = _temporary_path(path)
+    temporary = _temporary_path(path)
     try:
-        unfinished.write_bytes(body + sha256(body).digest())
-        unfinished.replace(path)
+        temporary.write_bytes(body + sha256(body).digest())
+        temporary.replace(path)
     except OSError as error:
         with suppress(OSError):
-            unfinished.unlink()
+            temporary.unlink()
         raise _write_error(path, error) from error
 
 
 def check_writable(path: Path) -> None:
-    """Raises ModelError where ``write`` could not: asked before the work that makes a model, not after."""
-    unfinished = _temporary_path(path)
+    """Raise ModelError if ``write`` would fail; for a check before the long work of a fit."""
+    temporary = _temporary_path(path)
     try:
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        unfinished.touch()
-        unfinished.unlink()
+        temporary.touch()
+        temporary.unlink()
     except OSError as error:
         raise _write_error(path, error) from error
 
@@ -88,7 +88,7 @@ def _write_error(path: Path, error: OSError) -> ModelError:
 
 
 def read(path: Path) -> tuple[dict[str, Any], Arrays]:
-    """The fields and (read-only) arrays of a model file; raises ModelError for anything unsound."""
+    """Return the fields and the (read-only) arrays of a model file. Raises ModelError if it is invalid."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -107,13 +107,13 @@ def read(path: Path) -> tuple[dict[str, Any], Arrays]:
 
 def _parse_header(path: Path, content: bytes) -> tuple[_Header, int]:
     if content[: len(_MAGIC)] != _MAGIC[: len(content)] or not content:
-        raise ModelError(f"{path}: this is not a feature model; name a file written by `aggregator fit`.")
+        raise ModelError(f"{path}: this is not a feature model; use a file written by `aggregator fit`.")
     if len(content) < _PREFIX.size:
         raise _truncated_error(path)
     _, version, length = _PREFIX.unpack_from(content)
     if version != FORMAT_VERSION:
         raise ModelError(
-            f"{path}: the model has format version {version} and this program reads version "
+            f"{path}: the model has format version {version}, but this program reads version "
             f"{FORMAT_VERSION}; fit it again with `aggregator fit`."
         )
     end = _PREFIX.size + length
@@ -141,11 +141,11 @@ def _array_bytes(entry: tuple[str, str, list[int]]) -> int:
 
 
 def _truncated_error(path: Path) -> ModelError:
-    return ModelError(f"{path}: the model is cut short; copy it again or fit it again with `aggregator fit`.")
+    return ModelError(f"{path}: the file is truncated; copy it again or fit it again with `aggregator fit`.")
 
 
 def _corrupt_error(path: Path) -> ModelError:
     return ModelError(
-        f"{path}: the model is damaged, its checksum does not match; "
+        f"{path}: the file is damaged, its checksum does not match; "
         "copy it again or fit it again with `aggregator fit`."
     )

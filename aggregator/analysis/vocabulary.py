@@ -1,8 +1,8 @@
-"""What do a language and a fitted model make of each word? Looked up once, not at each occurrence.
+"""Vocabulary: interned words and terms of one language, with what tokenizer and model compute for each.
 
-A word is given a number when it is first met, with its hash for shingles and its index term; a term with its row in
-the model and its idf. An article is then two arrays of numbers. What comes of them is bit for bit what ``tokens``,
-``overlap`` and ``features`` say of the strings (a test compares them), in a third of the time.
+A word gets an id when it first occurs, with its shingle hash and its index term; a term gets an id with its
+model row and its idf. An article is then two arrays of ids. The results are bit for bit those of
+``tokenizer``, ``shingles`` and ``features`` for the strings (a test compares them), in 1/3 of the time.
 """
 
 from __future__ import annotations
@@ -24,19 +24,21 @@ from aggregator.domain import Sketch
 
 NO_TERM = -1
 _INITIAL_CAPACITY = 1 << 10
-_SLOTS_PER_ENTRY = 4  # per string that there is room for: of the words of an article one in a hundred then finds another's there
-# Hashes are of 64 bits, of UTF-8 (``hash`` gives "ba" and "慢" the same), and keyed as those of Python are: two of 2^17
-# words have the same in one of two thousand million processes, and nobody can prepare any that do.
+_SLOTS_PER_ENTRY = 4  # cache slots per string of the table; 1 % of the words of an article then miss
+# Seed of the 64-bit hashes of UTF-8 bytes (``hash`` itself gives "ba" and "慢" one value). Random per process
+# (as Python's string hashes), so that collisions cannot be prepared. The chance that any two of 2^17 words
+# collide in a process is 1 in 2e9.
 _HASH_SEED = hash(__name__) & ((1 << 64) - 1)
 
 InternIds = npt.NDArray[np.int64]
 
 
 class _InternTable(dict[str, int]):
-    """Strings, numbered as they are met, and in columns what ``known_of`` tells of each.
+    """Intern table: string -> id (0, 1, ... in order of first lookup), with attributes per id in ``columns``.
 
-    A dictionary is spread over more memory than a processor has at hand, and looks in four places of it for one string
-    after the other. So what it said is kept by hash in one place each, all of which are looked at in one go.
+    ``attributes_of`` computes the attributes of a new string, one per dtype. Dictionary lookups miss the
+    processor's caches several times per string. So ids are also kept in a direct-mapped cache of (hash, id)
+    slots, and one vectorized gather reads it for all words of an article.
     """
 
     def __init__(self, attributes_of: Callable[[str], tuple[float, ...]], *dtypes: DTypeLike) -> None:
@@ -47,50 +49,50 @@ class _InternTable(dict[str, int]):
         self._attributes_of = attributes_of
         self._cache = _empty_cache(_INITIAL_CAPACITY)
 
-    def __missing__(self, name: str) -> int:
-        known = self._attributes_of(name)
-        number = len(self.strings)
-        if number == len(self.columns[0]):
+    def __missing__(self, string: str) -> int:
+        attributes = self._attributes_of(string)
+        id_ = len(self.strings)
+        if id_ == len(self.columns[0]):
             self.columns = tuple(np.concatenate([c, np.empty_like(c)]) for c in self.columns)
             self._cache = _empty_cache(len(self.columns[0]))
-        for column, value in zip(self.columns, known, strict=True):
-            column[number] = value
-        self.strings.append(name)
-        self[name] = number
-        return number
+        for column, value in zip(self.columns, attributes, strict=True):
+            column[id_] = value
+        self.strings.append(string)
+        self[string] = id_
+        return id_
 
     def ids_of(self, strings: Sequence[str]) -> InternIds:
-        """(n,) the number of each."""
+        """Return the ids of strings, (n,)."""
         hashes = np.fromiter(
             map(xxh3_64_intdigest, strings, repeat(_HASH_SEED)), np.uint64, len(strings)
         ).view(np.int64)
-        said = self._cache.take(hashes & (len(self._cache) - 1), axis=0)
-        (unsaid,) = (said[:, 0] != hashes).nonzero()
-        if len(unsaid):
-            said[unsaid, 0] = hashes = hashes[unsaid]
-            said[unsaid, 1] = [self[strings[i]] for i in unsaid.tolist()]
-            self._cache[hashes & (len(self._cache) - 1)] = said[unsaid]
-        numbers: InternIds = said[:, 1]
-        return numbers
+        slots = self._cache.take(hashes & (len(self._cache) - 1), axis=0)
+        (missed,) = (slots[:, 0] != hashes).nonzero()
+        if len(missed):
+            slots[missed, 0] = hashes = hashes[missed]
+            slots[missed, 1] = [self[strings[i]] for i in missed.tolist()]  # may replace the cache
+            self._cache[hashes & (len(self._cache) - 1)] = slots[missed]
+        ids: InternIds = slots[:, 1]
+        return ids
 
 
 def _empty_cache(capacity: int) -> npt.NDArray[np.int64]:
-    """(slots, 2): hash and number of the string that was looked up last of those whose hashes end like the slot."""
+    """Return (slots, 2) zeros: hash and id of the string looked up last that maps to the slot."""
     return np.zeros((capacity * _SLOTS_PER_ENTRY, 2), np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class TermCounts:
-    """The distinct index terms of a text in order of first occurrence, (n,), n > 0, and how often each occurs, (n,)."""
+    """The distinct index terms of a text: ids in order of first occurrence, (n,), n > 0, and counts, (n,)."""
 
     terms: InternIds
     counts: npt.NDArray[np.int64]
 
 
 class Vocabulary:
-    """The words of one language that were met, for one model; for one thread at a time.
+    """Interned words and terms of one language for one model. Not thread-safe.
 
-    It only grows: whoever has it begins a new one when it is too large.
+    It only grows; the owner replaces it when ``len`` (words and terms) is too large.
     """
 
     def __init__(self, lang: str, model: FeatureModel | HashedModel) -> None:
@@ -98,44 +100,41 @@ class Vocabulary:
         self._model = model
         self._terms = _InternTable(model.row_and_idf, np.int64, np.float64)
         self._words = _InternTable(self._word_attributes, np.uint64, np.int64)
-        self._first_position = np.empty(
-            0, np.int64
-        )  # of each term: room for where it occurs first in one text
+        self._first_position = np.empty(0, np.int64)  # scratch space of ``count_terms``, per term id
 
     def __len__(self) -> int:
         return len(self._words) + len(self._terms)
 
     def word_ids(self, words: Sequence[str]) -> InternIds:
-        """(n,) the numbers of words."""
+        """Return the ids of words, (n,)."""
         return self._words.ids_of(words)
 
     def term_ids(self, terms: Sequence[str]) -> InternIds:
-        """(n,) the numbers of index terms."""
+        """Return the ids of index terms, (n,)."""
         return self._terms.ids_of(terms)
 
     def term_ids_of_words(self, words: InternIds) -> InternIds:
-        """(m,) the numbers of the index terms of words between spaces, in order; stop words have none."""
+        """Return the ids of the index terms of words, (m,), m <= n, in order; stop words have no term."""
         terms = self._words.columns[1][words]
-        found: InternIds = terms[terms != NO_TERM]
-        return found
+        kept: InternIds = terms[terms != NO_TERM]
+        return kept
 
     def sketch(self, words: InternIds, width: int) -> Sketch:
-        """``overlap.sketch`` of numbered words."""
+        """Return the sketch of words given by their ids (``shingles.build_sketch``)."""
         return shingles.sketch_from_hashes(shingles.combine_word_hashes(self._words.columns[0][words], width))
 
     def count_terms(self, terms: InternIds) -> TermCounts:
-        """How often each term occurs."""
+        """Return the distinct terms and their counts."""
         if len(self._first_position) < len(self._terms):
             self._first_position = np.empty(len(self._terms.columns[0]), np.int64)
-        self._first_position[terms[::-1]] = np.arange(
-            len(terms) - 1, -1, -1
-        )  # written last: where a term occurs first
+        # Written back to front, so the first occurrence of a term is the value that remains.
+        self._first_position[terms[::-1]] = np.arange(len(terms) - 1, -1, -1)
         counts = np.bincount(self._first_position[terms])
-        (at,) = counts.nonzero()
-        return TermCounts(terms[at], counts[at])
+        (positions,) = counts.nonzero()
+        return TermCounts(terms[positions], counts[positions])
 
     def project(self, term_counts: TermCounts, weights: FloatArray) -> FloatArray:
-        """The model's ``project`` of a bag with these ``weights``."""
+        """Return the model's (64,) sums of terms with these tf-idf ``weights``, (n,)."""
         if isinstance(self._model, FeatureModel):
             rows = self._terms.columns[0][term_counts.terms]
             known = rows >= 0
@@ -148,7 +147,7 @@ class Vocabulary:
         )
 
     def tf_idf(self, term_counts: TermCounts) -> FloatArray:
-        """(n,) float64: tf-idf of the terms of a bag, not normalised."""
+        """Return the tf-idf of terms, (n,) float64, not normalized."""
         weights: FloatArray = (
             self._model.tf_weights(term_counts.counts) * self._terms.columns[1][term_counts.terms]
         )
@@ -157,16 +156,20 @@ class Vocabulary:
     def top_terms(
         self, term_counts: TermCounts, weights: FloatArray, at_least: int
     ) -> list[tuple[str, float]]:
-        """At least ``most`` of the heaviest terms, or all if there are fewer, as the model's ``weights`` weighs them."""
-        normalised = l2_normalize(weights)
-        if len(normalised) > at_least:
-            least = np.partition(normalised, len(normalised) - at_least)[len(normalised) - at_least]
-            at = np.flatnonzero(normalised >= least)
-            return list(zip(self.terms_of_ids(term_counts.terms[at]), normalised[at].tolist(), strict=True))
-        return list(zip(self.terms_of_ids(term_counts.terms), normalised.tolist(), strict=True))
+        """Return the terms of the highest weights with these weights: ``at_least`` or more, or all.
+
+        The order is unspecified; the weights are scaled so that those of all terms have L2 norm 1, as in the
+        model's ``term_weights``.
+        """
+        ids, normalized = term_counts.terms, l2_normalize(weights)
+        if len(normalized) > at_least:
+            threshold = np.partition(normalized, len(normalized) - at_least)[len(normalized) - at_least]
+            kept = np.flatnonzero(normalized >= threshold)
+            ids, normalized = ids[kept], normalized[kept]
+        return list(zip(self.terms_of_ids(ids), normalized.tolist(), strict=True))
 
     def terms_of_ids(self, terms: InternIds) -> list[str]:
-        """Index terms by their numbers."""
+        """Return index terms by their ids."""
         return list(map(self._terms.strings.__getitem__, terms.tolist()))
 
     def _word_attributes(self, word: str) -> tuple[int, int]:

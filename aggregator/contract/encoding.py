@@ -1,10 +1,11 @@
-"""From the values of ``domain`` to the JSON of the contract. Pure."""
+"""Encoding of domain values as response bodies of the contract. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from aggregator.analysis.simhash import to_hex
 from aggregator.contract import responses
 from aggregator.domain import Answer, ArticleRecord, Match, Outcome, RelatedItem, VerdictName, arrival_ms_of
 from aggregator.queries.explain import Explanation
@@ -14,25 +15,25 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class DistanceThresholds:
-    """The distances that name a Hamming class, in bits."""
+    """Hamming distances in bits up to which an article is a duplicate or related by fingerprint alone."""
 
     duplicate_bits: int = 3
     related_bits: int = 7
 
     def hamming_class(self, distance: int | None) -> VerdictName:
-        """What the fingerprint alone would say."""
+        """The verdict by fingerprint only; ``distance`` None: no article is near."""
         if distance is None or distance > self.related_bits:
             return "new"
         return "duplicate" if distance <= self.duplicate_bits else "related"
 
 
 def to_datetime(ms: int) -> datetime:
-    """A time as answers show it: UTC."""
+    """A time in milliseconds since 1970 as a UTC datetime."""
     return _EPOCH + timedelta(milliseconds=ms)
 
 
 def to_datetime_or_none(ms: int | None) -> datetime | None:
-    """As ``when``; None stays None."""
+    """As ``to_datetime``; None stays None."""
     return None if ms is None else to_datetime(ms)
 
 
@@ -49,20 +50,20 @@ def verdict_out(answer: Answer, thresholds: DistanceThresholds) -> responses.Ver
         updated_figures=outcome.updated_figures,
         event_id=answer.event_id,
         space=answer.space,
-        fingerprint=f"{answer.fingerprint:016x}",
+        fingerprint=to_hex(answer.fingerprint),
         short=answer.short,
     )
 
 
 def duplicate_of_out(match: Match | None) -> responses.DuplicateOf | None:
-    """Whom it repeats."""
+    """The article that is duplicated."""
     if match is None:
         return None
     return responses.DuplicateOf(match.id, match.canonical_id, match.distance, match.overlap, match.rule)
 
 
 def related_out(item: RelatedItem) -> responses.RelatedOut:
-    """One neighbour."""
+    """One related article."""
     return responses.RelatedOut(
         id=item.id,
         title=item.title,
@@ -94,7 +95,7 @@ def article_out(
         updated_figures=outcome.updated_figures,
         event_id=event_id,
         space=record.space,
-        fingerprint=f"{record.fingerprint:016x}",
+        fingerprint=to_hex(record.fingerprint),
         short=record.short,
     )
 
@@ -112,12 +113,12 @@ def article_ref(record: ArticleRecord) -> responses.ArticleRef:
 
 
 def explain_out(explanation: Explanation) -> responses.ExplainOut:
-    """Two articles compared."""
+    """The comparison of two articles."""
     sides = [
         responses.ExplainSideOut(
             label=explanation.labels[side],
             space=explanation.spaces[side],
-            fingerprint=f"{explanation.fingerprints[side]:016x}",
+            fingerprint=to_hex(explanation.fingerprints[side]),
             figures=list(explanation.figures[side]) if explanation.figures is not None else None,
             own_passages=list(explanation.own_passages[side])
             if explanation.own_passages is not None

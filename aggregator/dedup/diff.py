@@ -1,7 +1,7 @@
-"""Where in two texts does the shared wording stand? For people who want to see it, side by side.
+"""Side-by-side diff of two texts: marks the shared passages and the figures that differ. Pure.
 
-The texts are cut into pieces that keep every character; a piece is shared when it lies in a shingle that
-both texts have (``overlap.py``: 3 words, or 5 characters of a script without spaces). Pure.
+The texts are split into spans that keep every character. A token is shared when it is part of a shingle that
+both texts have (``shingles.py``: 3 words, or 5 characters of a script without spaces).
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from itertools import groupby
 
 from aggregator.analysis.shingles import SHINGLE_CHARACTERS, SHINGLE_WORDS
 from aggregator.analysis.text import tokenizer
+from aggregator.analysis.text.figures import figures
 from aggregator.analysis.text.normalization import COMBINING_MARKS, UNSPACED_SCRIPTS
 
-# So much of each text is compared and shown: some ten pages.
+# Compared and shown of each text: about ten pages.
 MAX_COMPARED_CHARS = 30_000
 _TOKEN = re.compile(rf"[{UNSPACED_SCRIPTS}][{COMBINING_MARKS}]*|[^\s{UNSPACED_SCRIPTS}]+")
 _UNSPACED_CHARACTER = re.compile(f"[{UNSPACED_SCRIPTS}]")
@@ -23,9 +24,10 @@ _UNSPACED_CHARACTER = re.compile(f"[{UNSPACED_SCRIPTS}]")
 
 @dataclass(frozen=True, slots=True)
 class DiffSpan:
-    """A run of a text. ``passage``: number of the shared passage it belongs to (equal in both texts).
+    """A span of a text.
 
-    ``figure``: a number that the other text does not have.
+    ``passage``: number of the shared passage that it belongs to, equal in both texts, or None.
+    ``figure``: whether it has a figure that the other text lacks.
     """
 
     text: str
@@ -35,7 +37,7 @@ class DiffSpan:
 
 @dataclass(slots=True)
 class _Token:
-    """A word as printed, with what it is compared by."""
+    """A printed word (positions ``start`` to ``end``) and its normalized ``words``, which are compared."""
 
     start: int
     end: int
@@ -45,71 +47,72 @@ class _Token:
 
 
 def align(a: str, b: str, lang_a: str, lang_b: str) -> tuple[list[DiffSpan], list[DiffSpan]]:
-    """Both texts in pieces; joined they are the texts again (cut at ``MAX_CHARS``)."""
+    """Return both texts as spans that join to the texts, each truncated to ``MAX_COMPARED_CHARS``."""
     a, b = a[:MAX_COMPARED_CHARS], b[:MAX_COMPARED_CHARS]
     first, second = list(_split_tokens(a, lang_a)), list(_split_tokens(b, lang_b))
     width = SHINGLE_CHARACTERS if _is_mostly_unspaced(a) else SHINGLE_WORDS
-    known = _mark_passages(first, {s: -1 for s, _ in _shingles(second, width)}, width)
-    _mark_passages(second, known, width)
+    numbers = _mark_passages(first, {s: -1 for s, _ in _shingles(second, width)}, width)
+    _mark_passages(second, numbers, width)
     _mark_figures(a, first, b)
     _mark_figures(b, second, a)
     return list(_spans(a, first)), list(_spans(b, second))
 
 
 def _split_tokens(text: str, lang: str) -> Iterator[_Token]:
-    for found in _TOKEN.finditer(text):
-        yield _Token(found.start(), found.end(), tokenizer.words(found[0], lang))
+    for match in _TOKEN.finditer(text):
+        yield _Token(match.start(), match.end(), tokenizer.words(match[0], lang))
 
 
-def _shingles(tokens_: Sequence[_Token], width: int) -> list[tuple[tuple[str, ...], set[int]]]:
-    """Every shingle with the places of the chunks it lies in."""
-    words = [(word, place) for place, chunk in enumerate(tokens_) for word in chunk.words]
+def _shingles(tokens: Sequence[_Token], width: int) -> list[tuple[tuple[str, ...], set[int]]]:
+    """Return every shingle with the positions of the tokens that it covers."""
+    words = [(word, position) for position, token in enumerate(tokens) for word in token.words]
     windows = (words[i : i + width] for i in range(len(words) - width + 1))
     return [(tuple(w for w, _ in window), {p for _, p in window}) for window in windows]
 
 
 def _mark_passages(
-    tokens_: list[_Token], known_passages: dict[tuple[str, ...], int], width: int
+    tokens: list[_Token], known_passages: dict[tuple[str, ...], int], width: int
 ) -> dict[tuple[str, ...], int]:
-    """Number the shared runs; a shingle ``known`` under a number gives it on, -1 takes the next one free.
+    """Number the shared passages of ``tokens``; return the shared shingles with their passage numbers.
 
-    Returns the shared shingles with the numbers of their runs.
+    ``known_passages`` maps the shingles of the other text to their passage numbers; -1 means "not yet
+    numbered" and gets the next free number.
     """
     numbers: dict[tuple[str, ...], int] = {}
     covered_to, number, next_number = -1, 0, 0
-    for shingle, places in _shingles(tokens_, width):
+    for shingle, positions in _shingles(tokens, width):
         if shingle not in known_passages:
             continue
         given = known_passages[shingle]
-        if min(places) > covered_to:  # a run begins
+        if min(positions) > covered_to:  # a new passage starts
             number = given if given >= 0 else next_number
             next_number += 1
-        covered_to = max(places)
-        for place in range(min(places), covered_to + 1):
-            tokens_[place].passage = number
+        covered_to = max(positions)
+        for position in range(min(positions), covered_to + 1):
+            tokens[position].passage = number
         numbers.setdefault(shingle, number)
     return numbers
 
 
-def _mark_figures(text: str, tokens_: list[_Token], other_text: str) -> None:
-    there = set(tokenizer.figures(other_text))
-    if not set(tokenizer.figures(text)) - there:
+def _mark_figures(text: str, tokens: list[_Token], other_text: str) -> None:
+    other_figures = set(figures(other_text))
+    if not set(figures(text)) - other_figures:
         return
-    for chunk in tokens_:
-        chunk.figure = any(f not in there for f in tokenizer.figures(text[chunk.start : chunk.end]))
+    for token in tokens:
+        token.figure = any(f not in other_figures for f in figures(text[token.start : token.end]))
 
 
-def _spans(text: str, tokens_: list[_Token]) -> Iterator[DiffSpan]:
-    """Chunks of one kind together, with the space between them."""
-    at = 0
-    for (passage, figure), run in groupby(tokens_, key=lambda c: (c.passage, c.figure)):
+def _spans(text: str, tokens: list[_Token]) -> Iterator[DiffSpan]:
+    """Yield runs of tokens with equal marks as one span each, and the text between such runs."""
+    end = 0
+    for (passage, figure), run in groupby(tokens, key=lambda token: (token.passage, token.figure)):
         members = list(run)
-        if members[0].start > at:
-            yield DiffSpan(text[at : members[0].start])
+        if members[0].start > end:
+            yield DiffSpan(text[end : members[0].start])
         yield DiffSpan(text[members[0].start : members[-1].end], passage, figure)
-        at = members[-1].end
-    if at < len(text):
-        yield DiffSpan(text[at:])
+        end = members[-1].end
+    if end < len(text):
+        yield DiffSpan(text[end:])
 
 
 def _is_mostly_unspaced(text: str) -> bool:

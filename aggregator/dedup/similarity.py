@@ -1,17 +1,15 @@
-"""What else is about this? Ranking of neighbours by their stored term weights, pure.
+"""Similarity of articles by their stored term weights, and the ranking of related articles. Pure.
 
-Similarity is the cosine of the heaviest TF-IDF terms (both vectors have L2 norm 1). The fingerprint
-proposed the neighbours; it is too coarse to order them.
+Similarity is the cosine of the top TF-IDF terms (both vectors have L2 norm 1). The fingerprint finds the
+candidates; it is too coarse to order them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from aggregator.dedup.verdict import Candidate
-from aggregator.domain import RelatedItem
-
-WeightedTerms = Sequence[tuple[str, float]]
+from aggregator.domain import RelatedItem, WeightedTerms
 
 
 def cosine(a: WeightedTerms, b: WeightedTerms) -> float:
@@ -20,13 +18,13 @@ def cosine(a: WeightedTerms, b: WeightedTerms) -> float:
 
 
 def cosine_to(a: WeightedTerms) -> Callable[[WeightedTerms], float]:
-    """The cosine with one vector, of many others in turn."""
+    """Return the function ``b -> cosine(a, b)``; faster than ``cosine`` for many ``b``."""
     weights = dict(a)
 
-    def of(b: WeightedTerms) -> float:
+    def cosine_with(b: WeightedTerms) -> float:
         return min(1.0, sum([weight * weights[term] for term, weight in b if term in weights], 0.0))
 
-    return of
+    return cosine_with
 
 
 def rank(
@@ -35,10 +33,10 @@ def rank(
     exclude_group: int | None,
     limit: int,
 ) -> tuple[RelatedItem, ...]:
-    """The candidates that are other articles, most similar first.
+    """Return at most ``limit`` candidates, most similar first; equally similar ones by arrival, latest first.
 
-    Copies of one another appear once; those of group ``without_group`` (the article's own copies)
-    not at all. Ties go to the more recent.
+    Of each duplicate group only the first in this order is kept; none of group ``exclude_group`` (the
+    article's own).
     """
     scored = [
         (round(candidate.similarity, 3), candidate)
@@ -59,7 +57,6 @@ def rank(
 
 
 def _related_item(candidate: Candidate, similarity: float) -> RelatedItem:
-    """A candidate as it is shown in an answer."""
     record = candidate.record
     return RelatedItem(
         id=record.id,

@@ -1,8 +1,9 @@
-"""Does the later of two texts that share their wording tell news all the same? Pure.
+"""Detection of templates and teasers: texts that share their wording without being duplicates. Pure.
 
-Rate fixes, results, appointments, weather: a site prints one **frame** of sentences again and again, filled in with other
-figures and names. A copy keeps those, and an update keeps most of them. And a flash or a **teaser** comes before its
-story: who has the story has its teaser, but not the other way round.
+A **template** is a set of sentences that a site prints repeatedly with other figures or names: rate fixes,
+results, appointments, weather. A duplicate keeps figures and names, and an update keeps most of them. A
+**teaser** is a short announcement published before its story: the teaser repeats nothing but the story, while
+the story is news after the teaser.
 """
 
 from __future__ import annotations
@@ -11,27 +12,28 @@ from collections.abc import Sequence
 
 from aggregator.analysis.analyzer import MAX_TERMS
 from aggregator.analysis.shingles import OverlapEstimate
+from aggregator.domain import WeightedTerms
 
-# Of two texts of about one length a copy must share more: one frame filled in twice agrees in length.
+# Texts of about equal length must share more shingles to be duplicates: two fillings of one template agree in
+# length.
 SAME_LENGTH_RATIO, SAME_LENGTH_MIN_SHARED_FACTOR = 0.8, 5 / 3
-# ... and exchanges the names, its heaviest terms, while a copy whose sentences moved keeps them. Wording that agrees
-# nearly whole needs no such look ...
+# Two fillings differ in the names, which are the top terms; a duplicate with reordered sentences keeps them.
+# Texts that agree nearly completely are not tested for this.
 TEMPLATE_MAX_SIMILARITY, NEAR_COMPLETE_CONTAINMENT = 0.85, 0.85
-# ... or exchanges its figures for others, while a copy, and even an update, keeps most of them.
+# Two fillings may differ in the figures instead; a duplicate, and even an update, keeps most of them.
 TEMPLATE_MIN_FIGURES, TEMPLATE_MAX_COMMON_FIGURES_RATIO = 4, 0.2
-# A term this much heavier than the lightest that a full list keeps would have been kept: texts of one length have lists of
-# about one norm.
+# A term heavier than this factor times the lightest term of a full list would have been in the list (texts of
+# equal length have term vectors of about equal norm), so its absence is significant.
 OMITTED_TERM_FACTOR = 1.25
-# A text under two fifths as long as the other was cut or padded: frames are not.
+# A text shorter than this ratio of the other was truncated or padded; fillings of a template are not.
 TRUNCATED_RATIO = 0.4
-# ... or is its announcement, if it has but a few words; of more words, the longer the story must be in proportion.
+# Up to this length a teaser needs a story 1 / TRUNCATED_RATIO times as long; longer teasers need
+# proportionally longer stories.
 TEASER_MAX_SHINGLES = 40
-
-WeightedTerms = Sequence[tuple[str, float]]
 
 
 def looks_templated(overlap: OverlapEstimate, similarity: float) -> bool:
-    """Two texts of about one length that share most words, but not those that tell what they are about."""
+    """Whether two texts of about equal length share most of their wording, but not their top terms."""
     return (
         overlap.size_ratio >= SAME_LENGTH_RATIO
         and overlap.containment < NEAR_COMPLETE_CONTAINMENT
@@ -42,7 +44,10 @@ def looks_templated(overlap: OverlapEstimate, similarity: float) -> bool:
 def same_template_other_figures(
     overlap: OverlapEstimate, figures_a: Sequence[int], figures_b: Sequence[int]
 ) -> bool:
-    """One frame twice, with other figures: rates, results, quotes? Of one length, each has some, hardly one is in both."""
+    """Whether two texts are one template with other figures (rates, results, quotes).
+
+    They are about equally long, each has at least ``TEMPLATE_MIN_FIGURES`` figures, and few are in both.
+    """
     first, second = set(figures_a), set(figures_b)
     fewer = min(len(first), len(second))
     return (
@@ -54,25 +59,26 @@ def same_template_other_figures(
 
 
 def same_template_other_names(overlap: OverlapEstimate, a: WeightedTerms, b: WeightedTerms) -> bool:
-    """One frame twice, with other names? Of one length, and what each is most about does not stand in the other.
+    """Whether two texts are one template with other names; ``a`` and ``b`` are their top terms, descending.
 
-    ``a`` and ``b``: heaviest terms, descending. Of texts whose shingles are known whole, so that what is around the
-    story hardly counts, as much of the terms on both sides as ``looks_framed`` asks for will do.
+    They are about equally long, and the top terms of each are missing in the other. With complete samples
+    (``overlap.error`` 0; so short that boilerplate hardly counts) it also suffices that on both sides the
+    missing terms make up more than ``1 - TEMPLATE_MAX_SIMILARITY`` of the squared norm.
     """
     if overlap.size_ratio < SAME_LENGTH_RATIO or overlap.containment == 1.0:
         return False
     first, second = _unique_terms(a, b), _unique_terms(b, a)
     if _includes_top_terms(first, a) and _includes_top_terms(second, b):
         return True
-    exchanged = min(sum(weight * weight for _, weight in own) for own in (first, second))
+    exchanged = min(sum(weight * weight for _, weight in unique) for unique in (first, second))
     return overlap.error == 0.0 and exchanged > 1.0 - TEMPLATE_MAX_SIMILARITY
 
 
 def is_teaser_of(teaser_shingles: float, story_shingles: float) -> bool:
-    """Is a text of so many shingles only the announcement of a ``longer`` one?
+    """Whether a text of ``teaser_shingles`` only announces a text of ``story_shingles``.
 
-    Up to 40 shingles that is one of over two and a half times its length, at 80 of over five times, and so on: an excerpt
-    tells more of its story the longer it is.
+    Up to 40 shingles the story must be more than 2.5 times as long, at 80 shingles more than 5 times, and so
+    on in proportion: the longer an excerpt is, the more of its story it contains.
     """
     return (
         teaser_shingles * max(teaser_shingles, TEASER_MAX_SHINGLES)
@@ -81,23 +87,26 @@ def is_teaser_of(teaser_shingles: float, story_shingles: float) -> bool:
 
 
 def figures_changed(a: Sequence[int], b: Sequence[int]) -> bool:
-    """True when each text has a figure the other lacks: a toll or price was replaced, not just cut off."""
+    """Whether each text has a figure that the other lacks: a toll or price was replaced, not just cut off."""
     first, second = set(a), set(b)
     return bool(first - second) and bool(second - first)
 
 
 def _unique_terms(terms: WeightedTerms, others: WeightedTerms) -> list[tuple[str, float]]:
-    """The terms, figures apart, that only the first has; not those that may just have been too light to be kept."""
+    """Return the terms that only ``terms`` has, without figures.
+
+    Terms that ``others`` may have dropped as too light (``MAX_TERMS``) are left out.
+    """
     known = {term for term, _ in others}
-    least = others[-1][1] * OMITTED_TERM_FACTOR if len(others) >= MAX_TERMS else 0.0
+    min_weight = others[-1][1] * OMITTED_TERM_FACTOR if len(others) >= MAX_TERMS else 0.0
     return [
         (term, weight)
         for term, weight in terms
-        if weight > least and term not in known and not term.isdecimal()
+        if weight > min_weight and term not in known and not term.isdecimal()
     ]
 
 
 def _includes_top_terms(unique: WeightedTerms, terms: WeightedTerms) -> bool:
-    """Are all of the heaviest terms, figures apart, among a text's own?"""
-    words = [weight for term, weight in terms if not term.isdecimal()]
-    return bool(unique) and sum(weight == words[0] for _, weight in unique) == words.count(words[0])
+    """Whether ``unique`` includes every term of the highest weight in ``terms``, figures apart."""
+    weights = [weight for term, weight in terms if not term.isdecimal()]
+    return bool(unique) and sum(weight == weights[0] for _, weight in unique) == weights.count(weights[0])

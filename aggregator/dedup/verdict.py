@@ -1,19 +1,19 @@
-"""New, related or duplicate? The rules, pure.
+"""Duplicate rules: the verdict (new, related, duplicate) on an article among its candidates. Pure.
 
-The policies:
+Policies:
 
-* ``hamming``   the paper's rule alone (Hu & You 2017, section 2.2): a stored article within 3 bits
-  makes a duplicate, within 7 bits a related article.
-* ``verified``  (default) the fingerprint and the sketch only propose; the overlap of wording decides.
-  A candidate whose wording does overlap is a duplicate at any distance; without overlap even
-  3 bits are only "related". An article behind its own flash or teaser is "related" to it, and so is a
-  flash with other figures: those have not been told yet. One frame with other figures or names is no copy
-  (``frames.py``).
-* ``same-event``  for "the same event" rather than "the same text": how much alike the terms must be
-  depends on how much alike the headlines are (``titled.py``).
+* ``hamming``     the rule of the paper (Hu & You 2017, section 2.2): a stored article within 3 bits makes a
+  duplicate, within 7 bits a related article.
+* ``verified``    (default) fingerprint and sketch only propose candidates; the overlap of wording decides. A
+  candidate whose wording overlaps is a duplicate at any distance; without overlap even 3 bits are only
+  "related". An article whose candidate is its own flash or teaser is "related" to it, and so is a flash with
+  other figures, since its content is new. One template with other figures or names is not a duplicate
+  (``templates.py``).
+* ``same-event``  "the same event" instead of "the same text": the similarity required of the terms depends on
+  the similarity of the headlines (``title_rule.py``).
 
-An article joins one group only, that of most of the earlier articles it copies: linking every match
-lets one boilerplate page join unrelated groups (docs/MEASURED.md, "Grouping").
+An article joins one group only, the one with most of the earlier articles that it duplicates: linking every
+match would let one boilerplate page merge unrelated groups (docs/MEASURED.md, "Grouping").
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from aggregator.dedup.templates import (
     SAME_LENGTH_MIN_SHARED_FACTOR,
     SAME_LENGTH_RATIO,
     TRUNCATED_RATIO,
-    WeightedTerms,
     figures_changed,
     is_teaser_of,
     looks_templated,
@@ -36,38 +35,48 @@ from aggregator.dedup.templates import (
     same_template_other_names,
 )
 from aggregator.dedup.title_rule import required_similarity, title_similarity
-from aggregator.domain import Analysis, ArticleRecord, Match, MatchRule, Outcome, Sketch
+from aggregator.domain import Analysis, ArticleRecord, Match, MatchRule, Outcome, Sketch, WeightedTerms
 
-# One that was cut or padded (``frames.CUT_RATIO``) need share less.
+# Factor on ``min_shared_shingles`` when one text was truncated or padded (``templates.TRUNCATED_RATIO``).
 TRUNCATED_MIN_SHARED_FACTOR = 2 / 3
-# The containment of two long texts is an estimate, and every article is compared with many: the one in forty
-# that seems above a threshold by chance would be a false copy of something.
+# Safety margin below the estimated containment of two long texts. Every article is compared with many others,
+# and an estimate that exceeds the threshold by chance makes a false duplicate; beyond 2 errors 1 in 40 does.
 CONTAINMENT_STANDARD_ERRORS = 2
 
 Novelty = Literal["", "story", "figures", "names"]
 
 
 class Comparable(Protocol):
-    """What is read of an article that arrives, is stored or is compared, when it is alike another."""
+    """The fields that the rules read of an article: arriving, stored or compared on request."""
 
     @property
-    def lang(self) -> str: ...
+    def lang(self) -> str:
+        """Language of the text, ISO 639-1."""
+
     @property
-    def short(self) -> bool: ...
+    def short(self) -> bool:
+        """Whether the text has too few words for 64 stable bits."""
+
     @property
-    def sketch(self) -> Sketch: ...
+    def sketch(self) -> Sketch:
+        """Sample of the shingle hashes."""
+
     @property
-    def terms(self) -> WeightedTerms: ...
+    def terms(self) -> WeightedTerms:
+        """Top terms, descending, L2 norm 1."""
+
     @property
-    def figures(self) -> tuple[int, ...]: ...
+    def figures(self) -> tuple[int, ...]:
+        """Hashes of the numbers in the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The thresholds of a verdict; distances in bits, overlaps and similarities in 0..1, ``min_shared_shingles`` in shingles.
+    """Name and thresholds of the duplicate rule: distances in bits, containments and similarities in 0..1.
 
-    ``updates_are_new``: a copy whose figures were replaced (a toll, a price) is an article of its own,
-    "related" with ``updated_figures``, as public-health desks need it (Rodier & Carter 2020, section 4.2).
+    ``updates_are_new``: a copy with replaced figures (a toll, a price) is "related" with ``updated_figures``
+    instead of "duplicate", as public-health editors need it (Rodier & Carter 2020, section 4.2).
+    ``containment_floor`` (derived): no rule distinguishes between containments below it.
     """
 
     name: str = "verified"
@@ -78,25 +87,23 @@ class Policy:
     min_similarity: float = 0.2
     strong_containment: float = 0.75
     updates_are_new: bool = False
-    containment_floor: float = field(
-        init=False, repr=False, compare=False
-    )  # less shared wording says nothing to any rule
+    containment_floor: float = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        least = 0.0 if self.name == "same-event" else min(self.min_containment, self.strong_containment)
-        object.__setattr__(self, "containment_floor", least)
+        floor = 0.0 if self.name == "same-event" else min(self.min_containment, self.strong_containment)
+        object.__setattr__(self, "containment_floor", floor)
 
     def needs_term_similarity(self, distance: int, overlap: OverlapEstimate) -> bool:
-        """Can the terms of a candidate at this distance, sharing this wording, matter to a verdict or to what it names?"""
+        """Whether the term similarity of such a candidate can affect the verdict or the related articles."""
         return distance <= self.related_bits or overlap.containment >= self.containment_floor
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A stored article that fingerprint or sketch proposed, with what the rules need of it.
+    """A stored article that fingerprint or sketch proposed, with what the rules need to know about it.
 
-    ``canonical`` is (id, first number) of the group the stored article belongs to; ``similarity`` the
-    cosine of the stored terms, 0..1; 0 where nobody asked for it.
+    ``canonical`` is (id, first number) of the group that the stored article belongs to; ``similarity`` is the
+    cosine of the stored terms, 0..1, or 0 where it was not computed (``Policy.needs_term_similarity``).
     """
 
     record: ArticleRecord
@@ -107,18 +114,20 @@ class Candidate:
 
 
 def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -> Outcome:
-    """The outcome for ``subject`` among ``candidates`` (any order; the result does not depend on it)."""
+    """Return the outcome for ``subject`` among ``candidates``; their order does not matter."""
     nearest = min((c.distance for c in candidates if c.distance <= policy.related_bits), default=None)
     exact = [c for c in candidates if c.record.text_hash == subject.text_hash]
     if exact:
         return _duplicate_outcome(subject, min(exact, key=_age_key), "exact", policy)
-    alike = [c for c in candidates if _is_match(subject, c, policy)]
-    repeated = [c for c in alike if not novelty(c.record, subject, policy)]
-    if repeated:
-        return _duplicate_outcome(subject, *_best_match(repeated, policy), policy)
-    if alike:
+    matches = [c for c in candidates if _is_match(subject, c, policy)]
+    duplicated = [c for c in matches if not novelty(c.record, subject, policy)]
+    if duplicated:
+        return _duplicate_outcome(subject, *_best_match(duplicated, policy), policy)
+    if matches:
         return Outcome(
-            "related", distance=nearest, updated_figures=any(_has_updated_figures(subject, c) for c in alike)
+            "related",
+            distance=nearest,
+            updated_figures=any(_has_updated_figures(subject, c) for c in matches),
         )
     return Outcome("new" if nearest is None else "related", distance=nearest)
 
@@ -126,10 +135,15 @@ def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -
 def related_candidates(
     subject: Analysis, candidates: Sequence[Candidate], outcome: Outcome, policy: Policy
 ) -> list[Candidate]:
-    """What an answer names as related: within ``related_bits``, and what the article would repeat but for its news."""
-    own = outcome.verdict == "related" and outcome.match is None
+    """Return the candidates to report as related.
+
+    Those within ``related_bits`` and, for a "related" article, those that it matches apart from its novelty.
+    """
+    include_matches = outcome.verdict == "related" and outcome.match is None
     return [
-        c for c in candidates if c.distance <= policy.related_bits or (own and _is_match(subject, c, policy))
+        c
+        for c in candidates
+        if c.distance <= policy.related_bits or (include_matches and _is_match(subject, c, policy))
     ]
 
 
@@ -151,7 +165,7 @@ def _duplicate_outcome(subject: Analysis, candidate: Candidate, rule: MatchRule,
 
 
 def _is_match(subject: Analysis, candidate: Candidate, policy: Policy) -> bool:
-    """Would the policy's rule call the two the same, whichever came first?"""
+    """Whether the policy's rule calls the two the same, regardless of which came first."""
     if policy.name == "hamming":
         return candidate.distance <= policy.duplicate_bits
     if policy.name == "same-event":
@@ -163,21 +177,22 @@ def _is_match(subject: Analysis, candidate: Candidate, policy: Policy) -> bool:
 
 
 def template_difference(overlap: OverlapEstimate, a: Comparable, b: Comparable) -> Novelty:
-    """What was exchanged, if two texts are one frame filled in twice."""
+    """Return "figures" or "names" if that is all that differs between two fillings of a template, else ""."""
     if same_template_other_figures(overlap, a.figures, b.figures):
         return "figures"
     return "names" if a.lang == b.lang and same_template_other_names(overlap, a.terms, b.terms) else ""
 
 
 def novelty(earlier: Comparable, later: Comparable, policy: Policy) -> Novelty:
-    """What the later of two articles that are alike tells which the earlier one did not.
+    """Return what the later of two matching articles adds to the earlier one; "" if nothing.
 
-    The story behind a flash or teaser; other figures where those are wanted, or are the news: in texts of a line or two.
+    "story": the earlier one is its teaser. "figures": the figures were replaced, and either the policy treats
+    updates as new or both are short flashes, where the figures are the news.
     """
     if policy.name == "verified" and is_teaser_of(earlier.sketch.size, later.sketch.size):
         return "story"
-    in_a_flash = policy.name == "verified" and earlier.short and later.short
-    changed = (policy.updates_are_new or in_a_flash) and figures_changed(earlier.figures, later.figures)
+    both_flashes = policy.name == "verified" and earlier.short and later.short
+    changed = (policy.updates_are_new or both_flashes) and figures_changed(earlier.figures, later.figures)
     return "figures" if changed else ""
 
 
@@ -195,12 +210,12 @@ def _best_match(matches: Sequence[Candidate], policy: Policy) -> tuple[Candidate
 
 
 def comparable_similarity(similarity: float, lang_a: str, lang_b: str) -> float:
-    """The similarity of terms; where a wrong tag had them cut in different ways it says nothing against a copy."""
+    """Return ``similarity``, or 1.0 for articles of two languages, whose terms are not comparable."""
     return similarity if lang_a == lang_b else 1.0
 
 
 def _closest_in_largest_group(matches: Sequence[Candidate]) -> Candidate:
-    """The closest copy, of the group that has most of them."""
+    """Return the closest match within the group that has most matches."""
     nearest_first = sorted(
         matches, key=lambda c: (-c.overlap.containment, -c.overlap.resemblance, c.distance, _age_key(c))
     )
@@ -214,11 +229,11 @@ def _same_event(subject: Analysis, candidate: Candidate) -> bool:
 
 
 def is_copy(overlap: OverlapEstimate, similarity: float, policy: Policy) -> bool:
-    """Does so much shared wording make a copy of two texts whose terms are so similar?
+    """Whether the shared wording makes two texts with this term similarity duplicates.
 
-    A fifth of a text is enough when that is a passage of some length and both texts are about the same:
-    the menu of one site around two articles is a long passage too. A short text must agree nearly whole,
-    and be no frame filled in with other names. What a sample only estimates must be a fifth beyond its error.
+    Either the containment reaches ``strong_containment`` and the texts are not fillings of one template, or
+    all of: ``min_containment`` after subtracting the sampling error, enough shared shingles, and
+    ``min_similarity`` (two articles inside the same site menu share a long passage, but not their topic).
     """
     if overlap.containment >= policy.strong_containment and not looks_templated(overlap, similarity):
         return True
@@ -230,10 +245,10 @@ def is_copy(overlap: OverlapEstimate, similarity: float, policy: Policy) -> bool
 
 
 def required_shared_shingles(overlap: OverlapEstimate, policy: Policy) -> float:
-    """How many shingles two texts of these lengths must share, when they do not agree nearly whole.
+    """Return how many shingles two texts must share below ``strong_containment``, depending on their lengths.
 
-    A copy that was cut or padded differs in length, while one frame filled in twice ("X sells convertible
-    debt ...") does not.
+    A truncated or padded copy differs in length, but two fillings of one template ("X sells convertible debt
+    ...") do not, so texts of equal length must share more.
     """
     if overlap.size_ratio >= SAME_LENGTH_RATIO:
         return policy.min_shared_shingles * SAME_LENGTH_MIN_SHARED_FACTOR

@@ -38,7 +38,8 @@ from math import comb
 import numpy as np
 import numpy.typing as npt
 
-FINGERPRINT_BITS = 64
+from aggregator.analysis.simhash import FINGERPRINT_BITS
+
 MAX_RADIUS = 7
 
 # Per block that is read: its number, and what to xor to its value, exact match first.

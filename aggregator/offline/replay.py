@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 
 from aggregator.analysis.simhash import simhash
 from aggregator.analysis.text import language, tokenizer
+from aggregator.analysis.text.normalization import normalize
 from aggregator.domain import StreamItem, article_number_at
-from aggregator.events import formatting
 from aggregator.events.detection import BurstDetector, BurstRule, Event
 from aggregator.events.detection.headline import strip_desk_prefix
-from aggregator.time_units import MINUTE_MS
+from aggregator.time_units import MINUTE_MS, format_rfc3339
 
 Row = Mapping[str, Any]
 
@@ -130,7 +130,7 @@ def rfc3339(at_ms: int) -> str:
     >>> rfc3339(1_300_000_000_000)
     '2011-03-13T07:06:40Z'
     """
-    return formatting.format_rfc3339(at_ms).replace(".000Z", "Z")
+    return format_rfc3339(at_ms).replace(".000Z", "Z")
 
 
 def parse_time_ms(text: object) -> int | None:
@@ -169,7 +169,7 @@ class _RowReader:
     ) -> StreamItem:
         self.row_count += 1
         number = article_number_at(now_ms, self.row_count)
-        original = self._first_number_of(tokenizer.normalize(title), number, now_ms)
+        original = self._first_number_of(normalize(title), number, now_ms)
         declared = row.get("lang")
         lang = language.detect_language(title, declared if isinstance(declared, str) else None)
         terms = tuple(dict.fromkeys(tokenizer.tokenize(strip_desk_prefix(title), lang)))

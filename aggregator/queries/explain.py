@@ -1,14 +1,13 @@
-"""Why are two articles called copies, related, or neither?
+"""Explanation of a verdict: what the rules see of two articles, stored or not.
 
-For two stored ids, or texts that are not stored. Bits and sample overlap are always there; the
-shared wording itself needs the texts: pasted ones, or kept ones (setting ``store_texts``).
+Fingerprint distance and estimated overlap are always available. The shared wording itself needs the texts:
+given in the request, or kept in the store (setting ``store_texts``).
 """
 
 from __future__ import annotations
 
 import asyncio
-import zlib
-from collections.abc import Awaitable, Callable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -17,7 +16,8 @@ from aggregator.analysis.analyzer import uses_spaces
 from aggregator.analysis.shingles import SHINGLE_CHARACTERS, SHINGLE_WORDS, OverlapEstimate, estimate_overlap
 from aggregator.analysis.simhash import hamming_distance
 from aggregator.analysis.text import tokenizer
-from aggregator.dedup.similarity import WeightedTerms, cosine
+from aggregator.analysis.text.figures import figures
+from aggregator.dedup.similarity import cosine
 from aggregator.dedup.templates import (
     NEAR_COMPLETE_CONTAINMENT,
     SAME_LENGTH_RATIO,
@@ -34,16 +34,17 @@ from aggregator.dedup.verdict import (
     required_shared_shingles,
     template_difference,
 )
-from aggregator.domain import Analysis, Article, Sketch
+from aggregator.domain import Analysis, AnalyzeMany, Article, ArticleRecord, Sketch, WeightedTerms
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
+from aggregator.index.codec.stored_text import decompress_text
 
 MAX_ITEMS_SHOWN = 200
 Passages = tuple[str, ...]
 _TEMPLATE_NOTES = {
     "": "",
-    "figures": " Hardly a figure stands in both, which makes them one frame filled in twice.",
-    "names": " What each is most about does not stand in the other, which makes them one frame with other names.",
+    "figures": " Hardly any figure occurs in both, so they are one template with other figures.",
+    "names": " The main terms of each are missing from the other, so they are one template with other names.",
 }
 
 
@@ -62,14 +63,30 @@ class ComparedArticle:
     figures: tuple[int, ...]
     text: str | None
 
+    @classmethod
+    def create(cls, label: str, source: Analysis | ArticleRecord, text: str | None) -> ComparedArticle:
+        """An article under the label shown for it, from its analysis or stored record."""
+        return cls(
+            label=label,
+            lang=source.lang,
+            space=source.space,
+            fingerprint=source.fingerprint,
+            short=source.short,
+            sketch=source.sketch,
+            terms=source.terms,
+            title=source.title,
+            figures=source.figures,
+            text=text,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """What the rules see of two articles.
 
-    ``distance`` and ``differing_bits`` are None when the spaces differ: such fingerprints cannot be
-    compared. ``shared_passages``, ``own_passages`` (what only the one has, and only the other) and the figures
-    are None when a text is not kept.
+    ``distance`` (bits) and ``differing_bits`` (0 is the least significant) are None when the spaces differ:
+    such fingerprints cannot be compared. ``shared_passages``, ``own_passages`` (only in the first, only in
+    the second) and ``figures`` (likewise) are None when a text is not kept.
     """
 
     labels: tuple[str, str]
@@ -88,87 +105,57 @@ class Explanation:
 
 
 class Explainer:
-    """Compares two articles; ``policy`` gives the thresholds to judge by."""
+    """Compares two articles under the thresholds of ``policy``."""
 
-    def __init__(
-        self,
-        index: Index,
-        analyze_many: Callable[[Sequence[Article]], Awaitable[list[Analysis | AggregatorError]]],
-        policy: Policy,
-    ) -> None:
+    def __init__(self, index: Index, analyze_many: AnalyzeMany, policy: Policy) -> None:
         self._index = index
         self._analyze_many = analyze_many
         self.policy = policy
 
     async def explain_pair(self, a: str | Article, b: str | Article) -> Explanation:
-        """Two ids or articles. Raises NotFound, NoText."""
+        """Compare two articles, each a stored id or a text. Raises NotFound, NoText, StoreUnavailable."""
         first, second = await self.load_pair(a, b)
-        # Beside the event loop: the shared passages of two texts of megabytes take a second.
+        # In a thread: the shared passages of two texts of some megabytes take a second.
         return await asyncio.to_thread(explain, first, second, self.policy)
 
     async def load_pair(self, a: str | Article, b: str | Article) -> tuple[ComparedArticle, ComparedArticle]:
-        """What is compared of two ids or articles. Raises NotFound, NoText."""
+        """Read or analyze two articles for ``explain``. Raises NotFound, NoText, StoreUnavailable."""
         return await self._load_one(a), await self._load_one(b)
 
     async def _load_one(self, id_or_article: str | Article) -> ComparedArticle:
         if isinstance(id_or_article, Article):
-            analysis = (await self._analyze_many([id_or_article]))[0]
+            article = id_or_article
+            analysis = (await self._analyze_many([article]))[0]
             if isinstance(analysis, AggregatorError):
                 raise analysis
-            return ComparedArticle(
-                id_or_article.id or id_or_article.title[:80] or "(text)",
-                analysis.lang,
-                analysis.space,
-                analysis.fingerprint,
-                analysis.short,
-                analysis.sketch,
-                analysis.terms,
-                analysis.title,
-                analysis.figures,
-                analysis.text or id_or_article.title,
-            )
+            label = article.id or article.title[:80] or "(text)"
+            return ComparedArticle.create(label, analysis, analysis.text or article.title)
         record = (await self._index.get(id_or_article)).record
-        kept = await self._index.read_text(record.number)
-        text = (
-            zlib.decompress(kept).decode("utf-8", "surrogatepass") or record.title
-            if kept is not None
-            else None
-        )
-        return ComparedArticle(
-            record.id,
-            record.lang,
-            record.space,
-            record.fingerprint,
-            record.short,
-            record.sketch,
-            record.terms,
-            record.title,
-            record.figures,
-            text,
-        )
+        stored = await self._index.read_text(record.number)
+        text = decompress_text(stored) or record.title if stored is not None else None
+        return ComparedArticle.create(record.id, record, text)
 
 
 def explain(a: ComparedArticle, b: ComparedArticle, policy: Policy) -> Explanation:
-    """Pure comparison of two sides."""
+    """Compare two articles; pure."""
     comparable = a.space == b.space
     distance = hamming_distance(a.fingerprint, b.fingerprint) if comparable else None
     differing = a.fingerprint ^ b.fingerprint
-    texts = a.text is not None and b.text is not None
-    worded = bool(a.sketch.size and b.sketch.size)  # not where fingerprints alone are kept
-    passages = _shared_and_own_passages(a, b) if texts else None
+    has_texts = a.text is not None and b.text is not None
+    has_sketches = bool(a.sketch.size and b.sketch.size)  # false under the setting fingerprints_only
+    passages = _shared_and_own_passages(a, b) if has_texts else None
     overlap = estimate_overlap(a.sketch, b.sketch)
     similarity = cosine(a.terms, b.terms)
     titles = title_similarity(a.title, a.lang, b.title, b.lang)
-    updated = figures_changed(a.figures, b.figures)
-    alike, frame = False, ""
+    is_match, template = False, ""
     if policy.name == "hamming":
-        alike = distance is not None and distance <= policy.duplicate_bits
+        is_match = distance is not None and distance <= policy.duplicate_bits
     elif policy.name == "same-event":
-        alike = comparable and similarity >= required_similarity(titles)
+        is_match = comparable and similarity >= required_similarity(titles)
     elif comparable and is_copy(overlap, comparable_similarity(similarity, a.lang, b.lang), policy):
-        frame = template_difference(overlap, a, b)
-        alike = not frame
-    told: set[str] = {novelty(a, b, policy), novelty(b, a, policy)} if alike else set()
+        template = template_difference(overlap, a, b)
+        is_match = not template
+    novelties: set[str] = {novelty(a, b, policy), novelty(b, a, policy)} if is_match else set()
     return Explanation(
         labels=(a.label, b.label),
         spaces=(a.space, b.space),
@@ -177,39 +164,39 @@ def explain(a: ComparedArticle, b: ComparedArticle, policy: Policy) -> Explanati
         differing_bits=tuple(k for k in range(64) if differing >> k & 1) if comparable else None,
         overlap=overlap,
         similarity=round(similarity, 3),
-        is_copy=alike and "figures" not in told,
-        updated_figures=alike and updated,
+        is_copy=is_match and "figures" not in novelties,
+        updated_figures=is_match and figures_changed(a.figures, b.figures),
         shared_passages=passages[0] if passages else None,
         own_passages=passages[1:] if passages else None,
-        figures=_differing_figures(a.text or "", b.text or "") if texts else None,
+        figures=_differing_figures(a.text or "", b.text or "") if has_texts else None,
         summary=(
             _different_spaces_summary(a, b)
             if distance is None
-            else _title_rule_summary(similarity, titles, alike)
+            else _title_rule_summary(similarity, titles, is_match)
             if policy.name == "same-event"
-            else _content_summary(distance, overlap, similarity, alike, policy, worded)
+            else _content_summary(distance, overlap, similarity, is_match, policy, has_sketches)
         )
-        + _TEMPLATE_NOTES[frame]
-        + _novelty_note(told, policy)
-        + ("" if texts else _missing_texts_note(worded)),
+        + _TEMPLATE_NOTES[template]
+        + _novelty_note(novelties, policy)
+        + ("" if has_texts else _missing_texts_note(has_sketches)),
     )
 
 
 def _shared_and_own_passages(a: ComparedArticle, b: ComparedArticle) -> tuple[Passages, Passages, Passages]:
-    """Runs of words that stand in both texts, only in ``a``, and only in ``b``; longest first."""
+    """Runs of words in both texts, only in ``a`` and only in ``b``; longest first."""
     first, second = tokenizer.words(a.text or "", a.lang), tokenizer.words(b.text or "", b.lang)
     width = SHINGLE_WORDS if uses_spaces(a.lang) else SHINGLE_CHARACTERS
     width = max(1, min(width, len(first), len(second)))
-    here, there = _shared_word_mask(first, second, width), _shared_word_mask(second, first, width)
+    first_mask, second_mask = _shared_word_mask(first, second, width), _shared_word_mask(second, first, width)
     return (
-        _join_runs(first, here, True, a.lang),
-        _join_runs(first, here, False, a.lang),
-        _join_runs(second, there, False, b.lang),
+        _join_runs(first, first_mask, True, a.lang),
+        _join_runs(first, first_mask, False, a.lang),
+        _join_runs(second, second_mask, False, b.lang),
     )
 
 
 def _shared_word_mask(words: Sequence[str], other: Sequence[str], shingle_length: int) -> list[bool]:
-    """For each word whether it lies in a shingle that the other text has too."""
+    """For each word, whether it is part of a shingle that the other text has too."""
     known = {tuple(other[i : i + shingle_length]) for i in range(len(other) - shingle_length + 1)}
     covered = [False] * len(words)
     for i in range(len(words) - shingle_length + 1):
@@ -219,15 +206,15 @@ def _shared_word_mask(words: Sequence[str], other: Sequence[str], shingle_length
 
 
 def _join_runs(words: Sequence[str], mask: Sequence[bool], in_shared: bool, lang: str) -> Passages:
-    between = " " if uses_spaces(lang) else ""
+    separator = " " if uses_spaces(lang) else ""
     marked = groupby(zip(mask, words, strict=True), key=itemgetter(0))
     runs = [[word for _, word in run] for inside, run in marked if inside is in_shared]
     runs.sort(key=len, reverse=True)
-    return tuple(between.join(run) for run in runs[:MAX_ITEMS_SHOWN])
+    return tuple(separator.join(run) for run in runs[:MAX_ITEMS_SHOWN])
 
 
 def _differing_figures(a: str, b: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    first, second = dict.fromkeys(tokenizer.figures(a)), dict.fromkeys(tokenizer.figures(b))
+    first, second = dict.fromkeys(figures(a)), dict.fromkeys(figures(b))
     return (
         tuple(f for f in first if f not in second)[:MAX_ITEMS_SHOWN],
         tuple(f for f in second if f not in first)[:MAX_ITEMS_SHOWN],
@@ -236,8 +223,9 @@ def _differing_figures(a: str, b: str) -> tuple[tuple[str, ...], tuple[str, ...]
 
 def _title_rule_summary(similarity: float, titles: float, same_event: bool) -> str:
     return (
-        f"The headlines' similarity is {titles:.2f}, the texts' {similarity:.2f}, and policy same-event asks for "
-        f"{required_similarity(titles):g} under such headlines: {'the same' if same_event else 'not the same'} event."
+        f"The similarity of the titles is {titles:.2f}, that of the texts {similarity:.2f}; for such titles "
+        f"policy same-event requires {required_similarity(titles):g}: "
+        f"{'the same' if same_event else 'not the same'} event."
     )
 
 
@@ -250,50 +238,62 @@ def _content_summary(
     has_sketches: bool,
 ) -> str:
     shared = (
-        f"; {overlap.containment:.0%} of the shorter one's wording (about {overlap.shared:.0f} shingles) stands in "
-        f"the other, and the similarity of their terms is {similarity:.2f}"
+        f"; they share {overlap.containment:.0%} of the shorter one's wording "
+        f"(about {overlap.shared:.0f} shingles), and the similarity of their terms is {similarity:.2f}"
     )
     return (
-        f"The articles are {distance} bit{'s' * (distance != 1)} apart{shared if has_sketches else ''}, so they are "
-        f"{'copies' if is_same else 'not copies'} ({_describe_rule(overlap, policy)})."
+        f"The articles are {distance} bit{'s' * (distance != 1)} apart{shared if has_sketches else ''}, "
+        f"so they are {'copies' if is_same else 'not copies'} ({_describe_rule(overlap, policy)})."
     )
 
 
 def _missing_texts_note(has_sketches: bool) -> str:
-    kept = "store_texts is off" if has_sketches else "fingerprints alone are kept (fingerprints_only)"
-    return f" The shared wording is not shown, since {kept}: paste the texts."
+    reason = "store_texts is off" if has_sketches else "only fingerprints are kept (fingerprints_only)"
+    return f" The shared wording is not shown, since {reason}; compare the texts themselves instead."
 
 
 def _different_spaces_summary(a: ComparedArticle, b: ComparedArticle) -> str:
-    """Why two articles are never compared."""
-    languages = f"languages {a.lang} and {b.lang}" if a.lang != b.lang else "they were analysed differently"
+    """Why two articles of different spaces are never compared."""
+    languages = (
+        f"languages {a.lang} and {b.lang}" if a.lang != b.lang else "they were analyzed with different models"
+    )
     return (
-        f"The articles are in different spaces ({languages}: {a.space}, {b.space}), which are never compared, "
-        "so neither is called a copy of the other."
+        f"The articles are in different spaces ({languages}: {a.space}, {b.space}), which are never "
+        "compared, so neither is a copy of the other."
     )
 
 
 def _novelty_note(novelties: Set[str], policy: Policy) -> str:
-    """What the later of two articles that are alike is called, when one tells more than the other."""
+    """The verdict on the later of two matching articles, when it has news that the earlier one lacks."""
     if "figures" in novelties:
-        why = "updates_are_new is on" if policy.updates_are_new else "in texts this short they are the news"
+        why = (
+            "updates_are_new is on"
+            if policy.updates_are_new
+            else "in texts this short the figures are the news"
+        )
         return f" But their figures differ, and {why}: the later one is related, with updated figures."
     if "story" in novelties:
-        return " But the shorter one only announces the longer one, which is related, not a duplicate, when it comes later."
+        return (
+            " But the shorter one only announces the longer one, which is related, not a duplicate, "
+            "if it arrives later."
+        )
     return ""
 
 
 def _describe_rule(overlap: OverlapEstimate, policy: Policy) -> str:
-    """What makes a copy, of two texts of these lengths."""
+    """The condition for a copy, for two texts of these lengths."""
     if policy.name == "hamming":
-        return f"policy hamming: a copy is at most {policy.duplicate_bits} bits apart, whatever its wording"
-    lengths = "of about one length" if overlap.size_ratio >= SAME_LENGTH_RATIO else "of these lengths"
+        return f"policy hamming: a copy is at most {policy.duplicate_bits} bits apart, regardless of wording"
+    lengths = "of about the same length" if overlap.size_ratio >= SAME_LENGTH_RATIO else "of these lengths"
     margin = CONTAINMENT_STANDARD_ERRORS * overlap.error
-    sure = f"or {policy.strong_containment:.0%}"
+    alternative = f"or {policy.strong_containment:.0%}"
     if overlap.size_ratio >= SAME_LENGTH_RATIO and policy.strong_containment < NEAR_COMPLETE_CONTAINMENT:
-        sure += f" with one of {TEMPLATE_MAX_SIMILARITY:g}, or {NEAR_COMPLETE_CONTAINMENT:.0%}"
-    beyond = f" beyond the {margin:.0%} that a sample may err by" if margin >= 0.005 else ""
+        alternative += (
+            f" with a similarity of {TEMPLATE_MAX_SIMILARITY:g}, or {NEAR_COMPLETE_CONTAINMENT:.0%}"
+        )
+    tolerance = f" (plus {margin:.0%} for the sampling error)" if margin >= 0.005 else ""
     return (
-        f"a copy {lengths} shares {policy.min_containment:.0%}{beyond} and "
-        f"{required_shared_shingles(overlap, policy):.0f} shingles with a similarity of {policy.min_similarity:g}, {sure}"
+        f"a copy {lengths} shares {policy.min_containment:.0%}{tolerance} and "
+        f"{required_shared_shingles(overlap, policy):.0f} shingles with a similarity of "
+        f"{policy.min_similarity:g}, {alternative}"
     )

@@ -105,7 +105,7 @@ def test_analyser_is_picklable() -> None:
     again = pickle.loads(pickle.dumps(ANALYSER))
 
     assert (
-        again.analyse(Article(id="a", text=story(1))).fingerprint
+        again.analyze(Article(id="a", text=story(1))).fingerprint
         == ANALYSER.analyze(Article(id="a", text=story(1))).fingerprint
     )
 

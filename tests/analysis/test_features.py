@@ -173,7 +173,7 @@ def test_any_truncation_is_refused(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for length in (1, 5, 8, 10, 13, 14, 40, 300, len(whole) // 2, len(whole) - 33, len(whole) - 1):
         path.write_bytes(whole[:length])
-        assert_refused(path, "cut short; copy it again")
+        assert_refused(path, "truncated; copy it again")
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 an npz file", b"\x80\x05 a pickle", b"hello"])
@@ -181,7 +181,7 @@ def test_foreign_files_are_refused(tmp_path: Path, content: bytes) -> None:
     """What was never a model is called that."""
     path = tmp_path / "en.model"
     path.write_bytes(content)
-    assert_refused(path, "not a feature model; name a file written by `aggregator fit`")
+    assert_refused(path, "not a feature model; use a file written by `aggregator fit`")
 
 
 def test_any_flipped_byte_is_refused(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_any_flipped_byte_is_refused(tmp_path: Path) -> None:
         damaged = bytearray(whole)
         damaged[position] ^= 0x10
         path.write_bytes(damaged)
-        assert_refused(path, "damaged|cut short")
+        assert_refused(path, "damaged|truncated")
     path.write_bytes(whole + b"\0")
     assert_refused(path, "damaged")
 
@@ -204,7 +204,7 @@ def test_another_format_version_is_refused(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(model_file, "FORMAT_VERSION", 99)
     MODEL.save(path)
     monkeypatch.undo()
-    assert_refused(path, "format version 99 and this program reads version 1; fit it again")
+    assert_refused(path, "format version 99, but this program reads version 1; fit it again")
 
 
 def test_another_recipe_is_refused(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_content_that_is_not_its_hash_is_refused(tmp_path: Path) -> None:
     MODEL.save(path)
     fields, arrays = model_file.read(path)
     model_file.write(path, fields | {"group": "zh"}, arrays)
-    assert_refused(path, "not what its own hash says")
+    assert_refused(path, "does not match the content hash")
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_layout_is_as_documented(tmp_path: Path) -> None:
 
 def test_types_that_no_reader_takes_are_not_written(tmp_path: Path) -> None:
     """Objects would need pickle, and other types were never asked for."""
-    with pytest.raises(ValueError, match=r"no arrays of type .*, as 'a' is"):
+    with pytest.raises(ValueError, match=r"cannot hold arrays of type .*, as 'a' is"):
         model_file.write(tmp_path / "m", {}, {"a": np.array([object()])})
     assert not (tmp_path / "m").exists()
 

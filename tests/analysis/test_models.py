@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from aggregator.analysis.features import FeatureModel, HashedModel
-from aggregator.analysis.models import BUNDLED_DIR, load_models, model_card
+from aggregator.analysis.models import BUNDLED_DIR, load_models
 from aggregator.analysis.simhash import fingerprint_from_sums, hamming_distance, to_hex
 from aggregator.analysis.text.tokenizer import TOKENIZER_RECIPE, tokenize, tokenizer_recipe
 from aggregator.errors import ModelError
+from aggregator.offline.model_card import model_card
 
 SHIPPED = ("en", "zh")
 MODELS = load_models()
@@ -81,7 +82,9 @@ def test_cards_describe_their_models(group: str) -> None:
     model = FeatureModel.load(path)
     card = path.with_suffix(".md").read_text(encoding="utf-8")
 
-    assert card == model_card(model, path.name, path.stat().st_size)
+    limits = " ".join(card.partition("**Limits:**")[2].split())
+    assert len(limits) > 80
+    assert card == model_card(model, path.name, path.stat().st_size, limits)
     assert (model.group, model.recipe) == (group, TOKENIZER_RECIPE)
     assert f"`{model.id}`" in card
     assert re.search(r"Licence of the corpus \| (Apache-2\.0|MIT)", card)
@@ -146,5 +149,5 @@ def test_directories_that_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"b\.model: it is for language group 'en', as is a\.model"):
         load_models(tmp_path)
     (tmp_path / "b.model").write_bytes(content[:-5])
-    with pytest.raises(ModelError, match=r"b\.model: the model is cut short"):
+    with pytest.raises(ModelError, match=r"b\.model: the file is truncated"):
         load_models(tmp_path)

@@ -12,14 +12,12 @@ from hypothesis import strategies as st
 from aggregator.analysis.simhash import (
     feature_hash,
     fingerprint_from_sums,
-    from_hex,
     hamming_distance,
     hash_signs,
     hyperplanes,
     simhash,
     to_hex,
 )
-from aggregator.errors import InvalidInput
 
 FINGERPRINTS = st.integers(0, 2**64 - 1)
 WEIGHTS = st.dictionaries(st.text(max_size=8), st.floats(0.01, 10), min_size=1, max_size=30)
@@ -120,24 +118,13 @@ def test_distance_is_a_metric(a: int, b: int, c: int) -> None:
 def test_hex_round_trip(fingerprint: int) -> None:
     """16 digits, most significant first, and back."""
     assert len(to_hex(fingerprint)) == 16
-    assert from_hex(to_hex(fingerprint)) == fingerprint
+    assert int(to_hex(fingerprint), 16) == fingerprint
 
 
 def test_hex_order() -> None:
     """Bit 63 is in the first digit, bit 0 in the last."""
     assert to_hex(1 << 63) == "8000000000000000"
     assert to_hex(1) == "0000000000000001"
-
-
-@pytest.mark.parametrize(
-    "digits", ["", "9f3c", "9F3C000000000000", "0x3c000000000000", "9f3c00000000000g", "1" * 17]
-)
-def test_bad_hex_is_refused(digits: str) -> None:
-    """Anything but 16 lower-case hex digits is one clear sentence."""
-    with pytest.raises(InvalidInput, match="is not 16 hex digits") as refused:
-        from_hex(digits)
-
-    assert refused.value.field == "fingerprint"
 
 
 @pytest.mark.parametrize("number", [-1, 1 << 64])

@@ -29,7 +29,7 @@ STORIES = [row["text"] for row in demo.load_rows()]
 WORDS = sorted({word for text in STORIES for word in text.split()})
 
 
-def by_strings(article: Article) -> tuple[int, analyzer.WeightedTerms, list[int]]:
+def by_strings(article: Article) -> tuple[int, tuple[tuple[str, float], ...], list[int]]:
     """Fingerprint, heaviest terms and sample of an article, from its strings themselves."""
     lang = ANALYSER.analyze(article).lang
     model = MODELS[language_group(lang)]
@@ -51,7 +51,7 @@ texts = st.one_of(
 )
 
 
-def by_numbers(found: Analysis) -> tuple[int, analyzer.WeightedTerms, list[int]]:
+def by_numbers(found: Analysis) -> tuple[int, tuple[tuple[str, float], ...], list[int]]:
     """What ``by_strings`` gives."""
     return found.fingerprint, found.terms, found.sketch.sample.tolist()
 

@@ -15,7 +15,9 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.analysis.text.html import extract_article
 from aggregator.analysis.text.language import detect_language
-from aggregator.analysis.text.tokenizer import figures, normalize, tokenize, words
+from aggregator.analysis.text.figures import figures
+from aggregator.analysis.text.normalization import normalize
+from aggregator.analysis.text.tokenizer import tokenize, words
 from aggregator.domain import Article
 
 ARTICLES = 200

@@ -21,7 +21,8 @@ import numpy as np
 from aggregator.analysis.features import FeatureModel
 from aggregator.analysis.shingles import build_sketch
 from aggregator.analysis.text.html import extract_article
-from aggregator.analysis.text.tokenizer import figures, split_words_and_terms, terms_of_words
+from aggregator.analysis.text.figures import figures
+from aggregator.analysis.text.tokenizer import split_words_and_terms, terms_of_words
 from aggregator.contract.decoding import decode_article
 from aggregator.domain import ArticleRecord, Match, Outcome, StreamItem
 from aggregator.events import repository

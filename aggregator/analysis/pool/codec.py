@@ -1,4 +1,7 @@
-"""Analyses as they travel between processes: tuples, without the text that the caller has, at a third of the time of objects."""
+"""Wire form of analysis results between processes: tuples without the title and text that the caller has.
+
+Pickling tuples takes 1/3 of the time of pickling the ``Analysis`` objects.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,15 @@ AnalysisResult = Analysis | AggregatorError
 
 
 def length_prefixed(data: bytes) -> bytes:
-    """With its length before it."""
+    """Return ``data`` after its length as ``LENGTH_BYTES`` bytes, big-endian."""
     return len(data).to_bytes(LENGTH_BYTES) + data
 
 
 def encode_result(result: AnalysisResult, article: Article) -> Any:
-    """An analysis as a tuple in the order of its fields; title and text None where the article's own are meant."""
+    """Return an analysis as a tuple of its fields in order; an error is returned unchanged.
+
+    ``title`` and ``text`` are None where they equal those of ``article``.
+    """
     if not isinstance(result, Analysis):
         return result
     return (
@@ -32,7 +38,7 @@ def encode_result(result: AnalysisResult, article: Article) -> Any:
 
 
 def decode_result(encoded: Any, article: Article) -> AnalysisResult:
-    """The opposite."""
+    """Inverse of ``encode_result`` for the same ``article``."""
     if not isinstance(encoded, tuple):
         return cast(AggregatorError, encoded)
     lang, space, fingerprint, text_hash, short, size, sample, terms, figures, title, text = encoded

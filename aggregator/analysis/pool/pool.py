@@ -1,13 +1,16 @@
-"""Where analyses run: in this process, or in others when that keeps the event loop free.
+"""Analysis pool: runs the analyzer in this process or in worker processes.
 
-One plain article takes under a millisecond, and who posts it waits for it: no trip to another process. HTML
-extraction and very long texts take up to seconds; they, and what came together when ``processes`` > 0, go to workers
-that have the models loaded: this process has all the rest of the work of a batch.
+A plain article takes under 1 ms and its client is waiting, so it is analyzed in this process. HTML extraction
+and very long texts take up to seconds; they, and all batches when ``processes`` > 0, go to worker processes
+that have the models loaded. That keeps the event loop free.
 
-A page may be made to explode in the extractor, and others must not wait for that. Workers are given in turn to those
-who ask (``places.py``). What has not ended after ``QUICK_S`` loses its worker, and begins anew in one process beside them,
-which works on one such page at a time and is given less of the processors; that takes nobody's worker. So an exploding
-page costs everybody else ``QUICK_S`` of one worker.
+Hostile pages can make the extractor run for very long. Two lanes bound the damage:
+
+* fast lane: ``processes`` workers, given to callers round-robin (``fair_semaphore.py``). A task that exceeds
+  ``FAST_LANE_TIMEOUT_S`` loses its worker and is retried in the slow lane.
+* slow lane: one worker of low priority that takes one article at a time, up to ``SLOW_LANE_TIMEOUT_S``.
+
+So a hostile page costs other callers at most ``FAST_LANE_TIMEOUT_S`` of one worker.
 """
 
 from __future__ import annotations
@@ -18,29 +21,34 @@ from collections.abc import Iterator, Sequence
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.pool.codec import AnalysisResult
-from aggregator.analysis.pool.fork_server import ForkServer, resource_limit_error
+from aggregator.analysis.pool.fork_server import ForkServer
+from aggregator.analysis.pool.fork_server_main import resource_limit_error
 from aggregator.analysis.pool.worker import AnalysisWorker, WorkerDied
 from aggregator.concurrency.fair_semaphore import FairSemaphore, current_caller
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError, RateLimited
 
 HEAVY_TEXT_CHARS = 50_000
-MAX_ARTICLES_PER_TASK = 16  # at most so many are one piece of work
-# Nearly every page takes under a tenth of this. To begin anew is to lose this much of a page that only is long.
+MAX_ARTICLES_PER_TASK = 16
+# Nearly every page takes under 1/10 of this. A page that is merely long loses this much work to the retry.
 FAST_LANE_TIMEOUT_S = 1.0
-# An article of the largest size allowed takes a few seconds; whatever takes longer was made to.
+# An article of the largest size allowed takes a few seconds; longer times indicate a hostile page.
 SLOW_LANE_TIMEOUT_S = 20.0
 SLOW_LANE_NICE_INCREMENT = 10
-# So many pages of one caller may wait for the one process for long ones: a minute's worth at worst.
+# Articles of one caller that may wait for the slow lane: at most one minute of work.
 SLOW_LANE_QUEUE_PER_CALLER = 3
-# What a worker may take beyond what it has once the models are there.
+# Memory that a worker may allocate beyond what it shares with the fork server.
 WORKER_MEMORY_BYTES = 1 << 30
 
 log = logging.getLogger(__name__)
 
 
 class AnalysisPool:
-    """Runs ``Analyser.analyse_many``, with worker processes started when first needed."""
+    """Runs ``Analyzer.analyze_many`` in this process or in workers, which are started when first needed.
+
+    ``processes``: workers of the fast lane; 0 keeps batches of plain articles in this process (one worker
+    still takes heavy articles). ``memory_bytes``: memory limit per worker.
+    """
 
     def __init__(
         self, analyzer: Analyzer, processes: int = 0, *, memory_bytes: int = WORKER_MEMORY_BYTES
@@ -53,18 +61,18 @@ class AnalysisPool:
         self._slow_lane = FairSemaphore(1)
 
     async def analyze_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
-        """One result per article, in order; an unusable article gives its error."""
-        elsewhere = list(self._split_into_tasks(articles))
-        done = await asyncio.gather(
-            *(self._run_in_worker([articles[i] for i in piece]) for piece in elsewhere)
+        """Return one result per article, in order; an unusable article gives its error."""
+        tasks = list(self._split_into_tasks(articles))
+        task_results = await asyncio.gather(
+            *(self._run_in_worker([articles[i] for i in task]) for task in tasks)
         )
         results: dict[int, AnalysisResult] = {}
-        for piece, found in zip(elsewhere, done, strict=True):
-            results.update(zip(piece, found, strict=True))
+        for task, found in zip(tasks, task_results, strict=True):
+            results.update(zip(task, found, strict=True))
         for i, article in enumerate(articles):
             if i not in results:
                 results[i] = self.analyzer.analyze_many([article])[0]
-                if len(articles) > 1:  # a batch gives way to single articles after each of its own
+                if len(articles) > 1:  # let single posts run between the articles of a batch
                     await asyncio.sleep(0)
         return [results[i] for i in range(len(articles))]
 
@@ -75,7 +83,7 @@ class AnalysisPool:
         self._fork_server.close()
 
     def _split_into_tasks(self, articles: Sequence[Article]) -> Iterator[list[int]]:
-        """What goes to other processes. What may take long goes alone, so that only itself is to blame."""
+        """Yield the positions of the articles of each worker task; a heavy article is a task of its own."""
         heavy = [i for i, article in enumerate(articles) if _is_heavy(article)]
         yield from ([i] for i in heavy)
         if self._offloads_batches and len(articles) > 1:
@@ -90,19 +98,19 @@ class AnalysisPool:
         except WorkerDied:
             if len(articles) == 1:
                 return [await self._run_in_slow_lane(articles[0])]
-        # One of them was too much; the others are not to blame.
+        # One article exceeded the limits: run each alone, so that the others get their results.
         return [(await self._run_in_worker([article]))[0] for article in articles]
 
     async def _run_in_fast_lane(self, articles: list[Article]) -> list[AnalysisResult]:
         async with self._fast_lane.slot():
             worker = self._idle_workers.pop() if self._idle_workers else AnalysisWorker(self._fork_server)
             try:
-                done = await worker.run(articles, FAST_LANE_TIMEOUT_S)
-            except BaseException:  # gone, or cancelled: whatever it does is nobody's work any more
+                results = await worker.run(articles, FAST_LANE_TIMEOUT_S)
+            except BaseException:  # dead, or cancelled in the middle of a request
                 worker.kill()
                 raise
             self._idle_workers.append(worker)
-            return done
+            return results
 
     async def _run_in_slow_lane(self, article: Article) -> AnalysisResult:
         if self._slow_lane.queued(current_caller.get()) >= SLOW_LANE_QUEUE_PER_CALLER:
@@ -119,7 +127,7 @@ class AnalysisPool:
 
 def _resource_limit_exceeded(article: Article) -> AggregatorError:
     log.warning(
-        "An article took too much time or memory and was cut off: id=%r caller=%r",
+        "Analysis of an article exceeded the time or memory limit and was killed: id=%r caller=%r",
         article.id,
         current_caller.get(),
     )
@@ -132,8 +140,8 @@ def _is_heavy(article: Article) -> bool:
 
 def _slow_lane_full() -> RateLimited:
     error = RateLimited(
-        f"{SLOW_LANE_QUEUE_PER_CALLER} articles of yours that take long to analyse wait already; send this one again later, or its "
-        "plain text."
+        f"{SLOW_LANE_QUEUE_PER_CALLER} of your articles that take long to analyze are already waiting; "
+        "send this one again later, or send its plain text."
     )
     error.retry_after_s = round(SLOW_LANE_TIMEOUT_S)
     return error

@@ -1,7 +1,7 @@
-"""One process that analyses articles, and the pipe to it.
+"""Client of one worker process: sends articles through a pipe and reads the analyses.
 
-The event loop writes articles and reads analyses itself: an executor would do so in threads of its own, and each
-of them waits for the interpreter whenever this process is busy.
+The event loop does the I/O itself. An executor would use threads of its own, and each of them has to wait for
+the interpreter lock while this process is busy.
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ _BUFFER_BYTES = 1 << 20
 
 
 class WorkerDied(Exception):
-    """The process ended, or did not answer in time: it is of no more use."""
+    """The worker process ended, or did not answer in time. The ``AnalysisWorker`` cannot be used again."""
 
 
 class AnalysisWorker:
-    """A process of its own, started by the first ``run``. One piece of work at a time. ``nicer``: than others."""
+    """One worker process, started by the first ``run``; handles one request at a time.
+
+    ``nice_increment`` is added to the nice value of the fork server.
+    """
 
     def __init__(self, fork_server: ForkServer, *, nice_increment: int = 0) -> None:
         self._fork_server = fork_server
@@ -33,29 +36,32 @@ class AnalysisWorker:
         self._writer: asyncio.StreamWriter
 
     async def run(self, articles: list[Article], timeout_s: float) -> list[AnalysisResult]:
-        """One result per article. Raises WorkerGone."""
+        """Analyze ``articles``: one result per article, in order. Raises WorkerDied."""
         try:
             if not self._pid:
                 await self._start()
             async with asyncio.timeout(timeout_s):
-                answers = await self._exchange(articles)
+                encoded_results = await self._exchange(articles)
         except (OSError, EOFError, TimeoutError) as error:
             raise WorkerDied from error
-        return [decode_result(one, article) for one, article in zip(answers, articles, strict=True)]
+        return [
+            decode_result(encoded, article)
+            for encoded, article in zip(encoded_results, articles, strict=True)
+        ]
 
     def kill(self) -> None:
-        """End it whatever it does. Idempotent."""
+        """Kill the process, whatever it is doing. Idempotent."""
         if self._pid:
             self._writer.close()
             self._fork_server.kill_worker(self._pid)
             self._pid = 0
 
     async def _start(self) -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self._reader, self._writer = await asyncio.open_connection(sock=ours, limit=_BUFFER_BYTES)
+        local, remote = socket.socketpair()
+        with remote:
+            self._reader, self._writer = await asyncio.open_connection(sock=local, limit=_BUFFER_BYTES)
             try:
-                self._pid = await self._fork_server.fork(theirs, self._nice_increment)
+                self._pid = await self._fork_server.fork(remote, self._nice_increment)
             except BaseException:
                 self._writer.close()
                 raise

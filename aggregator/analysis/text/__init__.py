@@ -1,0 +1,1 @@
+"""Text processing: HTML extraction, language detection, normalization, words and index terms."""

@@ -1,14 +1,14 @@
-"""Chinese words, and one script for them: simplified.
+"""Chinese: word segmentation, and conversion of traditional to simplified characters.
 
-Words: jieba is the reference, rjieba (the same algorithm and dictionary in Rust) the fast path.
+Segmentation uses rjieba (jieba's algorithm and dictionary in Rust), or jieba, the reference, where rjieba
+is not installed. Both cut in accurate mode, with the hidden Markov model for unknown words. They get only
+runs of the characters that jieba's dictionary covers (``DICTIONARY_RANGE``), so that differences in their
+treatment of other characters do not matter; a test pins that they give the same words.
 
-Both cut in accurate mode with the hidden Markov model for unknown words. Only runs of the range that
-jieba's dictionary covers are given to them (``DICTIONARY_RANGE``), so differences in how the two treat
-anything else cannot show; a test pins that they give the same words.
-
-OpenCC, when installed (the extra ``chinese``), writes traditional characters as simplified ones, so that copies
-in both scripts share words, shingles and fingerprint. Without it each script keeps to itself: ``form`` is part of
-the fingerprint space, so texts analysed with and without it are never compared.
+OpenCC, if installed (the extra ``chinese``), converts traditional to simplified characters, so that
+duplicates in both scripts share words, shingles and fingerprint. Without it texts in the two scripts do not
+match. ``conversion_id`` is part of the fingerprint space, so texts analyzed with and without it are never
+compared.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Converter = Callable[[str], str]
 
 @cache
 def segmenter() -> Segmenter:
-    """The segmenter of this process: rjieba when it can be imported, otherwise jieba."""
+    """Return the segmenter of this process: rjieba if it can be imported, otherwise jieba."""
     try:
         return rjieba_segmenter()
     except ImportError:
@@ -36,20 +36,20 @@ def segmenter() -> Segmenter:
 
 @cache
 def rjieba_segmenter() -> Segmenter:
-    """rjieba's accurate cut; it releases the interpreter lock. Raises ImportError when not installed."""
+    """Return the segmenter of rjieba; it releases the interpreter lock. Raises ImportError."""
     cut: Segmenter = importlib.import_module("rjieba").cut
     return cut
 
 
 @cache
 def jieba_segmenter() -> Segmenter:
-    """jieba's accurate cut over its own dictionary, which takes about a second to load.
+    """Return the segmenter of jieba with its own dictionary, which takes about 1 s to load.
 
-    The dictionary is read from the package: jieba's own start-up would log to stderr and keep a
-    marshalled copy under a fixed name in the shared temporary directory, which anyone may replace.
+    The dictionary is read from the package: the initialization of jieba would log to stderr and cache a
+    marshalled copy under a fixed name in the shared temporary directory, where any user could replace it.
     """
     with warnings.catch_warnings():
-        # Its regular expressions and pkg_resources warn at import, differently with each Python.
+        # The import warns about regular expressions and pkg_resources, differently in each Python version.
         warnings.simplefilter("ignore")
         jieba = importlib.import_module("jieba")
         jieba.setLogLevel(logging.WARNING)
@@ -62,7 +62,7 @@ def jieba_segmenter() -> Segmenter:
 
 @cache
 def simplifier() -> Converter | None:
-    """OpenCC's conversion from traditional to simplified characters; None when it is not installed."""
+    """Return OpenCC's conversion of traditional to simplified characters; None if it is not installed."""
     try:
         convert: Converter = importlib.import_module("opencc").OpenCC("t2s").convert
     except ImportError:
@@ -71,11 +71,14 @@ def simplifier() -> Converter | None:
 
 
 def to_simplified(text: str) -> str:
-    """The text in simplified characters, as it is without OpenCC. No lone surrogates: fold it first."""
+    """Return ``text`` in simplified characters; unchanged without OpenCC.
+
+    It must not contain lone surrogates: apply ``normalization.fold`` first.
+    """
     convert = simplifier()
     return convert(text) if convert else text
 
 
 def conversion_id() -> str:
-    """What becomes of traditional characters in this process: "t2s", or "" when they stay."""
+    """Return the conversion of traditional characters in this process: "t2s", or "" for none."""
     return "t2s" if simplifier() else ""

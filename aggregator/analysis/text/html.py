@@ -1,8 +1,12 @@
-"""What is the article on this page? HTML -> title and main text, by trafilatura (no network).
+"""Extraction of title and main text from HTML, by trafilatura, without network access.
 
-Options, and why: not ``fast`` (without its second opinions it takes the surroundings of an article in a layout
-table for the article, ARCHITECTURE.md, "Copies and frames"), no comments (readers' words are not the article's), no metadata (its date search costs more than the extraction; only
-the title is needed, taken here), no deduplication (it remembers earlier pages: not a pure function).
+Options of trafilatura:
+
+* not ``fast``: without its fallback algorithms it takes the surroundings of an article in a layout table for
+  the article (ARCHITECTURE.md, "Copies and frames");
+* no comments: they are written by readers;
+* no metadata: its date search takes longer than the extraction. The title is extracted here;
+* no deduplication: it remembers earlier pages, so the result would depend on them.
 """
 
 from __future__ import annotations
@@ -23,15 +27,15 @@ _NON_XML_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff]")
 _HAS_ROOT = re.compile(r"<(?:html|body)[\s>]", re.IGNORECASE)
 _XML_DECLARATION = re.compile(r"<\?xml[^>]{0,200}>", re.IGNORECASE)
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
-# "Headline | The Paper", "Headline - The Paper": what follows the last such separator, if it is short.
+# "Headline | The Paper", "Headline - The Paper": the part after the last such separator, if it is short.
 _SITE_NAME = re.compile(r"\s(?:[|\u2013\u2014\u00b7\u00bb-]|::)\s[^|\u2013\u2014\u00b7\u00bb]{1,40}$")
 
-# Elements whose text is never an article's: what a page without one is left with.
+# Elements whose text is not part of an article. On pages without an article the extraction returns such text.
 _BOILERPLATE_TAGS = ("nav", "menu", "footer", "header", "button", "select", "label", "noscript")
 _CONTENT_TAGS = ("article", "main")
 
-# What lies over or around an article and is longer than a short one: menus, and dialogs. The one that asks for consent
-# is known by its role, or by the names that consent tools give it.
+# Menus and dialogs can be longer than a short article. Consent dialogs are recognized by their role or by
+# the ids and classes that consent tools use.
 _CONTAINS_NO_ARTICLE_XPATH = (
     "not(self::body or self::article or self::main or .//article or .//main or .//h1)"
 )
@@ -44,7 +48,7 @@ _MENTIONS_CONSENT_XPATH = " or ".join(
     f"contains({_LOWERCASE_NAMES_XPATH}, '{word}')" for word in ("cookie", "consent", "gdpr")
 )
 _CONSENT_CANDIDATES_XPATH = f"//*[({_MENTIONS_CONSENT_XPATH}) and {_CONTAINS_NO_ARTICLE_XPATH}]"
-# Not what a site files under such a topic (class "tag-cookies").
+# Excludes classes of articles about the topic ("tag-cookies").
 _CONSENT_DIALOG_NAME = re.compile(
     r"(?:^|\s)(?!(?:tag|category|topic|term)-)\S*"
     r"(?:cookie[_-]?(?:banner|bar|bot|box|consent|dialog|disclaimer|hint|info|law|layer|message|modal|notice|"
@@ -62,29 +66,31 @@ _TITLE_META_PATHS = (
 
 @dataclass(frozen=True, slots=True)
 class ExtractedArticle:
-    """``title`` on one line, may be empty; ``text`` has at least one letter or digit, paragraphs on lines."""
+    """Title (one line, may be empty) and text (at least one letter or digit; one line per paragraph)."""
 
     title: str
     text: str
 
 
 def extract_article(html: str) -> ExtractedArticle:
-    """Title and main text of a page, a fragment of one or, at worst, of plain text; deterministic.
+    """Return title and main text of an HTML page or fragment; plain text is accepted too. Deterministic.
 
-    Raises NoText when nothing readable is left (empty pages, menus, scripts only, markup nested beyond
-    the parser's 256 levels) and TooLarge above 20 million characters. No other error, whatever the input.
+    Raises NoText without a main text (empty page, only menus or scripts, more than the 256 levels of
+    nesting that the parser supports), InputTooLarge above ``MAX_HTML_CHARS``, and no other error for any
+    input.
     """
     if len(html) > MAX_HTML_CHARS:
         raise InputTooLarge(
-            f"html has {len(html):,} characters; the limit is {MAX_HTML_CHARS:,}: send the article's text instead.",
+            f"html has {len(html):,} characters; the limit is {MAX_HTML_CHARS:,}: "
+            "send the article's text instead.",
             field="html",
         )
-    trafilatura = _import_trafilatura()  # outside: an installation that lacks it is no fault of the page
+    trafilatura = _import_trafilatura()  # outside the try: its ImportError is not an error of the page
     try:
         found = _extract_document(trafilatura, _sanitize(html))
     except MemoryError:
         raise
-    except Exception as error:  # whatever page broke the parser, its sender can only be told so
+    except Exception as error:  # the parser failed on this page; the client can only send the text instead
         raise NoText(
             f"html could not be read ({type(error).__name__}): send the article's text instead.", field="html"
         ) from error
@@ -98,7 +104,7 @@ def extract_article(html: str) -> ExtractedArticle:
 
 
 def _sanitize(html: str) -> str:
-    """The page as the parser takes it: no characters foreign to XML, a root also for fragments."""
+    """Return the page without characters that XML does not allow, and fragments with a root element."""
     cleaned = _XML_DECLARATION.sub("", _NON_XML_CHARACTERS.sub("", html), count=1)
     return cleaned if _HAS_ROOT.search(cleaned) else f"<html><body>{cleaned}</body></html>"
 
@@ -117,9 +123,9 @@ def _extract_document(trafilatura: Any, document: str) -> ExtractedArticle | Non
 
 
 def _remove_overlays(tree: Any) -> None:
-    """Takes out dialogs and menus, unless an article or a page's headline is in them.
+    """Remove dialogs and menus that contain neither an article nor a main heading.
 
-    Where an article is short, the extraction takes the longest text around it for the article.
+    The extraction would take them for the article if the article is shorter.
     """
     consent = (
         e for e in tree.xpath(_CONSENT_CANDIDATES_XPATH) if _CONSENT_DIALOG_NAME.search(_id_and_classes(e))
@@ -134,20 +140,22 @@ def _id_and_classes(element: Any) -> str:
 
 
 def _is_only_boilerplate(tree: Any, text: str) -> bool:
-    """Whether each line is the text of a link or of a menu: an index page or an empty one, not an article."""
+    """Whether each line of ``text`` is a link or boilerplate, as on pages without an article."""
     links = [_single_line(link.text_content()) for link in tree.iterfind(".//a[@href]")]
-    furniture = {*links, *(_single_line(piece) for piece in _boilerplate_text(tree))}
-    in_a_row = "".join("".join(links).split())  # a list of links may come as one line, without spaces between
+    boilerplate = {*links, *(_single_line(piece) for piece in _boilerplate_text(tree))}
+    joined_links = "".join(
+        "".join(links).split()
+    )  # a list of links may be extracted as one line without spaces
     lines = [_single_line(line.removeprefix("- ")) for line in text.splitlines()]
-    return all(line in furniture or "".join(line.split()) in in_a_row for line in lines)
+    return all(line in boilerplate or "".join(line.split()) in joined_links for line in lines)
 
 
 def _boilerplate_text(tree: Any) -> Iterator[str]:
-    """The text of menus, footers and headers outside an article. One walk: nesting must not cost more."""
-    from lxml import etree  # type: ignore[import-untyped]  # comes with trafilatura, as late as it
+    """Yield the text of menus, footers and headers outside articles, in one walk of linear time."""
+    from lxml import etree  # type: ignore[import-untyped]  # a dependency of trafilatura, loaded as late
 
     outermost = None
-    articles = 0  # how many the walk is in: a header there holds headline and lead
+    articles = 0  # nesting depth of articles: a header inside one contains headline and lead
     for event, element in etree.iterwalk(
         tree, events=("start", "end"), tag=_BOILERPLATE_TAGS + _CONTENT_TAGS
     ):
@@ -162,16 +170,19 @@ def _boilerplate_text(tree: Any) -> Iterator[str]:
 
 @cache
 def _import_trafilatura() -> Any:
-    """Imported when the first page comes (0.2 s): most crawlers send text. It logs each odd page; we answer."""
-    for noisy in ("trafilatura", "htmldate"):  # before the import, which logs as well
-        logging.getLogger(noisy).setLevel(logging.CRITICAL + 1)
+    """Import trafilatura when the first page arrives (0.2 s), since most crawlers send text.
+
+    Its log is silenced: failures of the extraction are returned to the client.
+    """
+    for name in ("trafilatura", "htmldate"):  # before the import, which logs too
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     import trafilatura
 
     return trafilatura
 
 
 def _page_title(tree: Any) -> str:
-    """From the page's metadata, else its only <h1>, else <title> without the site's name, else any <h1>."""
+    """Return the title: from metadata, else the only <h1>, else <title> without site name, else any <h1>."""
     for path in _TITLE_META_PATHS:
         for tag in tree.iterfind(path):
             if title := _single_line(tag.get("content") or ""):

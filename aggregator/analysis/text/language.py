@@ -1,11 +1,11 @@
-"""Which language is a text in? Declared by the crawler, else by its script, else by py3langid.
+"""Language detection: declared by the crawler, else by script, else by py3langid.
 
-A declaration that the text plainly contradicts is not believed.
+A declaration that the text plainly contradicts is ignored.
 
-A wrong language puts an article into a fingerprint space where its copies are not, so headlines matter
-most: on 2,000 English ones of two to twelve words py3langid alone errs in 12 %, mostly towards small
-languages. It therefore chooses among the languages news is commonly written in, with a head start for
-English that whole sentences of any other language outweigh (0.4 %; 8-word German openings: 0.8 %).
+A wrong language puts an article into a fingerprint space without its duplicates. That matters most for
+headlines: on 2,000 English ones of 2 to 12 words py3langid alone errs in 12 %, mostly towards small
+languages. It is therefore restricted to the languages that news is commonly written in, with a bonus for
+English that whole sentences of any other language outweigh (errors 0.4 %; 8-word German openings: 0.8 %).
 """
 
 from __future__ import annotations
@@ -26,24 +26,25 @@ SCRIPT_SAMPLE_CHARS = 200
 
 _ENGLISH_WORDS = "the and of that with from were this which have has been their said would"
 _ENGLISH_WORD = re.compile(rf"\b(?:{_ENGLISH_WORDS.replace(' ', '|')})\b", re.IGNORECASE)
-# Stop words of English that are none of the 56 other languages of stopwordsiso.
+# English stop words that are not stop words of the 56 other languages of stopwordsiso.
 ENGLISH_ONLY_WORDS = (
-    "about after against any because before being between but can could did does during him his how if into its many "
-    "more not only other our she should since some such than them then there these they those through too until up "
-    "very way what when where while who your"
+    "about after against any because before being between but can could did does during him his how "
+    "if into its many more not only other our she should since some such than them then there these "
+    "they those through too until up very way what when where while who your"
 )
 _ENGLISH_MARKER_WORDS = frozenset(f"{_ENGLISH_WORDS} {ENGLISH_ONLY_WORDS}".split())
 _NON_WORD_BLANKING_TABLE = blanking_table(r"\w")
 
-# In py3langid's unit (log likelihood); measured on headlines, see above.
+# In the unit of py3langid (log likelihood); measured on headlines, see above.
 ENGLISH_SCORE_BONUS = 8.0
 
-# English never falls behind another language, others lead it by 0.5 a character and more.
+# In log likelihood per character: on English text no other language leads English, on other texts their
+# language leads English by at least 0.5.
 CONTRADICTION_LEAD_PER_CHAR = 0.3
 CONTRADICTION_MIN_CHARS = 100
 
 _GROUPS = {"en": "en", "zh": "zh"}
-_FALLBACK_GROUP = "xx"
+FALLBACK_GROUP = "xx"
 
 _ISO_639_1_CODES = (
     "aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz "
@@ -55,7 +56,7 @@ _ISO_639_1_CODES = (
 )
 _ISO_639_1 = frozenset(_ISO_639_1_CODES.split())
 
-# Withdrawn and narrower codes, and the three-letter ones of ISO 639-2/3 (both forms) that crawlers send.
+# Withdrawn and narrower codes, and the three-letter codes of ISO 639-2/3 (both forms) that crawlers send.
 _CODE_PAIRS = (
     "nb=no nn=no iw=he in=id ji=yi jw=jv mo=ro tgl=tl fil=tl cmn=zh yue=zh wuu=zh lzh=zh hak=zh nan=zh "
     "zho=zh chi=zh eng=en deu=de ger=de fra=fr fre=fr spa=es ita=it por=pt nld=nl dut=nl rus=ru ukr=uk "
@@ -70,7 +71,7 @@ _CODE_PAIRS = (
 )
 _CODE_ALIASES = dict(pair.split("=") for pair in _CODE_PAIRS.split())
 
-# What py3langid may answer: its own labels without creoles, dialects and dead languages.
+# Languages that py3langid may return: its labels without creoles, dialects and dead languages.
 _CANDIDATE_CODES = (
     "af am ar az be bg bn bs ca cs da de el en es et eu fa fi fr ga gl gu he hi hr hu hy id is it ja ka kk "
     "km kn ko ky lo lt lv mk ml mn mr ms my ne nl no pa pl ps pt ro ru si sk sl sq sr sv sw ta te tg th tl "
@@ -78,7 +79,7 @@ _CANDIDATE_CODES = (
 )
 _CANDIDATES = _CANDIDATE_CODES.split()
 
-# Scripts that only one common language uses. Arabic, Cyrillic, Devanagari, Bengali are left to py3langid.
+# Scripts of only one common language. Arabic, Cyrillic, Devanagari and Bengali are left to py3langid.
 _SCRIPTS = {
     "zh": HAN, "ja": KANA + "\uff66-\uff9f", "ko": "\uac00-\ud7a3\u1100-\u11ff\u3131-\u318e",
     "el": "\u0370-\u03ff\u1f00-\u1fff", "hy": "\u0531-\u058a", "he": "\u05d0-\u05ea", "pa": "\u0a01-\u0a76",
@@ -94,65 +95,67 @@ _BEYOND_LATIN = re.compile(
 _SHARED_SCRIPT_LETTERS = re.compile("[A-Za-z\u00c0-\u024f\u0400-\u052f\u0600-\u06ff\u0900-\u09ff]+")
 _LETTER = re.compile(r"[^\W\d_]")
 
-# Languages that are rarer than the one their script is taken for.
+# (language that the script is taken for, rarer language of the same script).
 _RARER_LANGUAGES_OF_SCRIPT = frozenset({("he", "yi"), ("am", "ti"), ("bo", "dz")})
 
-# An ideograph or Hangul syllable says about as much as two or three letters of an alphabet.
+# An ideograph or Hangul syllable carries about as much information as two or three letters of an alphabet.
 _LETTERS_PER_CHARACTER = {"zh": 3, "ja": 2, "ko": 2}
 _JAPANESE_MIN_KANA_RATIO = 0.1
 
 
 def detect_language(text: str, declared: str | None = None) -> str:
-    """ISO 639-1 code of a text's language, ``"und"`` when there is nothing to go by.
+    """Return the ISO 639-1 code of a text's language, or ``UNDETERMINED`` without evidence. Never raises.
 
-    A usable ``declared`` tag wins (``en-US``, ``zh_Hant``, ``ENG``) unless the text plainly contradicts it
-    (``_contradicted``): many sites tag all they print with one language. An unusable one is ignored. Looks
-    at 500 characters from the first letter on. Never raises.
+    A valid ``declared`` tag (``en-US``, ``zh_Hant``, ``ENG``) is returned unless the text plainly contradicts
+    it (``_contradicts_tag``): many sites tag all articles with one language. An invalid tag is ignored. Reads
+    ``SAMPLE_CHARS`` characters from the first letter on.
     """
-    known = language_from_tag(declared) if declared else None
+    tagged = language_from_tag(declared) if declared else None
     start = _LETTER.search(text)
     if start is None:
-        return known or UNDETERMINED
+        return tagged or UNDETERMINED
     sample = text[start.start() : start.start() + SAMPLE_CHARS]
     script = language_from_script(sample[:SCRIPT_SAMPLE_CHARS])
-    if known and not _contradicts_tag(known, script, sample):
-        return known
+    if tagged and not _contradicts_tag(tagged, script, sample):
+        return tagged
     return script or ("en" if _is_plainly_english(sample) else _language_from_statistics(sample))
 
 
 def _contradicts_tag(declared: str, script: str | None, sample: str) -> bool:
     """Whether a text is so clearly not in its declared language that the tag must be a mistake.
 
-    Its script is one that the declared language is not written in; or, of 100 characters and more, it is
-    English declared as something else or the reverse, by a distance that separated 4,886 of 4,887
-    articles in eight languages (the other is not in the language it is labelled with). Between other languages that share a script the tag is believed: they share a space.
+    Either its script is not one of the declared language; or it has at least ``CONTRADICTION_MIN_CHARS``
+    characters and is English declared as another language or the reverse. That test classified 4,886 of 4,887
+    articles in eight languages correctly (the other one is mislabeled). Between other languages of one script
+    the tag is trusted, since they share a fingerprint space.
     """
-    little = len(sample) < CONTRADICTION_MIN_CHARS
+    too_short = len(sample) < CONTRADICTION_MIN_CHARS
     if script == "zh" and declared == "ja":
-        return not little  # a Japanese headline may be in ideographs alone, an article is not
+        return not too_short  # a Japanese headline may be all ideographs, an article is not
     if script:
         return script != declared and (script, declared) not in _RARER_LANGUAGES_OF_SCRIPT
-    if little:
+    if too_short:
         return False
     if declared in _SCRIPTS:
         return True
     english_words = len(set(map(str.lower, _ENGLISH_WORD.findall(sample))))
     if english_words >= 3 if declared == "en" else english_words < 3:
-        return False  # as the tag says; the statistics are for the few others
+        return False  # the words agree with the tag; only the few other texts need the statistics
     scores = _language_scores(sample)
     lead = max(score for lang, score in scores.items() if lang != "en") - scores["en"]
     return (lead if declared == "en" else -lead) > CONTRADICTION_LEAD_PER_CHAR * len(sample)
 
 
 def language_group(lang: str) -> str:
-    """The group whose feature model serves a language: ``en``, ``zh``, or ``xx`` for all others together."""
-    return _GROUPS.get(lang, _FALLBACK_GROUP)
+    """Return the group whose feature model serves a language: ``en``, ``zh``, or ``FALLBACK_GROUP``."""
+    return _GROUPS.get(lang, FALLBACK_GROUP)
 
 
 def language_from_tag(tag: str) -> str | None:
-    """ISO 639-1 code of a language tag or locale name, None when it names no language known here.
+    """Return the ISO 639-1 code of a language tag or locale name, None if it names no known language.
 
-    ``en-US``, ``EN_us.UTF-8``, ``eng`` -> ``en``; ``zh-Hant``, ``cmn`` -> ``zh``; ``mul``, ``C``, ``?`` -> None.
+    ``en-US``, ``EN_us.UTF-8``, ``eng`` -> ``en``; ``zh-Hant``, ``cmn`` -> ``zh``; ``mul``, ``C``, ``?`` ->
+    None.
     """
     first = re.match(r"([A-Za-z]{2,3})(?![^\W_])", tag.lstrip())
     if first is None:
@@ -163,9 +166,9 @@ def language_from_tag(tag: str) -> str | None:
 
 
 def language_from_script(sample: str) -> str | None:
-    """The language that the prevailing script settles, None when several languages share it.
+    """Return the language of the predominant script, None if several languages share it.
 
-    Kana among Han means Japanese from one in ten on (Chinese quotes the odd brand name).
+    Han with at least 10 % kana is Japanese (Chinese texts quote a brand name now and then).
     """
     if sample.isascii() or not _BEYOND_LATIN.search(sample):
         return None
@@ -184,10 +187,11 @@ def language_from_script(sample: str) -> str | None:
 
 
 def _is_plainly_english(sample: str) -> bool:
-    """Whether words that only English is full of say so already: the statistics take half of an analysis.
+    """Whether frequent English words show that a text is English, without the statistics.
 
-    Four different ones and a tenth of all words; other languages quote a title or share a word or two. Few of those
-    are written in ASCII alone, so there more words count.
+    It needs four different ones that make up 1/10 of all words; other languages quote an English title or
+    share a word or two. Few other languages are written in pure ASCII, so in ASCII texts more words count.
+    This saves half of the time of an analysis.
     """
     in_ascii = ascii_if_equivalent(sample)
     if in_ascii.isascii():
@@ -206,13 +210,13 @@ def _language_from_statistics(sample: str) -> str:
     scores = _language_scores(sample)
     best = max(scores, key=scores.__getitem__)
     if scores[best] == min(scores.values()):
-        return UNDETERMINED  # not one known sequence of letters
+        return UNDETERMINED  # no known sequence of letters
     return "en" if scores["en"] + ENGLISH_SCORE_BONUS >= scores[best] else best
 
 
 @cache
 def _identifier() -> LanguageIdentifier:
-    """py3langid's model, read once when first needed (0.3-0.8 s)."""
+    """Return py3langid's model, loaded when first needed (0.3-0.8 s)."""
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     identifier = LanguageIdentifier.from_model_file(MODEL_FILE)

@@ -1,9 +1,10 @@
-"""Which letters are written in two ways? One of them, so that copies in either spelling meet.
+"""Orthographic variants: one spelling for letters that are written in two ways, so that duplicates match.
 
-Texts without umlauts (``Muenchen``), capitals without accents or dots (``ΑΘΗΝΑ``, ``DIYARBAKIR``), marks that writers leave
-out (``ё``, ``أ``), letters typed from a neighbour's keyboard (Persian ``ی`` as ``ي``, Romanian ``ș`` as ``ş``), Korean spacing.
-The same for whatever a text is tagged as, lest a wrong tag hide a copy; English and Chinese are left alone. ``FORM`` names
-this version in the spaces of all other languages (``tokens.recipe_of``): bump it when a word becomes another one.
+Covered: texts without umlauts (``Muenchen``), capitals without accents or dots (``ΑΘΗΝΑ``, ``DIYARBAKIR``),
+optional marks (``ё``, ``أ``), letters typed on the keyboard of another language (Persian ``ی`` as ``ي``,
+Romanian ``ș`` as ``ş``), spacing in Korean. The rules do not depend on the language tag, so a wrong tag does
+not hide a duplicate; only English and Chinese are left unchanged. ``ORTHOGRAPHY_VERSION`` is part of the
+spaces of all other languages (``tokenizer_recipe``): change it when any word gets another form.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from __future__ import annotations
 import re
 
 ORTHOGRAPHY_VERSION = "spelling/1"
-# The languages with models of their own, which are left alone.
+# The languages with a bundled model; their texts are not changed.
 MODEL_LANGUAGES = ("en", "zh")
 
-# A letter, and those that are written as it; marks that are written or not (tatweel, harakat).
+# "letter=variants that are replaced by it"; then optional marks, which are removed (tatweel, harakat).
 _EQUIVALENT_LETTERS = "i=ı е=ё ş=ș ţ=ț α=ά ε=έ η=ή ι=ίϊΐ ο=ό υ=ύϋΰ ω=ώ ا=أإآٱ ي=ىی ك=ک"
 _OPTIONAL_MARKS = (0x640, *range(0x64B, 0x653), 0x670)
 _LETTER_REPLACEMENTS = [(old, pair[0]) for pair in _EQUIVALENT_LETTERS.split() for old in pair[2:]] + [
@@ -27,7 +28,10 @@ _UE_DIGRAPH = re.compile("(?<!q)ue")
 
 
 def normalize_letters(folded: str) -> str:
-    """A text, folded (``characters.fold``), in one spelling but for umlauts, which stemmers ask for; idempotent."""
+    """Return a folded text (``normalization.fold``) in one spelling, except umlauts, which stemmers need.
+
+    Idempotent.
+    """
     if folded.isascii():
         return folded
     for old, new in _LETTER_REPLACEMENTS:
@@ -36,22 +40,23 @@ def normalize_letters(folded: str) -> str:
 
 
 def normalize_spelling(words: list[str], lang: str) -> list[str]:
-    """What two texts are compared by: their words (``tokens.words``) without umlauts, or the syllables of Korean.
+    """Return the form in which texts are compared: words (``tokenizer.words``) with umlauts written out.
 
-    Koreans write many a phrase as one word or two; spaces say nothing there.
+    Korean words are split into syllables, because many phrases are written as one word or as two. Unchanged
+    input is returned as the same list object.
     """
     if lang in MODEL_LANGUAGES:
         return words
     if lang == "ko":
         return list("".join(words))
-    found = " ".join(words)
-    if not any(umlaut in found for umlaut, _ in _UMLAUTS):
+    joined = " ".join(words)
+    if not any(umlaut in joined for umlaut, _ in _UMLAUTS):
         return words
-    for umlaut, plain in _UMLAUTS:
-        found = found.replace(umlaut, plain)
-    return found.split(" ")
+    for umlaut, digraph in _UMLAUTS:
+        joined = joined.replace(umlaut, digraph)
+    return joined.split(" ")
 
 
 def restore_umlauts(word: str) -> str:
-    """ae, oe and ue as the umlauts that they mostly are in German (Snowball's stemmer "German2")."""
+    """Return a German word with ae, oe and ue as umlauts, which they mostly are (Snowball's "German2")."""
     return _UE_DIGRAPH.sub("ü", word).replace("ae", "ä").replace("oe", "ö")

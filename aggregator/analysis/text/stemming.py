@@ -1,7 +1,4 @@
-"""What is known about the words of a language: Snowball stems under a bounded cache.
-
-Only what comes with the installed packages is used: nothing is downloaded.
-"""
+"""Snowball stemmers of nltk with a bounded cache per language. Nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -19,10 +16,11 @@ SNOWBALL_LANGUAGES = {
     "pt": "Portuguese", "ro": "Romanian", "ru": "Russian", "sv": "Swedish",
 }  # fmt: skip
 
-# Per language, at most about 10 MB. A miss costs 10-30 us, a hit 0.1 us.
+# Words per language, at most about 10 MB. A miss costs 10-30 us, a hit 0.1 us.
 STEM_CACHE_SIZE = 50_000
 
-# What parts of nltk that are not used here load where it is installed: .9 s of CPU and 96 MB for each process.
+# Optional dependencies of nltk that its stemmers do not use. Where they are installed, ``import nltk``
+# loads them: 0.9 s of CPU and 96 MB per process.
 HIDDEN_IMPORTS = ("scipy", "sklearn")
 
 Stemmer = Callable[[str], str]
@@ -30,31 +28,36 @@ Stemmer = Callable[[str], str]
 
 @lru_cache(maxsize=64)
 def stemmer(lang: str) -> Stemmer | None:
-    """The cached Snowball stemmer of an ISO 639-1 language, None when there is none.
+    """Return the cached Snowball stemmer of an ISO 639-1 language, None if there is none.
 
-    A stem is never empty: a word that the rules would eat whole stays as it is.
+    A stem is never empty: a word that the rules would remove completely is returned unchanged.
     """
     if lang not in SNOWBALL_LANGUAGES:
         return None
-    kind = getattr(_import_snowball(), SNOWBALL_LANGUAGES[lang] + "Stemmer")
-    spelt = restore_umlauts if lang == "de" else str
+    stemmer_class = getattr(_import_snowball(), SNOWBALL_LANGUAGES[lang] + "Stemmer")
+    prepare = restore_umlauts if lang == "de" else str
 
     @lru_cache(maxsize=STEM_CACHE_SIZE)
     def stem(word: str) -> str:
-        # A fresh one (0.3 us): nltk's Arabic stemmer carries state from one word into the next.
-        return kind().stem(spelt(word)) or word
+        # A new instance per word (0.3 us): nltk's Arabic stemmer keeps state from one word to the next.
+        return stemmer_class().stem(prepare(word)) or word
 
     return stem
 
 
 @lru_cache(maxsize=1)
 def _import_snowball() -> ModuleType:
-    """nltk's stemmers, loaded when first needed, and without the packages that it can do without.
+    """Import nltk's stemmers when first needed, without its optional dependencies.
 
-    They are hidden from it, as if they were not installed, for as long as it is being imported.
+    ``nltk/__init__.py`` imports all of nltk; ``nltk.classify`` and others import scipy and scikit-learn in
+    ``try ... except ImportError``. nltk has no option to skip this, and the stems of other packages may
+    differ from those in the fitted models. So these imports are made to fail during the import of nltk:
+    Python raises ImportError for a name whose entry in ``sys.modules`` is None (import system reference,
+    "The module cache"). The entries are removed afterwards, so the packages can still be imported later.
+    Packages that are already imported are not hidden.
     """
     hidden = [name for name in HIDDEN_IMPORTS if name not in sys.modules]
-    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]  # None is what stops an import
+    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]  # None is allowed, see above
     try:
         return importlib.import_module("nltk.stem.snowball")
     finally:

@@ -1,4 +1,4 @@
-"""The health page: how much comes in, what becomes of it, how fast, at what cost, and with which models."""
+"""Health page: arrival rate, verdicts, latency, memory, models, components."""
 
 from __future__ import annotations
 
@@ -9,23 +9,25 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from aggregator import __version__
+from aggregator.analysis.text.language import FALLBACK_GROUP
 from aggregator.domain import StreamItem, VerdictName
 from aggregator.errors import StoreUnavailable
-from aggregator.http.app_keys import METRICS, OPENAPI_DOCUMENT, SERVICE
+from aggregator.http.app_keys import METRICS, SERVICE
 from aggregator.http.metrics.detector import detector_status
 from aggregator.http.pages import charts, html_response
 from aggregator.time_units import MINUTE_MS
 
 CHART_MINUTES = 60
-# Enough for an hour at 80 articles a minute; beyond, the chart covers less and says so.
+# An hour at 80 articles per minute; with more, the chart covers less, and says so.
 MAX_ARRIVALS = 5000
 CHART_WIDTH, CHART_HEIGHT = 960, 150
+TOTAL = "total"
 VERDICTS: tuple[VerdictName, ...] = ("new", "related", "duplicate")
 
 
 @dataclass(frozen=True, slots=True)
 class ArrivalRate:
-    """What came in during the last hour, by minute; ``cut``: there was more than was read."""
+    """Articles of the last hour by minute; ``truncated``: there were more than MAX_ARRIVALS."""
 
     chart: charts.Chart
     per_minute: float
@@ -36,7 +38,7 @@ class ArrivalRate:
 
 @dataclass(frozen=True, slots=True)
 class StageLatency:
-    """Milliseconds of one stage over the articles this process answered last."""
+    """Latency of one stage over the articles that this process answered last."""
 
     stage: str
     median_ms: float
@@ -44,7 +46,7 @@ class StageLatency:
 
 
 async def health(request: web.Request, query: None) -> web.StreamResponse:
-    """The service for people; also while the store is away."""
+    """The health page, also while the store is unavailable."""
     service = request.app[SERVICE]
     info = await service.store.info()
     arrivals: Sequence[StreamItem] = ()
@@ -67,19 +69,16 @@ async def health(request: web.Request, query: None) -> web.StreamResponse:
         rate=arrival_rate(arrivals, now_ms),
         latency=stage_latencies(list(request.app[METRICS].recent_timings_ms)),
         answered=len(request.app[METRICS].recent_timings_ms),
-        spaces=[_space_row(request, space) for space in service.index.spaces],
+        spaces=[_space_row(space) for space in service.index.spaces],
         detector=await detector_status(request.app),
-        listeners=service.change_broadcaster.subscriber_count,
+        stream_clients=service.change_broadcaster.subscriber_count,
         settings=service.settings,
         version=__version__,
-        calls=len(request.app[OPENAPI_DOCUMENT]["paths"]),
-        stream="",
-        position="",
     )
 
 
 def arrival_rate(arrivals: Sequence[StreamItem], now_ms: int) -> ArrivalRate:
-    """Arrivals (newest first) of the last hour by minute."""
+    """Arrival rate of the last hour. ``arrivals``: newest first."""
     from_ms = (now_ms // MINUTE_MS - CHART_MINUTES + 1) * MINUTE_MS
     counted = [item for item in arrivals if item.kind == "article" and item.arrived_ms >= from_ms]
     minutes = Counter(item.arrived_ms // MINUTE_MS * MINUTE_MS for item in counted)
@@ -97,16 +96,16 @@ def arrival_rate(arrivals: Sequence[StreamItem], now_ms: int) -> ArrivalRate:
 
 
 def stage_latencies(timings_ms: Sequence[Mapping[str, float]]) -> list[StageLatency]:
-    """Median and 95th percentile of each stage and of their sum."""
+    """Median and 95th percentile of each stage, and of the total, which comes last."""
     if not timings_ms:
         return []
     stages: dict[str, list[float]] = {}
-    for one in timings_ms:
-        for stage, ms in (*one.items(), ("in all", sum(one.values()))):
+    for timings in timings_ms:
+        for stage, ms in (*timings.items(), (TOTAL, sum(timings.values()))):
             stages.setdefault(stage, []).append(ms)
     return [
         StageLatency(stage, _quantile(values, 0.5), _quantile(values, 0.95))
-        for stage, values in sorted(stages.items(), key=lambda s: s[0] == "in all")
+        for stage, values in sorted(stages.items(), key=lambda s: s[0] == TOTAL)
     ]
 
 
@@ -115,12 +114,7 @@ def _quantile(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-def _space_row(request: web.Request, space: str) -> dict[str, str]:
-    """A fingerprint space and the model that fills it."""
-    group, _, model = space.partition(".")
-    return {
-        "space": space,
-        "group": group,
-        "model": model,
-        "serves": "every other language" if group == "xx" else group,
-    }
+def _space_row(space: str) -> dict[str, str]:
+    """A fingerprint space and the languages it serves."""
+    group = space.partition(".")[0]
+    return {"space": space, "languages": "all other languages" if group == FALLBACK_GROUP else group}

@@ -29,7 +29,12 @@ from aggregator.analysis.models import load_models
 from aggregator.analysis.simhash import fingerprint_from_sums
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.html import extract_article
-from aggregator.analysis.text.language import detect_language, language_from_tag, language_group
+from aggregator.analysis.text.language import (
+    FALLBACK_GROUP,
+    detect_language,
+    language_from_tag,
+    language_group,
+)
 from aggregator.analysis.text.orthography import normalize_spelling
 from aggregator.domain import Article, Sketch
 from aggregator.errors import InvalidInput, NoText
@@ -92,7 +97,7 @@ class Encoder:
         self.encoding = encoding
         self._column_names = dict(encoding.columns)
         self._models = load_models(Path(encoding.models_dir) if encoding.models_dir else None)
-        self._english_vocabulary = build_vocabulary(self._models.get("en", self._models["xx"]))
+        self._english_vocabulary = build_vocabulary(self._models.get("en", self._models[FALLBACK_GROUP]))
         self._space_names = {group: space_name(group, model, "4x16") for group, model in self._models.items()}
 
     def parse_article(self, row: rows.Row) -> Article:
@@ -111,7 +116,7 @@ class Encoder:
             raise NoText("The article has no words.")
         count, words = len(words), normalize_spelling(words, lang)
         group = language_group(lang)
-        group = group if group in self._models else "xx"
+        group = group if group in self._models else FALLBACK_GROUP
         lettered = self.encoding.shingles == "letters" and uses_spaces(lang)
         fingerprint, sketch = self._encode_plain_english(
             titled, worded, lang, lettered

@@ -125,11 +125,11 @@ def nice(by):
 
 os.nice = nice
 
-from aggregator import analysis_forks
-from aggregator.analysis.analyzer import Analyser
+from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
+from aggregator.analysis.pool import fork_server_main
 
-analysis_forks._prepare(Analyser({"xx": HashedModel()}))
+fork_server_main._warm_up(Analyzer({"xx": HashedModel()}))
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
 

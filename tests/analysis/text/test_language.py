@@ -199,10 +199,10 @@ def test_the_model_is_read_only_when_needed():
     program = """
 import sys, warnings
 warnings.simplefilter("error")
-from aggregator.analysis.text.language import detect
-assert (detect("x", "en"), detect("市议会投票")) == ("en", "zh")
+from aggregator.analysis.text.language import detect_language
+assert (detect_language("x", "en"), detect_language("市议会投票")) == ("en", "zh")
 assert "py3langid" not in sys.modules
-assert detect("The council voted to close the bridge") == "en"
+assert detect_language("The council voted to close the bridge") == "en"
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
 

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import redis
 
-from aggregator.index.blocks import FINGERPRINT_BITS, BlockPlan
+from aggregator.analysis.simhash import FINGERPRINT_BITS
+from aggregator.index.blocks import BlockPlan
 from aggregator.index.codec.postings import NUMBER_BYTES
 
 COMMANDS = 2_000  # per round trip

@@ -1,22 +1,30 @@
-"""What can go wrong, as one tree.
+"""Every error that the package raises on purpose, as one tree.
 
     AggregatorError
-    ├── BadInput              the caller sent something unusable       -> 4xx, exit 2
-    │   ├── NoText            HTML without main text                   -> 422
-    │   ├── TooLarge          over a stated limit                      -> 413
-    │   └── TooCostly         takes too much time or memory            -> 400
-    ├── NotFound              nothing stored under this id             -> 404
-    │   └── Gone              it was stored and has expired            -> 410
-    ├── Conflict              what is stored does not allow it         -> 409
-    ├── OverLimit             a key asks for too much at once          -> 429, retry later
-    ├── StoreUnavailable      away, loading, read-only, full           -> 503, retry later
-    │   └── Contention        the commit kept losing its race          -> 503, retry at once
-    ├── ModelError            missing, truncated, foreign, mismatched  -> refuse to start
-    └── ConfigurationError    settings that cannot work                -> refuse to start
+    ├── InvalidInput               the caller sent something unusable          -> 400, exit 2
+    │   ├── NoText                 HTML without main text                      -> 422
+    │   ├── InputTooLarge          over a stated limit                         -> 413
+    │   ├── UnsupportedEncoding    Content-Encoding other than gzip            -> 415
+    │   ├── BodyTimeout            the body did not arrive in time             -> 408
+    │   ├── CrossSiteRequest       sent by a page of another site              -> 403
+    │   └── AnalysisLimitExceeded  takes too much time or memory               -> 400
+    ├── NotFound                   nothing stored under this id                -> 404
+    │   └── Expired                it was stored and has expired               -> 410
+    ├── Conflict                   the stored state does not allow it          -> 409
+    ├── Unauthenticated            no access key where one is required         -> 401
+    │   └── InvalidApiKey          unknown, revoked or expired access key      -> 401
+    ├── Forbidden                  the role of the key does not allow it       -> 403
+    ├── RateLimited                a key exceeds its rate limit                -> 429, retry later
+    │   └── Overloaded             this process has no capacity left           -> 503, retry later
+    ├── TooManyStreams             no slot for another event stream            -> 503, retry later
+    ├── StoreUnavailable           unreachable, loading, read-only, full       -> 503, retry later
+    │   └── CommitConflict         the commit lost every race                  -> 503, retry at once
+    ├── ModelError                 missing, truncated, mismatched              -> refuse to start
+    └── ConfigurationError         settings that cannot work                   -> refuse to start
 
 Every message is one sentence that says what was wrong, where, and what to do.
-Driver errors (redis, sockets) are converted in ``store/link.py`` and nowhere
-else; an HTTP status is chosen in ``http/errors.py`` and nowhere else.
+Driver errors (redis, sockets) are converted in ``store/errors.py`` only; HTTP statuses and problem codes
+are assigned in ``contract/problems.py`` only.
 """
 
 from __future__ import annotations
@@ -27,7 +35,7 @@ class AggregatorError(Exception):
 
 
 class InvalidInput(AggregatorError):
-    """The caller's data is unusable; ``field`` names the part of it, when one part is to blame."""
+    """The caller's data is unusable; ``field`` names the offending part, None if no single part is."""
 
     def __init__(self, message: str, *, field: str | None = None) -> None:
         super().__init__(message)
@@ -35,15 +43,27 @@ class InvalidInput(AggregatorError):
 
 
 class NoText(InvalidInput):
-    """An article without any text to fingerprint (after extraction, when it came as HTML)."""
+    """An article without any text to fingerprint (for HTML: after extraction)."""
 
 
 class InputTooLarge(InvalidInput):
     """A body, line, text or batch above its documented limit."""
 
 
+class UnsupportedEncoding(InvalidInput):
+    """A request body with a Content-Encoding other than identity and gzip."""
+
+
+class BodyTimeout(InvalidInput):
+    """A request body that did not arrive in time."""
+
+
+class CrossSiteRequest(InvalidInput):
+    """A request that a page of another site made a browser send."""
+
+
 class AnalysisLimitExceeded(InvalidInput):
-    """An article whose analysis takes more time or memory than is given to one."""
+    """An article whose analysis exceeds the time or memory limit."""
 
 
 class NotFound(AggregatorError):
@@ -51,35 +71,57 @@ class NotFound(AggregatorError):
 
 
 class Expired(NotFound):
-    """Something was stored under this id and has expired or was taken down."""
+    """An article was stored under this id and has expired or was deleted."""
 
 
 class Conflict(AggregatorError):
-    """What is stored does not allow what was asked; asking again does not help before something else changes."""
+    """The stored state does not allow the request; a retry fails until that state changes."""
 
 
 class RateLimited(AggregatorError):
-    """A key asks for more than its share; ``retry_after_s``: when there will be something left."""
+    """A key exceeds its rate limit; ``retry_after_s``: time until the next request can pass."""
 
     retry_after_s = 1
 
 
+class Overloaded(RateLimited):
+    """This process already handles as many requests as it can answer in time."""
+
+
+class TooManyStreams(AggregatorError):
+    """Every slot for an open event stream is taken, or the service is shutting down."""
+
+    retry_after_s = 5
+
+
+class Unauthenticated(AggregatorError):
+    """A key is required and the request carries none."""
+
+
+class InvalidApiKey(Unauthenticated):
+    """The request carries a key that is unknown, revoked or expired."""
+
+
+class Forbidden(AggregatorError):
+    """The caller's key does not permit this request."""
+
+
 class StoreUnavailable(AggregatorError):
-    """The store cannot serve now; trying again later is safe, since every write is idempotent."""
+    """The store cannot serve now; retrying is safe, since every write is idempotent."""
 
     retry_after_s = 1
 
 
 class CommitConflict(StoreUnavailable):
-    """Too many neighbours were committed between this article's look-up and its commit."""
+    """Every commit attempt lost a race: near articles were committed after each look-up."""
 
 
 class ModelError(AggregatorError):
-    """A feature model is missing, truncated, foreign or of another format version."""
+    """A feature model file is missing, truncated, not a model, or of another format version."""
 
 
 class ConfigurationError(AggregatorError):
-    """Settings that cannot work; ``problems`` lists all of them, not only the first."""
+    """Settings that cannot work; ``problems`` lists every problem found."""
 
     def __init__(self, problems: list[str] | str) -> None:
         self.problems = [problems] if isinstance(problems, str) else list(problems)

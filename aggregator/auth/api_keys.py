@@ -46,7 +46,7 @@ SESSION_TTL_MS = 12 * 3_600_000
 MAX_KEY_CHARACTERS = 200
 _KEY_TEXT_PREFIX = "agg"
 
-audit_log = logging.getLogger("aggregator.index.recall_check")
+audit_log = logging.getLogger("aggregator.audit")
 
 
 class ApiKey(msgspec.Struct, frozen=True):

@@ -20,8 +20,10 @@ import aiohttp
 import msgspec
 
 from aggregator.app import Service, open_service
+from aggregator.concurrency.prefetch import CHUNK_ARTICLES, Prefetcher
 from aggregator.contract import encoding, responses
 from aggregator.contract.decoding import decode_article
+from aggregator.contract.problems import to_problem
 from aggregator.contract.responses import LineProblem, encode
 from aggregator.domain import Answer, Article
 from aggregator.errors import (
@@ -32,8 +34,6 @@ from aggregator.errors import (
     NotFound,
     StoreUnavailable,
 )
-from aggregator.http.middleware.errors import to_problem
-from aggregator.http.prefetch import CHUNK_LINES, Prefetcher
 from aggregator.offline.jsonl import Line
 from aggregator.settings import Settings
 
@@ -104,7 +104,7 @@ class LocalTarget:
 
     @property
     def throttled_s(self) -> float:
-        return self._service.throttle.throttled_s
+        return self._service.load_control.throttle.throttled_s
 
     async def send(self, lines: Sequence[Line], *, dry_run: bool) -> list[Reply]:
         decoded = [_decode(line) for line in lines]
@@ -119,13 +119,13 @@ class LocalTarget:
         """As a batch of the service: some are analysed while those before them are looked up and committed."""
         ingest = self._service.ingest
         answers: list[Answer | AggregatorError] = []
-        ahead = Prefetcher(_single_batch(articles), CHUNK_LINES, ingest.analyze_many)
+        ahead = Prefetcher(_single_batch(articles), CHUNK_ARTICLES, ingest.analyze_many)
         try:
             async for first in ahead:
                 analysed = list(chain(first, *ahead.take_ready()))
                 some = articles[len(answers) :][: len(analysed)]
                 answers += await ingest.process_analyzed(
-                    some, analysed, dry_run=dry_run, group_size=CHUNK_LINES
+                    some, analysed, dry_run=dry_run, group_size=CHUNK_ARTICLES
                 )
         finally:
             await ahead.close()

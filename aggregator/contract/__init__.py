@@ -1,1 +1,1 @@
-"""Wire format v1, shared by server, command line and clients: requests, responses, decoding, encoding."""
+"""Wire format v1, shared by server, command line and clients: bodies, problems and their codecs."""

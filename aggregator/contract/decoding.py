@@ -1,6 +1,7 @@
-"""From bytes to the values of ``domain``: every refusal is one sentence that names the field.
+"""Decoding and validation of requests: JSON or query strings to structs, structs to domain values. Pure.
 
-Pure: no web framework, no clock. The command line decodes its input lines here as well.
+Every rejection is an InvalidInput with one sentence that names the field. The command line decodes its input
+lines with the same functions.
 """
 
 from __future__ import annotations
@@ -20,62 +21,65 @@ from aggregator.errors import InvalidInput
 T = TypeVar("T")
 DecodeFunction = Callable[[bytes], T]
 
-# Dates outside are typing errors or a scraper that read something else.
+# Dates outside this range are typing errors or scraping errors.
 MIN_YEAR, MAX_YEAR = 1700, 2199
 UTF8_BOM = b"\xef\xbb\xbf"
 
-# Not white space, and neither XML nor a terminal can take them.
+# Control characters other than white space: illegal in XML and harmful in a terminal.
 _CONTROL_CHARS = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ufffe\uffff]")
 _BYTE_OFFSET = re.compile(r" \(byte (\d+)\)")
 _MESSAGE_PATH = re.compile(r"^(?P<what>.*?)(?: - at `\$?\.?(?P<where>.*)`)?$", re.DOTALL)
 _NAMED_FIELD = re.compile(r"(?P<what>unknown|required) field `(?P<name>.*)`", re.DOTALL)
 _TYPE_DESCRIPTIONS = {
-    "str": "a text",
-    "int": "a whole number",
+    "str": "a string",
+    "int": "an integer",
     "float": "a number",
-    "bool": "true or false",
+    "bool": "a boolean",
     "object": "an object",
-    "array": "a list",
+    "array": "an array",
     "null": "null",
     "datetime": "an RFC 3339 time",
 }
 
 
 def decode_article(data: bytes) -> Article:
-    """One article from one JSON object. Raises BadInput."""
+    """One article from one JSON object. Raises InvalidInput."""
     if data.lstrip().startswith(b"["):
         raise InvalidInput(
-            "body: expected one article, got a list; several go one per line, without brackets or commas around them.",
+            "body: expected one article, got an array; "
+            "send several articles as JSON lines, one object per line.",
             field="body",
         )
     return to_article(decode(data, _decode_article_in))
 
 
 def decode(data: bytes, decoder: DecodeFunction[T]) -> T:
-    """``decoder`` on ``data``; whatever it raises becomes one BadInput sentence."""
+    """Apply a msgspec decoder to ``data``. Raises InvalidInput for everything that the decoder raises."""
     data = data.removeprefix(UTF8_BOM)
     if not data.strip():
-        raise InvalidInput("body: it is empty; expected one JSON object.", field="body")
-    if b"\0" in data[:4]:  # JSON has no zero bytes, the Latin half of UTF-16 every second
-        raise InvalidInput("body: it is UTF-16 or binary; expected one JSON object in UTF-8.", field="body")
+        raise InvalidInput("body: empty; expected one JSON object.", field="body")
+    if (
+        b"\0" in data[:4]
+    ):  # JSON in UTF-8 has no zero bytes; UTF-16 of Latin text has one in every second place
+        raise InvalidInput("body: UTF-16 or binary data; expected one JSON object in UTF-8.", field="body")
     try:
         return decoder(data)
     except msgspec.ValidationError as error:
         raise _invalid_input(error, _decoded_type(decoder)) from None
     except RecursionError:
-        raise InvalidInput("body: it is nested too deeply.", field="body") from None
+        raise InvalidInput("body: nested too deeply.", field="body") from None
     except UnicodeDecodeError as error:
         raise InvalidInput(
-            f"body: it is not valid UTF-8 (byte {error.object[error.start]:#04x}).", field="body"
+            f"body: not valid UTF-8 (byte {error.object[error.start]:#04x}).", field="body"
         ) from None
     except msgspec.MsgspecError as error:
         raise InvalidInput(
-            f"body: it is not valid JSON ({_malformed_json_reason(error, data)}).", field="body"
+            f"body: not valid JSON ({_malformed_json_reason(error, data)}).", field="body"
         ) from None
 
 
 def convert_strings(values: Mapping[str, str], struct_type: type[T]) -> T:
-    """Query parameters as a Struct of type ``kind``. Raises BadInput."""
+    """Query parameters or form fields as a ``struct_type``. Raises InvalidInput."""
     try:
         return msgspec.convert(values, struct_type, strict=False)
     except msgspec.ValidationError as error:
@@ -83,10 +87,9 @@ def convert_strings(values: Mapping[str, str], struct_type: type[T]) -> T:
 
 
 def to_article(body: ArticleIn, *, for_storage: bool = True) -> Article:
-    """The article, cleaned and with its id derived.
+    """The article with its id derived and control characters removed from title, source and text.
 
-    Control characters leave title, source and text. With ``stored`` false an id is optional, since
-    the article will not be kept. Raises BadInput.
+    ``for_storage``: False for an article that is not stored; its id is optional. Raises InvalidInput.
     """
     title, text, html = (
         to_single_line(body.title),
@@ -98,7 +101,7 @@ def to_article(body: ArticleIn, *, for_storage: bool = True) -> Article:
     if not (title or text or html):
         raise InvalidInput("text: the article is empty; give text, html or at least a title.", field="text")
     url = (body.url or "").strip()
-    if url and (body.id_ is not None or not for_storage):  # else the id is made of it, which checks it
+    if url and (body.id_ is not None or not for_storage):  # otherwise derive_id validates the address
         canonical_url(url)
     id_ = derive_id(body.id_, url, title, text or html) if for_storage or body.id_ is not None else ""
     return Article(
@@ -114,19 +117,19 @@ def to_article(body: ArticleIn, *, for_storage: bool = True) -> Article:
 
 
 def check_ids(ids: Sequence[str]) -> list[str]:
-    """Ids in a body. Raises BadInput naming the first that cannot be one."""
+    """Validated ids of a body. Raises InvalidInput naming the first invalid one."""
     return [validate_id(id_, f"ids[{position}]") for position, id_ in enumerate(ids)]
 
 
 def check_path_id(id_: str) -> str:
-    """The id in a path. Raises BadInput."""
+    """The validated id of a path. Raises InvalidInput."""
     if len(id_) > MAX_ID_BYTES:
-        raise InvalidInput(f"id: it is too long; an id has at most {MAX_ID_BYTES} bytes.", field="id")
+        raise InvalidInput(f"id: too long; an id has at most {MAX_ID_BYTES} bytes.", field="id")
     return validate_id(id_)
 
 
 def to_unix_ms(time: datetime | None, field: str) -> int | None:
-    """Milliseconds since 1970 UTC. Raises BadInput for years that no article has."""
+    """Milliseconds since 1970 UTC. Raises InvalidInput for years outside MIN_YEAR to MAX_YEAR."""
     if time is None:
         return None
     if not MIN_YEAR <= time.year <= MAX_YEAR:
@@ -137,7 +140,7 @@ def to_unix_ms(time: datetime | None, field: str) -> int | None:
 
 
 def to_single_line(text: str | None) -> str:
-    """``text`` without control characters, white space collapsed: for titles and names."""
+    """``text`` without control characters and with white space collapsed, for titles and names."""
     return " ".join(_CONTROL_CHARS.sub("", text or "").split())
 
 
@@ -150,18 +153,18 @@ def _strip_control_chars(text: str | None) -> str:
 
 
 def _decoded_type(decoder: DecodeFunction[T]) -> object:
-    """The type that ``decoder``, a bound ``msgspec.json.Decoder.decode``, reads."""
+    """The type that ``decoder``, a bound ``msgspec.json.Decoder.decode``, produces."""
     return getattr(getattr(decoder, "__self__", None), "type", None)
 
 
 def _struct_fields(struct_type: object) -> Sequence[msgspec.inspect.Field]:
-    """What a Struct of type ``kind`` has; nothing of any other type."""
+    """Fields of a Struct type; empty for any other type."""
     described = msgspec.inspect.type_info(struct_type)
     return described.fields if isinstance(described, msgspec.inspect.StructType) else ()
 
 
 def _invalid_input(error: msgspec.ValidationError, struct_type: object, noun: str = "field") -> InvalidInput:
-    """msgspec's message as a sentence of ours, with the field it names; ``kind``: what was to be read."""
+    """The translated error of msgspec; ``struct_type``: expected type, ``noun``: "field" or similar."""
     match = _MESSAGE_PATH.fullmatch(str(error))
     where = (match["where"] if match else None) or ""
     reason = match["what"] if match else str(error)
@@ -171,9 +174,9 @@ def _invalid_input(error: msgspec.ValidationError, struct_type: object, noun: st
         field = f"{where}.{name}" if where else name
         if named["what"] == "unknown":
             known = ", ".join(field.encode_name for field in _struct_fields(struct_type))
-            takes = f" (known: {known})" if known and not where else ""
-            return InvalidInput(f"{field}: there is no {noun} of this name here{takes}.", field=field)
-        return InvalidInput(f"{field}: this {noun} is required.", field=field)
+            allowed = f"; allowed: {known}" if known and not where else ""
+            return InvalidInput(f"{field}: unknown {noun}{allowed}.", field=field)
+        return InvalidInput(f"{field}: required {noun} is missing.", field=field)
     field = _printable(where) or "body"
     choices = _allowed_values(struct_type, field) if "enum value" in reason else []
     if choices:
@@ -182,20 +185,20 @@ def _invalid_input(error: msgspec.ValidationError, struct_type: object, noun: st
 
 
 def _allowed_values(struct_type: object, name: str) -> list[str]:
-    """The values that a field of choices may have; empty for any other field."""
+    """The values of a Literal field; empty for any other field."""
     for type_ in (field.type for field in _struct_fields(struct_type) if field.encode_name == name):
-        for one in type_.types if isinstance(type_, msgspec.inspect.UnionType) else (type_,):
-            if isinstance(one, msgspec.inspect.LiteralType):
-                return [str(value) for value in one.values]
+        for member in type_.types if isinstance(type_, msgspec.inspect.UnionType) else (type_,):
+            if isinstance(member, msgspec.inspect.LiteralType):
+                return [str(value) for value in member.values]
     return []
 
 
 def _plain_reason(reason: str) -> str:
-    """The reason in the words of somebody who does not know our types."""
+    """The reason given by msgspec, with JSON type names and an example where one helps."""
     if "RFC3339" in reason:
-        return "expected an RFC 3339 time such as 2026-11-20T08:00:00Z, with a date that exists"
+        return "expected an RFC 3339 time with an existing date, such as 2026-11-20T08:00:00Z"
     if "timezone" in reason:
-        return "the time needs an offset, e.g. 2026-11-20T08:00:00Z or +01:00, since none is assumed"
+        return "the UTC offset is missing; write e.g. 2026-11-20T08:00:00Z or 2026-11-20T09:00:00+01:00"
     if "regex" in reason:
         return 'expected a language tag such as "en" or "zh-Hant"'
     reason = reason[:1].lower() + reason[1:]
@@ -204,7 +207,7 @@ def _plain_reason(reason: str) -> str:
         r"`([^`]*)`", lambda m: " or ".join(_TYPE_DESCRIPTIONS.get(t, t) for t in m[1].split(" | ")), reason
     )
     if "of at most" in words or "of at least" in words:
-        words += " entries" if "list" in words else " characters"
+        words += " items" if "array" in words else " characters"
     return (
         words.replace(" or null, got", ", got")
         .replace(" <= ", " of at most ")
@@ -217,10 +220,10 @@ def _malformed_json_reason(error: Exception, data: bytes) -> str:
     if "truncated" not in reason:
         return reason.removeprefix("JSON is malformed: ")
     if b"\\ud" in data.lower():
-        return "it ends too early or holds half of a surrogate pair"
-    return "it ends too early"
+        return "truncated, or half of a surrogate pair"
+    return "truncated"
 
 
 def _printable(name: str) -> str:
-    """A caller's field name, safe for one line of a log or an answer."""
+    """A field name from a request, without line breaks and control characters, for logs and responses."""
     return "".join(char if char.isprintable() else "?" for char in name[:80])

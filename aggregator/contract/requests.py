@@ -1,7 +1,7 @@
-"""What a request of the public contract v1 may hold.
+"""Request bodies, forms and query parameters of the public contract v1.
 
-Unknown fields are forbidden, so that a misspelt name is an error and not a silent loss.
-Times are RFC 3339 with an offset.
+Unknown fields are rejected, so that a misspelled name is an error instead of being silently ignored.
+Times are RFC 3339 with an offset. Docstrings become the descriptions of the OpenAPI schemas.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from aggregator.analysis.article_id import MAX_URL_CHARS
-from aggregator.events.detection.model import ActionName, MuteScope
-from aggregator.events.filter import EventStatus
+from aggregator.contract.responses import ActionName, EventStatus, MuteScope
 
 MAX_TITLE_CHARS = 2000
 MAX_SOURCE_CHARS = 300
 MAX_RELATED_IDS = 20
 MAX_ACTOR_CHARS = 200
-MAX_RELATED = 100
-MAX_EVENTS = 200
+MAX_RELATED_PAGE = 100
+MAX_EVENT_PAGE = 200
 LANGUAGE_TAG_PATTERN = r"^([A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*)?$"
 
 OffsetDatetime = Annotated[
@@ -31,15 +30,15 @@ ArticleId = Annotated[str, Meta(description="At most 512 bytes, no control chara
 
 
 class ArticleIn(Struct, forbid_unknown_fields=True, rename={"id_": "id"}):
-    """One article. It needs text, html or a title; null counts as not given."""
+    """One article with text, html or at least a title; null counts as not given."""
 
     id_: ArticleId | None = None
     url: Annotated[str, Meta(max_length=MAX_URL_CHARS, description="http or https.")] | None = None
     title: Annotated[str, Meta(max_length=MAX_TITLE_CHARS)] | None = None
-    text: (
-        Annotated[str, Meta(description="The main text. Used in place of html when both are given.")] | None
-    ) = None
-    html: Annotated[str, Meta(description="The whole page; its main text is extracted.")] | None = None
+    text: Annotated[str, Meta(description="The main text; takes precedence over html.")] | None = None
+    html: Annotated[str, Meta(description="The whole page; the main text is extracted from it.")] | None = (
+        None
+    )
     source: Source | None = None
     published_at: OffsetDatetime | None = None
     lang: (
@@ -56,34 +55,35 @@ class ArticleIn(Struct, forbid_unknown_fields=True, rename={"id_": "id"}):
 
 
 class RelatedIn(ArticleIn, forbid_unknown_fields=True, rename={"id_": "id"}):
-    """What the reader has just read: up to 20 ids, or one article that need not be stored."""
+    """Articles to find related ones for: up to 20 ids of stored articles, or one article by its content."""
 
     ids: Annotated[list[ArticleId], Meta(min_length=1, max_length=MAX_RELATED_IDS)] | None = None
 
 
 class ExplainIn(Struct, forbid_unknown_fields=True):
-    """Two articles, each by its id or as its content."""
+    """Two articles to compare, each by id or by content."""
 
     a: str | ArticleIn
     b: str | ArticleIn
 
 
 class ActionIn(Struct, forbid_unknown_fields=True):
-    """What an editor does to an event.
+    """An editor's action on an event.
 
-    acknowledge  somebody looks after it; the first name stays
-    mute         no more alerts of this story for a week, or of this routine for good (``scope``)
-    unmute       takes back a mute or a false alarm
-    merge        it goes into the event ``into``, which goes on; its own address leads there from then on
-    remove_item  the article ``item`` does not belong to it
-    false_alarm  it was none; mutes the story as well
+    acknowledge  mark the event as being handled; the first actor is kept
+    mute         stop alerts for this story for a week, or for this routine permanently (``scope``)
+    unmute       undo a mute or a false alarm
+    merge        merge this event into the event ``into``; its own address then redirects there
+    remove_item  remove the article ``item`` from the event
+    false_alarm  mark the event as a false alarm and mute its story
     """
 
     action: ActionName
     actor: Annotated[
         str,
         Meta(
-            max_length=MAX_ACTOR_CHARS, description="Who does it; where keys are asked for, the key's name."
+            max_length=MAX_ACTOR_CHARS,
+            description="Name of the editor; replaced by the key's name where access keys are required.",
         ),
     ] = ""
     into: ArticleId | None = None
@@ -92,27 +92,29 @@ class ActionIn(Struct, forbid_unknown_fields=True):
 
 
 class WatchIn(Struct, forbid_unknown_fields=True):
-    """A query of /v1/events to be saved."""
+    """A query of /v1/events to save."""
 
     name: Annotated[str, Meta(min_length=1, max_length=200)]
     query: Annotated[str, Meta(max_length=2000, description='E.g. "term=bridge&min_size=20".')]
 
 
 class WebhookIn(Struct, forbid_unknown_fields=True):
-    """An address that wants to be called when an event fires, doubles, merges or closes."""
+    """Webhook to register: it is called when an event fires, doubles, merges or closes."""
 
     url: Annotated[
         str, Meta(max_length=2000, description="https only, unless webhook_allow_private_addresses is set.")
     ]
-    query: Annotated[str, Meta(max_length=2000, description="Of /v1/events: only such events.")] = ""
+    query: Annotated[
+        str, Meta(max_length=2000, description="Query of /v1/events: only matching events are sent.")
+    ] = ""
     watch: Annotated[
-        str, Meta(max_length=40, description="Id of a saved watch, whose query must hold too.")
+        str, Meta(max_length=40, description="Id of a saved watch, whose query must match too.")
     ] = ""
     format: Literal["standard", "slack"] = "standard"
 
 
 class WebhookActionIn(Struct, forbid_unknown_fields=True):
-    """``ping`` calls it now with a test body; ``enable`` takes calls up again."""
+    """``ping`` sends a test delivery now; ``enable`` resumes suspended deliveries."""
 
     action: Literal["ping", "enable"]
 
@@ -122,18 +124,21 @@ class NoQuery(Struct, forbid_unknown_fields=True):
 
 
 class IngestQuery(Struct, forbid_unknown_fields=True):
-    """Query of the calls that take articles in."""
+    """Query of the calls that store articles."""
 
-    dry_run: Annotated[bool, Meta(description="Answer the verdict and store nothing.")] = False
+    dry_run: Annotated[bool, Meta(description="Return the verdict without storing anything.")] = False
 
 
 class RelatedQuery(Struct, forbid_unknown_fields=True):
-    """Query of the related-news calls."""
+    """Query of the related-article calls."""
 
-    limit: Annotated[int, Meta(ge=1, le=MAX_RELATED, description="Most items answered.")] = 10
+    limit: Annotated[int, Meta(ge=1, le=MAX_RELATED_PAGE, description="Maximum number of items.")] = 10
     since: (
         Annotated[
-            OffsetDatetime, Meta(description="Only articles published (else arrived) at or after this time.")
+            OffsetDatetime,
+            Meta(
+                description="Only articles published at or after this time (else arrived, if without date)."
+            ),
         ]
         | None
     ) = None
@@ -145,7 +150,7 @@ class RelatedQuery(Struct, forbid_unknown_fields=True):
             Meta(
                 pattern=LANGUAGE_TAG_PATTERN,
                 max_length=35,
-                description='Only articles in this language, e.g. "de"; "und": of which none was detected.',
+                description='Only articles in this language, e.g. "de"; "und": no language was detected.',
             ),
         ]
         | None
@@ -153,27 +158,29 @@ class RelatedQuery(Struct, forbid_unknown_fields=True):
 
 
 class SavedFilterQuery(Struct, forbid_unknown_fields=True):
-    """Which events: all that is given must hold. A watch saves such a query."""
+    """Filter of events: all given conditions must hold. A watch stores such a query."""
 
-    term: Annotated[str, Meta(max_length=200, description="In the headline, or among the terms.")] = ""
-    source: Annotated[str, Meta(max_length=MAX_SOURCE_CHARS, description="An outlet that reported it.")] = ""
-    lang: Annotated[str, Meta(max_length=35, description="Language of one of its items.")] = ""
-    min_size: Annotated[int, Meta(ge=0, description="Items that count, at least.")] = 0
+    term: Annotated[str, Meta(max_length=200, description="Text in the headline or terms.")] = ""
+    source: Annotated[
+        str, Meta(max_length=MAX_SOURCE_CHARS, description="Name of an outlet that reported the event.")
+    ] = ""
+    lang: Annotated[str, Meta(max_length=35, description="Language of at least one item.")] = ""
+    min_size: Annotated[int, Meta(ge=0, description="Minimum number of items.")] = 0
     status: EventStatus | None = None
 
 
 class EventFilterQuery(SavedFilterQuery, forbid_unknown_fields=True):
-    """The list, the stream, the feeds and the editors' page take it."""
+    """Filter of events for the list, the stream, the feeds and the editors' page."""
 
     watch: Annotated[
-        str, Meta(max_length=40, description="Id of a saved watch, whose query must hold too.")
+        str, Meta(max_length=40, description="Id of a saved watch, whose query must match too.")
     ] = ""
 
 
 class FeedQuery(EventFilterQuery, forbid_unknown_fields=True):
     """Query of the feeds."""
 
-    limit: Annotated[int, Meta(ge=1, le=MAX_EVENTS, description="Most entries.")] = 50
+    limit: Annotated[int, Meta(ge=1, le=MAX_EVENT_PAGE, description="Maximum number of entries.")] = 50
 
 
 class FrontQuery(EventFilterQuery, forbid_unknown_fields=True):
@@ -181,7 +188,7 @@ class FrontQuery(EventFilterQuery, forbid_unknown_fields=True):
 
 
 class LookupQuery(Struct, forbid_unknown_fields=True):
-    """Query of the look-up page."""
+    """Query of the lookup page."""
 
     q: Annotated[str, Meta(description="Id or address of a stored article.")] = ""
 
@@ -194,42 +201,42 @@ class CompareQuery(Struct, forbid_unknown_fields=True):
 
 
 class LookupForm(Struct, forbid_unknown_fields=True):
-    """The look-up page's form."""
+    """Form of the lookup page."""
 
     q: Annotated[str, Meta(description="Id, address or text of an article.")] = ""
 
 
 class SignInQuery(Struct, forbid_unknown_fields=True):
-    """Query of the sign-in page: where to go on."""
+    """Query of the sign-in page: the address to return to."""
 
     next: Annotated[str, Meta(max_length=2000)] = "/"
 
 
 class SignInForm(Struct, forbid_unknown_fields=True):
-    """The sign-in page's form."""
+    """Form of the sign-in page."""
 
     key: Annotated[str, Meta(max_length=200, description="An access key.")] = ""
     next: Annotated[str, Meta(max_length=2000)] = "/"
 
 
 class CompareForm(Struct, forbid_unknown_fields=True):
-    """The comparison page's form: each side by id, address or text."""
+    """Form of the comparison page: each side by id, address or text."""
 
     a: str = ""
     b: str = ""
 
 
 class EventStreamQuery(EventFilterQuery, forbid_unknown_fields=True):
-    """Query of the stream of changed events; the Last-Event-ID header goes before ``after``."""
+    """Query of the event stream; the Last-Event-ID header takes precedence over ``after``."""
 
-    after: Annotated[str, Meta(max_length=40, description="Resume behind this position.")] = ""
+    after: Annotated[str, Meta(max_length=40, description="Resume after this position.")] = ""
 
 
 class EventsQuery(EventFilterQuery, forbid_unknown_fields=True):
     """Query of the list of events."""
 
-    since: Annotated[OffsetDatetime, Meta(description="Only events seen at or after this time.")] | None = (
-        None
-    )
-    limit: Annotated[int, Meta(ge=1, le=MAX_EVENTS, description="Most events answered.")] = 50
-    cursor: Annotated[str, Meta(max_length=800, description="``next`` of the page before.")] = ""
+    since: (
+        Annotated[OffsetDatetime, Meta(description="Only events last seen at or after this time.")] | None
+    ) = None
+    limit: Annotated[int, Meta(ge=1, le=MAX_EVENT_PAGE, description="Maximum number of events.")] = 50
+    cursor: Annotated[str, Meta(max_length=800, description="``next`` of the previous page.")] = ""

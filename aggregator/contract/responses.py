@@ -1,6 +1,7 @@
-"""What an answer of the public contract v1 looks like.
+"""Response bodies of the public contract v1.
 
-Times are RFC 3339 in UTC ("Z") with milliseconds.
+Times are RFC 3339 in UTC ("Z") with milliseconds. This module imports nothing of the package, so that clients
+load none of the service. Docstrings become the descriptions of the OpenAPI schemas.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from aggregator.domain import VerdictName
-from aggregator.events.detection.model import ActionName, MuteScope
-from aggregator.events.filter import EventStatus
+VerdictName = Literal["new", "related", "duplicate"]
+EventStatus = Literal["emerging", "breaking", "fading", "closed"]
+ActionName = Literal["acknowledge", "mute", "unmute", "merge", "remove_item", "false_alarm"]
+MuteScope = Literal["story", "routine"]
 
 
 class DuplicateOf(Struct):
-    """The stored article that this one repeats; ``canonical_id`` is the first of its group."""
+    """The stored article that this one duplicates; ``canonical_id`` is the first article of its group."""
 
     id: str
     canonical_id: str
@@ -27,7 +29,7 @@ class DuplicateOf(Struct):
 
 
 class RelatedOut(Struct):
-    """A stored article about the same matter."""
+    """A stored article on the same topic."""
 
     id: str
     title: str
@@ -39,7 +41,7 @@ class RelatedOut(Struct):
 
 
 class VerdictOut(Struct):
-    """The verdict on one article. ``distance`` is to the nearest stored article within 7 bits."""
+    """The verdict on one article. ``distance``: bits to the nearest stored article, null if above 7."""
 
     id: str
     verdict: VerdictName
@@ -55,7 +57,7 @@ class VerdictOut(Struct):
 
 
 class ArticleRef(Struct):
-    """An article in a list: who published what, when."""
+    """An article in a list: title, address, source and times."""
 
     id: str
     title: str
@@ -66,7 +68,7 @@ class ArticleRef(Struct):
 
 
 class ArticleOut(Struct):
-    """A stored article: its metadata and the verdict it was given."""
+    """A stored article: its metadata and its verdict."""
 
     id: str
     title: str
@@ -88,7 +90,7 @@ class ArticleOut(Struct):
 
 
 class CopiesOut(Struct):
-    """All stored articles of one group, the first one in front."""
+    """All stored articles of one duplicate group, the canonical one first."""
 
     id: str
     canonical_id: str
@@ -96,13 +98,13 @@ class CopiesOut(Struct):
 
 
 class RelatedListOut(Struct):
-    """Related articles, the nearest first."""
+    """Related articles, nearest first."""
 
     related: list[RelatedOut]
 
 
 class OverlapOut(Struct):
-    """Shared wording, estimated from samples of shingles: shares in 0..1, ``shared`` in shingles."""
+    """Shared wording, estimated from shingle sketches: ratios in 0..1, ``shared`` in shingles."""
 
     containment: float
     resemblance: float
@@ -110,7 +112,7 @@ class OverlapOut(Struct):
 
 
 class ExplainSideOut(Struct):
-    """One of the two articles; figures and passages are those the other lacks (null: a text is not kept)."""
+    """One of the two articles; figures and passages that the other lacks (null: a text is not stored)."""
 
     label: str
     space: str
@@ -120,7 +122,7 @@ class ExplainSideOut(Struct):
 
 
 class ExplainOut(Struct):
-    """What the rules see of two articles. Bit 0 is the least significant one of the fingerprint."""
+    """Comparison of two articles. Bit 0 is the least significant bit of the fingerprint."""
 
     summary: str
     a: ExplainSideOut
@@ -135,7 +137,7 @@ class ExplainOut(Struct):
 
 
 class ActionOut(Struct):
-    """One entry of the audit trail. ``event``: the one that the editor acted on."""
+    """One entry of an event's audit trail. ``event``: id of the event that the editor acted on."""
 
     action: ActionName
     actor: str
@@ -149,11 +151,11 @@ class ActionOut(Struct):
 class EventOut(Struct):
     """One breaking event.
 
-    size      items that count, of any age; ``sightings``: further copies from outlets it already has
-    peak      most items within one window; ``rate``: most within 10 minutes
-    expected  items per window that were usual for this story when it fired
-    muted     what editors want no more alerts of; ``actions``: what they did, oldest first
-    absorbed  events that it took over; ``revision``: counts its versions
+    size      counted items of any age; ``sightings``: further duplicates from sources already counted
+    peak      maximum number of items within one window; ``rate``: maximum within 10 minutes
+    expected  usual number of items per window for this story when the event fired
+    muted     scope of the muted alerts, null: not muted; ``actions``: editor actions, oldest first
+    absorbed  ids of events merged into this one; ``revision``: version number, increases with each change
     """
 
     id: str
@@ -181,17 +183,17 @@ class EventOut(Struct):
 
 
 class TimelinePoint(Struct):
-    """How many items joined in the 10 minutes from ``at``; quiet ones are left out."""
+    """Number of items that joined in the 10 minutes from ``at``; intervals without items are omitted."""
 
     at: datetime
     items: int
 
 
 class EventDetailOut(EventOut):
-    """The special report: ``items`` are ids in order of joining, ``articles`` the newest of them in full.
+    """The report on one event: ``items`` are ids in order of joining, ``articles`` the newest in full.
 
-    cosines       how near each item was to the story when it joined, 0..1 (1: a copy, or the first)
-    first_source  who had it first; ``headline_id``: the article whose headline is the title
+    cosines       similarity of each item to the story when it joined, 0..1 (1: duplicate or first item)
+    first_source  source of the first item; ``headline_id``: the article whose headline is the title
     """
 
     timeline: list[TimelinePoint]
@@ -203,14 +205,14 @@ class EventDetailOut(EventOut):
 
 
 class EventsOut(Struct):
-    """Events, the most recently seen first. ``next``: cursor of the next page, null on the last one."""
+    """Events, most recently seen first. ``next``: cursor of the next page, null on the last one."""
 
     events: list[EventOut]
     next: str | None
 
 
 class WatchOut(Struct):
-    """A saved watch, and where its events are read."""
+    """A saved watch, and the addresses of its events."""
 
     id: str
     name: str
@@ -229,7 +231,11 @@ class WatchesOut(Struct):
 
 
 class WebhookOut(Struct):
-    """A webhook and how it fares; the ``secret`` is shown only when it is made."""
+    """A webhook with its delivery status; ``secret`` is returned only on creation.
+
+    disabled  why deliveries are suspended, null: they are not
+    owed      pending deliveries; ``failed``: number of failed attempts
+    """
 
     id: str
     url: str
@@ -246,7 +252,7 @@ class WebhookOut(Struct):
 
 
 class DeadLetterOut(Struct):
-    """A call that was given up after about a day."""
+    """A delivery that was abandoned after about a day of retries."""
 
     id: str
     kind: str
@@ -257,7 +263,7 @@ class DeadLetterOut(Struct):
 
 
 class WebhookDetailOut(WebhookOut):
-    """``dead``: the newest calls that were given up, newest first."""
+    """A webhook with its dead letters. ``dead``: the latest abandoned deliveries, newest first."""
 
     dead: list[DeadLetterOut]
 
@@ -269,7 +275,7 @@ class WebhooksOut(Struct):
 
 
 class StoreOut(Struct):
-    """What the store says of itself."""
+    """State of the store."""
 
     kind: str
     version: str
@@ -278,14 +284,14 @@ class StoreOut(Struct):
 
 
 class HealthOut(Struct):
-    """The process runs."""
+    """The process is alive."""
 
     status: Literal["ok"]
     version: str
 
 
 class ReadyOut(Struct):
-    """Requests can be served."""
+    """The service can handle requests."""
 
     status: Literal["ready"]
     store: StoreOut
@@ -293,7 +299,7 @@ class ReadyOut(Struct):
 
 
 class Problem(Struct, omit_defaults=True):
-    """RFC 9457 problem details. ``code`` is stable; ``field`` names the part of the input to blame."""
+    """RFC 9457 problem details. ``code`` is stable; ``field`` names the offending part of the input."""
 
     type: str
     title: str
@@ -306,7 +312,7 @@ class Problem(Struct, omit_defaults=True):
 
 
 class LineProblem(Struct):
-    """The answer to a batch line that could not be used; the other lines are not affected."""
+    """The answer to a rejected batch line; the other lines are not affected."""
 
     line: int
     error: Problem

@@ -1,7 +1,6 @@
-"""The HTTP edge: the public contract v1 over aiohttp.
+"""HTTP server: the public contract v1 over aiohttp.
 
-``requests``, ``responses`` and ``decoding`` hold the JSON of the contract and import no web framework, so the
-command line reads and writes the same lines. ``endpoints`` is the one list of routes: the router,
-the OpenAPI document and the documentation page are all made from it. A status code is chosen in
-``errors`` and nowhere else.
+``routes`` is the single list of routes; the router, the OpenAPI document and the documentation page are built
+from it. Bodies are defined in ``aggregator.contract``, which also assigns HTTP statuses to errors
+(``problems``).
 """

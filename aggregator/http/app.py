@@ -1,4 +1,4 @@
-"""A wired service in, a web application out."""
+"""Construction of the web application over a wired service."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from aiohttp import web
 from aggregator.contract.encoding import DistanceThresholds
 from aggregator.http.app_keys import (
     BATCH_LIMIT,
+    BODY_LIMITS,
     BODY_MEMORY_BUDGET,
     DISTANCE_THRESHOLDS,
     LOAD_SHEDDER,
     METRICS,
     OPENAPI_DOCUMENT,
-    PAGES,
     REJECTED_LOG,
     SERVICE,
     SHUTTING_DOWN,
@@ -23,13 +23,14 @@ from aggregator.http.app_keys import (
 )
 from aggregator.http.handlers import sse
 from aggregator.http.limits import per_caller
+from aggregator.http.limits.body_limits import BodyLimits
 from aggregator.http.limits.body_memory import BUDGET_BYTES, BodyMemoryBudget
 from aggregator.http.limits.load_shedding import LoadShedder
 from aggregator.http.metrics.registry import Metrics
 from aggregator.http.middleware import errors, observability
 from aggregator.http.middleware.rejected_log import RejectedRequestLog
 from aggregator.http.openapi import build_document
-from aggregator.http.pages import Pages
+from aggregator.http.pages import PAGES, Pages
 from aggregator.http.routes import ENDPOINTS, add_routes
 
 if TYPE_CHECKING:
@@ -38,18 +39,19 @@ if TYPE_CHECKING:
 
 def make_app(service: Service) -> web.Application:
     """The application over ``service``, which the caller opens and closes."""
+    settings = service.settings
     app = web.Application(
         middlewares=[observability.track_request, errors.error_middleware, observability.csrf_protect]
     )
     app[SERVICE] = service
     app[METRICS] = Metrics()
-    app[DISTANCE_THRESHOLDS] = DistanceThresholds(
-        service.settings.duplicate_bits, service.settings.related_bits
+    app[DISTANCE_THRESHOLDS] = DistanceThresholds(settings.duplicate_bits, settings.related_bits)
+    app[LOAD_SHEDDER] = LoadShedder(settings.max_inflight_articles)
+    app[BODY_LIMITS] = BodyLimits(
+        settings.max_body_bytes, settings.max_batch_lines, settings.body_timeout_seconds
     )
-    app[LOAD_SHEDDER] = LoadShedder(service.settings.max_inflight_articles)
-    app[BODY_MEMORY_BUDGET] = BodyMemoryBudget(
-        max(BUDGET_BYTES, 8 * service.settings.max_body_bytes)
-    )  # a form has three texts
+    # One caller gets half of the budget, and a percent-encoded form has up to three times max_body_bytes.
+    app[BODY_MEMORY_BUDGET] = BodyMemoryBudget(max(BUDGET_BYTES, 8 * settings.max_body_bytes))
     app[OPENAPI_DOCUMENT] = build_document(ENDPOINTS)
     app[STREAM_LIMIT], app[BATCH_LIMIT] = per_caller.stream_limit(), per_caller.batch_limit()
     app[PAGES] = Pages()

@@ -1,8 +1,8 @@
-"""Reading request bodies: never more than allowed, never for ever, identity or gzip only.
+"""Reading of request bodies within limits on size, time and encoding (identity or gzip).
 
-gzip is undone here, a piece at a time, and every limit counts decompressed bytes: a bomb costs no
-more than the limit. The server therefore runs with ``auto_decompress=False`` (``server.make_runner``),
-which also keeps aiohttp from failing on encodings that we refuse.
+gzip is decompressed here in parts, and every limit counts decompressed bytes, so a decompression bomb costs
+no more than the limit. The server runs with ``auto_decompress=False`` (``server.make_runner``), which also
+keeps aiohttp from failing on encodings that are rejected here.
 """
 
 from __future__ import annotations
@@ -12,25 +12,28 @@ import zlib
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
+from urllib.parse import parse_qsl
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from aggregator.concurrency.fair_semaphore import current_caller
-from aggregator.contract.decoding import DecodeFunction, decode
-from aggregator.errors import InputTooLarge, InvalidInput
-from aggregator.http.app_keys import BODY_MEMORY_BUDGET, SERVICE
-from aggregator.http.middleware.errors import BodyTimeout, UnsupportedEncoding
+from aggregator.contract.decoding import DecodeFunction, convert_strings, decode
+from aggregator.errors import BodyTimeout, InputTooLarge, InvalidInput, UnsupportedEncoding
+from aggregator.http.app_keys import BODY_LIMITS, BODY_MEMORY_BUDGET
 
 T = TypeVar("T")
 
 CHUNK_BYTES = 64 * 1024
+_MAX_FORM_FIELDS = 8
+# Percent-encoding makes up to three bytes of one.
+_FORM_ENCODING_FACTOR = 3
 _GZIP_WBITS = 16 + zlib.MAX_WBITS
 
 
 @dataclass(frozen=True, slots=True)
 class BatchLine:
-    """One line of a batch without its end; ``error`` stands in the place of a line that is too long."""
+    """One line of a batch without its line end; ``error`` replaces the data of a line that cannot be used."""
 
     number: int
     data: bytes = b""
@@ -38,98 +41,111 @@ class BatchLine:
 
 
 def check_encoding(request: web.Request) -> None:
-    """Raises UnsupportedEncoding for anything but identity and gzip: others fail in aiohttp, or pass raw."""
+    """Raise UnsupportedEncoding unless the encoding is identity or gzip; aiohttp would fail or ignore it."""
     encoding = ",".join(request.headers.getall("Content-Encoding", [])).strip().lower()
     if encoding not in ("", "identity", "gzip"):
-        raise UnsupportedEncoding("Content-Encoding: only identity and gzip are understood.", field="body")
+        raise UnsupportedEncoding("Content-Encoding: only identity and gzip are supported.", field="body")
 
 
 async def read_struct(request: web.Request, decoder: DecodeFunction[T]) -> T:
-    """The body as ``decoder`` reads it. Raises as ``read_body`` does, and BadInput naming the field."""
-    return decode(await read_body(request, request.app[SERVICE].settings.max_body_bytes), decoder)
+    """The decoded JSON body. Raises as ``read_body`` does, and InvalidInput naming the field."""
+    return decode(await read_body(request), decoder)
 
 
-async def read_body(request: web.Request, max_bytes: int) -> bytes:
-    """The whole body. Raises TooLarge, SlowBody, BadInput (damaged gzip), Overloaded (``room.py``)."""
-    seconds = request.app[SERVICE].settings.body_timeout_seconds
+async def read_form(request: web.Request, struct_type: type[T]) -> T:
+    """The fields of a form. Raises as ``read_body`` does, and InvalidInput naming the field."""
+    body = await read_body(request, _FORM_ENCODING_FACTOR * request.app[BODY_LIMITS].max_bytes)
+    try:
+        fields = parse_qsl(
+            body.decode("ascii"), keep_blank_values=True, max_num_fields=_MAX_FORM_FIELDS, errors="strict"
+        )
+    except (UnicodeDecodeError, ValueError):
+        raise InvalidInput("body: expected percent-encoded form fields.", field="body") from None
+    return convert_strings(dict(fields), struct_type)
+
+
+async def read_body(request: web.Request, max_bytes: int | None = None) -> bytes:
+    """The whole body, of at most ``max_bytes`` (default: the limit of the application).
+
+    Raises InputTooLarge, UnsupportedEncoding, BodyTimeout, InvalidInput (damaged gzip), Overloaded (no memory
+    budget left, see ``limits/body_memory.py``).
+    """
+    limits = request.app[BODY_LIMITS]
+    max_bytes = limits.max_bytes if max_bytes is None else max_bytes
     check_encoding(request)
     if (request.content_length or 0) > max_bytes:
         raise _too_large_error("body", max_bytes)
-    parts: list[bytes] = []
+    chunks: list[bytes] = []
     size = 0
     try:
-        async with asyncio.timeout(seconds):
-            with request.app[BODY_MEMORY_BUDGET].reserve(current_caller.get()) as grew:
-                async for part in _decompressed_chunks(request):
-                    size += len(part)
+        async with asyncio.timeout(limits.timeout_s):
+            with request.app[BODY_MEMORY_BUDGET].reserve(current_caller.get()) as resize:
+                async for chunk in _decompressed_chunks(request):
+                    size += len(chunk)
                     if size > max_bytes:
                         raise _too_large_error("body", max_bytes)
-                    grew(size)
-                    parts.append(part)
+                    resize(size)
+                    chunks.append(chunk)
     except TimeoutError:
-        raise BodyTimeout(f"body: it did not arrive within {seconds:g} s.", field="body") from None
-    return b"".join(parts)
+        raise BodyTimeout(f"body: not received within {limits.timeout_s:g} s.", field="body") from None
+    return b"".join(chunks)
 
 
-async def read_lines(
-    request: web.Request, max_line_bytes: int, max_lines: int
-) -> AsyncIterator[list[BatchLine]]:
-    """The lines of a batch as they arrive, some at a time; blank lines are counted, and left out.
+async def read_lines(request: web.Request) -> AsyncIterator[list[BatchLine]]:
+    """The lines of a batch as they arrive, several at a time; blank lines are counted and omitted.
 
-    Ends with a Line that carries TooLarge when there are more than ``max_lines``, BadInput when the
-    data is damaged, SlowBody when it stands still: what came before is answered all the same.
+    A failure does not raise: the last line then carries the error (InputTooLarge for too many lines,
+    InvalidInput for damaged data, BodyTimeout for a stalled body), so that the lines before it are still
+    answered.
     """
-    # It may go on for long, but not stand still for longer than this.
-    pause_s = request.app[SERVICE].settings.body_timeout_seconds
+    limits = request.app[BODY_LIMITS]
     check_encoding(request)
-    cutter = LineSplitter(max_line_bytes)
-    parts = aiter(_decompressed_chunks(request))
+    splitter = LineSplitter(limits.max_bytes)
+    chunks = aiter(_decompressed_chunks(request))
     while True:
         try:
-            async with asyncio.timeout(pause_s):
-                part = await anext(parts, None)
+            async with asyncio.timeout(limits.timeout_s):  # bounds a pause; the whole batch may take longer
+                chunk = await anext(chunks, None)
         except TimeoutError:
-            cut = [cutter.abort(BodyTimeout(f"body: nothing arrived for {pause_s:g} s.", field="body"))]
-            part = None
+            stalled = BodyTimeout(f"body: nothing received for {limits.timeout_s:g} s.", field="body")
+            lines, chunk = [splitter.abort(stalled)], None
         except InvalidInput as error:
-            cut = [cutter.abort(error)]
-            part = None
+            lines, chunk = [splitter.abort(error)], None
         else:
-            cut = cutter.feed(part) if part is not None else cutter.flush()
-        kept = [line for line in cut if line.number <= max_lines]
-        if (
-            len(kept) < len(cut) or cutter.line_number > max_lines
-        ):  # blank ones too, or they could go on for ever
-            kept.append(BatchLine(max_lines + 1, error=_too_many_lines_error(max_lines)))
-            part = None
-        if kept:
-            yield kept
-        if part is None:
+            lines = splitter.feed(chunk) if chunk is not None else splitter.flush()
+        accepted = [line for line in lines if line.number <= limits.max_lines]
+        # Blank lines count as well, otherwise a batch of them would never end.
+        if len(accepted) < len(lines) or splitter.line_number > limits.max_lines:
+            accepted.append(BatchLine(limits.max_lines + 1, error=_too_many_lines_error(limits.max_lines)))
+            chunk = None
+        if accepted:
+            yield accepted
+        if chunk is None:
             return
 
 
 async def _decompressed_chunks(request: web.Request) -> AsyncIterator[bytes]:
-    """What has arrived, as it arrives and decompressed; damage becomes BadInput."""
-    zipped = "gzip" in request.headers.get("Content-Encoding", "").lower()
-    gunzip = _GzipDecompressor() if zipped else None
+    """The body's data as it arrives, decompressed. Raises InvalidInput for damaged data."""
+    is_gzip = "gzip" in request.headers.get("Content-Encoding", "").lower()
+    decompressor = _GzipDecompressor() if is_gzip else None
     try:
-        while part := await request.content.readany():
-            if gunzip is None:
-                yield part
+        while data := await request.content.readany():
+            if decompressor is None:
+                yield data
                 continue
-            for piece in gunzip.decompress(part):
-                yield piece
-                await asyncio.sleep(0)  # a bomb in one packet must not hold up everybody else
-        if gunzip is not None:
-            gunzip.check_complete()
+            for chunk in decompressor.decompress(data):
+                yield chunk
+                await asyncio.sleep(0)  # a decompression bomb in one packet must not block the event loop
+        if decompressor is not None:
+            decompressor.check_complete()
     except (web.RequestPayloadError, HttpProcessingError, zlib.error):
         raise InvalidInput(
-            "body: its transfer or gzip encoding is damaged or cut off.", field="body"
+            "body: its transfer or gzip encoding is damaged or truncated.", field="body"
         ) from None
 
 
 class _GzipDecompressor:
-    """Undoes gzip, at most 64 KiB at a time. A body that is not compressed after all passes as it is."""
+    """Incremental gzip decompression in chunks of at most CHUNK_BYTES; uncompressed data passes unchanged."""
 
     def __init__(self) -> None:
         self._member = zlib.decompressobj(_GZIP_WBITS)
@@ -137,28 +153,28 @@ class _GzipDecompressor:
         self._is_uncompressed = False
 
     def decompress(self, data: bytes) -> Iterator[bytes]:
-        """What ``data`` adds. Raises zlib.error."""
+        """Chunks that ``data`` adds. Raises zlib.error."""
         if not self._started:
             self._started, self._is_uncompressed = True, data[:1] != b"\x1f"
         if self._is_uncompressed:
             yield data
             return
         while data:
-            if self._member.eof:  # members may follow one another
+            if self._member.eof:  # a gzip file may have several members
                 self._member = zlib.decompressobj(_GZIP_WBITS)
-            piece = self._member.decompress(data, CHUNK_BYTES)
+            chunk = self._member.decompress(data, CHUNK_BYTES)
             data = self._member.unconsumed_tail or self._member.unused_data
-            if piece:
-                yield piece
+            if chunk:
+                yield chunk
 
     def check_complete(self) -> None:
-        """Raises zlib.error when the end is missing."""
+        """Raise zlib.error when the end is missing."""
         if self._started and not self._is_uncompressed and not self._member.eof:
-            raise zlib.error("cut off")
+            raise zlib.error("truncated")
 
 
 class LineSplitter:
-    """Cuts a flow of bytes into lines, holding at most one line of ``max_bytes``."""
+    """Incremental line splitting; buffers at most one line of ``max_bytes``."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -168,7 +184,7 @@ class LineSplitter:
         self._line_too_long = False
 
     def feed(self, chunk: bytes) -> list[BatchLine]:
-        """Lines that end within ``part``."""
+        """Lines that end within ``chunk``."""
         found = []
         pieces = chunk.split(b"\n")
         for piece in pieces[:-1]:
@@ -178,20 +194,20 @@ class LineSplitter:
         return found
 
     def flush(self) -> list[BatchLine]:
-        """The last line, when it has no end."""
+        """The last line, if it has no line end."""
         return self._finish_line() if self._partial_bytes or self._line_too_long else []
 
     def abort(self, error: InvalidInput) -> BatchLine:
-        """What to answer when no more lines can be read."""
+        """The line that reports why no more lines can be read."""
         return BatchLine(self.line_number + 1, error=error)
 
-    def _append(self, chunk: bytes) -> None:
-        self._partial_bytes += len(chunk)
+    def _append(self, piece: bytes) -> None:
+        self._partial_bytes += len(piece)
         if self._partial_bytes > self._max_bytes + 1:  # one more for a carriage return
             self._line_too_long = True
             self._partial_line.clear()
-        elif chunk:
-            self._partial_line.append(chunk)
+        elif piece:
+            self._partial_line.append(piece)
 
     def _finish_line(self) -> list[BatchLine]:
         self.line_number += 1
@@ -203,13 +219,11 @@ class LineSplitter:
 
 
 def _too_large_error(field: str, max_bytes: int) -> InputTooLarge:
-    return InputTooLarge(
-        f"{field}: it is larger than {max_bytes} bytes (setting max_body_bytes).", field=field
-    )
+    return InputTooLarge(f"{field}: larger than {max_bytes} bytes (setting max_body_bytes).", field=field)
 
 
 def _too_many_lines_error(max_lines: int) -> InputTooLarge:
     return InputTooLarge(
-        f"body: more than {max_lines} lines (setting max_batch_lines); send this line and the rest in another batch.",
+        f"body: more than {max_lines} lines (setting max_batch_lines); send the rest in another batch.",
         field="body",
     )

@@ -1,4 +1,4 @@
-"""Cursors of long lists: where a page ended, opaque to the caller. Pure."""
+"""Opaque pagination cursors: the sort key of a page's last event, base64-encoded. Pure."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _decode_page_key = msgspec.json.Decoder(PageKey).decode
 
 
 def encode_cursor(page_key: PageKey) -> str:
-    """A place in the list of events as text for an address."""
+    """The cursor of the page after ``page_key``."""
     return base64.urlsafe_b64encode(msgspec.json.encode(page_key)).rstrip(b"=").decode()
 
 
 def decode_cursor(cursor: str) -> PageKey:
-    """The place. Raises BadInput for what is no cursor of ours."""
+    """The sort key of a cursor. Raises InvalidInput."""
     try:
         padded = cursor.encode() + b"=" * (-len(cursor) % 4)
-        place: PageKey = _decode_page_key(base64.b64decode(padded, altchars=b"-_", validate=True))
-        return place
+        page_key: PageKey = _decode_page_key(base64.b64decode(padded, altchars=b"-_", validate=True))
+        return page_key
     except (binascii.Error, msgspec.MsgspecError, UnicodeError, ValueError):
         raise InvalidInput(
-            "cursor: it is none of this list; take `next` from the page before.", field="cursor"
+            "cursor: invalid cursor; use `next` of the previous page.", field="cursor"
         ) from None

@@ -1,4 +1,4 @@
-"""Small ways to answer."""
+"""JSON responses and the Server-Timing header."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NON_TOKEN_CHARS = re.compile(r"[^A-Za-z0-9_-]")
 def struct_response(
     body: Struct, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> web.Response:
-    """A Struct as JSON, and a line end, so that answers in a terminal stand below each other."""
+    """A response with a Struct as JSON, ending in a newline for readability in a terminal."""
     return web.Response(
         body=encode(body) + b"\n",
         status=status,
@@ -27,7 +27,7 @@ def struct_response(
 
 
 def server_timing(timings_ms: Mapping[str, float]) -> dict[str, str]:
-    """The Server-Timing header of one article's stages."""
+    """The Server-Timing header for the stages of one article; empty without timings."""
     if not timings_ms:
         return {}
     return {

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, made from the list of endpoints and the schemas. Pure."""
+"""The OpenAPI 3.1 document, built from the route table and the body types. Pure."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from aggregator.http.routes import FORM_TYPE, JSON_TYPE, NDJSON_TYPE, Endpoint
 
 SCHEMA_REF = "#/components/schemas/{name}"
 DESCRIPTION = """\
-Have we got this already? What else is about this? What is breaking now?
+Detect duplicate and related news articles, and breaking events.
 
-Ids make every POST idempotent: a retry answers the same verdict. An id in a path is percent-encoded
-("example.org%2Fa%3Fx%3D1"); unescaped slashes work too, unless it ends in /copies or /related.
-Bodies are UTF-8 JSON, plain or with Content-Encoding gzip; their Content-Type is not looked at.
-Where access keys are asked for, send "Authorization: Bearer KEY"; the role of the key decides what it may do.
-Times are RFC 3339 with an offset. Unknown fields and query parameters are refused.
-Every error is a problem (RFC 9457) whose detail is one sentence and whose code is stable.
+Storing articles is idempotent: sending an id again returns the same verdict. An id in a path is
+percent-encoded ("example.org%2Fa%3Fx%3D1"); unescaped slashes work too, unless the id ends in /copies or
+/related. Bodies are UTF-8 JSON, plain or with Content-Encoding gzip; their Content-Type is ignored. Where
+access keys are required, send "Authorization: Bearer KEY"; the role of the key determines its permissions.
+Times are RFC 3339 with an offset. Unknown fields and query parameters are rejected. Every error is a problem
+(RFC 9457) with a one-sentence detail and a stable code.
 """
 
 
 _PERMISSION_DESCRIPTIONS = {
     "key": "any key",
-    "crawler": "a key of the role crawler or admin",
-    "reader": "a key of the role reader, editor or admin",
-    "editor": "a key of the role editor or admin",
-    "admin": "a key of the role admin",
+    "crawler": "a key with the role crawler or admin",
+    "reader": "a key with the role reader, editor or admin",
+    "editor": "a key with the role editor or admin",
+    "admin": "a key with the role admin",
 }
 
 
 def build_document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
-    """The whole document."""
+    """The OpenAPI document of the endpoints."""
     components = _components(endpoints)
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
@@ -59,10 +59,10 @@ def build_document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
 
 
 def _components(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
-    kinds: list[Any] = [Problem, LineProblem]
+    body_types: list[Any] = [Problem, LineProblem]
     for endpoint in endpoints:
-        kinds += [endpoint.body, endpoint.query, *endpoint.responses.values()]
-    structs = dict.fromkeys(k for k in kinds if isinstance(k, type))
+        body_types += [endpoint.body, endpoint.query, *endpoint.responses.values()]
+    structs = dict.fromkeys(t for t in body_types if isinstance(t, type))
     _, components = msgspec.json.schema_components(structs, ref_template=SCHEMA_REF)
     return dict(components)
 
@@ -77,7 +77,7 @@ def _operation(endpoint: Endpoint, components: dict[str, Any]) -> dict[str, Any]
     if endpoint.permission != "nothing":
         operation["security"] = [{"key": []}]
         operation["description"] = (
-            f"Where access keys are asked for: {_PERMISSION_DESCRIPTIONS[endpoint.permission]}."
+            f"Where access keys are required: {_PERMISSION_DESCRIPTIONS[endpoint.permission]}."
         )
     parameters = _path_parameters(endpoint) + _query_parameters(endpoint, components)
     if parameters:
@@ -110,18 +110,18 @@ def _query_parameters(endpoint: Endpoint, components: dict[str, Any]) -> list[di
 
 def _responses(endpoint: Endpoint) -> dict[str, Any]:
     responses: dict[str, Any] = {}
-    for status, kind in endpoint.responses.items():
+    for status, body in endpoint.responses.items():
         response: dict[str, Any] = {"description": HTTPStatus(status).phrase}
-        if isinstance(kind, str):
-            response["content"] = {kind: {}}
-        elif kind is not None and endpoint.ndjson:
-            lines = {"anyOf": [_schema_ref(kind), _schema_ref(LineProblem)]}
-            response["content"] = {NDJSON_TYPE: {"schema": lines}}
-        elif kind is not None:
-            response["content"] = _content(kind, JSON_TYPE)
+        if isinstance(body, str):
+            response["content"] = {body: {}}
+        elif body is not None and endpoint.ndjson:
+            line_schema = {"anyOf": [_schema_ref(body), _schema_ref(LineProblem)]}
+            response["content"] = {NDJSON_TYPE: {"schema": line_schema}}
+        elif body is not None:
+            response["content"] = _content(body, JSON_TYPE)
         responses[str(status)] = response
-    refusals = () if endpoint.permission == "nothing" else (401, 403, 429)
-    for status in (*endpoint.error_statuses, *refusals, 500):
+    auth_statuses = () if endpoint.permission == "nothing" else (401, 403, 429)
+    for status in (*endpoint.error_statuses, *auth_statuses, 500):
         responses[str(status)] = {
             "description": HTTPStatus(status).phrase,
             "content": _content(Problem, "application/problem+json"),

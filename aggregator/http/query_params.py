@@ -1,4 +1,4 @@
-"""Query parameters: all are known, none is given twice, each has its type."""
+"""Parsing of query parameters: unknown and repeated ones are rejected, values are converted and validated."""
 
 from __future__ import annotations
 
@@ -13,27 +13,25 @@ from aggregator.contract.decoding import convert_strings, to_single_line
 from aggregator.errors import InvalidInput
 
 T = TypeVar("T")
-# A plus sign that was not escaped arrives as a space.
+# The plus sign of a UTC offset, if not percent-encoded, arrives as a space.
 _UNESCAPED_PLUS = re.compile(r"(T\S+) (\d\d:\d\d)$")
 
 
 def parse_query(request: web.Request, struct_type: type[T]) -> T:
-    """The query as a Struct of type ``kind``. Raises BadInput naming the parameter."""
+    """The query parameters as a ``struct_type``. Raises InvalidInput naming the parameter."""
     return parse_pairs(request.query.items(), struct_type)
 
 
 def parse_pairs(pairs: Iterable[tuple[str, str]], struct_type: type[T]) -> T:
-    """As ``parse``, for names and values from elsewhere."""
+    """As ``parse_query``, for (name, value) pairs."""
     known = [field.encode_name for field in msgspec.structs.fields(struct_type)]  # type: ignore[arg-type]
     values: dict[str, str] = {}
     for name, value in pairs:
         shown = to_single_line(name)[:80]
         if name not in known:
-            takes = ", ".join(known) if known else "none"
-            raise InvalidInput(
-                f"{shown}: there is no query parameter of this name here (known: {takes}).", field=shown
-            )
+            allowed = ", ".join(known) if known else "none"
+            raise InvalidInput(f"{shown}: unknown query parameter; allowed: {allowed}.", field=shown)
         if name in values:
-            raise InvalidInput(f"{shown}: this query parameter is given twice.", field=shown)
+            raise InvalidInput(f"{shown}: query parameter given twice.", field=shown)
         values[name] = _UNESCAPED_PLUS.sub(r"\1+\2", value)
     return convert_strings(values, struct_type)

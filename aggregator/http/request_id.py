@@ -1,4 +1,4 @@
-"""Which request is served just now? Known to whatever it calls, so that log records can name it."""
+"""Context variable with the id of the current request, for log records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one list of routes. Router, OpenAPI document and documentation page are made from it."""
+"""The route table; the router, the OpenAPI document and the documentation page are built from it."""
 
 from __future__ import annotations
 
@@ -36,13 +36,14 @@ FORM_TYPE = "application/x-www-form-urlencoded"
 class Endpoint:
     """One route.
 
-    path      as in OpenAPI; "{id}" may hold slashes, so ids made of addresses work unescaped
-    query     its parameters; None: not looked at
-    body      what it takes (``many``: one per line; ``form``: the fields of a page's form)
-    answers   status -> what it answers: a Struct type, a media type, or None for no content
-    problems  error statuses worth naming besides 500
-    needs     the least that a caller's key must allow, where keys are asked for (``access.GRANTS``)
-    audited   whether each use is told to the audit log
+    path            as in OpenAPI; "{id}" may contain slashes, so ids that are addresses work unescaped
+    operation_id    operationId of the OpenAPI document, also written to the audit log
+    responses       status -> body: a Struct type, a media type, or None for no content
+    query           its query parameters; None: the query string is ignored
+    body            type of the request body (``ndjson``: one per line; ``form``: fields of an HTML form)
+    error_statuses  error statuses to document in addition to 500 and those of authentication
+    permission      what the caller's key must allow, where keys are required (``api_keys.ROLE_PERMISSIONS``)
+    audited         whether each request is written to the audit log
     """
 
     method: str
@@ -73,244 +74,247 @@ BODY_ERROR_STATUSES = (400, 413, 415, 422, 503)
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "POST", "/v1/articles", articles.post, "postArticle",
-        "Have we got this already? Check an article and store it.", TAG_ARTICLES,
+        "Check an article for duplicates and store it.", TAG_ARTICLES,
         {201: responses.VerdictOut, 200: responses.VerdictOut},
         query=requests.IngestQuery, body=requests.ArticleIn, error_statuses=BODY_ERROR_STATUSES,
         permission="crawler",
     ),
     Endpoint(
         "POST", "/v1/articles/batch", articles.post_batch, "postBatch",
-        "Many articles, one JSON object per line; one answer per line, in order.", TAG_ARTICLES,
+        "Check and store many articles: JSON lines, one answer line each, in order.", TAG_ARTICLES,
         {200: responses.VerdictOut},
         query=requests.IngestQuery, body=requests.ArticleIn, ndjson=True, error_statuses=(400, 415, 503),
         permission="crawler",
     ),
     Endpoint(
         "GET", "/v1/articles/{id}/copies", articles.get_copies, "getCopies",
-        "All stored copies of an article, the first one in front.", TAG_ARTICLES,
+        "List the articles of an article's duplicate group, the canonical one first.", TAG_ARTICLES,
         {200: responses.CopiesOut}, query=requests.NoQuery, error_statuses=(400, 404, 410, 503),
         permission="reader",
     ),
     Endpoint(
         "GET", "/v1/articles/{id}/related", related.get_related, "getRelated",
-        "What else is about this?", TAG_RELATED,
+        "List articles related to a stored article.", TAG_RELATED,
         {200: responses.RelatedListOut}, query=requests.RelatedQuery, error_statuses=(400, 404, 410, 503),
         permission="reader",
     ),
     Endpoint(
         "GET", "/v1/articles/{id}", articles.get, "getArticle",
-        "A stored article and its verdict.", TAG_ARTICLES,
+        "Get a stored article and its verdict.", TAG_ARTICLES,
         {200: responses.ArticleOut}, query=requests.NoQuery, error_statuses=(400, 404, 410, 503),
         permission="key",
     ),
     Endpoint(
         "DELETE", "/v1/articles/{id}", articles.delete, "deleteArticle",
-        "Undo a reservation, or take an article down.", TAG_ARTICLES,
+        "Delete an article, or undo a reservation.", TAG_ARTICLES,
         {204: None}, query=requests.NoQuery, error_statuses=(400, 404, 410, 503),
         permission="crawler", audited=True,
     ),
     Endpoint(
         "POST", "/v1/related", related.post_related, "postRelated",
-        "What else is about this text, or about what was just read?", TAG_RELATED,
+        "List articles related to an article by content, or to several stored articles.", TAG_RELATED,
         {200: responses.RelatedListOut},
         query=requests.RelatedQuery, body=requests.RelatedIn, error_statuses=(*BODY_ERROR_STATUSES, 404),
         permission="reader",
     ),
     Endpoint(
         "POST", "/v1/explain", related.explain, "explain",
-        "Why are two articles copies, related, or neither?", TAG_RELATED,
+        "Compare two articles and explain the verdict.", TAG_RELATED,
         {200: responses.ExplainOut},
         query=requests.NoQuery, body=requests.ExplainIn, error_statuses=(*BODY_ERROR_STATUSES, 404),
         permission="reader",
     ),
     Endpoint(
         "GET", "/v1/events", events.list_, "listEvents",
-        "What is breaking now?", TAG_EVENTS,
+        "List breaking events.", TAG_EVENTS,
         {200: responses.EventsOut}, query=requests.EventsQuery, error_statuses=(400, 404, 503),
         permission="reader",
     ),
     Endpoint(
         "GET", "/v1/events/stream", sse.stream_events, "streamEvents",
-        "Events as they change: server-sent events, resumed by Last-Event-ID.", TAG_EVENTS,
+        "Stream event changes as server-sent events; resume with Last-Event-ID.", TAG_EVENTS,
         {200: "text/event-stream"}, query=requests.EventStreamQuery, error_statuses=(400, 404, 503),
         permission="reader",
     ),
     Endpoint(
         "GET", "/v1/events.atom", feeds.atom_feed, "atomFeed",
-        "Events as an Atom feed.", TAG_EVENTS,
+        "Get events as an Atom feed.", TAG_EVENTS,
         {200: feeds.ATOM_TYPE, 304: None}, query=requests.FeedQuery, error_statuses=(400, 404, 503),
         permission="reader",
     ),
     Endpoint(
         "GET", "/v1/events.json", feeds.json_feed, "jsonFeed",
-        "Events as a JSON Feed.", TAG_EVENTS,
+        "Get events as a JSON Feed.", TAG_EVENTS,
         {200: feeds.JSON_FEED_TYPE, 304: None}, query=requests.FeedQuery, error_statuses=(400, 404, 503),
         permission="reader",
     ),
     Endpoint(
         "POST", "/v1/watches", saved_filters.post, "postWatch",
-        "Save a query of /v1/events under a name.", TAG_EVENTS,
-        {201: responses.WatchOut}, query=requests.NoQuery, body=requests.WatchIn, error_statuses=(*BODY_ERROR_STATUSES, 409),
+        "Save a query of /v1/events under a name (a watch).", TAG_EVENTS,
+        {201: responses.WatchOut},
+        query=requests.NoQuery, body=requests.WatchIn, error_statuses=(*BODY_ERROR_STATUSES, 409),
         permission="editor", audited=True,
     ),
     Endpoint(
         "GET", "/v1/watches", saved_filters.list_, "listWatches",
-        "All saved watches.", TAG_EVENTS,
+        "List saved watches.", TAG_EVENTS,
         {200: responses.WatchesOut}, query=requests.NoQuery, error_statuses=(400, 503),
         permission="reader",
     ),
     Endpoint(
         "GET", "/v1/watches/{id}", saved_filters.get, "getWatch",
-        "One saved watch.", TAG_EVENTS,
+        "Get a saved watch.", TAG_EVENTS,
         {200: responses.WatchOut}, query=requests.NoQuery, error_statuses=(400, 404, 503),
         permission="reader",
     ),
     Endpoint(
         "DELETE", "/v1/watches/{id}", saved_filters.delete, "deleteWatch",
-        "Forget a saved watch.", TAG_EVENTS,
+        "Delete a saved watch.", TAG_EVENTS,
         {204: None}, query=requests.NoQuery, error_statuses=(400, 404, 503),
         permission="editor", audited=True,
     ),
     Endpoint(
         "GET", "/v1/events/{id}", events.get, "getEvent",
-        "The special report of one event.", TAG_EVENTS,
+        "Get the report on one event.", TAG_EVENTS,
         {200: responses.EventDetailOut, 308: None}, query=requests.NoQuery, error_statuses=(400, 404, 503),
         permission="reader",
     ),
     Endpoint(
         "POST", "/v1/events/{id}/actions", events.post_action, "postAction",
-        "What an editor does to an event; answers the event as it stands then.", TAG_EVENTS,
+        "Apply an editor's action to an event; returns the changed event.", TAG_EVENTS,
         {200: responses.EventOut},
         query=requests.NoQuery, body=requests.ActionIn, error_statuses=(*BODY_ERROR_STATUSES, 404, 409),
         permission="editor", audited=True,
     ),
     Endpoint(
         "POST", "/v1/webhooks", webhooks.post, "postWebhook",
-        "Be called when an event fires, doubles, merges or closes (Standard Webhooks).", TAG_EVENTS,
+        "Register a webhook for events that fire, double, merge or close (Standard Webhooks).", TAG_EVENTS,
         {201: responses.WebhookOut},
         query=requests.NoQuery, body=requests.WebhookIn, error_statuses=(*BODY_ERROR_STATUSES, 404, 409),
         permission="editor", audited=True,
     ),
     Endpoint(
         "GET", "/v1/webhooks", webhooks.list_, "listWebhooks",
-        "All webhooks and how they fare.", TAG_EVENTS,
+        "List webhooks with delivery status.", TAG_EVENTS,
         {200: responses.WebhooksOut}, query=requests.NoQuery, error_statuses=(400, 503),
         permission="editor",
     ),
     Endpoint(
         "GET", "/v1/webhooks/{id}", webhooks.get, "getWebhook",
-        "One webhook, and the calls that were given up.", TAG_EVENTS,
+        "Get a webhook and its dead letters.", TAG_EVENTS,
         {200: responses.WebhookDetailOut}, query=requests.NoQuery, error_statuses=(400, 404, 503),
         permission="editor",
     ),
     Endpoint(
         "DELETE", "/v1/webhooks/{id}", webhooks.delete, "deleteWebhook",
-        "No more calls.", TAG_EVENTS,
+        "Delete a webhook.", TAG_EVENTS,
         {204: None}, query=requests.NoQuery, error_statuses=(400, 404, 503),
         permission="editor", audited=True,
     ),
     Endpoint(
         "POST", "/v1/webhooks/{id}/actions", webhooks.post_action, "postWebhookAction",
-        "Call it now with a test body, or take calls up again.", TAG_EVENTS,
+        "Send a test delivery, or resume suspended deliveries.", TAG_EVENTS,
         {200: responses.WebhookOut},
-        query=requests.NoQuery, body=requests.WebhookActionIn, error_statuses=(*BODY_ERROR_STATUSES, 404, 409),
+        query=requests.NoQuery, body=requests.WebhookActionIn,
+        error_statuses=(*BODY_ERROR_STATUSES, 404, 409),
         permission="editor", audited=True,
     ),
     Endpoint(
         "GET", "/healthz", operations.health, "health",
-        "Does the process run?", TAG_OPERATIONS, {200: responses.HealthOut},
+        "Liveness check.", TAG_OPERATIONS, {200: responses.HealthOut},
         permission="nothing",
     ),
     Endpoint(
         "GET", "/readyz", operations.ready, "ready",
-        "Can requests be served?", TAG_OPERATIONS, {200: responses.ReadyOut}, error_statuses=(503,),
+        "Readiness check.", TAG_OPERATIONS, {200: responses.ReadyOut}, error_statuses=(503,),
         permission="nothing",
     ),
     Endpoint(
         "GET", "/metrics", operations.metrics, "metrics",
-        "Figures for Prometheus.", TAG_OPERATIONS, {200: "text/plain"},
+        "Prometheus metrics.", TAG_OPERATIONS, {200: "text/plain"},
         permission="reader",
     ),
     Endpoint(
         "GET", "/openapi.json", operations.openapi, "openapi",
-        "This document.", TAG_OPERATIONS, {200: JSON_TYPE},
+        "This OpenAPI document.", TAG_OPERATIONS, {200: JSON_TYPE},
         permission="nothing",
     ),
     Endpoint(
         "GET", "/docs", documentation.docs, "docs",
-        "This document for people.", TAG_PAGES, {200: "text/html"},
+        "This document as a web page.", TAG_PAGES, {200: "text/html"},
         permission="nothing",
     ),
     Endpoint(
         "GET", "/", front.front, "front",
-        "The editors' page: events and recent verdicts.", TAG_PAGES,
+        "Page: breaking events and recent verdicts.", TAG_PAGES,
         {200: "text/html"}, query=requests.FrontQuery, error_statuses=(400, 404, 503),
         permission="reader",
     ),
     Endpoint(
         "GET", "/events/{id}", report.report, "report",
-        "The special report of one event, for people.", TAG_PAGES,
+        "Page: report on one event.", TAG_PAGES,
         {200: "text/html"}, query=requests.NoQuery, error_statuses=(400, 404, 503),
         permission="reader",
     ),
     Endpoint(
         "GET", "/lookup", lookup.lookup, "lookup",
-        "The verdict on a stored article, for people.", TAG_PAGES,
+        "Page: verdict on a stored article.", TAG_PAGES,
         {200: "text/html"}, query=requests.LookupQuery, error_statuses=(400, 503),
         permission="reader",
     ),
     Endpoint(
         "POST", "/lookup", lookup.lookup_pasted, "lookupPasted",
-        "The verdict on a pasted text, for people; nothing is stored.", TAG_PAGES,
+        "Page: verdict on a pasted text, without storing it.", TAG_PAGES,
         {200: "text/html", 303: None}, query=requests.LookupQuery, body=requests.LookupForm, form=True,
         error_statuses=(400, 413, 503),
         permission="reader",
     ),
     Endpoint(
         "GET", "/compare", lookup.compare, "compare",
-        "Two stored articles side by side, for people.", TAG_PAGES,
+        "Page: comparison of two stored articles.", TAG_PAGES,
         {200: "text/html"}, query=requests.CompareQuery, error_statuses=(400, 503),
         permission="reader",
     ),
     Endpoint(
         "POST", "/compare", lookup.compare_pasted, "comparePasted",
-        "Two articles side by side, stored or pasted, for people.", TAG_PAGES,
+        "Page: comparison of two articles, stored or pasted.", TAG_PAGES,
         {200: "text/html"}, query=requests.CompareQuery, body=requests.CompareForm, form=True,
         error_statuses=(400, 413, 503),
         permission="reader",
     ),
     Endpoint(
         "GET", "/health", health.health, "healthPage",
-        "How the service is, for people.", TAG_PAGES, {200: "text/html"},
+        "Page: state of the service.", TAG_PAGES, {200: "text/html"},
         permission="reader",
     ),
     Endpoint(
         "GET", "/sign-in", sign_in.sign_in_form, "signInForm",
-        "Where a person gives a key, and gets a session for the browser.", TAG_PAGES,
+        "Page: sign-in form.", TAG_PAGES,
         {200: "text/html"}, query=requests.SignInQuery, error_statuses=(400,),
         permission="nothing",
     ),
     Endpoint(
         "POST", "/sign-in", sign_in.sign_in, "signIn",
-        "Exchange a key for a session.", TAG_PAGES,
-        {303: None}, query=requests.NoQuery, body=requests.SignInForm, form=True, error_statuses=(400, 401, 413, 429, 503),
+        "Exchange an access key for a browser session.", TAG_PAGES,
+        {303: None}, query=requests.NoQuery, body=requests.SignInForm, form=True,
+        error_statuses=(400, 401, 413, 429, 503),
         permission="nothing", audited=True,
     ),
     Endpoint(
         "POST", "/sign-out", sign_in.sign_out, "signOut",
-        "End the session.", TAG_PAGES, {303: None}, query=requests.NoQuery, error_statuses=(400, 503),
+        "End the browser session.", TAG_PAGES, {303: None}, query=requests.NoQuery, error_statuses=(400, 503),
         permission="nothing", audited=True,
     ),
     Endpoint(
         "GET", "/static/{name}", pages.static, "static",
-        "Style, script and icon of the pages.", TAG_PAGES, {200: "application/octet-stream"}, error_statuses=(404,),
+        "Static files of the pages.", TAG_PAGES, {200: "application/octet-stream"}, error_statuses=(404,),
         permission="nothing",
     ),
 )  # fmt: skip
 
 
 def add_routes(app: web.Application) -> None:
-    """Put every endpoint into the router."""
+    """Add every endpoint to the router."""
     for endpoint in ENDPOINTS:
         for method in ("GET", "HEAD") if endpoint.method == "GET" else (endpoint.method,):
             app.router.add_route(
@@ -322,7 +326,8 @@ def add_routes(app: web.Application) -> None:
 
 
 def _route_pattern(path: str) -> str:
-    # Escaped slashes stay escaped while a path is matched: "a%2Fcopies" is an id, "a/copies" its copies.
+    # aiohttp matches the path with slashes still escaped: "a%2Fcopies" is an id, "a/copies" the copies of
+    # "a".
     return path.replace("{id}", r"{id:[\s\S]+}")
 
 

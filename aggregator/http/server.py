@@ -1,4 +1,4 @@
-"""Listening: one process serving the application until it is cancelled."""
+"""The HTTP server of one process: listening, serving and graceful shutdown."""
 
 from __future__ import annotations
 
@@ -21,25 +21,26 @@ from aggregator.http.middleware.timeouts import TimeoutRunner
 if TYPE_CHECKING:
     from aggregator.app import Service
 
-# Leaving takes at most: draining, then what is under way, and meanwhile the scheduled work (``jobs.DRAIN_S``): 10 s together.
+# A shutdown drains, then waits for open requests while background work stops (``scheduler.STOP_TIMEOUT_S``):
+# at most 10 s in total.
 DRAIN_TIMEOUT_S = 1.0
 SHUTDOWN_TIMEOUT_S = 5.0
 LISTEN_BACKLOG = 1024
 _DRAIN_POLL_S = 0.02
 KEEPALIVE_TIMEOUT_S = 75.0
-# A batch is read in pieces of about twice this size: some fifty articles are looked up together.
+# A batch is read in chunks of about twice this size, which hold some fifty articles.
 READ_BUFFER_BYTES = 128 * 1024
 
 
 def make_runner(app: web.Application) -> web.AppRunner:
-    """The application with the connection options it relies on."""
+    """A runner for the application with the connection options that it relies on."""
     logging.getLogger("aiohttp.server").addFilter(_is_not_protocol_error)
     return TimeoutRunner(
         app,
         header_timeout_s=app[SERVICE].settings.header_timeout_seconds,
-        access_log=None,  # metrics and request ids say it; a line per article says it badly
-        auto_decompress=False,  # bodies.py does it, within its limits
-        handler_cancellation=False,  # a caller that hangs up must not leave half of a write
+        access_log=None,  # metrics and ``observability`` cover it
+        auto_decompress=False,  # ``body.py`` decompresses within its limits
+        handler_cancellation=False,  # a disconnect must not interrupt a write
         shutdown_timeout=SHUTDOWN_TIMEOUT_S,
         keepalive_timeout=KEEPALIVE_TIMEOUT_S,
         read_bufsize=READ_BUFFER_BYTES,
@@ -47,7 +48,7 @@ def make_runner(app: web.Application) -> web.AppRunner:
 
 
 def _is_not_protocol_error(record: logging.LogRecord) -> bool:
-    """Whether a log record tells of more than bytes that are not HTTP: those get their 400 and no traceback."""
+    """False for log records about malformed HTTP: it gets a 400, and ``rejected_log`` logs it."""
     return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 
@@ -61,11 +62,12 @@ async def serve(
     stop: asyncio.Event | None = None,
     peer_metrics: PeerMetrics | None = None,
 ) -> None:
-    """Serve until ``stop`` is set or the task is cancelled; then finish what is under way within 10 s.
+    """Serve until ``stop`` is set or the task is cancelled; then finish open requests within 10 s.
 
-    ``listener``: a bound socket to accept from, which other processes may share, instead of ``host`` and
-    ``port``. ``ready`` is called once with the port that is listened on (port 0 takes a free one). Signals are
-    the caller's. ``siblings``: the other processes of this service. Raises OSError when the address cannot be had.
+    listener      a bound socket to accept from, possibly shared by processes; replaces ``host`` and ``port``
+    on_ready      called once with the port (port 0 selects a free one)
+    peer_metrics  the other processes of this service
+    Signal handling is the caller's task. Raises OSError when the address cannot be bound.
     """
     app = make_app(service)
     if peer_metrics is not None:
@@ -90,22 +92,23 @@ async def serve(
 
 def _serve_peer_metrics(peer_metrics: PeerMetrics) -> Callable[[web.Application], AsyncIterator[None]]:
     async def context(app: web.Application) -> AsyncIterator[None]:
-        told = await peer_metrics.listen(lambda: render_metrics(app))
+        server = await peer_metrics.listen(lambda: render_metrics(app))
         yield
-        told.close()
+        server.close()
 
     return context
 
 
 async def _drain(app: web.Application, runner: web.AppRunner, site: web.BaseSite) -> None:
-    """Accept nothing more, and let every open connection end with an answer that says so.
+    """Stop accepting, and close open connections with their next response.
 
-    To close an idle connection is to fail the request that its caller is just sending. So each caller gets
-    ``Connection: close`` with the next answer; after ``DRAIN_S`` what is left is idle, or a stream.
+    Closing an idle connection at once would fail a request that its client is just sending. So the next
+    response on each connection carries ``Connection: close``; after DRAIN_TIMEOUT_S the rest is idle or a
+    stream.
     """
     app[SHUTTING_DOWN].set()
     await site.stop()
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(DRAIN_TIMEOUT_S):
-            while runner.server is not None and runner.server.connections:  # noqa: ASYNC110 (it tells nobody)
+            while runner.server is not None and runner.server.connections:  # noqa: ASYNC110 (aiohttp has no event for it)
                 await asyncio.sleep(_DRAIN_POLL_S)

@@ -22,7 +22,8 @@ from aiohttp.test_utils import TestServer
 from aggregator.analysis.features import FeatureModel
 from aggregator.cli import common_options, doctor, ingest_targets, main, options
 from aggregator.cli.ingest import BATCH_BYTES, BATCH_LINES, iter_batches
-from aggregator.errors import ConfigurationError, StoreUnavailable
+from aggregator.contract.problems import to_problem
+from aggregator.errors import ConfigurationError, StoreUnavailable, Unauthenticated
 from aggregator.http.middleware import errors
 from aggregator.index.keys import INTERACTIVE_BEACON
 from aggregator.offline.jsonl import Line
@@ -425,7 +426,7 @@ async def test_a_server_that_asks_for_a_key_is_told_of() -> None:
 
     async def handle(_: web.Request) -> web.Response:
         return errors.problem_response(
-            errors.to_problem(errors.Unauthenticated("Authorization: send an access key."))
+            to_problem(Unauthenticated("Authorization: send an access key."))
         )
 
     async with answering(handle) as target:
@@ -758,7 +759,7 @@ def test_evaluate_scores_labelled_articles(tmp_path: Path, capsys: pytest.Captur
         (
             [{"id": "a", "title": 5, "cluster": "c"}],
             (),
-            "Article 'a': title: expected a text, got a whole number.",
+            "Article 'a': title: expected a string, got an integer.",
         ),
         ([{"id": "a", "text": "x", "cluster": True}], (), "Article 1 has no `cluster`"),
         ([{"id": "a", "text": "x", "cluster": 1}], ("--html", "nowhere"), "nowhere cannot be read"),

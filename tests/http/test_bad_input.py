@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+from collections.abc import AsyncIterator
 from datetime import datetime
 
 import pytest
@@ -18,40 +19,40 @@ DEEP = b"[" * 100_000
 TEXT = "Two ferries collided in fog off the northern pier."
 
 LIST = (
-    "body: expected one article, got a list; several go one per line, without brackets or commas around them."
+    "body: expected one article, got an array; send several articles as JSON lines, one object per line."
 )
-UTF_16 = "body: it is UTF-16 or binary; expected one JSON object in UTF-8."
-KNOWN = "there is no field of this name here (known: id, url, title, text, html, source, published_at, lang)."
+UTF_16 = "body: UTF-16 or binary data; expected one JSON object in UTF-8."
+KNOWN = "unknown field; allowed: id, url, title, text, html, source, published_at, lang."
 TABLE = [
-    (b"", 400, "body", "body: it is empty; expected one JSON object."),
-    (b"   ", 400, "body", "body: it is empty; expected one JSON object."),
-    (b"{", 400, "body", "body: it is not valid JSON (it ends too early)."),
-    (b"NaN", 400, "body", "body: it is not valid JSON (invalid character at byte 0)."),
-    (b'{"title": NaN}', 400, "body", "body: it is not valid JSON (invalid character at byte 10)."),
-    (b'{"title": Infinity}', 400, "body", "body: it is not valid JSON (invalid character at byte 10)."),
-    (b'{"title": "x"} {', 400, "body", "body: it is not valid JSON (trailing characters at byte 16)."),
+    (b"", 400, "body", "body: empty; expected one JSON object."),
+    (b"   ", 400, "body", "body: empty; expected one JSON object."),
+    (b"{", 400, "body", "body: not valid JSON (truncated)."),
+    (b"NaN", 400, "body", "body: not valid JSON (invalid character at byte 0)."),
+    (b'{"title": NaN}', 400, "body", "body: not valid JSON (invalid character at byte 10)."),
+    (b'{"title": Infinity}', 400, "body", "body: not valid JSON (invalid character at byte 10)."),
+    (b'{"title": "x"} {', 400, "body", "body: not valid JSON (trailing characters at byte 16)."),
     (b"[]", 400, "body", LIST),
-    (b'"text"', 400, "body", "body: expected an object, got a text."),
+    (b'"text"', 400, "body", "body: expected an object, got a string."),
     (b"null", 400, "body", "body: expected an object, got null."),
     (DEEP, 400, "body", LIST),
     ('{"title": "x"}'.encode("utf-16"), 400, "body", UTF_16),
     ('\n{"title": "x"}'.encode("utf-16-be"), 400, "body", UTF_16),
-    (b'{"text":' + DEEP, 400, "text", "text: expected a text, got a list."),
+    (b'{"text":' + DEEP, 400, "text", "text: expected a string, got an array."),
     (b'{"x":' + DEEP, 400, "x", f"x: {KNOWN}"),
-    (b'{"title":"\xff"}', 400, "body", "body: it is not valid UTF-8 (byte 0xff)."),
-    (b'{"title":"\xed\xa0\x80"}', 400, "body", "body: it is not valid UTF-8 (byte 0xed)."),
+    (b'{"title":"\xff"}', 400, "body", "body: not valid UTF-8 (byte 0xff)."),
+    (b'{"title":"\xed\xa0\x80"}', 400, "body", "body: not valid UTF-8 (byte 0xed)."),
     (
         rb'{"title":"\ud800"}',
         400,
         "body",
-        "body: it is not valid JSON (it ends too early or holds half of a surrogate pair).",
+        "body: not valid JSON (truncated, or half of a surrogate pair).",
     ),
     (rb'{"title":"\ud800x"}', 400, "body", None),
-    ({"title": 7}, 400, "title", "title: expected a text, got a whole number."),
-    ({"text": ["a"]}, 400, "text", "text: expected a text, got a list."),
-    ({"text": {"a": 1}}, 400, "text", "text: expected a text, got an object."),
-    ({"html": True}, 400, "html", "html: expected a text, got true or false."),
-    ({"id": 1.5}, 400, "id", "id: expected a text, got a number."),
+    ({"title": 7}, 400, "title", "title: expected a string, got an integer."),
+    ({"text": ["a"]}, 400, "text", "text: expected a string, got an array."),
+    ({"text": {"a": 1}}, 400, "text", "text: expected a string, got an object."),
+    ({"html": True}, 400, "html", "html: expected a string, got a boolean."),
+    ({"id": 1.5}, 400, "id", "id: expected a string, got a number."),
     (b'{"id":' + b"9" * 5000 + b"}", 400, "id", None),
     ({"Title": "x"}, 400, "Title", f"Title: {KNOWN}"),
     ({"a\nb<script>": 1}, 400, "a?b<script>", f"a?b<script>: {KNOWN}"),
@@ -78,12 +79,12 @@ TABLE = [
     ),
     ({"id": "x" * 513, "text": TEXT}, 400, "id", "id: 513 bytes are too long; an id has at most 512."),
     ({"id": "新" * 171, "text": TEXT}, 400, "id", "id: 513 bytes are too long; an id has at most 512."),
-    ({"title": "x" * 2001}, 400, "title", "title: expected a text of at most 2000 characters."),
+    ({"title": "x" * 2001}, 400, "title", "title: expected a string of at most 2000 characters."),
     (
         {"source": "x" * 301, "text": TEXT},
         400,
         "source",
-        "source: expected a text of at most 300 characters.",
+        "source: expected a string of at most 300 characters.",
     ),
     (
         {"url": "javascript:alert(1)", "text": TEXT},
@@ -102,19 +103,19 @@ TABLE = [
         {"published_at": "2026-02-30T00:00:00Z", "text": TEXT},
         400,
         "published_at",
-        "published_at: expected an RFC 3339 time such as 2026-11-20T08:00:00Z, with a date that exists.",
+        "published_at: expected an RFC 3339 time with an existing date, such as 2026-11-20T08:00:00Z.",
     ),
     (
         {"published_at": "yesterday", "text": TEXT},
         400,
         "published_at",
-        "published_at: expected an RFC 3339 time such as 2026-11-20T08:00:00Z, with a date that exists.",
+        "published_at: expected an RFC 3339 time with an existing date, such as 2026-11-20T08:00:00Z.",
     ),
     (
         {"published_at": "0000-01-01T00:00:00Z", "text": TEXT},
         400,
         "published_at",
-        "published_at: expected an RFC 3339 time such as 2026-11-20T08:00:00Z, with a date that exists.",
+        "published_at: expected an RFC 3339 time with an existing date, such as 2026-11-20T08:00:00Z.",
     ),
     (
         {"published_at": "0001-01-01T00:00:00+14:00", "text": TEXT},
@@ -132,20 +133,20 @@ TABLE = [
         {"published_at": "2026-11-20T08:00:00", "text": TEXT},
         400,
         "published_at",
-        "published_at: the time needs an offset, e.g. 2026-11-20T08:00:00Z or +01:00, since none is assumed.",
+        "published_at: the UTC offset is missing; write e.g. 2026-11-20T08:00:00Z or 2026-11-20T09:00:00+01:00.",
     ),
     (
         {"published_at": 1790000000, "text": TEXT},
         400,
         "published_at",
-        "published_at: expected an RFC 3339 time, got a whole number.",
+        "published_at: expected an RFC 3339 time, got an integer.",
     ),
     ({"lang": "?", "text": TEXT}, 400, "lang", 'lang: expected a language tag such as "en" or "zh-Hant".'),
     (
         {"text": "x" * 5_000_000},
         413,
         "body",
-        "body: it is larger than 2097152 bytes (setting max_body_bytes).",
+        "body: larger than 2097152 bytes (setting max_body_bytes).",
     ),
 ]
 
@@ -188,25 +189,25 @@ async def test_declared_length_above_the_cap_is_not_read(client):
 
 QUERIES = [
     ("/v1/events?status=open", "status", None),
-    ("/v1/events?limit=0", "limit", "limit: expected a whole number of at least 1."),
-    ("/v1/events?limit=201", "limit", "limit: expected a whole number of at most 200."),
-    ("/v1/events?limit=ten", "limit", "limit: expected a whole number, got a text."),
+    ("/v1/events?limit=0", "limit", "limit: expected an integer of at least 1."),
+    ("/v1/events?limit=201", "limit", "limit: expected an integer of at most 200."),
+    ("/v1/events?limit=ten", "limit", "limit: expected an integer, got a string."),
     (
         "/v1/events?since=2026-11-20",
         "since",
-        "since: expected an RFC 3339 time such as 2026-11-20T08:00:00Z, with a date that exists.",
+        "since: expected an RFC 3339 time with an existing date, such as 2026-11-20T08:00:00Z.",
     ),
     ("/v1/events?since=9999-01-01T00:00:00Z", "since", "since: the year 9999 is not between 1700 and 2199."),
     (
         "/v1/events?limt=3",
         "limt",
-        "limt: there is no query parameter of this name here (known: term, source, lang, min_size, status, watch, since, limit, cursor).",
+        "limt: unknown query parameter; allowed: term, source, lang, min_size, status, watch, since, limit, cursor.",
     ),
-    ("/v1/events?limit=3&limit=4", "limit", "limit: this query parameter is given twice."),
+    ("/v1/events?limit=3&limit=4", "limit", "limit: query parameter given twice."),
     (
         "/v1/articles/a?verbose=1",
         "verbose",
-        "verbose: there is no query parameter of this name here (known: none).",
+        "verbose: unknown query parameter; allowed: none.",
     ),
     ("/v1/articles/a/related?exclude_source=" + "x" * 301, "exclude_source", None),
 ]
@@ -222,21 +223,23 @@ async def test_query_sentence(client, path, field, sentence):
     assert sentence is None or told["detail"] == sentence
 
 
-async def test_slow_body_is_ended(client, service):
-    """A body that does not arrive in time is 408, and its connection is closed."""
-    service.settings = Settings(store_url="memory", body_timeout_seconds=0.05)
+async def test_a_slow_body_times_out() -> None:
+    """408, and the connection is closed."""
 
-    async def forever():
+    async def endless() -> AsyncIterator[bytes]:
         yield b'{"id": '
-        await pause.wait()
+        await end.wait()
 
-    pause = asyncio.Event()
-    response = await client.post("/v1/articles", data=forever())
-    pause.set()
+    end = asyncio.Event()
+    service = FakeService(Settings(store_url="memory", body_timeout_seconds=0.05))
+    async with serving(service) as client:
+        response = await client.post("/v1/articles", data=endless())
+        end.set()
+        problem = await response.json(content_type=None)
 
     assert response.status == 408
     assert response.headers["Connection"] == "close"
-    assert (await response.json(content_type=None))["code"] == "slow_body"
+    assert problem["code"] == "slow_body"
 
 
 json_values = st.recursive(

@@ -132,7 +132,7 @@ async def test_callers_that_hang_up_or_speak_no_http_leave_no_tracebacks(service
         writer.write(head + rest)
         answered, _, body = (await reader.read()).partition(b"\r\n\r\n")
         assert answered.startswith(b"HTTP/1.0 400 ") and b"aiohttp" not in answered
-        assert json.loads(body)["detail"] == "What arrived is not a valid HTTP/1.1 request."
+        assert json.loads(body)["detail"] == "Not a valid HTTP/1.1 request."
         writer.close()
     for path in (b"/v1/articles", b"/v1/articles/batch"):
         _, writer = await asyncio.open_connection("127.0.0.1", port)

@@ -14,7 +14,7 @@ from aggregator.http.metrics.registry import markdown_table
 
 ROOT = Path(__file__).resolve().parents[2]
 METRICS, RUNBOOK = (
-    (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("METRICS.md", "RUNBOOK.md")
+    (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("metrics.md", "runbook.md")
 )
 ALERTS = yaml.safe_load((ROOT / "deploy" / "alerts.yml").read_text(encoding="utf-8"))
 RULES = {rule["alert"]: rule for group in ALERTS["groups"] for rule in group["rules"]}
@@ -91,7 +91,7 @@ def test_every_alert_has_its_entry_and_every_entry_its_alert() -> None:
             "First look",
             "Remedy",
         ], name
-        assert RULES[name]["annotations"]["runbook"] == f"docs/RUNBOOK.md#{name.lower()}"
+        assert RULES[name]["annotations"]["runbook"] == f"docs/runbook.md#{name.lower()}"
         assert RULES[name]["annotations"]["summary"] and RULES[name]["labels"]["severity"] in (
             "page",
             "ticket",

@@ -1,4 +1,4 @@
-"""From a request's query to the events it wants: its own filter, and that of a saved watch it names."""
+"""Event filters of requests: from query parameters, a saved watch, or a query string."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aggregator.http.handlers import event_views
 
 
 async def build_filter(watches: SavedFilters, query: requests.EventFilterQuery) -> EventFilter:
-    """The filter; with a watch both must hold. Raises NotFound for a watch that is none."""
+    """The filter of a query and of the watch it names. Raises NotFound for an unknown watch."""
     own = event_views.query_filter(query)
     if not query.watch:
         return own
@@ -24,13 +24,13 @@ async def build_filter(watches: SavedFilters, query: requests.EventFilterQuery) 
 
 
 def parse_filter(query_string: str) -> requests.SavedFilterQuery:
-    """A query string, as it stands behind the question mark. Raises BadInput naming the parameter."""
+    """A filter from a query string (with or without "?"). Raises InvalidInput naming the parameter."""
     return query_params.parse_pairs(
         parse_qsl(query_string.removeprefix("?"), keep_blank_values=True), requests.SavedFilterQuery
     )
 
 
 def canonical_query_string(query: requests.SavedFilterQuery) -> str:
-    """The one way of writing a filter: what says nothing is left out."""
+    """The canonical query string of a filter, without empty values."""
     given = msgspec.structs.asdict(query)
     return urlencode([(name, value) for name, value in given.items() if value])

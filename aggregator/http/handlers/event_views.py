@@ -1,4 +1,4 @@
-"""From an event of the detector to the JSON of the contract. Pure."""
+"""Encoding of events as response bodies of the contract. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aggregator.events.filter import EventFilter
 
 
 def query_filter(query: requests.SavedFilterQuery) -> EventFilter:
-    """The filter that a query itself asks for, without the watch it may name."""
+    """The filter of a query, without the watch that it may name."""
     return EventFilter(query.term.strip(), query.source.strip(), query.lang, query.min_size, query.status)
 
 
@@ -36,7 +36,7 @@ def event_out(event: Event) -> responses.EventOut:
         acknowledged_by=event.acknowledged_by,
         muted=event.muted,
         false_alarm=event.false_alarm,
-        actions=[action_out(done) for done in event.actions],
+        actions=[action_out(action) for action in event.actions],
         revision=event.revision,
     )
 
@@ -55,7 +55,7 @@ def action_out(action: EditorAction) -> responses.ActionOut:
 
 
 def event_detail_out(event: Event, articles: list[responses.ArticleRef]) -> responses.EventDetailOut:
-    """The special report."""
+    """The report on one event."""
     short = event_out(event)
     return responses.EventDetailOut(
         **{name: getattr(short, name) for name in short.__struct_fields__},

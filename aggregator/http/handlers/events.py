@@ -1,4 +1,4 @@
-"""Routes of breaking events."""
+"""Routes of breaking events: list, report, editor actions."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from aggregator.http.handlers import event_views
 from aggregator.http.handlers.event_filters import build_filter
 from aggregator.http.middleware import auth
 
-# A special report shows the newest items in full; it names all of them.
+# Articles that a report includes in full; it lists the ids of all items.
 MAX_DETAIL_ARTICLES = 50
-# What an action needs besides an actor, and what it may have.
+# Field that an action requires, and field that it allows.
 REQUIRED_FIELD = {"merge": "into", "remove_item": "item"}
 ALLOWED_FIELD = {**REQUIRED_FIELD, "mute": "scope"}
 
@@ -34,25 +34,25 @@ _decode_action_in = msgspec.json.Decoder(ActionIn).decode
 
 
 async def list_(request: web.Request, query: EventsQuery) -> web.StreamResponse:
-    """Events, the most recently seen first."""
+    """Events, most recently seen first."""
     service = request.app[SERVICE]
     after = cursors.decode_cursor(query.cursor) if query.cursor else None
-    found = await service.events.list_events(
+    events = await service.events.list_events(
         status=query.status,
         since_ms=to_unix_ms(query.since, "since"),
         limit=query.limit + 1,
         event_filter=await build_filter(service.saved_filters, query),
         **({"after": after} if after else {}),
     )
-    page = found[: query.limit]
-    following = cursors.encode_cursor(page_key_of(page[-1])) if len(found) > len(page) else None
+    page = events[: query.limit]
+    next_cursor = cursors.encode_cursor(page_key_of(page[-1])) if len(events) > len(page) else None
     return json_response.struct_response(
-        EventsOut([event_views.event_out(event) for event in page], following)
+        EventsOut([event_views.event_out(event) for event in page], next_cursor)
     )
 
 
 async def get(request: web.Request, query: NoQuery) -> web.StreamResponse:
-    """The special report of one event; that of a merged one is where the event is that took it over."""
+    """The report on one event; a merged event redirects to the event that absorbed it."""
     service = request.app[SERVICE]
     event = await service.events.get(check_path_id(request.match_info["id"]))
     if event.merged_into is not None:
@@ -63,7 +63,7 @@ async def get(request: web.Request, query: NoQuery) -> web.StreamResponse:
     async def record(id_: str) -> ArticleRecord | None:
         try:
             return (await service.index.get(id_)).record
-        except NotFound:  # taken down since
+        except NotFound:  # deleted in the meantime
             return None
 
     records = await asyncio.gather(*(record(id_) for id_ in event.items[-MAX_DETAIL_ARTICLES:]))
@@ -73,7 +73,7 @@ async def get(request: web.Request, query: NoQuery) -> web.StreamResponse:
 
 
 async def post_action(request: web.Request, query: NoQuery) -> web.StreamResponse:
-    """One action of an editor."""
+    """An editor's action on an event."""
     service = request.app[SERVICE]
     id_ = check_path_id(request.match_info["id"])
     body = await bodies.read_struct(request, _decode_action_in)
@@ -83,16 +83,16 @@ async def post_action(request: web.Request, query: NoQuery) -> web.StreamRespons
 
 
 def _to_action(body: ActionIn, event_id: str, now_ms: int) -> EditorAction:
-    """The action as the inside knows it. Raises BadInput naming the field."""
+    """The validated action. Raises InvalidInput naming the field."""
     given = {name: getattr(body, name) for name in ("into", "item", "scope")}
     for name, value in given.items():
         if value is None and REQUIRED_FIELD.get(body.action) == name:
-            raise InvalidInput(f"{name}: the action {body.action} needs it.", field=name)
+            raise InvalidInput(f"{name}: required by the action {body.action}.", field=name)
         if value is not None and ALLOWED_FIELD.get(body.action) != name:
-            raise InvalidInput(f"{name}: the action {body.action} does not take it.", field=name)
+            raise InvalidInput(f"{name}: not allowed with the action {body.action}.", field=name)
         if value is not None and name != "scope":
             validate_id(value, name)
     actor = to_single_line(body.actor)
     if not actor:
-        raise InvalidInput("actor: say who does it; the name is blank.", field="actor")
+        raise InvalidInput("actor: blank; give the name of the editor.", field="actor")
     return EditorAction(action=body.action, actor=actor, at_ms=now_ms, event=event_id, **given)

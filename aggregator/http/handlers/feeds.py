@@ -1,17 +1,14 @@
-"""Events as feeds: Atom (RFC 4287) and JSON Feed 1.1. Entries keep their id while they are updated in place.
+"""Event feeds: Atom (RFC 4287) and JSON Feed 1.1, with conditional requests.
 
-An entry is updated when its event is: more items, another state, an editor's action. Readers that ask with
-ETag or Last-Modified are told 304 while nothing changed.
+An entry keeps its id and is updated with its event: new items, another status, an editor's action.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from email.utils import format_datetime
 from typing import Any
 from xml.etree import ElementTree
 
@@ -23,7 +20,9 @@ from aggregator.contract.requests import FeedQuery
 from aggregator.events import formatting
 from aggregator.events.detection import Event
 from aggregator.http.app_keys import SERVICE
+from aggregator.http.conditional import conditional_response
 from aggregator.http.handlers.event_filters import build_filter
+from aggregator.time_units import format_rfc3339
 
 ATOM_NAMESPACE = "http://www.w3.org/2005/Atom"
 ATOM_TYPE, JSON_FEED_TYPE = "application/atom+xml", "application/feed+json"
@@ -31,7 +30,7 @@ JSON_FEED_VERSION = "https://jsonfeed.org/version/1.1"
 FEED_TITLE = "Breaking events"
 _UUID_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "aggregator.invalid")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# What XML 1.0 cannot hold (section 2.2), not even escaped.
+# Characters that XML 1.0 (section 2.2) forbids, even escaped.
 _XML_ILLEGAL_CHARS = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -50,7 +49,7 @@ async def json_feed(request: web.Request, query: FeedQuery) -> web.StreamRespons
 
 
 def base_url(request: web.Request) -> str:
-    """Under which address readers reach the service: the setting, else the one they asked at."""
+    """Base address of links: the setting public_url, otherwise the origin of the request."""
     return request.app[SERVICE].settings.public_url.rstrip("/") or str(request.url.origin())
 
 
@@ -62,30 +61,15 @@ async def _load_events(request: web.Request, query: FeedQuery) -> Sequence[Event
 
 
 def updated_ms(event: Event) -> int:
-    """When the event last changed, in ms."""
+    """Time of the event's last change, in ms since 1970."""
     return max(event.last_seen_ms, event.detected_at_ms, *(action.at_ms for action in event.actions))
 
 
 def _feed_response(
     request: web.Request, body: bytes, media_type: str, events: Sequence[Event]
 ) -> web.Response:
-    tag = hashlib.sha256(body).hexdigest()[:32]
-    newest = max((to_datetime(updated_ms(event)) for event in events), default=_EPOCH).replace(microsecond=0)
-    headers = {
-        "ETag": f'"{tag}"',
-        "Last-Modified": format_datetime(newest, usegmt=True),
-        "Cache-Control": "no-cache",
-    }
-    if _is_not_modified(request, tag, newest):
-        return web.Response(status=304, headers=headers)
-    return web.Response(body=body, content_type=media_type, charset="utf-8", headers=headers)
-
-
-def _is_not_modified(request: web.Request, tag: str, newest: datetime) -> bool:
-    """RFC 9110, section 13.2.2: the time is looked at only where there is no tag."""
-    if request.if_none_match is not None:
-        return any(known.value in (tag, "*") for known in request.if_none_match)
-    return request.if_modified_since is not None and newest <= request.if_modified_since
+    newest = max((to_datetime(updated_ms(event)) for event in events), default=_EPOCH)
+    return conditional_response(request, body, media_type, modified_at=newest.replace(microsecond=0))
 
 
 def _render_atom(events: Sequence[Event], base: str, path: str) -> bytes:
@@ -93,7 +77,7 @@ def _render_atom(events: Sequence[Event], base: str, path: str) -> bytes:
     newest = max((updated_ms(event) for event in events), default=0)
     _add_element(feed, "id", uuid.uuid5(_UUID_NAMESPACE, "feed:" + path).urn)
     _add_element(feed, "title", FEED_TITLE)
-    _add_element(feed, "updated", formatting.format_rfc3339(newest))
+    _add_element(feed, "updated", format_rfc3339(newest))
     _add_element(feed, "generator", "aggregator")
     _add_element(_add_element(feed, "author"), "name", "aggregator")
     _add_element(feed, "link", rel="self", type=ATOM_TYPE, href=base + path)
@@ -102,8 +86,8 @@ def _render_atom(events: Sequence[Event], base: str, path: str) -> bytes:
         entry = _add_element(feed, "entry")
         _add_element(entry, "id", _entry_id(event))
         _add_element(entry, "title", event.title)
-        _add_element(entry, "published", formatting.format_rfc3339(event.detected_at_ms))
-        _add_element(entry, "updated", formatting.format_rfc3339(updated_ms(event)))
+        _add_element(entry, "published", format_rfc3339(event.detected_at_ms))
+        _add_element(entry, "updated", format_rfc3339(updated_ms(event)))
         _add_element(entry, "link", rel="alternate", type="text/html", href=formatting.event_url(event, base))
         _add_element(entry, "category", term=event.status, scheme="urn:aggregator:status", label=event.status)
         for term in event.terms:
@@ -120,8 +104,8 @@ def _render_json_feed(events: Sequence[Event], base: str, path: str) -> bytes:
             "url": formatting.event_url(event, base),
             "title": _strip_illegal_chars(event.title),
             "content_text": _strip_illegal_chars(summary(event)),
-            "date_published": formatting.format_rfc3339(event.detected_at_ms),
-            "date_modified": formatting.format_rfc3339(updated_ms(event)),
+            "date_published": format_rfc3339(event.detected_at_ms),
+            "date_modified": format_rfc3339(updated_ms(event)),
             "tags": [event.status, *map(_strip_illegal_chars, event.terms)],
             "_aggregator": {
                 "id": event.id,
@@ -142,7 +126,7 @@ def _render_json_feed(events: Sequence[Event], base: str, path: str) -> bytes:
 
 
 def summary(event: Event) -> str:
-    """One or two sentences for those who see no page."""
+    """Size, status and reason of an event in one or two sentences."""
     return f"{formatting.size_summary(event)}, {event.status}. {event.reason}"
 
 
@@ -158,7 +142,7 @@ def _add_element(
     parent: ElementTree.Element, name: str, text: str = "", **attributes: str
 ) -> ElementTree.Element:
     clean = {key: _strip_illegal_chars(value) for key, value in attributes.items()}
-    made = ElementTree.SubElement(parent, name, clean)
+    element = ElementTree.SubElement(parent, name, clean)
     if text:
-        made.text = _strip_illegal_chars(text)
-    return made
+        element.text = _strip_illegal_chars(text)
+    return element

@@ -19,12 +19,12 @@ from aggregator.http.middleware import errors
 
 
 async def health(request: web.Request, query: None) -> web.StreamResponse:
-    """The process runs."""
+    """Liveness: the process handles requests."""
     return json_response.struct_response(HealthOut(status="ok", version=__version__))
 
 
 async def ready(request: web.Request, query: None) -> web.StreamResponse:
-    """Requests can be served: the store answers and may be written."""
+    """Readiness: the store answers and accepts writes."""
     service = request.app[SERVICE]
     info = await service.store.info()
     if not info.ready:
@@ -34,31 +34,31 @@ async def ready(request: web.Request, query: None) -> web.StreamResponse:
 
 
 async def metrics(request: web.Request, query: None) -> web.StreamResponse:
-    """Prometheus text, of all processes of this service."""
+    """Prometheus metrics of all processes of this service."""
     app = request.app
 
     async def own() -> bytes:
         return await render_metrics(app)
 
-    siblings = app.get(PEER_METRICS)
-    text = await (siblings.scrape_all(own) if siblings is not None else own())
+    peers = app.get(PEER_METRICS)
+    text = await (peers.scrape_all(own) if peers is not None else own())
     return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE})
 
 
 async def render_metrics(app: web.Application) -> bytes:
-    """What this process has to tell Prometheus."""
+    """The Prometheus exposition of this process."""
     service = app[SERVICE]
     info = await store_info(service.store)
-    owed: Mapping[str, int] = {}
+    pending: Mapping[str, int] = {}
     with contextlib.suppress(StoreUnavailable):
-        owed = await service.webhook_dispatcher.pending() if info.ready else {}
-    scheduled = service.background
-    here = scheduled if scheduled is not None and scheduled.scheduler.is_running else None
-    return app[METRICS].render(ScrapeContext(info, service, here, owed))
+        pending = await service.webhook_dispatcher.pending() if info.ready else {}
+    background = service.background
+    running = background if background is not None and background.scheduler.is_running else None
+    return app[METRICS].render(ScrapeContext(info, service, running, pending))
 
 
 async def openapi(request: web.Request, query: None) -> web.StreamResponse:
-    """This service's contract."""
+    """The OpenAPI document."""
     return web.Response(
         body=msgspec.json.encode(request.app[OPENAPI_DOCUMENT]) + b"\n",
         content_type="application/json",

@@ -1,4 +1,4 @@
-"""Routes that compare: related articles, and why two articles are or are not copies."""
+"""Routes of related articles and of the comparison of two articles."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ async def get_related(request: web.Request, query: RelatedQuery) -> web.StreamRe
 
 
 async def post_related(request: web.Request, query: RelatedQuery) -> web.StreamResponse:
-    """Articles related to a text that is not stored, or to what was just read."""
+    """Articles related to an article by content, or to several stored articles."""
     service = request.app[SERVICE]
     body = await bodies.read_struct(request, _decode_related_in)
     if body.ids is None:
         if not _has_content(body):
             raise InvalidInput(
-                "text: give an article by its text, html or title, or the ids of stored ones.", field="text"
+                "text: give an article by text, html or title, or the ids of stored articles.", field="text"
             )
         found = await service.related.of_article(
             to_article(body, for_storage=False), **_related_arguments(query)
@@ -51,7 +51,7 @@ async def post_related(request: web.Request, query: RelatedQuery) -> web.StreamR
 
 
 async def explain(request: web.Request, query: NoQuery) -> web.StreamResponse:
-    """Two articles compared."""
+    """Compare two articles by the deduplication rules."""
     service = request.app[SERVICE]
     body = await bodies.read_struct(request, _decode_explain_in)
     found = await service.explain.explain_pair(_explain_side(body.a, "a"), _explain_side(body.b, "b"))
@@ -71,13 +71,13 @@ def _related_arguments(query: RelatedQuery) -> dict[str, Any]:
 
 
 def _language_of_tag(tag: str | None) -> str | None:
-    """The language of a tag as articles are stored under it. Raises BadInput for one that names none."""
+    """The language code that articles are stored with. Raises InvalidInput for an unknown language."""
     if not tag or tag.lower() == UNDETERMINED:
         return tag.lower() if tag else None
     known = language_from_tag(tag)
     if known is None:
         raise InvalidInput(
-            f'lang: {tag} is no language known here; give a tag such as "en" or "zh-Hant".', field="lang"
+            f'lang: unknown language {tag}; give a tag such as "en" or "zh-Hant".', field="lang"
         )
     return known
 
@@ -92,5 +92,4 @@ def _explain_side(id_or_article: str | ArticleIn, field: str) -> str | Article:
     try:
         return to_article(id_or_article, for_storage=False)
     except InvalidInput as error:
-        named = InvalidInput(f"{field}.{error}", field=f"{field}.{error.field}")
-        raise named from None
+        raise InvalidInput(f"{field}.{error}", field=f"{field}.{error.field}") from None

@@ -1,4 +1,4 @@
-"""Routes of saved watches."""
+"""Routes of saved watches (event filters under a name)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def post(request: web.Request, query: requests.NoQuery) -> web.StreamRespo
     body = await bodies.read_struct(request, _decode_watch_in)
     name = to_single_line(body.name)
     if not name:
-        raise InvalidInput("name: say what is watched; the name is blank.", field="name")
+        raise InvalidInput("name: blank; give the watch a name.", field="name")
     watch = await service.saved_filters.save(
         name, canonical_query_string(parse_filter(body.query)), service.clock()
     )
@@ -44,13 +44,13 @@ async def get(request: web.Request, query: requests.NoQuery) -> web.StreamRespon
 
 
 async def delete(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
-    """Forget a watch; feeds and streams that name it answer 404 from then on."""
+    """Delete a watch; feeds and streams that name it answer 404 from then on."""
     await request.app[SERVICE].saved_filters.remove(check_path_id(request.match_info["id"]))
     return web.Response(status=204)
 
 
 def watch_out(watch: SavedFilter) -> responses.WatchOut:
-    """A watch, with the addresses under which its events are read."""
+    """A watch with the addresses of its events."""
     return responses.WatchOut(
         id=watch.id,
         name=watch.name,

@@ -1,4 +1,4 @@
-"""Routes of webhooks."""
+"""Routes of webhooks: subscriptions, delivery status, test deliveries."""
 
 from __future__ import annotations
 
@@ -21,51 +21,53 @@ _decode_action_in = msgspec.json.Decoder(requests.WebhookActionIn).decode
 
 
 async def post(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
-    """Subscribe an address. The secret is shown this once."""
+    """Register a webhook. The secret is returned only here."""
     service = request.app[SERVICE]
     body = await bodies.read_struct(request, _decode_webhook_in)
     url = validate_url(body.url, allow_private=service.settings.webhook_allow_private_addresses)
-    asked = [body.query, (await service.saved_filters.get(body.watch)).query if body.watch else ""]
-    queries = tuple(form for text in asked if (form := canonical_query_string(parse_filter(text))))
+    given = [body.query, (await service.saved_filters.get(body.watch)).query if body.watch else ""]
+    queries = tuple(
+        query_string for text in given if (query_string := canonical_query_string(parse_filter(text)))
+    )
     hook = await service.webhook_subscriptions.subscribe(url, queries, body.format, service.clock())
     return json_response.struct_response(_webhook_out(hook, 0, hook.secret), status=201)
 
 
 async def list_(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
-    """All webhooks and how they fare."""
+    """All webhooks with their delivery status."""
     service = request.app[SERVICE]
-    owed = await service.webhook_dispatcher.pending()
+    pending = await service.webhook_dispatcher.pending()
     hooks = await service.webhook_subscriptions.values()
     return json_response.struct_response(
-        responses.WebhooksOut([_webhook_out(hook, owed.get(hook.id, 0)) for hook in hooks])
+        responses.WebhooksOut([_webhook_out(hook, pending.get(hook.id, 0)) for hook in hooks])
     )
 
 
 async def get(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
-    """One webhook, and the calls to it that were given up."""
+    """One webhook with its dead letters."""
     service = request.app[SERVICE]
     hook = await service.webhook_subscriptions.get(check_path_id(request.match_info["id"]))
-    owed = (await service.webhook_dispatcher.pending()).get(hook.id, 0)
+    pending = (await service.webhook_dispatcher.pending()).get(hook.id, 0)
     dead = [
         responses.DeadLetterOut(
-            call.id, call.kind, call.event, to_datetime(call.made_ms), call.attempts, call.result
+            letter.id, letter.kind, letter.event, to_datetime(letter.made_ms), letter.attempts, letter.result
         )
-        for call in await service.webhook_dispatcher.dead_letters(hook.id)
+        for letter in await service.webhook_dispatcher.dead_letters(hook.id)
     ]
-    short = _webhook_out(hook, owed)
+    summary = _webhook_out(hook, pending)
     return json_response.struct_response(
-        responses.WebhookDetailOut(**msgspec.structs.asdict(short), dead=dead)
+        responses.WebhookDetailOut(**msgspec.structs.asdict(summary), dead=dead)
     )
 
 
 async def delete(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
-    """Unsubscribe."""
+    """Delete a webhook; no further deliveries."""
     await request.app[SERVICE].webhook_subscriptions.remove(check_path_id(request.match_info["id"]))
     return web.Response(status=204)
 
 
 async def post_action(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
-    """Call it now with a test body, or take calls up again."""
+    """Send a test delivery, or resume suspended deliveries."""
     service = request.app[SERVICE]
     id_ = check_path_id(request.match_info["id"])
     body = await bodies.read_struct(request, _decode_action_in)
@@ -74,7 +76,7 @@ async def post_action(request: web.Request, query: requests.NoQuery) -> web.Stre
     hook = await service.webhook_subscriptions.get(id_)
     result = await service.webhook_dispatcher.ping(hook)
     if result.error is not None:
-        raise Conflict(f"The test call to {hook.url} did not arrive: {result.error}.")
+        raise Conflict(f"The test delivery to {hook.url} failed: {result.error}.")
     return json_response.struct_response(_webhook_out(hook, 0))
 
 

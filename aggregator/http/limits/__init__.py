@@ -1,1 +1,1 @@
-"""Admission control of the HTTP server: load shedding, per-caller limits, body memory."""
+"""Admission control of the HTTP server: load shedding, per-caller limits, memory budget for bodies."""

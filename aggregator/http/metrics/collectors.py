@@ -1,7 +1,6 @@
-"""What the parts of the service know of themselves when Prometheus asks: one row for each series.
+"""Prometheus collector for values that other parts of the service hold, read at scrape time.
 
-Nothing here is counted twice: a part counts for itself, since its start, and a row says where. Only the store's
-state and the webhooks' outbox are read for a scrape.
+Only the state of the store and the lengths of the webhook queues are read from the store, once per scrape.
 """
 
 from __future__ import annotations
@@ -23,27 +22,29 @@ if TYPE_CHECKING:
 
 Sample = tuple[tuple[str, ...], float]
 
-
-# Whoever gathers the figures of all processes waits a second for each, and Prometheus not for ever.
+# Below ``multiprocess.SCRAPE_TIMEOUT_S``, so that a process whose store hangs still answers the scrape.
 STORE_TIMEOUT_S = 0.7
 
 
 async def store_info(store: Store) -> StoreInfo:
-    """The store's state, of one that hangs too: not ready is what it is then."""
+    """State of the store; a store that does not answer within STORE_TIMEOUT_S is reported as not ready."""
     try:
         async with asyncio.timeout(STORE_TIMEOUT_S):
             return await store.info()
     except TimeoutError:
         return StoreInfo(
-            "", "", 0, "unknown while it hangs", False, f"It did not answer within {STORE_TIMEOUT_S:g} s."
+            "", "", 0, "unknown", False, f"The store did not answer within {STORE_TIMEOUT_S:g} s."
         )
 
 
 @dataclass(frozen=True, slots=True)
 class ScrapeContext:
-    """What the rows read: the store's state, the service and the calls that are owed to each webhook, the scheduled work.
+    """What the metric specs read during one scrape.
 
-    One of the two latter is None in a process that does not do it.
+    store               state of the store
+    service             None in the background process
+    background          None in a process without background services
+    pending_deliveries  queue length per webhook id
     """
 
     store: StoreInfo
@@ -53,20 +54,20 @@ class ScrapeContext:
 
     @property
     def active_service(self) -> Service:
-        """Of a process that answers requests."""
+        """The service of a process that handles requests."""
         assert self.service is not None
         return self.service
 
     @property
     def active_background(self) -> BackgroundServices:
-        """Of the process that does the scheduled work."""
+        """The background services of the process that runs them."""
         assert self.background is not None
         return self.background
 
 
 @dataclass(frozen=True, slots=True)
 class MetricSpec:
-    """One series. ``read`` gives its samples: label values and value."""
+    """One metric. ``read`` returns its samples: (label values, value)."""
 
     name: str
     kind: Literal["counter", "gauge"]
@@ -75,28 +76,29 @@ class MetricSpec:
     labels: tuple[str, ...] = ()
 
     def to_family(self, context: ScrapeContext) -> Metric:
-        made = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
-        family = made(self.name, self.help_text, labels=self.labels)
+        """The metric with its current samples."""
+        family_type = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
+        family = family_type(self.name, self.help_text, labels=self.labels)
         for labels, value in self.read(context):
             family.add_metric(labels, value)
         return family
 
 
 def from_service(read: Callable[[Service], float]) -> Callable[[ScrapeContext], Iterable[Sample]]:
-    """A series without labels, read from the service."""
-    return lambda snapshot: [((), float(read(snapshot.active_service)))]
+    """A ``read`` for a metric without labels, from the service."""
+    return lambda context: [((), float(read(context.active_service)))]
 
 
 def from_background(
     read: Callable[[BackgroundServices], float],
 ) -> Callable[[ScrapeContext], Iterable[Sample]]:
-    """A series without labels, read from the scheduled work."""
-    return lambda snapshot: [((), float(read(snapshot.active_background)))]
+    """A ``read`` for a metric without labels, from the background services."""
+    return lambda context: [((), float(read(context.active_background)))]
 
 
 def from_store(read: Callable[[StoreInfo], float]) -> Callable[[ScrapeContext], Iterable[Sample]]:
-    """A series without labels, read from the store's state."""
-    return lambda snapshot: [((), float(read(snapshot.store)))]
+    """A ``read`` for a metric without labels, from the state of the store."""
+    return lambda context: [((), float(read(context.store)))]
 
 
 def _index_spaces(context: ScrapeContext) -> Iterator[Sample]:
@@ -123,64 +125,188 @@ def _bytes_per_article(context: ScrapeContext) -> Iterator[Sample]:
 def _per_space(
     read: Callable[[BackgroundServices, str], float],
 ) -> Callable[[ScrapeContext], Iterable[Sample]]:
-    return lambda snapshot: [
-        ((space,), read(snapshot.active_background, space))
-        for space in snapshot.active_background.maintenance.statistics
+    return lambda context: [
+        ((space,), read(context.active_background, space))
+        for space in context.active_background.maintenance.statistics
     ]
 
 
 STORE_METRICS = (
-    MetricSpec("aggregator_store_ready", "gauge", "1 while the store can serve.", from_store(lambda s: s.ready)),
-    MetricSpec("aggregator_store_memory_bytes", "gauge", "Memory the store uses.", from_store(lambda s: s.memory_bytes)),
-)  # fmt: skip
+    MetricSpec(
+        "aggregator_store_ready", "gauge", "1 while the store can serve.", from_store(lambda s: s.ready)
+    ),
+    MetricSpec(
+        "aggregator_store_memory_bytes",
+        "gauge",
+        "Memory used by the store.",
+        from_store(lambda s: s.memory_bytes),
+    ),
+)
 SERVICE_METRICS = (
-    MetricSpec("aggregator_info", "gauge", "Version and spaces (language, model and recipe); role: decides, or written along.", _index_spaces, ("version", "space", "role")),
-    MetricSpec("aggregator_commit_retries", "counter", "Commits that lost a race and were decided again.", from_service(lambda s: s.ingest.commit_retries)),
-    MetricSpec("aggregator_bulk_throttled_seconds", "counter", "Time that batches stood still for articles that came one by one.", from_service(lambda s: s.throttle.throttled_s)),
-    MetricSpec("aggregator_webhook_queue_length", "gauge", "Webhook calls that are still to be sent, of all processes.", lambda snapshot: [((), float(sum(snapshot.pending_deliveries.values())))]),
-    MetricSpec("aggregator_index_lookups", "counter", "Look-ups.", from_service(lambda s: s.index.lookups)),
-    MetricSpec("aggregator_index_candidates", "counter", "Bucket entries that look-ups compared.", from_service(lambda s: s.index.entries_read)),
-    MetricSpec("aggregator_index_largest_bucket", "gauge", "Entries of the largest bucket that a look-up met since the start.", from_service(lambda s: s.index.largest_bucket_entries)),
-)  # fmt: skip
+    MetricSpec(
+        "aggregator_info",
+        "gauge",
+        "Version and index spaces (language, model, recipe); role: decides, or written along (shadow).",
+        _index_spaces,
+        ("version", "space", "role"),
+    ),
+    MetricSpec(
+        "aggregator_commit_retries",
+        "counter",
+        "Commits retried after a conflict.",
+        from_service(lambda s: s.ingest.commit_retries),
+    ),
+    MetricSpec(
+        "aggregator_bulk_throttled_seconds",
+        "counter",
+        "Time that batches were paused in favor of interactive requests.",
+        from_service(lambda s: s.load_control.throttle.throttled_s),
+    ),
+    MetricSpec(
+        "aggregator_webhook_queue_length",
+        "gauge",
+        "Pending webhook deliveries of all processes.",
+        lambda context: [((), float(sum(context.pending_deliveries.values())))],
+    ),
+    MetricSpec(
+        "aggregator_index_lookups", "counter", "Index lookups.", from_service(lambda s: s.index.lookups)
+    ),
+    MetricSpec(
+        "aggregator_index_candidates",
+        "counter",
+        "Bucket entries compared by lookups.",
+        from_service(lambda s: s.index.entries_read),
+    ),
+    MetricSpec(
+        "aggregator_index_largest_bucket",
+        "gauge",
+        "Entries of the largest bucket read by a lookup since the start.",
+        from_service(lambda s: s.index.largest_bucket_entries),
+    ),
+)
 BACKGROUND_METRICS = (
-    MetricSpec("aggregator_leader", "gauge", "1 in the process that runs the event detector.", from_background(lambda s: s.scheduler.is_leader)),
-    MetricSpec("aggregator_detector_runs", "counter", "Ticks of the event detector that were finished as leader.", from_background(lambda s: s.scheduler.ticks)),
-    MetricSpec("aggregator_detector_articles", "counter", "Articles that the event detector has read.", from_background(lambda s: s.scheduler.articles_read)),
-    MetricSpec("aggregator_detector_errors", "counter", "Ticks of the event detector that failed.", from_background(lambda s: s.scheduler.errors)),
-    MetricSpec("aggregator_detector_last_run_seconds", "gauge", "When the detector last finished a tick here, seconds since 1970; 0: never.", from_background(lambda s: s.scheduler.last_tick_ms / 1000)),
-    MetricSpec("aggregator_scheduler_misfires", "counter", "Ticks of the event detector that came too late.", from_background(lambda s: s.scheduler.misfires)),
-    MetricSpec("aggregator_scheduler_overlaps", "counter", "Ticks that were left out, since the one before still ran.", from_background(lambda s: s.scheduler.overlaps)),
-    MetricSpec("aggregator_maintenance_errors", "counter", "Turns of the upkeep of the index that failed.", from_background(lambda s: s.maintenance.errors)),
-    MetricSpec("aggregator_webhook_deliveries", "counter", "Webhook calls that were taken.", from_background(lambda s: s.webhook_dispatcher.delivered)),
-    MetricSpec("aggregator_webhook_delivery_failures", "counter", "Webhook calls that were refused or reached nobody.", from_background(lambda s: s.webhook_dispatcher.failed_attempts)),
-    MetricSpec("aggregator_index_segments", "gauge", "Live segments.", _per_space(lambda s, space: len(s.maintenance.statistics[space].segments)), ("space",)),
-    MetricSpec("aggregator_index_articles", "gauge", "Articles of live segments, estimated from a sample.", _per_space(lambda s, space: s.maintenance.statistics[space].articles), ("space",)),
-    MetricSpec("aggregator_index_oldest_seconds", "gauge", "Arrival of the oldest marked article, seconds since 1970.", _oldest_article_seconds, ("space",)),
-    MetricSpec("aggregator_index_bytes_per_article", "gauge", "Memory of the store per estimated article.", _bytes_per_article),
-    MetricSpec("aggregator_index_entries_removed", "counter", "Entries that compaction removed.", from_background(lambda s: s.maintenance.compactor.counters.entries_removed)),
-    MetricSpec("aggregator_index_segments_dropped", "counter", "Segments dropped.", from_background(lambda s: s.maintenance.compactor.counters.segments_dropped)),
-)  # fmt: skip
+    MetricSpec(
+        "aggregator_leader",
+        "gauge",
+        "1 in the process that runs the event detector.",
+        from_background(lambda s: s.scheduler.is_leader),
+    ),
+    MetricSpec(
+        "aggregator_detector_runs",
+        "counter",
+        "Event detector runs completed as leader.",
+        from_background(lambda s: s.scheduler.ticks),
+    ),
+    MetricSpec(
+        "aggregator_detector_articles",
+        "counter",
+        "Articles read by the event detector.",
+        from_background(lambda s: s.scheduler.articles_read),
+    ),
+    MetricSpec(
+        "aggregator_detector_errors",
+        "counter",
+        "Event detector runs that failed.",
+        from_background(lambda s: s.scheduler.errors),
+    ),
+    MetricSpec(
+        "aggregator_detector_last_run_seconds",
+        "gauge",
+        "Time of the last completed detector run in this process, seconds since 1970; 0: none.",
+        from_background(lambda s: s.scheduler.last_tick_ms / 1000),
+    ),
+    MetricSpec(
+        "aggregator_scheduler_misfires",
+        "counter",
+        "Event detector runs that were missed because they were due too long ago.",
+        from_background(lambda s: s.scheduler.misfires),
+    ),
+    MetricSpec(
+        "aggregator_scheduler_overlaps",
+        "counter",
+        "Event detector runs skipped because the previous one was still running.",
+        from_background(lambda s: s.scheduler.overlaps),
+    ),
+    MetricSpec(
+        "aggregator_maintenance_errors",
+        "counter",
+        "Index maintenance runs that failed.",
+        from_background(lambda s: s.maintenance.errors),
+    ),
+    MetricSpec(
+        "aggregator_webhook_deliveries",
+        "counter",
+        "Webhook deliveries accepted by the receiver.",
+        from_background(lambda s: s.webhook_dispatcher.delivered),
+    ),
+    MetricSpec(
+        "aggregator_webhook_delivery_failures",
+        "counter",
+        "Webhook delivery attempts that failed.",
+        from_background(lambda s: s.webhook_dispatcher.failed_attempts),
+    ),
+    MetricSpec(
+        "aggregator_index_segments",
+        "gauge",
+        "Live index segments.",
+        _per_space(lambda s, space: len(s.maintenance.statistics[space].segments)),
+        ("space",),
+    ),
+    MetricSpec(
+        "aggregator_index_articles",
+        "gauge",
+        "Articles in live segments, estimated from a sample.",
+        _per_space(lambda s, space: s.maintenance.statistics[space].articles),
+        ("space",),
+    ),
+    MetricSpec(
+        "aggregator_index_oldest_seconds",
+        "gauge",
+        "Arrival time of the oldest sampled article, seconds since 1970.",
+        _oldest_article_seconds,
+        ("space",),
+    ),
+    MetricSpec(
+        "aggregator_index_bytes_per_article",
+        "gauge",
+        "Store memory divided by the estimated number of articles.",
+        _bytes_per_article,
+    ),
+    MetricSpec(
+        "aggregator_index_entries_removed",
+        "counter",
+        "Index entries removed by compaction.",
+        from_background(lambda s: s.maintenance.compactor.counters.entries_removed),
+    ),
+    MetricSpec(
+        "aggregator_index_segments_dropped",
+        "counter",
+        "Index segments dropped.",
+        from_background(lambda s: s.maintenance.compactor.counters.segments_dropped),
+    ),
+)
 
 
 class ServiceCollector(Collector):
-    """Collects all rows from the newest snapshot; nothing before there is one."""
+    """Collector of all specs that apply to ``context``; no metrics before the first context is set."""
 
     def __init__(self) -> None:
         self.context: ScrapeContext | None = None
 
     def collect(self) -> Iterator[Metric]:
+        """The metrics of the current context."""
         if self.context is None:
             return
-        for row in _active_specs(self.context):
-            yield row.to_family(self.context)
+        for spec in _active_specs(self.context):
+            yield spec.to_family(self.context)
 
 
 def _active_specs(context: ScrapeContext) -> tuple[MetricSpec, ...]:
-    """Those of a process that answers requests, those of one that does the scheduled work, or all."""
-    service, scheduled = context.service, context.background
+    """Specs for a process that handles requests, for one that runs background services, or for both."""
+    service, background = context.service, context.background
     real = service is not None and service.background is not None
     return (
         (STORE_METRICS if service is not None else ())
         + (SERVICE_METRICS if real else ())
-        + (BACKGROUND_METRICS if scheduled is not None else ())
+        + (BACKGROUND_METRICS if background is not None else ())
     )

@@ -1,10 +1,10 @@
-"""What the other processes of this service have counted: a scrape meets one of them, and tells of all.
+"""Prometheus metrics of all processes of a service: one scrape of any process returns the series of all.
 
-Each answers with its own figures at a socket of its own, ``NAME.sock`` in a directory that only this user can enter:
-workers under their number, the process of the scheduled work as ``SCHEDULER``. Whoever is asked at ``/metrics`` asks the
-others and marks every series with its ``worker``; one that serves alone has no name, and its series no such label.
-Adding them up here would look as if counters fell whenever a worker is replaced; as series of their own Prometheus sees
-where each begins.
+Each process serves its own exposition at a Unix socket, ``NAME.sock`` in a directory that only the service's
+user can enter: workers under their number, the background process as BACKGROUND_PROCESS. The process that is
+scraped at ``/metrics`` reads the others and labels each series with ``worker``; a single process has no name
+and no such label. Series are not summed here: a sum would decrease whenever a worker is replaced, which
+Prometheus takes for a reset.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ RenderMetrics = Callable[[], Awaitable[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class PeerMetrics:
-    """The processes that share ``directory``; this one is called ``name`` there."""
+    """Metrics of the processes that share ``directory``; this process has the given ``name``."""
 
     directory: Path
     name: str
 
     async def listen(self, own: RenderMetrics) -> asyncio.Server:
-        """Tell the others what ``own`` says. Takes the place of a process that had the same name."""
+        """Serve the result of ``own`` to the other processes; replaces the socket of an earlier process."""
 
         async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with suppress(OSError):
@@ -40,21 +40,21 @@ class PeerMetrics:
                 await writer.drain()
             writer.close()
 
-        made = self.directory / f"{self.name}.{os.getpid()}"
-        server = await asyncio.start_unix_server(answer, made)
-        made.rename(self._socket_path(self.name))
+        unpublished = self.directory / f"{self.name}.{os.getpid()}"
+        server = await asyncio.start_unix_server(answer, unpublished)
+        unpublished.rename(self._socket_path(self.name))
         return server
 
     async def scrape_all(self, own: RenderMetrics) -> bytes:
-        """The figures of all of them, each series marked; a process that does not answer is left out."""
+        """The merged exposition of all processes; a process that does not answer is omitted."""
         others = sorted({path.stem for path in self.directory.glob("*.sock")} - {self.name})
-        told = await asyncio.gather(own(), *map(self.scrape, others))
+        texts = await asyncio.gather(own(), *map(self.scrape, others))
         return merge_expositions(
-            {name: text for name, text in zip([self.name, *others], told, strict=True) if text}
+            {name: text for name, text in zip([self.name, *others], texts, strict=True) if text}
         )
 
     async def scrape(self, name: str) -> bytes:
-        """The figures of one of the others; nothing when it does not answer."""
+        """The exposition of another process; empty if it does not answer within SCRAPE_TIMEOUT_S."""
         try:
             async with asyncio.timeout(SCRAPE_TIMEOUT_S):
                 reader, writer = await asyncio.open_unix_connection(self._socket_path(name))
@@ -69,7 +69,7 @@ class PeerMetrics:
 
 
 def merge_expositions(text_by_process: Mapping[str, bytes]) -> bytes:
-    """One exposition of several: families once, and in each the samples of all with a label ``worker`` where it has a name."""
+    """Merge expositions by metric family; samples of a named process get the label ``worker``."""
     families: dict[bytes, list[bytes]] = {}
     for name in sorted(text_by_process):
         family: list[bytes] = []

@@ -1,6 +1,6 @@
-"""What Prometheus may know of this process. One registry per application, so tests never share.
+"""Prometheus registries of one process, and the table of all metrics for the documentation.
 
-Each process of a service counts for itself; ``siblings.py`` puts them together for a scrape.
+Each application has its own registry. ``multiprocess.py`` merges the processes of a service at scrape time.
 """
 
 from __future__ import annotations
@@ -24,67 +24,77 @@ from aggregator.http.metrics.collectors import (
 )
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
-# Of so many articles the times are kept singly, for the health page.
+# Articles whose timings are kept individually for the health page.
 RECENT_ARTICLES = 1000
 _LATENCY_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0)
 
 
-class Metrics:
-    """All series of one application; names start with ``aggregator_``."""
+class BackgroundMetrics:
+    """Metrics of a process that runs background services and handles no requests: the collector's only."""
 
     def __init__(self) -> None:
-        registry = self._registry = CollectorRegistry()
+        self._registry, self._collector = CollectorRegistry(), ServiceCollector()
+        self._registry.register(self._collector)
+        ProcessCollector(registry=self._registry)
+
+    def render(self, context: ScrapeContext) -> bytes:
+        """The exposition in Prometheus text format."""
+        self._collector.context = context
+        return generate_latest(self._registry)
+
+
+class Metrics(BackgroundMetrics):
+    """Metrics of one application: the collector's, and those that handlers update."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        registry = self._registry
         self.requests = Counter(
             "aggregator_requests", "Requests answered.", ["method", "route", "status"], registry=registry
         )
         self.request_seconds = Histogram(
             "aggregator_request_seconds",
-            "Time from request to answer.",
+            "Time from request to response.",
             ["route"],
             buckets=_LATENCY_BUCKETS_S,
             registry=registry,
         )
         self.articles = Counter(
-            "aggregator_articles", "Articles answered, dry runs left out.", ["verdict"], registry=registry
+            "aggregator_articles", "Articles processed, excluding dry runs.", ["verdict"], registry=registry
         )
         for verdict in get_args(
             VerdictName
-        ):  # a series that begins with its first article hides that none came
+        ):  # export zeros from the start: absent series look like missing data
             self.articles.labels(verdict)
         self.rejected_articles = Counter(
-            "aggregator_articles_rejected", "Articles that could not be used.", ["code"], registry=registry
+            "aggregator_articles_rejected", "Articles rejected.", ["code"], registry=registry
         )
         self.stage_seconds = Histogram(
             "aggregator_stage_seconds",
-            "Time per article and stage.",
+            "Processing time per article and stage.",
             ["stage"],
             buckets=_LATENCY_BUCKETS_S,
             registry=registry,
         )
         self.distance_bits = Histogram(
             "aggregator_distance_bits",
-            "Hamming distance to the nearest stored article, when there is one within 7 bits.",
+            "Hamming distance to the nearest stored article, if within 7 bits.",
             buckets=range(8),
             registry=registry,
         )
         self.unexpected_errors = Counter(
-            "aggregator_unhandled_exceptions", "Errors that nobody expected.", registry=registry
+            "aggregator_unhandled_exceptions", "Unhandled exceptions.", registry=registry
         )
         self.event_streams = Gauge(
-            "aggregator_event_stream_clients", "Open streams of changed events.", registry=registry
+            "aggregator_event_stream_clients", "Open event streams.", registry=registry
         )
-        self._collector = ServiceCollector()
-        registry.register(self._collector)
-        ProcessCollector(registry=registry)
         self.recent_timings_ms: deque[dict[str, float]] = deque(maxlen=RECENT_ARTICLES)
-        # Of each article: to look a series up by its labels takes longer than to count.
-        self._verdict_counter, self._stage_histogram = (
-            cache(self.articles.labels),
-            cache(self.stage_seconds.labels),
-        )
+        # Cached per label value: looking a child up takes longer than incrementing it.
+        self._verdict_counter = cache(self.articles.labels)
+        self._stage_histogram = cache(self.stage_seconds.labels)
 
     def record_answer(self, answer: Answer) -> None:
-        """Count one stored or repeated article."""
+        """Count the answer to one article, new or sent again."""
         self._verdict_counter(answer.outcome.verdict).inc()
         if answer.outcome.distance is not None:
             self.distance_bits.observe(answer.outcome.distance)
@@ -93,43 +103,24 @@ class Metrics:
         for stage, ms in answer.timings_ms.items():
             self._stage_histogram(stage).observe(ms / 1000)
 
-    def render(self, context: ScrapeContext) -> bytes:
-        """The text that Prometheus reads."""
-        self._collector.context = context
-        return generate_latest(self._registry)
-
-
-class BackgroundMetrics:
-    """The series of a process that does the scheduled work and answers no requests."""
-
-    def __init__(self) -> None:
-        self._registry, self._collector = CollectorRegistry(), ServiceCollector()
-        self._registry.register(self._collector)
-        ProcessCollector(registry=self._registry)
-
-    def render(self, context: ScrapeContext) -> bytes:
-        """The text that Prometheus reads."""
-        self._collector.context = context
-        return generate_latest(self._registry)
-
 
 def markdown_table() -> str:
-    """The table of docs/METRICS.md; a test keeps the two equal. Names are those of a query."""
-    found = [
+    """The metrics table of docs/metrics.md (a test compares them); names as in a Prometheus query."""
+    rows = [
         (family.name, family.type, labels, family.documentation) for family, labels in _instrument_families()
     ]
-    found += [
-        (row.name, row.kind, row.labels, row.help_text)
-        for row in STORE_METRICS + SERVICE_METRICS + BACKGROUND_METRICS
+    rows += [
+        (spec.name, spec.kind, spec.labels, spec.help_text)
+        for spec in STORE_METRICS + SERVICE_METRICS + BACKGROUND_METRICS
     ]
-    rows = ["| series | kind | labels | meaning |", "| --- | --- | --- | --- |"]
-    for name, kind, labels, meaning in sorted((_query_name(*row[:2]), *row[1:]) for row in found):
-        rows.append(f"| `{name}` | {kind} | {', '.join(f'`{label}`' for label in labels)} | {meaning} |")
-    return "\n".join(rows)
+    lines = ["| series | kind | labels | meaning |", "| --- | --- | --- | --- |"]
+    for name, kind, labels, meaning in sorted((_query_name(*row[:2]), *row[1:]) for row in rows):
+        lines.append(f"| `{name}` | {kind} | {', '.join(f'`{label}`' for label in labels)} | {meaning} |")
+    return "\n".join(lines)
 
 
 def _query_name(name: str, kind: str) -> str:
-    """Its name in a query."""
+    """The metric's name in a query: counters end in "_total"."""
     return f"{name}_total" if kind == "counter" else name
 
 

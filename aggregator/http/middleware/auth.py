@@ -1,10 +1,11 @@
-"""Who asks, and may they? Before every handler; what each route needs stands in ``endpoints.py``.
+"""Authentication and authorization of requests; ``routes.py`` states the permission that each route needs.
 
-Programs send ``Authorization: Bearer KEY``, browsers the cookie of a session. Nothing else is looked at: a key in an
-address would end up in logs.
+Programs send ``Authorization: Bearer KEY``, browsers a session cookie. Keys in addresses are not accepted,
+since addresses end up in logs.
 
-Where nobody is asked, on loopback without keys, a page anywhere could reach us from a browser on this machine under a
-name of its own that it lets point here (DNS rebinding), and it would be its own site. So only our names are answered.
+Where no key is required (on loopback, without keys), a web page could reach this service from a browser on
+the same machine through a host name that it lets resolve to the loopback address (DNS rebinding), and would
+count as the same site. Therefore only known host names are answered then.
 """
 
 from __future__ import annotations
@@ -16,31 +17,31 @@ from aiohttp import web
 
 from aggregator.auth.api_keys import ApiKey, Permission, audit_log
 from aggregator.concurrency import fair_semaphore
+from aggregator.errors import CrossSiteRequest, Forbidden, InvalidApiKey, Unauthenticated
 from aggregator.http.app_keys import CALLER_KEY, REQUEST_ID, SERVICE, caller_name
-from aggregator.http.middleware.errors import CrossSiteRequest, Forbidden, InvalidApiKey, Unauthenticated
 from aggregator.http.middleware.observability import SAFE_METHODS
 from aggregator.settings import Settings
 
 SESSION_COOKIE = "aggregator_session"
 AUTH_SCHEME = "bearer"
-# Watching costs nothing: it must go on while a key is over its limit, and while the store, which counts, is away.
+# Scrapes are not rate-limited: monitoring must work while a key is over its limit or the store is
+# unavailable.
 METRICS_PATH = "/metrics"
 NO_KEY_MESSAGE = 'Authorization: send an access key as "Bearer KEY", or sign in at /sign-in.'
 INVALID_KEY_MESSAGE = (
-    'Authorization: what was sent as "Bearer KEY" is no access key of this service, or it was revoked or has expired '
-    "(a new one is known within two seconds)."
+    "Authorization: invalid, revoked or expired access key (a new key is accepted within two seconds)."
 )
 UNTRUSTED_HOST_MESSAGE = (
-    "Host: while nobody is asked for a key, addresses and localhost are answered, not the name {name!r}; set "
-    "public_url to an address with that name, or make an access key (`aggregator keys add`)."
+    "Host: without a required key only IP addresses and localhost are answered, not {name!r}; set "
+    "public_url to an address with that name, or create an access key (`aggregator keys add`)."
 )
 
 
 async def authorize(request: web.Request, permission: Permission) -> None:
-    """Let it pass, or raise Unauthenticated, Forbidden, OverLimit."""
+    """Admit the request. Raises Unauthenticated, Forbidden, CrossSiteRequest, RateLimited."""
     service = request.app[SERVICE]
-    figures = request.path == METRICS_PATH
-    if permission == "nothing" or (figures and service.settings.metrics_public):
+    is_scrape = request.path == METRICS_PATH
+    if permission == "nothing" or (is_scrape and service.settings.metrics_public):
         return
     if not await service.api_keys.is_required():
         if not (service.settings.auth_disabled or is_trusted_host(request.host, service.settings)):
@@ -56,77 +57,86 @@ async def authorize(request: web.Request, permission: Permission) -> None:
     request[CALLER_KEY] = key
     if not key.allows(permission):
         raise Forbidden(
-            f"Authorization: the role {key.role} may not do this; it takes {permission} or admin."
+            f"Authorization: the role {key.role} does not permit this; it requires {permission} or admin."
         )
     fair_semaphore.current_caller.set(key.id)
-    if not figures:
+    if not is_scrape:
         await service.rate_limiter.acquire(key.id)
 
 
 async def is_still_authorized(request: web.Request) -> bool:
-    """Whether who was let in would be let in now: for answers that go on for hours."""
+    """Whether the caller's key is still valid, for responses that stay open for hours."""
     key = request.get(CALLER_KEY)
     return key is None or await request.app[SERVICE].api_keys.is_still_valid(key)
 
 
 def is_trusted_host(host: str, settings: Settings) -> bool:
-    """Whether a ``Host`` is an address, or a name that no stranger can let point here: one without a dot, or set."""
+    """Whether a Host header is an IP address, a configured name, or a name that public DNS cannot resolve."""
     try:
         name = (urlsplit("//" + host).hostname or "").rstrip(".")
-        ours = (settings.host.lower(), urlsplit(settings.public_url).hostname)
+        configured = (settings.host.lower(), urlsplit(settings.public_url).hostname)
         return (
-            "." not in name or name in ours or name.endswith(".localhost") or bool(ipaddress.ip_address(name))
+            "." not in name
+            or name in configured
+            or name.endswith(".localhost")
+            or bool(ipaddress.ip_address(name))
         )
     except ValueError:
         return False
 
 
 async def authenticate(request: web.Request) -> ApiKey | None:
-    """Whose key or session the request carries."""
-    access = request.app[SERVICE].api_keys
+    """The key of the request's Authorization header or session; None: neither is valid.
+
+    Raises CrossSiteRequest for a change by a session without an Origin.
+    """
+    api_keys = request.app[SERVICE].api_keys
     if len(request.headers.getall("Authorization", ())) > 1:
-        return None  # whatever stands before us may have read another one
+        return None  # a proxy in front may have checked a different one
     scheme, _, presented = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() == AUTH_SCHEME:
-        return await access.authenticate(presented.strip())
+        return await api_keys.authenticate(presented.strip())
     token = request.cookies.get(SESSION_COOKIE)
     if not token:
         return None
     if request.method not in SAFE_METHODS and not {"Origin", "Sec-Fetch-Site"} & request.headers.keys():
-        # ``edge.same_site`` looked at them where they are; a browser always sends one of them.
-        raise CrossSiteRequest("Origin: a change by a session must say which page sends it.")
-    return await access.authenticate_session(token)
+        # ``observability.csrf_protect`` checks these headers where present; a browser always sends one of
+        # them.
+        raise CrossSiteRequest("Origin: a session's change request needs an Origin or Sec-Fetch-Site header.")
+    return await api_keys.authenticate_session(token)
 
 
 async def charge(request: web.Request, articles: int) -> None:
-    """Charge the caller for more than one article. Raises OverLimit."""
+    """Charge the caller's rate limit for ``articles`` articles of a batch. Raises RateLimited."""
     key = request.get(CALLER_KEY)
     if key is not None:
         await request.app[SERVICE].rate_limiter.acquire(key.id, articles)
 
 
 def source_error(request: web.Request, source: str) -> Forbidden | None:
-    """Why a caller whose key is for some sources must not touch articles of this one."""
+    """The error for a key that is restricted to other sources; None: the source is permitted."""
     key = request.get(CALLER_KEY)
     if key is None or not key.sources or source in key.sources:
         return None
-    return Forbidden(f"source: this key is for {', '.join(key.sources)} alone, not for {source[:200]!r}.")
+    return Forbidden(
+        f"source: this key is restricted to {', '.join(key.sources)}, which excludes {source[:200]!r}."
+    )
 
 
 def check_source(request: web.Request, source: str) -> None:
-    """Raises Forbidden."""
-    refused = source_error(request, source)
-    if refused is not None:
-        raise refused
+    """Raises Forbidden for a key that is restricted to other sources."""
+    error = source_error(request, source)
+    if error is not None:
+        raise error
 
 
 def actor_name(request: web.Request, requested_name: str) -> str:
-    """Under which name a change is recorded: that of the key, where keys are asked for."""
+    """Name under which a change is recorded: the key's, where keys are required."""
     return caller_name(request) or requested_name
 
 
 def audit_request(request: web.Request, operation: str, status: int) -> None:
-    """One line of the audit log. The address is percent-encoded as it was sent: it holds no line ends."""
+    """Write one line to the audit log. The path is logged percent-encoded, so it contains no line breaks."""
     key = request.get(CALLER_KEY)
     audit_log.info(
         "%s %s by=%r key=%s status=%d request=%s",

@@ -1,4 +1,4 @@
-"""What every request passes: its id, its clock, its headers, and a guard against other sites' pages."""
+"""Middleware for every request: request id, metrics, access log, security headers and CSRF protection."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from yarl import URL
 
+from aggregator.errors import CrossSiteRequest
 from aggregator.http.app_keys import METRICS, REQUEST_ID, SERVICE, SHUTTING_DOWN
-from aggregator.http.middleware.errors import CLIENT_CLOSED_REQUEST, CrossSiteRequest
+from aggregator.http.middleware.errors import CLIENT_CLOSED_REQUEST
 from aggregator.http.request_id import CURRENT_REQUEST_ID
 
 MAX_LOGGED_PATH_CHARS = 500
@@ -23,23 +24,24 @@ SECURITY_HEADERS = {
     ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # Not "no-referrer": browsers then say "Origin: null" of our own forms, as a foreign page's would.
+    # Not "no-referrer": browsers would then send "Origin: null" with forms of this site, as with those of
+    # others.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Server": "aggregator",
 }
-access_log = logging.getLogger("aggregator.auth.api_keys")
+access_log = logging.getLogger("aggregator.access")
 
 _REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 @web.middleware
 async def track_request(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Give the request an id (its own when it brings a decent one); count it and time it."""
-    given = request.headers.get("X-Request-Id", "")
-    request[REQUEST_ID] = given if _REQUEST_ID_PATTERN.fullmatch(given) else secrets.token_hex(8)
-    named = CURRENT_REQUEST_ID.set(request[REQUEST_ID])
+    """Assign a request id (a valid X-Request-Id is kept); record count, duration and access log."""
+    client_id = request.headers.get("X-Request-Id", "")
+    request[REQUEST_ID] = client_id if _REQUEST_ID_PATTERN.fullmatch(client_id) else secrets.token_hex(8)
+    token = CURRENT_REQUEST_ID.set(request[REQUEST_ID])
     started = time.perf_counter()
     status = CLIENT_CLOSED_REQUEST
     try:
@@ -54,32 +56,32 @@ async def track_request(request: web.Request, handler: Handler) -> web.StreamRes
         _record_metrics(request, status, seconds)
         if request.app[SERVICE].settings.access_log:
             _log_access(request, status, seconds)
-        CURRENT_REQUEST_ID.reset(named)
+        CURRENT_REQUEST_ID.reset(token)
 
 
 @web.middleware
 async def csrf_protect(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuse changes that a page of another site makes a browser send. Programs send neither header."""
+    """Refuse changes that a browser sends for a page of another site. Programs send neither header."""
     if request.method not in SAFE_METHODS:
-        fetched_from = request.headers.get("Sec-Fetch-Site", "none")
+        fetch_site = request.headers.get("Sec-Fetch-Site", "none")
         origin = request.headers.get("Origin")
-        foreign = origin is not None and not _is_own_origin(origin, request)
-        if fetched_from not in ("none", "same-origin") or foreign:
+        is_cross_origin = origin is not None and not _is_own_origin(origin, request)
+        if fetch_site not in ("none", "same-origin") or is_cross_origin:
             raise CrossSiteRequest(
-                "Origin: a page of another site may not send this request (behind a proxy, set public_url)."
+                "Origin: pages of other sites must not send this request (behind a proxy, set public_url)."
             )
     return await handler(request)
 
 
 def _is_own_origin(origin: str, request: web.Request) -> bool:
-    """Whether our pages are read there: what the browser asked for, or what a proxy has put another ``Host`` for."""
+    """Whether the origin is this service: it matches the Host header, or public_url behind a proxy."""
     public_url = request.app[SERVICE].settings.public_url
-    asked_for = origin.partition("://")[2] == request.headers.get("Host")
-    return asked_for or (bool(public_url) and origin == str(URL(public_url).origin()))
+    matches_host = origin.partition("://")[2] == request.headers.get("Host")
+    return matches_host or (bool(public_url) and origin == str(URL(public_url).origin()))
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """Headers that every answer carries."""
+    """Set the headers of every response."""
     for name, value in SECURITY_HEADERS.items():
         response.headers[name] = value
     response.headers.setdefault("Cache-Control", "no-store")
@@ -92,7 +94,7 @@ async def add_headers(request: web.Request, response: web.StreamResponse) -> Non
 
 
 def _record_metrics(request: web.Request, status: int, seconds: float) -> None:
-    """Labels come from our routes only, so that no caller can make up series."""
+    """Count and time a request. Labels come from the route table, so clients cannot create series."""
     resource = request.match_info.route.resource
     route = resource.canonical if resource is not None else "unmatched"
     method = request.method if resource is not None else "any"
@@ -102,7 +104,7 @@ def _record_metrics(request: web.Request, status: int, seconds: float) -> None:
 
 
 def _log_access(request: web.Request, status: int, seconds: float) -> None:
-    """One line for one request. The query stays out: it may hold what a reader looked for."""
+    """Log one line for one request, without its query string: it may hold a reader's search terms."""
     path = request.rel_url.raw_path[:MAX_LOGGED_PATH_CHARS]
     ms = round(seconds * 1000, 1)
     fields = {"method": request.method, "path": path, "status": status, "ms": ms, "remote": request.remote}

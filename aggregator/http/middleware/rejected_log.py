@@ -1,40 +1,75 @@
-"""Lines of the audit log on who was refused: a key or a session that does not work, or is not enough, another site's page.
+"""Throttled log lines for rejected requests (audit log) and for connections that sent no valid HTTP request.
 
-Whoever tries keys must not go unseen, nor fill the log: after a line there is none for a while, and the next one says
-how many there were. What was presented is not repeated. A browser without any is only led to the sign-in page.
+A flood of attempts must neither go unnoticed nor fill the log: at most one line per LOG_INTERVAL_S, with the
+number of suppressed ones. What a client sent is never repeated, since it may hold a key.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 
-from aiohttp import web
+from aiohttp import http_exceptions
 
 from aggregator.auth.api_keys import audit_log
-from aggregator.http.app_keys import CALLER_KEY, REQUEST_ID
+from aggregator.log_limits import LogThrottle
 
 LOG_INTERVAL_S = 10.0
+MAX_LOGGED_PATH_CHARS = 500
+# The first matching class decides, so a subclass precedes its base class.
+REJECTION_REASONS: tuple[tuple[type[BaseException], str], ...] = (
+    (http_exceptions.LineTooLong, "line too long"),
+    (http_exceptions.BadHttpMethod, "not an HTTP method, perhaps TLS"),
+    (http_exceptions.BadStatusLine, "invalid request line"),
+    (http_exceptions.InvalidHeader, "malformed header"),
+    (http_exceptions.TransferEncodingError, "invalid transfer encoding"),
+    (http_exceptions.ContentLengthError, "body does not match its Content-Length"),
+)
+OTHER_REASON = "not HTTP/1.1"
+
+log = logging.getLogger(__name__)
 
 
 class RejectedRequestLog:
-    """For all requests of one process. ``clock``: monotonic, in seconds."""
+    """Audit log of refused requests: invalid or insufficient keys, requests from other sites.
+
+    One instance per process. ``clock``: monotonic, in seconds. Browsers without a session are not logged:
+    they are redirected to the sign-in page.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._next_log_s = float("-inf")
-        self._suppressed = 0
+        self._throttle = LogThrottle(LOG_INTERVAL_S, clock)
 
-    def log(self, request: web.Request, code: str) -> None:
-        """Log it, or count it for the next line. ``code``: of the problem that it is answered with."""
-        now_s = self._clock()
-        if now_s < self._next_log_s:
-            self._suppressed += 1
+    def log(
+        self, method: str, path: str, *, code: str, peer: str | None, key_id: str, request_id: str | None
+    ) -> None:
+        """Log a refused request, or count it for the next line. ``code``: problem code of the response."""
+        suppressed = self._throttle.admit()
+        if suppressed is not None:
+            audit_log.warning(
+                "refused %s %s code=%s from=%s key=%s request=%s; %d more since the last such line",
+                method, path[:MAX_LOGGED_PATH_CHARS], code, peer, key_id or "-", request_id, suppressed,
+            )  # fmt: skip
+
+
+class RejectedConnectionLog:
+    """Log of connections whose bytes never became a request that a handler sees.
+
+    One instance per process. ``clock``: monotonic, in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._throttle = LogThrottle(LOG_INTERVAL_S, clock)
+
+    def log(self, peer: str | None, status: int, error: BaseException | None) -> None:
+        """Log a rejected connection, or count it for the next line."""
+        suppressed = self._throttle.admit()
+        if suppressed is None:
             return
-        untold, self._suppressed, self._next_log_s = self._suppressed, 0, now_s + LOG_INTERVAL_S
-        key = request.get(CALLER_KEY)
-        audit_log.warning(
-            "refused %s %s code=%s from=%s key=%s request=%s; %d more since the last such line",
-            request.method, request.rel_url.raw_path[:500], code, request.remote, key.id if key else "-",
-            request.get(REQUEST_ID), untold,
+        reason = next((text for kind, text in REJECTION_REASONS if isinstance(error, kind)), OTHER_REASON)
+        log.warning(
+            "rejected malformed request from %s with status %d: %s; %d more since the last such line",
+            peer, status, reason, suppressed,
+            extra={"fields": {"peer": peer, "status": status, "reason": reason, "more": suppressed}},
         )  # fmt: skip

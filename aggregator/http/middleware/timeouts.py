@@ -1,12 +1,12 @@
-"""A deadline for the head of each request, one for taking the answer, and an answer to what is no request.
+"""Connection timeouts that aiohttp lacks (headers, stalled writes), and problems for malformed requests.
 
-Whoever sends a head a byte at a time holds a connection no longer: aiohttp bounds how long a
-connection may stand idle; a head that never ends would take as much. The deadline begins with the connection, or with
-the first bytes behind an answered request, and ends when the head is whole. Bodies have deadlines of their own
-(``bodies.py``).
+Header timeout: aiohttp limits how long a connection may be idle, but not how long a request's headers may
+take, so a client that sends one byte at a time could hold a connection open. The timer starts with the
+connection, or with the first bytes after an answered request, and stops when the headers are complete. Bodies
+have their own timeout (``body.py``).
 
-Whoever takes no answers would hold a connection and what waits in it for ever: its kernel goes on saying that it has no
-room, also when we have closed our side. So ours is told to give such a connection up (RFC 5482, on Linux).
+Write stall: a peer that stops reading would hold a connection open indefinitely (zero window), even after
+this side has closed it. TCP_USER_TIMEOUT (RFC 5482, Linux) aborts it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from aiohttp.web_protocol import RequestHandler
 
 from aggregator.http.middleware import errors
 from aggregator.http.middleware.observability import SECURITY_HEADERS
-from aggregator.http.middleware.rejected_connections import RejectedConnectionLog
+from aggregator.http.middleware.rejected_log import RejectedConnectionLog
 
-# A connection whose other side takes nothing for so long is given up, whatever it waits for.
+# Time without any acknowledged byte after which the kernel aborts the connection.
 WRITE_STALL_TIMEOUT_S = 30.0
 
 
 class TimeoutHandler(RequestHandler):
-    """One connection. Closed, without an answer, when a head takes longer than ``header_timeout_seconds``."""
+    """One connection; closed without a response when headers take longer than ``header_timeout_s``."""
 
     __slots__ = ("_header_timeout_s", "_header_timer", "_rejected_log")
 
@@ -40,22 +40,22 @@ class TimeoutHandler(RequestHandler):
         self._header_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The first head is due."""
+        """Start the timer for the first request's headers."""
         super().connection_made(transport)
         _set_write_stall_timeout(transport)
         self._start_timer()
 
     def data_received(self, data: bytes) -> None:
-        """A head came to its end, or another one begins."""
-        waiting = self._is_awaiting_headers()
+        """Stop the timer when the headers are complete; start it when the next request begins."""
+        was_waiting = self._is_awaiting_headers()
         super().data_received(data)
         if not self._is_awaiting_headers():
             self._stop_timer()
-        elif waiting and self._header_timer is None:
+        elif was_waiting and self._header_timer is None:
             self._start_timer()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Nothing is due any more."""
+        """Stop the timer."""
         self._stop_timer()
         super().connection_lost(exc)
 
@@ -66,10 +66,9 @@ class TimeoutHandler(RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Bytes that are no request: a problem like any other, where aiohttp answers in plain text, and the end."""
-        super().handle_error(
-            request, status, exc, message
-        )  # logs what is a fault of ours, and sees whether it can be answered at all
+        """Answer a malformed request with a problem instead of plain text, and close the connection."""
+        # Logs internal errors, and raises if a response can no longer be sent.
+        super().handle_error(request, status, exc, message)
         if status < 500:
             self._rejected_log.log(request.remote, status, exc)
         response = errors.malformed_request_response(status, exc)
@@ -102,7 +101,7 @@ def _set_write_stall_timeout(transport: asyncio.BaseTransport) -> None:
 
 
 class TimeoutServer(web.Server):
-    """Makes the connections."""
+    """A ``web.Server`` whose connections are TimeoutHandlers."""
 
     def __init__(self, server: web.Server, header_timeout_s: float) -> None:
         super().__init__(
@@ -115,6 +114,7 @@ class TimeoutServer(web.Server):
         self._rejected_log = RejectedConnectionLog()
 
     def __call__(self) -> RequestHandler:
+        """The protocol instance for a new connection."""
         return TimeoutHandler(
             self,
             loop=self._loop,
@@ -125,7 +125,7 @@ class TimeoutServer(web.Server):
 
 
 class TimeoutRunner(web.AppRunner):
-    """An ``AppRunner`` whose connections have the deadline."""
+    """An ``AppRunner`` that serves through a TimeoutServer."""
 
     __slots__ = ("_header_timeout_s",)
 

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
@@ -165,18 +166,18 @@ async def test_client_that_sends_all_before_it_reads(service):
     assert answer.count(b'"verdict":"new"') == 9000
 
 
-async def test_a_batch_that_stands_still_is_ended(client, service):
-    """After a pause too long the caller is told so in the last line."""
-    service.settings = Settings(store_url="memory", body_timeout_seconds=0.5)
-    forever = asyncio.Event()
+async def test_a_stalled_batch_times_out() -> None:
+    """After too long a pause the last line reports it."""
+    end = asyncio.Event()
 
-    async def body():
+    async def body() -> AsyncIterator[bytes]:
         yield line("a")
-        await forever.wait()
+        await end.wait()
 
-    async with client.post("/v1/articles/batch", data=body()) as response:
+    service = FakeService(Settings(store_url="memory", body_timeout_seconds=0.5))
+    async with serving(service) as client, client.post("/v1/articles/batch", data=body()) as response:
         rows = [json.loads(await response.content.readline()) for _ in range(2)]
-        forever.set()
+        end.set()
 
     assert rows[0]["id"] == "a"
     assert (rows[1]["line"], rows[1]["error"]["code"]) == (2, "slow_body")

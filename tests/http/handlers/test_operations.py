@@ -193,7 +193,7 @@ async def test_own_origin_behind_a_proxy_can_write(origin: str, status: int) -> 
 
 async def test_the_access_log_names_each_request_and_no_query(caplog):
     """One record: method, path, status, time and the id that the answer carries."""
-    caplog.set_level("INFO", "aggregator.auth.api_keys")
+    caplog.set_level("INFO", "aggregator.access")
     quiet, chatty = FakeService(), FakeService(Settings(store_url="memory", access_log=True))
     for service in (quiet, chatty):
         async with serving(service) as client:

@@ -68,7 +68,7 @@ async def test_related_of_nothing_names_both_ways_to_ask(client, stored):
 
     assert response.status == 400
     assert (await response.json())["detail"].startswith(
-        "text: give an article by its text, html or title, or the ids"
+        "text: give an article by text, html or title, or the ids"
     )
 
 

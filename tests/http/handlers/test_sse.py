@@ -13,7 +13,7 @@ from aggregator.app import Service, open_service
 from aggregator.http.app_keys import STREAM_LIMIT
 from aggregator.http.handlers import sse
 from aggregator.settings import Settings
-from tests.support.factories import event, tell
+from tests.support.factories import commit_event, event
 from tests.support.fake_service import serving
 
 SOON_S = 5.0
@@ -30,7 +30,7 @@ async def service() -> AsyncIterator[Service]:
 async def happen(service: Service, kind: str, size: int, **more: object) -> None:
     """An event changes."""
     changed = replace(event("e1", "Bridge closed\nafter storm", ["a"]), size=size, **more)
-    await tell(service.events, kind, changed, size)
+    await commit_event(service.events, kind, changed, size)
 
 
 @asynccontextmanager
@@ -99,7 +99,7 @@ async def test_heartbeats(client, monkeypatch):
     monkeypatch.setattr(sse, "HEARTBEAT_S", 0.01)
     async with stream(client) as block:
         await block()
-        assert "all is well" in str(await block())
+        assert "heartbeat" in str(await block())
 
 
 async def test_a_stream_ends_with_its_key(client, service, monkeypatch):
@@ -111,14 +111,14 @@ async def test_a_stream_ends_with_its_key(client, service, monkeypatch):
         stream(client, Authorization=f"Bearer {other}") as staying,
     ):
         assert (await leaving()).keys() == {"retry", "id"}
-        assert await leaving() == {"": "all is well"}
+        assert await leaving() == {"": "heartbeat"}
         await service.api_keys.revoke(one.id)
         async with asyncio.timeout(SOON_S):
             while await leaving() != {"": ""}:  # what reading gives at the end
                 pass
         await staying()
         for _ in range(3):
-            assert await staying() == {"": "all is well"}
+            assert await staying() == {"": "heartbeat"}
 
 
 async def test_one_too_many_is_refused(client, service):
@@ -135,7 +135,7 @@ async def test_one_too_many_is_refused(client, service):
 
 async def test_one_key_does_not_take_all_places(client, service):
     """Half of them, also of those who come at the same moment: the places are taken before anything is waited for."""
-    client.app[STREAM_LIMIT]._places = 4
+    client.app[STREAM_LIMIT]._slots = 4
     (_, text), (_, other) = [await service.api_keys.add(name, "reader") for name in ("greedy", "other")]
     ended = []
 
@@ -161,7 +161,7 @@ async def test_one_key_does_not_take_all_places(client, service):
     assert refused == [(text, 503)] * 2
     assert sorted(status for _, status in ended) == [200, 200, 200, 503, 503]
     async with asyncio.timeout(SOON_S):
-        while client.app[STREAM_LIMIT]._open_per_caller:  # noqa: ASYNC110  callers hear of the end before it is counted
+        while client.app[STREAM_LIMIT]._usage.total:  # noqa: ASYNC110  callers hear of the end before it is counted
             await asyncio.sleep(0)
 
 

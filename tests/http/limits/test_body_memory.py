@@ -1,16 +1,17 @@
-"""Large bodies share a room while they arrive; small ones need none."""
+"""Memory budget of request bodies: limits, release and error."""
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from contextlib import ExitStack
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aggregator.errors import Overloaded
 from aggregator.http.app_keys import BODY_MEMORY_BUDGET
 from aggregator.http.limits.body_memory import EXEMPT_BYTES, BodyMemoryBudget
-from aggregator.http.limits.load_shedding import Overloaded
 from aggregator.settings import Settings
 from tests.support.fake_service import FakeService, serving
 
@@ -25,30 +26,30 @@ LARGE = json.dumps({"text": "x" * 3 * EXEMPT_BYTES}).encode()
         max_size=8,
     )
 )
-def test_what_is_held_never_exceeds_the_room_nor_a_caller_its_half(
+def test_usage_never_exceeds_the_budget_nor_half_of_it_per_caller(
     bodies: list[tuple[str, list[int]]],
 ) -> None:
-    """Whatever grows in whatever order; small bodies are never refused, and all of it is given back."""
-    room = BodyMemoryBudget(60 * EXEMPT_BYTES)
+    """For bodies growing in any order; exempt sizes are never rejected, and everything is released."""
+    budget = BodyMemoryBudget(60 * EXEMPT_BYTES)
     with ExitStack() as held:
         for caller, sizes in bodies:
-            grew = held.enter_context(room.reserve(caller))
+            resize = held.enter_context(budget.reserve(caller))
             for size in sorted(sizes):
                 try:
-                    grew(size)
+                    resize(size)
                 except Overloaded:
                     assert size > EXEMPT_BYTES
                     break
-            assert room.used_bytes <= 60 * EXEMPT_BYTES
-            assert max(room._bytes_per_caller.values(), default=0) <= 30 * EXEMPT_BYTES
-    assert (room.used_bytes, room._bytes_per_caller) == (0, {})
+            assert budget.used_bytes <= 60 * EXEMPT_BYTES
+            assert max(map(budget._usage.of, "abc")) <= 30 * EXEMPT_BYTES
+    assert (budget.used_bytes, budget._usage._by_caller) == (0, {})
 
 
-async def test_large_bodies_that_dawdle_keep_no_small_one_out() -> None:
-    """Two that stop on the way fill the half of their caller: a third is told to come again, articles go on."""
+async def test_slow_large_bodies_do_not_block_small_ones() -> None:
+    """Two stalled bodies fill their caller's half: a third one gets 503, small articles are accepted."""
     async with serving(FakeService(Settings(store_url="memory"))) as client:
         client.app[BODY_MEMORY_BUDGET]._size_bytes = 10 * EXEMPT_BYTES
-        room = client.app[BODY_MEMORY_BUDGET]
+        budget = client.app[BODY_MEMORY_BUDGET]
         writers = []
         for _ in range(2):
             _, writer = await asyncio.open_connection(client.host, client.port)
@@ -58,39 +59,39 @@ async def test_large_bodies_that_dawdle_keep_no_small_one_out() -> None:
             )
             writers.append(writer)
         async with asyncio.timeout(30):
-            while room.used_bytes < 2 * (len(LARGE) - 1 - EXEMPT_BYTES):  # noqa: ASYNC110 (it tells nobody)
+            while budget.used_bytes < 2 * (len(LARGE) - 1 - EXEMPT_BYTES):  # noqa: ASYNC110 (no event to wait for)
                 await asyncio.sleep(0.01)
         refused = await client.post("/v1/articles", data=LARGE)
         small = await client.post("/v1/articles", json={"text": "words"})
-        told = await refused.json(content_type=None)
+        problem = await refused.json(content_type=None)
         for writer in writers:
             writer.close()
         async with asyncio.timeout(30):
-            while room.used_bytes:  # noqa: ASYNC110
+            while budget.used_bytes:  # noqa: ASYNC110 (no event to wait for)
                 await asyncio.sleep(0.01)
         again = await client.post("/v1/articles", data=LARGE)
 
-    assert (refused.status, told["code"], small.status, again.status) == (503, "overloaded", 201, 201)
-    assert "large bodies" in told["detail"]
+    assert (refused.status, problem["code"], small.status, again.status) == (503, "overloaded", 201, 201)
+    assert "large bodies" in problem["detail"]
 
 
-async def test_a_body_that_fails_gives_its_room_back() -> None:
-    """Too large, damaged, or no article."""
+async def test_a_failed_body_is_released() -> None:
+    """Too large or invalid."""
     async with serving(FakeService(Settings(store_url="memory", max_body_bytes=2 * EXEMPT_BYTES))) as client:
         statuses = [(await client.post("/v1/articles", data=LARGE[:size])).status for size in (-1, 100_000)]
-        chunked = await client.post("/v1/articles", data=pieces())
+        chunked = await client.post("/v1/articles", data=chunked_body())
 
         assert (statuses, chunked.status) == ([413, 400], 413)
         assert client.app[BODY_MEMORY_BUDGET].used_bytes == 0
 
 
-async def pieces():
-    """A body without a length."""
+async def chunked_body() -> AsyncIterator[bytes]:
+    """A body without Content-Length."""
     for _ in range(4):
         yield LARGE[:EXEMPT_BYTES]
 
 
-def test_no_room_is_said_in_one_sentence() -> None:
-    """What to do stands in it."""
-    with BodyMemoryBudget(0).reserve("") as grew, pytest.raises(Overloaded, match="send this one again"):
-        grew(EXEMPT_BYTES + 1)
+def test_the_error_says_what_to_do() -> None:
+    """Retry."""
+    with BodyMemoryBudget(0).reserve("") as resize, pytest.raises(Overloaded, match="retry in a second"):
+        resize(EXEMPT_BYTES + 1)

@@ -6,7 +6,8 @@ from contextlib import ExitStack
 import pytest
 
 from aggregator.domain import Answer, Article
-from aggregator.http.limits.load_shedding import GUARANTEED_PER_CALLER, LoadShedder, Overloaded
+from aggregator.errors import Overloaded
+from aggregator.http.limits.load_shedding import GUARANTEED_PER_CALLER, LoadShedder
 from aggregator.settings import Settings
 from tests.support.fake_service import FakeService, serving
 

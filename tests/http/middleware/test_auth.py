@@ -10,6 +10,7 @@ from multidict import CIMultiDict
 from aggregator.auth.api_keys import ROLE_PERMISSIONS, ROLES
 from aggregator.http.app_keys import REJECTED_LOG
 from aggregator.http.middleware.rejected_log import LOG_INTERVAL_S
+from aggregator.log_limits import LogThrottle
 from aggregator.http.routes import ENDPOINTS, Endpoint
 from aggregator.settings import Settings
 from tests.support.factories import event
@@ -167,11 +168,11 @@ async def test_a_refusal_is_a_problem_that_says_what_to_do(guarded) -> None:
     assert (stranger.status, told["code"]) == (401, "unauthenticated")
     assert stranger.headers["WWW-Authenticate"] == 'Bearer realm="aggregator"'
     assert guarded.keys["a stranger"] not in await stranger.text()
-    assert "is no access key of this service" in told["detail"]
+    assert "invalid, revoked or expired access key" in told["detail"]
     nobody = await (await guarded.get("/v1/events")).json(content_type=None)
     assert nobody["detail"] == 'Authorization: send an access key as "Bearer KEY", or sign in at /sign-in.'
     assert (await crawler.json(content_type=None))["detail"].startswith(
-        "Authorization: the role crawler may not"
+        "Authorization: the role crawler does not permit this"
     )
 
 
@@ -244,7 +245,7 @@ async def test_a_session_changes_things_only_from_our_own_pages(guarded) -> None
 
 async def test_actions_carry_the_name_of_the_key_and_are_audited(caplog) -> None:
     """Whatever name the body claims; one line per change, with key and request."""
-    caplog.set_level(logging.INFO, "aggregator.index.recall_check")
+    caplog.set_level(logging.INFO, "aggregator.audit")
     service = FakeService()
     key, text = await service.api_keys.add("Ada", "editor")
     service.events.told = [event("e1", "Bridge closed")]
@@ -262,8 +263,8 @@ async def test_actions_carry_the_name_of_the_key_and_are_audited(caplog) -> None
 async def test_who_is_refused_is_audited_seldom(guarded, caplog) -> None:
     """Keys that are tried do not go unseen, nor fill the log; whoever has none at all has only not signed in."""
     now_s = 0.0
-    guarded.app[REJECTED_LOG]._clock = lambda: now_s
-    caplog.set_level(logging.INFO, "aggregator.index.recall_check")
+    guarded.app[REJECTED_LOG]._throttle = LogThrottle(LOG_INTERVAL_S, lambda: now_s)
+    caplog.set_level(logging.INFO, "aggregator.audit")
 
     async def refused(method: str, path: str, **more: object) -> str:
         """What is told of a request, ten seconds later."""

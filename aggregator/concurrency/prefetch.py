@@ -1,7 +1,8 @@
-"""What comes next is prepared while what came before is answered: a step of a pipeline.
+"""Bounded prefetching: one pipeline stage that prepares the next chunks while the current one is processed.
 
-The lines of a batch are read, decoded and analysed (in other processes, if there are any) while those before
-them are looked up and committed, a few chunks ahead and no more: who takes slowly also makes the reading slow.
+The lines of a batch are read, decoded and analyzed (in the worker pool, if there is one) while earlier lines
+are looked up and committed. Only a few chunks are prepared ahead, so a slow consumer also slows the reading
+down.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, Generic, TypeVar
 
-# Lines that are analysed together, and looked up and committed together: enough to spare round trips, few enough that a
-# single article which comes in between does not wait long for the store and for the reading of its answers.
-CHUNK_LINES = 16
+# Articles of a batch that are analyzed, looked up and committed together: enough to save round trips, few
+# enough that an interactive request does not wait long for the store and for decoding the replies.
+CHUNK_ARTICLES = 16
 MAX_PREFETCHED_CHUNKS = 7
 
 T = TypeVar("T")
@@ -20,9 +21,11 @@ U = TypeVar("U")
 
 
 class Prefetcher(Generic[T, U]):
-    """Iterates over ``prepare(chunk)`` in the order of the chunks, each of at most ``size`` of what ``source`` gives.
+    """Async iterator over ``prepare(chunk)``, in the order of the chunks.
 
-    ``prepare`` runs for up to ``AHEAD`` chunks at once. A failure of the source is raised behind what came before it.
+    source      yields sequences of items; they are split into chunks of at most ``chunk_size`` items
+    prepare     runs concurrently for up to MAX_PREFETCHED_CHUNKS chunks; its errors are raised in order
+    An error of the source is raised after the results of everything it yielded before.
     """
 
     def __init__(
@@ -35,7 +38,7 @@ class Prefetcher(Generic[T, U]):
         self._chunk_size = chunk_size
         self._prepare = prepare
         self._ready: asyncio.Queue[asyncio.Task[U] | None] = asyncio.Queue(MAX_PREFETCHED_CHUNKS)
-        self._peeked: list[asyncio.Task[U] | None] = []  # at most one, that was not at hand yet
+        self._peeked: list[asyncio.Task[U] | None] = []  # at most one that was taken before it was done
         self._preparing: set[asyncio.Task[U]] = set()
         self._reader = asyncio.create_task(self._fill())
 
@@ -50,7 +53,7 @@ class Prefetcher(Generic[T, U]):
         return await ready
 
     def take_ready(self) -> list[U]:
-        """What comes next and is prepared already: many chunks together are answered faster than one by one."""
+        """The next results that are available without waiting: chunks processed together finish sooner."""
         found: list[U] = []
         while not self._peeked and not self._ready.empty():
             ready = self._ready.get_nowait()
@@ -69,9 +72,9 @@ class Prefetcher(Generic[T, U]):
 
     async def _fill(self) -> None:
         try:
-            async for given in self._source:
-                for start in range(0, len(given), self._chunk_size):
-                    task = asyncio.create_task(self._prepare(given[start : start + self._chunk_size]))
+            async for items in self._source:
+                for start in range(0, len(items), self._chunk_size):
+                    task = asyncio.create_task(self._prepare(items[start : start + self._chunk_size]))
                     self._preparing.add(task)
                     task.add_done_callback(self._preparing.discard)
                     await self._ready.put(task)

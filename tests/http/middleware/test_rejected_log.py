@@ -6,7 +6,7 @@ import logging
 import pytest
 from aiohttp import http_exceptions
 
-from aggregator.http.middleware.rejected_connections import (
+from aggregator.http.middleware.rejected_log import (
     LOG_INTERVAL_S,
     OTHER_REASON,
     RejectedConnectionLog,
@@ -15,7 +15,7 @@ from aggregator.http.server import serve
 from aggregator.settings import Settings
 from tests.support.fake_service import FakeService
 
-LOGGER = "aggregator.http.middleware.rejected_connections"
+LOGGER = "aggregator.http.middleware.rejected_log"
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, object]]:
@@ -40,9 +40,9 @@ def test_a_line_now_and_then_says_how_many_there_were(caplog: pytest.LogCaptureF
 @pytest.mark.parametrize(
     ("sent", "reason"),
     [
-        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 secret\r\n\r\n", "no method of HTTP, perhaps TLS"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 secret\r\n\r\n", "not an HTTP method, perhaps TLS"),
         (b"GET / HTTP/1.1\r\nHost: x\r\nAuthorization\x00: Bearer secret\r\n\r\n", OTHER_REASON),
-        (b"GET /" + b"secret" * 5000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", "a line that is too long"),
+        (b"GET /" + b"secret" * 5000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", "line too long"),
         (b"GET /secret\x1b[31m HTTP/9\r\n\r\n", OTHER_REASON),
     ],
 )

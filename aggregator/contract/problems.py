@@ -1,0 +1,85 @@
+"""Errors as RFC 9457 problem details: the only place that assigns HTTP statuses and problem codes.
+
+Used by the HTTP server for whole responses, and by the server and the command line for single batch lines.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from aggregator import errors
+from aggregator.contract.responses import Problem
+
+# The first matching class decides, so a subclass precedes its base class.
+ERROR_STATUSES: tuple[tuple[type[errors.AggregatorError], HTTPStatus, str], ...] = (
+    (errors.NoText, HTTPStatus.UNPROCESSABLE_ENTITY, "no_text"),
+    (errors.InputTooLarge, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too_large"),
+    (errors.UnsupportedEncoding, HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported_encoding"),
+    (errors.BodyTimeout, HTTPStatus.REQUEST_TIMEOUT, "slow_body"),
+    (errors.CrossSiteRequest, HTTPStatus.FORBIDDEN, "cross_site"),
+    (errors.Unauthenticated, HTTPStatus.UNAUTHORIZED, "unauthenticated"),
+    (errors.Forbidden, HTTPStatus.FORBIDDEN, "forbidden"),
+    (errors.Overloaded, HTTPStatus.SERVICE_UNAVAILABLE, "overloaded"),
+    (errors.RateLimited, HTTPStatus.TOO_MANY_REQUESTS, "over_limit"),
+    (errors.AnalysisLimitExceeded, HTTPStatus.BAD_REQUEST, "too_costly"),
+    (errors.InvalidInput, HTTPStatus.BAD_REQUEST, "bad_input"),
+    (errors.Expired, HTTPStatus.GONE, "gone"),
+    (errors.NotFound, HTTPStatus.NOT_FOUND, "not_found"),
+    (errors.TooManyStreams, HTTPStatus.SERVICE_UNAVAILABLE, "too_many_streams"),
+    (errors.Conflict, HTTPStatus.CONFLICT, "conflict"),
+    (errors.CommitConflict, HTTPStatus.SERVICE_UNAVAILABLE, "contention"),
+    (errors.StoreUnavailable, HTTPStatus.SERVICE_UNAVAILABLE, "store_unavailable"),
+    (errors.ModelError, HTTPStatus.SERVICE_UNAVAILABLE, "model"),
+    (errors.ConfigurationError, HTTPStatus.SERVICE_UNAVAILABLE, "configuration"),
+)
+PROBLEM_TITLES = {
+    "bad_input": "Invalid request",
+    "no_text": "The article contains no text",
+    "too_costly": "The article takes too much time or memory to analyze",
+    "too_large": "The request is too large",
+    "unsupported_encoding": "Unsupported Content-Encoding",
+    "slow_body": "The body did not arrive in time",
+    "cross_site": "Cross-site request refused",
+    "unauthenticated": "An access key is required",
+    "forbidden": "This key does not permit the request",
+    "over_limit": "Rate limit exceeded",
+    "not_found": "Not found",
+    "gone": "Expired or deleted",
+    "conflict": "The stored state does not allow this",
+    "contention": "Too many concurrent near-duplicates",
+    "store_unavailable": "The store is unavailable",
+    "overloaded": "The service is overloaded",
+    "too_many_streams": "Too many open streams",
+    "model": "A feature model is missing or does not fit",
+    "configuration": "The service is not configured for this",
+    "no_route": "No such address",
+    "method_not_allowed": "Method not allowed",
+    "http": "Invalid request",
+    "not_ready": "The service is not ready",
+    "internal": "Internal error",
+}
+
+
+def to_problem(error: Exception) -> Problem:
+    """The problem for an error; an error from outside the package's tree reveals nothing of its content."""
+    if isinstance(error, errors.AggregatorError):
+        for error_type, status, code in ERROR_STATUSES:
+            if isinstance(error, error_type):
+                return make_problem(status, code, str(error), field=getattr(error, "field", None))
+    return make_problem(
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        "internal",
+        "Unexpected error; the server log has the details under this request_id.",
+    )
+
+
+def make_problem(status: HTTPStatus, code: str, detail: str, field: str | None = None) -> Problem:
+    """A problem with a code of ``PROBLEM_TITLES``; ``field``: the offending part of the input."""
+    return Problem(
+        type=f"/docs#error-{code}",
+        title=PROBLEM_TITLES[code],
+        status=status.value,
+        detail=detail,
+        code=code,
+        field=field,
+    )

@@ -1,8 +1,8 @@
-"""Dated articles through the burst detector under their own clock: what would have fired, and when?
+"""Replay of dated articles through the burst detector under virtual time, the time of publication.
 
-The virtual time is the time of publication. The detector is the one that runs live; what differs is
-where its terms come from: here the words of the title, all of weight one, since the stream itself tells
-which of them say something (``bursts/background.py``). Equal input gives equal output, byte for byte.
+The detector is the one that runs live. Only the terms differ: here they are the words of the title, all of
+weight 1; the detector's baseline learns which of them are distinctive (``events/detection/baseline.py``).
+Equal input gives equal output, byte for byte.
 """
 
 from __future__ import annotations
@@ -25,26 +25,25 @@ Row = Mapping[str, Any]
 
 
 def replay(rows: Iterable[Row], rule: BurstRule) -> Iterator[dict[str, Any]]:
-    """One dict per event that fired, as it stood at its end, in order of ``detected_at``.
+    """Yield the last version of each event that fired as a dict, in order of ``detected_at``.
 
     ``rows``: ``id, title, url, source, published_at, lang`` (RFC 3339 time; all optional but ``title``),
-    in order of time. A row without a usable time is taken at the time of the one before it; a row that is
-    dated over one window after its successor is a mistake and is taken as undated.
+    in order of time. A row without a valid time gets the time of the previous row; a row dated over one
+    window after its successor is treated as undated.
     """
-    held: dict[str, Event] = {}
-    for event, final in changed_events(rows, rule):
-        held[event.id] = event
-        if not final:
+    latest: dict[str, Event] = {}  # in order of detection
+    for event, is_closed in changed_events(rows, rule):
+        latest[event.id] = event
+        if not is_closed:
             continue
-        # ``held`` is in order of detection: those at its head that are closed can go.
-        while held and next(iter(held.values())).status == "closed":
-            yield event_row(held.pop(next(iter(held))))
-    for event in held.values():
+        while latest and next(iter(latest.values())).status == "closed":
+            yield event_row(latest.pop(next(iter(latest))))
+    for event in latest.values():
         yield event_row(event)
 
 
 def changed_events(rows: Iterable[Row], rule: BurstRule) -> Iterator[tuple[Event, bool]]:
-    """(event, whether it is closed) for every event that changed, minute by minute of virtual time."""
+    """Yield (event, whether it is closed) for every event that changed, once per minute of virtual time."""
     detector = BurstDetector(rule)
     minute = 0
     for item in read_items(rows, detector):
@@ -59,7 +58,7 @@ def changed_events(rows: Iterable[Row], rule: BurstRule) -> Iterator[tuple[Event
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What one sensitivity would have done: alerts (as they stood at their end) in the last part of a stream."""
+    """Alerts in the last part of a stream at one sensitivity, each as the last version of its event."""
 
     sensitivity: float
     since_ms: int
@@ -68,12 +67,12 @@ class Preview:
 
 
 def preview(rows: Iterable[Row], rule: BurstRule, span_ms: int) -> list[Preview]:
-    """The alerts of the last ``span_ms`` of ``rows`` under half, all and twice the rule's sensitivity.
+    """Return the alerts of the last ``span_ms`` of ``rows`` at half, once and twice the rule's sensitivity.
 
-    Everything before is history, from which the detectors learn what is usual. One pass over the rows.
+    The detectors learn their baselines from the rows before. One pass over the rows.
     """
     rules = [replace(rule, sensitivity=rule.sensitivity * factor) for factor in (0.5, 1.0, 2.0)]
-    detectors = [BurstDetector(wanted) for wanted in rules]
+    detectors = [BurstDetector(variant) for variant in rules]
     fired: list[dict[str, Event]] = [{} for _ in rules]
     until_ms = 0
     for item in read_items(rows, detectors[1]):
@@ -94,12 +93,15 @@ def _alerts_since(events: Iterable[Event], since_ms: int) -> tuple[Event, ...]:
 
 
 def read_items(rows: Iterable[Row], detector: BurstDetector) -> Iterator[StreamItem]:
-    """Rows as the detector sees them; its rule says what a repeat is, its statistics weigh fingerprints."""
+    """Yield one stream item per row with a title; exact repeats within the window are duplicates.
+
+    In Hamming mode the detector's baseline gives the term weights of the fingerprints.
+    """
     return _RowReader(detector.rule).items(rows, detector)
 
 
 def event_row(event: Event) -> dict[str, Any]:
-    """The line of ``aggregator replay`` (DESIGN, public contract), and why it fired."""
+    """Return the output record of ``aggregator replay`` (public contract)."""
     return {
         "id": event.id,
         "title": event.title,
@@ -125,7 +127,7 @@ def event_row(event: Event) -> dict[str, Any]:
 
 
 def rfc3339(at_ms: int) -> str:
-    """UTC, to the ms only where there are any.
+    """RFC 3339 time in UTC, with milliseconds only if they are not 0.
 
     >>> rfc3339(1_300_000_000_000)
     '2011-03-13T07:06:40Z'
@@ -134,7 +136,7 @@ def rfc3339(at_ms: int) -> str:
 
 
 def parse_time_ms(text: object) -> int | None:
-    """An RFC 3339 time (or a date) in ms; None when it is none, or before 1970."""
+    """Parse an RFC 3339 time or a date; None if ``text`` is neither or before 1970."""
     if not isinstance(text, str):
         return None
     try:
@@ -147,16 +149,17 @@ def parse_time_ms(text: object) -> int | None:
 
 @dataclass(slots=True)
 class _RowReader:
-    """Rows into stream items: times, terms, and exact repeats within the window."""
+    """Converts rows to stream items: times, terms, exact repeats within the window.
+
+    ``seen_titles``: normalized title -> (article number, time in ms), oldest first.
+    """
 
     rule: BurstRule
     row_count: int = 0
-    seen_titles: dict[str, tuple[int, int]] = field(
-        default_factory=dict
-    )  # title -> (number, ms), oldest first
+    seen_titles: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def items(self, rows: Iterable[Row], detector: BurstDetector) -> Iterator[StreamItem]:
-        """One item per row that has a title."""
+        """Yield one item per row that has a title."""
         now_ms = 0
         for row, published_ms in _with_times(rows, self.rule.window_ms):
             now_ms = max(now_ms, published_ms or 0)
@@ -173,7 +176,7 @@ class _RowReader:
         declared = row.get("lang")
         lang = language.detect_language(title, declared if isinstance(declared, str) else None)
         terms = tuple(dict.fromkeys(tokenizer.tokenize(strip_desk_prefix(title), lang)))
-        literal = self.rule.mode == "neighbours"
+        needs_fingerprint = self.rule.mode == "neighbours"
         return StreamItem(
             number=number,
             first_version=number,
@@ -187,12 +190,12 @@ class _RowReader:
             source=_source(row),
             lang=lang,
             published_at_ms=published_ms,
-            fingerprint=simhash({t: detector.baseline.idf(t) for t in terms}) if literal else 0,
+            fingerprint=simhash({t: detector.baseline.idf(t) for t in terms}) if needs_fingerprint else 0,
             terms=tuple((term, 1.0) for term in terms if not term.isdecimal()),
         )
 
     def _first_number_of(self, title: str, number: int, now_ms: int) -> int | None:
-        """The number under which this very title was seen within the window."""
+        """Return the number of the first article with this title within the window, or None and record it."""
         while self.seen_titles:
             oldest = next(iter(self.seen_titles))
             if self.seen_titles[oldest][1] >= now_ms - self.rule.window_ms:
@@ -205,17 +208,17 @@ class _RowReader:
 
 
 def _with_times(rows: Iterable[Row], window_ms: int) -> Iterator[tuple[Row, int | None]]:
-    """Each row and its time; one row of look-ahead finds a date that lies in the rest's future."""
-    held: tuple[Row, int | None] | None = None
+    """Yield each row and its time in ms; a time over one window after that of the next row is dropped."""
+    previous: tuple[Row, int | None] | None = None
     for row in rows:
         at_ms = parse_time_ms(row.get("published_at"))
-        if held is not None:
-            row_before, before_ms = held
-            early = at_ms is not None and before_ms is not None and before_ms - at_ms > window_ms
-            yield row_before, None if early else before_ms
-        held = row, at_ms
-    if held is not None:
-        yield held
+        if previous is not None:
+            previous_row, previous_ms = previous
+            is_wrong = at_ms is not None and previous_ms is not None and previous_ms - at_ms > window_ms
+            yield previous_row, None if is_wrong else previous_ms
+        previous = row, at_ms
+    if previous is not None:
+        yield previous
 
 
 def _source(row: Row) -> str:

@@ -1,4 +1,4 @@
-"""Replay: dated rows in, events out, the same bytes each time."""
+"""Replay of dated rows: event records, determinism, bad rows, preview of sensitivities."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ START = datetime(2031, 3, 1, 8, tzinfo=UTC)
 ASPECTS = ("mayor", "rescue", "inquiry", "traffic", "hospital", "witness", "insurance", "ferry", "repair")
 
 
-def row(minute: float, title: str, **wanted: Any) -> dict[str, Any]:
+def row(minute: float, title: str, **fields: Any) -> dict[str, Any]:
+    """Return a row at a minute after ``START``; ``fields`` override any field."""
     at = (START + timedelta(minutes=minute)).isoformat().replace("+00:00", "Z")
     return {
         "id": f"{minute}-{title}",
@@ -25,13 +26,14 @@ def row(minute: float, title: str, **wanted: Any) -> dict[str, Any]:
         "url": f"https://one.example/{minute}",
         "published_at": at,
         "lang": "en",
-        **wanted,
+        **fields,
     }
 
 
-def story(count: int = 20, start: float = 0.0, **wanted: Any) -> list[dict[str, Any]]:
+def story(count: int = 20, start: float = 0.0) -> list[dict[str, Any]]:
+    """Return rows of one story, one a minute."""
     return [
-        row(start + i, f"Harbour bridge collapse: {ASPECTS[i % 9]} report {chr(97 + i % 26) * 3}", **wanted)
+        row(start + i, f"Harbour bridge collapse: {ASPECTS[i % 9]} report {chr(97 + i % 26) * 3}")
         for i in range(count)
     ]
 
@@ -41,7 +43,7 @@ def run(rows: list[dict[str, Any]], rule: BurstRule | None = None) -> list[dict[
 
 
 def test_an_event_has_the_fields_of_the_contract() -> None:
-    """Size and peak as at the end, detected_at as at the first alert."""
+    """Size and peak of the last version, detected_at of the first alert."""
     (event,) = run(story())
 
     contract = "id title detected_at first_seen last_seen size peak sources expected items"
@@ -54,14 +56,14 @@ def test_an_event_has_the_fields_of_the_contract() -> None:
 
 
 def test_two_runs_give_the_same_bytes() -> None:
-    """Ids, order, numbers: all of it depends on the rows alone."""
+    """Ids, order and numbers depend on the rows alone."""
     rows = sorted(story() + story(20, 300.5), key=lambda r: parse_time_ms(r["published_at"]) or 0)
 
     assert json.dumps(run(rows)) == json.dumps(run(rows))
 
 
 def test_events_come_in_order_of_detection() -> None:
-    """An early event that lives long is written before a later one that ends sooner."""
+    """An early, long event precedes a later one that closes sooner."""
     long = story(20) + [
         row(100 * i, f"Harbour bridge collapse again {'xyz'[i % 3] * 4}") for i in range(1, 7)
     ]
@@ -74,14 +76,14 @@ def test_events_come_in_order_of_detection() -> None:
 
 
 def test_exact_repeats_of_one_source_count_once() -> None:
-    """The same headline 30 times is one document."""
+    """The same headline 30 times is one item; from 30 sources it is 30 items."""
     assert run([row(i, "Harbour bridge collapse") for i in range(30)]) == []
     many = [row(i, "Harbour bridge collapse", source=f"s{i}.example") for i in range(30)]
     assert [event["size"] for event in run(many)] == [30]
 
 
-def test_bad_dates_do_no_harm() -> None:
-    """No date, an impossible one, one in the far future: each is taken at its place in the stream."""
+def test_invalid_dates_are_replaced_by_the_position_in_the_stream() -> None:
+    """No date, text, a date in the far future or past."""
     rows = story(20)
     rows[3]["published_at"] = None
     rows[5]["published_at"] = "yesterday"
@@ -94,20 +96,20 @@ def test_bad_dates_do_no_harm() -> None:
     assert event["detected_at"] in ("2031-03-01T08:15:00Z", "2031-03-01T08:16:00Z")
 
 
-def test_rows_without_a_title_are_passed_over() -> None:
-    """Nothing to see there."""
+def test_rows_without_a_title_are_skipped() -> None:
+    """Missing, null and blank titles; an invalid URL does no harm."""
     assert run([{"id": "1"}, {"title": None}, {"title": "  "}, {"title": "x", "url": "http://[bad"}]) == []
 
 
-def test_the_literal_rule_runs_too() -> None:
-    """Equal headlines have equal fingerprints, whoever sends them."""
+def test_replay_supports_the_literal_rule() -> None:
+    """Equal headlines of different sources have equal fingerprints."""
     rows = [row(i, "Fund value per share", source=f"s{i}.example") for i in range(16)]
 
     assert run(rows, BurstRule(mode="neighbours"))
 
 
-def test_times_are_read_and_written_as_rfc_3339() -> None:
-    """UTC, ms only where there are any."""
+def test_times_are_parsed_and_formatted_as_rfc_3339() -> None:
+    """Output is UTC, with milliseconds only if they are not 0; invalid times give None."""
     at_ms = parse_time_ms("2031-03-01T09:30:00.250+01:00")
 
     assert at_ms is not None
@@ -116,8 +118,8 @@ def test_times_are_read_and_written_as_rfc_3339() -> None:
     assert [parse_time_ms(bad) for bad in (None, 5, "", "0001-01-01T00:00:00+23:00")] == [None] * 4
 
 
-def test_a_preview_counts_the_alerts_of_the_last_part() -> None:
-    """Half, all and twice the sensitivity; what fired before is history."""
+def test_a_preview_returns_the_alerts_of_the_last_part() -> None:
+    """At half, once and twice the sensitivity; earlier events are not included."""
     rows = story() + [row(1500 + i, f"Election result capital {chr(97 + i) * 3}") for i in range(20)]
 
     found = preview(rows, BurstRule(), 86_400_000)
@@ -128,8 +130,8 @@ def test_a_preview_counts_the_alerts_of_the_last_part() -> None:
     assert found[1].until_ms - found[1].since_ms == 86_400_000
 
 
-def test_a_laxer_sensitivity_alerts_on_a_routine_that_is_a_little_larger() -> None:
-    """Every day ten items, today 36: 3.6 times the usual is news to the laxer setting only."""
+def test_a_higher_sensitivity_alerts_on_a_slightly_larger_routine() -> None:
+    """12 items every day and 36 today, 3 times the usual, fire only at a higher sensitivity."""
     rows = [
         row(1440 * day + i, f"Fund value per unit certificate of asset class {chr(97 + day)}{i}")
         for day in range(8)
@@ -141,8 +143,8 @@ def test_a_laxer_sensitivity_alerts_on_a_routine_that_is_a_little_larger() -> No
     assert counts == sorted(counts) and counts[0] < counts[2]
 
 
-def test_the_command_previews(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A line per sensitivity, the chosen one marked, and its alerts; a span that is none is refused."""
+def test_the_command_prints_a_preview(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line per sensitivity, the current one marked, and its alerts; an invalid span is rejected."""
     file = tmp_path / "titles.jsonl"
     file.write_text("".join(json.dumps(r) + "\n" for r in story()))
 
@@ -151,6 +153,6 @@ def test_the_command_previews(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "alerts from 2031-02-28T08:19:00Z to 2031-03-01T08:19:00Z"
     assert [line.split()[1:3] for line in lines[1:4]] == [["1", "1"], ["2", "1"], ["4", "1"]]
-    assert lines[2].endswith("<- as set") and "20 items" in lines[4]
+    assert lines[2].endswith("<- current setting") and "20 items" in lines[4]
     with pytest.raises(SystemExit):
         main(["replay", "--preview", "soon", str(file)])

@@ -1,19 +1,20 @@
-"""How often is a term usual at this time of the week? Counts by hour over the last 7 days.
+"""Baseline: hourly document counts per term over the last 7 days, and what is expected from them.
 
-Two questions are answered from them. ``expected``: how many documents per window hold a term *now*,
-judged by the same hours of the last 7 days (the same weekday counts double, and half of it is expected in any
-case) and by its average over all of them, whichever is more. ``weight``: how much a term says about a story now, after the bursty features of
-He, Chang & Lim (2007): its idf in the stream times how much more often it is seen than expected. A
-template's words are as frequent as ever and say little; the place where something happens says
-nearly everything, although it may be no rare word.
+``expected`` is the number of documents per window that usually hold a term at this hour: the larger of its
+mean over the windows that ended at this hour on the last 7 days (the same weekday counts double, and half of
+its count is expected in any case) and its mean over all hours. ``weight`` is how distinctive a term is now,
+after the bursty features of He, Chang & Lim (2007): its idf in the stream times the ratio of observed to
+expected documents. Words of a template are as frequent as ever and get little weight; the name of the place
+where something happens gets nearly all of it, even if it is not a rare word.
 
-Before a day is known, that ratio misleads: no word was expected, so common ones, seen most, would seem to
-burst most. In a stream of few documents what is seen most does burst; in a busy one names would drown. So as
-much of the day as is missing, and the busier the stream the more, what is seen of a term counts as expected.
+On the first day that ratio misleads: nothing is expected yet, so the most frequent words would seem to burst
+most. In a stream of few documents they do; in a busy one they would hide the names. Therefore a share of the
+observed documents counts as expected: the missing part of the first day, times a factor that grows with the
+volume of the stream.
 
-``EVERY`` is counted as a term of each document, so that the volume of the whole stream has its usual too.
+``ALL_DOCUMENTS`` is counted as a term of every document, so that the whole stream has an expectation too.
 
-History is bounded by 7 days plus a window; an hour keeps at most ``MAX_TERMS`` terms.
+History is bounded by 7 days plus one window; an hour keeps at most ``MAX_TERMS_PER_HOUR`` terms.
 """
 
 from __future__ import annotations
@@ -26,28 +27,31 @@ from aggregator.time_units import HOUR_MS
 HISTORY_DAYS = 7
 HOURS_PER_DAY = 24
 SAME_WEEKDAY_WEIGHT = 2.0
-# What comes once a week is routine too: half of what there was a week ago is expected in any case.
+# A weekly event is routine too: half of its count a week ago is expected in any case.
 WEEK_AGO_SHARE = 0.5
-# Pseudo-documents of a window: below about so many a count is chance. From 2 to 5 little changes.
+# Pseudo-documents added to both counts of a window: smaller counts are chance. 2 to 5 give similar results.
 SMOOTHING_DOCUMENTS = 3.0
 MIN_BURST_RATIO = 0.5
-# Fewer documents per window than this: none is usual, and one is chance in 20 windows.
+# Expectation below which a term counts as absent: one document in 20 windows is chance.
 NEGLIGIBLE_DOCUMENTS = 0.05
 MAX_TERMS_PER_HOUR = 100_000
-# Without a past, half of what is seen passes for usual in a stream of so many documents: of so many, an ordinary
-# word (one in a hundred) is seen as often as the items of an event.
+# Stream size at which, without history, half of the observed documents count as expected: in 2,000 documents
+# an ordinary word (1 in 100) is as frequent as the items of an event.
 BUSY_STREAM_DOCUMENTS = 2_000
-# Weights are stale once the documents have grown by so many, and by such a share of what they were.
+# All weights are stale when the documents have grown by this number and by this ratio since the last refresh.
 IDF_STALE_GROWTH_DOCUMENTS = 1000
 IDF_STALE_GROWTH_RATIO = 0.05
-# The number of all documents stands within an hour until it has changed by this share: idf hardly hears of it.
+# Within an hour the document total is kept until it has changed by this ratio, which hardly changes any idf.
 TOTAL_TOLERANCE_RATIO = 0.01
-# No word is empty.
+# Cannot collide: no term is the empty string.
 ALL_DOCUMENTS = ""
 
 
 class Baseline:
-    """Hourly document counts of terms. Hours are numbered since 1970 UTC."""
+    """Hourly document counts of terms. Hours are numbered since 1970 UTC.
+
+    ``idf_documents`` and ``idf_hour``: total number of documents and hour as of the last ``refresh_totals``.
+    """
 
     def __init__(self, window_ms: int) -> None:
         self._window_hours = window_ms / HOUR_MS
@@ -62,11 +66,11 @@ class Baseline:
         self._expected_cache: dict[str, float] = {}
         self._cache_hour = -1
         self._cold_start_share = 0.0
-        # Of each of the last days that are known, the latest first: its weight, the counts of this hour's window.
+        # (weight, counts of its hours) of the window that ended at this hour on each known day, latest first.
         self._comparison_windows: list[tuple[float, list[dict[str, int]]]] = []
 
     def add(self, hour: int, terms: Iterable[str]) -> None:
-        """Count one document."""
+        """Count one document; terms beyond ``MAX_TERMS_PER_HOUR`` are dropped."""
         counts = self.counts_by_hour.get(hour)
         if counts is None:
             counts = self._open_hour(hour)
@@ -83,7 +87,7 @@ class Baseline:
         self._document_count += 1
 
     def expected(self, term: str, hour: int) -> float:
-        """Documents per window that usually hold ``term`` at this hour; 0.0 without history."""
+        """Return how many documents per window usually hold ``term`` at this hour; 0.0 without history."""
         if hour != self._cache_hour:
             self._rebuild_cache(hour)
         found = self._expected_cache.get(term)
@@ -91,7 +95,7 @@ class Baseline:
             before = self._document_frequencies.get(term, 0)
             if before:
                 before -= self._count_between(term, hour - self._window_hours_ceil + 1, hour)
-            # Most terms are new: without a past there is nothing to look up.
+            # Most terms are new: without history there is nothing to compute.
             found = (
                 max(self._mean_at_same_hour(term), self._long_run_mean(before, hour)) if before > 0 else 0.0
             )
@@ -99,30 +103,31 @@ class Baseline:
         return found
 
     def idf(self, term: str) -> float:
-        """log(2 + documents / (1 + documents with the term)), of the last 7 days; documents as last frozen."""
+        """Return log(2 + ``idf_documents`` / (1 + documents with the term)) over the last 7 days."""
         return log(2 + self.idf_documents / (1 + self._document_frequencies.get(term, 0)))
 
     def weight(self, term: str, observed: int, hour: int) -> float:
-        """idf times the ratio of ``seen`` documents in the window to the expected ones, smoothed."""
+        """Return idf times the smoothed ratio of ``observed`` documents in the window to expected ones."""
+        # Called for millions of terms: ``expected`` and ``idf`` are inlined where they are cached or short.
         if hour != self._cache_hour:
             self._rebuild_cache(hour)
-        usual = self._expected_cache.get(term)
-        if usual is None:
-            usual = self.expected(term, hour)
-        if observed > usual:
-            usual += self._cold_start_share * (observed - usual)
-        ratio = (observed + SMOOTHING_DOCUMENTS) / (usual + SMOOTHING_DOCUMENTS)
+        expected = self._expected_cache.get(term)
+        if expected is None:
+            expected = self.expected(term, hour)
+        if observed > expected:
+            expected += self._cold_start_share * (observed - expected)
+        ratio = (observed + SMOOTHING_DOCUMENTS) / (expected + SMOOTHING_DOCUMENTS)
         idf = log(2 + self.idf_documents / (1 + self._document_frequencies.get(term, 0)))
         return idf * (ratio if ratio > MIN_BURST_RATIO else MIN_BURST_RATIO)
 
     def idf_is_stale(self) -> bool:
-        """Whether the documents have become so many since the last ``freeze`` that no weight is what it was."""
+        """Whether all weights are outdated, since the stream has grown since ``refresh_totals``."""
         return self._document_count - self.idf_documents >= max(
             IDF_STALE_GROWTH_DOCUMENTS, IDF_STALE_GROWTH_RATIO * self.idf_documents
         )
 
     def drop_hours_after(self, hour: int) -> None:
-        """Drop hours later than ``hour``: they were counted under a wrong clock."""
+        """Drop hours later than ``hour``, which were counted under a wrong clock."""
         for late in [h for h in self.counts_by_hour if h > hour]:
             self._drop_hour(late)
         if self.first_hour is not None and self.first_hour > hour:
@@ -134,7 +139,7 @@ class Baseline:
         return [(h, self.documents_by_hour[h], counts) for h, counts in self.counts_by_hour.items()]
 
     def restore_hour(self, hour: int, counts: dict[str, int], documents: int) -> None:
-        """Put back one saved hour."""
+        """Add one saved hour."""
         self.counts_by_hour[hour] = counts
         self.documents_by_hour[hour] = documents
         self._document_count += documents
@@ -142,18 +147,18 @@ class Baseline:
             self._document_frequencies[term] = self._document_frequencies.get(term, 0) + count
 
     def refresh_totals(self, hour: int) -> bool:
-        """Forget what ``hour`` cannot need, and take the present number of documents as that of all terms.
+        """Drop hours older than ``hour`` needs and set ``idf_documents`` to the present total.
 
-        False when the last number still stands, which is within a hundredth of it, in the same hour: then the
-        weight of a term has changed only with its own counts, and can be remembered.
+        Returns False and keeps the old total within the same hour while it has changed by at most 1 %: cached
+        weights then stay valid, except for terms whose own counts changed.
         """
         if self._totals_are_current(hour):
             return False
         oldest = hour - HISTORY_DAYS * HOURS_PER_DAY - self._window_hours_ceil
-        if outlived := [h for h in self.counts_by_hour if h < oldest]:
-            for old in outlived:
+        if expired := [h for h in self.counts_by_hour if h < oldest]:
+            for old in expired:
                 self._drop_hour(old)
-            # Keys that came and went take room in a dictionary, until its table doubles. A copy is without them.
+            # Deleted keys keep their slots in a dictionary until it is resized; a copy is compact.
             self._document_frequencies = dict(self._document_frequencies)
         self.idf_documents, self.idf_hour = self._document_count, hour
         self._cold_start_share = self._compute_cold_start_share(self._cache_hour)
@@ -173,7 +178,7 @@ class Baseline:
         )
 
     def _compute_cold_start_share(self, hour: int) -> float:
-        """Share of what is seen that passes for usual, 0..1: see the head of this module."""
+        """Share of the observed documents that counts as expected, 0..1: see the module docstring."""
         missing = (
             0
             if self.first_hour is None
@@ -220,7 +225,7 @@ class Baseline:
         return days
 
     def _mean_at_same_hour(self, term: str) -> float:
-        """Of the windows that ended at this hour in the last 7 days: weighted mean, or half of a week ago."""
+        """Weighted mean of the windows that ended at this hour, at least half the count of a week ago."""
         documents = weights = 0.0
         found = 0
         for weight, counts in self._comparison_windows:
@@ -228,11 +233,11 @@ class Baseline:
             documents += weight * found
             weights += weight
         week_ago = WEEK_AGO_SHARE * found if len(self._comparison_windows) == HISTORY_DAYS else 0.0
-        usual = max(documents / weights, week_ago) if weights else 0.0
-        return usual * self._window_hours / (self._window_hours_ceil + 1)
+        mean = max(documents / weights, week_ago) if weights else 0.0
+        return mean * self._window_hours / (self._window_hours_ceil + 1)
 
     def _long_run_mean(self, before: int, hour: int) -> float:
-        """Average over what is known before the window; a day at least, or a first hour would set the norm.
+        """Mean per window over the known hours before this one; at least a day is assumed known.
 
         ``before``: documents with the term that are older than the window.
         """

@@ -1,14 +1,14 @@
-"""Which story does an item belong to? Centroids over the window, never chains of neighbours.
+"""Stories: single-pass clustering of the window's items by centroid, never by chains of neighbors.
 
-A story is the items of the last window that joined it, and the sums of their term weights. An item's
-similarity to it is the cosine between the item's terms and those sums, both weighted by what each term
-says *now* (``Background.weight``): while a place bursts, headlines that share little else but that place
-are alike; a day later they are not. Stories whose centroids have come together are merged.
+A story is the items of the last window that joined it and the sums of their term weights, its centroid. An
+item's similarity to it is the cosine between the item's terms and those sums, both weighted by how
+distinctive each term is *now* (``Baseline.weight``): while the name of a place bursts, headlines that share
+little else are similar; a day later they are not. Stories whose centroids have converged are merged.
 
-An inverted index (``postings.py``) finds the stories an item can be similar to at all, and multiplies with all of
-them at once: products are added up term after term, so they are those of a loop in every bit. Everything here
-is bounded by the window. Dictionaries keep their order of insertion, and no set is iterated, so that
-equal input gives equal bytes.
+An inverted index (``postings.py``) finds the candidate stories of an item and gives the products with all of
+them at once. Products are summed term by term in a fixed order, so that loops and array operations agree in
+every bit. All memory is bounded by the window. No set is iterated where order matters: equal input gives
+equal bytes.
 """
 
 from __future__ import annotations
@@ -24,32 +24,39 @@ import numpy as np
 
 from aggregator.events.detection.postings import Postings, TermPostings
 
-# Cosine at which an item joins and at which two stories are one: .3 to .4 and .4 to .55 behave alike.
+# Cosine at which an item joins a story, and at which two stories merge. Values of 0.3 to 0.4 and 0.4 to 0.55
+# give similar results.
 JOIN_COSINE = 0.35
 MERGE_COSINE = 0.45
-# A text that is within 7 bits of a member is similar as a whole: half the cosine will do.
+# An article whose fingerprint is within 7 bits of a member is similar as a whole: half the cosine suffices.
 JOIN_RELATED_COSINE = JOIN_COSINE / 2
-# A story this small has no centroid worth merging by.
+# The centroid of a smaller story is not reliable enough for merging.
 MIN_ITEMS_TO_MERGE = 4
 MIN_ITEMS_TO_BE_MERGED = 2
-# A norm is worked out again when its story has changed by a twentieth or after ten minutes; at merges, at once.
+# A norm is computed again when its story has changed by 5 % or after ten minutes; for a merge, every minute.
 NORM_STALE_GROWTH_RATIO = 0.05
 NORM_STALE_MINUTES = 10
-# Below this share of what merges by a length that old, nobody works it out again.
+# A merge candidate below this share of the merge threshold by a stale norm is skipped without a fresh norm.
 STALE_NORM_PREFILTER_RATIO = 0.8
-# The largest weight of a term in an item (``intake.py``): no story of n items holds more of it than n times that.
+# Largest weight of a term in an item (``items.py``); a story of n items holds at most n times that.
 MAX_TERM_WEIGHT = 255
-# By more than rounding.
+# Lowers a threshold by more than the rounding error.
 ROUNDING_MARGIN = 1 - 1e-9
-# Products with so many sums take arrays as long as a loop.
+# From this number of postings on, array operations are as fast as a loop.
 ARRAY_MIN_POSTINGS = 512
-_UNKNOWN_NORM = float("nan")  # is not itself
+_UNKNOWN_NORM = float("nan")  # recognized by norm != norm
 
 TermWeigher = Callable[[str], float]
 
 
 class WindowItem(msgspec.Struct, array_like=True, gc=False):
-    """One item in the window. ``terms``: name -> weight as an integer 1..255 (exact sums)."""
+    """One article in the window. The order of the fields is part of the saved state.
+
+    terms        term -> weight, an integer 1..255, so that sums are exact
+    is_counted   whether it counts towards the burst rule
+    cosine       similarity to its story when it joined, 0..1
+    story_key    -1: no story
+    """
 
     number: int
     first_version: int
@@ -66,7 +73,15 @@ class WindowItem(msgspec.Struct, array_like=True, gc=False):
 
 
 class Story(msgspec.Struct, array_like=True, gc=False):
-    """Items that belong together. ``members`` by first number, in order of joining; ``firing`` of them count."""
+    """Items of one centroid. The order of the fields is part of the saved state.
+
+    members         items by first version, in order of joining
+    term_sums       term -> sum of the members' weights
+    counted_items   members that count towards the burst rule
+    sightings       duplicates that do not count
+    norm            weighted norm of the sums, computed at ``norm_size`` members in ``norm_minute``
+    event_id        the event that the story became
+    """
 
     key: int
     id: str
@@ -84,7 +99,10 @@ MergePredicate = Callable[[Story, Story], bool]
 
 
 class StoryIndex:
-    """All open stories."""
+    """The open stories: by key, by article number, and by term (inverted index).
+
+    ``changed_keys``: stories that grew and may have converged with others, for the next round of merging.
+    """
 
     def __init__(self) -> None:
         self.by_key: dict[int, Story] = {}
@@ -92,17 +110,16 @@ class StoryIndex:
         self.changed_keys: dict[int, None] = {}
         self._minute = 0
         self.key_by_number: dict[int, int] = {}
-        self._postings = Postings()  # what sums say, by term
-        self._slots: dict[int, int] = {}
-        # By slot: the key of its story, its items, and its norm while that stands: none came or went since, and it is
-        # not too old. And when each was worked out.
+        self._postings = Postings()
+        self._slots: dict[int, int] = {}  # by story key
+        # Arrays by slot: story key, number of items, and norm (unknown if items changed or it is too old).
         self._keys = array("q")
         self._sizes = array("q")
         self._norms = array("d")
-        self._norm_times: deque[tuple[int, int]] = deque()
+        self._norm_times: deque[tuple[int, int]] = deque()  # (minute computed, story key), oldest first
 
     def begin_minute(self, minute: int) -> None:
-        """Time goes on: some lengths are too old now. When it goes back nobody knows how old they are."""
+        """Set the clock and expire old norms; all of them if the clock goes back."""
         if minute < self._minute:
             self._reset_norms()
         self._minute = minute
@@ -112,24 +129,23 @@ class StoryIndex:
                 self._norms[self._slots[key]] = _UNKNOWN_NORM
 
     def create(self, id_: str) -> Story:
-        """A new, empty story."""
+        """Return a new, empty story."""
         story = Story(self.next_key, id_)
         self.next_key += 1
         self._assign_slot(story)
         return story
 
     def nearest(self, terms: Mapping[str, int], weigh: TermWeigher) -> tuple[Story | None, float]:
-        """The story with the highest cosine to ``terms`` (the older on a tie), and that cosine.
+        """Return the story with the highest cosine to ``terms`` (the older on a tie), and that cosine.
 
-        None (and 0.0) when no story is as near as ``LINK``. In pieces, of which there are several when the lengths
-        of many stories do not stand any more.
+        (None, 0.0) if no cosine reaches ``JOIN_COSINE``.
         """
         squares, length = _squared_weights(terms, weigh)
         parts = sorted([(-square * terms[term], term, square) for term, square in squares])
         best, nearest = None, 0.0
         for slot, dot in self._candidate_products(parts, length).items():
             key, norm = self._keys[slot], self._norms[slot]
-            if norm != norm:
+            if norm != norm:  # noqa: PLR0124 - NaN; math.isnan() would cost a call per candidate
                 norm = self._refreshed_norm(self.by_key[key], weigh, NORM_STALE_MINUTES)
             cosine = dot / (length * norm)
             if cosine > nearest or (cosine == nearest and best is not None and key < best):
@@ -143,27 +159,27 @@ class StoryIndex:
     def _candidate_products(
         self, parts: Sequence[tuple[float, str, float]], length: float
     ) -> dict[int, float]:
-        """Products of an item (``_heavy``) with the stories that can be near, by slot.
+        """Dot products of an item with its candidate stories, by slot.
 
-        Of many stories only with those whose length is not known, or that are near.
+        ``parts``: (negative squared weight, term, factor) of the item, heaviest first; ``length``: its norm.
+        With many postings, only candidates that reach ``JOIN_COSINE`` or whose norm is unknown.
         """
-        holding = self._postings.lookup([term for _, term, _ in parts])
-        squares, heavy = [square for _, _, square in parts], _prefix_length(parts, length)
-        if sum(holding.lengths) < ARRAY_MIN_POSTINGS:
-            return holding.dot_products(squares, heavy)
-        slots, sums = holding.columns()
-        products = sums * np.array(squares).repeat(holding.lengths)
-        first = sum(holding.lengths[:heavy])
-        near = np.bincount(slots[:first], products[:first]).nonzero()[0]
-        dots = np.bincount(slots, products)[near]
-        lengths = np.frombuffer(self._norms)[near]
-        near_enough = ~(
-            dots < JOIN_COSINE * length * ROUNDING_MARGIN * lengths
-        )  # no length is less than anything
-        return dict(zip(near[near_enough].tolist(), dots[near_enough].tolist(), strict=True))
+        postings = self._postings.lookup([term for _, term, _ in parts])
+        factors, prefix = [factor for _, _, factor in parts], _prefix_length(parts, length)
+        if sum(postings.lengths) < ARRAY_MIN_POSTINGS:
+            return postings.dot_products(factors, prefix)
+        slots, sums = postings.columns()
+        products = sums * np.array(factors).repeat(postings.lengths)
+        prefix_end = sum(postings.lengths[:prefix])
+        candidates = np.bincount(slots[:prefix_end], products[:prefix_end]).nonzero()[0]
+        dots = np.bincount(slots, products)[candidates]
+        norms = np.frombuffer(self._norms)[candidates]
+        # Negated, since an unknown norm (NaN) compares false and must be kept.
+        is_near = ~(dots < JOIN_COSINE * length * ROUNDING_MARGIN * norms)
+        return dict(zip(candidates[is_near].tolist(), dots[is_near].tolist(), strict=True))
 
     def cosine(self, terms: Mapping[str, int], story: Story, weigh: TermWeigher) -> float:
-        """Similarity of an item to one story, 0..1."""
+        """Return the similarity of an item to one story, 0..1."""
         squares, length = _squared_weights(terms, weigh)
         dot = sum(square * story.term_sums.get(term, 0) for term, square in squares)
         return (
@@ -171,7 +187,7 @@ class StoryIndex:
         )
 
     def add_item(self, story: Story, member: WindowItem) -> None:
-        """Add an item. Its first number must not be in any story."""
+        """Add an item. Its first version must not be in any story."""
         member.story_key = story.key
         story.members[member.first_version] = member
         self.key_by_number[member.first_version] = story.key
@@ -184,12 +200,12 @@ class StoryIndex:
             self.changed_keys[story.key] = None
 
     def find_item(self, first_version: int) -> WindowItem | None:
-        """The item in the window with this first number."""
+        """Return the item with this first version, if it is in a story."""
         key = self.key_by_number.get(first_version)
         return self.by_key[key].members.get(first_version) if key is not None else None
 
     def renumber(self, member: WindowItem, number: int) -> None:
-        """A new version of an item goes by a new number as well."""
+        """Register the number of a new version of an item; the one of the previous version is dropped."""
         if member.number != member.first_version:
             self.key_by_number.pop(member.number, None)
         member.number = number
@@ -197,7 +213,7 @@ class StoryIndex:
             self.key_by_number[number] = member.story_key
 
     def remove_item(self, member: WindowItem) -> Story:
-        """Take an item out; a story without items is no longer open."""
+        """Remove an item and return its former story, which is closed if it was the last item."""
         story = self.by_key[member.story_key]
         del story.members[member.first_version]
         self.key_by_number.pop(member.first_version, None)
@@ -209,7 +225,7 @@ class StoryIndex:
         return story
 
     def merge(self, into: Story, other: Story) -> list[WindowItem]:
-        """Move all items of ``other``; returns them in order of time."""
+        """Move all items of ``other`` into ``into``; returns them in order of time."""
         moved = sorted(other.members.values(), key=lambda m: (m.at_ms, m.number))
         for member in moved:
             member.story_key = into.key
@@ -228,14 +244,14 @@ class StoryIndex:
     def find_merge_candidate(
         self, story: Story, top_terms: Iterable[str], weigh: TermWeigher, may_merge: MergePredicate
     ) -> Story | None:
-        """The story nearest to this one, of those that are one with it by now and ``agree`` with it.
+        """Return the nearest story with a cosine of at least ``MERGE_COSINE`` for which ``may_merge`` holds.
 
-        ``heaviest``: its own most distinctive terms.
+        ``top_terms``: key terms of ``story``; only these are compared.
         """
         own = self._refreshed_norm(story, weigh)
         best, nearest = None, MERGE_COSINE
         for key, dot, squares in self._merge_products(story, top_terms, weigh, nearest * own):
-            # A length is no less than that of the terms in common: most stories need no more than this.
+            # The norm over all terms is at least that over the common ones: most candidates end here.
             if dot < nearest * own * math.sqrt(squares):
                 continue
             other = self.by_key[key]
@@ -251,19 +267,19 @@ class StoryIndex:
         return best
 
     def with_any_term(self, terms: Iterable[str]) -> list[Story]:
-        """Stories with any of these terms, and with items enough to be merged; the oldest first."""
+        """Return the stories that hold any of these terms and are large enough to be merged, oldest first."""
         keys, sizes = self._keys, self._sizes
         found = [keys[s] for s in self._postings.lookup(terms).slots() if sizes[s] >= MIN_ITEMS_TO_BE_MERGED]
         return [self.by_key[key] for key in sorted(found)]
 
     def invalidate_norms(self) -> None:
-        """Weights are not what they were: every norm is worked out again."""
+        """Mark every norm as stale, after a change of all term weights."""
         for story in self.by_key.values():
             story.norm_minute = -NORM_STALE_MINUTES
         self._reset_norms()
 
     def restore(self, stories: Iterable[Story], next_key: int) -> None:
-        """Put back saved stories."""
+        """Add saved stories to an empty index."""
         self.next_key = next_key
         for story in stories:
             slot = self._assign_slot(story)
@@ -275,32 +291,31 @@ class StoryIndex:
     def _merge_products(
         self, story: Story, top_terms: Iterable[str], weigh: TermWeigher, min_product: float
     ) -> list[tuple[int, float, float]]:
-        """Products of this story's heaviest terms with the stories that have them, and their squares in these.
+        """Merge candidates, oldest first: (key, dot product over ``top_terms``, sum of their squares).
 
-        Only of stories that can be merged, the oldest first; of many only those whose product is no less than ``least``
-        times the root of the squares.
+        With many postings, only those whose product is at least ``min_product`` times the root of the
+        squares.
         """
         terms = list(top_terms)
         weights = [weigh(term) for term in terms]
         own = [weight * story.term_sums[term] for weight, term in zip(weights, terms, strict=True)]
-        holding = self._postings.lookup(terms)
-        is_few = sum(holding.lengths) < ARRAY_MIN_POSTINGS
-        found = (
-            _loop_products(holding, own, weights)
-            if is_few
-            else _array_products(holding, own, weights, min_product)
-        )
+        postings = self._postings.lookup(terms)
+        if sum(postings.lengths) < ARRAY_MIN_POSTINGS:
+            found = _loop_products(postings, own, weights)
+        else:
+            found = _array_products(postings, own, weights, min_product)
         keys, sizes = self._keys, self._sizes
         large = [(keys[slot], *both) for slot, both in found.items() if sizes[slot] >= MIN_ITEMS_TO_BE_MERGED]
         return sorted(each for each in large if each[0] != story.key)
 
     def _refreshed_norm(self, story: Story, weigh: TermWeigher, max_age_minutes: int = 1) -> float:
+        """Return the story's norm, computed again if it is too old or the story has changed too much."""
         size = len(story.members)
         fresh = self._minute - story.norm_minute < max_age_minutes
         if not fresh or abs(size - story.norm_size) >= max(1.0, story.norm_size * NORM_STALE_GROWTH_RATIO):
-            squares = 0.0  # a loop, not sum(), whose rounding differs between versions of Python
-            for length in map(mul, map(weigh, story.term_sums), story.term_sums.values()):
-                squares += length * length
+            squares = 0.0  # a loop, because the rounding of sum() differs between Python versions
+            for weighted in map(mul, map(weigh, story.term_sums), story.term_sums.values()):
+                squares += weighted * weighted
             story.norm = math.sqrt(squares)
             story.norm_size, story.norm_minute = size, self._minute
             self._norms[self._slots[story.key]] = story.norm
@@ -325,7 +340,7 @@ class StoryIndex:
         self._postings.free_slot(self._slots.pop(story.key))
 
     def _mark_changed(self, story: Story) -> int:
-        """Items came or went. Gives the slot."""
+        """Record that items were added or removed; returns the slot."""
         slot = self._slots[story.key]
         self._sizes[slot], self._norms[slot] = len(story.members), _UNKNOWN_NORM
         return slot
@@ -336,45 +351,47 @@ class StoryIndex:
 
 
 def _prefix_length(parts: Sequence[tuple[float, str, float]], length: float) -> int:
-    """How many of an item's terms are heavy; they are the first of ``parts`` (its squares, negative).
+    """Number of terms at the start of ``parts`` of which a story must hold one to reach ``JOIN_COSINE``.
 
-    Prefix filtering (Chaudhuri, Ganti & Kaushik 2006): a story that shares only the lightest of the item's
-    terms, which make up less than ``LINK`` of its length together, cannot be as near as that. These are also
-    the common words, which most stories hold.
+    Prefix filtering (Chaudhuri, Ganti & Kaushik 2006): a story that shares only the remaining, lightest
+    terms, whose norm is less than ``JOIN_COSINE`` times the item's, cannot reach that cosine. Those are also
+    the common words, which most stories hold. ``parts``: (negative squared weight, ...), heaviest first.
     """
-    left, enough = length * length, JOIN_COSINE * JOIN_COSINE * length * length
-    for count, (square, _, _) in enumerate(parts):
-        if left < enough:
+    remaining, required = length * length, JOIN_COSINE * JOIN_COSINE * length * length
+    for count, (negative_square, _, _) in enumerate(parts):
+        if remaining < required:
             return count
-        left += square
+        remaining += negative_square
     return len(parts)
 
 
 def _loop_products(
     postings: TermPostings, own: Sequence[float], weights: Sequence[float]
 ) -> dict[int, tuple[float, float]]:
+    """Slot -> (dot product with ``own``, sum of squares), for few postings."""
     found: dict[int, tuple[float, float]] = {}
     for number, slot, total in postings:
-        theirs = weights[number] * total
+        weighted = weights[number] * total
         dot, squares = found.get(slot, (0.0, 0.0))
-        found[slot] = dot + own[number] * theirs, squares + theirs * theirs
+        found[slot] = dot + own[number] * weighted, squares + weighted * weighted
     return found
 
 
 def _array_products(
     postings: TermPostings, own: Sequence[float], weights: Sequence[float], min_product: float
 ) -> dict[int, tuple[float, float]]:
+    """Like ``_loop_products``, for many postings; drops products below ``min_product`` * root of squares."""
     slots, sums = postings.columns()
-    theirs = np.array(weights).repeat(postings.lengths) * sums
-    dots = np.bincount(slots, np.array(own).repeat(postings.lengths) * theirs)
-    squares = np.bincount(slots, theirs * theirs)
+    weighted = np.array(weights).repeat(postings.lengths) * sums
+    dots = np.bincount(slots, np.array(own).repeat(postings.lengths) * weighted)
+    squares = np.bincount(slots, weighted * weighted)
     near = ((dots > 0) & (dots >= min_product * np.sqrt(squares))).nonzero()[0]
     both = zip(dots[near].tolist(), squares[near].tolist(), strict=True)
     return dict(zip(near.tolist(), both, strict=True))
 
 
 def _squared_weights(terms: Mapping[str, int], weigh: TermWeigher) -> tuple[list[tuple[str, float]], float]:
-    """(term, item weight times both bursting weights), and the item's length."""
+    """Return (term, item weight times the squared burst weight) for each term, and the item's norm."""
     weights = [(term, weigh(term), weight) for term, weight in terms.items()]
     length = math.sqrt(sum([(w * x) ** 2 for _, w, x in weights]))
     return [(term, w * w * x) for term, w, x in weights], length

@@ -65,7 +65,7 @@ class BurstDetector:
     # -- interface -----------------------------------------------------------------------------
 
     def observe(self, item: StreamItem, now_ms: int) -> None:
-        """Process one item of the stream that arrived at ``now_ms``; a deletion does not advance the clock."""
+        """Process one stream item that arrived at ``now_ms``; a deletion does not advance the clock."""
         if item.kind == "deleted":
             self.remove_article(item.id, item.first_version)
             return
@@ -163,7 +163,7 @@ class BurstDetector:
 
     @classmethod
     def load(cls, data: bytes, rule: BurstRule) -> BurstDetector:
-        """Return the dumped detector under ``rule``. Raises ValueError for damaged bytes or another format."""
+        """Return a dumped detector under ``rule``. Raises ValueError for damaged or foreign bytes."""
         detector = cls(rule)
         detector._restore(state_codec.decode(data))
         return detector
@@ -219,7 +219,7 @@ class BurstDetector:
         self.clock_ms = 0
 
     def _merge_changed_stories(self) -> Iterator[None]:
-        """Merge the stories that grew since the last call, oldest first; one step per search for a partner."""
+        """Merge stories that grew since the last call, oldest first; one step per search."""
         if self._hamming_mode is None:
             key_terms = KeyTermCache(self.term_weights)
             for key in sorted(self.stories.changed_keys):
@@ -229,7 +229,7 @@ class BurstDetector:
     # -- one item ------------------------------------------------------------------------------
 
     def _apply_update(self, item: StreamItem) -> bool:
-        """Replace an item of the window by its new version, which is not counted again; False if not in it."""
+        """Replace an item of the window by its new version, without counting it again; False if absent."""
         member = self.stories.find_item(item.first_version)
         if member is None and self._hamming_mode is not None:
             member = self._hamming_mode.pending.get(item.first_version)

@@ -1,7 +1,7 @@
-"""What an editor's action makes of an event, and how it outlives the detector's next version. Pure.
+"""Editor actions applied to events, and their transfer to the detector's next version of an event. Pure.
 
-The detector knows nothing of acknowledgements, mutes and false alarms: ``carried`` copies them from the
-version in the log to the one the detector hands over. An action that changes nothing gives the same event.
+The detector does not know acknowledgements, mutes and false alarms: ``carry_forward`` copies them from the
+stored version to the detected one. An action that changes nothing returns the same object.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from aggregator.events.detection.open_event import MAX_EVENT_ITEMS, MAX_EVENT_SO
 
 
 def apply_action(event: Event, action: EditorAction) -> Event:
-    """The event after one action that concerns it alone (all but "merge")."""
+    """Return the event after one action on it alone. Raises ValueError for "merge"."""
     match action.action:
         case "acknowledge":
             changed = replace(event, acknowledged_by=event.acknowledged_by or action.actor)
@@ -28,24 +28,24 @@ def apply_action(event: Event, action: EditorAction) -> Event:
         case "remove_item":
             changed = remove_item(event, action.item or "")
         case _:
-            raise ValueError(f"{action.action} concerns more than one event.")
+            raise ValueError(f"{action.action} changes more than one event; use merge_events().")
     return event if changed == event else replace(changed, actions=(*event.actions, action))
 
 
 def merge_events(into: Event, absorbed: Event, action: EditorAction) -> tuple[Event, Event]:
-    """Both events after an editor merged them: the one that goes on, and the one it took over."""
-    going_on = absorb(into, absorbed)
+    """Return both events after an editor's merge: the surviving one and the absorbed one."""
+    survivor = absorb(into, absorbed)
     return (
-        replace(going_on, actions=(*into.actions, *absorbed.actions, action)),
+        replace(survivor, actions=(*into.actions, *absorbed.actions, action)),
         replace(absorbed, status="closed", merged_into=into.id, actions=(*absorbed.actions, action)),
     )
 
 
 def absorb(into: Event, absorbed: Event) -> Event:
-    """``into`` with what ``lost`` has. An item of both counts once."""
-    have = set(into.items)
-    new = [(i, c) for i, c in zip(absorbed.items, absorbed.cosines, strict=True) if i not in have]
-    room = new[: max(0, MAX_EVENT_ITEMS - len(into.items))]
+    """Return ``into`` with the items and counts of ``absorbed``. A common item counts once."""
+    present = set(into.items)
+    new = [(i, c) for i, c in zip(absorbed.items, absorbed.cosines, strict=True) if i not in present]
+    added = new[: max(0, MAX_EVENT_ITEMS - len(into.items))]
     timeline = Counter(dict(into.timeline)) + Counter(dict(absorbed.timeline))
     return replace(
         into,
@@ -53,8 +53,8 @@ def absorb(into: Event, absorbed: Event) -> Event:
         last_seen_ms=max(into.last_seen_ms, absorbed.last_seen_ms),
         size=into.size + absorbed.size - (len(absorbed.items) - len(new)),
         sightings=into.sightings + absorbed.sightings,
-        items=into.items + tuple(i for i, _ in room),
-        cosines=into.cosines + tuple(c for _, c in room),
+        items=into.items + tuple(i for i, _ in added),
+        cosines=into.cosines + tuple(c for _, c in added),
         sources=_union(into.sources, absorbed.sources)[:MAX_EVENT_SOURCES],
         languages=_union(into.languages, absorbed.languages),
         timeline=tuple(sorted(timeline.items())),
@@ -65,7 +65,7 @@ def absorb(into: Event, absorbed: Event) -> Event:
 
 
 def remove_item(event: Event, item: str) -> Event:
-    """The event without one article, for good. If it was the headline's, the terms stand in for it."""
+    """Return the event without one article. If it gave the headline, the key terms replace the title."""
     if item not in event.items:
         return event
     kept = [(i, c) for i, c in zip(event.items, event.cosines, strict=True) if i != item]
@@ -82,12 +82,12 @@ def remove_item(event: Event, item: str) -> Event:
 
 
 def carry_forward(detected: Event, saved: Event, absorbed_by_editors: Iterable[Event] = ()) -> Event:
-    """The detector's version ``fresh`` with all that editors did to the ``saved`` one.
+    """Return the detector's version of an event with all that editors changed in the ``saved`` one.
 
-    ``absorbed_by_editors``: the events that ``saved`` took over and ``fresh`` does not have.
+    ``absorbed_by_editors``: events that ``saved`` absorbed and ``detected`` did not.
     """
-    for lost in absorbed_by_editors:
-        detected = absorb(detected, lost)
+    for absorbed in absorbed_by_editors:
+        detected = absorb(detected, absorbed)
     for item in saved.removed:
         detected = remove_item(detected, item)
     return replace(

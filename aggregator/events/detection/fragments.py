@@ -1,15 +1,15 @@
-"""Which stories are parts of one burst? By the terms that burst in both, before the items are counted.
+"""Fragments: stories of one burst that are merged because their key terms burst in the same documents.
 
-Early headlines of one matter name the town, or the building, or the victims; their stories have too little
-in common for a centroid and none reaches the rule's number alone. What holds them together is that the
-terms they are about burst at the same time *and in the same documents* (bursty features grouped by the
-overlap of their documents: Fung, Yu, Yu & Lu 2005; bursty features as weights: He, Chang & Lim 2007)::
+Early headlines of one topic name the town, or the building, or the victims; their stories have too little in
+common for their centroids to converge, and none exceeds the rule alone. They belong together if their key
+terms burst at the same time *and in the same documents* (bursty features grouped by the overlap of their
+documents: Fung, Yu, Yu & Lu 2005; bursty features as weights: He, Chang & Lim 2007)::
 
-    story A (13 items)   chief term "shooting", 6 of its items also name the town
-    story B (4 items)    chief term the town, 9 documents name it in the window
+    story A (13 items)   key term "shooting", 6 of its items also name the town
+    story B (4 items)    key term the town, 9 documents name it in the window
     6 of the 9 documents of the rarer term hold both: one burst, 17 items
 
-A chief term is the heaviest of a story. Two stories that are events already are never joined this way.
+The key term is the first of ``key_terms.top_terms``. Two stories that are both events are never merged so.
 """
 
 from __future__ import annotations
@@ -18,58 +18,59 @@ from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, MIN_ITEMS_TO
 from aggregator.events.detection.key_terms import KeyTermCache
 from aggregator.events.detection.term_weights import TermWeights
 
-# Share of the documents with the rarer chief term that hold the other too: most of them. A third behaves alike.
+# Share of the documents with the rarer key term that must hold the other too. 1/3 gives similar results.
 MERGE_SHARE = 0.5
 
 
 def find_merge_partner(
     stories: StoryIndex, story: Story, term_weights: TermWeights, key_terms: KeyTermCache
 ) -> Story | None:
-    """The story that bursts together with this one the most (the older on a tie)."""
-    chief = key_terms.top_term(story)
-    if not term_weights.is_bursting(chief):
+    """Return the story with the largest share of common documents (the older on a tie), if any qualifies."""
+    own_term = key_terms.top_term(story)
+    if not term_weights.is_bursting(own_term):
         return None
-    ours = {
-        term: _required_weight(term_weights, chief, term) - story.term_sums[term]
+    # By bursting term: the weight that this story's sum lacks to qualify if it were the other's key term.
+    missing_weights = {
+        term: _required_weight(term_weights, own_term, term) - story.term_sums[term]
         for term in term_weights.bursting_terms(story.term_sums)
-        if term != chief
+        if term != own_term
     }
-    # No two chief terms need less than this, since a bursting term is in so many documents.
-    least = MERGE_SHARE * MAX_TERM_WEIGHT * term_weights.min_burst_documents
-    alone = _required_weight(term_weights, chief, chief) - story.term_sums[chief]
-    best, most = None, 0.0
-    for other in stories.with_any_term([chief, *(term for term, missing in ours.items() if missing <= 0)]):
+    # No two key terms require less, since a bursting term has at least this number of documents.
+    min_required = MERGE_SHARE * MAX_TERM_WEIGHT * term_weights.min_burst_documents
+    own_missing = _required_weight(term_weights, own_term, own_term) - story.term_sums[own_term]
+    best, best_share = None, 0.0
+    candidate_terms = [own_term, *(term for term, missing in missing_weights.items() if missing <= 0)]
+    for other in stories.with_any_term(candidate_terms):
         if (
             other is story
             or len(other.members) < MIN_ITEMS_TO_BE_MERGED
             or (other.event_id and story.event_id)
         ):
             continue
-        named = other.term_sums.get(chief, 0)
-        # Its chief term is one of ours, or one that ours has not. Working it out costs more than all of this.
-        common = ours.keys() & other.term_sums.keys() if named < least else ()
+        other_sum = other.term_sums.get(own_term, 0)
+        # Necessary conditions on any key term of the other story, cheaper than finding it.
+        common = missing_weights.keys() & other.term_sums.keys() if other_sum < min_required else ()
         if not (
-            named >= least
-            or any(ours[term] <= named for term in common)
-            or (named >= alone and any(story.term_sums[term] + named >= least for term in common))
+            other_sum >= min_required
+            or any(missing_weights[term] <= other_sum for term in common)
+            or (
+                other_sum >= own_missing
+                and any(story.term_sums[term] + other_sum >= min_required for term in common)
+            )
         ):
             continue
-        theirs = key_terms.top_term(other)
-        if not term_weights.is_bursting(theirs):
+        other_term = key_terms.top_term(other)
+        if not term_weights.is_bursting(other_term):
             continue
-        both = story.term_sums.get(theirs, 0) + named
-        share = (
-            both / MAX_TERM_WEIGHT / min(term_weights.window_count(chief), term_weights.window_count(theirs))
-        )
-        if share >= MERGE_SHARE and share > most and key_terms.support_merge(story, other):
-            best, most = other, share
+        both = story.term_sums.get(other_term, 0) + other_sum
+        rarer = min(term_weights.window_count(own_term), term_weights.window_count(other_term))
+        share = both / MAX_TERM_WEIGHT / rarer
+        if share >= MERGE_SHARE and share > best_share and key_terms.support_merge(story, other):
+            best, best_share = other, share
     return best
 
 
 def _required_weight(term_weights: TermWeights, term: str, other_term: str) -> float:
-    """What documents that hold both chief terms must weigh."""
-    return (
-        MERGE_SHARE
-        * MAX_TERM_WEIGHT
-        * min(term_weights.window_count(term), term_weights.window_count(other_term))
-    )
+    """Sum of weights that the documents with both key terms must reach."""
+    rarer = min(term_weights.window_count(term), term_weights.window_count(other_term))
+    return MERGE_SHARE * MAX_TERM_WEIGHT * rarer

@@ -1,20 +1,20 @@
-"""Desk prefixes of headlines, told by their shape: capitals, perhaps a number, then a dash.
+"""Removal of newswire prefixes from headlines ("UPDATE 2-"): capitals, optionally a number, then a dash.
 
-A headline all in capitals has no such shape and keeps everything.
+They are recognized by their shape. A headline entirely in capitals has no such shape and is kept.
 """
 
 from __future__ import annotations
 
 import re
 
-# "UPDATE 2-", "WRAPUP 1-", "US STOCKS SNAPSHOT-": at most four words in capitals. No list of words.
+# "UPDATE 2-", "WRAPUP 1-", "US STOCKS SNAPSHOT-": at most four words in capitals.
 _DESK_PREFIX = re.compile(
     r"^\s*(?:[A-Z][A-Z&/]{1,15}\.?(?: [A-Z][A-Z&/]{1,15}\.?){0,3}(?: {0,2}\d{1,3})?\s?[-–—]\s?)+(?=\S)"
 )
 
 
 def strip_desk_prefix(title: str) -> str:
-    """The headline without its desk prefixes.
+    """Return the headline without its newswire prefixes.
 
     >>> strip_desk_prefix("RPT-UPDATE 2-Bridge closed after storm")
     'Bridge closed after storm'
@@ -24,5 +24,5 @@ def strip_desk_prefix(title: str) -> str:
     if title.isupper():
         return title.strip()
     stripped = _DESK_PREFIX.sub("", title)
-    # A capital, a digit or a quotation begins a headline; a small letter goes on with a compound word.
+    # A headline starts with a capital, a digit or a quotation mark; a small letter continues a compound word.
     return title.strip() if stripped[:1].islower() else stripped.strip()

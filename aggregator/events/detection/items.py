@@ -1,10 +1,10 @@
-"""An item of the stream as a story sees it: its terms, its place in time, and whether it counts.
+"""Conversion of stream items to items of the detector's window: terms, time, and whether they count.
 
 On a timeline (window 4 h)::
 
-    published 08:00, arrives 12:00:00.000    exactly 4 h old: counts, at its arrival
-    published 08:00, arrives 12:00:00.001    over 4 h old: joins its story, never fires
-    published 13:00, arrives 12:00           early: counts at its arrival
+    published 08:00, arrives 12:00:00.000    exactly 4 h old: counts at its arrival
+    published 08:00, arrives 12:00:00.001    over 4 h old: joins its story, does not count
+    published 13:00, arrives 12:00           date in the future: counts at its arrival
     not dated,       arrives 12:00           counts at its arrival
 """
 
@@ -16,11 +16,11 @@ from aggregator.events.detection.headline import strip_desk_prefix
 
 
 def to_window_item(item: StreamItem, now_ms: int, clock_ms: int, window_ms: int) -> WindowItem:
-    """``item``, arrived at ``now_ms`` on a machine that is at ``clock_ms``; it is in no story yet.
+    """Convert ``item``, which arrived at ``now_ms``, for a detector whose clock is at ``clock_ms``.
 
-    Term weights become integers 1..255, 255 the item's largest, so that sums of them are exact. Published
-    over one window before it arrived, or one window behind the machine: it stands at ``clock_ms`` and never
-    fires.
+    Term weights become integers 1..255 (255 the item's largest), so that sums of them are exact. An item that
+    was published over one window before it arrived, or arrives over one window behind the clock, gets the
+    time ``clock_ms`` and does not count.
     """
     largest = max([weight for _, weight in item.terms], default=0.0) or 1.0
     published_ms = item.arrived_ms if item.published_at_ms is None else item.published_at_ms

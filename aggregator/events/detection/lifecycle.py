@@ -1,15 +1,15 @@
-"""The open events: how each fires, grows, fades, is merged and closes, and what of it was not told yet.
+"""Life cycle of open events: firing, growth, fading, merging, closing, and their unreported changes.
 
-On a timeline (15 items, 4 h; looked at once a minute)::
+On a timeline (15 items, 4 h; the status is checked once a minute)::
 
-    12:00  16 items within 4 h                breaking (fired): told
-    12:40  32 items in all                    doubled: told; again at 64
+    12:00  16 items within 4 h                  breaking, change "fired"
+    12:40  32 items in total                    change "doubled"; again at 64
     13:10  peak of 40 items within 4 h
-    15:00  21 of them are left in the window  breaking: more than half the peak
-    15:01  20 left                            fading: half of it
-    15:30  24 left                            breaking again: over 15 and over half; not told
-    19:30  last item exactly 4 h old          fading
-    19:30:00.001                              closed: told. What comes now begins a new story
+    15:00  21 items in the window               breaking: more than half the peak
+    15:01  20 items                             fading: half the peak
+    15:30  24 items                             breaking again: over 15 and over half; no alert
+    19:30  the last item is exactly 4 h old     fading
+    19:30:00.001                                change "closed"; further items start a new story
 """
 
 from __future__ import annotations
@@ -25,7 +25,11 @@ from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 
 class OpenEvents:
-    """Events by id, in order of detection. ``weigh``: what a term says now; ``idf``: what it says at any time."""
+    """Open events by id, in order of detection, and their changes since the last ``drain_changes``.
+
+    ``weigh``: weight of a term now; ``idf``: its weight independent of the time.
+    ``needs_headline``: events that grew since their headline was chosen (an ordered set).
+    """
 
     def __init__(self, rule: BurstRule, stories: StoryIndex, weigh: TermWeigher, idf: TermWeigher) -> None:
         self.by_id: dict[str, OpenEvent] = {}
@@ -38,32 +42,35 @@ class OpenEvents:
         self._transitions: list[tuple[ChangeKind, int, OpenEvent]] = []
 
     def event_of_story(self, story: Story) -> OpenEvent | None:
-        """The event that this story has become."""
+        """Return the event that this story became, if it did."""
         return None if story.event_id is None else self.by_id[story.event_id]
 
     def drain_changes(self) -> list[EventChange]:
-        """What happened since the last call, in order; each with the event as it stands now."""
-        turned = [
+        """Return the changes since the last call: transitions in order, then other events that were updated.
+
+        Each has the present version of its event and the articles that joined since its previous change.
+        """
+        transitions = [
             EventChange(kind, at_ms, event.to_event(), _drain_pending_numbers(event))
             for kind, at_ms, event in self._transitions
         ]
-        told = {change.event.id for change in turned}
-        grown = [
+        reported = {change.event.id for change in transitions}
+        updates = [
             EventChange("updated", event.last_seen_ms, event.to_event(), _drain_pending_numbers(event))
             for event in (self.by_id[e] for e in self._updated if e in self.by_id)
-            if event.id not in told
+            if event.id not in reported
         ]
         self._transitions, self._updated = [], {}
-        return turned + grown
+        return transitions + updates
 
     def to_events(self) -> list[Event]:
-        """The values that readers get."""
+        """Return all open events as immutable values."""
         return [event.to_event() for event in self.by_id.values()]
 
-    # -- what happens to an event --------------------------------------------------------------
+    # -- transitions ---------------------------------------------------------------------------
 
     def fire(self, story: Story, clock_ms: int, expected: float) -> None:
-        """The story becomes an event."""
+        """Make the story an event."""
         event = OpenEvent(story.id, story.key, clock_ms, expected, "", sightings=story.sightings)
         story.event_id = event.id
         self.by_id[event.id] = event
@@ -74,15 +81,16 @@ class OpenEvents:
         self._transitions.append(("fired", clock_ms, event))
 
     def add_items(self, story: Story, members: Iterable[WindowItem]) -> None:
-        """Items joined the story of an event, in this order."""
+        """Add items that joined the story of an event, in this order."""
         event = self.by_id[story.event_id or ""]
         for member in members:
             event.add(member)
-        event.peak = max(event.peak, min(story.counted_items, event.size))  # no more than are shown
+        # The story may also hold unrelated items, which the event does not list.
+        event.peak = max(event.peak, min(story.counted_items, event.size))
         self._mark_grown(event)
 
     def record_sighting(self, story: Story, now_ms: int) -> None:
-        """A copy that does not count was seen."""
+        """Count a duplicate that is not an item, if the story is an event."""
         event = self.event_of_story(story)
         if event is not None:
             event.sightings += 1
@@ -90,28 +98,28 @@ class OpenEvents:
             self._updated[event.id] = None
 
     def absorb(self, story: Story, absorbed: OpenEvent, clock_ms: int) -> None:
-        """The event of ``story`` goes on with what ``lost`` has; both are of one story by now."""
+        """Close ``absorbed`` and add its items and counts to the event of ``story``."""
         event = self.by_id[story.event_id or ""]
         event.absorb(absorbed)
-        event.peak = max(event.peak, min(story.counted_items, event.size))  # no more than are shown
+        event.peak = max(event.peak, min(story.counted_items, event.size))  # see add_items
         absorbed.status, absorbed.merged_into, absorbed.pending_numbers = "closed", event.id, []
         self._transitions.append(("merged", clock_ms, absorbed))
         self._mark_grown(event)
 
     def close(self, story: Story, clock_ms: int) -> None:
-        """Nothing of it is left in the window."""
+        """Close the event of a story that has no items in the window any more."""
         event = self.by_id.pop(story.event_id or "")
         event.status = "closed"
         self._transitions.append(("closed", clock_ms, event))
 
     def close_as_merged(self, event_id: str, into: str, clock_ms: int) -> None:
-        """Editors gave it to an event that is not open any more."""
+        """Close an event that editors merged into one that is not open any more."""
         event = self.by_id.pop(event_id)
         event.status, event.merged_into = "closed", into
         self._transitions.append(("merged", clock_ms, event))
 
     def remove_article(self, article_id: str) -> None:
-        """An article is gone; its headline must not stand for an event a moment longer (``refresh``)."""
+        """Remove an article and clear the headlines of its events; then call ``refresh_headlines``."""
         for event in self.by_id.values():
             if article_id in event.items:
                 event.remove_item(article_id)
@@ -148,7 +156,7 @@ class OpenEvents:
         return [self.by_id[id_] for id_ in ids if id_ in self.by_id]
 
     def _describe(self, event: OpenEvent) -> None:
-        """Headline and terms, from the items in the window; a fading event keeps those of its height."""
+        """Choose headline, terms and profile from the items in the window, unless the event is fading."""
         if event.status == "fading" and event.title:
             return
         story = self._stories.by_key[event.story_key]
@@ -188,5 +196,5 @@ def _format_expectation(expected: float) -> str:
 
 
 def _drain_pending_numbers(event: OpenEvent) -> tuple[int, ...]:
-    handed, event.pending_numbers = tuple(event.pending_numbers), []
-    return handed
+    numbers, event.pending_numbers = tuple(event.pending_numbers), []
+    return numbers

@@ -1,17 +1,18 @@
-"""Do two stories share enough to be one? Two of their chief terms, or one that nobody uses otherwise.
+"""Evidence for merging two stories: two common key terms, or one that is otherwise unused.
 
-A word bursts when two matters of one morning use it, and then speaks for joining them: two planes, one that
-crashed and one that landed safely. So one shared term is no evidence, unless it is one that does not turn up
-by chance: of a term that is in 0.05 documents of a usual window another matter holds one in 20 windows::
+A word bursts when two topics of one morning use it, and would then connect them: two planes, one that crashed
+and one that landed safely. One common term is therefore not evidence, unless it does not occur by chance: a
+term with an expectation of 0.05 documents per window occurs in an unrelated topic once in 20 windows::
 
-    terms of A     plane 1.2 usual    land 0.8    russia 2.0       another matter uses "plane" in 70 of 100 windows
-    terms of B     plane 1.2 usual    crash 0.9   alps 0.01        one term in common: two stories
-    terms of C     crash 0.9 usual    alps 0.01   minister 3.1     "crash" and "alps": B and C can be one
-    terms of D     thornby 0.00       fire 1.0                     none of these in common with A, B or C
-    terms of E     thornby 0.00       evacuation 0.3               a place nobody else names: D and E can be one
+    expected documents per window of the key terms
+    A     plane 1.2      land 0.8    russia 2.0      an unrelated topic uses "plane" in 70 of 100 windows
+    B     plane 1.2      crash 0.9   alps 0.01       "plane" in common: A and B stay two stories
+    C     crash 0.9      alps 0.01   minister 3.1    "crash" and "alps" in common: B and C may merge
+    D     thornby 0.00   fire 1.0                    nothing in common with A, B or C
+    E     thornby 0.00   evacuation 0.3              an otherwise unused place name: D and E may merge
 
-The terms looked at are the heaviest of both (``chiefs.heaviest``). How near the stories must be is another
-question (``Stories.converged``, ``together.py``).
+The terms compared are ``key_terms.top_terms`` of both. How similar the stories must be in addition is decided
+by ``StoryIndex.find_merge_candidate`` and ``fragments.find_merge_partner``.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ MIN_COMMON_TERMS = 2
 def terms_support_merge(
     terms: Iterable[str], other_terms: Iterable[str], expected: Callable[[str], float]
 ) -> bool:
-    """Whether chief terms of two stories bear out that they are one. ``usual``: documents with a term per window."""
-    known = set(other_terms)
-    common = [term for term in terms if term in known]
+    """Whether the key terms of two stories support a merge.
+
+    ``expected``: documents per window that usually hold a term.
+    """
+    others = set(other_terms)
+    common = [term for term in terms if term in others]
     return len(common) >= MIN_COMMON_TERMS or any(expected(term) < NEGLIGIBLE_DOCUMENTS for term in common)

@@ -1,4 +1,4 @@
-"""The values of the detector: the rule an operator chose and the event that editors see."""
+"""Value types of the detector: the operator's burst rule, events, their changes and editor actions."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ MuteScope = Literal["story", "routine"]
 
 @dataclass(frozen=True, slots=True)
 class BurstRule:
-    """More than ``items`` similar items within ``window_ms`` (both inclusive of their boundary, see package).
+    """A story fires with more than ``items`` items within ``window_ms``; an item of exactly that age counts.
 
     min_sources   distinct sources that a firing story needs
-    sensitivity   1.0: a story must have 4 times its usual number; 2.0: twice as readily (2 times)
-    mode          "stories", or "neighbours" for the literal rule of Hu & You (2017): an item
-                  with more than ``items`` items (itself included) within 7 bits in the window fires
+    sensitivity   a story must have 4 / sensitivity times its expectation
+    mode          "stories", or "neighbours" for the literal rule of Hu & You (2017): an item with more than
+                  ``items`` items (itself included) within 7 bits in the window fires
     """
 
     items: int = 15
@@ -32,10 +32,12 @@ class BurstRule:
 
 @dataclass(frozen=True, slots=True)
 class EditorAction:
-    """What an editor did, as it stands in the audit trail of every event it changed.
+    """One editor action, as recorded in the audit trail of every event it changed.
 
-    event  the event it was asked of; ``into``: the one that goes on (merge); ``item``: an article's id
-    scope  what a mute covers: this story as it goes on, or everything that looks like it (a routine)
+    event  id of the event it was requested for
+    scope  of a mute: this story while it continues, or every similar story indefinitely ("routine")
+    into   id of the surviving event of a merge
+    item   id of the removed article
     """
 
     action: ActionName
@@ -49,27 +51,30 @@ class EditorAction:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One breaking event, as it stands. Its id never changes; everything else may while it evolves.
+    """One version of an event. Its id never changes; every other field may.
 
-    size       items that count, of any age; ``sightings``: copies that do not
-    peak       most items within one window so far
-    expected   items per window that were usual for this story when it fired
-    sources    names in order of joining; ``languages``: theirs, ISO 639-1
-    items      article ids in order of joining (the first MAX_ITEMS); ``cosines``: how near each was
-               to the story when it joined, 0..1 (1.0 for a copy)
-    terms      its most distinctive terms, heaviest first
-    timeline   (start of 10 minutes in ms, items in them), quiet ones left out
-    rate       most items within one such 10 minutes
-    reason     why it fired, one sentence
-    merged_into  the event that took it over, when that is how it was closed
-    headline_id  the article whose headline is the title: the nearest to all others (medoid)
-    profile    (term, weight) of what its items have in common, of length 1: to know it again
-    absorbed   events that it took over
+    status        see the package docstring; "emerging" is reserved for stories that have not fired
+    size          number of items, of any age; ``sightings``: duplicates that do not count
+    peak          maximum number of items within one window so far
+    rate          maximum number of items within one bucket of ``timeline``
+    expected      items per window that were expected for this story when it fired
+    sources       names in order of joining; ``languages``: ISO 639-1 codes
+    items         article ids in order of joining (the first MAX_EVENT_ITEMS)
+    cosines       by item: similarity to the story when it joined, 0..1 (1.0 for a duplicate)
+    terms         most distinctive terms, heaviest first
+    timeline      (start of 10 minutes in ms, items in them), without empty buckets
+    reason        why it fired, one sentence
+    merged_into   the event that absorbed it, if it was closed by a merge
+    headline_id   article whose headline is the title: the medoid
+    profile       (term, weight) of the common terms, of norm 1, to recognize the story later
+    absorbed      events that it absorbed
 
-    What editors did is not the detector's; the event log carries it from one version to the next:
+    The following fields are set by editors, not by the detector; the event repository carries them over from
+    one version to the next:
 
-    acknowledged_by, muted (scope), false_alarm, removed (ids of items taken out), actions (audit trail)
-    revision   counts the versions in the log, from 1
+    acknowledged_by, muted (scope), false_alarm, removed (ids of removed articles), actions (audit trail)
+
+    revision      number of this version in the repository, from 1
     """
 
     id: str
@@ -104,9 +109,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class EventChange:
-    """What happened to an event since it was last handed over; ``numbers``: articles that joined.
+    """A change of an event since it was last drained.
 
-    kind  "doubled": it has twice the items it had when it fired or was last told to have doubled
+    kind             "doubled": twice the size it had when it fired or last doubled
+    article_numbers  articles that joined
     """
 
     kind: ChangeKind

@@ -1,4 +1,4 @@
-"""An event that is still open: what the detector remembers of it beyond its story's window."""
+"""Mutable state of an open event: what the detector remembers beyond the window of its story."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from aggregator.events.detection.clustering import WindowItem
 from aggregator.events.detection.model import Event, EventStatus
 
 TIMELINE_BUCKET_MS = 600_000
-# Ids named by one event: a day's largest story has some hundred items. Its size counts on.
+# Ids listed by one event; further items only count. The largest story of a day has some hundred items.
 MAX_EVENT_ITEMS = 5_000
 MAX_EVENT_SOURCES = 500
 
 
 class OpenEvent(msgspec.Struct, array_like=True):
-    """Mutable counterpart of ``Event``; ``arrivals`` are numbers not yet handed over."""
+    """Mutable counterpart of ``Event``. The order of the fields is part of the saved state.
+
+    pending_numbers  article numbers not yet in a drained change
+    announced_size   size when it fired or last doubled
+    surface_forms    term -> word shown for it; "" for a term that is not shown, since no headline contains it
+    """
 
     id: str
     story_key: int
@@ -39,12 +44,10 @@ class OpenEvent(msgspec.Struct, array_like=True):
     profile: list[tuple[str, float]] = []
     absorbed: list[str] = []
     announced_size: int = 0
-    surface_forms: dict[
-        str, str
-    ] = {}  # how its terms are written; "" for a stem that no headline has, which is not shown
+    surface_forms: dict[str, str] = {}
 
     def add(self, member: WindowItem) -> None:
-        """Count one item of the story."""
+        """Add one item of the story."""
         if not self.size or member.at_ms < self.first_seen_ms:
             self.first_seen_ms = member.at_ms
         self.last_seen_ms = max(self.last_seen_ms, member.at_ms)
@@ -55,12 +58,12 @@ class OpenEvent(msgspec.Struct, array_like=True):
             self.sources[member.source] = None
         if member.lang:
             self.languages[member.lang] = None
-        slot = member.at_ms // TIMELINE_BUCKET_MS * TIMELINE_BUCKET_MS
-        self.timeline[slot] = self.timeline.get(slot, 0) + 1
+        bucket_ms = member.at_ms // TIMELINE_BUCKET_MS * TIMELINE_BUCKET_MS
+        self.timeline[bucket_ms] = self.timeline.get(bucket_ms, 0) + 1
         self.pending_numbers.append(member.first_version)
 
     def absorb(self, other: OpenEvent) -> None:
-        """Take over the items of an event that turned out to be this one."""
+        """Add items and counts of another event of the same story."""
         self.first_seen_ms = min(self.first_seen_ms, other.first_seen_ms)
         self.last_seen_ms = max(self.last_seen_ms, other.last_seen_ms)
         self.size += other.size
@@ -70,18 +73,18 @@ class OpenEvent(msgspec.Struct, array_like=True):
                 self.items.setdefault(id_, cosine)
         self.sources.update(other.sources)
         self.languages.update(other.languages)
-        for slot, count in other.timeline.items():
-            self.timeline[slot] = self.timeline.get(slot, 0) + count
+        for bucket_ms, count in other.timeline.items():
+            self.timeline[bucket_ms] = self.timeline.get(bucket_ms, 0) + count
         self.pending_numbers += other.pending_numbers
         self.absorbed += [other.id, *other.absorbed]
 
     def remove_item(self, id_: str) -> None:
-        """An article was taken down."""
+        """Remove an article, if the event lists it."""
         if self.items.pop(id_, None) is not None:
             self.size -= 1
 
     def to_event(self) -> Event:
-        """The value that readers get."""
+        """Return the immutable value."""
         return Event(
             id=self.id,
             title=self.title,

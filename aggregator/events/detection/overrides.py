@@ -1,7 +1,7 @@
-"""What editors want of the detector: standing orders, not commands.
+"""Editor overrides: persistent instructions (mute, merge, removed item) for the detector.
 
-They say what shall hold, so they can be carried out again at any time: after another leader took over,
-after a state was lost, or when an event that they name opens only later.
+They describe a desired state, so the detector can apply them repeatedly: after a change of leader, after its
+state was lost, or when an event that they name opens only later.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from aggregator.events.detection.model import MuteScope
 from aggregator.events.detection.profile import Profile, is_same_story
 from aggregator.time_units import DAY_MS
 
-# For so long a muted story may go on in new events; then it is known as usual. A routine is muted for good.
+# A muted story may continue in new events for this time; then its baseline covers it. A routine has no limit.
 STORY_MUTE_MS = 7 * DAY_MS
-# The detector's memory: what happened to items and events before is nothing it could undo.
+# Merges and removed items expire with the history of the detector, which cannot bring back anything older.
 OVERRIDE_RETENTION_MS = 7 * DAY_MS
 
 
 class Mute(msgspec.Struct, frozen=True, array_like=True):
-    """Events like this one are no alerts (``until_ms`` None: ever)."""
+    """Suppresses alerts for events with a similar profile, until ``until_ms`` (None: indefinitely)."""
 
     event_id: str
     scope: MuteScope
@@ -29,11 +29,11 @@ class Mute(msgspec.Struct, frozen=True, array_like=True):
 
 
 class EditorOverrides(msgspec.Struct, frozen=True, array_like=True):
-    """All orders in force.
+    """All overrides in force. The order of the fields is part of the stored format.
 
-    revision  grows with every action of an editor
-    merged    event -> (event that goes on instead, time of the order in ms)
-    removed   article id -> its first number: items that belong to no event
+    revision       incremented by every editor action
+    merges         absorbed event id -> (id of the surviving event, time of the action in ms)
+    removed_items  article id -> its first version: articles that belong to no event
     """
 
     revision: int = 0
@@ -42,28 +42,27 @@ class EditorOverrides(msgspec.Struct, frozen=True, array_like=True):
     removed_items: dict[str, int] = {}
 
     def is_removed(self, item: StreamItem) -> bool:
-        """Whether a version of this article was taken out of an event."""
+        """Whether an editor removed this article (any version of it) from an event."""
         return self.removed_items.get(item.id) == item.first_version
 
     def mute_scope(self, profile: Profile, now_ms: int) -> MuteScope | None:
-        """Whether an event with this profile is muted from its beginning, and why."""
+        """Return the scope of the mute that covers a new event with this profile, or None."""
         for mute in self.mutes:
             if (mute.until_ms is None or now_ms <= mute.until_ms) and is_same_story(mute.profile, profile):
                 return mute.scope
         return None
 
     def next_revision(self, now_ms: int, **changed: object) -> EditorOverrides:
-        """These orders with some replaced, without those that have had their effect."""
-        orders = msgspec.structs.replace(self, revision=self.revision + 1, **changed)
+        """Return the next revision with the fields ``changed``, without expired overrides."""
+        overrides = msgspec.structs.replace(self, revision=self.revision + 1, **changed)
+        oldest_ms = now_ms - OVERRIDE_RETENTION_MS
         return msgspec.structs.replace(
-            orders,
-            mutes=tuple(m for m in orders.mutes if m.until_ms is None or now_ms <= m.until_ms),
-            merges={
-                lost: by for lost, by in orders.merges.items() if by[1] >= now_ms - OVERRIDE_RETENTION_MS
-            },
+            overrides,
+            mutes=tuple(m for m in overrides.mutes if m.until_ms is None or now_ms <= m.until_ms),
+            merges={id_: merge for id_, merge in overrides.merges.items() if merge[1] >= oldest_ms},
             removed_items={
-                i: n
-                for i, n in orders.removed_items.items()
-                if arrival_ms_of(n) >= now_ms - OVERRIDE_RETENTION_MS
+                id_: number
+                for id_, number in overrides.removed_items.items()
+                if arrival_ms_of(number) >= oldest_ms
             },
         )

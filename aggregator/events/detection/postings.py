@@ -1,7 +1,7 @@
-"""Which stories hold a term, and how much of it? An inverted index, read as arrays: of many terms at a time.
+"""Inverted index from terms to the stories that hold them, read as arrays of many terms at a time.
 
-A story goes by its slot, a small number that another story gets when it is gone. What slots hold of a term stands
-in one array of integers, the slot above and the sum of weights below (``_SUM_BITS``), in no order.
+A story is identified by its slot, a small number that is reused after the story is closed. The postings of
+a term are one unordered array of 64-bit integers: slot in the high 32 bits, sum of weights in the low 32.
 """
 
 from __future__ import annotations
@@ -19,14 +19,17 @@ _NO_POSTINGS = array("q")
 
 
 class TermPostings:
-    """What slots hold of some terms, until anything is added or taken."""
+    """Postings of some terms, valid until the index changes. ``lengths``: number of postings by term."""
 
     def __init__(self, arrays: Sequence[array[int]]) -> None:
         self._arrays = arrays
         self.lengths = list(map(len, arrays))
 
     def dot_products(self, factors: Sequence[float], candidate_terms: int) -> dict[int, float]:
-        """Slot -> sum of factor times weight over the terms, in their order; of slots with one of the ``first`` terms."""
+        """Return slot -> sum of factor times sum of weights, added in the order of the terms.
+
+        Only for slots that hold one of the first ``candidate_terms`` terms.
+        """
         dots: dict[int, float] = {}
         for factor, posted in zip(factors[:candidate_terms], self._arrays, strict=False):
             for each in posted:
@@ -39,17 +42,17 @@ class TermPostings:
         return dots
 
     def __iter__(self) -> Iterator[tuple[int, int, int]]:
-        """Number of a term, slot and sum, in the order of terms."""
+        """Yield (position of the term, slot, sum) in the order of the terms."""
         for number, posted in enumerate(self._arrays):
             for each in posted:
                 yield number, each >> _SUM_BITS, each & _SUM_MASK
 
     def slots(self) -> set[int]:
-        """Those that hold any of the terms."""
+        """Return the slots that hold any of the terms."""
         return {each >> _SUM_BITS for posted in self._arrays for each in posted}
 
     def columns(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Slots and their sums, of all terms one after the other."""
+        """Return slots and sums of all terms, concatenated in their order."""
         posted = np.frombuffer(b"".join(self._arrays), np.int64)
         return posted >> _SUM_BITS, posted & _SUM_MASK
 
@@ -59,64 +62,65 @@ class Postings:
 
     def __init__(self) -> None:
         self._by_term: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
-        self._offsets: list[dict[str, int]] = []  # by slot: where in the array of a term
+        self._offsets: list[dict[str, int]] = []  # by slot: term -> position in the array of the term
         self._free_slots: list[int] = []
 
     def allocate_slot(self) -> int:
-        """A slot that holds nothing."""
+        """Return an empty slot."""
         if self._free_slots:
             return self._free_slots.pop()
         self._offsets.append({})
         return len(self._offsets) - 1
 
     def free_slot(self, slot: int) -> None:
-        """Give back a slot that holds nothing any more."""
-        # Another dictionary: an emptied one keeps the room that the largest story of this slot took.
+        """Release an empty slot for reuse."""
+        # A new dictionary: an emptied one keeps the memory of the largest story that this slot had.
         self._offsets[slot] = {}
         self._free_slots.append(slot)
 
     def add(self, slot: int, sums: dict[str, int], terms: Mapping[str, int]) -> None:
-        """Raise ``sums``, which are those of the slot, by the weights of ``terms``."""
-        of, places, high = self._by_term, self._offsets[slot], slot << _SUM_BITS
+        """Add the weights of ``terms`` to the slot and to ``sums``, the sums of the slot by term."""
+        by_term, offsets, high = self._by_term, self._offsets[slot], slot << _SUM_BITS
         for term, weight in terms.items():
-            place = places.get(term)
-            if place is None:
+            offset = offsets.get(term)
+            if offset is None:
                 sums[term] = weight
-                posted = of[term]
-                places[term] = len(posted)
-                posted.append(high | weight)
+                postings = by_term[term]
+                offsets[term] = len(postings)
+                postings.append(high | weight)
             else:
                 total = sums[term] = sums[term] + weight
-                of[term][place] = high | total
+                by_term[term][offset] = high | total
 
     def subtract(self, slot: int, sums: dict[str, int], terms: Mapping[str, int]) -> None:
-        """The opposite; a term of which nothing is left goes."""
-        of, places, high = self._by_term, self._offsets[slot], slot << _SUM_BITS
+        """Undo ``add``; terms whose sum becomes 0 are removed."""
+        by_term, offsets, high = self._by_term, self._offsets[slot], slot << _SUM_BITS
         for term, weight in terms.items():
-            left = sums[term] - weight
-            if left:
-                sums[term] = left
-                of[term][places[term]] = high | left
+            remaining = sums[term] - weight
+            if remaining:
+                sums[term] = remaining
+                by_term[term][offsets[term]] = high | remaining
             else:
                 del sums[term]
-                self._remove_posting(term, places.pop(term))
+                self._remove_posting(term, offsets.pop(term))
 
     def lookup(self, terms: Iterable[str]) -> TermPostings:
-        """What slots hold of each of these terms."""
+        """Return the postings of these terms."""
         return TermPostings([self._by_term.get(term, _NO_POSTINGS) for term in terms])
 
     def sums_by_term(self) -> dict[str, dict[int, int]]:
-        """Term -> slot -> sum."""
+        """Return term -> slot -> sum, for tests."""
         return {
             term: {each >> _SUM_BITS: each & _SUM_MASK for each in posted}
             for term, posted in self._by_term.items()
         }
 
     def _remove_posting(self, term: str, offset: int) -> None:
-        posted = self._by_term[term]
-        last = posted.pop()
-        if offset < len(posted):
-            posted[offset] = last
+        """Move the last posting of the term into the gap."""
+        postings = self._by_term[term]
+        last = postings.pop()
+        if offset < len(postings):
+            postings[offset] = last
             self._offsets[last >> _SUM_BITS][term] = offset
-        elif not posted:
+        elif not postings:
             del self._by_term[term]

@@ -1,7 +1,7 @@
-"""Binary format of the detector's saved state: a format byte, then MessagePack. Equal states give equal bytes.
+"""Binary format of the detector's saved state: a format byte, then MessagePack.
 
-The state holds only what cannot be computed again: counts of the window, the inverted index and totals are
-rebuilt on loading. Most of its size is the hours of the baseline.
+Equal states give equal bytes. The state holds only what cannot be computed again: counts of the window, the
+inverted index and totals are rebuilt on loading. Most of its size is the hours of the baseline.
 """
 
 from __future__ import annotations

@@ -1,33 +1,34 @@
-"""How is a term written? Terms are stems ("thornbi"); editors read words ("Thornby")."""
+"""Surface forms of terms: editors read words ("Thornby"), not stems ("thornbi")."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from aggregator.analysis.text import tokenizer
 from aggregator.events.detection.clustering import WindowItem
 
-# So many headlines show how a word is written.
+# Headlines examined per event, in order of joining.
 MAX_HEADLINES = 30
 _WORD = re.compile(r"[^\W_]+")
 
 
 def surface_forms(terms: Sequence[str], members: Iterable[WindowItem]) -> dict[str, str]:
-    """Term -> the word for it that most headlines of ``members`` have; "" if none has any.
+    """Return term -> its most frequent word in the headlines of ``members``; "" if none contains it.
 
-    The first word of a headline has a capital letter in any case, so it counts for less. Where a script has no
-    spaces, a run of it holds many terms: each is a word as it is.
+    The first word of a headline is always capitalized, so any other position outweighs all first ones. In a
+    script without spaces a run of characters holds several terms; each is shown as it is.
     """
-    wanted = set(terms)
-    found: dict[str, Counter[str]] = {term: Counter() for term in terms}
-    for member in [m for _, m in zip(range(MAX_HEADLINES), members, strict=False)]:
-        for place, word in enumerate(_WORD.findall(member.title)):
-            held = tokenizer.tokenize(word, member.lang)
-            for term in wanted.intersection(held):
-                found[term][word if len(held) == 1 else term] += 1 if place == 0 else 1 + MAX_HEADLINES
-    return {term: _most_common(found[term]) for term in terms}
+    counts: dict[str, Counter[str]] = {term: Counter() for term in terms}
+    for member in islice(members, MAX_HEADLINES):
+        for position, word in enumerate(_WORD.findall(member.title)):
+            word_terms = tokenizer.tokenize(word, member.lang)
+            for term in counts.keys() & word_terms:
+                form = word if len(word_terms) == 1 else term
+                counts[term][form] += 1 if position == 0 else 1 + MAX_HEADLINES
+    return {term: _most_common(counts[term]) for term in terms}
 
 
 def _most_common(counts: Counter[str]) -> str:

@@ -1,6 +1,6 @@
-"""What does each term say now? Counts of the window beside what is usual, and the weight that follows from both.
+"""Burst weights of terms: document counts of the window, compared with the baseline.
 
-A weight is worked out when it is asked for, and kept until the term's counts change or all weights do.
+A weight is computed on first use and cached until the counts of its term or all weights change.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from aggregator.time_units import HOUR_MS
 
 
 class TermWeights:
-    """Terms of the items in the window, at the time of the last ``freeze``.
+    """Counts and weights of the terms in the window, as of the hour of the last ``refresh``.
 
-    weigh        what a term says about a story now (``Background.weight``)
-    least_burst  documents in the window that a bursting term has at least: over half the rule's number
+    weigh                 weight of a term now (``Baseline.weight``)
+    min_burst_documents   minimum number of documents of a bursting term: over half the rule's number
     """
 
     def __init__(self, rule: BurstRule, baseline: Baseline) -> None:
@@ -30,51 +30,51 @@ class TermWeights:
         self.min_burst_documents = rule.items // 2 + 1
 
     def add(self, terms: Iterable[str]) -> None:
-        """A document that counts has come into the window."""
-        seen, forget = self._window_counts, self._weight_cache.pop
+        """Count a document that entered the window."""
+        counts, invalidate = self._window_counts, self._weight_cache.pop
         for term in (*terms, ALL_DOCUMENTS):
-            seen[term] = seen.get(term, 0) + 1
-            forget(term, None)
+            counts[term] = counts.get(term, 0) + 1
+            invalidate(term, None)
 
     def remove(self, terms: Iterable[str]) -> None:
-        """One that counted has left it."""
+        """Undo ``add`` for a document that left the window."""
         for term in (*terms, ALL_DOCUMENTS):
-            left = self._window_counts[term] - 1
-            if left:
-                self._window_counts[term] = left
+            remaining = self._window_counts[term] - 1
+            if remaining:
+                self._window_counts[term] = remaining
             else:
                 del self._window_counts[term]
             self._weight_cache.pop(term, None)
 
     def refresh(self, now_ms: int) -> None:
-        """Weights are those of ``now_ms`` from here on; those of before are kept while they still stand."""
+        """Set the time of the weights; cached ones are dropped if the baseline totals changed."""
         self.hour = now_ms // HOUR_MS
         if self._baseline.refresh_totals(self.hour):
             self._weight_cache.clear()
 
     def window_count(self, term: str) -> int:
-        """Documents in the window that hold it."""
+        """Return how many documents in the window hold the term."""
         return self._window_counts.get(term, 0)
 
     def expected(self, term: str) -> float:
-        """Documents that hold it in a usual window at this hour."""
+        """Return how many documents usually hold the term in a window at this hour."""
         return self._baseline.expected(term, self.hour)
 
     def is_bursting(self, term: str) -> bool:
-        """Whether ``least_burst`` documents hold it, clearly more than usual."""
-        seen = self.window_count(term)
-        return seen >= self.min_burst_documents and expectation.exceeds_expectation(
-            seen, self.expected(term), self._rule
+        """Whether at least ``min_burst_documents`` hold the term, clearly more than expected."""
+        count = self.window_count(term)
+        return count >= self.min_burst_documents and expectation.exceeds_expectation(
+            count, self.expected(term), self._rule
         )
 
     def bursting_terms(self, terms: Iterable[str]) -> list[str]:
-        """Those that burst: of thousands few are in enough documents."""
-        seen = self._window_counts
-        return [t for t in terms if seen.get(t, 0) >= self.min_burst_documents and self.is_bursting(t)]
+        """Return the bursting terms; the count is checked first, since few of thousands reach it."""
+        counts = self._window_counts
+        return [t for t in terms if counts.get(t, 0) >= self.min_burst_documents and self.is_bursting(t)]
 
 
 class _WeightCache(dict[str, float]):
-    """A mapping and no function: nine of ten questions are answered without a call."""
+    """Cache as a dict subclass, not a function: 90 % of the lookups are hits, without a Python call."""
 
     def __init__(
         self,

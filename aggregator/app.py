@@ -1,4 +1,8 @@
-"""The composition root: settings in, a wired service out. Nothing else constructs these parts."""
+"""Composition root: builds a wired service from settings.
+
+``open_service`` serves production. ``build_core`` wires index, ingest and queries alone; tests, benchmarks
+and the simulation use it with a store, a clock and an analysis function of their own.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +17,8 @@ from aggregator.analysis.pool.pool import AnalysisPool
 from aggregator.auth.api_keys import ApiKeys
 from aggregator.auth.rate_limiter import RateLimiter
 from aggregator.background.wiring import BackgroundServices, build_background, build_index
-from aggregator.concurrency.priority_gate import PriorityGate
-from aggregator.concurrency.yielding import spawn_task, yield_control
 from aggregator.dedup.verdict import Policy
-from aggregator.domain import Analysis, Article, IndexLayout
+from aggregator.domain import Analysis, AnalyzeMany, Article, IndexLayout
 from aggregator.errors import AggregatorError
 from aggregator.events.broadcast import ChangeBroadcaster
 from aggregator.events.editor_actions import EditorActions
@@ -24,12 +26,12 @@ from aggregator.events.repository import EventRepository
 from aggregator.events.saved_filters import SavedFilters
 from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
 from aggregator.index import Index, format_version
-from aggregator.ingest.activity import ActivityBeacon
 from aggregator.ingest.dual_write import DualWriter
-from aggregator.ingest.service import IngestService
-from aggregator.ingest.throttle import BulkThrottle
+from aggregator.ingest.load_control import LoadControl
+from aggregator.ingest.pipeline import ASYNCIO, Execution
+from aggregator.ingest.service import BATCH_ARTICLES, IngestService, OnDelete
 from aggregator.queries.explain import Explainer
-from aggregator.queries.related import RelatedArticles
+from aggregator.queries.related import MIN_SIMILARITY, RelatedArticles
 from aggregator.settings import Settings, is_loopback
 from aggregator.store.base import Store
 from aggregator.store.factory import open_store
@@ -37,8 +39,18 @@ from aggregator.time_units import wall_clock_ms
 
 
 @dataclass(frozen=True, slots=True)
+class Core:
+    """Index, ingest and queries over one store, without events, API keys and background work."""
+
+    index: Index
+    ingest: IngestService
+    related: RelatedArticles
+    explain: Explainer
+
+
+@dataclass(frozen=True, slots=True)
 class Service:
-    """Everything an edge (HTTP, command line) may use."""
+    """Everything that the HTTP server and the command line use."""
 
     settings: Settings
     store: Store
@@ -57,14 +69,13 @@ class Service:
     api_keys: ApiKeys
     rate_limiter: RateLimiter
     background: BackgroundServices
-    activity: ActivityBeacon
-    throttle: BulkThrottle
+    load_control: LoadControl
     webhook_subscriptions: Subscriptions
     webhook_dispatcher: WebhookDispatcher
     clock: Callable[[], int]
 
     async def analyze_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
-        """Analyses in order, in this process or its pool."""
+        """Analyze articles, in order, in this process or its workers; an unusable one yields its error."""
         return await self.analysis_pool.analyze_many(articles)
 
 
@@ -72,58 +83,113 @@ class Service:
 async def open_service(
     settings: Settings, *, clock: Callable[[], int] = wall_clock_ms, processes: int = 0
 ) -> AsyncIterator[Service]:
-    """Open the store, load the models, wire the parts; everything is closed again on exit.
+    """Open the store, load the models and wire the service; on exit everything is closed.
 
-    The detector's scheduler is not started: ``service.jobs.start()`` does that. ``processes`` > 0 lets
-    batches and HTML be analysed by so many other processes.
+    ``processes`` is the number of worker processes that analyze batches and HTML. Background work does not
+    start: ``service.background.scheduler.start()`` starts it. Raises ConfigurationError, ModelError,
+    StoreUnavailable.
     """
     async with open_store(settings, format_version.write) as store:
-        analyser, other = build_analyzers(settings)
-        pool = AnalysisPool(analyser, processes)
-        second = AnalysisPool(other, processes) if other else None
-        service = _build_service(settings, store, analyser, pool, clock, second)
+        serving, shadow = build_analyzers(settings)
+        pool = AnalysisPool(serving, processes)
+        shadow_pool = AnalysisPool(shadow, processes) if shadow is not None else None
+        service = _build_service(settings, store, clock, pool, shadow_pool)
         try:
             yield service
         finally:
-            await service.activity.close()
+            await service.load_control.activity.close()
             await service.background.close()
             pool.close()
-            if second is not None:
-                second.close()
+            if shadow_pool is not None:
+                shadow_pool.close()
+
+
+def build_core(
+    index: Index,
+    analyze_many: AnalyzeMany,
+    policy: Policy,
+    *,
+    clock: Callable[[], int],
+    store_texts: bool = False,
+    fingerprints_only: bool = False,
+    related_min_cosine: float = MIN_SIMILARITY,
+    events: EventRepository | None = None,
+    on_delete: OnDelete | None = None,
+    dual_writer: DualWriter | None = None,
+    load_control: LoadControl | None = None,
+    execution: Execution = ASYNCIO,
+    batch_articles: int = BATCH_ARTICLES,
+) -> Core:
+    """Wire ingest and queries over an index.
+
+    ``events`` are those named in answers and related articles; None: no events. ``related_min_cosine`` is the
+    smallest term similarity of related articles. The other arguments are those of ``IngestService``.
+    """
+    return Core(
+        index=index,
+        ingest=IngestService(
+            index,
+            analyze_many,
+            policy,
+            clock=clock,
+            store_texts=store_texts,
+            fingerprints_only=fingerprints_only,
+            event_ids_of=events.event_ids_of if events is not None else None,
+            on_delete=on_delete,
+            dual_writer=dual_writer,
+            load_control=load_control,
+            execution=execution,
+            batch_articles=batch_articles,
+        ),
+        related=RelatedArticles(
+            index,
+            analyze_many,
+            clock=clock,
+            related_bits=policy.related_bits,
+            min_similarity=related_min_cosine,
+            members_of_event=events.event_article_ids if events is not None else None,
+        ),
+        explain=Explainer(index, analyze_many, policy),
+    )
 
 
 def build_analyzers(settings: Settings) -> tuple[Analyzer, Analyzer | None]:
-    """Who decides, and who is written along (None: nobody)."""
-    now = Analyzer(_load_models(settings.models_dir), settings.block_plan)
+    """The serving analyzer, and that of the shadow spaces during a migration."""
+    current = Analyzer(_load_models(settings.models_dir), settings.block_plan)
     if not (settings.migration_models_dir or settings.migration_block_plan):
-        return now, None
-    after = Analyzer(
+        return current, None
+    migrated = Analyzer(
         _load_models(settings.migration_models_dir or settings.models_dir),
         settings.migration_block_plan or settings.block_plan,
     )
-    return (after, now) if settings.migration_serve else (now, after)
+    return (migrated, current) if settings.migration_serve else (current, migrated)
 
 
 def _load_models(directory: str) -> Mapping[str, Model]:
     return load_models(Path(directory) if directory else None)
 
 
-def build_layout(serving_analyzer: Analyzer, shadow_analyzer: Analyzer | None) -> IndexLayout:
-    """The spaces of who decides, and those that only the other one has."""
-    beside = (
-        {
-            space: shadow_analyzer.plan_name
-            for space in shadow_analyzer.spaces
-            if space not in serving_analyzer.spaces
-        }
-        if shadow_analyzer
-        else {}
+def build_layout(serving: Analyzer, shadow: Analyzer | None) -> IndexLayout:
+    """The serving spaces, and the shadow spaces: those that only the shadow analyzer has."""
+    shadow_spaces = shadow.spaces if shadow is not None else ()
+    plan_name = shadow.plan_name if shadow is not None else ""
+    return IndexLayout(
+        serving.spaces,
+        serving.plan_name,
+        {space: plan_name for space in shadow_spaces if space not in serving.spaces},
     )
-    return IndexLayout(serving_analyzer.spaces, serving_analyzer.plan_name, beside)
+
+
+def build_dual_writer(index: Index, serving: Analyzer, shadow_pool: AnalysisPool | None) -> DualWriter | None:
+    """The writer of the shadow spaces; None if there are none."""
+    if shadow_pool is None or not index.shadow_spaces:
+        return None
+    shadow = shadow_pool.analyzer
+    return DualWriter(index, shadow_pool.analyze_many, lambda record: shadow.convert_record(record, serving))
 
 
 def build_policy(settings: Settings) -> Policy:
-    """The verdict thresholds an operator chose."""
+    """The verdict thresholds of the settings."""
     return Policy(
         name=settings.policy,
         duplicate_bits=settings.duplicate_bits,
@@ -137,7 +203,7 @@ def build_policy(settings: Settings) -> Policy:
 
 
 def build_api_keys(settings: Settings, store: Store, clock: Callable[[], int]) -> ApiKeys:
-    """The keys of a store, under the rules an operator chose."""
+    """The API keys of a store; enforced unless the service listens on loopback only."""
     return ApiKeys(
         store,
         clock,
@@ -147,83 +213,53 @@ def build_api_keys(settings: Settings, store: Store, clock: Callable[[], int]) -
     )
 
 
-def _build_related(
-    settings: Settings, index: Index, pool: AnalysisPool, clock: Callable[[], int], events: EventRepository
-) -> RelatedArticles:
-    return RelatedArticles(
-        index,
-        pool.analyze_many,
-        clock=clock,
-        related_bits=settings.related_bits,
-        min_similarity=settings.related_min_cosine,
-        members_of_event=events.event_article_ids,
-    )
-
-
-def _build_dual_writer(
-    index: Index, analyzer: Analyzer, shadow_pool: AnalysisPool | None
-) -> DualWriter | None:
-    """What writes the space of other models along, while there is one to change to."""
-    if shadow_pool is None or not index.shadow_spaces:
-        return None
-    other = shadow_pool.analyzer
-    return DualWriter(index, shadow_pool.analyze_many, lambda record: other.convert_record(record, analyzer))
-
-
 def _build_service(
     settings: Settings,
     store: Store,
-    analyzer: Analyzer,
-    pool: AnalysisPool,
     clock: Callable[[], int],
+    pool: AnalysisPool,
     shadow_pool: AnalysisPool | None,
 ) -> Service:
-    policy = build_policy(settings)
-    layout = build_layout(analyzer, shadow_pool.analyzer if shadow_pool is not None else None)
+    layout = build_layout(pool.analyzer, shadow_pool.analyzer if shadow_pool is not None else None)
     index = build_index(settings, store, layout)
-    beside = _build_dual_writer(index, analyzer, shadow_pool)
-    turns, presence = PriorityGate(), ActivityBeacon(store)
-    pace = BulkThrottle(presence, turns.yield_control)
-    scheduled = build_background(settings, index, clock, yield_control=turns.yield_control)
-    events = scheduled.detector.repository
-    actions = EditorActions(events, index)
-    ingest = IngestService(
+    dual_writer = build_dual_writer(index, pool.analyzer, shadow_pool)
+    load_control = LoadControl.create(store)
+    background = build_background(settings, index, clock, yield_control=load_control.gate.yield_control)
+    events = background.detector.repository
+    editor_actions = EditorActions(events, index)
+    core = build_core(
         index,
         pool.analyze_many,
-        policy,
+        build_policy(settings),
         clock=clock,
         store_texts=settings.store_texts or settings.demo,
         fingerprints_only=settings.fingerprints_only,
-        event_ids_of=events.event_ids_of,
-        on_delete=actions.remove_article,
-        yield_control=yield_control,
-        spawn=spawn_task,
-        priority_gate=turns,
-        activity=presence,
-        throttle=pace,
-        dual_writer=beside,
+        related_min_cosine=settings.related_min_cosine,
+        events=events,
+        on_delete=editor_actions.remove_article,
+        dual_writer=dual_writer,
+        load_control=load_control,
     )
     return Service(
         settings=settings,
         store=store,
         layout=layout,
         index=index,
-        analyzer=analyzer,
+        analyzer=pool.analyzer,
         analysis_pool=pool,
-        ingest=ingest,
-        dual_writer=beside,
-        related=_build_related(settings, index, pool, clock, events),
-        explain=Explainer(index, pool.analyze_many, policy),
+        ingest=core.ingest,
+        dual_writer=dual_writer,
+        related=core.related,
+        explain=core.explain,
         events=events,
         change_broadcaster=ChangeBroadcaster(events),
         saved_filters=SavedFilters(store),
-        editor_actions=actions,
+        editor_actions=editor_actions,
         api_keys=build_api_keys(settings, store, clock),
         rate_limiter=RateLimiter(store, clock, settings.rate_limit_per_second),
-        background=scheduled,
-        activity=presence,
-        throttle=pace,
-        webhook_subscriptions=scheduled.webhook_subscriptions,
-        webhook_dispatcher=scheduled.webhook_dispatcher,
+        background=background,
+        load_control=load_control,
+        webhook_subscriptions=background.webhook_subscriptions,
+        webhook_dispatcher=background.webhook_dispatcher,
         clock=clock,
     )

@@ -1,10 +1,28 @@
-"""Units of time in milliseconds, and times as RFC 3339 text."""
+"""Wall clock, units of time in milliseconds, and times as RFC 3339 text."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import time
+from datetime import UTC, datetime, timedelta
 
 SECOND_MS = 1_000
 MINUTE_MS = 60 * SECOND_MS
 HOUR_MS = 60 * MINUTE_MS
 DAY_MS = 24 * HOUR_MS
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def wall_clock_ms() -> int:
+    """Milliseconds since 1970-01-01 UTC; the one clock that is passed to inner modules."""
+    return time.time_ns() // 1_000_000
+
+
+def format_rfc3339(at_ms: int) -> str:
+    """A time as RFC 3339 text in UTC with milliseconds.
+
+    >>> format_rfc3339(1_300_000_000_000)
+    '2011-03-13T07:06:40.000Z'
+    """
+    # Not datetime.fromtimestamp, which loses milliseconds to rounding of floats.
+    return (_EPOCH + timedelta(milliseconds=at_ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")

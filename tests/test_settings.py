@@ -132,7 +132,7 @@ def test_an_explicit_threshold_takes_precedence_over_the_preset() -> None:
 
 
 def test_a_unix_socket_needs_an_absolute_path() -> None:
-    """redis-py takes the first part of a relative path for a host; only a user and password may precede it."""
+    """redis-py takes the first part of a relative path for a host; only user and password may precede it."""
     for whole in ("unix:///run/a.sock", "unix://me:geheim@/run/a.sock?db=1"):
         assert load({}, {"store_url": whole}).store_url == whole
     with pytest.raises(ConfigurationError, match=r"expected the absolute path of the socket"):

@@ -1,9 +1,9 @@
-"""When is the upkeep of the index done, and by whom? By one replica, in short turns.
+"""Index maintenance: compaction by one leader replica, in short runs.
 
-Every turn takes or renews a lease, works for ``TURN_MS`` at most, and leaves the rest to the next turn: so
-requests wait for one chunk of work at the longest. What a turn did is in the store (``index/upkeep.py``); when
-this replica dies, another one goes on there. All replicas learn in each turn what the leader changed: which
-segments there are, and the floor. A turn that fails is tried again; its reason is logged when it changes.
+Each run acquires or renews a lease, works for at most ``TIME_BUDGET_MS`` and leaves the rest to the next run,
+so requests wait for at most one chunk of work. Progress is stored (``index/compaction.py``): if the leader
+dies, another replica resumes there. In each run every replica reads what the leader changed: the segments and
+the floor. A failed run is retried by the next one; its reason is logged when it changes.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from aggregator.errors import AggregatorError, StoreUnavailable
 from aggregator.index import Index
 from aggregator.index.compaction import Compactor
 from aggregator.index.statistics import SpaceStatistics, count_segments
+from aggregator.log_limits import ChangeFilter
 from aggregator.store.lease import Lease
 
 MAINTENANCE_LEASE_KEY = b"{upkeep}leader"
@@ -28,7 +29,10 @@ logger = logging.getLogger(__name__)
 
 
 class IndexMaintenance:
-    """The upkeep of one replica. ``turns`` worked as leader, ``idle`` ones of others, ``errors``: since start."""
+    """Maintenance by one replica.
+
+    Counters since start: ``runs`` as leader, ``skipped`` (another replica leads), ``errors``.
+    """
 
     def __init__(
         self, index: Index, clock: Callable[[], int], *, time_budget_ms: int = TIME_BUDGET_MS
@@ -40,33 +44,32 @@ class IndexMaintenance:
             index.store, MAINTENANCE_LEASE_KEY, int(LEASE_TTL_INTERVALS * MAINTENANCE_INTERVAL_S * 1000)
         )
         self._pending_chunks: AsyncIterator[None] | None = None
-        self._last_error = ""
+        self._problems = ChangeFilter()
         self.compactor = Compactor(index)
         self.statistics: dict[str, SpaceStatistics] = {}
         self._statistics_ms = -STATISTICS_INTERVAL_MS
         self.runs = self.skipped = self.errors = 0
 
     async def run_once(self) -> None:
-        """One turn. Never raises, except when cancelled."""
+        """One run. Never raises, except when cancelled."""
         try:
             await self._compact_if_leader()
             await self._refresh_statistics()
         except AggregatorError as error:
             self.errors += 1
             self._pending_chunks = None
-            if str(error) != self._last_error:
-                logger.warning("The upkeep of the index failed and will be tried again: %s", error)
-            self._last_error = str(error)
+            if self._problems.is_new(str(error)):
+                logger.warning("index maintenance failed and will be retried: %s", error)
         else:
-            self._last_error = ""
+            self._problems.clear()
 
     async def refresh(self) -> None:
-        """What a process that does no turns must learn of them. While the store is away, nothing."""
+        """Read what runs of other processes changed; does nothing if the store is unavailable."""
         with suppress(StoreUnavailable):
             await self._refresh_segments()
 
     async def close(self) -> None:
-        """Let another replica go on at once. Idempotent."""
+        """Release the lease so that another replica can continue at once. Idempotent."""
         await self._lease.close()
 
     async def _compact_if_leader(self) -> None:
@@ -84,12 +87,12 @@ class IndexMaintenance:
         self._pending_chunks = None
 
     async def _refresh_segments(self) -> None:
-        """Which segments there are, and the floor."""
+        """Read the segments and the floor of every index."""
         for space in self._index.all_spaces:
             await self._index.segments.refresh(space)
 
     async def _refresh_statistics(self) -> None:
-        """What the metrics of this replica say of the segments; now and then."""
+        """Update the segment statistics for metrics, once per ``STATISTICS_INTERVAL_MS``."""
         now_ms = self._clock()
         if not 0 <= now_ms - self._statistics_ms < STATISTICS_INTERVAL_MS:
             self._statistics_ms = now_ms

@@ -1,9 +1,10 @@
-"""When does the detector run, and the upkeep of the index? A scheduler tick on every replica; one of them leads.
+"""Scheduler of periodic background tasks; the event detector runs on one leader replica.
 
-Each tick takes or renews a lease (three intervals long) and, if it got it, lets ``Events`` read on. The lease
-only saves work: that nothing is doubled when two replicas believe they lead is the compare-and-set of
-``events.py``. A tick that fails is tried again by the next; its reason is logged when it changes, not every
-time. APScheduler 3.11 cancels running coroutines on shutdown, so ``stop`` waits for the tick first.
+Each tick acquires or renews a lease of three intervals and, as the leader, lets the detector read the article
+stream. The lease only avoids duplicate work: the detector's commits are conditional, so two replicas that
+both believe they lead cannot duplicate events. A failed tick is retried by the next one; its reason is logged
+when it changes. APScheduler 3.11 cancels running coroutines on shutdown, so ``stop`` waits for the tick
+first.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from aggregator.errors import AggregatorError, StoreUnavailable
 from aggregator.events.consumer import ArticleStreamReader, DetectorRunner
+from aggregator.log_limits import ChangeFilter
 from aggregator.store.lease import Lease
 
 DETECTOR_LEASE_KEY = b"{events}leader"
@@ -32,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PeriodicTask:
-    """Further work in turns, ``seconds`` apart. A turn takes a lease of its own and never raises."""
+    """A further task, run every ``interval_s``; ``run_once`` never raises and acquires its own lease."""
 
     name: str
     run_once: Callable[[], Awaitable[None]]
@@ -40,17 +42,18 @@ class PeriodicTask:
     run_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def run(self) -> None:
-        """One turn; ``running`` is held meanwhile."""
+        """Run the task once while holding ``run_lock``."""
         async with self.run_lock:
             await self.run_once()
 
 
 class Scheduler:
-    """The scheduled work of one replica.
+    """Runs the event detector and ``extra_tasks`` periodically in one replica.
 
-    Counters, since start: ``ticks`` finished as leader, ``idle`` (another replica leads), ``misfires`` (a
-    tick came over an interval late), ``overlaps`` (the one before was still running), ``errors``.
-    ``leading`` and ``last_tick_ms`` are the present state. ``beside``: what else is to be done.
+    Counters since start: ``ticks`` finished as leader, ``follower_ticks`` (another replica leads),
+    ``misfires`` (a tick started more than an interval late), ``overlaps`` (the previous tick was still
+    running), ``errors``. ``is_leader`` and ``last_tick_ms`` are the current state. ``interval_s``: between
+    ticks of the detector.
     """
 
     def __init__(
@@ -67,39 +70,41 @@ class Scheduler:
         self._clock = clock
         self._interval_s = interval_s
         self._extra_tasks = extra_tasks
-        self._lease = Lease(detector.repository.store, DETECTOR_LEASE_KEY, int(LEASE_TTL_INTERVALS * interval_s * 1000))
+        self._lease = Lease(
+            detector.repository.store, DETECTOR_LEASE_KEY, int(LEASE_TTL_INTERVALS * interval_s * 1000)
+        )
         self._scheduler: AsyncIOScheduler | None = None
         self._tick_lock = asyncio.Lock()
         self._stopping = False
-        self._last_error: str | None = None
+        self._problems = ChangeFilter()
         self.ticks = self.follower_ticks = self.misfires = self.overlaps = self.errors = 0
         self.is_leader = False
         self.last_tick_ms = 0
 
     @property
     def is_running(self) -> bool:
-        """Started, and not stopped."""
+        """Whether it was started and not stopped."""
         return self._scheduler is not None
 
     @property
     def articles_read(self) -> int:
-        """How many articles the detector has read here."""
+        """Number of articles that the detector of this process has read."""
         return self._detector.items_read
 
     def start(self) -> None:
-        """Begin to tick; needs a running event loop. Starting twice is an error of the caller."""
+        """Start; needs a running event loop. Raises RuntimeError if it is running."""
         if self._scheduler is not None:
-            raise RuntimeError("The jobs are running already.")
+            raise RuntimeError("The scheduler is running already.")
         scheduler = AsyncIOScheduler(timezone="UTC")
         scheduler.add_listener(self._on_job_event, EVENT_JOB_MISSED | EVENT_JOB_MAX_INSTANCES)
         _add_job(scheduler, DETECTOR_JOB_ID, self.tick, self._interval_s)
-        for work in self._extra_tasks:
-            _add_job(scheduler, work.name, work.run, work.interval_s)
+        for task in self._extra_tasks:
+            _add_job(scheduler, task.name, task.run, task.interval_s)
         scheduler.start()
         self._scheduler = scheduler
 
     async def stop(self) -> None:
-        """No new turns; the detector hands over first, then what runs beside it may end. Idempotent."""
+        """Start no new runs, release the detector's lease, then wait for the extra tasks. Idempotent."""
         scheduler, self._scheduler = self._scheduler, None
         if scheduler is None:
             return
@@ -110,7 +115,7 @@ class Scheduler:
                 await self._release_leadership()
         except (TimeoutError, StoreUnavailable) as error:
             logger.warning(
-                "The event detector did not stop in order: %s", str(error) or "a tick took too long"
+                "the event detector did not stop cleanly: %s", str(error) or "a tick took too long"
             )
         await asyncio.gather(*map(_wait_for_run, self._extra_tasks))
         scheduler.shutdown(wait=False)
@@ -128,7 +133,7 @@ class Scheduler:
                 self._record_recovery()
 
     async def _poll_backlog(self) -> None:
-        """Until all is read: after a bulk load in several parts, so that the lease lasts, and a stop has its turn."""
+        """Read the stream to its end, renewing the lease for each part of a long backlog, until ``stop``."""
         while True:
             self.is_leader = await self._lease.acquire()
             if not self.is_leader:
@@ -145,7 +150,7 @@ class Scheduler:
         self.last_tick_ms = now_ms
         for change in changes:
             if change.kind == "fired":
-                logger.info("Event %s fired: %s", change.event.id, change.event.reason)
+                logger.info("event %s fired: %s", change.event.id, change.event.reason)
 
     async def _release_leadership(self) -> None:
         if self.is_leader:
@@ -156,14 +161,12 @@ class Scheduler:
     def _record_failure(self, problem: str, *, unexpected: bool = False) -> None:
         self.errors += 1
         self.is_leader = False
-        if problem != self._last_error:
-            logger.error("The event detector failed and will try again: %s", problem, exc_info=unexpected)
-        self._last_error = problem
+        if self._problems.is_new(problem):
+            logger.error("the event detector failed and will be retried: %s", problem, exc_info=unexpected)
 
     def _record_recovery(self) -> None:
-        if self._last_error is not None:
-            logger.info("The event detector works again.")
-        self._last_error = None
+        if self._problems.clear():
+            logger.info("the event detector works again")
 
     def _on_job_event(self, event: JobEvent) -> None:
         if event.job_id != DETECTOR_JOB_ID:
@@ -175,16 +178,16 @@ class Scheduler:
 
 
 async def _wait_for_run(task: PeriodicTask) -> None:
-    """Wait for the running turn; what takes longer is cancelled with the scheduler, and done again elsewhere."""
+    """Wait for the current run; one that takes longer is cancelled with the scheduler, and repeated later."""
     try:
         async with asyncio.timeout(STOP_TIMEOUT_S), task.run_lock:
             pass
     except TimeoutError:
-        logger.warning("A turn of %s took longer than %g s to end and is cut off.", task.name, STOP_TIMEOUT_S)
+        logger.warning("task %s did not end within %g s and is cancelled", task.name, STOP_TIMEOUT_S)
 
 
 async def _suppress_cancellation(run: Callable[[], Awaitable[None]]) -> None:
-    """``stop`` has told of a turn that takes too long; the scheduler would add a traceback for cancelling it."""
+    """Run a task; ``stop`` has already logged a cancellation, and APScheduler would add a traceback."""
     with suppress(asyncio.CancelledError):
         await run()
 
@@ -198,7 +201,7 @@ def _add_job(
         seconds=interval_s,
         id=id_,
         name=id_,
-        # The default of one second drops ticks on a busy machine (reference/ecosystem, section 4).
+        # The default of 1 s drops ticks on a busy machine.
         misfire_grace_time=max(1, round(interval_s)),
         coalesce=True,
         max_instances=1,

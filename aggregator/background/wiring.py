@@ -1,7 +1,7 @@
-"""The work that nobody waits for, wired: the event detector, the upkeep of the index, the webhooks' courier.
+"""Wiring of background work: event detector, index maintenance and webhook dispatcher.
 
-Where several processes see the store it is done in one of its own (``cli/scheduler.py``), which needs no models:
-``domain.Layout`` is all that it must know of them.
+If several processes share the store, it runs in the background process (``runtime/background_main.py``),
+which loads no models: it needs only ``domain.IndexLayout``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WEBHOOK_INTERVAL_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class BackgroundServices:
-    """Its parts. ``jobs.start()`` begins with it, ``jobs.stop()`` and then ``close`` end it in order."""
+    """The parts of the background work; end it with ``scheduler.stop()``, then ``close``."""
 
     index: Index
     detector: DetectorRunner
@@ -38,13 +38,13 @@ class BackgroundServices:
     scheduler: Scheduler
 
     async def close(self) -> None:
-        """Let other replicas go on at once. Idempotent."""
+        """Release all leases so that other replicas can continue at once. Idempotent."""
         await self.webhook_dispatcher.close()
         await self.maintenance.close()
 
 
 def build_burst_rule(settings: Settings) -> BurstRule:
-    """The burst rule an operator chose."""
+    """The burst rule of the settings."""
     return BurstRule(
         items=settings.burst_items,
         window_ms=int(settings.burst_window_hours * HOUR_MS),
@@ -54,7 +54,7 @@ def build_burst_rule(settings: Settings) -> BurstRule:
 
 
 def build_index(settings: Settings, store: Store, layout: IndexLayout) -> Index:
-    """The index of these spaces, kept as long as an operator chose."""
+    """The index of the spaces of ``layout``, with the retention of the settings."""
     return Index(
         store,
         layout.spaces,
@@ -68,21 +68,24 @@ def build_index(settings: Settings, store: Store, layout: IndexLayout) -> Index:
 def build_background(
     settings: Settings, index: Index, clock: Callable[[], int], *, yield_control: YieldControl = yield_control
 ) -> BackgroundServices:
-    """All of it over the store of ``index``. ``give_way`` lets others of this process go on."""
+    """Build all background services on the store of ``index``.
+
+    ``yield_control`` is awaited between steps of the detector to let other tasks of the process run.
+    """
     events = EventRepository(index.store)
     detector = DetectorRunner(events, build_burst_rule(settings), yield_control=yield_control)
-    housekeeping = IndexMaintenance(index, clock)
-    hooks = Subscriptions(index.store)
-    courier = WebhookDispatcher(
+    maintenance = IndexMaintenance(index, clock)
+    subscriptions = Subscriptions(index.store)
+    dispatcher = WebhookDispatcher(
         events,
-        hooks,
+        subscriptions,
         clock,
         base_url=settings.public_url.rstrip("/"),
         allow_private=settings.webhook_allow_private_addresses,
     )
-    beside = (
-        PeriodicTask("upkeep", housekeeping.run_once, MAINTENANCE_INTERVAL_S),
-        PeriodicTask("courier", courier.run_once, WEBHOOK_INTERVAL_S),
+    extra_tasks = (
+        PeriodicTask("index maintenance", maintenance.run_once, MAINTENANCE_INTERVAL_S),
+        PeriodicTask("webhook dispatcher", dispatcher.run_once, WEBHOOK_INTERVAL_S),
     )
-    jobs = Scheduler(detector, index, clock, settings.detector_interval_seconds, extra_tasks=beside)
-    return BackgroundServices(index, detector, hooks, courier, housekeeping, jobs)
+    scheduler = Scheduler(detector, index, clock, settings.detector_interval_seconds, extra_tasks=extra_tasks)
+    return BackgroundServices(index, detector, subscriptions, dispatcher, maintenance, scheduler)

@@ -1,4 +1,4 @@
-"""``aggregator keys``: who may use the service. Works on the store itself, beside a running service or without one."""
+"""``aggregator keys``: manage API keys in the store, with or without a running service."""
 
 from __future__ import annotations
 
@@ -6,40 +6,40 @@ import argparse
 import sys
 
 from aggregator.auth.api_keys import ApiKey, ApiKeys
-from aggregator.background.wiring import wall_clock_ms
-from aggregator.cli.doctor import with_running_store_url
 from aggregator.cli.doctor_contents import format_utc_minute
+from aggregator.cli.embedded_store import with_running_store_url
 from aggregator.errors import ConfigurationError
 from aggregator.index import format_version
 from aggregator.runtime.event_loop import run_loop
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
 from aggregator.store.factory import open_store
+from aggregator.time_units import wall_clock_ms
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
-    """Carry out one change, or list. A new key is printed once and cannot be shown again."""
+    """Add, list, revoke or rotate keys. A new key is printed once and cannot be shown again."""
     if settings.in_memory:
         raise ConfigurationError(
-            "store: keys in memory are forgotten at once; name the store of the service."
+            "store: keys in a memory store are lost at exit; name the store of the service."
         )
     return run_loop(_run(args, with_running_store_url(settings)))
 
 
 async def _run(args: argparse.Namespace, settings: Settings) -> int:
     async with open_store(settings, format_version.write) as store:
-        access = ApiKeys(store, wall_clock_ms)
+        api_keys = ApiKeys(store, wall_clock_ms)
         if args.change == "list":
-            keys = await access.list_keys()
+            keys = await api_keys.list_keys()
             for key in keys:
                 print(_format_key(key, wall_clock_ms()))
             if not keys:
-                print("No keys; `aggregator keys add NAME --role ROLE` makes one.", file=sys.stderr)
+                print("No keys; create one with `aggregator keys add NAME --role ROLE`.", file=sys.stderr)
         elif args.change == "revoke":
-            await access.revoke(args.id)
-            print(f"{args.id} is revoked; running services follow within two seconds.")
+            await api_keys.revoke(args.id)
+            print(f"{args.id} is revoked; running services reject it within 2 s.")
         else:
-            print(await _create_key(args, access))
+            print(await _create_key(args, api_keys))
     return EXIT_OK
 
 
@@ -51,8 +51,8 @@ async def _create_key(args: argparse.Namespace, api_keys: ApiKeys) -> str:
 
 
 def _format_key(key: ApiKey, now_ms: int) -> str:
-    until = "for ever"
+    expiry = "never expires"
     if key.expires_ms is not None:
-        until = f"{'until' if key.is_active(now_ms) else 'expired'} {format_utc_minute(key.expires_ms)}"
-    only = f"  only {', '.join(key.sources)}" if key.sources else ""
-    return f"{key.id}  {key.role:7}  {until}  {key.name}{only}"
+        expiry = f"{'until' if key.is_active(now_ms) else 'expired'} {format_utc_minute(key.expires_ms)}"
+    sources = f"  only {', '.join(key.sources)}" if key.sources else ""
+    return f"{key.id}  {key.role:7}  {expiry}  {key.name}{sources}"

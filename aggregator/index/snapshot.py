@@ -158,7 +158,7 @@ class Snapshot:
             elif isinstance(write, Put):
                 values[write.key], touched = write.value, (write.key,)
             elif isinstance(write, Append):
-                touched = self._append((write.key,), (write.value,), write.max_bytes)
+                touched = self._append((write.key,), (write.value,), 0)
             elif isinstance(write, Delete):
                 values[write.key], touched = None, (write.key,)
             else:

@@ -1,0 +1,1 @@
+"""Key-value stores: the contract, Redis and Valkey servers, the embedded server, memory, leases."""

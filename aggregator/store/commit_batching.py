@@ -1,10 +1,10 @@
-"""Many commits as few: those that build on one another are applied together while nobody came between.
+"""Batching of dependent commits: transactions that build on each other are merged into one.
 
-The articles of a chunk know the version of their segment, each the one that the article before it makes
-(``base.Chain``). While the segment has the version that the first one knows, all their checks hold. So
-they are sent as **one** transaction that checks the version alone: a tenth of the keys and one script.
-If a stranger's commit came between, nothing of it was applied, and each is sent by itself with all that
-it looked at, as if this had not been tried.
+Each article of a batch expects the segment version that the article before it produces
+(``base.AdvanceVersion``). While the segment has the version that the first one expects, all their checks
+hold. So they are sent as **one** transaction that checks only that version: a tenth of the keys and one
+script call. If another process committed in between, the merged transaction changes nothing, and each
+transaction is sent again separately with all of its own checks.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from dataclasses import dataclass, replace
 from aggregator.store.base import AdvanceVersion, Put, Transaction, Write, next_version
 
 SendTransactions = Callable[[Sequence[Transaction]], Awaitable[list[tuple[int, ...]]]]
-# Where others write all the time, trying costs more than it saves: so many calls after one that failed do not.
+# Calls without merging after one that failed: with constant writes by others, merging costs more than it
+# saves.
 BACKOFF_CALLS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class CommitRun:
-    """Transactions ``start`` to ``end`` (exclusive) of a list as one; ``joined``: by their version alone."""
+    """Transactions ``start`` to ``end`` (exclusive) of a list; ``is_merged``: as one, checked by version."""
 
     start: int
     end: int
@@ -30,7 +31,7 @@ class CommitRun:
 
 
 class CommitBatcher:
-    """Commits lists of transactions in order through ``send``, which applies each of what it gets by itself."""
+    """Commits lists of transactions in order through ``send``, which applies each one atomically."""
 
     def __init__(self, send: SendTransactions) -> None:
         self._send = send
@@ -41,39 +42,39 @@ class CommitBatcher:
         if self._backoff_left:
             self._backoff_left -= 1
             return await self._send(transactions)
-        made = split_into_runs(transactions)
-        answers = await self._send([run.transaction for run in made])
+        runs = split_into_runs(transactions)
+        replies = await self._send([run.transaction for run in runs])
         results: list[tuple[int, ...]] = [()] * len(transactions)
-        again: list[int] = []
-        for run, failed in zip(made, answers, strict=True):
+        unmerged: list[int] = []
+        for run, failed in zip(runs, replies, strict=True):
             if run.is_merged and failed:
-                again += range(run.start, run.end)
+                unmerged += range(run.start, run.end)
             elif failed:
                 results[run.start] = failed
-        if again:
+        if unmerged:
             self._backoff_left = BACKOFF_CALLS
-            looked_at = [replace(transactions[i], version_guard=None) for i in again]
-            for i, failed in zip(again, await self._send(looked_at), strict=True):
+            separate = [replace(transactions[i], version_guard=None) for i in unmerged]
+            for i, failed in zip(unmerged, await self._send(separate), strict=True):
                 results[i] = failed
         return results
 
 
 def split_into_runs(transactions: Sequence[Transaction]) -> list[CommitRun]:
-    """The list cut into runs: each as long as every one knows the version that the one before it makes."""
-    made: list[CommitRun] = []
+    """Cut a list into maximal runs: each transaction expects the version that the one before it produces."""
+    runs: list[CommitRun] = []
     start = 0
     while start < len(transactions):
         first = transactions[start]
         if first.version_guard is None:
-            made.append(CommitRun(start, start + 1, first, False))
+            runs.append(CommitRun(start, start + 1, first, False))
             start += 1
             continue
         key, version = first.version_guard.key, first.version_guard.value
         writes: list[Write] = []
         end = start
         while end < len(transactions):
-            given = transactions[end].version_guard
-            if given is None or given.key != key or given.value != version:
+            guard = transactions[end].version_guard
+            if guard is None or guard.key != key or guard.value != version:
                 break
             for write in transactions[end].writes:
                 if isinstance(write, AdvanceVersion) and write.key == key:
@@ -83,6 +84,6 @@ def split_into_runs(transactions: Sequence[Transaction]) -> list[CommitRun]:
             end += 1
         if version is not None:
             writes.append(Put(key, version))
-        made.append(CommitRun(start, end, Transaction((first.version_guard,), tuple(writes)), True))
+        runs.append(CommitRun(start, end, Transaction((first.version_guard,), tuple(writes)), True))
         start = end
-    return made
+    return runs

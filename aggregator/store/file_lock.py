@@ -1,6 +1,6 @@
-"""A lock on a file, kept by the kernel: it ends with its last holder, however that dies.
+"""File lock (flock): the kernel releases it when its last holder ends, however it ends.
 
-A process started with ``descriptor`` among its inherited files holds the lock too.
+A child process that inherits ``descriptor`` holds the lock too.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from pathlib import Path
 
 
 class FileLock:
-    """An flock on ``path``, and a note in that file for whoever finds it locked. Raises OSError."""
+    """An flock on ``path``; the content of the file identifies the holder. Raises OSError."""
 
     def __init__(self, path: Path) -> None:
         self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def try_lock(self) -> bool:
-        """Take it if it is free."""
+        """Acquire the lock without waiting; False if another process holds it."""
         try:
             fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -26,7 +26,7 @@ class FileLock:
 
     @property
     def holder_info(self) -> str:
-        """What the holder wrote; "" when nothing."""
+        """Text that the holder wrote into the file; "" if none."""
         return os.fsdecode(os.pread(self.descriptor, 4096, 0))
 
     @holder_info.setter
@@ -35,7 +35,7 @@ class FileLock:
         os.pwrite(self.descriptor, os.fsencode(text), 0)
 
     def close(self, *, unlock: bool) -> None:
-        """Let go of it. Without ``unlock`` other processes that inherited it go on holding it."""
+        """Close the file. With ``unlock`` the lock is also released for the processes that inherited it."""
         if unlock:
             fcntl.flock(self.descriptor, fcntl.LOCK_UN)
         os.close(self.descriptor)

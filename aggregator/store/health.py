@@ -1,6 +1,6 @@
-"""What a server's own report (INFO and CONFIG GET) means for us. Pure: reports in, sentences out.
+"""Health of a Redis or Valkey server from its INFO and CONFIG GET. Pure: reports in, sentences out.
 
-A ``Node`` is one server; a cluster is judged by all its primaries, and is as good as the worst.
+A ``Node`` is one server; a cluster is as healthy as the worst of its primaries.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ MIN_MAJOR_VERSION = 7
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One server: where it is, its INFO (of a cluster's node also its CLUSTER INFO), and its CONFIG.
+    """One server: its address, its INFO (for a cluster node also its CLUSTER INFO), and its CONFIG.
 
-    ``config`` is {} when the server does not let us read it.
+    ``config`` is {} if the server forbids CONFIG GET.
     """
 
     address: str
@@ -34,11 +34,11 @@ def describe_version(node: Node) -> str:
 
 
 def describe_durability(node: Node) -> str:
-    """What survives what, in plain words."""
+    """Which writes survive a restart, a crash and a power loss, in plain words."""
     if not int(node.info.get("aof_enabled", 0)):
         if node.config.get("save") == "":
-            return "nothing is kept: a restart of the server forgets everything (appendonly no, save off)"
-        return "snapshots only: a crash of the server loses what came after the last one (appendonly no)"
+            return "none: a restart of the server loses everything (appendonly no, save off)"
+        return "snapshots only: a crash of the server loses all writes since the last one (appendonly no)"
     sync = node.config.get("appendfsync")
     if sync == "always":
         return "every write is on disk before it is acknowledged (appendfsync always)"
@@ -46,11 +46,13 @@ def describe_durability(node: Node) -> str:
         return "survives a crash of the server; a power loss may lose up to 2 s (appendfsync everysec)"
     if sync == "no":
         return "survives a crash of the server; a power loss may lose 30 s or more (appendfsync no)"
-    return "survives a crash of the server; what a power loss takes is not known (CONFIG GET is forbidden)"
+    return (
+        "survives a crash of the server; the loss on a power failure is not known (CONFIG GET is forbidden)"
+    )
 
 
-def find_problem(node: Node) -> str | None:
-    """Why this server cannot take writes now, as one sentence; None when it can."""
+def find_problem(node: Node) -> str | None:  # noqa: PLR0911  a list of conditions, one sentence each
+    """Why this server cannot accept writes now, as one sentence; None if it can."""
     info = node.info
     if int(info.get("loading", 0)):
         percent = info.get("loading_loaded_perc", "?")
@@ -58,23 +60,26 @@ def find_problem(node: Node) -> str | None:
     if info.get("role") not in (None, "master"):
         return f"The store at {node.address} is a read-only replica; point store_url to the primary."
     if info.get("aof_last_write_status", "ok") != "ok":
-        return f"The store at {node.address} cannot write its log; look at its disk."
+        return f"The store at {node.address} cannot write its append-only file; check its disk."
     if info.get("rdb_last_bgsave_status", "ok") != "ok" and _needs_snapshots_to_write(node):
         return (
-            f"The store at {node.address} could not write its last snapshot and takes no writes until it can; "
-            "look at its disk and memory."
+            f"The store at {node.address} could not write its last snapshot and rejects writes until it can; "
+            "check its disk and memory."
         )
-    if (in_step := info.get("min_slaves_good_slaves")) is not None and int(in_step) < _min_replicas(node):
+    replicas = info.get("min_slaves_good_slaves")
+    if replicas is not None and int(replicas) < _min_replicas(node):
         return (
-            f"The store at {node.address} has {in_step} replicas in step and takes no writes without "
-            f"{_min_replicas(node)} (min-replicas-to-write); bring them back."
+            f"The store at {node.address} has {replicas} connected replicas and rejects writes with fewer "
+            f"than {_min_replicas(node)} (min-replicas-to-write); restore them."
         )
     if info.get("cluster_state", "ok") != "ok":
-        return f"The cluster node at {node.address} takes no part now; wait for its failover or repair it."
+        return (
+            f"The cluster of {node.address} is down (cluster_state fail); wait for its failover or repair it."
+        )
     policy = info.get("maxmemory_policy", "noeviction")
     if policy != "noeviction":
         return (
-            f"The store at {node.address} now has maxmemory-policy {policy}, which silently forgets articles; "
+            f"The store at {node.address} now has maxmemory-policy {policy}, which silently evicts articles; "
             "run CONFIG SET maxmemory-policy noeviction."
         )
     limit = int(info.get("maxmemory", 0))
@@ -84,17 +89,17 @@ def find_problem(node: Node) -> str | None:
 
 
 def _needs_snapshots_to_write(node: Node) -> bool:
-    """Whether a snapshot that fails ends all writing."""
+    """Whether the server rejects writes after a failed snapshot."""
     return bool(node.config.get("save")) and node.config.get("stop-writes-on-bgsave-error") == "yes"
 
 
 def _min_replicas(node: Node) -> int:
-    """Of a server that counts those in step, which it does only where it wants some."""
+    """Required replicas of a server that reports ``min_slaves_good_slaves``, which implies at least 1."""
     return int(node.config.get("min-replicas-to-write", 1))
 
 
 def find_configuration_errors(node: Node, *, cluster: bool) -> list[str]:
-    """Why this server must not be relied upon at all; empty when it may."""
+    """Why this server is unfit for use, one sentence per reason; empty if it is fit."""
     found = []
     major = str(node.info.get("redis_version", "0")).split(".")[0]
     if not major.isdigit() or int(major) < MIN_MAJOR_VERSION:
@@ -104,7 +109,7 @@ def find_configuration_errors(node: Node, *, cluster: bool) -> list[str]:
     policy = node.info.get("maxmemory_policy") or node.config.get("maxmemory-policy")
     if policy != "noeviction":
         found.append(
-            f"store_url: {node.address} has maxmemory-policy {policy or 'unknown'}, which silently forgets "
+            f"store_url: {node.address} has maxmemory-policy {policy or 'unknown'}, which silently evicts "
             "articles; run CONFIG SET maxmemory-policy noeviction and put it into the server's configuration."
         )
     if node.info.get("role") not in (None, "master"):
@@ -118,7 +123,7 @@ def find_configuration_errors(node: Node, *, cluster: bool) -> list[str]:
 
 
 def summarize(nodes: Sequence[Node], *, cluster: bool) -> StoreInfo:
-    """One StoreInfo for all ``nodes`` (at least one)."""
+    """The StoreInfo of all ``nodes`` (at least one)."""
     problems = [sentence for node in nodes if (sentence := find_problem(node))]
     return StoreInfo(
         kind="redis-cluster" if cluster else "redis",

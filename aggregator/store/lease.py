@@ -1,8 +1,8 @@
-"""Which replica does a work that only one should do at a time? The one that holds the lease on it.
+"""Lease for leader election: one replica at a time does a periodic task.
 
-A lease ends by itself ``ttl_ms`` after it was last taken, so the work of a replica that died goes on elsewhere.
-It only saves work: two replicas that both believe they hold it (one of them slept) must do no harm, which is the
-matter of what they commit, never of the lease.
+A lease expires ``ttl_ms`` after it was last acquired, so another replica takes over from one that died. It
+only avoids duplicate work: two replicas may both believe that they hold it (one of them was suspended), so
+the writes of the task must be safe on their own.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import os
 import secrets
 
 from aggregator.errors import StoreUnavailable
-from aggregator.store.base import Store
+from aggregator.store.base import Delete, Put, Store, Transaction, ValueEquals
 
 logger = logging.getLogger(__name__)
 
 
 class Lease:
-    """One replica's side of the lease at ``key``. ``held``: as of the last ``take``."""
+    """One replica's side of the lease at ``key``; ``is_held`` as of the last ``acquire``."""
 
     def __init__(self, store: Store, key: bytes, ttl_ms: int) -> None:
         self._store, self._key, self._ttl_ms = store, key, ttl_ms
@@ -26,20 +26,28 @@ class Lease:
         self.is_held = False
 
     async def acquire(self) -> bool:
-        """Take or renew it; False while another replica holds it. Raises StoreUnavailable."""
+        """Acquire or renew the lease in one round trip; False while another replica holds it.
+
+        Raises StoreUnavailable. A repeated call is harmless: it renews.
+        """
         self.is_held = False
-        self.is_held = await self._store.acquire(self._key, self._token, self._ttl_ms)
+        put = (Put(self._key, self._token, self._ttl_ms),)
+        acquire = Transaction((ValueEquals(self._key, None),), put)
+        renew = Transaction((ValueEquals(self._key, self._token),), put)
+        self.is_held = () in await self._store.commit_many((acquire, renew))
         return self.is_held
 
     async def release(self) -> None:
-        """Let another replica take it at once. Idempotent. Raises StoreUnavailable."""
+        """Free the lease for another replica at once. Idempotent. Raises StoreUnavailable."""
         if self.is_held:
             self.is_held = False
-            await self._store.release(self._key, self._token)
+            await self._store.commit(
+                Transaction((ValueEquals(self._key, self._token),), (Delete(self._key),))
+            )
 
     async def close(self) -> None:
-        """``give_back``, unless the store is away: then it runs out by itself."""
+        """Release the lease; if the store is unavailable, it expires."""
         try:
             await self.release()
         except StoreUnavailable:
-            logger.debug("the lease %s runs out by itself", self._key.decode())
+            logger.debug("cannot release the lease %s, it will expire", self._key.decode())

@@ -1,14 +1,12 @@
-"""The store as dictionaries of this process: for tests, replay and ``--store memory``.
+"""In-memory store for tests, replay and ``--store memory``; its data ends with the process.
 
-Nothing is written anywhere; everything is gone with the process. It keeps the contract of
-``base.py`` to the letter, so that whatever holds here holds on a server. No method awaits
+It implements the whole contract of ``base.py``, so code that works on it works on a server. No method awaits
 anything, so on one event loop each call is one atomic step.
 """
 
 from __future__ import annotations
 
 import heapq
-import time
 from bisect import bisect_left, bisect_right
 from collections.abc import AsyncIterator, Callable, Sequence
 
@@ -26,37 +24,30 @@ from aggregator.store.base import (
     StoreInfo,
     Transaction,
     Write,
-    lease_acquire_transactions,
-    lease_release_transaction,
     next_version,
 )
+from aggregator.time_units import wall_clock_ms
 
 StreamEntry = tuple[tuple[int, int], bytes]
 """A stream entry: ((ms, sequence), payload)."""
 
 
-def _wall_clock_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 class MemoryStore:
-    """A store without a server; ``clock`` gives ms and drives times to live and stream positions."""
+    """A store without a server; ``clock`` returns ms and drives times to live and stream positions."""
 
-    def __init__(self, clock: Callable[[], int] = _wall_clock_ms) -> None:
+    def __init__(self, clock: Callable[[], int] = wall_clock_ms) -> None:
         self._clock = clock
         self._values: dict[bytes, bytes] = {}
         self._expires_ms: dict[bytes, int] = {}
-        self._expiry_heap: list[
-            tuple[int, bytes]
-        ] = []  # a heap; entries overtaken by a later Put are skipped
+        # Entries that a later Put made obsolete stay in the heap and are skipped.
+        self._expiry_heap: list[tuple[int, bytes]] = []
         self._streams: dict[bytes, list[StreamEntry]] = {}
-        self._last_positions: dict[
-            bytes, tuple[int, int]
-        ] = {}  # survives trimming, so positions never repeat
+        # Kept when a stream is trimmed, so positions never repeat.
+        self._last_positions: dict[bytes, tuple[int, int]] = {}
         self._used_bytes = 0
 
     async def check(self) -> None:
-        """Nothing can be wrong with it."""
+        """Always fit for use."""
 
     async def read(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """Values in the order of ``keys``; a stream reads as None."""
@@ -64,7 +55,7 @@ class MemoryStore:
         return [self._values.get(key) for key in keys]
 
     async def commit(self, transaction: Transaction) -> tuple[int, ...]:
-        """() when applied, else the indices of the checks that failed."""
+        """Returns () if it was applied, else the indices of the failed checks."""
         self._remove_expired()
         failed: tuple[int, ...] = ()
         if transaction.version_guard is None or not self._check_holds(transaction.version_guard):
@@ -75,11 +66,11 @@ class MemoryStore:
         return failed
 
     async def commit_many(self, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
-        """Each in turn."""
+        """Apply each in order."""
         return [await self.commit(transaction) for transaction in transactions]
 
     async def put(self, items: Sequence[Put], *, only_if_absent: bool = False) -> list[bool]:
-        """True where the key was set."""
+        """Returns True for each key that was set."""
         self._remove_expired()
         done = []
         for item in items:
@@ -97,7 +88,7 @@ class MemoryStore:
     async def stream_read(
         self, keys: Sequence[bytes], after: Sequence[bytes], count: int
     ) -> list[list[tuple[bytes, bytes]]]:
-        """Per stream, up to ``count`` entries behind its position."""
+        """Per stream, up to ``count`` entries after its position."""
         found = []
         for key, position in zip(keys, after, strict=True):
             entries = self._streams.get(key, [])
@@ -113,23 +104,15 @@ class MemoryStore:
         ]
 
     async def stream_lengths(self, keys: Sequence[bytes]) -> list[int]:
-        """How many entries each stream has now."""
+        """Number of entries of each stream."""
         return [len(self._streams.get(key, ())) for key in keys]
 
     async def stream_trim(self, key: bytes, before: bytes) -> None:
-        """Forget entries older than position ``before``."""
+        """Remove entries older than position ``before``."""
         entries = self._streams.get(key, [])
         old = bisect_left(entries, _parse_position(before), key=_position_of)
         self._used_bytes -= sum(len(payload) for _, payload in entries[:old])
         del entries[:old]
-
-    async def acquire(self, key: bytes, token: bytes, ttl_ms: int) -> bool:
-        """Take or renew the lease; False while another token holds it."""
-        return () in await self.commit_many(lease_acquire_transactions(key, token, ttl_ms))
-
-    async def release(self, key: bytes, token: bytes) -> None:
-        """Give the lease back if ``token`` still holds it."""
-        await self.commit(lease_release_transaction(key, token))
 
     async def scan(self, prefix: bytes) -> list[bytes]:
         """All keys that start with ``prefix``, sorted."""
@@ -137,13 +120,13 @@ class MemoryStore:
         return sorted(key for key in {**self._values, **self._streams} if key.startswith(prefix))
 
     async def scan_batches(self, prefix: bytes) -> AsyncIterator[list[bytes]]:
-        """The same, a hundred at a time."""
+        """As ``scan``, a hundred keys at a time."""
         found = await self.scan(prefix)
         for i in range(0, len(found), 100):
             yield found[i : i + 100]
 
     async def info(self) -> StoreInfo:
-        """Always ready; ``memory_bytes`` counts keys and values, not Python's overhead."""
+        """Always ready; ``memory_bytes`` counts keys and values without the overhead of Python."""
         self._remove_expired()
         return StoreInfo(
             "memory", __version__, self._used_bytes, "nothing is kept: it ends with this process", True
@@ -167,12 +150,10 @@ class MemoryStore:
 
     def _apply(self, write: Write) -> None:
         if isinstance(write, Append):
-            present = self._values.get(write.key, b"")
-            if not write.max_bytes or len(present) + len(write.value) <= write.max_bytes:
-                self._set(write.key, present + write.value)  # keeps a time to live, as APPEND does
+            self._append(write.key, write.value)
         elif isinstance(write, AppendMany):
             for key, value in zip(write.keys, write.values, strict=True):
-                self._apply(Append(key, value, write.max_bytes))
+                self._append(key, value, write.max_bytes)
         elif isinstance(write, AppendCapped):
             for key, value in zip(write.keys, write.values, strict=True):
                 grown = self._values.get(key, b"") + value
@@ -191,6 +172,11 @@ class MemoryStore:
         else:
             self._stream_add(write.key, bytes(write.payload))
 
+    def _append(self, key: bytes, value: bytes, max_bytes: int = 0) -> None:
+        present = self._values.get(key, b"")
+        if not max_bytes or len(present) + len(value) <= max_bytes:
+            self._set(key, present + value)  # keeps the time to live, as APPEND does
+
     def _set(self, key: bytes, value: bytes) -> None:
         old = self._values.get(key)
         self._used_bytes += len(value) - len(old) if old is not None else len(key) + len(value)
@@ -199,7 +185,7 @@ class MemoryStore:
     def _stream_add(self, key: bytes, payload: bytes) -> None:
         ms, sequence = self._last_positions.get(key, (-1, 0))
         now_ms = self._clock()
-        position = (now_ms, 0) if now_ms > ms else (ms, sequence + 1)  # also when the clock went back
+        position = (now_ms, 0) if now_ms > ms else (ms, sequence + 1)  # also if the clock was set back
         self._last_positions[key] = position
         self._streams.setdefault(key, []).append((position, payload))
         self._used_bytes += len(payload)

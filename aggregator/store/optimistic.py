@@ -1,4 +1,4 @@
-"""Optimistic concurrency: read, compute, commit on condition, and retry when another writer came first."""
+"""Optimistic concurrency control: read, compute, commit conditionally, retry on a conflict."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MAX_COMMIT_ATTEMPTS = 20
 
 
 def commit_attempts(message: str, limit: int = MAX_COMMIT_ATTEMPTS) -> Iterator[int]:
-    """Numbers of the attempts, from 0; raises CommitConflict with ``message`` after ``limit`` of them.
+    """Attempt numbers from 0; raises CommitConflict with ``message`` after ``limit`` attempts.
 
     The loop body returns when its commit succeeded::
 

@@ -1,14 +1,13 @@
-"""Requests of many tasks over few connections: each is written at once, and answers come in that order.
+"""RESP pipelining: requests of many tasks share few connections; replies arrive in the order of the requests.
 
-The driver lends a whole connection to one request at a time and copies its answer several times over;
-that took longer than the server's own work on a look-up (``scripts/bench index``). Here a connection
-is still opened by the driver (address, TLS, password, database), and then only requests and answers go
-over it. **Nothing is repeated**: what was under way when a connection ended or an answer was overdue
-fails, and whoever sent it decides.
+redis-py lends a connection to one request at a time and copies its reply several times; that took longer than
+the server's own work on a look-up (``scripts/bench index``). Here redis-py only opens a connection (address,
+TLS, password, database), which is then used directly. **Nothing is retried**: requests in flight fail when
+their connection ends or a reply is overdue, and the caller decides.
 
-A caller that is cancelled leaves its place in the queue, so that no answer goes to somebody else. What
-arrived together is handed out together, and only if all of it was understood and asked for: one
-answer too many means that nobody knows whose the others are.
+A cancelled request keeps its position in the queue, so no other request gets its replies. Replies that arrive
+together are delivered together, and only if all of them are valid and expected: after one reply too many it
+is unknown which request the others belong to.
 """
 
 from __future__ import annotations
@@ -29,16 +28,16 @@ from aggregator.store.protocol import Command
 
 PIPELINED_CONNECTIONS = 4
 _PING = hiredis.pack_command(("PING",))
-_INCOMPLETE = (
-    object()
-)  # the parser's word for an answer that is not complete; its default is a value that RESP knows
+# Returned by the parser for an incomplete reply; its default, False, is also a value of RESP.
+_INCOMPLETE = object()
 
 
 class PipelinedPool:
-    """Safe for any number of tasks of one event loop. Raises the driver's errors.
+    """Executes commands on the least loaded of ``count`` pipelined connections. Raises errors of redis-py.
 
-    ``make`` gives a connection of the driver that is not connected yet. ``idle_s``: a connection that was
-    quiet for longer is tried first, since something on the way may have forgotten it.
+    ``make_connection`` returns a redis-py connection that is not connected yet. ``timeout_s``: limit for the
+    replies of a request. A connection without traffic for more than ``max_idle_s`` is tested with PING before
+    use, since a middlebox may have dropped it. Safe for any number of tasks of one event loop.
     """
 
     def __init__(
@@ -54,22 +53,22 @@ class PipelinedPool:
         ]
 
     async def execute(self, commands: Sequence[Command]) -> list[Any]:
-        """Answers in the order of ``commands``; a command the server refused answers with its error."""
+        """Replies in the order of ``commands``; the reply of a rejected command is its error."""
         return await min(self._connections, key=_in_flight).execute(commands)
 
     @property
     def pending_requests(self) -> int:
-        """Requests that wait for their answers."""
-        return sum(pipe.in_flight for pipe in self._connections)
+        """Number of requests that wait for replies."""
+        return sum(connection.in_flight for connection in self._connections)
 
     def close(self) -> None:
-        """Let go of the connections; what is under way fails."""
-        for pipe in self._connections:
-            pipe.close()
+        """Close the connections; requests in flight fail."""
+        for connection in self._connections:
+            connection.close()
 
 
 class _ReconnectingConnection:
-    """One connection, opened when it is needed."""
+    """One connection, opened at its first use and again after it ended."""
 
     def __init__(
         self, make_connection: Callable[[], AbstractConnection], timeout_s: float, max_idle_s: float
@@ -93,7 +92,7 @@ class _ReconnectingConnection:
             self.in_flight -= 1
 
     async def _ensure_connected(self) -> _PipelinedConnection:
-        """One attempt for all who wait: one after another they would each wait for a server that hangs."""
+        """Connect, in one attempt for all waiting requests, so that they wait for a hung server once."""
         if self._connect_task is None:
             self._connect_task = asyncio.create_task(self._ping_or_reconnect())
             self._connect_task.add_done_callback(self._on_connect_done)
@@ -105,7 +104,7 @@ class _ReconnectingConnection:
                 raise driver.ConnectionError("closed") from None
             raise
         finally:
-            del attempt  # see ``_Connection.ask``
+            del attempt  # breaks a reference cycle, see ``_PipelinedConnection.execute``
 
     async def _ping_or_reconnect(self) -> _PipelinedConnection:
         connection = self._connection
@@ -114,7 +113,7 @@ class _ReconnectingConnection:
             and connection.is_open
             and not connection.is_recently_used(self._max_idle_s)
         ):
-            # One that was forgotten on the way ends here, and another one is opened.
+            # A connection that was dropped on the way fails here and is replaced.
             with suppress(driver.ConnectionError, driver.TimeoutError):
                 await connection.execute(_PING, 1)
         if connection is None or not connection.is_open:
@@ -122,7 +121,7 @@ class _ReconnectingConnection:
             try:
                 await opened.connect()  # type: ignore[no-untyped-call]
                 if (task := asyncio.current_task()) and task.cancelling():
-                    raise asyncio.CancelledError  # by ``close``; connecting may have swallowed it
+                    raise asyncio.CancelledError  # by ``close``; ``connect`` may have swallowed it
             except BaseException:
                 await opened.disconnect(nowait=True)
                 raise
@@ -132,7 +131,7 @@ class _ReconnectingConnection:
     def _on_connect_done(self, attempt: asyncio.Task[_PipelinedConnection]) -> None:
         self._connect_task = None
         if not attempt.cancelled():
-            attempt.exception()  # whoever waited has it; perhaps nobody waits any more
+            attempt.exception()  # mark as retrieved: the waiting requests may all be cancelled
 
     def close(self) -> None:
         if self._connect_task is not None:
@@ -144,7 +143,7 @@ class _ReconnectingConnection:
 
 @dataclass(slots=True)
 class _PendingRequest:
-    """Who waits for so many answers, and until when."""
+    """A request in flight: its future, the replies expected and received, and its deadline."""
 
     future: asyncio.Future[list[Any]]
     expected_replies: int
@@ -153,11 +152,11 @@ class _PendingRequest:
 
 
 class _PipelinedConnection(asyncio.Protocol):
-    """An open connection that was taken over from the driver."""
+    """An open connection whose transport was taken over from redis-py."""
 
     def __init__(self, driver_connection: AbstractConnection, timeout_s: float) -> None:
-        # The driver's object would close the connection when it is forgotten, so it is emptied; its
-        # writer would too, so it is kept.
+        # redis-py closes the transport when its connection object is collected, so its references are
+        # removed; the writer would close it too, so it is kept here.
         self._writer = cast(asyncio.StreamWriter, driver_connection._writer)
         driver_connection._writer = driver_connection._reader = None
         self._transport = cast(asyncio.Transport, self._writer.transport)
@@ -168,58 +167,58 @@ class _PipelinedConnection(asyncio.Protocol):
             protocolError=driver.InvalidResponse, replyError=BaseParser.parse_error, notEnoughData=_INCOMPLETE
         )
         self._requests: deque[_PendingRequest] = deque()
-        self._pending_replies = 0  # answers
+        self._pending_replies = 0
         self._timeout_handle: asyncio.TimerHandle | None = None
         self._last_received_s = self._loop.time()
         self.is_open = not self._transport.is_closing()
 
     def is_recently_used(self, max_idle_s: float) -> bool:
-        """Open, and heard of lately, or about to be."""
+        """Open, and with a reply within the last ``max_idle_s`` or pending."""
         return self.is_open and (
             bool(self._requests) or self._loop.time() - self._last_received_s < max_idle_s
         )
 
     async def execute(self, request: bytes, expected_replies: int) -> list[Any]:
-        """Write, and wait for so many answers."""
+        """Write ``request`` and wait for ``expected_replies`` replies."""
         if not self.is_open:
             raise driver.ConnectionError("the connection has ended")
-        waiting = _PendingRequest(
+        pending = _PendingRequest(
             self._loop.create_future(), expected_replies, self._loop.time() + self._timeout_s
         )
-        self._requests.append(waiting)
+        self._requests.append(pending)
         self._pending_replies += expected_replies
         self._transport.write(request)
         if self._timeout_handle is None:
-            self._timeout_handle = self._loop.call_at(waiting.deadline_s, self._on_timeout)
+            self._timeout_handle = self._loop.call_at(pending.deadline_s, self._on_timeout)
         try:
-            return await waiting.future
+            return await pending.future
         finally:
-            # An error would hold this frame, and the frame by its future the error: a circle, and with it all that the
-            # callers have at hand, until the collector comes by.
-            del waiting
+            # The traceback of an error refers to this frame, and the frame through the future to the error: a
+            # reference cycle that would keep the locals of all callers alive until a garbage collection.
+            del pending
 
     def data_received(self, data: bytes) -> None:
-        """Answers, or parts of them."""
+        """Parse and deliver replies; an invalid or unexpected one ends the connection."""
         self._last_received_s = self._loop.time()
-        answers: list[Any] = []
+        replies: list[Any] = []
         try:
             self._parser.feed(data)
-            while (answer := self._parser.gets()) is not _INCOMPLETE:
-                answers.append(answer)
-            if len(answers) > self._pending_replies:
-                raise driver.InvalidResponse("an answer that nobody asked for")
-        except Exception as error:  # nonsense may also be a mapping whose keys are lists: a TypeError
-            self.fail(driver.ConnectionError(f"not an answer of a Redis server: {error}"))
+            while (reply := self._parser.gets()) is not _INCOMPLETE:
+                replies.append(reply)
+            if len(replies) > self._pending_replies:
+                raise driver.InvalidResponse("unexpected reply")
+        except Exception as error:  # any type: a mapping with a list as a key is a TypeError
+            self.fail(driver.ConnectionError(f"not a reply of a Redis server: {error}"))
             return
-        for answer in answers:
-            self._deliver_reply(answer)
+        for reply in replies:
+            self._deliver_reply(reply)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The other side is gone."""
+        """The peer closed the connection."""
         self.fail(driver.ConnectionError("the connection was closed"))
 
     def fail(self, error: driver.RedisError) -> None:
-        """Fail whatever waits, and close."""
+        """Fail all requests in flight and close the connection."""
         self.is_open = False
         if self._timeout_handle is not None:
             self._timeout_handle.cancel()
@@ -230,10 +229,10 @@ class _PipelinedConnection(asyncio.Protocol):
             if not request.future.done():
                 request.future.set_exception(type(error)(*error.args))
 
-    def _deliver_reply(self, answer: Any) -> None:
+    def _deliver_reply(self, reply: Any) -> None:
         self._pending_replies -= 1
         first = self._requests[0]
-        first.replies.append(answer)
+        first.replies.append(reply)
         if len(first.replies) == first.expected_replies:
             self._requests.popleft()
             if not first.future.done():
@@ -245,10 +244,10 @@ class _PipelinedConnection(asyncio.Protocol):
             return
         due_s = self._requests[0].deadline_s
         if due_s <= self._loop.time():
-            self.fail(driver.TimeoutError("no answer in time"))
+            self.fail(driver.TimeoutError("no reply in time"))
         else:
             self._timeout_handle = self._loop.call_at(due_s, self._on_timeout)
 
 
-def _in_flight(pipe: _ReconnectingConnection) -> int:
-    return pipe.in_flight
+def _in_flight(connection: _ReconnectingConnection) -> int:
+    return connection.in_flight

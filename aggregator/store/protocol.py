@@ -1,4 +1,4 @@
-"""Transactions as arguments of ``lua/commit.lua``, and the server's answers as our values. Pure."""
+"""Encoding of transactions as arguments of ``lua/commit.lua``, and parsing of replies. Pure functions."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ Command = tuple[Any, ...]
 COMMIT_SCRIPT: Final = files("aggregator.store").joinpath("lua/commit.lua").read_bytes()
 COMMIT_SCRIPT_SHA1: Final = hashlib.sha1(COMMIT_SCRIPT, usedforsecurity=False).hexdigest()
 
-_ABSENT, _EQUALS_VALUE = -1, -2  # of the script's ``want``
-_APPEND, _PUT, _DELETE, _STREAM_ADD, _APPEND_CAPPED, _ADVANCE_VERSION = 1, 2, 3, 4, 5, 6  # of its ``steps``
+_ABSENT, _EQUALS_VALUE = -1, -2  # in the ``want`` list of the script
+_APPEND, _PUT, _DELETE, _STREAM_ADD, _APPEND_CAPPED, _ADVANCE_VERSION = 1, 2, 3, 4, 5, 6  # in its ``steps``
 _MULTI_KEY_WRITES: Final = (AppendMany, AppendCapped)
 _GLOB_SPECIAL_BYTES: Final = b"\\*?[]^-"
 
 
 def encode_transaction(transaction: Transaction) -> Command:
-    """(number of keys, keys..., plan, values...) for commit.lua; its head describes the plan."""
+    """(number of keys, keys..., plan, values...) for commit.lua, whose head comment specifies the plan."""
     keys: list[bytes] = []
     values: list[bytes] = []
     want: list[int] = []
     steps: list[int] = []
-    given = transaction.version_guard
-    for check in transaction.checks if given is None else (given, *transaction.checks):
+    guard = transaction.version_guard
+    for check in transaction.checks if guard is None else (guard, *transaction.checks):
         if isinstance(check, LengthsUnchanged):
             keys += check.keys
             want += check.lengths
@@ -66,7 +66,7 @@ def encode_transaction(transaction: Transaction) -> Command:
             continue
         keys.append(write.key)
         if isinstance(write, Append):
-            steps += (_APPEND, write.max_bytes)
+            steps += (_APPEND, 0)
             values.append(write.value)
         elif isinstance(write, Put):
             steps += (_PUT, 0 if write.ttl_ms is None else max(1, write.ttl_ms))
@@ -79,27 +79,28 @@ def encode_transaction(transaction: Transaction) -> Command:
         else:
             steps += (_STREAM_ADD, 0)
             values.append(write.payload)
-    plan = msgspec.msgpack.encode((want, steps, given is not None))
+    plan = msgspec.msgpack.encode((want, steps, guard is not None))
     return (len(keys), *keys, plan, *values)
 
 
 def first_key(command: Command) -> bytes:
-    """The first key of any command that is sent here."""
+    """The first key of a command."""
     key: bytes = command[3 if command[0] in ("EVAL", "EVALSHA") else 1]
     return key
 
 
 def set_command(item: Put) -> Command:
-    """One SET."""
+    """The SET command of ``item``."""
     if item.ttl_ms is None:
         return ("SET", item.key, item.value)
     return ("SET", item.key, item.value, "PX", max(1, item.ttl_ms))
 
 
 def parse_stream_entries(answer: Any) -> list[tuple[bytes, bytes]]:
-    """An answer of XRANGE or XREVRANGE as (position, payload).
+    """A reply of XRANGE or XREVRANGE as (position, payload) pairs.
 
-    An entry has one field, ``p``; a cluster's driver makes a dictionary of it, a pipe hands it on as it came.
+    An entry has one field, ``p``: a dictionary from redis-py's cluster client, a flat list from
+    ``pipelining``.
     """
     return [
         (position, fields[b"p"] if isinstance(fields, dict) else fields[1])
@@ -108,7 +109,7 @@ def parse_stream_entries(answer: Any) -> list[tuple[bytes, bytes]]:
 
 
 def failed_checks(key_numbers: Sequence[int], checks: Sequence[Check]) -> tuple[int, ...]:
-    """The script's answer as indices of checks: it counts keys, from 1."""
+    """The reply of the script as indices of checks; the script numbers keys from 1."""
     if not key_numbers:
         return ()
     checked = [
@@ -120,10 +121,10 @@ def failed_checks(key_numbers: Sequence[int], checks: Sequence[Check]) -> tuple[
 
 
 def prefix_pattern(prefix: bytes) -> bytes:
-    """A glob pattern for SCAN that takes ``prefix`` literally."""
+    """A glob pattern for SCAN that matches ``prefix`` literally."""
     return b"".join(b"\\" + bytes([c]) if c in _GLOB_SPECIAL_BYTES else bytes([c]) for c in prefix) + b"*"
 
 
 def decode_text(value: bytes | str) -> str:
-    """A server's answer that is a name or a number, not data."""
+    """A reply that is a name or a number, not data, as text."""
     return value.decode() if isinstance(value, bytes) else value

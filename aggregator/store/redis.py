@@ -1,8 +1,8 @@
-"""The store on a Redis >= 7 or Valkey server, or on a cluster of them.
+"""Store on a Redis >= 7 or Valkey server, or on a cluster of them.
 
-What a caller may rely on stands in ``base.py``, the one script in ``lua/commit.lua``. How commands get
-there and what happens when they do not is ``link.py``; what the driver's errors mean ``failures.py``;
-what the server's own report means ``health.py``. No other module sees the driver.
+The contract is in ``base.py``, the one Lua script in ``lua/commit.lua``. ``client.py`` sends commands and
+handles broken connections, ``errors.py`` translates errors of redis-py, ``health.py`` interprets the server's
+INFO. Only modules of this package import redis-py.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from aggregator.store.base import (
     Put,
     StoreInfo,
     Transaction,
-    lease_acquire_transactions,
-    lease_release_transaction,
 )
 from aggregator.store.client import RedisClient, open_client
 from aggregator.store.commit_batching import CommitBatcher
@@ -39,26 +37,26 @@ from aggregator.store.protocol import (
 
 
 def open_redis_store(url: str, **options: Any) -> RedisStore:
-    """A store at ``url``: redis://, rediss://, unix:// or redis+cluster:// (also rediss+cluster://).
+    """Create a store for ``url``: redis://, rediss://, unix:// or redis+cluster:// (also rediss+cluster://).
 
-    Connects at the first call; call ``check`` once before relying on it. ``options`` are those of
-    ``link.open_link``: socket_timeout_s=5, connect_timeout_s=2, max_connections=64 (per server).
-    Raises ConfigurationError when the url cannot be understood.
+    Connects at the first call; call ``check`` once before using it. ``options`` are those of
+    ``client.open_client``: socket_timeout_s=5, connect_timeout_s=2, max_connections=64 (per server).
+    Raises ConfigurationError if the URL is invalid.
     """
     return RedisStore(open_client(url, **options))
 
 
 class RedisStore:
-    """See ``base.Store``. Made by ``open_store``; safe for any number of tasks of one event loop."""
+    """Implements ``base.Store``; safe for any number of tasks of one event loop."""
 
     def __init__(self, client: RedisClient) -> None:
         self._client = client
         self._batcher = CommitBatcher(self._commit_each)
 
     async def check(self) -> None:
-        """Raises ConfigurationError listing all that makes this server unfit.
+        """Verify that the server is fit for use. Raises ConfigurationError that lists all problems.
 
-        StoreUnavailable when it is away or still loading: then nothing is known yet, so check again.
+        Raises StoreUnavailable while the server is unreachable or loading: check again later.
         """
         try:
             nodes = await self._client.nodes()
@@ -77,7 +75,7 @@ class RedisStore:
             raise ConfigurationError(problems)
 
     async def read(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """Values in the order of ``keys``: one MGET, on a cluster one for each slot."""
+        """Values in the order of ``keys``: one MGET, on a cluster one per hash slot."""
         if not keys:
             return []
         if not self._client.is_cluster:
@@ -96,7 +94,7 @@ class RedisStore:
         return found
 
     async def commit(self, transaction: Transaction) -> tuple[int, ...]:
-        """One script; () when applied, else the indices of the checks that failed."""
+        """Run the commit script. Returns () if it was applied, else the indices of the failed checks."""
         call = encode_transaction(transaction)
         if not call[0]:
             return ()
@@ -105,43 +103,44 @@ class RedisStore:
         except StoreUnavailable as error:
             if not isinstance(error.__cause__, driver.NoScriptError):
                 raise
-            # The server has never seen the script or forgot it (restart, SCRIPT FLUSH), so nothing
-            # was done: sending it with its text is safe, and teaches it.
+            # The server does not have the script (restart, SCRIPT FLUSH), so nothing was applied: sending its
+            # source is safe and loads it.
             (numbers,) = await self._client.send([("EVAL", COMMIT_SCRIPT, *call)])
         return failed_checks(numbers, transaction.checks)
 
     async def commit_many(self, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
-        """In order (on a cluster: in order within each slot); joined as far as ``runs.py`` allows."""
+        """Apply in order (on a cluster: in order within each hash slot), merged by ``CommitBatcher``."""
         return await self._batcher.commit(transactions)
 
     async def _commit_each(self, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
-        """One script for each, in one round trip. The first to each server brings the text.
+        """One script call per transaction, in one round trip.
 
-        So none of the others can be refused as unknown and then be repeated out of its order.
+        The first call to each hash slot sends the source of the script: if a later one were rejected as
+        unknown, it would be repeated out of order.
         """
         calls = [encode_transaction(transaction) for transaction in transactions]
-        taught: set[int] = set()
+        loaded_slots: set[int] = set()
         commands: list[Command] = []
         for call in calls:
             if call[0]:
                 slot = key_slot(call[1]) if self._client.is_cluster else 0
-                script = ("EVALSHA", COMMIT_SCRIPT_SHA1) if slot in taught else ("EVAL", COMMIT_SCRIPT)
-                taught.add(slot)
+                script = ("EVALSHA", COMMIT_SCRIPT_SHA1) if slot in loaded_slots else ("EVAL", COMMIT_SCRIPT)
+                loaded_slots.add(slot)
                 commands.append((*script, *call))
         answers = iter(await self._client.send(commands))
         return [
-            failed_checks(next(answers), made.checks) if call[0] else ()
-            for made, call in zip(transactions, calls, strict=True)
+            failed_checks(next(answers), transaction.checks) if call[0] else ()
+            for transaction, call in zip(transactions, calls, strict=True)
         ]
 
     async def put(self, items: Sequence[Put], *, only_if_absent: bool = False) -> list[bool]:
-        """One pipeline of SETs; True where the key was set."""
+        """One pipeline of SET commands. Returns True for each key that was set."""
         condition = ("NX",) if only_if_absent else ()
         answers = await self._client.send([(*set_command(item), *condition) for item in items])
         return [bool(answer) for answer in answers]
 
     async def delete(self, keys: Sequence[bytes]) -> None:
-        """Remove keys; one command, on a cluster one for each key."""
+        """Remove keys with one UNLINK, on a cluster one per key."""
         if keys:
             await self._client.send(
                 [("UNLINK", key) for key in keys] if self._client.is_cluster else [("UNLINK", *keys)]
@@ -150,7 +149,7 @@ class RedisStore:
     async def stream_read(
         self, keys: Sequence[bytes], after: Sequence[bytes], count: int
     ) -> list[list[tuple[bytes, bytes]]]:
-        """Per stream, up to ``count`` entries behind its position, all streams in one round trip."""
+        """Per stream, up to ``count`` entries after its position; one round trip for all streams."""
         if count < 1:
             return [[] for _ in keys]
         commands = [
@@ -169,30 +168,22 @@ class RedisStore:
         return parse_stream_entries(answer)
 
     async def stream_lengths(self, keys: Sequence[bytes]) -> list[int]:
-        """How many entries each stream has now, in one round trip."""
+        """Number of entries of each stream, in one round trip."""
         return [
             int(answer)
             for answer in await self._client.send([("XLEN", key) for key in keys], retry_read=True)
         ]
 
     async def stream_trim(self, key: bytes, before: bytes) -> None:
-        """Forget entries older than position ``before``."""
+        """Remove entries older than position ``before``."""
         await self._client.send([("XTRIM", key, b"MINID", b"=", before)])
 
-    async def acquire(self, key: bytes, token: bytes, ttl_ms: int) -> bool:
-        """Take or renew the lease in one round trip; False while another token holds it."""
-        return () in await self.commit_many(lease_acquire_transactions(key, token, ttl_ms))
-
-    async def release(self, key: bytes, token: bytes) -> None:
-        """Give the lease back if ``token`` still holds it."""
-        await self.commit(lease_release_transaction(key, token))
-
     async def scan(self, prefix: bytes) -> list[bytes]:
-        """All keys that start with ``prefix``, sorted; walks the whole server."""
+        """All keys that start with ``prefix``, sorted; scans the whole server."""
         return sorted({key async for found in self.scan_batches(prefix) for key in found})
 
     def scan_batches(self, prefix: bytes) -> AsyncIterator[list[bytes]]:
-        """The same, up to a thousand at a time."""
+        """As ``scan``, unsorted, up to 1,000 keys at a time."""
         return self._client.scan(prefix_pattern(prefix))
 
     async def info(self) -> StoreInfo:
@@ -201,7 +192,7 @@ class RedisStore:
         try:
             return health.summarize(await self._client.nodes(), cluster=self._client.is_cluster)
         except StoreUnavailable as error:
-            return StoreInfo(kind, "", 0, "unknown while it is away", False, str(error))
+            return StoreInfo(kind, "", 0, "unknown while it is unavailable", False, str(error))
 
     async def close(self) -> None:
         """Release connections."""
@@ -212,10 +203,10 @@ class RedisStore:
             await self.commit(Transaction((), (Delete(b"{aggregator}probe"),)))
         except StoreUnavailable as error:
             cause = error.__cause__
-            unfit = isinstance(cause, driver.ResponseError) and not isinstance(
+            rejected = isinstance(cause, driver.ResponseError) and not isinstance(
                 cause, (driver.OutOfMemoryError, driver.ReadOnlyError, driver.ClusterDownError)
             )
-            if unfit and not str(cause).startswith(("MISCONF", "NOREPLICAS", "BUSY")):
+            if rejected and not str(cause).startswith(("MISCONF", "NOREPLICAS", "BUSY")):
                 raise ConfigurationError(
                     f"store_url: {self._client.address} does not run scripts ({first_line(cause)}); "
                     "allow EVAL and EVALSHA to this user."

@@ -1,7 +1,7 @@
-"""A small mapping under one key, changed by compare-and-set: watches, webhooks, access keys.
+"""Optimistically locked map in one store value: saved filters, webhook subscriptions, API keys.
 
-Few entries, read often, written by people: one value is read whole and replaced only while it is still the one
-that was read, so two editors at once never overwrite each other's change.
+For few entries that are read often and written by people: the whole map is read, changed and written back
+only if the stored value is still the one that was read, so concurrent changes never overwrite each other.
 """
 
 from __future__ import annotations
@@ -11,18 +11,17 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from aggregator.errors import CommitConflict, Conflict, NotFound
+from aggregator.errors import Conflict, NotFound
 from aggregator.store.base import Put, Store, Transaction, ValueEquals
 from aggregator.store.decoding import decode_value
-
-MAX_ATTEMPTS = 20
+from aggregator.store.optimistic import commit_attempts
 
 T = TypeVar("T", bound=msgspec.Struct)
 R = TypeVar("R")
 
 
 class VersionedMap(Generic[T]):
-    """Values of type ``kind`` by id. ``noun`` names one in messages; ``limit``: most that are kept."""
+    """Up to ``max_entries`` values of ``value_type`` by id; ``kind_name`` names an entry in messages."""
 
     def __init__(
         self, store: Store, key: bytes, value_type: type[T], kind_name: str, max_entries: int
@@ -31,34 +30,34 @@ class VersionedMap(Generic[T]):
         self._decoder = msgspec.msgpack.Decoder(dict[str, value_type])  # type: ignore[valid-type]
 
     async def all(self) -> dict[str, T]:
-        """Everything, in order of being put there. Raises StoreUnavailable."""
+        """All entries in insertion order. Raises StoreUnavailable."""
         return self._decode((await self._store.read([self._key]))[0])
 
     async def values(self) -> list[T]:
-        """Everything, oldest first. Raises StoreUnavailable."""
+        """All values, oldest first. Raises StoreUnavailable."""
         return list((await self.all()).values())
 
     async def get(self, id_: str) -> T:
-        """One value. Raises NotFound."""
+        """The value of an id. Raises NotFound."""
         found = (await self.all()).get(id_)
         if found is None:
             raise self._not_found(id_)
         return found
 
     async def add(self, id_: str, value: T) -> None:
-        """Put a value there. Raises Conflict when there are too many already."""
+        """Insert or replace a value. Raises Conflict if the map is full."""
 
-        def change(known: dict[str, T]) -> None:
+        def insert(known: dict[str, T]) -> None:
             if id_ not in known and len(known) >= self._max_entries:
                 raise Conflict(
                     f"There are {self._max_entries} of the kind {self._kind_name} already; remove one first."
                 )
             known[id_] = value
 
-        await self.mutate(change)
+        await self.mutate(insert)
 
     async def update(self, id_: str, transform: Callable[[T], T]) -> T:
-        """Replace one value by what ``change`` makes of it. Raises NotFound."""
+        """Replace the value of an id by ``transform(value)`` and return it. Raises NotFound."""
 
         def apply(known: dict[str, T]) -> T:
             if id_ not in known:
@@ -69,17 +68,20 @@ class VersionedMap(Generic[T]):
         return await self.mutate(apply)
 
     async def remove(self, id_: str) -> None:
-        """Take a value away. Raises NotFound."""
+        """Remove the value of an id. Raises NotFound."""
 
-        def change(known: dict[str, T]) -> None:
+        def delete(known: dict[str, T]) -> None:
             if known.pop(id_, None) is None:
                 raise self._not_found(id_)
 
-        await self.mutate(change)
+        await self.mutate(delete)
 
     async def mutate(self, mutation: Callable[[dict[str, T]], R]) -> R:
-        """Apply ``change`` to the mapping; it may be called again with what somebody else made of it meanwhile."""
-        for _ in range(MAX_ATTEMPTS):
+        """Apply ``mutation`` to the map in place and return its result; it is called again after a conflict.
+
+        Raises CommitConflict when other writers kept changing the map.
+        """
+        for _ in commit_attempts(f"The list of the kind {self._kind_name} kept changing; try again."):
             raw = (await self._store.read([self._key]))[0]
             mapping = self._decode(raw)
             result = mutation(mapping)
@@ -88,7 +90,7 @@ class VersionedMap(Generic[T]):
                 Transaction((ValueEquals(self._key, raw),), (Put(self._key, new),))
             ):
                 return result
-        raise CommitConflict(f"Others kept changing what is known of the kind {self._kind_name}; try again.")
+        raise AssertionError("unreachable")
 
     def _decode(self, raw: bytes | None) -> dict[str, T]:
         return decode_value(self._decoder, raw, f"The list of the kind {self._kind_name}") if raw else {}

@@ -1,39 +1,42 @@
-"""One replica does the upkeep, in turns; the others hear of it."""
+"""Index maintenance: short runs of one leader, whose changes the other replicas read."""
+
+from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 import pytest
 
 from aggregator.background.maintenance import MAINTENANCE_LEASE_KEY, IndexMaintenance
 from aggregator.errors import StoreUnavailable
+from aggregator.store.base import Transaction
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import core, edited, story
 
 
-async def test_a_turn_is_short_and_the_next_one_goes_on() -> None:
-    """Half a million keys of a frozen segment are not gone over in one turn of 40 ms; in the end they are."""
+async def test_a_run_is_short_and_the_next_one_resumes() -> None:
+    """The 500,000 keys of a sealed segment take more than one run of 40 ms, and all are compacted."""
     newsroom = core(MemoryStore())
     await newsroom.post("a", story(1))
     await newsroom.post("a", edited(story(1), 2))
     (space,) = newsroom.index.spaces
     await newsroom.index.segments.seal(space, 0, newsroom.clock())
-    keeper = IndexMaintenance(
-        newsroom.index, newsroom.clock, time_budget_ms=40
-    )  # each reading of the clock is 1 ms
+    # Each reading of the clock advances it by 1 ms.
+    maintenance = IndexMaintenance(newsroom.index, newsroom.clock, time_budget_ms=40)
 
-    await keeper.run_once()
-    assert keeper.compactor.counters.entries_removed == 0
-    turns = 1
-    while keeper._pending_chunks is not None:
-        await keeper.run_once()
-        turns += 1
+    await maintenance.run_once()
+    assert maintenance.compactor.counters.entries_removed == 0
+    runs = 1
+    while maintenance._pending_chunks is not None:
+        await maintenance.run_once()
+        runs += 1
 
-    assert keeper.compactor.counters.entries_removed > 4
-    assert turns == keeper.runs > 20
+    assert maintenance.compactor.counters.entries_removed > 4
+    assert runs == maintenance.runs > 20
 
 
-async def test_the_others_learn_what_the_leader_did() -> None:
-    """They work not at all, but know the segments and the floor after their turn."""
+async def test_followers_read_the_changes_of_the_leader() -> None:
+    """They do no work, but know the segments and the floor after their run."""
     store = MemoryStore()
     leader, other = core(store), core(store)
     (space,) = leader.index.spaces
@@ -50,25 +53,25 @@ async def test_the_others_learn_what_the_leader_did() -> None:
     assert (layers.last, layers.floor) == (1, 77)
 
 
-async def test_a_failing_turn_is_told_once_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
-    """The store is away for two turns."""
+async def test_a_failing_run_is_logged_once_and_retried(caplog: pytest.LogCaptureFixture) -> None:
+    """The store is unavailable for two runs."""
 
-    class Away(MemoryStore):
-        gone = True
+    class FailingStore(MemoryStore):
+        fails = True
 
-        async def acquire(self, key: bytes, token: bytes, ttl_ms: int) -> bool:
-            assert key == MAINTENANCE_LEASE_KEY
-            if self.gone:
-                raise StoreUnavailable("The store is away.")
-            return await super().acquire(key, token, ttl_ms)
+        async def commit_many(self, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
+            assert transactions[0].writes[0].key == MAINTENANCE_LEASE_KEY
+            if self.fails:
+                raise StoreUnavailable("The store is unavailable.")
+            return await super().commit_many(transactions)
 
-    store = Away()
+    store = FailingStore()
     newsroom = core(store)
-    keeper = IndexMaintenance(newsroom.index, newsroom.clock)
+    maintenance = IndexMaintenance(newsroom.index, newsroom.clock)
     with caplog.at_level(logging.WARNING):
-        await keeper.run_once()
-        await keeper.run_once()
-    store.gone = False
-    await keeper.run_once()
+        await maintenance.run_once()
+        await maintenance.run_once()
+    store.fails = False
+    await maintenance.run_once()
 
-    assert (keeper.errors, keeper.runs, len(caplog.records)) == (2, 1, 1)
+    assert (maintenance.errors, maintenance.runs, len(caplog.records)) == (2, 1, 1)

@@ -13,10 +13,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from aggregator import app
-from aggregator.background import wiring
+from aggregator import app, time_units
 from aggregator.cli import main
-from aggregator.runtime import background_services as process
+from aggregator.runtime import background_main as process
 
 SIZE = 8
 FILE = "CHAOS_CLOCK"
@@ -31,7 +30,7 @@ def moved(file: Path) -> Callable[[], int]:
     """The clock: the service reads it through a mapping of the file."""
     with file.open("rb") as opened:
         shared = mmap.mmap(opened.fileno(), SIZE, access=mmap.ACCESS_READ)
-    real = wiring.wall_clock_ms
+    real = time_units.wall_clock_ms
 
     def clock() -> int:
         return real() + int.from_bytes(shared[:], "little", signed=True)

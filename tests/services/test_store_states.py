@@ -119,7 +119,7 @@ async def test_a_primary_that_is_demoted_answers_nothing(
         await site.assert_serves()
 
         here.config_set("maxmemory-policy", "allkeys-lru")
-        await site.until_ready(503, "maxmemory-policy allkeys-lru, which silently forgets articles")
+        await site.until_ready(503, "maxmemory-policy allkeys-lru, which silently evicts articles")
         here.config_set("maxmemory-policy", "noeviction")
         await site.until_ready(200)
 

@@ -18,10 +18,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from aggregator import app
+from aggregator import app, time_units
 from aggregator.analysis import shingles
 from aggregator.analysis.analyzer import Analyzer
-from aggregator.background import wiring
 from aggregator.cli import main
 from aggregator.dedup import title_rule
 from aggregator.domain import Article, Match, Outcome, StreamItem
@@ -30,7 +29,7 @@ from aggregator.index import StoredArticle, term_index
 from aggregator.index.codec import records
 from aggregator.ingest.pending import PendingArticle, build_record
 from aggregator.queries import related
-from aggregator.runtime import background_services as process
+from aggregator.runtime import background_main as process
 from tests.chaos.crawl import LANGUAGE, wording
 from tests.chaos.crawl import WORDS as WORDS_OF_ONE
 
@@ -79,7 +78,7 @@ def fill_stored(service: app.Service) -> None:
 
 def fast(since: str) -> Callable[[], int]:
     """The clock that began at a time, in milliseconds, and runs so many times as fast."""
-    started_ms, speed, real = int(since.split()[0]), float(since.split()[1]), wiring.wall_clock_ms
+    started_ms, speed, real = int(since.split()[0]), float(since.split()[1]), time_units.wall_clock_ms
     return lambda: int(started_ms + speed * (real() - started_ms))
 
 
@@ -100,7 +99,7 @@ def run() -> int:
     file, speed = Path(sys.argv.pop(1)), float(sys.argv.pop(1))
     fill_caches()
     lines = file.open("a")
-    os.environ[CLOCK] = f"{wiring.wall_clock_ms()} {speed}"
+    os.environ[CLOCK] = f"{time_units.wall_clock_ms()} {speed}"
     opened, clock = app.open_service, fast(os.environ[CLOCK])
 
     async def count() -> None:

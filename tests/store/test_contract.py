@@ -1,4 +1,4 @@
-"""What every store promises (``store/base.py``), on each of them: memory, Valkey, Redis, a cluster."""
+"""Conformance suite of the store contract (``store/base.py``): memory, Valkey, Redis and a cluster."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from aggregator.store.base import (
     ValueEquals,
     next_version,
 )
+from aggregator.store.lease import Lease
 from aggregator.store.memory import MemoryStore
 from aggregator.store.redis import open_redis_store
 
@@ -52,7 +53,7 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
 
 
 async def until_gone(store: Store, key: bytes) -> None:
-    """Ask until ``key`` has expired."""
+    """Poll until ``key`` has expired."""
     deadline_s = time.monotonic() + 5
     while (await store.read([key]))[0] is not None:
         assert time.monotonic() < deadline_s
@@ -60,12 +61,12 @@ async def until_gone(store: Store, key: bytes) -> None:
 
 
 def appending(key: bytes, value: bytes, length: int) -> Transaction:
-    """Append if the key is still as long as it was read."""
+    """A transaction that appends ``value`` if ``key`` is ``length`` bytes long."""
     return Transaction((LengthEquals(key, length),), (Append(key, value),))
 
 
-async def test_read_keeps_the_order_and_gives_none_for_absent_keys(store: Store) -> None:
-    """Values come in the order asked for, over several tags, repeated keys included."""
+async def test_read_keeps_the_order_and_returns_none_for_absent_keys(store: Store) -> None:
+    """Values are in the order of the keys, over several tags, repeated keys included."""
     await store.put([Put(b"{a}1", b"one"), Put(b"{b}2", b"two"), Put(b"plain", b"")])
 
     assert await store.read([b"{b}2", b"{c}3", b"{a}1", b"plain", b"{b}2"]) == [
@@ -78,13 +79,13 @@ async def test_read_keeps_the_order_and_gives_none_for_absent_keys(store: Store)
 
 
 async def test_empty_input_does_nothing(store: Store) -> None:
-    """Empty lists and transactions are answered without complaint."""
+    """Empty lists and transactions return empty results."""
     assert await store.read([]) == []
     assert await store.commit(Transaction((), ())) == ()
     assert await store.commit_many([]) == []
     assert await store.commit_many([Transaction((), ())]) == [()]
     assert await store.put([]) == []
-    assert await store.delete([]) is None
+    await store.delete([])
     assert await store.stream_read([], [], 10) == []
     assert await store.stream_read([b"s"], [b""], 10) == [[]]
     assert await store.stream_read([b"s"], [b""], 0) == [[]]
@@ -92,7 +93,7 @@ async def test_empty_input_does_nothing(store: Store) -> None:
     assert await store.stream_lengths([]) == []
     assert await store.stream_lengths([b"s"]) == [0]
     assert await store.stream_tail(b"s", 0) == []
-    assert await store.stream_trim(b"s", b"1-0") is None
+    await store.stream_trim(b"s", b"1-0")
     assert await store.scan(b"") == []
 
 
@@ -126,7 +127,7 @@ async def test_commit_applies_every_kind_of_write(store: Store) -> None:
 
 
 async def test_a_failed_check_names_itself_and_leaves_everything_as_it_was(store: Store) -> None:
-    """All failing checks are listed by index; no write of the transaction happens."""
+    """All failed checks are listed by index; no write of the transaction is applied."""
     await store.put([Put(b"{t}a", b"abc"), Put(b"{t}e", b"")])
     checks = (
         LengthEquals(b"{t}a", 3),
@@ -151,7 +152,7 @@ async def test_a_failed_check_names_itself_and_leaves_everything_as_it_was(store
 
 
 async def test_absent_and_empty_are_different_for_equals(store: Store) -> None:
-    """An empty value is a value; for Length both are 0."""
+    """An empty value is a value; ``LengthEquals`` treats both as 0."""
     await store.put([Put(b"{t}empty", b"")])
 
     def equals(key: bytes, value: bytes | None) -> Transaction:
@@ -167,7 +168,7 @@ async def test_absent_and_empty_are_different_for_equals(store: Store) -> None:
 
 
 async def test_a_stream_is_not_absent_and_has_no_value(store: Store) -> None:
-    """A key that holds a stream reads as None but is taken."""
+    """A key that holds a stream reads as None but exists."""
     await store.commit(Transaction((), (StreamAdd(b"{t}s", b"p"),)))
 
     assert await store.read([b"{t}s"]) == [None]
@@ -179,9 +180,9 @@ async def test_a_stream_is_not_absent_and_has_no_value(store: Store) -> None:
     assert await store.stream_tail(b"{t}s", 1) == []
 
 
-async def test_append_stops_at_its_limit(store: Store) -> None:
-    """An append that would make the value longer than the limit is skipped, alone."""
-    add = Transaction((), (Append(b"{t}a", b"four", max_bytes=8), Append(b"{t}n", b".")))
+async def test_append_skips_a_key_that_would_exceed_the_limit(store: Store) -> None:
+    """Only the append that would make its value longer than the limit is skipped."""
+    add = Transaction((), (AppendMany((b"{t}a",), (b"four",), max_bytes=8), Append(b"{t}n", b".")))
     for _ in range(3):
         assert await store.commit(add) == ()
 
@@ -193,15 +194,20 @@ async def test_writes_of_one_transaction_see_each_other(store: Store) -> None:
     await store.commit(
         Transaction(
             (),
-            (Put(b"{t}a", b"1"), Append(b"{t}a", b"2"), Append(b"{t}a", b"3", 2), Append(b"{t}a", b"4", 3)),
+            (
+                Put(b"{t}a", b"1"),
+                Append(b"{t}a", b"2"),
+                AppendMany((b"{t}a",), (b"3",), 2),
+                AppendMany((b"{t}a",), (b"4",), 3),
+            ),
         )
     )
 
     assert await store.read([b"{t}a"]) == [b"124"]
 
 
-async def test_values_expire_and_a_later_put_outlives_them(store: Store) -> None:
-    """A time to live ends a key, and a Put without one lifts it; none is shorter than 1 ms."""
+async def test_values_expire_unless_a_later_put_replaces_them(store: Store) -> None:
+    """A key expires after its time to live; a Put without one removes it; values below 1 ms count as 1."""
     await store.put([Put(b"{t}short", b"x", 1), Put(b"{t}past", b"x", -5), Put(b"{t}long", b"x", DAY_MS)])
     await store.commit(Transaction((), (Put(b"{t}kept", b"x", 1), Put(b"{t}kept", b"y"))))
     await store.commit(Transaction((), (Put(b"{t}brief", b"x", 0), Append(b"{t}brief", b"tail"))))
@@ -216,7 +222,7 @@ async def test_values_expire_and_a_later_put_outlives_them(store: Store) -> None
     assert await store.put([Put(b"{t}short", b"again")], only_if_absent=True) == [True]
 
 
-async def test_put_only_if_absent_tells_which_were_set(store: Store) -> None:
+async def test_put_only_if_absent_reports_which_keys_were_set(store: Store) -> None:
     """The first of two equal keys wins, also within one call."""
     await store.put([Put(b"a", b"1")])
 
@@ -238,8 +244,8 @@ async def test_delete_removes_keys_of_any_tag(store: Store) -> None:
 
 
 @pytest.mark.parametrize("awkward", AWKWARD)
-async def test_keys_and_values_are_plain_bytes(store: Store, awkward: bytes) -> None:
-    """Nothing in a key or value is special, to any method."""
+async def test_keys_and_values_are_arbitrary_bytes(store: Store, awkward: bytes) -> None:
+    """No byte in a key or value is special to any method."""
     key, stream, lease = b"{t}k" + awkward, b"{t}s" + awkward, b"{t}l" + awkward
 
     assert await store.commit(Transaction((ValueEquals(key, None),), (Put(key, awkward),))) == ()
@@ -247,7 +253,7 @@ async def test_keys_and_values_are_plain_bytes(store: Store, awkward: bytes) -> 
     assert await store.read([key]) == [awkward * 2]
     assert await store.commit(Transaction((), (StreamAdd(stream, awkward),))) == ()
     assert [payload for _, payload in await store.stream_tail(stream, 1)] == [awkward]
-    assert await store.acquire(lease, awkward, DAY_MS)
+    assert await Lease(store, lease, DAY_MS).acquire()
     assert await store.scan(b"{t}k" + awkward) == [key]
     assert await store.scan(b"{t}") == sorted({key, stream, lease})
 
@@ -264,8 +270,8 @@ async def test_big_values_and_many_keys(store: Store) -> None:
     assert await store.read(keys) == [key if i % 2 == 0 else None for i, key in enumerate(keys)]
 
 
-async def test_commit_many_applies_in_order_and_each_alone(store: Store) -> None:
-    """A failed one changes nothing for the others, which see what came before them."""
+async def test_commit_many_applies_in_order_and_each_one_atomically(store: Store) -> None:
+    """A failed transaction does not affect the others, which see the writes before them."""
     done = await store.commit_many(
         [
             appending(b"{t}a", b"1", 0),
@@ -290,8 +296,8 @@ async def test_many_tags_keep_their_own_order(store: Store) -> None:
     assert await store.read([b"{%d}a" % tag for tag in range(20)]) == [b"0123456789"] * 20
 
 
-async def test_exactly_one_of_many_at_once_wins(store: Store) -> None:
-    """Of 24 commits that read the same length, one is applied; round after round."""
+async def test_exactly_one_of_many_concurrent_commits_wins(store: Store) -> None:
+    """Of 24 commits that read the same length, one is applied, in each of ten rounds."""
     for round_number in range(10):
         (seen,) = await store.read([b"{t}a"])
         assert len(seen or b"") == round_number
@@ -304,8 +310,8 @@ async def test_exactly_one_of_many_at_once_wins(store: Store) -> None:
         assert done.count((0,)) == 23
 
 
-async def test_no_update_is_lost_when_all_read_and_commit_again(store: Store) -> None:
-    """Thirty writers repeat until their own append went in: all are in, once."""
+async def test_no_update_is_lost_when_all_writers_retry(store: Store) -> None:
+    """Thirty writers retry until their append is applied: each is applied once."""
 
     async def write(number: int) -> None:
         while True:
@@ -320,8 +326,8 @@ async def test_no_update_is_lost_when_all_read_and_commit_again(store: Store) ->
     assert sorted(value[i : i + 2] for i in range(0, len(value), 2)) == [b"%02d" % i for i in range(30)]
 
 
-async def test_a_reader_never_sees_half_a_commit(store: Store) -> None:
-    """Two keys of one tag always change together."""
+async def test_a_reader_never_sees_a_partial_commit(store: Store) -> None:
+    """Two keys of one tag change atomically."""
     stop = asyncio.Event()
 
     async def write() -> None:
@@ -329,17 +335,17 @@ async def test_a_reader_never_sees_half_a_commit(store: Store) -> None:
             await store.commit(Transaction((), (Put(b"{t}x", b"%d" % i), Put(b"{t}y", b"%d" % i))))
         stop.set()
 
-    async def watch() -> None:
+    async def observe() -> None:
         while not stop.is_set():
             x, y = await store.read([b"{t}x", b"{t}y"])
             assert x == y
             await asyncio.sleep(0)
 
-    await asyncio.gather(write(), watch(), watch())
+    await asyncio.gather(write(), observe(), observe())
 
 
 async def test_streams_are_read_in_order_from_a_position(store: Store) -> None:
-    """Entries come back in order of adding, a page at a time, from several streams at once."""
+    """Entries are returned in insertion order, a page at a time, from several streams at once."""
     for i in range(25):
         await store.commit(Transaction((), (StreamAdd(b"{a}s", b"a%d" % i), StreamAdd(b"{a}t", b"t%d" % i))))
     await store.commit(Transaction((), (StreamAdd(b"{b}s", b"b"),)))
@@ -359,8 +365,8 @@ async def test_streams_are_read_in_order_from_a_position(store: Store) -> None:
     assert await store.stream_tail(b"{a}s", 1000) == (first + second)[::-1]
 
 
-async def test_trimming_forgets_only_what_is_older(store: Store) -> None:
-    """The entry at the position stays; positions go on rising, also from an emptied stream."""
+async def test_trimming_removes_only_older_entries(store: Store) -> None:
+    """The entry at the position stays; positions keep increasing, even in an emptied stream."""
     await store.commit(Transaction((), tuple(StreamAdd(b"{a}s", b"%d" % i) for i in range(5))))
     ((*_, middle, _, newest),) = await store.stream_read([b"{a}s"], [b""], 10)
 
@@ -377,30 +383,32 @@ async def test_trimming_forgets_only_what_is_older(store: Store) -> None:
 
 
 async def test_a_lease_has_one_holder(store: Store) -> None:
-    """Its holder renews it, others are refused until it is returned; only the holder returns it."""
-    assert await store.acquire(b"{l}", b"one", DAY_MS)
-    assert await store.acquire(b"{l}", b"one", DAY_MS)
-    assert not await store.acquire(b"{l}", b"two", DAY_MS)
+    """Its holder renews it, others cannot acquire it until it is released; only the holder can release it."""
+    one, two = Lease(store, b"{l}", DAY_MS), Lease(store, b"{l}", DAY_MS)
+    assert await one.acquire()
+    assert await one.acquire()
+    assert not await two.acquire()
 
-    await store.release(b"{l}", b"two")
-    assert not await store.acquire(b"{l}", b"two", DAY_MS)
+    two.is_held = True  # as in a replica that was suspended while its lease expired
+    await two.release()
+    assert not await two.acquire()
 
-    await store.release(b"{l}", b"one")
-    await store.release(b"{l}", b"one")
-    assert await store.acquire(b"{l}", b"two", DAY_MS)
+    await one.release()
+    await one.release()
+    assert await two.acquire()
 
 
-async def test_a_lease_ends_with_its_time(store: Store) -> None:
-    """A holder that does not renew loses it; of several that want it one gets it."""
-    assert await store.acquire(b"{l}", b"one", 1)
+async def test_a_lease_expires(store: Store) -> None:
+    """A holder that does not renew it loses it; exactly one of 16 concurrent candidates acquires it."""
+    assert await Lease(store, b"{l}", 1).acquire()
     await until_gone(store, b"{l}")
 
-    got = await asyncio.gather(*(store.acquire(b"{l}", b"%d" % i, DAY_MS) for i in range(16)))
+    acquired = await asyncio.gather(*(Lease(store, b"{l}", DAY_MS).acquire() for _ in range(16)))
 
-    assert got.count(True) == 1
+    assert acquired.count(True) == 1
 
 
-async def test_scan_finds_exactly_the_prefix(store: Store) -> None:
+async def test_scan_returns_exactly_the_keys_with_the_prefix(store: Store) -> None:
     """Over all tags, sorted, streams included."""
     await store.put([Put(b"{%d}k" % i, b"") for i in range(300)] + [Put(b"other", b"")])
     await store.commit(Transaction((), (StreamAdd(b"{s}k", b""),)))
@@ -408,11 +416,11 @@ async def test_scan_finds_exactly_the_prefix(store: Store) -> None:
     assert await store.scan(b"{") == sorted([b"{%d}k" % i for i in range(300)] + [b"{s}k"])
     assert await store.scan(b"{29") == sorted([b"{29}k", *(b"{29%d}k" % i for i in range(10))])
     assert await store.scan(b"nothing") == []
-    steps = [found async for found in store.scan_batches(b"{")]
-    assert {key for found in steps for key in found} == set(await store.scan(b"{"))
+    batches = [batch async for batch in store.scan_batches(b"{")]
+    assert {key for batch in batches for key in batch} == set(await store.scan(b"{"))
 
 
-async def test_info_says_what_it_is(store: Store) -> None:
+async def test_info_describes_the_store(store: Store) -> None:
     """Ready, with a kind, a version, a size and a sentence on durability."""
     info = await store.info()
 
@@ -422,14 +430,14 @@ async def test_info_says_what_it_is(store: Store) -> None:
     assert info.memory_bytes >= 0
 
 
-async def test_push_keeps_the_newest(store: Store) -> None:
-    """At least ``keep`` bytes stay, at most twice as many; a time to live stays too."""
+async def test_append_capped_keeps_the_newest_bytes(store: Store) -> None:
+    """At least ``keep_bytes`` bytes stay, at most twice as many."""
     for n in range(9):
         await store.commit(Transaction((), (AppendCapped((b"{t}p", b"{t}q"), (b"%d." % n, b"-"), 6),)))
     assert await store.read([b"{t}p", b"{t}q"]) == [b"4.5.6.7.8.", b"-" * 9]
 
 
-async def test_close_may_be_repeated(store: Store) -> None:
+async def test_close_is_idempotent(store: Store) -> None:
     """Closing twice is harmless."""
     await store.put([Put(b"a", b"")])
     await store.close()
@@ -448,7 +456,7 @@ CHECKS = st.one_of(
     st.builds(ValueEquals, KEYS, st.one_of(st.none(), VALUES)),
 )
 WRITES = st.one_of(
-    st.builds(Append, KEYS, VALUES, st.integers(0, 5)),
+    st.builds(Append, KEYS, VALUES),
     st.builds(AppendMany, PAIRS, st.tuples(VALUES, VALUES), st.integers(0, 5)),
     st.builds(AppendCapped, PAIRS, st.tuples(VALUES, VALUES), st.integers(1, 4)),
     st.builds(Put, KEYS, VALUES, st.sampled_from([None, DAY_MS])),
@@ -464,7 +472,7 @@ TRANSACTIONS = st.lists(
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(transactions=TRANSACTIONS)
 async def test_all_stores_agree_with_memory(store: Store, transactions: list[Transaction]) -> None:
-    """Any sequence of transactions has the same answers and leaves the same data as in memory."""
+    """Any sequence of transactions has the same results and leaves the same data as in memory."""
     keys = [b"{t}a", b"{t}b", b"{t}c"]
     await store.delete([*keys, b"{t}s"])
     model = MemoryStore()
@@ -476,8 +484,8 @@ async def test_all_stores_agree_with_memory(store: Store, transactions: list[Tra
     assert [payload for _, payload in tails[0]] == [payload for _, payload in tails[1]]
 
 
-async def test_a_chain_names_all_that_was_chained(store: Store) -> None:
-    """Each link depends on those before it, so order and number count."""
+async def test_a_version_depends_on_the_history_of_tokens(store: Store) -> None:
+    """Each version depends on those before it, so the order and number of tokens matter."""
     for token in (b"a", b"b"):
         assert (
             await store.commit(Transaction((), (AdvanceVersion(b"{t}v", token), Append(b"{t}x", token))))
@@ -492,8 +500,8 @@ async def test_a_chain_names_all_that_was_chained(store: Store) -> None:
     )
 
 
-async def test_while_the_given_holds_checks_are_not_looked_at(store: Store) -> None:
-    """Present or absent; the values of checks and writes behind it stay in step."""
+async def test_checks_are_skipped_while_the_version_guard_holds(store: Store) -> None:
+    """For a present and an absent version; the values of skipped checks do not shift those of the writes."""
     checks = (ValueEquals(b"{t}a", b"wrong"), LengthEquals(b"{t}b", 7), ValueEquals(b"{t}c", b"wrong too"))
     writes = (Put(b"{t}v", b"1"), Append(b"{t}b", b"x"))
 
@@ -502,8 +510,8 @@ async def test_while_the_given_holds_checks_are_not_looked_at(store: Store) -> N
     assert await store.read([b"{t}v", b"{t}b"]) == [b"1", b"xx"]
 
 
-async def test_when_the_given_fails_the_checks_decide(store: Store) -> None:
-    """Failed ones are numbered as if there were no given; when all hold, it is applied all the same."""
+async def test_the_checks_decide_when_the_version_guard_fails(store: Store) -> None:
+    """The guard is not counted among failed checks; if all checks hold, the transaction is applied."""
     await store.put([Put(b"{t}a", b"a"), Put(b"{t}b", b"bb")])
     stale = ValueEquals(b"{t}v", b"other")
     checks = (ValueEquals(b"{t}a", b"a"), LengthEquals(b"{t}b", 2), ValueEquals(b"{t}c", None))
@@ -515,31 +523,31 @@ async def test_when_the_given_fails_the_checks_decide(store: Store) -> None:
     assert await store.read([b"{t}x"]) == [b"1"]
 
 
-def _chained(tokens: bytes, version: bytes | None) -> list[Transaction]:
-    """Appends of one letter each, every one knowing the version that the one before it makes."""
-    made = []
+def _dependent(tokens: bytes, version: bytes | None) -> list[Transaction]:
+    """Appends of one letter each; each expects the version that the one before it produces."""
+    transactions = []
     for i in range(len(tokens)):
         token = tokens[i : i + 1]
         checks = (LengthsUnchanged((b"{t}none", b"{t}x"), (None, bytes(i))),)
         writes = (Append(b"{t}x", token), AdvanceVersion(b"{t}v", token))
-        made.append(Transaction(checks, writes, ValueEquals(b"{t}v", version)))
+        transactions.append(Transaction(checks, writes, ValueEquals(b"{t}v", version)))
         version = next_version(version, token)
-    return made
+    return transactions
 
 
-async def test_commits_that_build_on_one_another_are_the_same_together(store: Store) -> None:
-    """While nobody came between, all of them apply, and the version names each."""
-    assert await store.commit_many(_chained(b"abc", None)) == [(), (), ()]
+async def test_dependent_commits_are_merged_without_a_difference(store: Store) -> None:
+    """Without a commit in between all are applied, and the version includes each of them."""
+    assert await store.commit_many(_dependent(b"abc", None)) == [(), (), ()]
     version = next_version(next_version(next_version(None, b"a"), b"b"), b"c")
 
     assert await store.read([b"{t}x", b"{t}v"]) == [b"abc", version]
 
 
-async def test_after_a_strangers_commit_each_is_judged_by_what_it_looked_at(store: Store) -> None:
-    """One whose keys are as they were is applied all the same; the others fail by their own checks."""
-    await store.put([Put(b"{t}v", b"a stranger's")])
-    assert await store.commit_many(_chained(b"ab", None)) == [(), ()]
-    await store.put([Put(b"{t}v", b"a stranger's"), Put(b"{t}x", b"abc")])
+async def test_after_a_foreign_commit_each_transaction_is_checked_separately(store: Store) -> None:
+    """Those whose keys are unchanged are applied; the others fail by their own checks."""
+    await store.put([Put(b"{t}v", b"foreign")])
+    assert await store.commit_many(_dependent(b"ab", None)) == [(), ()]
+    await store.put([Put(b"{t}v", b"foreign"), Put(b"{t}x", b"abc")])
 
-    assert await store.commit_many(_chained(b"abc", None)) == [(0,), (0,), (0,)]
-    assert await store.read([b"{t}x", b"{t}v"]) == [b"abc", b"a stranger's"]
+    assert await store.commit_many(_dependent(b"abc", None)) == [(0,), (0,), (0,)]
+    assert await store.read([b"{t}x", b"{t}v"]) == [b"abc", b"foreign"]

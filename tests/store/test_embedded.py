@@ -1,4 +1,4 @@
-"""The embedded server: what survives which death, and who may use a directory."""
+"""Embedded server: durability after kills, and exclusive use of a data directory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ import sys, threading
 import redis
 from aggregator.store.embedded import EmbeddedServer
 server = EmbeddedServer(sys.argv[1])
-if sys.argv[2] == "thread":  # then the kernel does not end the server with us
+if sys.argv[2] == "thread":  # then the kernel does not end the server with this process
     starter = threading.Thread(target=server.start)
     starter.start()
     starter.join()
@@ -46,7 +46,7 @@ def data_dir(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def service(data_dir: Path) -> Iterator[Callable[[str], tuple[subprocess.Popen[str], int]]]:
-    """Starts a service process that writes key after key and prints each one acknowledged."""
+    """Starts service processes that write keys and print each acknowledged one."""
     started: list[subprocess.Popen[str]] = []
 
     def start(mode: str) -> tuple[subprocess.Popen[str], int]:
@@ -70,8 +70,8 @@ def client_of(server: EmbeddedServer) -> redis.Redis:
     return redis.Redis.from_url(server.url)
 
 
-def acknowledged(process: subprocess.Popen[str], count: int) -> int:
-    """Wait for ``count`` acknowledgements, kill -9 the service; how many it had printed at the end."""
+def kill_after(process: subprocess.Popen[str], count: int) -> int:
+    """Kill the service after ``count`` acknowledged writes; returns the number of all it printed."""
     assert process.stdout is not None
     seen = [int(process.stdout.readline()) for _ in range(count)]
     process.kill()
@@ -81,13 +81,13 @@ def acknowledged(process: subprocess.Popen[str], count: int) -> int:
 
 
 def assert_complete(server: EmbeddedServer, count: int) -> None:
-    """All keys below ``count`` are there."""
+    """All keys below ``count`` are stored."""
     with client_of(server) as client:
         assert client.mget([f"key{i}" for i in range(count)]) == [b"%d" % i for i in range(count)]
 
 
-def test_data_outlives_a_stop(data_dir: Path) -> None:
-    """What was written before a stop is there after the next start, at the same url."""
+def test_data_survives_a_stop(data_dir: Path) -> None:
+    """Data written before a stop is available after the next start, at the same URL."""
     with EmbeddedServer(data_dir) as server, client_of(server) as client:
         url = server.url
         client.set("a", "b")
@@ -97,7 +97,7 @@ def test_data_outlives_a_stop(data_dir: Path) -> None:
 
 
 def test_the_directory_is_private(data_dir: Path) -> None:
-    """Directory, socket and files are for this user only, and no network port is open."""
+    """Directory, socket and files are accessible to this user only, and no network port is open."""
     with EmbeddedServer(data_dir) as server, client_of(server) as client:
         client.set("a", "b")
         modes = {path.stat().st_mode & 0o077 for path in [data_dir, *data_dir.rglob("*")]}
@@ -106,8 +106,8 @@ def test_the_directory_is_private(data_dir: Path) -> None:
         assert client.config_get("port") == {"port": "0"}
 
 
-def test_it_is_configured_to_keep_everything(data_dir: Path) -> None:
-    """Log on, as durable as asked for, nothing evicted."""
+def test_it_is_configured_for_durability(data_dir: Path) -> None:
+    """Append-only file with the given appendfsync, no eviction, no snapshots."""
     with EmbeddedServer(data_dir, "always") as server, client_of(server) as client:
         config = client.config_get("append*", "maxmemory-policy", "save")
 
@@ -117,10 +117,10 @@ def test_it_is_configured_to_keep_everything(data_dir: Path) -> None:
     assert config["save"] == ""
 
 
-def test_a_killed_server_is_revived_with_its_data(data_dir: Path) -> None:
-    """kill -9 of the server loses nothing acknowledged; revive starts another, and only then.
+def test_a_killed_server_is_restarted_with_its_data(data_dir: Path) -> None:
+    """SIGKILL of the server loses no acknowledged write; it is restarted only when it is dead.
 
-    Under ``everysec`` a disk that is just busy would have the last writes wait, and go with the process.
+    With ``everysec`` a busy disk could delay the last writes, which would then be lost with the process.
     """
     with EmbeddedServer(data_dir, "always") as server:
         with client_of(server) as client:
@@ -137,7 +137,7 @@ def test_a_killed_server_is_revived_with_its_data(data_dir: Path) -> None:
 
 
 def wait_for(server: EmbeddedServer) -> None:
-    """Until the server answers."""
+    """Poll until the server replies."""
     deadline_s = time.monotonic() + 10
     while time.monotonic() < deadline_s:
         try:
@@ -146,29 +146,29 @@ def wait_for(server: EmbeddedServer) -> None:
                 return
         except redis.ConnectionError:
             time.sleep(0.005)
-    raise AssertionError("no answer")
+    raise AssertionError("no reply")
 
 
 @pytest.mark.services
-def test_a_killed_service_takes_its_server_along_and_loses_nothing(
+def test_the_server_ends_with_a_killed_service_and_loses_nothing(
     data_dir: Path, service: Callable[[str], tuple[subprocess.Popen[str], int]]
 ) -> None:
-    """kill -9 of the service, at any moment: a new one starts at once, with all that was acknowledged."""
+    """SIGKILL of the service at any moment: the next start succeeds with every acknowledged write."""
     for _ in range(3):
         process, server_pid = service("main")
-        count = acknowledged(process, 300)
+        count = kill_after(process, 300)
         with EmbeddedServer(data_dir) as server:
             assert not is_alive(server_pid)
             assert_complete(server, count)
 
 
 @pytest.mark.services
-def test_an_orphan_is_taken_over(
+def test_an_orphaned_server_is_shut_down(
     data_dir: Path, service: Callable[[str], tuple[subprocess.Popen[str], int]]
 ) -> None:
-    """Where the kernel does not end the server of a killed service, the next service does, losing nothing."""
+    """If the kernel does not end the server of a killed service, the next start does, without loss."""
     process, server_pid = service("thread")
-    count = acknowledged(process, 300)
+    count = kill_after(process, 300)
     assert is_alive(server_pid)
 
     with EmbeddedServer(data_dir) as server:
@@ -177,12 +177,12 @@ def test_an_orphan_is_taken_over(
 
 
 @pytest.mark.services
-def test_an_orphan_that_does_not_answer_is_named(
+def test_an_orphaned_server_that_hangs_is_reported(
     data_dir: Path, service: Callable[[str], tuple[subprocess.Popen[str], int]]
 ) -> None:
-    """Never two servers on one log: a stalled orphan means a clear refusal."""
+    """Two servers never share a data directory: with a stalled orphan the start fails."""
     process, server_pid = service("thread")
-    acknowledged(process, 1)
+    kill_after(process, 1)
     os.kill(server_pid, signal.SIGSTOP)
     try:
         with pytest.raises(StoreUnavailable, match="earlier run still holds"):
@@ -194,7 +194,7 @@ def test_an_orphan_that_does_not_answer_is_named(
 
 
 def test_a_directory_has_one_service(data_dir: Path) -> None:
-    """A second start is refused, naming the process; it works after the first has stopped."""
+    """A second start fails and names the process; it succeeds after the first has stopped."""
     with EmbeddedServer(data_dir) as server:
         with pytest.raises(ConfigurationError, match=f"in use by process {os.getpid()}"):
             EmbeddedServer(data_dir).start()
@@ -205,10 +205,10 @@ def test_a_directory_has_one_service(data_dir: Path) -> None:
 
 
 @pytest.mark.services
-def test_another_process_is_refused_too(
+def test_a_second_process_is_rejected(
     data_dir: Path, service: Callable[[str], tuple[subprocess.Popen[str], int]]
 ) -> None:
-    """The lock holds between processes."""
+    """The lock works between processes."""
     process, _ = service("main")
 
     with pytest.raises(ConfigurationError, match=f"in use by process {process.pid}"):
@@ -216,12 +216,12 @@ def test_another_process_is_refused_too(
 
 
 def newest_log(data_dir: Path) -> Path:
-    """The log file that is appended to."""
+    """The append-only file that is written."""
     return max(data_dir.glob("appendonlydir/*.incr.aof"))
 
 
-def test_a_torn_tail_is_cut_off(data_dir: Path) -> None:
-    """Half a command at the end of the log, as a power loss leaves it, does not stop the start."""
+def test_an_incomplete_last_command_is_dropped(data_dir: Path) -> None:
+    """Half a command at the end of the append-only file, as after a power loss, does not prevent a start."""
     with EmbeddedServer(data_dir) as server, client_of(server) as client:
         for i in range(50):
             client.set(f"key{i}", i)
@@ -234,20 +234,20 @@ def test_a_torn_tail_is_cut_off(data_dir: Path) -> None:
             assert client.get("key50") is None
 
 
-def test_a_damaged_log_is_reported_with_the_servers_words(data_dir: Path) -> None:
-    """Rubbish inside the log is not repaired silently; the sentence says where to look."""
+def test_a_damaged_file_is_reported_with_the_message_of_the_server(data_dir: Path) -> None:
+    """Garbage inside the append-only file is not repaired silently; the error names the log."""
     with EmbeddedServer(data_dir) as server, client_of(server) as client:
         client.set("a", "b")
     log = newest_log(data_dir)
     log.write_bytes(b"rubbish\r\n" + log.read_bytes())
 
-    with pytest.raises(StoreUnavailable, match=r"ended at its start: .*server\.log") as caught:
+    with pytest.raises(StoreUnavailable, match=r"exited at its start: .*server\.log") as caught:
         EmbeddedServer(data_dir).start()
     assert "ormat" in str(caught.value)
 
 
-def test_a_server_that_cannot_come_back_says_why(data_dir: Path) -> None:
-    """Whoever revives it learns its last words, not only that it is away again."""
+def test_a_failed_restart_reports_the_last_log_message(data_dir: Path) -> None:
+    """``restart_if_dead`` returns the reason from the server's log."""
     with EmbeddedServer(data_dir) as server:
         with client_of(server) as client:
             client.set("a", "b")
@@ -262,37 +262,37 @@ def test_a_server_that_cannot_come_back_says_why(data_dir: Path) -> None:
 
 
 def kill(server: EmbeddedServer) -> None:
-    """SIGKILL, and until it is dead."""
+    """Send SIGKILL and wait until the server is dead."""
     assert server.pid is not None
     os.kill(server.pid, signal.SIGKILL)
     while server.pid is not None:
         time.sleep(0.001)
 
 
-def test_a_long_path_gets_its_socket_elsewhere(tmp_path: Path) -> None:
-    """Socket addresses are short; a deep directory still works, and leaves nothing behind."""
+def test_a_long_path_has_its_socket_in_a_temporary_directory(tmp_path: Path) -> None:
+    """Socket addresses are limited to about 100 bytes; a long path works, and nothing is left behind."""
     deep = tmp_path / ("d" * 60) / ("e é\"'" * 12)
     with EmbeddedServer(deep) as server:
-        place = Path(server._socket_path).parent
-        assert place != deep
-        assert place.stat().st_mode & 0o077 == 0
+        socket_dir = Path(server._socket_path).parent
+        assert socket_dir != deep
+        assert socket_dir.stat().st_mode & 0o077 == 0
         with client_of(server) as client:
             assert client.set("a", "b")
 
-    assert not place.exists()
+    assert not socket_dir.exists()
 
 
-def test_a_path_with_odd_characters_works(tmp_path: Path) -> None:
+def test_a_path_with_special_characters_works(tmp_path: Path) -> None:
     """Spaces, quotes, percent signs and accents in the directory's name."""
     with EmbeddedServer(tmp_path / "a b%20\"é'#?") as server, client_of(server) as client:
         assert client.set("a", "b")
 
 
-def test_a_disk_that_takes_nothing_is_one_sentence(tmp_path: Path) -> None:
-    """A full one, where even the lock cannot say who holds it; nothing is left behind."""
+def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
+    """Not even the lock file can be written; nothing is left behind."""
     (tmp_path / "lock").symlink_to("/dev/full")
 
-    with pytest.raises(StoreUnavailable, match=r"cannot be started .* look at its disk"):
+    with pytest.raises(StoreUnavailable, match=r"cannot be started .* check its disk"):
         EmbeddedServer(tmp_path).start()
     (tmp_path / "lock").unlink()
     with EmbeddedServer(tmp_path) as server, client_of(server) as client:
@@ -300,14 +300,14 @@ def test_a_disk_that_takes_nothing_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_an_unusable_directory_is_one_sentence(tmp_path: Path) -> None:
-    """A file where the directory should be."""
+    """A file at the path of the directory."""
     (tmp_path / "file").write_text("")
 
     with pytest.raises(ConfigurationError, match="cannot be used"):
         EmbeddedServer(tmp_path / "file").start()
 
 
-def test_start_and_stop_may_be_repeated(data_dir: Path) -> None:
+def test_start_and_stop_are_idempotent(data_dir: Path) -> None:
     """Starting a started and stopping a stopped server change nothing."""
     server = EmbeddedServer(data_dir)
     server.stop()
@@ -323,7 +323,7 @@ def test_start_and_stop_may_be_repeated(data_dir: Path) -> None:
 
 
 def test_a_forked_child_does_not_stop_it(data_dir: Path) -> None:
-    """stop in a forked worker leaves server and lock to the parent."""
+    """``stop`` in a forked worker does not affect the server and locks of the parent."""
     with EmbeddedServer(data_dir) as server:
         child = os.fork()
         if child == 0:
@@ -338,8 +338,8 @@ def test_a_forked_child_does_not_stop_it(data_dir: Path) -> None:
             EmbeddedServer(data_dir).start()
 
 
-def test_a_value_on_its_way_is_not_what_becomes_of_it(data_dir: Path) -> None:
-    """Large values are sent from where they are: a reader that is slow gets them as they were when it asked."""
+def test_a_value_that_is_being_sent_is_not_affected_by_later_writes(data_dir: Path) -> None:
+    """Large values are sent without copying; a slow reader still gets them as they were at its request."""
     with EmbeddedServer(data_dir) as server, client_of(server) as writer, client_of(server) as reader:
         value = os.urandom(1 << 20)  # several of them are more than a socket holds
         writer.set("bucket", value)

@@ -1,4 +1,4 @@
-"""The embedded store as long as somebody has it open: it comes back, whatever kept it from that."""
+"""The watchdog of the embedded store restarts a dead server and retries failed restarts."""
 
 from __future__ import annotations
 
@@ -18,21 +18,26 @@ from aggregator.store.redis import RedisStore, open_redis_store
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Wait for it, a minute at most."""
+    """Poll until a condition holds, for at most 60 s."""
     async with asyncio.timeout(60):
-        while not holds():  # noqa: ASYNC110  another process ends, no event tells
+        while not holds():  # noqa: ASYNC110  waits for another process
             await asyncio.sleep(0.01)
 
 
-async def test_a_store_that_cannot_be_started_again_is_tried_again(
+async def test_a_failed_restart_is_retried_and_logged_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A full disk, or too many open files: said once, and over as soon as that is."""
+    """For example on a full disk: one log line for the failure, one for the restart."""
     monkeypatch.setattr(factory, "RESTART_CHECK_INTERVAL_S", 0.01)
     caplog.set_level(logging.ERROR, "aggregator.store")
     servers: list[EmbeddedServer] = []
     start = EmbeddedServer.start
-    monkeypatch.setattr(EmbeddedServer, "start", lambda server: (servers.append(server), start(server)))
+
+    def record_and_start(server: EmbeddedServer) -> None:
+        servers.append(server)
+        start(server)
+
+    monkeypatch.setattr(EmbeddedServer, "start", record_and_start)
     async with factory.with_store_url(Settings(data_dir=str(tmp_path))) as settings:
         pid = servers[0].pid
         assert pid is not None
@@ -43,20 +48,20 @@ async def test_a_store_that_cannot_be_started_again_is_tried_again(
         for _ in range(5):
             await asyncio.sleep(0.01)
         (tmp_path / "server.log").rmdir()
-        await until(lambda: "started again" in caplog.messages[-1])
+        await until(lambda: "restarted" in caplog.messages[-1])
         store = open_redis_store(settings.store_url)
         await until_ready(store)
         await store.close()
 
     assert [message.replace(str(tmp_path), "DIR") for message in caplog.messages] == [
-        "the embedded store has ended: data_dir: the embedded store on DIR cannot be started (Is a directory); "
-        "look at its disk.",
-        "the embedded store had ended (signal 9); it was started again",
+        "the embedded store has ended: data_dir: the embedded store on DIR cannot be started "
+        "(Is a directory); check its disk.",
+        "the embedded store had ended (signal 9); it was restarted",
     ]
 
 
 async def until_ready(store: RedisStore) -> None:
-    """Wait until it has loaded its data."""
+    """Poll until the server has loaded its data."""
     async with asyncio.timeout(60):
-        while not (await store.info()).ready:  # noqa: ASYNC110
+        while not (await store.info()).ready:  # noqa: ASYNC110  waits for another process
             await asyncio.sleep(0.01)

@@ -1,4 +1,4 @@
-"""The lock that the kernel keeps."""
+"""File lock: one holder, inheritance by child processes, and permissions."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 from aggregator.store.file_lock import FileLock
 
 
-def test_one_holder_at_a_time_and_a_note_for_the_others(tmp_path: Path) -> None:
-    """The second finds it taken and reads who has it; a shorter note replaces a longer one."""
+def test_one_holder_at_a_time_whose_information_others_can_read(tmp_path: Path) -> None:
+    """The second process cannot lock it and reads the holder's text; a shorter text replaces a longer one."""
     first, second = FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock")
     assert first.try_lock() and not second.try_lock()
-    first.holder_info = "a long note with é and \udcff"
-    assert second.holder_info == "a long note with é and \udcff"
+    first.holder_info = "a long text with é and \udcff"
+    assert second.holder_info == "a long text with é and \udcff"
     first.holder_info = "short"
     assert second.holder_info == "short"
 
@@ -23,16 +23,16 @@ def test_one_holder_at_a_time_and_a_note_for_the_others(tmp_path: Path) -> None:
     second.close(unlock=True)
 
 
-def test_a_process_that_inherits_it_holds_it(tmp_path: Path) -> None:
-    """It outlives our descriptor until the inheritor ends, or until we unlock it for all."""
+def test_a_child_process_that_inherits_it_holds_it(tmp_path: Path) -> None:
+    """It is held after this process closes it, until the child ends, unless it is unlocked for all."""
     for unlock in (False, True):
         lock, other = FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock")
         assert lock.try_lock()
-        heir = subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=[lock.descriptor])
+        child = subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=[lock.descriptor])
         lock.close(unlock=unlock)
         assert other.try_lock() is unlock
 
-        heir.communicate()
+        child.communicate()
         assert other.try_lock()
         other.close(unlock=True)
 

@@ -1,4 +1,4 @@
-"""A lease: held by one, given back, or running out by itself."""
+"""Lease: one holder at a time, released or expired."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from aggregator.store.lease import Lease
 from aggregator.store.memory import MemoryStore
 
 
-async def test_one_holds_it_until_it_is_given_back() -> None:
-    """The holder renews; another gets it as soon as it is free."""
+async def test_one_replica_holds_it_until_it_is_released() -> None:
+    """The holder renews it; another replica acquires it as soon as it is free."""
     store = MemoryStore()
     one, two = Lease(store, b"l", 60_000), Lease(store, b"l", 60_000)
 
@@ -20,8 +20,8 @@ async def test_one_holds_it_until_it_is_given_back() -> None:
     assert await two.acquire() and not one.is_held
 
 
-async def test_it_runs_out() -> None:
-    """At ``ttl_ms`` exactly it is free, whoever held it."""
+async def test_it_expires() -> None:
+    """It is free exactly after ``ttl_ms``; a late release by the former holder changes nothing."""
     now_ms = [0]
     store = MemoryStore(clock=lambda: now_ms[0])
     one, two = Lease(store, b"l", 100), Lease(store, b"l", 100)

@@ -1,13 +1,14 @@
-"""The memory store's own part: its clock. Everything else is in test_contract.py."""
+"""Memory store: expiry by its clock and accounting of memory. The rest is in test_contract.py."""
 
 from __future__ import annotations
 
 from aggregator.store.base import Append, Put, StreamAdd, Transaction
+from aggregator.store.lease import Lease
 from aggregator.store.memory import MemoryStore
 
 
 class Clock:
-    """A clock that goes where it is told."""
+    """A manual clock."""
 
     def __init__(self) -> None:
         self.now_ms = 1_000
@@ -16,8 +17,8 @@ class Clock:
         return self.now_ms
 
 
-async def test_a_value_lives_exactly_its_time() -> None:
-    """Put at 1000 ms with 50 ms to live: there at 1049, gone at 1050."""
+async def test_a_value_expires_exactly_at_its_time_to_live() -> None:
+    """Put at 1000 ms with 50 ms to live: present at 1049 ms, absent at 1050 ms."""
     clock = Clock()
     store = MemoryStore(clock)
     await store.put([Put(b"a", b"x", 50)])
@@ -29,7 +30,7 @@ async def test_a_value_lives_exactly_its_time() -> None:
 
 
 async def test_append_keeps_and_put_replaces_the_time_to_live() -> None:
-    """An appended value expires with the first; a value put again lives by the second Put."""
+    """Append does not change the expiry of a key; a second Put replaces it."""
     clock = Clock()
     store = MemoryStore(clock)
     await store.put([Put(b"grown", b"x", 50), Put(b"longer", b"x", 50), Put(b"shorter", b"x", 50)])
@@ -42,21 +43,22 @@ async def test_append_keeps_and_put_replaces_the_time_to_live() -> None:
     assert await store.read([b"grown", b"longer"]) == [None, b"y"]
 
 
-async def test_a_lease_ends_on_the_clock() -> None:
-    """Taken at 1000 for 100 ms and renewed at 1090: free for another at 1190."""
+async def test_a_lease_expires_by_the_clock() -> None:
+    """Acquired at 1000 ms for 100 ms and renewed at 1090 ms: free for another replica at 1190 ms."""
     clock = Clock()
     store = MemoryStore(clock)
-    assert await store.acquire(b"l", b"one", 100)
+    one, two = Lease(store, b"l", 100), Lease(store, b"l", 100)
+    assert await one.acquire()
     clock.now_ms = 1_090
-    assert await store.acquire(b"l", b"one", 100)
+    assert await one.acquire()
 
     clock.now_ms = 1_189
-    assert not await store.acquire(b"l", b"two", 100)
+    assert not await two.acquire()
     clock.now_ms = 1_190
-    assert await store.acquire(b"l", b"two", 100)
+    assert await two.acquire()
 
 
-async def test_positions_rise_even_when_the_clock_goes_back() -> None:
+async def test_positions_increase_when_the_clock_is_set_back() -> None:
     """Positions are ms-sequence and never repeat."""
     clock = Clock()
     store = MemoryStore(clock)
@@ -73,8 +75,8 @@ async def test_positions_rise_even_when_the_clock_goes_back() -> None:
     assert [position for position, _ in entries] == [b"1000-0", b"1000-1", b"1000-2", b"2000-0"]
 
 
-async def test_memory_is_counted_and_given_back() -> None:
-    """Removing and expiring everything ends at zero bytes."""
+async def test_memory_is_counted_and_released() -> None:
+    """After all keys are removed or expired the count is 0 bytes."""
     clock = Clock()
     store = MemoryStore(clock)
     await store.put([Put(b"a", b"12345", 10), Put(b"b", b"1")])

@@ -1,4 +1,4 @@
-"""One connection for many requests: answers find their askers, whatever ends in between."""
+"""RESP pipelining: replies go to their requests despite cancellation, invalid replies and timeouts."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,15 +13,15 @@ from redis.backoff import NoBackoff
 from aggregator.store.pipelining import PipelinedPool
 
 
-class Babbler:
-    """A server whose answers the test writes."""
+class ScriptedServer:
+    """A server whose replies the test writes."""
 
     def __init__(self) -> None:
         self.connections: list[asyncio.StreamWriter] = []
         self.requests: asyncio.Queue[tuple[int, bytes]] = asyncio.Queue()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answers the driver's greeting; what comes after it is queued with the number of its connection."""
+        """Replies to the handshake of redis-py; queues later requests with the number of their connection."""
         number = len(self.connections)
         self.connections.append(writer)
         while data := await reader.read(65536):
@@ -33,29 +33,29 @@ class Babbler:
 
 
 @asynccontextmanager
-async def babbling(
+async def scripted_server(
     *, timeout_s: float = 5.0, idle_s: float = 25.0
-) -> AsyncIterator[tuple[PipelinedPool, Babbler]]:
-    """One pipe to a server that says nothing by itself."""
-    babbler = Babbler()
-    server = await asyncio.start_server(babbler.serve, "127.0.0.1", 0)
+) -> AsyncIterator[tuple[PipelinedPool, ScriptedServer]]:
+    """A pool of one connection to a server that sends nothing on its own."""
+    scripted = ScriptedServer()
+    server = await asyncio.start_server(scripted.serve, "127.0.0.1", 0)
     async with server:
-        pool = ConnectionPool(host="127.0.0.1", port=server.sockets[0].getsockname()[1], protocol=2)
-        pipes = PipelinedPool(pool.make_connection, count=1, timeout_s=timeout_s, max_idle_s=idle_s)
-        yield pipes, babbler
-        pipes.close()
-        for writer in babbler.connections:
+        connections = ConnectionPool(host="127.0.0.1", port=server.sockets[0].getsockname()[1], protocol=2)
+        pool = PipelinedPool(connections.make_connection, count=1, timeout_s=timeout_s, max_idle_s=idle_s)
+        yield pool, scripted
+        pool.close()
+        for writer in scripted.connections:
             writer.close()
 
 
-async def test_answers_in_pieces_go_to_their_askers_in_turn() -> None:
-    """Three requests under way, the second one cancelled; answers come byte by byte."""
-    async with babbling() as (pipes, babbler):
-        tasks = [asyncio.create_task(pipes.execute([("GET", b"a")] * n)) for n in (1, 2, 1)]
-        await babbler.requests.get()
+async def test_partial_replies_go_to_their_requests_in_order() -> None:
+    """Three requests in flight, the second one cancelled; replies arrive byte by byte."""
+    async with scripted_server() as (pool, scripted):
+        tasks = [asyncio.create_task(pool.execute([("GET", b"a")] * n)) for n in (1, 2, 1)]
+        await scripted.requests.get()
         tasks[1].cancel()
         for byte in b"+one\r\n+two\r\n$-1\r\n$5\r\nth\r\nr\r\n":
-            babbler.connections[0].write(bytes([byte]))
+            scripted.connections[0].write(bytes([byte]))
             await asyncio.sleep(0)
 
         assert await tasks[0] == [b"one"]
@@ -63,20 +63,20 @@ async def test_answers_in_pieces_go_to_their_askers_in_turn() -> None:
         assert tasks[1].cancelled()
 
 
-async def test_a_refusal_is_an_answer_like_any_other() -> None:
-    """Its place in the list holds the driver's own kind of error."""
-    async with babbling() as (pipes, babbler):
-        task = asyncio.create_task(pipes.execute([("GET", b"a")] * 2))
-        await babbler.requests.get()
-        babbler.connections[0].write(b"-OOM too much\r\n+fine\r\n")
-        refused, fine = await task
+async def test_an_error_reply_is_returned_in_its_position() -> None:
+    """It is an error of redis-py in the list of replies."""
+    async with scripted_server() as (pool, scripted):
+        task = asyncio.create_task(pool.execute([("GET", b"a")] * 2))
+        await scripted.requests.get()
+        scripted.connections[0].write(b"-OOM too much\r\n+fine\r\n")
+        rejected, accepted = await task
 
-        assert isinstance(refused, driver.OutOfMemoryError)
-        assert fine == b"fine"
+        assert isinstance(rejected, driver.OutOfMemoryError)
+        assert accepted == b"fine"
 
 
 @pytest.mark.parametrize(
-    "nonsense",
+    "data",
     [
         b"220 mail ready\r\n",
         b"+one\r\n+two\r\n+three\r\n+nobody asked\r\n",
@@ -85,23 +85,23 @@ async def test_a_refusal_is_an_answer_like_any_other() -> None:
         b"+one\r\n%1\r\n*0\r\n+a mapping with a list for a key\r\n",
     ],
 )
-async def test_nonsense_ends_the_connection(nonsense: bytes) -> None:
-    """Who still waits hears of it and gets no part of it; the next request opens another connection."""
-    async with babbling() as (pipes, babbler):
-        task = asyncio.create_task(pipes.execute([("GET", b"a")] * 3))
-        await babbler.requests.get()
-        babbler.connections[0].write(nonsense)
-        with pytest.raises(driver.ConnectionError, match="not an answer"):
+async def test_an_invalid_reply_ends_the_connection(data: bytes) -> None:
+    """Requests in flight fail without a partial reply; the next request opens another connection."""
+    async with scripted_server() as (pool, scripted):
+        task = asyncio.create_task(pool.execute([("GET", b"a")] * 3))
+        await scripted.requests.get()
+        scripted.connections[0].write(data)
+        with pytest.raises(driver.ConnectionError, match="not a reply"):
             await task
-        again = asyncio.create_task(pipes.execute([("GET", b"a")]))
-        await babbler.requests.get()
-        babbler.connections[1].write(b"+fresh\r\n")
+        again = asyncio.create_task(pool.execute([("GET", b"a")]))
+        await scripted.requests.get()
+        scripted.connections[1].write(b"+fresh\r\n")
 
         assert await again == [b"fresh"]
 
 
-async def test_those_who_wait_for_one_connection_share_one_attempt() -> None:
-    """A server that takes connections and says nothing: all of forty hear of it after one time limit, not forty."""
+async def test_waiting_requests_share_one_connection_attempt() -> None:
+    """With a server that accepts connections and sends nothing, forty requests fail after one timeout."""
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(1)
@@ -114,45 +114,47 @@ async def test_those_who_wait_for_one_connection_share_one_attempt() -> None:
     async with server:
         port = server.sockets[0].getsockname()[1]
         once = Retry(NoBackoff(), 0)
-        pool = ConnectionPool(host="127.0.0.1", port=port, protocol=2, socket_timeout=0.2, retry=once)
-        pipes = PipelinedPool(pool.make_connection, count=1, timeout_s=0.2, max_idle_s=25.0)
-        asked = [asyncio.create_task(pipes.execute([("GET", b"a")])) for _ in range(40)]
-        done = await asyncio.gather(*asked, return_exceptions=True)
+        connections = ConnectionPool(host="127.0.0.1", port=port, protocol=2, socket_timeout=0.2, retry=once)
+        pool = PipelinedPool(connections.make_connection, count=1, timeout_s=0.2, max_idle_s=25.0)
+        tasks = [asyncio.create_task(pool.execute([("GET", b"a")])) for _ in range(40)]
+        done = await asyncio.gather(*tasks, return_exceptions=True)
 
         assert {type(error) for error in done} <= {driver.TimeoutError, driver.ConnectionError}
         assert len(accepted) == 1
 
-        late = asyncio.create_task(pipes.execute([("GET", b"a")]))
-        while len(accepted) < 2:  # noqa: ASYNC110
+        late = asyncio.create_task(pool.execute([("GET", b"a")]))
+        while len(accepted) < 2:  # noqa: ASYNC110  waits for the server side
             await asyncio.sleep(0)
-        pipes.close()
-        with pytest.raises(driver.RedisError):  # at once, or at its time limit if the driver missed it
+        pool.close()
+        with pytest.raises(
+            driver.RedisError
+        ):  # at once, or at its timeout if redis-py missed the cancellation
             await late
-        assert pipes.pending_requests == 0
+        assert pool.pending_requests == 0
 
 
-async def test_everybody_behind_an_overdue_answer_hears_of_it() -> None:
-    """The connection cannot be trusted any more, so all that is under way on it fails."""
-    async with babbling(timeout_s=0.05) as (pipes, _):
-        tasks = [asyncio.create_task(pipes.execute([("GET", b"a")])) for _ in range(3)]
+async def test_an_overdue_reply_fails_all_requests_in_flight() -> None:
+    """The state of the connection is unknown, so every request on it fails with a timeout."""
+    async with scripted_server(timeout_s=0.05) as (pool, _):
+        tasks = [asyncio.create_task(pool.execute([("GET", b"a")])) for _ in range(3)]
         done = await asyncio.gather(*tasks, return_exceptions=True)
 
         assert [type(error) for error in done] == [driver.TimeoutError] * 3
-        assert pipes.pending_requests == 0
+        assert pool.pending_requests == 0
 
 
-async def test_a_connection_that_was_quiet_for_long_is_tried_first() -> None:
-    """It does not answer the trial, so the request goes over another one, and only once."""
-    async with babbling(timeout_s=1.0, idle_s=0.0) as (pipes, babbler):
-        task = asyncio.create_task(pipes.execute([("GET", b"a")]))
-        await babbler.requests.get()
-        babbler.connections[0].write(b"+one\r\n")
+async def test_an_idle_connection_is_tested_before_use() -> None:
+    """It does not reply to PING, so the request is sent once, over a new connection."""
+    async with scripted_server(timeout_s=1.0, idle_s=0.0) as (pool, scripted):
+        task = asyncio.create_task(pool.execute([("GET", b"a")]))
+        await scripted.requests.get()
+        scripted.connections[0].write(b"+one\r\n")
         assert await task == [b"one"]
 
-        task = asyncio.create_task(pipes.execute([("GET", b"a")]))
-        tried, asked = [await babbler.requests.get() for _ in range(2)]
-        assert tried[0] == 0 and b"PING" in tried[1]
-        assert asked[0] == 1 and b"GET" in asked[1]
-        babbler.connections[1].write(b"+two\r\n")
+        task = asyncio.create_task(pool.execute([("GET", b"a")]))
+        test, request = [await scripted.requests.get() for _ in range(2)]
+        assert test[0] == 0 and b"PING" in test[1]
+        assert request[0] == 1 and b"GET" in request[1]
+        scripted.connections[1].write(b"+two\r\n")
 
         assert await task == [b"two"]

@@ -1,4 +1,4 @@
-"""The Redis store when its server is away, stalled, full, read-only, loading or strange."""
+"""Redis store with a server that is stopped, stalled, full, read-only, loading or not a Redis server."""
 
 from __future__ import annotations
 
@@ -18,10 +18,19 @@ from redis import exceptions as driver
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.store.base import Append, Delete, LengthEquals, Put, StreamAdd, Transaction, ValueEquals
 from aggregator.store.embedded import EmbeddedServer
+from aggregator.store.lease import Lease
 from aggregator.store.redis import RedisStore, open_redis_store
 from tests.support.cluster import Cluster
 
 GROW = Transaction((LengthEquals(b"{t}a", 0),), (Append(b"{t}a", b"x"),))
+
+
+async def release_lease(store: RedisStore) -> None:
+    """Release a lease as its holder."""
+    lease = Lease(store, b"l", 1000)
+    lease.is_held = True
+    await lease.release()
+
 
 CALLS: dict[str, Callable[[RedisStore], Awaitable[Any]]] = {
     "read": lambda store: store.read([b"a"]),
@@ -32,17 +41,17 @@ CALLS: dict[str, Callable[[RedisStore], Awaitable[Any]]] = {
     "stream_read": lambda store: store.stream_read([b"s", b"t"], [b"", b""], 1),
     "stream_tail": lambda store: store.stream_tail(b"s", 1),
     "stream_trim": lambda store: store.stream_trim(b"s", b"1-0"),
-    "acquire": lambda store: store.acquire(b"l", b"t", 1000),
-    "release": lambda store: store.release(b"l", b"t"),
+    "acquire": lambda store: Lease(store, b"l", 1000).acquire(),
+    "release": release_lease,
     "scan": lambda store: store.scan(b""),
-    "scan_steps": lambda store: anext(store.scan_batches(b"")),
+    "scan_batches": lambda store: anext(store.scan_batches(b"")),
 }
 WRITES = ("commit", "commit_many", "put", "delete", "stream_trim", "acquire", "release")
 
 
 @asynccontextmanager
 async def opened(url: str, **options: Any) -> AsyncIterator[RedisStore]:
-    """A store that is closed in the end."""
+    """A store that is closed at the end."""
     store = open_redis_store(url, **options)
     try:
         yield store
@@ -51,29 +60,31 @@ async def opened(url: str, **options: Any) -> AsyncIterator[RedisStore]:
 
 
 @contextmanager
-def told(server: EmbeddedServer) -> Iterator[redis.Redis]:
-    """A plain client to reconfigure a server with."""
+def admin_client(server: EmbeddedServer) -> Iterator[redis.Redis]:
+    """A plain client to reconfigure a server."""
     with redis.Redis.from_url(server.url) as client:
         yield client
 
 
-async def assert_fails(call: Awaitable[Any], says: str, cause: type[Exception]) -> None:
-    """It raises StoreUnavailable: one sentence, with the driver's error inside."""
-    with pytest.raises(StoreUnavailable, match=says) as caught:
+async def assert_fails(call: Awaitable[Any], message: str, cause: type[Exception]) -> None:
+    """The call raises StoreUnavailable: one sentence, caused by the error of redis-py."""
+    with pytest.raises(StoreUnavailable, match=message) as caught:
         await call
     assert isinstance(caught.value.__cause__, cause)
     assert "\n" not in str(caught.value)
 
 
 async def until_ready(store: RedisStore) -> None:
-    """Ask until the server has loaded its data."""
+    """Poll until the server has loaded its data."""
     async with asyncio.timeout(10):
         while not (await store.info()).ready:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
 
-async def test_every_call_fails_clearly_and_recovers_by_itself(own_server: EmbeddedServer) -> None:
-    """Server stopped: each method says so. Server back: the same store goes on, data intact."""
+async def test_every_call_fails_while_the_server_is_stopped_and_works_again_after_it(
+    own_server: EmbeddedServer,
+) -> None:
+    """Server stopped: every method raises StoreUnavailable. Server restarted: the same store object works."""
     async with opened(own_server.url) as store:
         await store.put([Put(b"kept", b"x")])
         own_server.stop()
@@ -92,13 +103,13 @@ async def test_every_call_fails_clearly_and_recovers_by_itself(own_server: Embed
 
 
 @pytest.mark.parametrize("name", CALLS)
-async def test_a_connection_cut_by_a_kill_is_replaced(own_server: EmbeddedServer, name: str) -> None:
-    """kill -9 and revival between two calls: no call meets the dead connection."""
+async def test_a_connection_broken_by_a_kill_is_replaced(own_server: EmbeddedServer, name: str) -> None:
+    """SIGKILL and restart between two calls: no call fails because of the dead connection."""
     async with opened(own_server.url) as store:
         await store.read([b"a"])
         assert own_server.pid is not None
         os.kill(own_server.pid, signal.SIGKILL)
-        while not own_server.restart_if_dead():  # noqa: ASYNC110  another process dies, no event tells
+        while not own_server.restart_if_dead():  # noqa: ASYNC110  waits for the death of another process
             await asyncio.sleep(0)
         await until_ready(store)
 
@@ -106,8 +117,8 @@ async def test_a_connection_cut_by_a_kill_is_replaced(own_server: EmbeddedServer
 
 
 @pytest.mark.parametrize("name", CALLS)
-async def test_a_stalled_server_costs_one_timeout(own_server: EmbeddedServer, name: str) -> None:
-    """SIGSTOP: the call ends after its time, is not repeated, and the store works after SIGCONT."""
+async def test_a_call_to_a_stalled_server_times_out_once(own_server: EmbeddedServer, name: str) -> None:
+    """SIGSTOP: the call ends at its timeout, is not retried, and the store works after SIGCONT."""
     async with opened(own_server.url) as patient, opened(own_server.url, socket_timeout_s=0.1) as store:
         await patient.commit(Transaction((), (Put(b"{t}x", b""),)))
         await until_ready(store)
@@ -123,11 +134,11 @@ async def test_a_stalled_server_costs_one_timeout(own_server: EmbeddedServer, na
         assert await patient.read([b"{t}x"]) == [b""]
 
 
-async def test_a_full_server_refuses_a_commit_as_a_whole(own_server: EmbeddedServer) -> None:
-    """Out of memory: not even the Delete before the Append happens; reading goes on."""
+async def test_a_full_server_rejects_a_whole_commit(own_server: EmbeddedServer) -> None:
+    """Out of memory: not even the Delete before the Append is applied; reads still work."""
     async with opened(own_server.url) as store:
         await store.put([Put(b"{t}old", b"x")])
-        with told(own_server) as client:
+        with admin_client(own_server) as client:
             client.config_set("maxmemory", 1)
             moved = Transaction((), (Delete(b"{t}old"), Append(b"{t}new", b"x"), StreamAdd(b"{t}s", b"")))
             await assert_fails(store.commit(moved), "is full", driver.OutOfMemoryError)
@@ -143,14 +154,14 @@ async def test_a_full_server_refuses_a_commit_as_a_whole(own_server: EmbeddedSer
             assert (await store.info()).ready
 
 
-async def test_a_server_that_misses_its_replicas_is_not_ready(own_server: EmbeddedServer) -> None:
-    """Where ``min-replicas-to-write`` is set it refuses all writes; reading goes on, and so does all when they are back."""
+async def test_a_server_without_its_required_replicas_is_not_ready(own_server: EmbeddedServer) -> None:
+    """With ``min-replicas-to-write`` it rejects writes but serves reads, until the replicas are back."""
     async with opened(own_server.url) as store:
-        with told(own_server) as client:
+        with admin_client(own_server) as client:
             client.config_set("min-replicas-to-write", 1)
             await assert_fails(store.put([Put(b"a", b"x")]), "without its replicas", driver.ResponseError)
             info = await store.info()
-            assert info.problem is not None and "has 0 replicas in step" in info.problem
+            assert info.problem is not None and "has 0 connected replicas" in info.problem
             assert await store.read([b"a"]) == [None]
 
             client.config_set("min-replicas-to-write", 0)
@@ -159,29 +170,29 @@ async def test_a_server_that_misses_its_replicas_is_not_ready(own_server: Embedd
 
 
 async def test_a_server_that_cannot_write_its_snapshots_is_not_ready(own_server: EmbeddedServer) -> None:
-    """Redis is set to stop for that as it comes (``stop-writes-on-bgsave-error``)."""
+    """By default Redis rejects writes then (``stop-writes-on-bgsave-error``)."""
     (own_server.data_dir / "dump.rdb" / "in-the-way").mkdir(parents=True)
     async with opened(own_server.url) as store:
-        with told(own_server) as client:
+        with admin_client(own_server) as client:
             client.config_set("save", "3600 1")
             client.bgsave()
             async with asyncio.timeout(30):
-                while client.info("persistence")["rdb_bgsave_in_progress"]:  # noqa: ASYNC110  nobody tells
+                while client.info("persistence")["rdb_bgsave_in_progress"]:  # noqa: ASYNC110  no event to wait for
                     await asyncio.sleep(0.01)
             await assert_fails(store.put([Put(b"a", b"x")]), "cannot write to its disk", driver.ResponseError)
             info = await store.info()
-            assert info.problem is not None and info.problem.endswith("look at its disk and memory.")
+            assert info.problem is not None and info.problem.endswith("check its disk and memory.")
 
             client.config_set("save", "")
             await store.put([Put(b"a", b"x")])
             assert (await store.info()).ready
 
 
-async def test_a_read_only_server_is_told_apart(own_server: EmbeddedServer) -> None:
-    """A replica refuses writes, is not believed what it reads, is not ready, and is refused at start."""
+async def test_a_server_that_became_a_replica_is_rejected(own_server: EmbeddedServer) -> None:
+    """Its writes and reads fail, it is not ready, and ``check`` raises ConfigurationError."""
     async with opened(own_server.url) as store:
         await store.put([Put(b"a", b"x")])
-        with told(own_server) as client:
+        with admin_client(own_server) as client:
             client.replicaof("127.0.0.1", 1)
             for name in WRITES:
                 await assert_fails(CALLS[name](store), "read-only", driver.ReadOnlyError)
@@ -199,8 +210,8 @@ async def test_a_read_only_server_is_told_apart(own_server: EmbeddedServer) -> N
 
 
 async def test_a_loading_server_is_not_ready_yet(tmp_path: Path) -> None:
-    """While the data loads, calls say so, info and check are not ready."""
-    with EmbeddedServer(tmp_path) as server, told(server) as client:
+    """While the data loads, calls raise StoreUnavailable, and neither info nor check is ready."""
+    with EmbeddedServer(tmp_path) as server, admin_client(server) as client:
         client.mset({f"key{i}": "x" * 100 for i in range(3000)})
         client.bgrewriteaof()
         while (  # noqa: ASYNC110
@@ -218,7 +229,7 @@ async def test_a_loading_server_is_not_ready_yet(tmp_path: Path) -> None:
             info = await store.info()
             assert not info.ready and info.problem is not None and "still loading" in info.problem
             await assert_fails(store.check(), "still loading", driver.BusyLoadingError)
-            with told(server) as client:
+            with admin_client(server) as client:
                 client.config_set("key-load-delay", 0)
             await until_ready(store)
 
@@ -228,8 +239,8 @@ async def test_a_loading_server_is_not_ready_yet(tmp_path: Path) -> None:
         server.stop()
 
 
-async def test_a_forgotten_script_is_brought_again(valkey_url: str) -> None:
-    """After SCRIPT FLUSH commits go on, one or many, in order."""
+async def test_a_flushed_script_is_loaded_again(valkey_url: str) -> None:
+    """After SCRIPT FLUSH commits work, single ones and batches, in order."""
     async with opened(valkey_url) as store:
         with redis.Redis.from_url(valkey_url) as client:
             client.script_flush()
@@ -239,15 +250,15 @@ async def test_a_forgotten_script_is_brought_again(valkey_url: str) -> None:
             assert await store.commit_many(more) == [()] * 4
 
 
-async def test_a_commit_whose_answer_is_lost_is_not_sent_again(valkey_url: str) -> None:
-    """The write happened, the connection broke: the caller hears of it, and the write happened once."""
+async def test_a_commit_whose_reply_is_lost_is_not_retried(valkey_url: str) -> None:
+    """The write was applied, the connection broke: the call raises, and the write is applied once."""
     unchecked = Transaction((), (Append(b"{t}a", b"x"),))
     async with proxied(valkey_url) as (url, proxy), opened(url) as store:
         await store.commit(unchecked)
-        proxy.swallow_answers = True
+        proxy.drop_next_reply = True
         await assert_fails(store.commit(unchecked), "cannot be reached or dropped", driver.ConnectionError)
-        await store.read([b"{t}a"])  # so that the next answer is not a new connection's greeting
-        proxy.swallow_answers = True
+        await store.read([b"{t}a"])  # so that the next reply is not the handshake of a new connection
+        proxy.drop_next_reply = True
         await assert_fails(
             store.commit_many([unchecked] * 2), "cannot be reached or dropped", driver.ConnectionError
         )
@@ -255,23 +266,23 @@ async def test_a_commit_whose_answer_is_lost_is_not_sent_again(valkey_url: str) 
         assert await store.read([b"{t}a"]) == [b"xxxx"]
 
 
-async def test_a_broken_read_is_repeated_once(valkey_url: str) -> None:
-    """A connection that breaks under a read goes unnoticed."""
+async def test_a_read_is_retried_once_on_a_broken_connection(valkey_url: str) -> None:
+    """A connection that breaks during a read does not make it fail."""
     async with proxied(valkey_url) as (url, proxy), opened(url) as store:
         await store.put([Put(b"a", b"x")])
-        proxy.swallow_answers = True
+        proxy.drop_next_reply = True
 
         assert await store.read([b"a"]) == [b"x"]
 
 
-async def test_cancelled_calls_never_mix_up_answers(valkey_url: str) -> None:
-    """Half of 400 calls are cancelled at random moments; the rest get their own answers, no connection leaks."""
+async def test_cancelled_calls_never_mix_up_replies(valkey_url: str) -> None:
+    """Half of 400 calls are cancelled at random; the rest get their own replies, and no connection leaks."""
     generator = random.Random(7)
     async with proxied(valkey_url) as (url, proxy), opened(url, max_connections=8) as store:
         proxy.delay_s = 0.001
         await store.put([Put(b"{t}%d" % i, b"%d" % i) for i in range(400)])
 
-        async def one(i: int) -> None:
+        async def call(i: int) -> None:
             key, value = b"{t}%d" % i, b"%d" % i
             if i % 3:
                 assert await store.read([key]) == [value]
@@ -279,7 +290,7 @@ async def test_cancelled_calls_never_mix_up_answers(valkey_url: str) -> None:
                 check = Transaction((ValueEquals(key, value), ValueEquals(key, b"no")), ())
                 assert await store.commit(check) == (1,)
 
-        tasks = [asyncio.create_task(one(i)) for i in range(400)]
+        tasks = [asyncio.create_task(call(i)) for i in range(400)]
         while not all(task.done() for task in tasks):
             generator.choice(tasks[::2]).cancel()
             await asyncio.sleep(0)
@@ -293,7 +304,7 @@ async def test_cancelled_calls_never_mix_up_answers(valkey_url: str) -> None:
 
 
 async def test_many_callers_share_few_connections(valkey_url: str) -> None:
-    """Hundreds of callers at once: each gets its own answer, over no more connections than allowed."""
+    """300 concurrent callers: each gets its own reply, over no more than ``max_connections`` connections."""
     async with opened(valkey_url, max_connections=2) as store:
         with redis.Redis.from_url(valkey_url) as client:
             others = len(client.client_list())
@@ -305,8 +316,8 @@ async def test_many_callers_share_few_connections(valkey_url: str) -> None:
 
 
 @pytest.mark.services
-async def test_more_callers_than_cluster_connections_take_turns(cluster_url: str) -> None:
-    """The cluster's driver would refuse at once; the store waits."""
+async def test_callers_wait_for_a_free_cluster_connection(cluster_url: str) -> None:
+    """The cluster client of redis-py would raise at once; the store waits."""
     async with opened(cluster_url, max_connections=2) as store:
         await store.put([Put(b"a", b"x")])
         reads = [store.read([b"a", b"{%d}" % i]) for i in range(200)]
@@ -317,7 +328,7 @@ async def test_more_callers_than_cluster_connections_take_turns(cluster_url: str
 @pytest.mark.services
 @pytest.mark.parametrize("victim", [0, 2])
 async def test_a_cluster_without_one_node_serves_the_rest_and_recovers(cluster: Cluster, victim: int) -> None:
-    """One primary of three is killed: its keys are unavailable, the others' are not, and it comes back."""
+    """One of three primaries is killed: only its keys are unavailable, until it is back."""
     port = cluster.primaries()[victim]
     keys = [b"{%d}k" % i for i in range(24)]
     async with opened(cluster.url) as store:
@@ -339,15 +350,15 @@ async def test_a_cluster_without_one_node_serves_the_rest_and_recovers(cluster: 
 
 
 @pytest.mark.services
-async def test_a_plain_url_to_a_cluster_is_refused(cluster: Cluster) -> None:
-    """The sentence says which scheme to write."""
+async def test_a_plain_url_to_a_cluster_is_rejected(cluster: Cluster) -> None:
+    """The error names the scheme to use."""
     async with opened(f"redis://127.0.0.1:{cluster.primaries()[0]}") as store:
         with pytest.raises(ConfigurationError, match=r"write redis\+cluster:// instead"):
             await store.check()
 
 
-async def test_a_cluster_url_to_a_plain_server_is_refused(tmp_path: Path, free_port: int) -> None:
-    """The reverse, likewise."""
+async def test_a_cluster_url_to_a_plain_server_is_rejected(tmp_path: Path, free_port: int) -> None:
+    """The error names the scheme to use."""
     port = free_port
     with EmbeddedServer(tmp_path, config_overrides={"port": str(port)}):
         async with opened(f"redis+cluster://127.0.0.1:{port}") as store:
@@ -357,7 +368,7 @@ async def test_a_cluster_url_to_a_plain_server_is_refused(tmp_path: Path, free_p
 
 @pytest.mark.services
 async def test_an_absent_cluster_is_unavailable() -> None:
-    """Nobody listens: every call says so, check included."""
+    """Nothing listens at the address: every call raises StoreUnavailable."""
     async with opened("redis+cluster://127.0.0.1:1") as store:
         for call in CALLS.values():
             with pytest.raises(StoreUnavailable):
@@ -365,26 +376,30 @@ async def test_an_absent_cluster_is_unavailable() -> None:
         assert not (await store.info()).ready
 
 
-async def test_a_wrong_password_is_a_wrong_setting(own_server: EmbeddedServer) -> None:
-    """check refuses to start; calls are unavailable; no sentence shows the password."""
-    with told(own_server) as client:
+async def test_a_wrong_password_is_a_configuration_error(own_server: EmbeddedServer) -> None:
+    """``check`` raises ConfigurationError, calls raise StoreUnavailable; no message contains the password."""
+    with admin_client(own_server) as client:
         client.config_set("requirepass", "right")
         for secret in ("wrong-secret", ""):
             url = own_server.url + (f"?password={secret}" if secret else "")
             async with opened(url) as store:
-                with pytest.raises(ConfigurationError, match="refuses this user name or password") as caught:
+                with pytest.raises(ConfigurationError, match="rejects this user name or password") as caught:
                     await store.check()
-                await assert_fails(store.read([b"a"]), "refuses this user", driver.RedisError)
+                await assert_fails(store.read([b"a"]), "rejects this user", driver.RedisError)
                 assert "wrong-secret" not in str(caught.value)
         async with opened(own_server.url + "?password=right") as store:
             await store.check()
 
 
-async def test_a_user_without_config_is_enough_but_scripts_are_needed(own_server: EmbeddedServer) -> None:
-    """CONFIG may be forbidden, as hosting firms do; EVAL may not."""
-    with told(own_server) as client:
-        client.acl_setuser("plain", True, ["+pw"], keys=["*"], categories=["+@all"], commands=["-config"])
-        client.acl_setuser("mute", True, ["+pw"], keys=["*"], categories=["+@all", "-@scripting"])
+async def test_a_user_may_lack_config_but_not_scripting(own_server: EmbeddedServer) -> None:
+    """Managed servers forbid CONFIG, which is fine; EVAL is required."""
+    with admin_client(own_server) as client:
+        client.acl_setuser(
+            "plain", enabled=True, passwords=["+pw"], keys=["*"], categories=["+@all"], commands=["-config"]
+        )
+        client.acl_setuser(
+            "mute", enabled=True, passwords=["+pw"], keys=["*"], categories=["+@all", "-@scripting"]
+        )
     async with opened(own_server.url + "?username=plain&password=pw") as store:
         await store.check()
         assert "not known" in (await store.info()).durability
@@ -393,9 +408,9 @@ async def test_a_user_without_config_is_enough_but_scripts_are_needed(own_server
             await store.check()
 
 
-async def test_a_forgetful_server_is_refused(own_server: EmbeddedServer) -> None:
-    """Any maxmemory-policy but noeviction loses articles without a word."""
-    with told(own_server) as client:
+async def test_a_server_that_evicts_keys_is_rejected(own_server: EmbeddedServer) -> None:
+    """Any maxmemory-policy but noeviction loses articles silently."""
+    with admin_client(own_server) as client:
         client.config_set("maxmemory-policy", "allkeys-lru")
     async with opened(own_server.url) as store:
         with pytest.raises(ConfigurationError, match="CONFIG SET maxmemory-policy noeviction"):
@@ -406,21 +421,21 @@ async def test_a_forgetful_server_is_refused(own_server: EmbeddedServer) -> None
     "url",
     ["", "localhost", "http://x", "redis://host:port/", "redis://h/0?socket_timeout=x", "mysql+cluster://x"],
 )
-def test_a_url_that_cannot_be_understood_is_one_sentence(url: str) -> None:
-    """The sentence shows the forms that work, and not the url, which may hold a password."""
+def test_an_invalid_url_is_one_sentence(url: str) -> None:
+    """The error shows valid forms, and not the URL, which may contain a password."""
     with pytest.raises(ConfigurationError, match="expected redis://host:port/0"):
         open_redis_store(url)
 
 
-async def test_a_stranger_on_the_port_is_unavailable() -> None:
-    """Something else listens there: no call hangs or leaks its errors."""
+async def test_another_kind_of_server_is_unavailable() -> None:
+    """A mail server listens on the port: no call hangs or raises other errors."""
 
-    async def babble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def send_greeting(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"220 mail ready\r\n")
         await writer.drain()
         writer.close()
 
-    server = await asyncio.start_server(babble, "127.0.0.1", 0)
+    server = await asyncio.start_server(send_greeting, "127.0.0.1", 0)
     async with server, opened(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}") as store:
         for call in CALLS.values():
             with pytest.raises(StoreUnavailable):
@@ -430,52 +445,52 @@ async def test_a_stranger_on_the_port_is_unavailable() -> None:
 async def test_a_connection_that_ends_while_it_is_opened_is_unavailable(
     valkey_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """uvloop tells of it in a RuntimeError of its own; any other is a mistake of ours and stays one."""
+    """A known RuntimeError of uvloop is translated; any other RuntimeError is passed on as a bug."""
 
     async def connect(connection: object) -> None:
-        raise RuntimeError(said)
+        raise RuntimeError(message)
 
     async with opened(valkey_url) as store:
         with monkeypatch.context() as patched:
             patched.setattr("redis.asyncio.connection.AbstractConnection.connect", connect)
-            said = "unable to perform operation on <TCPTransport closed=True>; the handler is closed"
+            message = "unable to perform operation on <TCPTransport closed=True>; the handler is closed"
             for call in (store.scan(b"a"), store.read([b"a"])):
                 await assert_fails(call, "cannot be reached or dropped", RuntimeError)
             assert not (await store.info()).ready
-            said = "dictionary changed size during iteration"
-            with pytest.raises(RuntimeError, match=said):
+            message = "dictionary changed size during iteration"
+            with pytest.raises(RuntimeError, match=message):
                 await store.scan(b"a")
 
         assert (await store.info()).ready
 
 
-async def test_a_refused_command_shows_the_servers_words(valkey_url: str) -> None:
-    """A key of the wrong kind changes nothing and is named as the server names it."""
+async def test_a_rejected_command_quotes_the_reply_of_the_server(valkey_url: str) -> None:
+    """A key of the wrong type changes nothing; the message contains the server's error."""
     async with opened(valkey_url) as store:
         await store.commit(Transaction((), (StreamAdd(b"{t}s", b""),)))
         wrong = Transaction((LengthEquals(b"{t}s", 0),), (Append(b"{t}s", b"x"),))
 
-        await assert_fails(store.commit(wrong), "refused a command: .*WRONGTYPE", driver.ResponseError)
+        await assert_fails(store.commit(wrong), "rejected a command: .*WRONGTYPE", driver.ResponseError)
 
 
 class Proxy:
-    """What a TCP proxy in front of a server does to the answers."""
+    """A TCP proxy in front of a server that can delay or drop replies."""
 
     delay_s = 0.0
-    swallow_answers = False  # once: the next answer is dropped, with its connection
+    drop_next_reply = False  # drop the next reply and close its connection
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection: requests go through at once, answers late or never."""
+        """Serve one connection: forward requests at once, replies late or never."""
         upstream, downstream = await asyncio.open_unix_connection(self._path)
         forward = asyncio.create_task(self._copy(reader, downstream))
         try:
             while data := await upstream.read(65536):
-                if self.swallow_answers:
-                    self.swallow_answers = False
+                if self.drop_next_reply:
+                    self.drop_next_reply = False
                     break
                 await asyncio.sleep(self.delay_s)
                 writer.write(data)
@@ -495,7 +510,7 @@ class Proxy:
 
 @asynccontextmanager
 async def proxied(url: str) -> AsyncIterator[tuple[str, Proxy]]:
-    """The same server behind a proxy."""
+    """URL of the server behind a proxy, and the proxy."""
     proxy = Proxy(url.removeprefix("unix://"))
     server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
     async with server:

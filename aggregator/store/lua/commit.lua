@@ -7,15 +7,15 @@
 --                    -1 the key must be absent; -2 the key must equal the next value of ARGV
 --             steps  two numbers per write: 1, limit = APPEND; 2, ttl in ms (0: none) = SET;
 --                    3, 0 = DEL; 4, 0 = XADD; 5, keep = APPEND, then only the last ``keep`` bytes
---                    stay once there are twice as many; 6, 0 = SET to the SHA-1 of the former
---                    value and the next one of ARGV. All but DEL take the next value of ARGV
---             given  true: while the first check holds, the others do too and are not looked at; it is
---                    not counted among them
+--                    stay once there are more than twice as many; 6, 0 = SET to the SHA-1 of the
+--                    former value and the next one of ARGV. All but DEL use the next value of ARGV
+--             given  true: the first check is a guard, not counted; if it holds, the other checks are
+--                    known to hold and are skipped
 -- ARGV[2..] those values
--- returns   the numbers (from 1) of the checks that failed; empty: everything was applied
+-- returns   the numbers (from 1) of the failed checks; empty: everything was applied
 --
 -- The first line lets the server refuse the whole script when it is out of memory, read-only or
--- cannot write its log. Without it a script fails at the first such command, half done.
+-- cannot write its append-only file. Without it a script fails at the first such command, half done.
 local plan = cmsgpack.unpack(ARGV[1])
 local want, steps, given = plan[1], plan[2], plan[3]
 local call = redis.call

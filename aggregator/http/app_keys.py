@@ -25,7 +25,7 @@ METRICS = web.AppKey("metrics", Metrics)
 DISTANCE_THRESHOLDS = web.AppKey("distance_thresholds", DistanceThresholds)
 # Set once the server drains: from then on every response closes its connection.
 SHUTTING_DOWN = web.AppKey("shutting_down", asyncio.Event)
-# The other processes of this service; absent if there are none.
+# The other processes of this service; absent in a single-process service.
 PEER_METRICS = web.AppKey("peer_metrics", PeerMetrics)
 LOAD_SHEDDER = web.AppKey("load_shedder", LoadShedder)
 BODY_LIMITS = web.AppKey("body_limits", BodyLimits)

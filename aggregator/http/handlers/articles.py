@@ -90,7 +90,7 @@ async def _stream_batch(request: web.Request, query: IngestQuery) -> web.StreamR
         queue.put_nowait(None)
         await writer
     finally:
-        writer.cancel()  # at shutdown: a response without its end tells the client that lines are missing
+        writer.cancel()  # at shutdown: an incomplete response shows the client that lines are missing
         await prefetcher.close()
     return response
 

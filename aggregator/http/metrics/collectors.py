@@ -104,9 +104,9 @@ def from_store(read: Callable[[StoreInfo], float]) -> Callable[[ScrapeContext], 
 def _index_spaces(context: ScrapeContext) -> Iterator[Sample]:
     service = context.active_service
     for space in service.index.spaces:
-        yield (__version__, space, "decides"), 1.0
+        yield (__version__, space, "serving"), 1.0
     for space in service.index.shadow_spaces:
-        yield (__version__, space, "written along"), 1.0
+        yield (__version__, space, "shadow"), 1.0
 
 
 def _oldest_article_seconds(context: ScrapeContext) -> Iterator[Sample]:
@@ -146,7 +146,7 @@ SERVICE_METRICS = (
     MetricSpec(
         "aggregator_info",
         "gauge",
-        "Version and index spaces (language, model, recipe); role: decides, or written along (shadow).",
+        "Version and index spaces (language, model, recipe); role: serving or shadow.",
         _index_spaces,
         ("version", "space", "role"),
     ),

@@ -88,7 +88,7 @@ async def error_middleware(request: web.Request, handler: Handler) -> web.Stream
         return _http_exception_response(request, error)
     except (
         ConnectionError
-    ):  # the client disconnected: nobody reads the response, and there is no fault to log
+    ):  # the client disconnected: no response can be read, no error to log
         return web.Response(status=CLIENT_CLOSED_REQUEST, reason="Client Closed Request")
     except Exception as error:
         request.app[METRICS].unexpected_errors.inc()

@@ -14,7 +14,7 @@ from aggregator.events.detection.clustering import Story, WindowItem
 from aggregator.events.detection.open_event import OpenEvent
 
 FORMAT_BYTE = b"\x02"
-# List entries per chunk: at most 9 ms of a state of 9.5 MB, which takes 62 ms in one call.
+# List entries per chunk: at most 10 ms of a state of 9.5 MB, which takes up to 79 ms in one call.
 ENTRIES_PER_CHUNK = 64
 
 

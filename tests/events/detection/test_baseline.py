@@ -25,7 +25,7 @@ def test_the_same_weekday_counts_more_than_other_days() -> None:
 
 
 def test_the_table_of_totals_shrinks_with_its_terms() -> None:
-    """After three weeks with new words every hour it is no larger in memory than a copy of it."""
+    """After three weeks with new words every hour its size in memory equals that of a copy."""
     baseline = Baseline(4 * HOUR_MS)
     for hour in range(21 * 24):
         baseline.add(hour, [f"{hour}-{number}" for number in range(80)])

@@ -1,4 +1,4 @@
-"""Addresses become ids: what counts, what does not, and what is refused."""
+"""Article ids: canonical URLs, content ids, and rejected input."""
 
 import pytest
 from hypothesis import given
@@ -34,7 +34,7 @@ from aggregator.errors import InvalidInput
     ],
 )
 def test_canonical_form(url: str, expected: str) -> None:
-    """Each rule of the canonical form, once."""
+    """Each rule of the canonical form is applied."""
     assert canonical_url(url) == expected
 
 
@@ -56,8 +56,8 @@ def test_canonical_form(url: str, expected: str) -> None:
         ("http://example.org/" + "a" * 5000, "4096"),
     ],
 )
-def test_refused_addresses(url: str, part: str) -> None:
-    """What is not an absolute http(s) address is refused with a sentence about the url."""
+def test_invalid_urls_are_rejected(url: str, part: str) -> None:
+    """Anything but an absolute http(s) URL is rejected with an error about the field url."""
     with pytest.raises(InvalidInput) as caught:
         canonical_url(url)
 
@@ -67,7 +67,7 @@ def test_refused_addresses(url: str, part: str) -> None:
 
 @given(st.text(max_size=60), st.text(max_size=30))
 def test_canonical_form_is_a_fixed_point(path: str, query: str) -> None:
-    """Canonising twice changes nothing, and the only error is BadInput."""
+    """Canonicalizing twice changes nothing, and the only error is InvalidInput."""
     try:
         once = canonical_url(f"http://example.org/{path}?{query}")
     except InvalidInput:
@@ -78,7 +78,7 @@ def test_canonical_form_is_a_fixed_point(path: str, query: str) -> None:
 
 
 def test_given_id_wins_over_url_and_content() -> None:
-    """An id is taken as it is, an address next, content last."""
+    """A given id is used unchanged, else the URL, else the content."""
     assert derive_id("desk/7", "http://example.org/x", "t", "x") == "desk/7"
     assert derive_id(None, "http://example.org/x", "t", "x") == "example.org/x"
     assert derive_id(None, "", "t", "x").startswith("content:")
@@ -93,8 +93,8 @@ def test_content_ids_ignore_case_and_white_space() -> None:
     assert len(one) == len("content:") + 32
 
 
-def test_long_addresses_are_hashed() -> None:
-    """A canonical address above 512 bytes still gives a usable id."""
+def test_long_urls_are_hashed() -> None:
+    """A canonical URL above 512 bytes still gives a valid id."""
     url = "http://example.org/" + "a" * 600
 
     assert derive_id(None, url, "", "").startswith("url:")
@@ -102,13 +102,13 @@ def test_long_addresses_are_hashed() -> None:
 
 
 @pytest.mark.parametrize("id", ["", "  ", "a\nb", "a\x00", "\x85", "a\u2028b", "é" * 257, "\ud800"])
-def test_refused_ids(id: str) -> None:
-    """Empty, overlong and unprintable ids are refused."""
+def test_invalid_ids_are_rejected(id: str) -> None:
+    """Empty, too long and unprintable ids are rejected."""
     with pytest.raises(InvalidInput, match=r"^id: "):
         validate_id(id)
 
 
 @pytest.mark.parametrize("id", ["a", "{tag}", "a:b", "文章/7?x=1", "🙂", "é" * 256])
-def test_accepted_ids(id: str) -> None:
-    """Braces, colons, slashes and emoji are just characters."""
+def test_valid_ids_are_accepted(id: str) -> None:
+    """Braces, colons, slashes and emoji are allowed."""
     assert validate_id(id) == id

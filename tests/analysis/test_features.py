@@ -1,4 +1,4 @@
-"""Feature models: the arithmetic of serving, the file and every way in which it can be wrong."""
+"""Feature models: the projection, the model file, and every way in which it can be invalid."""
 
 import copy
 import math
@@ -40,9 +40,9 @@ MODEL = make_model()
 
 
 @given(TOKENS)
-def test_projection_is_the_definition_bit_by_bit(tokens: list[str]) -> None:
-    """The gather equals a plain loop over terms in order of first occurrence, in every last digit."""
-    known = [token for token in dict.fromkeys(tokens) if token in TERMS]
+def test_projection_equals_its_definition_exactly(tokens: list[str]) -> None:
+    """The gather equals a plain loop over terms in order of first occurrence, in every bit."""
+    known = [term for term in dict.fromkeys(tokens) if term in TERMS]
     if not known:
         return
     x = [(1 + math.log(tokens.count(t))) * float(MODEL.idf[TERMS.index(t)]) for t in known]
@@ -56,22 +56,22 @@ def test_projection_is_the_definition_bit_by_bit(tokens: list[str]) -> None:
 
 
 @given(TOKENS)
-def test_counted_terms_give_the_same(tokens: list[str]) -> None:
-    """Terms counted once serve both sums and weights."""
+def test_term_counts_give_the_same_as_terms(tokens: list[str]) -> None:
+    """Terms can be passed as a list or as counts."""
     counts = Counter(tokens)
     for model in (MODEL, HashedModel()):
         assert model.project(counts).tolist() == model.project(tokens).tolist()
         assert model.term_weights(counts) == model.term_weights(tokens)
 
 
-def test_unknown_terms_do_not_move_a_known_text() -> None:
-    """Only what the model knows is projected."""
+def test_unknown_terms_do_not_change_the_projection() -> None:
+    """Only known terms are projected."""
     assert np.array_equal(MODEL.project(["term1", "zyx", "term2"]), MODEL.project(["term1", "term2"]))
 
 
 @pytest.mark.parametrize("model", [MODEL, HashedModel()], ids=["fitted", "hashed"])
-def test_texts_of_unknown_terms_do_not_meet(model: FeatureModel | HashedModel) -> None:
-    """Two texts without a known term are told apart, and a copy of one is still found."""
+def test_texts_of_unknown_terms_get_distinct_fingerprints(model: FeatureModel | HashedModel) -> None:
+    """Two such texts are far apart, and a truncated copy of one is near it."""
     first = [f"foreign{i}" for i in range(40)]
     second = [f"other{i}" for i in range(40)]
     bits = fingerprint_from_sums(model.project(first))
@@ -83,7 +83,7 @@ def test_texts_of_unknown_terms_do_not_meet(model: FeatureModel | HashedModel) -
 
 
 @pytest.mark.parametrize("model", [MODEL, HashedModel()], ids=["fitted", "hashed"])
-def test_no_terms(model: FeatureModel | HashedModel) -> None:
+def test_no_terms_give_zeros(model: FeatureModel | HashedModel) -> None:
     """An empty text has zero sums, so fingerprint 0, and no weights."""
     assert model.project([]).tolist() == [0.0] * 64
     assert model.term_weights([]) == {}
@@ -91,10 +91,8 @@ def test_no_terms(model: FeatureModel | HashedModel) -> None:
 
 @pytest.mark.parametrize("model", [MODEL, HashedModel()], ids=["fitted", "hashed"])
 @given(tokens=TOKENS.filter(bool))
-def test_weights_have_norm_one_and_keep_the_order(
-    model: FeatureModel | HashedModel, tokens: list[str]
-) -> None:
-    """Every distinct token has a weight above 0, in order of first occurrence."""
+def test_weights_have_norm_1_and_keep_the_order(model: FeatureModel | HashedModel, tokens: list[str]) -> None:
+    """Every distinct term has a weight above 0, in order of first occurrence."""
     weights = model.term_weights(tokens)
 
     assert list(weights) == list(dict.fromkeys(tokens))
@@ -102,8 +100,8 @@ def test_weights_have_norm_one_and_keep_the_order(
     assert min(weights.values()) > 0
 
 
-def test_an_unknown_term_weighs_as_the_rarest_known() -> None:
-    """No idf was learnt for it, so it gets the highest one."""
+def test_an_unknown_term_has_the_weight_of_the_rarest() -> None:
+    """No idf was fitted for it, so it gets the largest one."""
     rarest = TERMS[int(MODEL.idf.argmax())]
     weights = MODEL.term_weights(["unheard", rarest, "term0"])
 
@@ -111,7 +109,7 @@ def test_an_unknown_term_weighs_as_the_rarest_known() -> None:
 
 
 def test_hashed_model_weighs_by_count() -> None:
-    """A repeated term outweighs a single one; one term alone is its own hash."""
+    """A repeated term outweighs a single one; one term alone gives its hash as fingerprint."""
     weights = HashedModel().term_weights(["ox", "elephant", "ox"])
 
     assert weights["ox"] == pytest.approx((1 + math.log(2)) * weights["elephant"])
@@ -119,8 +117,8 @@ def test_hashed_model_weighs_by_count() -> None:
     assert fingerprint_from_sums(HashedModel().project(["ox", "elephant", "ox"])) == simhash(weights)
 
 
-def test_ids_follow_content() -> None:
-    """Whatever can change a bit changes the id; what only people read does not."""
+def test_the_id_depends_on_everything_that_changes_bits() -> None:
+    """Metadata, which changes no fingerprint, does not change the id."""
     assert MODEL.id == MODEL.content_hash[:4]
     assert make_model(metadata={}).content_hash == MODEL.content_hash
     assert make_model(group="de").content_hash != MODEL.content_hash
@@ -131,7 +129,7 @@ def test_ids_follow_content() -> None:
 
 
 def test_save_and_load(tmp_path: Path) -> None:
-    """A model comes back the same, and the same model is the same bytes."""
+    """A loaded model equals the saved one, and saving a model twice gives equal bytes."""
     MODEL.save(tmp_path / "a.model")
     MODEL.save(tmp_path / "b.model")
     loaded = FeatureModel.load(tmp_path / "a.model")
@@ -147,45 +145,45 @@ def test_save_and_load(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("model", [MODEL, HashedModel()], ids=["fitted", "hashed"])
-def test_models_travel_to_worker_processes(model: FeatureModel | HashedModel) -> None:
-    """Pickled and copied, a model gives the same sums."""
-    for twin in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
-        assert twin.id == model.id
-        assert np.array_equal(twin.project(["term1", "x"]), model.project(["term1", "x"]))
+def test_models_can_be_pickled_and_copied(model: FeatureModel | HashedModel) -> None:
+    """A pickled or copied model gives the same sums."""
+    for copied in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert copied.id == model.id
+        assert np.array_equal(copied.project(["term1", "x"]), model.project(["term1", "x"]))
 
 
-def test_a_model_prints_as_one_line() -> None:
-    """A log line with a model in it does not hold the vocabulary."""
+def test_the_repr_of_a_model_is_short() -> None:
+    """A log line with a model does not contain the vocabulary."""
     assert len(repr(MODEL)) < 300
 
 
-def assert_refused(path: Path, because: str) -> None:
+def assert_rejected(path: Path, because: str) -> None:
     with pytest.raises(ModelError, match=because) as refused:
         FeatureModel.load(path)
     assert str(path) in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
-def test_any_truncation_is_refused(tmp_path: Path) -> None:
-    """Cut anywhere, the file is refused with what to do."""
+def test_any_truncation_is_rejected(tmp_path: Path) -> None:
+    """A file cut at any position is rejected with the remedy."""
     path = tmp_path / "en.model"
     MODEL.save(path)
     whole = path.read_bytes()
     for length in (1, 5, 8, 10, 13, 14, 40, 300, len(whole) // 2, len(whole) - 33, len(whole) - 1):
         path.write_bytes(whole[:length])
-        assert_refused(path, "truncated; copy it again")
+        assert_rejected(path, "truncated; copy it again")
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 an npz file", b"\x80\x05 a pickle", b"hello"])
-def test_foreign_files_are_refused(tmp_path: Path, content: bytes) -> None:
-    """What was never a model is called that."""
+def test_foreign_files_are_rejected(tmp_path: Path, content: bytes) -> None:
+    """A file that was never a model is reported as that."""
     path = tmp_path / "en.model"
     path.write_bytes(content)
-    assert_refused(path, "not a feature model; use a file written by `aggregator fit`")
+    assert_rejected(path, "not a feature model; use a file written by `aggregator fit`")
 
 
-def test_any_flipped_byte_is_refused(tmp_path: Path) -> None:
-    """Damage of the header, the arrays or the checksum itself is found."""
+def test_any_flipped_byte_is_rejected(tmp_path: Path) -> None:
+    """Damage of the header, the arrays or the checksum itself is detected."""
     path = tmp_path / "en.model"
     MODEL.save(path)
     whole = path.read_bytes()
@@ -193,39 +191,39 @@ def test_any_flipped_byte_is_refused(tmp_path: Path) -> None:
         damaged = bytearray(whole)
         damaged[position] ^= 0x10
         path.write_bytes(damaged)
-        assert_refused(path, "damaged|truncated")
+        assert_rejected(path, "damaged|truncated")
     path.write_bytes(whole + b"\0")
-    assert_refused(path, "damaged")
+    assert_rejected(path, "damaged")
 
 
-def test_another_format_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file of a later program names both versions."""
+def test_another_format_version_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error for a file of a later program names both versions."""
     path = tmp_path / "en.model"
     monkeypatch.setattr(model_file, "FORMAT_VERSION", 99)
     MODEL.save(path)
     monkeypatch.undo()
-    assert_refused(path, "format version 99, but this program reads version 1; fit it again")
+    assert_rejected(path, "format version 99, but this program reads version 1; fit it again")
 
 
-def test_another_recipe_is_refused(tmp_path: Path) -> None:
-    """A model fitted on other index terms would give bits that mean something else."""
+def test_another_recipe_is_rejected(tmp_path: Path) -> None:
+    """A model fitted on other index terms would give fingerprints that are not comparable."""
     path = tmp_path / "en.model"
     make_model(recipe="tokens/0 by hand").save(path)
-    assert_refused(path, "fitted for index terms 'tokens/0 by hand'.*fit it again")
+    assert_rejected(path, "fitted for index terms 'tokens/0 by hand'.*fit it again")
 
 
-def test_another_term_weight_is_refused(tmp_path: Path) -> None:
-    """So would another form of tf."""
+def test_an_unknown_term_weight_is_rejected(tmp_path: Path) -> None:
+    """A model fitted with another function of tf would give other fingerprints."""
     path = tmp_path / "en.model"
     MODEL.save(path)
     fields, arrays = model_file.read(path)
     model_file.write(path, fields | {"term_weight": "sqrt(tf)"}, arrays)
-    assert_refused(path, r"with weights 'sqrt\(tf\)'.*fit it again")
+    assert_rejected(path, r"with weights 'sqrt\(tf\)'.*fit it again")
 
 
 @pytest.mark.parametrize(("term_weight", "thrice_as"), [("tf", 3), ("tf^.75", 3**0.75)])
-def test_other_weights_are_other_models(tmp_path: Path, term_weight: str, thrice_as: float) -> None:
-    """What a repeated term weighs is kept in the file, and the id tells."""
+def test_the_term_weight_is_part_of_the_model(tmp_path: Path, term_weight: str, thrice_as: float) -> None:
+    """The weight of a repeated term is stored in the file, and the id depends on it."""
     other = make_model(term_weight=term_weight)
     other.save(tmp_path / "en.model")
     loaded = FeatureModel.load(tmp_path / "en.model")
@@ -239,17 +237,17 @@ def test_other_weights_are_other_models(tmp_path: Path, term_weight: str, thrice
     assert other.project(["term1"]).tolist() == MODEL.project(["term1"]).tolist()
 
 
-def test_content_that_is_not_its_hash_is_refused(tmp_path: Path) -> None:
-    """A sound file whose parts were exchanged is not the model it says it is."""
+def test_content_that_differs_from_its_hash_is_rejected(tmp_path: Path) -> None:
+    """A valid file with exchanged parts is not the model that its hash identifies."""
     path = tmp_path / "en.model"
     MODEL.save(path)
     fields, arrays = model_file.read(path)
     model_file.write(path, fields | {"group": "zh"}, arrays)
-    assert_refused(path, "does not match the content hash")
+    assert_rejected(path, "does not match the content hash")
 
 
 @pytest.mark.parametrize(
-    "spoil",
+    "corrupt",
     [
         lambda fields, arrays: fields.pop("group"),
         lambda fields, arrays: fields.pop("recipe"),
@@ -261,47 +259,47 @@ def test_content_that_is_not_its_hash_is_refused(tmp_path: Path) -> None:
         lambda fields, arrays: arrays.update(offset=arrays["offset"] * np.nan),
     ],
 )
-def test_parts_that_do_not_fit_are_refused(
-    tmp_path: Path, spoil: Callable[[dict[str, Any], dict[str, Any]], Any]
+def test_inconsistent_parts_are_rejected(
+    tmp_path: Path, corrupt: Callable[[dict[str, Any], dict[str, Any]], Any]
 ) -> None:
-    """A checksum says that a file is whole, not that it makes sense."""
+    """The checksum shows only that a file is complete, not that its parts are consistent."""
     path = tmp_path / "en.model"
     MODEL.save(path)
     fields, arrays = model_file.read(path)
-    spoil(fields, arrays)
+    corrupt(fields, arrays)
     model_file.write(path, fields, arrays)
-    assert_refused(path, "do not fit together")
+    assert_rejected(path, "do not fit together")
 
 
 def test_missing_file_and_directory(tmp_path: Path) -> None:
-    """A wrong path says so."""
-    assert_refused(tmp_path / "nothing.model", "cannot be read .No such file")
-    assert_refused(tmp_path, "cannot be read .Is a directory")
+    """The error names a path that is missing or a directory."""
+    assert_rejected(tmp_path / "nothing.model", "cannot be read .No such file")
+    assert_rejected(tmp_path, "cannot be read .Is a directory")
 
 
 def test_unwritable_target(tmp_path: Path) -> None:
-    """Saving where nothing can be written is one sentence, and leaves nothing behind."""
+    """Saving to an unwritable path gives one sentence and leaves no temporary file."""
     with pytest.raises(ModelError, match=r"cannot be written here .* choose another path"):
         MODEL.save(tmp_path / "absent" / "en.model")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("vocabulary", [TERMS[:-1] + TERMS[:1], (*TERMS[:-1], "two\nlines"), TERMS[:-1]])
-def test_an_unsound_vocabulary_makes_no_model(vocabulary: tuple[str, ...]) -> None:
-    """Repeated terms, line breaks and a wrong number of terms are mistakes of the maker."""
+def test_an_invalid_vocabulary_is_rejected(vocabulary: tuple[str, ...]) -> None:
+    """Repeated terms, line breaks and a wrong number of terms are errors of the caller."""
     with pytest.raises(ValueError, match=r"vocabulary|idf"):
         make_model(vocabulary=vocabulary)
 
 
-def test_recipe_is_that_of_the_tokens() -> None:
-    """A model made here and now is made for the index terms made here and now."""
+def test_the_default_recipe_is_that_of_the_tokenizer() -> None:
+    """A new model is made for the index terms of this version."""
     assert MODEL.recipe == TOKENIZER_RECIPE
 
 
-def test_a_model_of_another_spelling_is_refused(tmp_path: Path) -> None:
-    """What other languages' words were fitted by stands in the model: one fitted before spellings were one is named."""
+def test_a_model_of_another_orthography_is_rejected(tmp_path: Path) -> None:
+    """For languages without a bundled model the recipe includes the orthography version."""
     path = tmp_path / "xx.model"
     make_model(group="xx", recipe=tokenizer_recipe("xx")).save(path)
     assert FeatureModel.load(path).recipe == tokenizer_recipe("xx") != TOKENIZER_RECIPE
     make_model(group="xx").save(path)
-    assert_refused(path, "fitted for index terms")
+    assert_rejected(path, "fitted for index terms")

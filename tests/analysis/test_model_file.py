@@ -1,4 +1,4 @@
-"""The container of model files: arrays and fields come back as they went in. (Refusals: test_features.py.)"""
+"""Model files: fields and arrays are read as they were written (rejections: test_features.py)."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from aggregator.errors import ModelError
 
 
 def test_round_trip(tmp_path: Path) -> None:
-    """Every type and shape, the empty array and non-contiguous memory too."""
+    """Every type and shape, also empty arrays and non-contiguous memory."""
     arrays = {
         "bytes": np.frombuffer("流れ".encode(), np.uint8),
         "half": np.arange(6, dtype="<f2").reshape(2, 3),
@@ -31,7 +31,7 @@ def test_round_trip(tmp_path: Path) -> None:
 
 
 def test_layout_is_as_documented(tmp_path: Path) -> None:
-    """Magic, version 1 and header length at the front; the last array ends 32 bytes before the end."""
+    """Magic, version 1 and header length are at the start; the last array ends 32 bytes before the end."""
     model_file.write(tmp_path / "m", {}, {"a": np.array([1.5])})
     content = (tmp_path / "m").read_bytes()
 
@@ -40,15 +40,15 @@ def test_layout_is_as_documented(tmp_path: Path) -> None:
     assert content[-40:-32] == np.array([1.5], "<f8").tobytes()
 
 
-def test_types_that_no_reader_takes_are_not_written(tmp_path: Path) -> None:
-    """Objects would need pickle, and other types were never asked for."""
+def test_unsupported_dtypes_are_not_written(tmp_path: Path) -> None:
+    """Object arrays would need pickle; other types have no use."""
     with pytest.raises(ValueError, match=r"cannot hold arrays of type .*, as 'a' is"):
         model_file.write(tmp_path / "m", {}, {"a": np.array([object()])})
     assert not (tmp_path / "m").exists()
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
-    """What is there stays whole when the new one cannot take its place."""
+    """What exists at the path stays intact when it cannot be replaced."""
     (tmp_path / "m").mkdir()
 
     with pytest.raises(ModelError, match="cannot be written here"):

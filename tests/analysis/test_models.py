@@ -1,4 +1,4 @@
-"""The models that ship: sound, small, described by their cards, and the same bits as ever."""
+"""Bundled models: valid, small, described by their cards, with pinned fingerprints."""
 
 import re
 import statistics
@@ -15,11 +15,11 @@ from aggregator.analysis.text.tokenizer import TOKENIZER_RECIPE, tokenize, token
 from aggregator.errors import ModelError
 from aggregator.offline.model_card import model_card
 
-SHIPPED = ("en", "zh")
+BUNDLED_GROUPS = ("en", "zh")
 MODELS = load_models()
 
-# Sentences of our own. A new model or tokenizer recipe changes all of these values, and the spaces with
-# them; any other change that does is a mistake.
+# Sentences written for this test. Only a new model or tokenizer recipe may change these values, and it
+# changes the names of the spaces too.
 GOLDEN = [
     (
         "en",
@@ -52,11 +52,11 @@ def fingerprint(group: str, text: str) -> int:
 
 @pytest.mark.parametrize(("group", "sentence", "expected"), GOLDEN)
 def test_golden_fingerprints(group: str, sentence: str, expected: str) -> None:
-    """From text to 64 bits, on every machine."""
+    """From text to 64 bits, equal on every machine."""
     assert to_hex(fingerprint(group, sentence)) == expected
 
 
-def test_serving_never_imports_scikit_learn() -> None:
+def test_loading_models_does_not_import_scikit_learn() -> None:
     """Its import costs seconds and memory that only a fit needs."""
     program = "import sys, aggregator.analysis.models as m; m.load_models(); print('sklearn' in sys.modules)"
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
@@ -64,20 +64,20 @@ def test_serving_never_imports_scikit_learn() -> None:
     assert answer.stdout.strip() == "False"
 
 
-def test_what_ships() -> None:
-    """A model for en and zh, hashed tokens for the rest, together at most 12 MB."""
+def test_bundled_files() -> None:
+    """A model for en and zh, hashed terms for the rest, at most 12 MB in total."""
     assert list(MODELS) == ["en", "xx", "zh"]
     assert isinstance(MODELS["xx"], HashedModel)
     assert sum(path.stat().st_size for path in BUNDLED_DIR.glob("*.model")) <= 12_000_000
     assert {path.name for path in BUNDLED_DIR.iterdir() if path.name != "__pycache__"} == {
         "__init__.py",
-        *(f"{group}{suffix}" for group in SHIPPED for suffix in (".model", ".md")),
+        *(f"{group}{suffix}" for group in BUNDLED_GROUPS for suffix in (".model", ".md")),
     }
 
 
-@pytest.mark.parametrize("group", SHIPPED)
+@pytest.mark.parametrize("group", BUNDLED_GROUPS)
 def test_cards_describe_their_models(group: str) -> None:
-    """Each card is what the model file itself says: hash, size, settings, corpus and licence."""
+    """Each card states what is in the model file: hash, size, settings, corpus and licence."""
     path = BUNDLED_DIR / f"{group}.model"
     model = FeatureModel.load(path)
     card = path.with_suffix(".md").read_text(encoding="utf-8")
@@ -90,9 +90,9 @@ def test_cards_describe_their_models(group: str) -> None:
     assert re.search(r"Licence of the corpus \| (Apache-2\.0|MIT)", card)
 
 
-@pytest.mark.parametrize("group", SHIPPED)
-def test_models_hold_words_and_no_texts(group: str) -> None:
-    """Metadata is a few short fields, and no entry of the vocabulary is longer than a word."""
+@pytest.mark.parametrize("group", BUNDLED_GROUPS)
+def test_models_contain_words_and_no_texts(group: str) -> None:
+    """Metadata is a few short fields, and no vocabulary entry is longer than a word."""
     model = MODELS[group]
     assert isinstance(model, FeatureModel)
 
@@ -102,7 +102,7 @@ def test_models_hold_words_and_no_texts(group: str) -> None:
 
 
 def test_an_edited_copy_is_near_and_another_story_far() -> None:
-    """A story without its last sentence stays within 7 bits; other news is nowhere near."""
+    """A story without its last sentence is within 7 bits; other news is far."""
     copy = STORY[: STORY.index("Forecasters")]
     others = [fingerprint("en", sentence) for group, sentence, _ in GOLDEN if group == "en"][1:]
 
@@ -110,9 +110,9 @@ def test_an_edited_copy_is_near_and_another_story_far() -> None:
     assert min(hamming_distance(fingerprint("en", STORY), other) for other in others) > 15
 
 
-@pytest.mark.parametrize("group", SHIPPED)
+@pytest.mark.parametrize("group", BUNDLED_GROUPS)
 def test_bits_are_balanced(group: str) -> None:
-    """Over single known terms no bit is stuck, so buckets fill evenly."""
+    """Over texts of known terms no bit is constant, so the buckets fill evenly."""
     model = MODELS[group]
     assert isinstance(model, FeatureModel)
     bits = [fingerprint_from_sums(model.project(model.vocabulary[i : i + 40])) for i in range(0, 20_000, 40)]
@@ -123,8 +123,8 @@ def test_bits_are_balanced(group: str) -> None:
     assert len(set(bits)) > 0.95 * len(bits)
 
 
-def test_own_models_take_the_place_of_shipped_ones(tmp_path: Path) -> None:
-    """A directory's model replaces that of its group, whatever the file is called; others stay."""
+def test_site_models_replace_bundled_ones(tmp_path: Path) -> None:
+    """A model of the directory replaces that of its group, whatever the file name; the others stay."""
     en = MODELS["en"]
     assert isinstance(en, FeatureModel)
     site = FeatureModel(
@@ -137,8 +137,8 @@ def test_own_models_take_the_place_of_shipped_ones(tmp_path: Path) -> None:
     assert models["en"].id == en.id
 
 
-def test_directories_that_cannot_be_used(tmp_path: Path) -> None:
-    """Absent, empty, with a damaged file or with two of one group: each named."""
+def test_unusable_model_directories_are_rejected(tmp_path: Path) -> None:
+    """Missing, empty, with a truncated file or with two models of one group: each has its error."""
     with pytest.raises(ModelError, match="no such directory"):
         load_models(tmp_path / "absent")
     with pytest.raises(ModelError, match=r"no \.model file in this directory"):

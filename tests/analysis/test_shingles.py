@@ -1,4 +1,4 @@
-"""Shingle samples: what they keep, and how well they tell overlap."""
+"""Shingle sketches: what they sample, and how well they estimate overlap."""
 
 import random
 
@@ -23,13 +23,13 @@ word_lists = st.lists(st.sampled_from([f"w{i}" for i in range(60)]), max_size=12
 
 
 def prose(seed: int, length: int) -> list[str]:
-    """Words of a made-up text without repetitions worth mentioning."""
+    """Return the words of a made-up text with almost no repetitions."""
     rng = random.Random(seed)
     return [f"t{rng.randrange(50_000)}" for _ in range(length)]
 
 
 def test_golden_hashes() -> None:
-    """What is stored must hash alike for ever."""
+    """Stored hashes must never change."""
     assert [
         f"{h:016x}" for h in shingle_hashes(["the", "ferry", "left", "the", "old", "harbour"]).tolist()
     ] == GOLDEN
@@ -60,14 +60,14 @@ def test_order_of_words_matters() -> None:
     ("shingles", "kept"), [(0, 0), (1, 1), (128, 128), (129, 128), (136, 129), (10**6, 512)]
 )
 def test_sample_size(shingles: int, kept: int) -> None:
-    """Everything of short texts, ever less of long ones, never above the cap."""
+    """All shingles of short texts, a decreasing share of long ones, at most the maximum."""
     assert sample_size(shingles) == kept
     assert sample_size(shingles) <= max(FULL_SAMPLE_SHINGLES, MAX_SAMPLE_SIZE)
 
 
 @given(word_lists, word_lists)
-def test_compare_is_symmetric_and_bounded(a: list[str], b: list[str]) -> None:
-    """Overlap does not depend on who is asked, and stays within its ranges."""
+def test_overlap_is_symmetric_and_bounded(a: list[str], b: list[str]) -> None:
+    """The estimate does not depend on the order of the texts, and stays within its ranges."""
     one, other = (
         estimate_overlap(build_sketch(a), build_sketch(b)),
         estimate_overlap(build_sketch(b), build_sketch(a)),
@@ -80,7 +80,7 @@ def test_compare_is_symmetric_and_bounded(a: list[str], b: list[str]) -> None:
 
 @given(word_lists, word_lists)
 def test_short_texts_are_compared_exactly(a: list[str], b: list[str]) -> None:
-    """Below the full-sample size the estimate is the truth."""
+    """Up to the full-sample size the estimate is exact."""
     first, second = set(shingle_hashes(a[:90]).tolist()), set(shingle_hashes(b[:90]).tolist())
     found = estimate_overlap(build_sketch(a[:90]), build_sketch(b[:90]))
 
@@ -90,7 +90,7 @@ def test_short_texts_are_compared_exactly(a: list[str], b: list[str]) -> None:
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
 def test_estimate_of_long_texts(share: float) -> None:
-    """For texts of 600 words the sampled containment is within .12 of the truth."""
+    """For texts of 600 words the estimated containment is within 0.12 of the true one."""
     for seed in range(10):
         common = prose(seed, 600)
         a = common[: int(600 * share)] + prose(seed + 100, 600 - int(600 * share))
@@ -100,39 +100,41 @@ def test_estimate_of_long_texts(share: float) -> None:
 
 
 def test_a_short_text_inside_a_long_one() -> None:
-    """A wire story of 120 words quoted by a page of 2,000 is recognised."""
+    """A newswire story of 120 words quoted by a page of 2,000 words is recognized."""
     story = prose(1, 120)
     page = prose(2, 1000) + story + prose(3, 880)
 
     assert estimate_overlap(build_sketch(story), build_sketch(page)).containment > 0.6
 
 
-def test_bands_of_a_truncated_copy_meet() -> None:
-    """The first third of a text nearly always shares a band with the whole."""
-    met = sum(
+def test_a_truncated_copy_shares_a_sketch_key() -> None:
+    """The first third of a text nearly always has a sketch key in common with the whole."""
+    matching = sum(
         bool(set(sketch_keys(build_sketch(text))) & set(sketch_keys(build_sketch(text[:150]))))
         for text in (prose(seed, 450) for seed in range(100))
     )
 
-    assert met >= 88
+    assert matching >= 88
     assert len(sketch_keys(build_sketch(prose(1, 450)))) == MAX_SKETCH_KEYS
 
 
 @given(word_lists, st.lists(word_lists, max_size=6), st.floats(0, 1))
-def test_many_at_once(own: list[str], others: list[list[str]], least: float) -> None:
-    """As one by one; what shares less than is looked at shares nothing."""
+def test_many_comparisons_equal_single_ones(
+    own: list[str], others: list[list[str]], min_containment: float
+) -> None:
+    """The vectorized comparison gives the same; below ``min_containment`` it gives no overlap."""
     sketches = [build_sketch(words) for words in others]
     single = [estimate_overlap(build_sketch(own), one) for one in sketches]
     nothing = estimate_overlap(build_sketch([]), build_sketch([]))
 
     assert estimate_overlaps(build_sketch(own), sketches) == single
-    assert estimate_overlaps(build_sketch(own), sketches, least) == [
-        one if one.containment >= least else nothing for one in single
+    assert estimate_overlaps(build_sketch(own), sketches, min_containment) == [
+        estimate if estimate.containment >= min_containment else nothing for estimate in single
     ]
 
 
 def test_empty_sketches() -> None:
-    """Nothing overlaps with nothing."""
+    """An empty sketch overlaps with nothing."""
     empty = build_sketch([])
 
     assert sketch_keys(empty) == ()
@@ -140,8 +142,8 @@ def test_empty_sketches() -> None:
     assert estimate_overlap(empty, build_sketch(prose(1, 50))).shared == 0.0
 
 
-def test_the_error_of_an_estimate() -> None:
-    """Short texts are compared whole; of longer ones most estimates lie within two standard errors of the truth."""
+def test_the_standard_error_of_an_estimate() -> None:
+    """Short texts are exact; most estimates for longer ones are within two standard errors."""
     exact = estimate_overlap(build_sketch(prose(1, 100)), build_sketch(prose(1, 100)[:60] + prose(2, 40)))
     assert 0 < exact.containment < 1 and exact.error == 0.0
 

@@ -37,14 +37,14 @@ GOLDEN_HASHES = {
 
 
 def test_golden_values() -> None:
-    """Literal values: if these change, every stored fingerprint is worthless."""
+    """Literal values: if these change, all stored fingerprints are invalid."""
     assert {name: to_hex(feature_hash(name)) for name in GOLDEN_HASHES} == GOLDEN_HASHES
     assert to_hex(simhash(GOLDEN)) == GOLDEN_HEX
 
 
 @pytest.mark.parametrize("seed", ["0", "1", "4242"])
 def test_golden_value_under_another_hash_seed(seed: str) -> None:
-    """Python's own hash randomisation has no part in a fingerprint."""
+    """Fingerprints do not depend on PYTHONHASHSEED."""
     program = (
         "from aggregator.analysis.simhash import simhash, to_hex\n"
         f"print(to_hex(simhash({{k: v for k, v in {list(GOLDEN.items())!a}}})))"
@@ -80,7 +80,7 @@ def test_simhash_is_the_signed_weighted_sum(weights: dict[str, float]) -> None:
 
 
 def test_weights_matter() -> None:
-    """The heavier of two features wins every bit that they dispute (the paper's printed sum is unweighted)."""
+    """The heavier feature wins every bit in which two differ (the sum printed in the paper is unweighted)."""
     assert simhash({"rain": 2.0, "snow": 1.0}) == feature_hash("rain")
     assert simhash({"rain": 1.0, "snow": 2.0}) == feature_hash("snow")
     assert simhash({}) == 0
@@ -88,7 +88,7 @@ def test_weights_matter() -> None:
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=20))
 def test_hyperplanes_are_the_hashes_of_the_components(x: list[float]) -> None:
-    """simhash over named components and the sign of a matrix product are one thing."""
+    """Simhash over named components equals the signs of the matrix product."""
     sums = np.add.reduce(np.array(x)[:, None] * hyperplanes(len(x)), axis=0)
 
     assert simhash({f"pca:{j}": value for j, value in enumerate(x)}) == fingerprint_from_sums(sums)
@@ -96,19 +96,19 @@ def test_hyperplanes_are_the_hashes_of_the_components(x: list[float]) -> None:
     assert set(np.unique(hyperplanes(len(x)))) <= {-1.0, 1.0}
 
 
-def test_signs_of_nothing() -> None:
+def test_no_names_give_an_empty_sign_array() -> None:
     """No names give an empty (0, 64) array, so that sums over it are zero."""
     assert hash_signs([]).shape == (0, 64)
 
 
-def test_lone_surrogates_are_names_too() -> None:
-    """A damaged token is hashed like any other instead of failing an article."""
+def test_lone_surrogates_are_hashed() -> None:
+    """A damaged term is hashed like any other instead of raising."""
     assert 0 <= feature_hash("\ud800") < 2**64
 
 
 @given(FINGERPRINTS, FINGERPRINTS, FINGERPRINTS)
 def test_distance_is_a_metric(a: int, b: int, c: int) -> None:
-    """Zero only for equals, symmetric, triangle inequality, at most 64."""
+    """Zero only for equal fingerprints, symmetric, triangle inequality, at most 64."""
     assert (hamming_distance(a, b) == 0) == (a == b)
     assert hamming_distance(a, b) == hamming_distance(b, a) <= 64
     assert hamming_distance(a, c) <= hamming_distance(a, b) + hamming_distance(b, c)
@@ -116,7 +116,7 @@ def test_distance_is_a_metric(a: int, b: int, c: int) -> None:
 
 @given(FINGERPRINTS)
 def test_hex_round_trip(fingerprint: int) -> None:
-    """16 digits, most significant first, and back."""
+    """16 digits that parse back to the fingerprint."""
     assert len(to_hex(fingerprint)) == 16
     assert int(to_hex(fingerprint), 16) == fingerprint
 
@@ -128,7 +128,7 @@ def test_hex_order() -> None:
 
 
 @pytest.mark.parametrize("number", [-1, 1 << 64])
-def test_numbers_beyond_64_bits_have_no_hex(number: int) -> None:
-    """A number that is no fingerprint is a mistake of the program."""
+def test_numbers_beyond_64_bits_are_rejected(number: int) -> None:
+    """A number that is not a fingerprint is an error of the caller."""
     with pytest.raises(ValueError, match="unsigned 64-bit"):
         to_hex(number)

@@ -1,4 +1,4 @@
-"""Ranking of neighbours."""
+"""Ranking of related articles."""
 
 import numpy as np
 import pytest
@@ -12,10 +12,10 @@ from aggregator.domain import ArticleRecord, Sketch
 def candidate(
     number: int, distance: int, terms: tuple[tuple[str, float], ...], group: int | None = None
 ) -> Candidate:
-    """A stored article named after its number."""
-    nothing = Sketch(0, np.empty(0, np.uint32))
+    """Return a stored article named after its number."""
+    empty = Sketch(0, np.empty(0, np.uint32))
     record = ArticleRecord(
-        number, number, f"a{number}", "en.0", "en", 0, b"", False, "", "", "", None, nothing, terms
+        number, number, f"a{number}", "en.0", "en", 0, b"", False, "", "", "", None, empty, terms
     )
     return Candidate(
         record,
@@ -30,22 +30,22 @@ SEA, LAND = (("ferry", 0.8), ("harbour", 0.6)), (("orchard", 1.0),)
 
 
 def test_cosine() -> None:
-    """Equal vectors 1, disjoint ones 0, nothing 0."""
+    """1 for equal vectors, 0 for disjoint or empty ones."""
     assert cosine(SEA, SEA) == pytest.approx(1)
     assert cosine(SEA, LAND) == 0
     assert cosine(SEA, ()) == 0
 
 
 def test_most_similar_first_then_recent() -> None:
-    """Similarity orders, arrival breaks ties, distance does not matter."""
+    """Similarity orders, the later arrival breaks ties, the distance does not matter."""
     stored = [candidate(1, 4, LAND), candidate(2, 7, SEA), candidate(3, 9, SEA)]
     ranked = rank(stored, exclude_group=None, limit=10)
 
     assert [(i.id, i.similarity) for i in ranked] == [("a3", 1.0), ("a2", 1.0), ("a1", 0.0)]
 
 
-def test_own_copies_and_repeats_are_left_out() -> None:
-    """The article's own group never shows, another group once."""
+def test_each_group_appears_at_most_once() -> None:
+    """The group of the article itself is excluded."""
     stored = [candidate(1, 2, SEA, group=9), candidate(2, 5, SEA, group=7), candidate(3, 5, LAND, group=7)]
     ranked = rank(stored, exclude_group=9, limit=10)
 
@@ -53,7 +53,7 @@ def test_own_copies_and_repeats_are_left_out() -> None:
 
 
 def test_limit() -> None:
-    """Fewer than the limit is normal, more never."""
+    """At most ``limit`` articles are returned."""
     stored = [candidate(n, 5, SEA) for n in range(1, 9)]
 
     assert len(rank(stored, exclude_group=None, limit=3)) == 3

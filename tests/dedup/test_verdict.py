@@ -1,4 +1,4 @@
-"""The verdict rules at their boundaries."""
+"""The duplicate rules at their boundaries."""
 
 import random
 from dataclasses import replace
@@ -23,12 +23,12 @@ def subject(
     short: bool = False,
     sketch: Sketch = NO_SKETCH,
 ) -> Analysis:
-    """The article to judge."""
+    """Return the article to judge."""
     return Analysis("en", "en.0000", 0, text_hash, short, sketch, figures=figures)
 
 
-def of_size(shingles: int) -> Sketch:
-    """The sketch of a text of so many shingles."""
+def sketch_of_size(shingles: int) -> Sketch:
+    """Return the sketch of a text with this number of shingles."""
     return Sketch(shingles, np.empty(0, np.uint32))
 
 
@@ -45,7 +45,7 @@ def candidate(
     short: bool = False,
     sketch: Sketch = NO_SKETCH,
 ) -> Candidate:
-    """A stored article named after its number."""
+    """Return a stored article named after its number."""
     record = ArticleRecord(
         number,
         number,
@@ -68,7 +68,7 @@ def candidate(
 
 
 def test_nothing_near_is_new() -> None:
-    """Without candidates, or with far ones only, an article is new and has no distance."""
+    """Without candidates, or with distant ones only, an article is new and has no distance."""
     assert decide(subject(), [], VERIFIED).verdict == "new"
     far = decide(subject(), [candidate(1, distance=8)], VERIFIED)
     assert (far.verdict, far.distance, far.match) == ("new", None, None)
@@ -78,12 +78,12 @@ def test_nothing_near_is_new() -> None:
     ("distance", "verdict"), [(0, "duplicate"), (3, "duplicate"), (4, "related"), (7, "related"), (8, "new")]
 )
 def test_hamming_policy(distance: int, verdict: str) -> None:
-    """The paper's rule: up to 3 bits duplicate, 4 to 7 related."""
+    """The rule of the paper: up to 3 bits duplicate, 4 to 7 related."""
     assert decide(subject(), [candidate(1, distance)], HAMMING).verdict == verdict
 
 
 @pytest.mark.parametrize("distance", [0, 3, 7])
-def test_verified_policy_wants_overlap(distance: int) -> None:
+def test_verified_policy_requires_overlap(distance: int) -> None:
     """However near the fingerprint, without shared wording it is only related."""
     outcome = decide(subject(), [candidate(1, distance)], VERIFIED)
 
@@ -91,8 +91,8 @@ def test_verified_policy_wants_overlap(distance: int) -> None:
 
 
 @pytest.mark.parametrize(("distance", "rule"), [(3, "hamming"), (4, "overlap"), (30, "overlap")])
-def test_verified_policy_finds_copies_at_any_distance(distance: int, rule: str) -> None:
-    """Enough wording makes a copy; the rule says who proposed it."""
+def test_verified_policy_finds_duplicates_at_any_distance(distance: int, rule: str) -> None:
+    """Enough shared wording makes a duplicate; ``rule`` reports how it was proposed."""
     match = decide(subject(), [candidate(1, distance, containment=0.9, shared=200)], VERIFIED).match
 
     assert match is not None
@@ -111,7 +111,7 @@ def test_verified_policy_finds_copies_at_any_distance(distance: int, rule: str) 
     ],
 )
 def test_is_copy(containment: float, shared: float, copy: bool) -> None:
-    """A fifth of a long passage, or three quarters of anything."""
+    """20 % of the text in a long passage, or 75 % of anything."""
     assert is_copy(OverlapEstimate(containment, 0.1, shared, size_ratio=0.6), 0.2, VERIFIED) is copy
 
 
@@ -130,7 +130,7 @@ def test_is_copy(containment: float, shared: float, copy: bool) -> None:
     similarity=st.floats(0, 1),
     title=st.sampled_from(["", "Ferry runs aground off Skellan"]),
 )
-def test_terms_are_asked_for_where_they_matter(
+def test_skipped_comparisons_do_not_change_the_outcome(
     policy: Policy,
     distances: list[int],
     containments: list[float],
@@ -138,7 +138,7 @@ def test_terms_are_asked_for_where_they_matter(
     similarity: float,
     title: str,
 ) -> None:
-    """With only those that the policy asks for, and no overlap below what it looks at, the answer is that with all."""
+    """The outcome is the same if similarities and overlaps are computed only where the policy needs them."""
     full = [
         candidate(n, d, containment, shared, similarity=similarity, title=title)
         for n, (d, containment) in enumerate(zip(distances, containments, strict=False), start=1)
@@ -153,12 +153,12 @@ def test_terms_are_asked_for_where_they_matter(
     outcome = decide(subject(), full, policy)
 
     assert decide(subject(), lean, policy) == outcome
-    named = [related_candidates(subject(), some, outcome, policy) for some in (lean, full)]
-    assert [c.record for c in named[0]] == [c.record for c in named[1]]
+    related = [related_candidates(subject(), candidates, outcome, policy) for candidates in (lean, full)]
+    assert [c.record for c in related[0]] == [c.record for c in related[1]]
 
 
-def test_an_estimate_must_be_beyond_its_error() -> None:
-    """A quarter that may be an eighth is no copy; what is known exactly needs no margin."""
+def test_an_estimate_must_exceed_its_error() -> None:
+    """An estimated containment needs a margin of two standard errors; an exact one does not."""
     assert is_copy(OverlapEstimate(0.25, 0.1, 90, size_ratio=0.6), 0.5, VERIFIED)
     assert is_copy(OverlapEstimate(0.25, 0.1, 90, size_ratio=0.6, error=0.024), 0.5, VERIFIED)
     assert not is_copy(OverlapEstimate(0.25, 0.1, 90, size_ratio=0.6, error=0.026), 0.5, VERIFIED)
@@ -176,8 +176,8 @@ def test_an_estimate_must_be_beyond_its_error() -> None:
         (0.39, 39.9, False),
     ],
 )
-def test_texts_of_one_length_must_share_more(size_ratio: float, shared: float, copy: bool) -> None:
-    """A frame filled in twice agrees in length, a copy that was cut or padded does not."""
+def test_texts_of_equal_length_must_share_more(size_ratio: float, shared: float, copy: bool) -> None:
+    """Two fillings of a template agree in length; a truncated or padded copy does not."""
     assert is_copy(OverlapEstimate(0.4, 0.2, shared, size_ratio), 0.5, VERIFIED) is copy
 
 
@@ -190,18 +190,18 @@ def test_texts_of_one_length_must_share_more(size_ratio: float, shared: float, c
         (0.79, 0.75, 0.0, True),
     ],
 )
-def test_a_short_frame_with_other_names_is_no_copy(
+def test_a_short_template_with_other_names_is_not_a_duplicate(
     size_ratio: float, containment: float, similarity: float, copy: bool
 ) -> None:
-    """Of about one length, mostly the same words, other heaviest terms; what was cut, or agrees whole, needs none."""
+    """Equal length, the same words, other top terms; other lengths and full agreement skip this test."""
     found = OverlapEstimate(containment, 0.6, 50, size_ratio)
 
     assert is_copy(found, similarity, VERIFIED) is copy
     assert is_copy(replace(found, shared=100.1), 0.5, VERIFIED)  # a long text that was revised
 
 
-def test_terms_of_two_languages_say_nothing() -> None:
-    """One text under two tags is cut into different terms: its wording alone decides."""
+def test_terms_of_two_languages_are_not_compared() -> None:
+    """One text under two tags has different terms: its wording alone decides."""
     stored = candidate(1, containment=0.8, shared=50, similarity=0.0)
     stored = replace(stored, overlap=replace(stored.overlap, size_ratio=1.0))
     tagged = replace(stored, record=replace(stored.record, lang="de"))
@@ -210,8 +210,8 @@ def test_terms_of_two_languages_say_nothing() -> None:
     assert decide(subject(), [tagged], VERIFIED).verdict == "duplicate"
 
 
-def test_a_long_passage_around_other_matter_is_no_copy() -> None:
-    """Two articles in one site's menu share its wording and none of their terms; nearly whole texts need none."""
+def test_shared_boilerplate_is_not_a_duplicate() -> None:
+    """Two articles in one site's menu share wording but no terms; nearly equal texts need no common terms."""
     menu = OverlapEstimate(0.5, 0.3, 300, size_ratio=0.6)
 
     assert not is_copy(menu, 0.19, VERIFIED)
@@ -219,8 +219,8 @@ def test_a_long_passage_around_other_matter_is_no_copy() -> None:
     assert is_copy(OverlapEstimate(0.75, 0.3, 5, size_ratio=0.6), 0.0, VERIFIED)
 
 
-def test_the_group_of_most_matches_is_joined() -> None:
-    """One page between two stories does not draw an article over; of its group the closest one is named."""
+def test_the_group_with_most_matches_is_joined() -> None:
+    """One page between two stories does not move an article; the closest match of the group is reported."""
     stored = [
         candidate(1, 20, 0.95, 200, canonical=("a1", 1)),
         candidate(3, 20, 0.8, 200, canonical=("a2", 2)),
@@ -234,17 +234,17 @@ def test_the_group_of_most_matches_is_joined() -> None:
 
 @pytest.mark.parametrize(("similarity", "verdict"), [(0.2, "duplicate"), (0.19, "new")])
 def test_same_event_policy(similarity: float, verdict: str) -> None:
-    """Under headlines that agree, a fifth of the terms' likeness makes one event."""
-    told = replace(subject(), title="Dam breaks above Brackwater")
+    """With headlines that agree, a term similarity of 0.2 makes one event."""
+    article = replace(subject(), title="Dam breaks above Brackwater")
     stored = [candidate(1, title="Brackwater: dam breaks at night", similarity=similarity)]
-    outcome = decide(told, stored, Policy(name="same-event"))
+    outcome = decide(article, stored, Policy(name="same-event"))
 
     assert outcome.verdict == verdict
     assert outcome.match is None or outcome.match.rule == "title"
 
 
 def test_equal_text_is_exact_under_both_policies() -> None:
-    """Equal text wins over nearer candidates, and names the earliest one."""
+    """Equal text wins over nearer candidates, and the earliest one is reported."""
     same = b"s" * 16
     stored = [candidate(3, 0, 0.99, 300), candidate(2, 9, text_hash=same), candidate(1, 9, text_hash=same)]
 
@@ -255,7 +255,7 @@ def test_equal_text_is_exact_under_both_policies() -> None:
 
 
 def test_best_match_then_earliest() -> None:
-    """The best overlap is linked to, whatever is nearer; of equals the earliest."""
+    """The best overlap is reported, whatever the distance; the earliest of equals."""
     stored = [candidate(2, 20, 0.9, 200), candidate(1, 20, 0.9, 200), candidate(9, 1, 0.5, 100)]
     match = decide(subject(), stored, VERIFIED).match
 
@@ -263,8 +263,8 @@ def test_best_match_then_earliest() -> None:
     assert match.id == "a1"
 
 
-def test_copy_of_a_copy_names_the_first() -> None:
-    """The match is the copy that was seen, the canonical article the original."""
+def test_a_copy_of_a_copy_reports_the_first_article() -> None:
+    """The match is the copy that was found, the canonical article the original."""
     match = decide(subject(), [candidate(2, 1, 0.9, 200, canonical=("a1", 1))], VERIFIED).match
 
     assert match is not None
@@ -273,7 +273,7 @@ def test_copy_of_a_copy_names_the_first() -> None:
 
 @given(st.randoms(use_true_random=False))
 def test_order_of_candidates_does_not_matter(rng: random.Random) -> None:
-    """The outcome is a function of the set."""
+    """The outcome is a function of the set of candidates."""
     stored = [candidate(n, n % 9, (n % 5) / 5, 40.0 * (n % 4)) for n in range(1, 12)]
     shuffled = stored.copy()
     rng.shuffle(shuffled)
@@ -293,26 +293,26 @@ def test_order_of_candidates_does_not_matter(rng: random.Random) -> None:
     ],
 )
 def test_figures_changed(a: tuple[int, ...], b: tuple[int, ...], changed: bool) -> None:
-    """A replaced figure counts, one that was cut off does not."""
+    """A replaced figure counts, a missing one does not."""
     assert figures_changed(a, b) is changed
     near = decide(subject(figures=a), [candidate(1, 1, 0.9, 100, figures=b)], VERIFIED)
     assert near.updated_figures is changed
 
 
-def test_keep_updates_makes_an_update_its_own_article() -> None:
-    """Only where figures were replaced, and never for an equal text."""
-    desk = Policy(updates_are_new=True)
+def test_updates_are_new_makes_an_update_related() -> None:
+    """Only if figures were replaced, and never for an equal text."""
+    updates_policy = Policy(updates_are_new=True)
     updated, plain = candidate(1, 1, 0.9, 100, figures=(2,)), candidate(2, 1, 0.9, 100, figures=(1,))
 
-    own = decide(subject(figures=(1,)), [updated], desk)
+    own = decide(subject(figures=(1,)), [updated], updates_policy)
     assert (own.verdict, own.match, own.updated_figures) == ("related", None, True)
-    assert decide(subject(figures=(1,)), [plain], desk).verdict == "duplicate"
+    assert decide(subject(figures=(1,)), [plain], updates_policy).verdict == "duplicate"
     equal = candidate(3, 0, 1.0, 100, text_hash=b"s" * 16, figures=(2,))
-    assert decide(subject(figures=(1,)), [equal], desk).verdict == "duplicate"
+    assert decide(subject(figures=(1,)), [equal], updates_policy).verdict == "duplicate"
 
 
-def test_a_copy_of_the_update_is_no_update() -> None:
-    """However many copies the first version has: the figures that are told now were told before."""
+def test_a_copy_of_the_update_is_a_duplicate() -> None:
+    """The new figures were reported before, however many copies the first version has."""
     first = [candidate(n, 1, 0.95, 100, canonical=("a1", 1), figures=(2,)) for n in (1, 2, 3)]
     update = candidate(4, 1, 0.9, 100, figures=(1,))
 
@@ -326,8 +326,8 @@ def test_a_copy_of_the_update_is_no_update() -> None:
     ("stored", "arrived", "verdict"),
     [(True, True, "related"), (True, False, "duplicate"), (False, True, "duplicate")],
 )
-def test_in_a_flash_other_figures_are_the_news(stored: bool, arrived: bool, verdict: str) -> None:
-    """A rate, a score or a toll in a line or two; in longer texts they are marked only."""
+def test_other_figures_make_a_flash_related(stored: bool, arrived: bool, verdict: str) -> None:
+    """A rate, a score or a toll in a line or two; longer texts are only marked."""
     flash = candidate(1, 12, 0.9, 100, figures=(2,), short=stored)
     found = decide(subject(figures=(1,), short=arrived), [flash], VERIFIED)
 
@@ -337,27 +337,27 @@ def test_in_a_flash_other_figures_are_the_news(stored: bool, arrived: bool, verd
 
 
 @pytest.mark.parametrize(
-    ("shingles", "longer", "verdict"),
+    ("shingles", "story_shingles", "verdict"),
     [
         (39, 100, "related"),
         (40, 100, "duplicate"),
-        (60, 230, "related"),  # a teaser of some length asks for a longer story ...
+        (60, 230, "related"),  # a longer teaser needs a longer story,
         (60, 220, "duplicate"),
-        (100, 630, "related"),  # ... in proportion
+        (100, 630, "related"),  # in proportion
         (100, 620, "duplicate"),
         (500, 2001, "duplicate"),  # an excerpt
     ],
 )
-def test_an_article_is_no_duplicate_of_its_announcement(shingles: int, longer: int, verdict: str) -> None:
-    """Who stored the flash has not got the article; the article's own flash or teaser says nothing new."""
-    flash = candidate(1, 12, 1.0, 37, sketch=of_size(shingles))
-    article = candidate(2, 12, 1.0, 37, sketch=of_size(longer))
+def test_an_article_is_related_to_its_teaser(shingles: int, story_shingles: int, verdict: str) -> None:
+    """The story is new after its teaser; the teaser is a duplicate after its story."""
+    flash = candidate(1, 12, 1.0, 37, sketch=sketch_of_size(shingles))
+    article = candidate(2, 12, 1.0, 37, sketch=sketch_of_size(story_shingles))
 
-    found = decide(subject(sketch=of_size(longer)), [flash], VERIFIED)
+    found = decide(subject(sketch=sketch_of_size(story_shingles)), [flash], VERIFIED)
     assert found.verdict == verdict
-    assert decide(subject(sketch=of_size(shingles)), [article], VERIFIED).verdict == "duplicate"
-    # The answer to "related" names to what, at whatever distance; only such an answer does.
-    named = related_candidates(subject(sketch=of_size(longer)), [flash], found, VERIFIED)
+    assert decide(subject(sketch=sketch_of_size(shingles)), [article], VERIFIED).verdict == "duplicate"
+    # A related article reports its match at any distance; other verdicts do not.
+    named = related_candidates(subject(sketch=sketch_of_size(story_shingles)), [flash], found, VERIFIED)
     assert named == ([flash] if verdict == "related" else [])
 
 
@@ -371,10 +371,10 @@ def test_an_article_is_no_duplicate_of_its_announcement(shingles: int, longer: i
         ((11, 12, 13, 14, 15), 0.9, 0.85, "duplicate"),
     ],
 )
-def test_a_frame_with_other_figures_is_no_copy(
+def test_a_template_with_other_figures_is_not_a_duplicate(
     figures: tuple[int, ...], size_ratio: float, containment: float, verdict: str
 ) -> None:
-    """Weekly statistics share long passages and all their terms; copies of one of them share its figures too."""
+    """Weekly statistics share long passages and all terms; copies of one of them also share its figures."""
     stored = candidate(1, 5, similarity=0.95, figures=(1, 2, 3, 4, 5))
     overlap = OverlapEstimate(containment, 0.4, 150, size_ratio=size_ratio)
 

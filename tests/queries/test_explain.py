@@ -1,4 +1,4 @@
-"""Why two articles are called copies or not."""
+"""Explanations: why two articles are copies or not."""
 
 import threading
 from dataclasses import replace
@@ -15,7 +15,7 @@ from aggregator.queries import explain as module
 from aggregator.queries.explain import Explainer
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import core, edited, in_process, story
-from tests.support.template_sentences import FRAMES
+from tests.support.template_sentences import TEMPLATES
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ async def explain() -> Explainer:
     await newsroom.post("a", "At least 12 people were hurt. " + story(1))
     await newsroom.post("b", "At least 15 people were hurt. " + edited(story(1), 2))
     await newsroom.post("c", story(3))
-    return Explainer(newsroom.index, in_process(newsroom.analyser), Policy())
+    return newsroom.explain
 
 
 async def test_copies(explain: Explainer) -> None:
@@ -39,10 +39,9 @@ async def test_copies(explain: Explainer) -> None:
     assert "so they are copies" in found.summary
 
 
-async def test_what_only_one_of_them_has() -> None:
-    """Runs of words outside all shared shingles, of either; characters where words are not separated."""
-    newsroom = core(MemoryStore())
-    explain = Explainer(newsroom.index, in_process(newsroom.analyser), Policy())
+async def test_passages_of_only_one_article() -> None:
+    """Runs of words outside all shared shingles; runs of characters in languages without spaces."""
+    explain = core(MemoryStore()).explain
 
     def article(text: str, lang: str) -> Article:
         return Article(id="", text=text, lang=lang)
@@ -68,7 +67,7 @@ async def test_what_only_one_of_them_has() -> None:
 
 
 async def test_symmetric(explain: Explainer) -> None:
-    """Who is named first does not matter."""
+    """The order of the two articles does not matter."""
     one, other = await explain.explain_pair("a", "c"), await explain.explain_pair("c", "a")
 
     assert (one.distance, one.overlap, one.is_copy) == (other.distance, other.overlap, other.is_copy)
@@ -76,27 +75,30 @@ async def test_symmetric(explain: Explainer) -> None:
 
 
 async def test_pasted_texts(explain: Explainer) -> None:
-    """Texts that are not stored can be compared, with stored ones too."""
+    """A text that is not stored can be compared with a stored one."""
     assert (await explain.explain_pair(Article(id="", text=story(3)), "c")).overlap.containment == 1.0
 
 
-async def test_comparing_does_not_hold_up_other_requests(
+async def test_a_comparison_does_not_block_the_event_loop(
     explain: Explainer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Megabytes of shared passages take a second: not on the thread that serves everybody."""
-    compare, where = module.explain, []
-    monkeypatch.setattr(
-        module, "explain", lambda *given: where.append(threading.current_thread()) or compare(*given)
-    )
+    """Texts of some megabytes take a second, so the comparison runs in another thread."""
+    threads: list[threading.Thread] = []
+    original = module.explain
+
+    def recorded(a: module.ComparedArticle, b: module.ComparedArticle, policy: Policy) -> module.Explanation:
+        threads.append(threading.current_thread())
+        return original(a, b, policy)
+
+    monkeypatch.setattr(module, "explain", recorded)
 
     assert (await explain.explain_pair("a", "b")).is_copy
-    assert where and where[0] is not threading.main_thread()
+    assert threads and threads[0] is not threading.main_thread()
 
 
-async def test_the_policy_in_force_is_the_one_explained() -> None:
-    """Under the paper's rule bits alone make a copy, and the sentence says so."""
-    newsroom = core(MemoryStore())
-    paper = Explainer(newsroom.index, in_process(newsroom.analyser), Policy(name="hamming", duplicate_bits=0))
+async def test_the_configured_policy_is_explained() -> None:
+    """Under policy hamming the distance alone decides, and the summary says so."""
+    paper = core(MemoryStore(), policy=Policy(name="hamming", duplicate_bits=0)).explain
     same, other = Article(id="", text=story(1)), Article(id="", text="Intro first. " + edited(story(1), 2))
 
     assert (await paper.explain_pair(same, same)).is_copy
@@ -105,28 +107,28 @@ async def test_the_policy_in_force_is_the_one_explained() -> None:
     assert "policy hamming: a copy is at most 0 bits apart" in found.summary
 
 
-def test_the_sentence_names_the_number_that_decided() -> None:
-    """Texts of about one length must share more: "not copies" must not stand beside a number that was reached."""
-    framed = OverlapEstimate(containment=0.4, resemblance=0.25, shared=80.0, size_ratio=1.0)
+def test_the_summary_names_the_threshold_that_decided() -> None:
+    """Texts of about the same length must share more shingles, and the summary gives that number."""
+    same_length = OverlapEstimate(containment=0.4, resemblance=0.25, shared=80.0, size_ratio=1.0)
     padded = OverlapEstimate(containment=0.4, resemblance=0.2, shared=80.0, size_ratio=0.5)
 
-    said = [
-        module._content_summary(9, one, 0.5, is_copy(one, 0.5, Policy()), Policy(), True)
-        for one in (framed, padded)
+    summaries = [
+        module._content_summary(9, overlap, 0.5, is_copy(overlap, 0.5, Policy()), Policy(), True)
+        for overlap in (same_length, padded)
     ]
     assert (
-        "not copies (a copy of about one length shares 20% and 100 shingles with a similarity of 0.2"
-        in said[0]
+        "not copies (a copy of about the same length shares 20% and 100 shingles with a similarity of 0.2"
+        in summaries[0]
     )
-    assert "so they are copies (a copy of these lengths shares 20% and 60 shingles" in said[1]
+    assert "so they are copies (a copy of these lengths shares 20% and 60 shingles" in summaries[1]
 
 
 async def test_texts_not_kept() -> None:
-    """Without kept texts the answer says which setting is off, and the rest is there."""
+    """Without kept texts the summary names the setting; everything else is available."""
     newsroom = core(MemoryStore(), store_texts=False)
     await newsroom.post("a", story(1))
     await newsroom.post("b", story(1))
-    found = await Explainer(newsroom.index, in_process(newsroom.analyser), Policy()).explain_pair("a", "b")
+    found = await newsroom.explain.explain_pair("a", "b")
 
     assert found.shared_passages is None and found.own_passages is None
     assert "store_texts is off" in found.summary
@@ -134,15 +136,14 @@ async def test_texts_not_kept() -> None:
 
 
 async def test_unknown_id(explain: Explainer) -> None:
-    """An id that is not stored is named."""
-    with pytest.raises(NotFound, match="nobody"):
-        await explain.explain_pair("a", "nobody")
+    """The error names an id that is not stored."""
+    with pytest.raises(NotFound, match="unknown"):
+        await explain.explain_pair("a", "unknown")
 
 
 async def test_the_title_dependent_rule_is_explained() -> None:
-    """Under policy same-event the sentence says what such headlines ask of the texts."""
-    newsroom = core(MemoryStore())
-    same_event = Explainer(newsroom.index, in_process(newsroom.analyser), Policy(name="same-event"))
+    """Under policy same-event the summary gives the similarity that such titles require of the texts."""
+    same_event = core(MemoryStore(), policy=Policy(name="same-event")).explain
     one, other = (
         Article(id="", title="Ferry late", text=story(1)),
         Article(id="", title="Dam breaks", text=story(2)),
@@ -150,14 +151,13 @@ async def test_the_title_dependent_rule_is_explained() -> None:
 
     found = await same_event.explain_pair(one, other)
     assert not found.is_copy
-    assert "asks for 0.85 under such headlines: not the same event" in found.summary
+    assert "for such titles policy same-event requires 0.85: not the same event" in found.summary
     assert (await same_event.explain_pair(one, one)).is_copy
 
 
-async def test_articles_in_different_languages_are_not_called_copies() -> None:
-    """They lie in spaces that never meet, and the sentence names the languages, whatever their wording."""
-    newsroom = core(MemoryStore())
-    explain = Explainer(newsroom.index, in_process(newsroom.analyser), Policy())
+async def test_articles_in_different_languages_are_no_copies() -> None:
+    """Their spaces are never compared; the summary names the languages, even if the wording is equal."""
+    explain = core(MemoryStore()).explain
 
     side, other = await explain.load_pair(*[Article(id="", title="Ferry port Estmark", lang="de")] * 2)
     found = module.explain(replace(side, lang="en", space="en.0000"), other, Policy())
@@ -167,25 +167,23 @@ async def test_articles_in_different_languages_are_not_called_copies() -> None:
     assert "never compared" in found.summary
 
 
-async def test_a_frame_with_other_names_is_told() -> None:
-    """One notice about two places: not copies, and why; of strangers nothing is said about frames."""
-    newsroom = core(MemoryStore())
-    explain = Explainer(newsroom.index, in_process(Analyzer(load_models())), Policy())
-    lang, title, text, fillings = FRAMES["weather"]
+async def test_a_template_with_other_names_is_explained() -> None:
+    """One notice about two places is a template, no copy; of unrelated articles no template is mentioned."""
+    explain = Explainer(core(MemoryStore()).index, in_process(Analyzer(load_models())), Policy())
+    lang, title, text, fillings = TEMPLATES["weather"]
     one, other = (Article(id="", title=title.format(**f), text=text.format(**f), lang=lang) for f in fillings)
-    framed, strangers = (
+    template, unrelated = (
         await explain.explain_pair(one, other),
         await explain.explain_pair(one, Article(id="", text=story(3))),
     )
 
-    assert not framed.is_copy and framed.summary.endswith("one frame with other names.")
-    assert "frame" not in strangers.summary
+    assert not template.is_copy and template.summary.endswith("one template with other names.")
+    assert "template" not in unrelated.summary
 
 
-async def test_what_makes_an_article_of_its_own_is_said() -> None:
-    """A flash with another figure, and an article behind its own flash."""
-    newsroom = core(MemoryStore())
-    explain = Explainer(newsroom.index, in_process(newsroom.analyser), Policy())
+async def test_novelty_is_explained() -> None:
+    """A flash with another figure, and an article behind its own flash, are related and no duplicates."""
+    explain = core(MemoryStore()).explain
 
     def flash(rate: str) -> Article:
         return Article(
@@ -193,24 +191,24 @@ async def test_what_makes_an_article_of_its_own_is_said() -> None:
         )
 
     figures = await explain.explain_pair(flash("4.25"), flash("4.50"))
-    told = await explain.explain_pair(
+    announced = await explain.explain_pair(
         flash("4.25"), Article(id="", title=flash("4.25").title, text=f"{flash('4.25').title}. {story(1)}")
     )
 
     assert (figures.is_copy, figures.updated_figures) == (False, True)
-    assert "in texts this short they are the news" in figures.summary
-    assert told.is_copy and "But the shorter one only announces the longer one" in told.summary
-    assert "updates_are_new" not in told.summary
+    assert "in texts this short the figures are the news" in figures.summary
+    assert announced.is_copy and "But the shorter one only announces the longer one" in announced.summary
+    assert "updates_are_new" not in announced.summary
 
 
-async def test_fingerprints_alone_say_nothing_of_wording() -> None:
-    """What is not kept is not called absent: no "0% of the wording" of two texts that share all of it."""
+async def test_with_fingerprints_only_the_wording_is_not_mentioned() -> None:
+    """No "0% of the wording" of two texts that share all of it but whose sketches are not stored."""
     policy = Policy(name="hamming")
     newsroom = core(MemoryStore(), policy=policy, store_texts=False, fingerprints_only=True)
     await newsroom.post("a", story(1))
     await newsroom.post("b", story(1))
 
-    found = await Explainer(newsroom.index, in_process(newsroom.analyser), policy).explain_pair("a", "b")
+    found = await newsroom.explain.explain_pair("a", "b")
 
     assert (
         found.is_copy and "The articles are 0 bits apart, so they are copies (policy hamming" in found.summary

@@ -1,16 +1,18 @@
-"""Analyses in other processes say what they say in this one."""
+"""Analysis pool: workers give the results of this process, and hostile pages cost only themselves."""
 
 import asyncio
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
 from aggregator.analysis.analyzer import Analyzer
-from aggregator.analysis.features import HashedModel
+from aggregator.analysis.features import HashedModel, IndexTerms
 from aggregator.analysis.pool import pool as analysis_pool
 from aggregator.analysis.pool.pool import HEAVY_TEXT_CHARS, MAX_ARTICLES_PER_TASK, AnalysisPool
 from aggregator.concurrency.fair_semaphore import current_caller
@@ -19,16 +21,16 @@ from aggregator.errors import AggregatorError, AnalysisLimitExceeded, NoText, Ra
 from tests.support.factories import story
 from tests.support.processes import below, is_alive
 
-ANALYSER = Analyzer({"xx": HashedModel()})
+ANALYZER = Analyzer({"xx": HashedModel()})
 
 
-def told(results: list) -> list:
-    """What can be compared of analyses and errors."""
+def comparable(results: Sequence[Analysis | AggregatorError]) -> list[tuple[int, bytes] | str]:
+    """Return what can be compared of analyses and errors."""
     return [(r.fingerprint, r.text_hash) if isinstance(r, Analysis) else str(r) for r in results]
 
 
-async def test_batches_and_heavy_articles_elsewhere() -> None:
-    """A batch over two processes, and HTML or long texts beside plain ones, keep their order."""
+async def test_workers_keep_the_order_of_batches_and_heavy_articles() -> None:
+    """A batch over two processes, with HTML and long texts among plain ones, keeps its order."""
     html = (
         "<html><body><article>"
         + "".join(f"<p>{story(9, 4)}</p>" for _ in range(3))
@@ -38,12 +40,12 @@ async def test_batches_and_heavy_articles_elsewhere() -> None:
     articles[5] = Article(id="nothing")
     articles[7] = Article(id="html", html=html)
     articles[9] = Article(id="long", text="harbour " * (HEAVY_TEXT_CHARS // 8 + 1))
-    expected = told(ANALYSER.analyze_many(articles))
+    expected = comparable(ANALYZER.analyze_many(articles))
 
-    pool = AnalysisPool(ANALYSER, processes=2)
+    pool = AnalysisPool(ANALYZER, processes=2)
     try:
-        assert told(await pool.analyze_many(articles)) == expected
-        assert told(await pool.analyze_many(articles[:10])) == expected[:10]
+        assert comparable(await pool.analyze_many(articles)) == expected
+        assert comparable(await pool.analyze_many(articles[:10])) == expected[:10]
         broken = (await pool.analyze_many([Article(id="x", html="<html></html>")]))[0]
         assert isinstance(broken, NoText)
     finally:
@@ -51,32 +53,32 @@ async def test_batches_and_heavy_articles_elsewhere() -> None:
         pool.close()
 
 
-class Traps(HashedModel):
-    """A model that some articles explode in: by their time, their memory, or their process."""
+class HostileModel(HashedModel):
+    """A model for which three words loop forever, allocate 3 GiB, or end the process."""
 
-    def project(self, tokens):  # type: ignore[no-untyped-def]
-        """As ``HashedModel``, but for three words."""
-        words = " ".join(tokens)
+    def project(self, terms: IndexTerms) -> Any:
+        """As ``HashedModel``, except for three words."""
+        words = " ".join(terms)
         while "qspinq" in words:
             pass
         if "qgreedq" in words:
             return bytearray(3 << 30)
         if "qdeadq" in words:
             os._exit(1)
-        return super().project(tokens)
+        return super().project(terms)
 
 
 def page(word: str) -> Article:
-    """A page about something, and ``word``."""
+    """Return an HTML page that contains ``word``."""
     return Article(
         id=word, html=f"<html><body><article><p>{story(3, 5)} {word} {word}</p></article></body></html>"
     )
 
 
-async def test_what_explodes_costs_its_own_answer_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Time, memory, a dead process: 400 each, while its neighbours in pool and batch are answered."""
+async def test_an_exceeded_limit_fails_only_its_own_article(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time, memory, a dead process: each gives an error, while the other articles are analyzed."""
     monkeypatch.setattr(analysis_pool, "SLOW_LANE_TIMEOUT_S", 4.0)
-    pool = AnalysisPool(Analyzer({"xx": Traps()}), processes=2, memory_bytes=256 << 20)
+    pool = AnalysisPool(Analyzer({"xx": HostileModel()}), processes=2, memory_bytes=256 << 20)
     words = ["harmless", "qspinq", "peaceful", "qgreedq"]
     batch = [Article(id=str(i), text=story(i, 3)) for i in range(2 * MAX_ARTICLES_PER_TASK)]
     batch[3] = page("qdeadq")
@@ -91,32 +93,32 @@ async def test_what_explodes_costs_its_own_answer_alone(monkeypatch: pytest.Monk
     assert [i for i, result in enumerate(together) if not isinstance(result, Analysis)] == [3]
 
 
-async def test_the_last_few_lines_of_a_batch_are_analysed_elsewhere_too(
+async def test_small_batches_are_offloaded_and_single_articles_are_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What came together never takes this process's time; what came alone is not sent around."""
-    here = Analyzer({"xx": HashedModel()})
-    pool = AnalysisPool(here, processes=1)
-    seen: list[str] = []
-    analyse_many = Analyzer.analyze_many
-    monkeypatch.setattr(
-        Analyzer,
-        "analyze_many",
-        lambda self, some: seen.extend(a.id for a in some) or analyse_many(self, some),
-    )
-    few = [Article(id=str(i), text=story(i, 3)) for i in range(3)]
+    """Every batch goes to the workers; a single article is analyzed in this process."""
+    pool = AnalysisPool(Analyzer({"xx": HashedModel()}), processes=1)
+    analyzed_here: list[str] = []
+    analyze_many = Analyzer.analyze_many
+
+    def record_ids(self: Analyzer, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
+        analyzed_here.extend(article.id for article in articles)
+        return analyze_many(self, articles)
+
+    monkeypatch.setattr(Analyzer, "analyze_many", record_ids)
+    batch = [Article(id=str(i), text=story(i, 3)) for i in range(3)]
     try:
-        together = await pool.analyze_many(few)
-        alone = [(await pool.analyze_many([one]))[0] for one in few]
+        together = await pool.analyze_many(batch)
+        alone = [(await pool.analyze_many([article]))[0] for article in batch]
     finally:
         pool.close()
 
-    assert told(together) == told(alone)
-    assert seen == ["0", "1", "2"]
+    assert comparable(together) == comparable(alone)
+    assert analyzed_here == ["0", "1", "2"]
 
 
-def test_a_worker_that_may_not_step_back_works_all_the_same() -> None:
-    """Some hardening forbids it to lower its own priority (systemd: SystemCallFilter=~@resources)."""
+def test_a_worker_that_cannot_lower_its_priority_still_works() -> None:
+    """Some sandboxes forbid setting the nice value (systemd: SystemCallFilter=~@resources)."""
     program = """
 import os
 
@@ -126,70 +128,69 @@ def nice(by):
 os.nice = nice
 
 from aggregator.analysis.analyzer import Analyzer
-from aggregator.analysis.features import HashedModel
+from aggregator.analysis.features import HashedModel, IndexTerms
 from aggregator.analysis.pool import fork_server_main
 
 fork_server_main._warm_up(Analyzer({"xx": HashedModel()}))
 """
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    completed = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
 
-    assert (ended.returncode, ended.stderr) == (0, "")
+    assert (completed.returncode, completed.stderr) == (0, "")
 
 
 async def as_caller(caller: str, pool: AnalysisPool, word: str) -> Analysis | AggregatorError:
-    """The result of one page that this caller sends."""
+    """Return the result of one page sent by ``caller``."""
     current_caller.set(caller)
     return (await pool.analyze_many([page(word)]))[0]
 
 
-async def test_pages_that_explode_do_not_keep_the_pages_of_others_waiting(
+async def test_hostile_pages_do_not_block_pages_of_other_callers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One worker: whoever else sends a page has its answer while the exploding ones, sent before, still have time."""
-    monkeypatch.setattr(
-        analysis_pool, "FAST_LANE_TIMEOUT_S", 2.0
-    )  # a plain page takes some ms; this machine may be busy
+    """With one worker, a page of another caller is answered while earlier hostile pages still run."""
+    # A plain page takes a few ms; the margin is for a busy machine.
+    monkeypatch.setattr(analysis_pool, "FAST_LANE_TIMEOUT_S", 2.0)
     monkeypatch.setattr(analysis_pool, "SLOW_LANE_QUEUE_PER_CALLER", 1)
-    pool = AnalysisPool(Analyzer({"xx": Traps()}), processes=1)
+    pool = AnalysisPool(Analyzer({"xx": HostileModel()}), processes=1)
     try:
         assert isinstance(await as_caller("fair", pool, "harmless"), Analysis)
-        exploding = [asyncio.create_task(as_caller("foul", pool, "qspinq")) for _ in range(3)]
+        hostile = [asyncio.create_task(as_caller("hostile", pool, "qspinq")) for _ in range(3)]
         fair = asyncio.create_task(as_caller("fair", pool, "peaceful"))
-        first, _ = await asyncio.wait([fair, *exploding], return_when=asyncio.FIRST_COMPLETED)
-        refused, _ = await asyncio.wait(exploding, return_when=asyncio.FIRST_COMPLETED)
+        first, _ = await asyncio.wait([fair, *hostile], return_when=asyncio.FIRST_COMPLETED)
+        refused, _ = await asyncio.wait(hostile, return_when=asyncio.FIRST_COMPLETED)
         again = await as_caller("fair", pool, "harmless")
         workers = below(os.getpid())
-        for task in exploding:
+        for task in hostile:
             task.cancel()
-        await asyncio.gather(*exploding, return_exceptions=True)
+        await asyncio.gather(*hostile, return_exceptions=True)
     finally:
         pool.close()
 
     assert first == {fair}
     assert isinstance(fair.result(), Analysis) and isinstance(again, Analysis)
-    assert [type(one.result()) for one in refused] == [RateLimited], (
-        "more than may wait are sent back, not kept"
-    )
+    assert [type(task.result()) for task in refused] == [RateLimited], "the queue of the slow lane is limited"
     ended = set(workers) - set(below(os.getpid()))
-    assert len(ended) >= 2, "two workers, and what they were forked from"
+    assert len(ended) >= 2, "a worker of each lane or the fork server"
     async with asyncio.timeout(30):
-        while any(map(is_alive, ended)):  # noqa: ASYNC110 (it tells nobody)
+        while any(map(is_alive, ended)):  # noqa: ASYNC110 (a process end has no event)
             await asyncio.sleep(0.01)
 
 
-async def test_a_page_that_only_is_long_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What does not end at once begins anew beside the workers, and has all the time of a page there."""
+async def test_a_long_page_is_answered_by_the_slow_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that exceeds the fast lane timeout is retried in the slow lane, with its longer timeout."""
     monkeypatch.setattr(analysis_pool, "FAST_LANE_TIMEOUT_S", 0.0)
-    pool = AnalysisPool(Analyzer({"xx": Traps()}), processes=1)
+    pool = AnalysisPool(Analyzer({"xx": HostileModel()}), processes=1)
     try:
         assert isinstance(await as_caller("fair", pool, "harmless"), Analysis)
     finally:
         pool.close()
 
 
-async def test_workers_come_back_when_what_they_are_forked_from_is_gone() -> None:
-    """Killed between two pages, by the kernel for instance: the next page is answered all the same."""
-    pool = AnalysisPool(ANALYSER, processes=1)
+async def test_workers_are_restarted_after_the_fork_server_dies() -> None:
+    """After the fork server is killed between two pages, the next page is still answered."""
+    pool = AnalysisPool(ANALYZER, processes=1)
     before = set(below(os.getpid()))
     try:
         assert isinstance(await as_caller("fair", pool, "harmless"), Analysis)

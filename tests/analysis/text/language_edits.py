@@ -1,4 +1,4 @@
-"""Five edits a newsroom makes of an article, in ten languages. Every text here was written for these tests."""
+"""Five newsroom edits of an article, in ten languages. All texts were written for these tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNSPACED = ("zh", "ja")
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """What a site of this language prints around a text, and words an editor exchanges."""
+    """Boilerplate of a site in this language, and synonyms that an editor might use."""
 
     before: str
     after: str
@@ -39,15 +39,16 @@ PHRASES = {
     ),
     "de": Phrases(
         "Startseite | Nachrichten | Regionen. Bitte stimmen Sie den Cookies zu.",
-        "Teilen Sie diesen Artikel mit Freunden. Abonnieren Sie unseren Morgenbrief. Alle Rechte vorbehalten.",
+        "Teilen Sie diesen Artikel mit Freunden. Abonnieren Sie unseren Morgenbrief. "
+        "Alle Rechte vorbehalten.",
         {"sagte": "erklärte", "gefunden": "entdeckt", "neuer": "frischer", "bekommen": "erhalten",
          "jetzt": "nun", "soll": "dürfte", "und": "sowie", "will": "möchte"},
     ),
     "fr": Phrases(
         "Accueil | Actualités | Régions. Acceptez nos témoins pour continuer la lecture.",
         "Partagez cet article avec vos amis. Abonnez-vous à notre lettre du matin. Tous droits réservés.",
-        {"trouvée": "découverte", "depuis": "dès", "près de": "environ", "afin": "pour", "plus de": "au-delà de",
-         "habitants": "riverains", "assurent": "affirment", "puis": "ensuite"},
+        {"trouvée": "découverte", "depuis": "dès", "près de": "environ", "afin": "pour",
+         "plus de": "au-delà de", "habitants": "riverains", "assurent": "affirment", "puis": "ensuite"},
     ),
     "es": Phrases(
         "Portada | Noticias | Regiones. Acepte nuestras galletas para seguir leyendo.",
@@ -87,17 +88,17 @@ PHRASES = {
 
 
 def articles(lang: str) -> list[Article]:
-    """The twenty articles of a language, each about something else."""
+    """Return the twenty articles of a language, each about another topic."""
     lines = (TEXTS / f"{lang}.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
     return [
-        Article(id=f"{lang}-{at}", title=row["title"], text=row["text"], lang=lang)
-        for at, row in enumerate(rows)
+        Article(id=f"{lang}-{index}", title=row["title"], text=row["text"], lang=lang)
+        for index, row in enumerate(rows)
     ]
 
 
 def truncated(text: str, lang: str) -> str:
-    """The first three fifths."""
+    """Return the first 60 % of a text."""
     if lang in _UNSPACED:
         return text[: len(text) * 3 // 5]
     words = text.split()
@@ -105,28 +106,28 @@ def truncated(text: str, lang: str) -> str:
 
 
 def padded(text: str, lang: str) -> str:
-    """What the site prints before and after it."""
+    """Return a text with the boilerplate of a site before and after it."""
     phrases = PHRASES[lang]
     return f"{phrases.before}\n{text}\n{phrases.after}"
 
 
 def reordered(text: str, lang: str) -> str:
-    """Every second sentence first, then the others."""
+    """Return every second sentence first, then the others."""
     sentences = [s for s in _SENTENCES.split(text) if s]
     return ("" if lang in _UNSPACED else " ").join(sentences[1::2] + sentences[::2])
 
 
 def reworded(text: str, lang: str) -> str:
-    """Words exchanged for others that mean the same."""
+    """Return a text with words replaced by synonyms."""
     for word, other in PHRASES[lang].synonyms.items():
-        found = word if lang in _UNSPACED else rf"(?<!\w){re.escape(word)}(?!\w)"
-        text = re.sub(found, other, text)
+        pattern = word if lang in _UNSPACED else rf"(?<!\w){re.escape(word)}(?!\w)"
+        text = re.sub(pattern, other, text)
     return text
 
 
 def updated(text: str, lang: str) -> str:
-    """Every figure written in digits grew."""
-    return re.sub(r"\d+", lambda found: str(int(found[0]) + 3), text)
+    """Return a text with every number in digits increased by 3."""
+    return re.sub(r"\d+", lambda match: str(int(match[0]) + 3), text)
 
 
 EDITS: dict[str, Callable[[str, str], str]] = {

@@ -1,4 +1,4 @@
-"""rjieba, the fast path, gives the words of jieba, the reference."""
+"""Chinese segmentation: rjieba, the fast implementation, gives the words of jieba, the reference."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def _terms(text: str, monkeypatch: pytest.MonkeyPatch, cut: chinese.Segmenter) -
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_same_terms_from_both(text: str, monkeypatch: pytest.MonkeyPatch):
-    """The whole path, odd Unicode included, gives the same terms whichever of the two cuts."""
+def test_same_terms_from_both(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The terms are equal with both segmenters, also for unusual Unicode."""
     assert _terms(text, monkeypatch, rjieba_segmenter()) == _terms(text, monkeypatch, jieba_segmenter())
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_same_words_from_both(text: str):
-    """Also uncut, apart from surrogates, which are removed before any text reaches them."""
+def test_same_words_from_both(text: str) -> None:
+    """The raw segmentation is equal too, without surrogates, which are removed earlier."""
     text = text.encode("utf-8", "ignore").decode()
     runs = chinese_runs(text)
 
@@ -56,13 +56,13 @@ def test_same_words_from_both(text: str):
 
 
 def chinese_runs(text: str) -> list[str]:
-    """What tokens.py hands over: runs within jieba's dictionary range."""
+    """Return what the tokenizer passes to a segmenter: runs within jieba's dictionary range."""
     return re.findall(f"[{chinese.DICTIONARY_RANGE}]+", text)
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FD5), max_size=30))
-def test_same_words_for_any_ideographs(run: str):
+def test_same_words_for_any_ideographs(run: str) -> None:
     """Random ideographs, mostly unknown words for the hidden Markov model."""
     assert rjieba_segmenter()(run) == jieba_segmenter()(run)
 
@@ -75,24 +75,25 @@ def test_same_words_for_any_ideographs(run: str):
         unique=True,
     )
 )
-def test_same_words_for_common_ideographs(characters: list[str]):
-    """Random orders of common characters, full of dictionary words that overlap.
+def test_same_words_for_common_ideographs(characters: list[str]) -> None:
+    """Random orders of common characters, full of overlapping dictionary words.
 
-    Each once: of two equally likely cuts of a nonsense word that repeats a character (five of them, the
-    first as the last, three alike between) jieba may take one and rjieba the other.
+    Each character occurs once: of two equally likely segmentations of a nonsense word that repeats a
+    character (five of them, the first as the last, three alike between) jieba may return one and rjieba the
+    other.
     """
     run = "".join(characters)
 
     assert rjieba_segmenter()(run) == jieba_segmenter()(run)
 
 
-def test_rjieba_is_taken_when_present():
-    """The fast path is the one in use here."""
+def test_rjieba_is_used_if_installed() -> None:
+    """It is installed in this environment."""
     assert segmenter() is rjieba_segmenter()
 
 
-def test_jieba_takes_over_silently_when_rjieba_is_missing():
-    """Without rjieba the same terms come, with nothing on stderr, no warning, and no dictionary before."""
+def test_jieba_is_used_silently_without_rjieba() -> None:
+    """The terms are the same, without output or warning, and the dictionary is loaded only when needed."""
     program = """
 import sys, warnings
 warnings.simplefilter("error")
@@ -102,9 +103,9 @@ assert tokenize("The mayor spoke", "zh") and "jieba" not in sys.modules
 print(" ".join(tokenize("渡轮公司宣布", "zh")))
 assert "jieba" in sys.modules
 """
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
     )
 
-    assert done.stdout.split() == ["渡轮", "公司", "宣布"]
-    assert done.stderr == ""
+    assert completed.stdout.split() == ["渡轮", "公司", "宣布"]
+    assert completed.stderr == ""

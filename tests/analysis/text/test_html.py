@@ -1,4 +1,4 @@
-"""The article on a page, and a clear refusal when there is none."""
+"""HTML extraction: the article of a page, or a clear error if there is none."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def _page(body: str, head: str = "") -> str:
     return f"<!DOCTYPE html><html><head>{head}</head><body>{body}</body></html>"
 
 
-def test_main_text_without_the_furniture():
-    """Menus, comments, scripts and footers stay behind."""
+def test_main_text_without_boilerplate() -> None:
+    """Menus, comments, scripts and footers are not part of the text."""
     page = _page(
         "<nav><a href='/'>Front page</a> <a href='/s'>Sport</a></nav>"
         f"<article><h1>Bridge to close</h1>{BODY}</article>"
@@ -40,8 +40,8 @@ def test_main_text_without_the_furniture():
     assert found.title == "Bridge to close"
     assert SENTENCE in found.text
     assert "ferry would run every hour" in found.text
-    for furniture in ("Front page", "disagrees", "hidden", "All rights"):
-        assert furniture not in found.text
+    for boilerplate in ("Front page", "disagrees", "hidden", "All rights"):
+        assert boilerplate not in found.text
 
 
 CONSENT = "<p>" + "We use cookies to measure and to show what you like; you may choose. " * 8 + "</p>"
@@ -60,8 +60,8 @@ FLASH = "The ferry to Estmark runs again from Monday, every hour until ten at ni
         "<nav>" + "<a href='/'>A section of this paper</a> " * 30 + "</nav>",
     ],
 )
-def test_a_short_article_is_not_lost_to_what_lies_over_it(around: str):
-    """Two flashes of one site would else be one text: its request for consent."""
+def test_overlays_do_not_replace_a_short_article(around: str) -> None:
+    """Otherwise all flashes of a site would have one text: its consent dialog."""
     page = _page(f"{around}<div class='story'><h1>Ferry runs again</h1><p>{FLASH}</p></div>")
 
     found = extract_article(page)
@@ -79,13 +79,13 @@ def test_a_short_article_is_not_lost_to_what_lies_over_it(around: str):
         f"<body class='cookie-consent-open'>{BODY}</body>",
     ],
 )
-def test_what_holds_the_article_stays(body: str):
+def test_elements_that_contain_the_article_are_kept(body: str) -> None:
     """An article in a dialog, or about cookies."""
     assert SENTENCE in extract_article(_page(body)).text
 
 
-def test_a_page_of_its_request_for_consent_has_no_text():
-    """It is not taken for the article of each such page."""
+def test_a_page_with_only_a_consent_dialog_has_no_text() -> None:
+    """The dialog is not taken for the article."""
     with pytest.raises(NoText):
         extract_article(_page(f"<div id='cookie-banner'>{CONSENT}</div>"))
 
@@ -110,8 +110,8 @@ def test_a_page_of_its_request_for_consent_has_no_text():
         ("", "", ""),
     ],
 )
-def test_titles(head: str, body: str, expected: str):
-    """Metadata, then the only heading, then the title element without the site's name, then any heading."""
+def test_titles(head: str, body: str, expected: str) -> None:
+    """Metadata, then the only heading, then the title element without site name, then any heading."""
     assert extract_article(_page(body + f"<article>{BODY}</article>", head)).title == expected
 
 
@@ -144,8 +144,8 @@ def test_titles(head: str, body: str, expected: str):
         "in-a-header",
     ],
 )
-def test_broken_markup_still_gives_its_text(html: str):
-    """Fragments, unclosed and nested tags, foreign declarations and characters, even plain text."""
+def test_broken_markup_still_gives_its_text(html: str) -> None:
+    """Fragments, unclosed and nested tags, wrong declarations, invalid characters, even plain text."""
     assert SENTENCE in extract_article(html).text
 
 
@@ -177,29 +177,29 @@ def test_broken_markup_still_gives_its_text(html: str):
         "angles", "ampersands", "comment", "cdata",
     ],
 )  # fmt: skip
-def test_no_main_text_is_refused_in_one_sentence(html: str):
-    """Nothing to read means NoText, naming the field and what to do."""
-    with pytest.raises(NoText, match=r"^html .*: send the article's text instead\.$") as refused:
+def test_pages_without_main_text_are_rejected(html: str) -> None:
+    """The error names the field and the remedy in one sentence."""
+    with pytest.raises(NoText, match=r"^html .*: send the article's text instead\.$") as raised:
         extract_article(html)
 
-    assert refused.value.field == "html"
+    assert raised.value.field == "html"
 
 
-def test_menus_within_menus_cost_no_more():
-    """A page of menus nested as deep as the parser goes is one walk, not one for each of them."""
+def test_nested_menus_take_linear_time() -> None:
+    """Menus nested to the limit of the parser are read in one walk, not in one for each."""
     with pytest.raises(NoText):
         extract_article(_page("<nav>" * 200 + "<b>x y</b>" * 20_000))
 
 
-def test_over_the_limit(monkeypatch: pytest.MonkeyPatch):
-    """Above the stated size nothing is parsed."""
+def test_pages_above_the_size_limit_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are not parsed."""
     monkeypatch.setattr(module, "MAX_HTML_CHARS", 100)
     with pytest.raises(InputTooLarge, match="the limit is 100"):
         extract_article("x" * 101)
 
 
-def test_a_large_page_is_read():
-    """A megabyte of distinct paragraphs comes out whole."""
+def test_a_large_page_is_extracted_completely() -> None:
+    """One megabyte of distinct paragraphs."""
     page = _page("<article>" + "".join(f"<p>Report {n}: {SENTENCE}</p>" for n in range(9_000)) + "</article>")
 
     text = extract_article(page).text
@@ -209,9 +209,10 @@ def test_a_large_page_is_read():
 
 MARKUP = st.lists(
     st.sampled_from(
-        ["<p>", "</p>", "<div>", "</div>", "<table>", "<td>", "<a href='x'>", "</a>", "<ul><li>", "<br/>", "<h1>", "<title>",
-         "<body>", "<html>", "<head>", "<meta property='og:title' content=\"", "<!--", "-->", "<script>", "&#0;", "&#xd800;",
-         "&amp", "<svg>", "<form>", "<iframe>", "]]>", "<?xml ", "\x00", "\ud800", SENTENCE, "word ", "中文", "<", ">", '"'],
+        ["<p>", "</p>", "<div>", "</div>", "<table>", "<td>", "<a href='x'>", "</a>", "<ul><li>", "<br/>",
+         "<h1>", "<title>", "<body>", "<html>", "<head>", "<meta property='og:title' content=\"", "<!--",
+         "-->", "<script>", "&#0;", "&#xd800;", "&amp", "<svg>", "<form>", "<iframe>", "]]>", "<?xml ",
+         "\x00", "\ud800", SENTENCE, "word ", "中文", "<", ">", '"'],
     ),
     max_size=30,
 ).map("".join)  # fmt: skip
@@ -219,8 +220,8 @@ MARKUP = st.lists(
 
 @settings(max_examples=200, deadline=None)
 @given(MARKUP | st.text(st.characters(exclude_categories=()), max_size=80))
-def test_any_string_gives_text_or_a_refusal(html: str):
-    """No other error, no empty text, and the same answer twice."""
+def test_any_string_gives_text_or_no_text(html: str) -> None:
+    """No other error, no empty text, and the same result twice."""
     try:
         found = extract_article(html)
     except NoText:
@@ -230,19 +231,19 @@ def test_any_string_gives_text_or_a_refusal(html: str):
     assert extract_article(html) == found
 
 
-def test_earlier_pages_do_not_matter():
-    """A page extracted three times keeps its text: nothing is remembered as a duplicate."""
+def test_earlier_pages_do_not_affect_the_result() -> None:
+    """A page extracted four times keeps its text: no deduplication across pages."""
     page = _page(f"<article>{BODY}</article>")
 
     assert len({extract_article(page) for _ in range(4)}) == 1
 
 
-def test_fit_for_a_process_pool_and_silent(caplog: pytest.LogCaptureFixture):
-    """Function, result and refusal survive pickling; trafilatura's log records do not reach us."""
-    with caplog.at_level(logging.DEBUG), pytest.raises(NoText) as refused:
+def test_results_can_be_pickled_and_nothing_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """Function, result and error survive pickling; the log records of trafilatura are suppressed."""
+    with caplog.at_level(logging.DEBUG), pytest.raises(NoText) as raised:
         extract_article("<html>")
 
     assert caplog.records == []
     assert pickle.loads(pickle.dumps(extract_article)) is extract_article
     assert pickle.loads(pickle.dumps(ExtractedArticle("t", "x"))) == ExtractedArticle("t", "x")
-    assert str(pickle.loads(pickle.dumps(refused.value))) == str(refused.value)
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)

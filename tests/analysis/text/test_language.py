@@ -1,4 +1,4 @@
-"""Which language a text is said to be in, and why."""
+"""Language detection: declared tags, scripts, English words and statistics."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from aggregator.analysis.text.language import (
         ("english", None), ("e", None), ("123", None), ("\x00en", None), ("en1", None), ("<script>", None),
     ],
 )  # fmt: skip
-def test_declared_tags(tag: str, expected: str | None):
-    """Language tags, locale names and three-letter codes are understood; anything else is ignored."""
+def test_declared_tags(tag: str, expected: str | None) -> None:
+    """Language tags, locale names and three-letter codes are parsed; anything else is ignored."""
     assert language_from_tag(tag) == expected
 
 
-def test_a_usable_declaration_wins_and_junk_is_ignored():
+def test_a_valid_tag_wins_and_an_invalid_one_is_ignored() -> None:
     """The crawler knows best, unless what it says means nothing."""
     assert detect_language("Der Stadtrat schließt die alte Brücke.", "en-GB") == "en"
     assert detect_language("Der Stadtrat schließt die alte Brücke.", "mul") == "de"
@@ -60,18 +60,18 @@ def test_a_usable_declaration_wins_and_junk_is_ignored():
         ("", None),
     ],
 )
-def test_scripts_that_settle_the_language(text: str, expected: str | None):
-    """One language per script where that is so; shared scripts and quotations settle nothing."""
+def test_languages_identified_by_script(text: str, expected: str | None) -> None:
+    """Scripts of one language identify it; shared scripts and quotations do not."""
     assert language_from_script(text) == expected
 
 
 GERMAN = (
-    "Der Stadtrat schließt die alte Brücke über den Fluss. Bis zum Frühjahr prüfen Fachleute jeden Pfeiler, und der "
-    "Verkehr wird über die neue Straße im Norden geführt."
+    "Der Stadtrat schließt die alte Brücke über den Fluss. Bis zum Frühjahr prüfen Fachleute jeden Pfeiler, "
+    "und der Verkehr wird über die neue Straße im Norden geführt."
 )
 ENGLISH = (
-    "The council closes the old bridge over the river. Until spring experts examine every pillar, and traffic that "
-    "used it goes along the new road in the north."
+    "The council closes the old bridge over the river. Until spring experts examine every pillar, and "
+    "traffic that used it goes along the new road in the north."
 )
 
 
@@ -96,13 +96,13 @@ ENGLISH = (
         ("737", "zh", "zh"),
     ],
 )
-def test_a_plainly_contradicted_tag_is_not_believed(text: str, declared: str, expected: str):
-    """Another script, or enough text in another language, outweighs the tag; little text does not."""
+def test_a_contradicted_tag_is_ignored(text: str, declared: str, expected: str) -> None:
+    """Another script, or enough text in another language, outweighs the tag; a short text does not."""
     assert detect_language(text, declared) == expected
 
 
-def test_plain_english_needs_no_statistics():
-    """Prose says so by its commonest words; headlines and quoted titles are left to the statistics."""
+def test_plain_english_needs_no_statistics() -> None:
+    """Prose is recognized by frequent words; headlines and quoted titles are left to the statistics."""
     assert language._is_plainly_english(
         "The bridge of the old town has been closed, and the ferry left late."
     )
@@ -118,13 +118,13 @@ def test_plain_english_needs_no_statistics():
     )
 
 
-def test_words_of_english_alone_are_those_of_no_other_language():
-    """As far as lists of stop words say; in few words no other language may look like English."""
+def test_english_only_words_are_not_words_of_other_languages() -> None:
+    """According to stop word lists; a short text in another language must not look like English."""
     stop = {lang: stopwordsiso.stopwords(lang) for lang in stopwordsiso.langs()}
     words = set(language.ENGLISH_ONLY_WORDS.split())
 
     assert words <= stop.pop("en")
-    assert not [(lang, found) for lang, listed in stop.items() if (found := words & listed)]
+    assert not [(lang, common) for lang, listed in stop.items() if (common := words & listed)]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_words_of_english_alone_are_those_of_no_other_language():
         ("ＴＨＥ ＣＯＵＮＣＩＬ ＶＯＴＥＤ ＴＯ ＣＬＯＳＥ ＴＨＥ ＢＲＩＤＧＥ", "en"),
     ],
 )
-def test_statistics_for_shared_scripts(text: str, expected: str):
+def test_statistics_for_shared_scripts(text: str, expected: str) -> None:
     """Sentences in scripts that several languages use."""
     assert detect_language(text) == expected
 
@@ -149,33 +149,33 @@ def test_statistics_for_shared_scripts(text: str, expected: str):
 @pytest.mark.parametrize(
     "headline", ["Oil prices fall", "Bridge closed", "FERRY TO RETURN", "Mayor wins vote"]
 )
-def test_english_headlines_are_english(headline: str):
-    """Two or three words say little; English has a head start, so copies are not kept apart."""
+def test_english_headlines_are_english(headline: str) -> None:
+    """Two or three words are little evidence; English has a bonus, so that duplicates share a space."""
     assert detect_language(headline) == "en"
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "12,345.6 %", "!!! ???", "\ud800\udfff", "\x00"])
-def test_nothing_to_go_by(text: str):
+def test_texts_without_letters_are_undetermined(text: str) -> None:
     """Texts without letters have no language."""
     assert detect_language(text) == "und"
 
 
-def test_the_sample_starts_at_the_first_letter():
-    """Figures and rules at the top do not use the sample up."""
+def test_the_sample_starts_at_the_first_letter() -> None:
+    """Figures and lines at the start do not use up the sample."""
     assert detect_language("- 12 | 34 -\n" * 1000 + "市议会投票决定关闭旧桥") == "zh"
 
 
 @settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=()), max_size=80), st.none() | st.text(max_size=8))
-def test_any_text_has_an_answer(text: str, declared: str | None):
-    """Always a two-letter code or und, and a group for it."""
+def test_any_text_has_a_language_and_a_group(text: str, declared: str | None) -> None:
+    """The result is a two-letter code or und."""
     lang = detect_language(text, declared)
     assert lang == "und" or (len(lang) == 2 and lang.isascii() and lang.islower())
     assert language_group(lang) in {"en", "zh", "xx"}
 
 
-def test_groups():
-    """English and Chinese have models of their own, all other languages share one."""
+def test_language_groups() -> None:
+    """English and Chinese have models, all other languages share one group."""
     assert [language_group(lang) for lang in ("en", "zh", "de", "ja", "und", "")] == [
         "en",
         "zh",
@@ -186,16 +186,16 @@ def test_groups():
     ]
 
 
-def test_tables_are_consistent():
-    """Every code that the tables lead to is an ISO 639-1 code."""
+def test_tables_are_consistent() -> None:
+    """Every code in the tables is an ISO 639-1 code."""
     assert len(language._ISO_639_1) == 181
     assert set(language._CODE_ALIASES.values()) <= language._ISO_639_1
     assert set(language._CANDIDATES) <= language._ISO_639_1
     assert set(language._SCRIPTS) <= language._ISO_639_1
 
 
-def test_the_model_is_read_only_when_needed():
-    """Importing, declared languages and telling scripts load no statistics; loading them warns of nothing."""
+def test_the_statistics_are_loaded_only_when_needed() -> None:
+    """Declared languages and scripts do not load them; loading gives no warning."""
     program = """
 import sys, warnings
 warnings.simplefilter("error")
@@ -204,6 +204,8 @@ assert (detect_language("x", "en"), detect_language("市议会投票")) == ("en"
 assert "py3langid" not in sys.modules
 assert detect_language("The council voted to close the bridge") == "en"
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    completed = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
 
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (completed.returncode, completed.stderr) == (0, "")

@@ -1,11 +1,12 @@
-"""Ten languages, twenty articles each, five edits of each: copies are found, strangers are not.
+"""Duplicates in ten languages: edited copies are found, unrelated articles are not.
 
-What is guaranteed when the declared language is wrong: articles are compared within one fingerprint space, and
-there are three (English, Chinese, all others). A tag that the text plainly contradicts is not believed: another
-script, or 100 characters of English tagged as something else or the reverse. What is left is a wrong tag on less
-text than that: within a space (German as French) it hides no copy, into another space (a German headline as
-English) it hides copies from articles tagged rightly, while copies under the same wrong tag still meet. Without
-any tag the script and the letters decide, for every article of these texts rightly.
+Articles are compared within one fingerprint space, of which there are three (English, Chinese, all others).
+With a wrong declared language the guarantee is: a tag that the text plainly contradicts is ignored (another
+script, or 100 characters of English tagged as another language or the reverse). Other wrong tags are on
+shorter texts. Within a space (German as French) they hide no duplicate. Into another space (a German
+headline as English) they hide duplicates from correctly tagged articles, while duplicates with the same
+wrong tag still match. Without a tag, script and statistics detect the language of every article of these
+texts correctly.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.analysis.shingles import estimate_overlap
 from aggregator.analysis.text.language import detect_language
+from aggregator.app import build_core
 from aggregator.dedup.similarity import cosine
 from aggregator.dedup.verdict import Policy, is_copy
 from aggregator.domain import Analysis, Answer, Article
@@ -33,80 +35,84 @@ from aggregator.store.memory import MemoryStore
 from tests.analysis.text.language_edits import EDITS, LANGUAGES, articles
 from tests.support.factories import in_process
 
-ANALYSER = Analyzer(load_models())
+ANALYZER = Analyzer(load_models())
 NOW_MS = 1_780_000_000_000
 LATIN = ("de", "fr", "es", "it")
 
 
-def fresh() -> IngestService:
-    """An empty service with the shipped models and the default policy."""
+def new_service() -> IngestService:
+    """Return a service with an empty store, the bundled models and the default policy."""
     clock = itertools.count(NOW_MS)
-    index = Index(MemoryStore(), ANALYSER.spaces)
-    return IngestService(index, in_process(ANALYSER), Policy(), clock=lambda: next(clock))
+    index = Index(MemoryStore(), ANALYZER.spaces)
+    return build_core(index, in_process(ANALYZER), Policy(), clock=lambda: next(clock)).ingest
 
 
 def edited(lang: str, kind: str) -> list[Article]:
-    """The twenty articles after one edit, under ids of their own."""
+    """Return the twenty articles after one edit, with new ids."""
     return [replace(a, id=f"{a.id}-{kind}", text=EDITS[kind](a.text, lang)) for a in articles(lang)]
 
 
-async def answers(ingest: IngestService, some: Sequence[Article], *, dry_run: bool = False) -> list[Answer]:
-    """Nothing here is unusable."""
-    given = await ingest.submit_many(some, dry_run=dry_run)
-    assert not [one for one in given if isinstance(one, AggregatorError)]
-    return [one for one in given if isinstance(one, Answer)]
+async def submit_all(
+    ingest: IngestService, submitted: Sequence[Article], *, dry_run: bool = False
+) -> list[Answer]:
+    """Submit articles; none of them may fail."""
+    results = await ingest.submit_many(submitted, dry_run=dry_run)
+    assert not [result for result in results if isinstance(result, AggregatorError)]
+    return [result for result in results if isinstance(result, Answer)]
 
 
-def verdicts(lang: str, kind: str) -> list[Answer]:
-    """The edits of one kind, each against the originals alone."""
+def answers_to_edits(lang: str, kind: str) -> list[Answer]:
+    """Return the answers to the edits of one kind, each against the originals only."""
 
-    async def ask() -> list[Answer]:
-        ingest = fresh()
-        await answers(ingest, articles(lang))
-        return await answers(ingest, edited(lang, kind), dry_run=True)
+    async def submit() -> list[Answer]:
+        ingest = new_service()
+        await submit_all(ingest, articles(lang))
+        return await submit_all(ingest, edited(lang, kind), dry_run=True)
 
-    return asyncio.run(ask())
+    return asyncio.run(submit())
 
 
-def found(lang: str, kind: str) -> int:
-    """How many edits were called copies of the very article they were made of."""
+def count_found(lang: str, kind: str) -> int:
+    """Return how many edits were matched to their own original."""
     return sum(
-        one.outcome.match is not None and one.outcome.match.id == original.id
-        for original, one in zip(articles(lang), verdicts(lang, kind), strict=True)
+        answer.outcome.match is not None and answer.outcome.match.id == original.id
+        for original, answer in zip(articles(lang), answers_to_edits(lang, kind), strict=True)
     )
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
-def test_cut_padded_and_reordered_copies_are_found(lang: str) -> None:
+def test_truncated_padded_and_reordered_copies_are_found(lang: str) -> None:
     """At least 57 of the 60 copies that keep their wording."""
-    counts = {kind: found(lang, kind) for kind in ("truncated", "padded", "reordered")}
+    counts = {kind: count_found(lang, kind) for kind in ("truncated", "padded", "reordered")}
 
     assert sum(counts.values()) >= 57, counts
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_reworded_copies_are_found(lang: str) -> None:
-    """A handful of synonyms leaves most of the wording alone: at least 19 of 20."""
-    assert found(lang, "reworded") >= 19
+    """A few synonyms leave most of the wording unchanged: at least 19 of 20."""
+    assert count_found(lang, "reworded") >= 19
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_changed_figures_are_marked(lang: str) -> None:
-    """All figures changed: a copy still, but marked as an update. The other edits change no figure."""
-    changed = [one.outcome for one in verdicts(lang, "updated") if one.outcome.match is not None]
+    """With all figures changed it is a duplicate marked as an update. Other edits change no figure."""
+    updates = [
+        answer.outcome for answer in answers_to_edits(lang, "updated") if answer.outcome.match is not None
+    ]
 
-    assert len(changed) >= 19
-    assert all(one.updated_figures for one in changed)
-    assert not any(one.outcome.updated_figures for one in verdicts(lang, "reordered"))
+    assert len(updates) >= 19
+    assert all(outcome.updated_figures for outcome in updates)
+    assert not any(answer.outcome.updated_figures for answer in answers_to_edits(lang, "reordered"))
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
-async def test_strangers_are_not_copies(lang: str) -> None:
-    """None of the 190 pairs, bare or inside the same site's frame."""
+async def test_unrelated_articles_are_not_duplicates(lang: str) -> None:
+    """None of the 190 pairs, without and with the boilerplate of one site."""
     for kind in ("as written", "padded"):
-        some = articles(lang) if kind == "as written" else edited(lang, kind)
-        analysed = [one for one in ANALYSER.analyze_many(some) if isinstance(one, Analysis)]
-        pairs = list(itertools.combinations(analysed, 2))
+        chosen = articles(lang) if kind == "as written" else edited(lang, kind)
+        analyses = [result for result in ANALYZER.analyze_many(chosen) if isinstance(result, Analysis)]
+        pairs = list(itertools.combinations(analyses, 2))
 
         assert len(pairs) == 190
         assert not [
@@ -114,21 +120,23 @@ async def test_strangers_are_not_copies(lang: str) -> None:
             for a, b in pairs
             if is_copy(estimate_overlap(a.sketch, b.sketch), cosine(a.terms, b.terms), Policy())
         ], kind
-        assert not [one for one in await answers(fresh(), some) if one.outcome.match], kind
+        assert not [answer for answer in await submit_all(new_service(), chosen) if answer.outcome.match], (
+            kind
+        )
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
-def test_the_texts_are_what_they_claim(lang: str) -> None:
-    """Twenty short articles with figures, in the language of the file: letters and script say so too."""
-    some = articles(lang)
+def test_the_texts_are_in_their_language(lang: str) -> None:
+    """Twenty short articles with figures; detection without a tag agrees."""
+    chosen = articles(lang)
 
-    assert len(some) == 20
-    assert len({a.title for a in some}) == 20
-    assert [detect_language(f"{a.title}\n{a.text}") for a in some] == [lang] * 20
-    assert all(EDITS["updated"](a.text, lang) != a.text for a in some)
+    assert len(chosen) == 20
+    assert len({a.title for a in chosen}) == 20
+    assert [detect_language(f"{a.title}\n{a.text}") for a in chosen] == [lang] * 20
+    assert all(EDITS["updated"](a.text, lang) != a.text for a in chosen)
 
 
-def _without_umlauts(text: str) -> str:
+def without_umlauts(text: str) -> str:
     for letter, plain in (
         ("ä", "ae"),
         ("ö", "oe"),
@@ -142,75 +150,77 @@ def _without_umlauts(text: str) -> str:
     return text
 
 
-RESPELLED: dict[str, Callable[[str], str]] = {
-    "de": _without_umlauts,
+RESPELL: dict[str, Callable[[str], str]] = {
+    "de": without_umlauts,
     "ru": lambda text: text.replace("ё", "е").upper(),
     "ko": lambda text: re.sub(r"(?<=[가-힣]) (?=[가-힣]{1,2}[ .])", "", text),
     "ar": lambda text: re.sub("[أإآ]", "ا", text),
 }
 
 
-@pytest.mark.parametrize("lang", RESPELLED)
-async def test_copies_in_another_spelling_meet(lang: str) -> None:
-    """Umlauts written out, capitals without marks, other spaces: every one of the twenty is found, cut ones too."""
-    ingest = fresh()
-    await answers(ingest, articles(lang))
-    for some in (articles(lang), edited(lang, "truncated")):
-        spelt = RESPELLED[lang]
-        copies = [replace(a, id=f"{a.id}-spelt", title=spelt(a.title), text=spelt(a.text)) for a in some]
-        given = await answers(ingest, copies, dry_run=True)
+@pytest.mark.parametrize("lang", RESPELL)
+async def test_duplicates_in_another_spelling_are_found(lang: str) -> None:
+    """Umlauts written out, capitals without marks, other spaces: all twenty, also truncated."""
+    ingest = new_service()
+    await submit_all(ingest, articles(lang))
+    for chosen in (articles(lang), edited(lang, "truncated")):
+        respell = RESPELL[lang]
+        copies = [
+            replace(a, id=f"{a.id}-respelled", title=respell(a.title), text=respell(a.text)) for a in chosen
+        ]
+        answers = await submit_all(ingest, copies, dry_run=True)
 
-        assert sum(copy.text != a.text for copy, a in zip(copies, some, strict=True)) >= 15
-        assert all(one.outcome.match for one in given)
+        assert sum(copy.text != a.text for copy, a in zip(copies, chosen, strict=True)) >= 15
+        assert all(answer.outcome.match for answer in answers)
 
 
 @pytest.mark.parametrize("lang", LATIN)
-async def test_a_wrong_tag_within_a_space_hides_nothing(lang: str) -> None:
-    """German tagged as French and so on: the very same copies are found."""
+async def test_a_wrong_tag_within_a_space_hides_no_duplicate(lang: str) -> None:
+    """German tagged as French and so on: the same duplicates are found."""
     wrong = LATIN[(LATIN.index(lang) + 1) % len(LATIN)]
-    ingest = fresh()
-    await answers(ingest, articles(lang))
+    ingest = new_service()
+    await submit_all(ingest, articles(lang))
     for kind in ("truncated", "padded", "reordered"):
         copies = [replace(a, lang=wrong) for a in edited(lang, kind)]
-        given = await answers(ingest, copies, dry_run=True)
-        assert sum(one.outcome.match is not None for one in given) >= 19, kind
+        answers = await submit_all(ingest, copies, dry_run=True)
+        assert sum(answer.outcome.match is not None for answer in answers) >= 19, kind
 
 
 @pytest.mark.parametrize("wrong", ["en", "zh", "de", "ja"])
 @pytest.mark.parametrize("lang", LANGUAGES)
-async def test_a_wrong_tag_into_another_space_hides_nothing(lang: str, wrong: str) -> None:
-    """A site that tags all it prints as English, Chinese, ...: the very same copies are found."""
-    ingest = fresh()
-    await answers(ingest, articles(lang))
-    given = await answers(ingest, [replace(a, lang=wrong) for a in edited(lang, "padded")], dry_run=True)
+async def test_a_wrong_tag_into_another_space_hides_no_duplicate(lang: str, wrong: str) -> None:
+    """A site that tags all articles as English, Chinese, ...: the same duplicates are found."""
+    ingest = new_service()
+    await submit_all(ingest, articles(lang))
+    answers = await submit_all(ingest, [replace(a, lang=wrong) for a in edited(lang, "padded")], dry_run=True)
 
-    assert sum(one.outcome.match is not None for one in given) >= 19
+    assert sum(answer.outcome.match is not None for answer in answers) >= 19
 
 
-async def test_a_wrong_tag_on_a_headline_hides_copies_only_from_the_rightly_tagged() -> None:
-    """The limit of the guarantee: too little text to contradict its tag meets others tagged so, and no other."""
+async def test_a_wrong_tag_on_a_headline_hides_correctly_tagged_duplicates() -> None:
+    """The limit of the guarantee: a text too short to contradict its tag matches only texts tagged alike."""
     right = [replace(a, text="") for a in articles("de")]
     wrong = [replace(a, lang="en", id=f"{a.id}-en") for a in right]
-    ingest = fresh()
-    await answers(ingest, right)
-    apart = await answers(ingest, wrong)
-    together = await answers(ingest, [replace(a, id=f"{a.id}-again") for a in wrong])
+    ingest = new_service()
+    await submit_all(ingest, right)
+    apart = await submit_all(ingest, wrong)
+    together = await submit_all(ingest, [replace(a, id=f"{a.id}-again") for a in wrong])
 
-    assert not any(one.outcome.match for one in apart)
-    assert all(one.outcome.match for one in together)
+    assert not any(answer.outcome.match for answer in apart)
+    assert all(answer.outcome.match for answer in together)
 
 
 @pytest.mark.parametrize("kind", ["as written", "truncated", "padded"])
-async def test_traditional_and_simplified_copies_meet(kind: str) -> None:
-    """With OpenCC one text in both scripts is one article, cut or padded too."""
+async def test_traditional_and_simplified_duplicates_match(kind: str) -> None:
+    """With OpenCC a text in both scripts is one article, also truncated or padded."""
     to_traditional = OpenCC("s2t").convert
-    some = articles("zh") if kind == "as written" else edited("zh", kind)
+    chosen = articles("zh") if kind == "as written" else edited("zh", kind)
     copies = [
-        replace(a, id=f"{a.id}-t", title=to_traditional(a.title), text=to_traditional(a.text)) for a in some
+        replace(a, id=f"{a.id}-t", title=to_traditional(a.title), text=to_traditional(a.text)) for a in chosen
     ]
-    ingest = fresh()
-    await answers(ingest, articles("zh"))
-    given = await answers(ingest, copies, dry_run=True)
+    ingest = new_service()
+    await submit_all(ingest, articles("zh"))
+    answers = await submit_all(ingest, copies, dry_run=True)
 
-    assert all(a.text != original.text for a, original in zip(copies, some, strict=True))
-    assert sum(one.outcome.match is not None for one in given) >= 19
+    assert all(a.text != original.text for a, original in zip(copies, chosen, strict=True))
+    assert sum(answer.outcome.match is not None for answer in answers) >= 19

@@ -1,4 +1,4 @@
-"""Spellings: which texts are one, which are not, and that nothing is lost."""
+"""Orthographic variants: which spellings match, which do not, and that nothing else changes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from aggregator.analysis.text.tokenizer import tokenize, words
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=60)
 
-TWICE = [
-    ("de", "Die Straßen Münchens wären für Fußgänger schöner.", "Die Strassen Muenchens waeren fuer Fussgaenger schoener."),
+TWO_SPELLINGS = [
+    ("de", "Die Straßen Münchens wären für Fußgänger schöner.",
+     "Die Strassen Muenchens waeren fuer Fussgaenger schoener."),
     ("el", "Ο δήμαρχος της Αθήνας είπε όχι στους οδηγούς", "Ο ΔΗΜΑΡΧΟΣ ΤΗΣ ΑΘΗΝΑΣ ΕΙΠΕ ΟΧΙ ΣΤΟΥΣ ΟΔΗΓΟΥΣ"),
     ("tr", "Diyarbakırlı işçiler istasyonda ıslandı", "DİYARBAKIRLI İŞÇİLER İSTASYONDA ISLANDI"),
     ("ru", "Самолёт ещё не взлетел, сообщил пилот Семёнов", "Самолет еще не взлетел, сообщил пилот Семенов"),
@@ -24,16 +25,16 @@ TWICE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("lang", "one", "other"), TWICE)
-def test_two_spellings_of_one_text(lang: str, one: str, other: str) -> None:
-    """Compared by the same words, and indexed under the same terms."""
+@pytest.mark.parametrize(("lang", "one", "other"), TWO_SPELLINGS)
+def test_two_spellings_give_equal_words_and_terms(lang: str, one: str, other: str) -> None:
+    """They differ as folded text, but are compared by the same words and indexed under the same terms."""
     assert fold(one) != fold(other)
     assert normalize_spelling(words(one, lang), lang) == normalize_spelling(words(other, lang), lang)
     assert tokenize(one, lang) == tokenize(other, lang)
 
 
-def test_the_spaces_of_korean() -> None:
-    """One word or two: compared by syllables, and by nothing else than those."""
+def test_korean_spacing_is_ignored() -> None:
+    """A phrase written as one word or as two is compared by its syllables."""
     apart, together = words("항구를 다시 열 수 있다", "ko"), words("항구를 다시 열수있다", "ko")
 
     assert apart != together
@@ -41,23 +42,23 @@ def test_the_spaces_of_korean() -> None:
 
 
 @pytest.mark.parametrize("tag", ["fr", "sv", "und"])
-def test_a_wrong_tag_compares_alike(tag: str) -> None:
+def test_the_spelling_does_not_depend_on_the_tag(tag: str) -> None:
     """Whatever German is tagged as, its words are compared in one spelling."""
-    told = "Über den Brücken wehen Flaggen"
+    text = "Über den Brücken wehen Flaggen"
 
-    assert normalize_spelling(words(told, tag), tag) == normalize_spelling(words(told, "de"), "de")
+    assert normalize_spelling(words(text, tag), tag) == normalize_spelling(words(text, "de"), "de")
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
-def test_english_and_chinese_are_left_alone(lang: str) -> None:
-    """Their spaces, and the models that were fitted to them, are as they were."""
-    told = ["motörhead", "ещё", "naïve"]
+def test_english_and_chinese_are_not_changed(lang: str) -> None:
+    """Their spaces and fitted models do not depend on the orthography version."""
+    unchanged = ["motörhead", "ещё", "naïve"]
 
-    assert normalize_spelling(told, lang) == told
+    assert normalize_spelling(unchanged, lang) == unchanged
 
 
-def test_plurals_keep_the_stem_of_their_singular() -> None:
-    """German in either spelling; qu is no umlaut."""
+def test_german_plurals_have_the_stem_of_their_singular() -> None:
+    """In either spelling; "ue" after q is not an umlaut."""
     stem = stemmer("de")
     assert stem is not None
 
@@ -66,8 +67,8 @@ def test_plurals_keep_the_stem_of_their_singular() -> None:
 
 
 @given(ANY_TEXT, st.sampled_from(["de", "tr", "el", "ar", "ko", ""]))
-def test_one_spelling_is_final(text: str, lang: str) -> None:
-    """Any text: once in one spelling, always; and words stay words."""
+def test_normalization_is_idempotent(text: str, lang: str) -> None:
+    """For any text, and every result is a nonempty word without spaces."""
     once = normalize_spelling(words(text, lang), lang)
 
     assert normalize_spelling(once, lang) == once
@@ -75,8 +76,8 @@ def test_one_spelling_is_final(text: str, lang: str) -> None:
     assert normalize_letters(normalize_letters(fold(text))) == normalize_letters(fold(text))
 
 
-def test_form_has_not_changed_unnoticed() -> None:
-    """Golden: when this fails, what is stored is no longer comparable; bump FORM."""
+def test_golden_spellings() -> None:
+    """If this fails, stored data is no longer comparable: change ORTHOGRAPHY_VERSION."""
     assert ORTHOGRAPHY_VERSION == "spelling/1"
     assert normalize_spelling(words("Größe ё ı ΐ أ ک ș", "und"), "und") == [
         "groesse",

@@ -7,7 +7,7 @@ import sys
 
 from aggregator.analysis.text.stemming import SNOWBALL_LANGUAGES, stemmer
 
-LOADED = """
+PROGRAM = """
 import sys
 from aggregator.analysis.text.stemming import HIDDEN_IMPORTS, stemmer
 {before}
@@ -17,25 +17,28 @@ import scipy.stats, sklearn.base
 """
 
 
-def loaded(before: str = "") -> list[str]:
-    """What a fresh process has loaded of scipy and sklearn once it has stemmed a word; both can be loaded later."""
-    done = subprocess.run(
-        [sys.executable, "-c", LOADED.format(before=before)], capture_output=True, text=True, check=True
+def loaded_packages(before: str = "") -> list[str]:
+    """Return which of scipy and sklearn a new process has loaded after stemming a word.
+
+    The program also checks that both can be imported afterwards.
+    """
+    completed = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(before=before)], capture_output=True, text=True, check=True
     )
-    return done.stdout.split()
+    return completed.stdout.split()
 
 
-def test_a_stemmer_loads_nothing_that_it_does_not_need() -> None:
-    """A second and a hundred megabytes for each process, otherwise."""
-    assert loaded() == []
+def test_a_stemmer_does_not_load_scipy_or_scikit_learn() -> None:
+    """They would cost about 1 s and 100 MB per process."""
+    assert loaded_packages() == []
 
 
-def test_what_was_loaded_before_stays() -> None:
-    """A fit has scikit-learn in use when the first word is stemmed."""
-    assert loaded("import sklearn.base") == ["scipy", "sklearn"]
+def test_packages_imported_before_stay_imported() -> None:
+    """A fit uses scikit-learn before the first word is stemmed."""
+    assert loaded_packages("import sklearn.base") == ["scipy", "sklearn"]
 
 
-def test_every_language_listed_has_its_stemmer() -> None:
-    """And others none."""
+def test_every_listed_language_has_a_stemmer() -> None:
+    """Other languages have none."""
     assert all(stemmer(lang) is not None for lang in SNOWBALL_LANGUAGES)
     assert stemmer("zh") is None

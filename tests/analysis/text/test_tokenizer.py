@@ -1,4 +1,4 @@
-"""Words, terms and figures: what they are, and that no input breaks them."""
+"""Words, index terms and figures: golden values, and properties for any input."""
 
 from __future__ import annotations
 
@@ -27,34 +27,35 @@ from aggregator.analysis.text.tokenizer import (
 
 LANGS = ["en", "zh", "de", "fr", "ru", "ar", "ja", "ko", "th", "hi", "und", ""]
 
-# Everything str can hold, lone surrogates included, and the characters that trouble word splitting.
+# Any str, lone surrogates included; then characters that are difficult for word splitting.
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=60)
-TROUBLE = st.text(
+DIFFICULT_TEXT = st.text(
     st.sampled_from(
-        "aZé'’ʼ`´.,-_1２٣ \t\n\x00\x1f\x85\u00ad\u200b\u200d\u202e\ufeff\ud800\udfff中台の・ー가ก้ําहि½ﬁßİΣς́\u0345"
+        "aZé'’ʼ`´.,-_1２٣ \t\n\x00\x1f\x85\u00ad\u200b\u200d\u202e\ufeff\ud800\udfff"
+        "中台の・ー가ก้ําहि½ﬁßİΣς́\u0345"
     ),
     max_size=40,
 )
 
 
-def test_normal_form_of_look_alikes():
+def test_normal_form_of_look_alikes() -> None:
     """Full-width letters, curly apostrophes, invisible characters and white space make no difference."""
     assert normalize("\ufeffThe  ＢＢＣ’s\u00ad\u200b re\u00adport\u202e\x00\n") == "the bbc's report"
     assert normalize("Straße ﬁn\ud800 ½") == "strasse fin 1⁄2"
     assert normalize(" \n\u3000") == ""
 
 
-@given(ANY_TEXT | TROUBLE)
-def test_normalise_is_idempotent(text: str):
-    """A normal form is its own normal form, has no surrogates, and single spaces only."""
+@given(ANY_TEXT | DIFFICULT_TEXT)
+def test_normalization_is_idempotent(text: str) -> None:
+    """A normal form is its own normal form, without surrogates, with single spaces only."""
     once = normalize(text)
     assert normalize(once) == once
     assert once == " ".join(once.split())
     once.encode("utf-8")
 
 
-def test_normalise_is_idempotent_on_every_character():
-    """Every code point alone, and after a letter, settles in one call."""
+def test_normalization_is_idempotent_on_every_character() -> None:
+    """Every code point alone, and after a letter."""
     for start in range(0, sys.maxunicode + 1, 0x1000):
         block = "\n".join(f"{chr(code)} a{chr(code)}" for code in range(start, start + 0x1000))
         once = normalize(block)
@@ -62,15 +63,15 @@ def test_normalise_is_idempotent_on_every_character():
 
 
 def words_and_terms(text: str, lang: str) -> tuple[list[str], list[str]]:
-    """What a text is cut into, with all its terms."""
+    """Return words and all terms of a text from one pass."""
     found, terms = split_words_and_terms(text, lang)
     return found, terms_of_words(found, lang) if terms is None else terms
 
 
 @settings(deadline=None)
-@given(ANY_TEXT | TROUBLE, ANY_TEXT | TROUBLE, st.sampled_from(LANGS))
-def test_words_and_terms_at_once_and_line_by_line(title: str, text: str, lang: str):
-    """Cut once they are the same, and so are a headline's and a text's apart: what an analysis relies on."""
+@given(ANY_TEXT | DIFFICULT_TEXT, ANY_TEXT | DIFFICULT_TEXT, st.sampled_from(LANGS))
+def test_one_pass_and_line_by_line_results_are_equal(title: str, text: str, lang: str) -> None:
+    """The analyzer relies on both for title and text."""
     whole = f"{title}\n{text}"
     (title_words, title_terms), (text_words, text_terms) = (
         words_and_terms(part, lang) for part in (title, text)
@@ -86,17 +87,17 @@ def test_words_and_terms_at_once_and_line_by_line(title: str, text: str, lang: s
     st.text(st.sampled_from("aZs1,.'’‘ʼ´`“”„–—•«»€£…\u00a0_-\x00\x1f\x7f \n"), max_size=40),
     st.sampled_from(LANGS),
 )
-def test_ascii_and_typographic_punctuation_take_a_short_way_to_the_same(text: str, lang: str):
-    """With a letter that is not ASCII behind it, which takes the long way, a text has the same words and figures."""
+def test_the_ascii_fast_path_gives_the_same_result(text: str, lang: str) -> None:
+    """A non-ASCII letter at the end forces the general path; words, terms and figures must be equal."""
     assert words(f"{text} é", lang) == [*words(text, lang), "é"]
     assert tokenize(f"{text} é", lang)[: len(tokenize(text, lang))] == tokenize(text, lang)
     assert figures(f"{text} é") == figures(text)
 
 
 @settings(deadline=None)
-@given(ANY_TEXT | TROUBLE, st.sampled_from(LANGS))
-def test_any_text_gives_short_plain_words(text: str, lang: str):
-    """No text crashes; results are deterministic, non-empty, encodable and bounded in length."""
+@given(ANY_TEXT | DIFFICULT_TEXT, st.sampled_from(LANGS))
+def test_any_text_gives_short_words(text: str, lang: str) -> None:
+    """No text raises; results are deterministic, nonempty, encodable and bounded in length."""
     for function in (words, tokenize):
         found = function(text, lang)
         assert found == function(text, lang)
@@ -106,33 +107,33 @@ def test_any_text_gives_short_plain_words(text: str, lang: str):
 
 
 @settings(deadline=None)
-@given(ANY_TEXT | TROUBLE, st.sampled_from(LANGS))
-def test_words_depend_on_the_normal_form_only(text: str, lang: str):
+@given(ANY_TEXT | DIFFICULT_TEXT, st.sampled_from(LANGS))
+def test_words_depend_on_the_normal_form_only(text: str, lang: str) -> None:
     """Texts with one normal form have the same words and terms."""
     assert words(text, lang) == words(normalize(text), lang)
     assert tokenize(text, lang) == tokenize(normalize(text), lang)
 
 
-def test_english_apostrophes():
-    """Clitics go, negations and names close up, whichever apostrophe was typed."""
+def test_english_apostrophes() -> None:
+    """Clitics are removed, negations and names are joined, for every kind of apostrophe."""
     for mark in "'’ʼ`＇":
         text = f"Trump{mark}s envoy can{mark}t meet O{mark}Brien; they{mark}ll wait"
         assert words(text, "en") == ["trump", "envoy", "cant", "meet", "obrien", "they", "wait"]
 
 
-def test_apostrophes_of_other_languages_separate():
-    """French elision does not glue the article to its noun, and the article is a stop word."""
+def test_apostrophes_of_other_languages_separate() -> None:
+    """French elision separates article and noun, and the article is a stop word."""
     assert words("L’eau aujourd'hui", "fr") == ["l", "eau", "aujourd", "hui"]
     assert tokenize("L’eau de l’école", "fr") == ["eau", "écol"]
 
 
-def test_hyphens_underscores_and_punctuation_separate():
-    """Only letters, marks and digits join."""
+def test_hyphens_underscores_and_punctuation_separate() -> None:
+    """Only letters, marks and digits are parts of a word."""
     assert words("well-known_file/name—“end”…go", "en") == ["well", "known", "file", "name", "end", "go"]
 
 
-def test_numbers_in_words_and_terms():
-    """A thousands comma joins, other separators separate; single digits are no index terms."""
+def test_numbers_in_words_and_terms() -> None:
+    """A thousands comma joins, other separators separate; single digits are not index terms."""
     assert words("1,200,300 at 3.5% in 2020,300 on 9:05", "en") == [
         "1200300",
         "at",
@@ -156,14 +157,14 @@ def test_numbers_in_words_and_terms():
     ]
 
 
-def test_stop_words_go_before_stemming():
-    """English function words, also contracted, leave no terms; news words of the list stay."""
+def test_stop_words_are_removed_before_stemming() -> None:
+    """English function words, also contracted, give no terms; news words of the list are kept."""
     assert tokenize("They’ll say she can't, and it's what the others were doing.", "en") == []
     assert tokenize("Shell said the fire cost a billion", "en") == ["shell", "fire", "cost", "billion"]
 
 
-def test_chinese_mixed_with_english():
-    """Latin words inside Chinese are terms of their own; Han runs give jieba's words or characters."""
+def test_chinese_mixed_with_english() -> None:
+    """Latin words inside Chinese are terms; Han runs give jieba's words or characters."""
     text = "ＢＢＣ报道，市议会决定关闭旧桥，Apple公司COVID-19基金支付。"
 
     assert words(text, "zh") == [
@@ -174,22 +175,22 @@ def test_chinese_mixed_with_english():
     ]  # fmt: skip
 
 
-def test_scripts_without_spaces_outside_chinese_give_pairs():
-    """Han and kana elsewhere: one word per character, overlapping pairs as terms."""
+def test_other_unspaced_scripts_give_bigrams() -> None:
+    """Han and kana in other languages: one word per character, overlapping bigrams as terms."""
     assert words("東京の天気 news", "ja") == ["東", "京", "の", "天", "気", "news"]
     assert tokenize("東京の天気", "ja") == ["東京", "京の", "の天", "天気"]
     assert tokenize("The sign 天気予報 hung", "en") == ["sign", "天気", "気予", "予報", "hung"]
     assert tokenize("水", "ja") == ["水"]
 
 
-def test_marks_stay_with_their_letters():
-    """Vowel signs do not cut Hindi words; Thai characters keep theirs; Korean has words."""
+def test_marks_stay_with_their_letters() -> None:
+    """Vowel signs do not split Hindi words; Thai characters keep theirs; Korean has words."""
     assert words("हिन्दी में समाचार", "hi") == ["हिन्दी", "में", "समाचार"]
     assert words("ที่นี่", "th") == ["ที่", "นี่"]
     assert words("정부는 오늘 발표했다", "ko") == ["정부는", "오늘", "발표했다"]
 
 
-def test_long_words_are_cut():
+def test_long_words_are_cut() -> None:
     """A megabyte without a space is one word of 40 characters, in every script that has words."""
     for letter in "aéжह":
         text = letter * 1_000_000
@@ -200,8 +201,8 @@ def test_long_words_are_cut():
 @pytest.mark.parametrize(
     "unit", ["a'", "1,", "1,000", "'s", "ก้", "े", "中の", "é’", ".1", "\u200b", "_-", "가1中", "1.000.", "ẞ́"]
 )
-def test_work_grows_linearly(unit: str):
-    """Ten times the repeats give at most ten times the results, and 100,000 repeats end in time."""
+def test_results_grow_linearly(unit: str) -> None:
+    """10 times the repetitions give at most 10 times the results, and 100,000 repetitions finish in time."""
     small, large = unit * 10_000, unit * 100_000
     for lang in ("en", "zh"):
         assert len(words(large, lang)) <= 10 * len(words(small, lang)) + 10
@@ -210,8 +211,8 @@ def test_work_grows_linearly(unit: str):
     assert len(normalize(large)) <= 10 * len(normalize(small)) + 10
 
 
-def test_no_pattern_repeats_a_repetition_of_the_same_characters():
-    """What could backtrack exponentially or quadratically: a quantified group may not start where it ends."""
+def test_patterns_do_not_backtrack() -> None:
+    """A quantified group that starts with the characters it ends with could backtrack quadratically."""
     word, mark = "x", "\u0301"
     pattern = tokenizer._PIECE_PATTERNS[tokenizer._ANY_PIECE]
     for text in (word * 50_000 + mark, (word + mark) * 50_000, mark * 50_000 + word, ("中" + mark) * 50_000):
@@ -233,14 +234,14 @@ def test_no_pattern_repeats_a_repetition_of_the_same_characters():
         ("9" * 5000, ["9" * 5000]),
     ],
 )
-def test_figures(text: str, expected: list[str]):
-    """Numbers in order, each in one spelling."""
+def test_figures(text: str, expected: list[str]) -> None:
+    """Numbers are returned in order, each in one spelling."""
     assert figures(text) == expected
 
 
-@given(ANY_TEXT | TROUBLE | st.text("0123456789.,", max_size=60))
-def test_figures_are_plain_numbers(text: str):
-    """Whatever the text, a figure is digits with at most one point, without idle zeros."""
+@given(ANY_TEXT | DIFFICULT_TEXT | st.text("0123456789.,", max_size=60))
+def test_figures_are_plain_numbers(text: str) -> None:
+    """For any text a figure is digits with at most one point, without redundant zeros."""
     assert all(re.fullmatch(r"(0|[1-9]\d*)(\.\d*[1-9])?", figure, re.ASCII) for figure in figures(text))
 
 
@@ -249,15 +250,15 @@ def test_figures_are_plain_numbers(text: str):
     st.sampled_from(sorted(SNOWBALL_LANGUAGES)),
     st.text(st.characters(categories=("L", "Mn")), min_size=1, max_size=12),
 )
-def test_stems_never_fail_and_are_never_empty(lang: str, word: str):
-    """The stemmers stand any word."""
+def test_stems_never_fail_and_are_never_empty(lang: str, word: str) -> None:
+    """The stemmers accept any word."""
     stem = stemmer(lang)
     assert stem is not None
     assert stem(word)
 
 
-def test_arabic_stems_do_not_depend_on_the_word_before():
-    """nltk's Arabic stemmer remembers; ours gives one stem per word in any order."""
+def test_arabic_stems_do_not_depend_on_the_word_before() -> None:
+    """The Arabic stemmer of nltk keeps state; ``stemmer`` gives one stem per word in any order."""
     text = ["قالوا", "والكتاب", "المدرسة", "كتابات", "يكتبون", "الرئيس", "السياسية"]
     stem = stemmer("ar")
     assert stem is not None
@@ -267,7 +268,7 @@ def test_arabic_stems_do_not_depend_on_the_word_before():
     assert forwards == backwards
 
 
-def test_stems_are_cached_within_bounds():
+def test_the_stem_cache_is_bounded() -> None:
     """The cache has a limit, and languages without rules have no stemmer."""
     stem = stemmer("en")
     assert stem is not None
@@ -276,8 +277,8 @@ def test_stems_are_cached_within_bounds():
     assert stemmer("no such language") is None
 
 
-def test_stop_words_are_spelt_as_words_are():
-    """Lists are normalised like texts, so a stop word in any spelling is found; unknown languages have few."""
+def test_stop_words_are_normalized() -> None:
+    """Lists are normalized like texts, so stop words match in any spelling; unknown languages have few."""
     assert {"the", "dont", "they"} <= stop_words("en")
     assert {"的", "了"} <= stop_words("zh")
     assert stop_words("xx") == frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
@@ -285,8 +286,8 @@ def test_stop_words_are_spelt_as_words_are():
         assert all(word == normalize(word) for word in stop_words(lang))
 
 
-def test_unspaced_letters_are_letters():
-    """No punctuation or digit of the scripts without spaces counts as a character of a word."""
+def test_unspaced_letters_are_letters() -> None:
+    """No punctuation or digit of the scripts without spaces is part of a word."""
     assert not re.search(f"[{normalization.UNSPACED_SCRIPTS}]", "。、・〈〉฿๏๑။៛，")
     assert all(
         unicodedata.category(mark)[0] == "M"
@@ -295,15 +296,16 @@ def test_unspaced_letters_are_letters():
     )
 
 
-def test_recipe_has_not_changed_unnoticed():
-    """Golden tokens. When this fails, stored fingerprints are no longer comparable: bump RECIPE."""
+def test_golden_terms() -> None:
+    """If this fails, stored fingerprints are no longer comparable: change TOKENIZER_RECIPE."""
     assert TOKENIZER_RECIPE == "tokens/1 nfkc-casefold jieba-hmm bigrams snowball stopwordsiso"
     golden = {
         "en": (
             "Rescuers in Port-Louis’s harbour saved 1,200 passengers; the ferry’s engines weren’t running.",
             "rescuer port loui harbour save 1200 passeng ferri engin run",
         ),
-        "de": ("Die Gemeinderäte beschlossen am 3. Mai größere Straßenbahnen.", "gemeinderat beschloss mai gross strassenbahn"),
+        "de": ("Die Gemeinderäte beschlossen am 3. Mai größere Straßenbahnen.",
+               "gemeinderat beschloss mai gross strassenbahn"),
         "ru": ("Городской совет закрыл старый мост на ремонт.", "городск совет закр мост ремонт"),
         "zh": ("渡轮公司宣布，两千名乘客已全部安全获救。", "渡轮 公司 宣布 两千名 乘客 安全 获救"),
         "ja": ("フェリーの乗客は無事", "フェ ェリ リー ーの の乗 乗客 客は は無 無事"),

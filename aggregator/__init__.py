@@ -1,16 +1,14 @@
-"""News-aggregator simhash indexing server.
+"""News aggregator server: near-duplicate detection by simhash fingerprints, and event detection by bursts.
 
-An article travels through the modules in this order (read ``ingest.py`` first):
+An article passes through the packages in this order (read ``ingest/service.py`` first):
 
-    text/extract -> text/language -> text/tokens      what are its words?
-    features -> fingerprint                           which 64 bits stand for it?
-    overlap                                           which shingles sample its wording?
-    index (over store/) with blocks                   which stored articles are near?
-    verdict                                           new, related or duplicate?
-    index                                             record it, exactly once
-    bursts (fed by jobs through events)               is its story breaking?
+    analysis      text, features, fingerprint and sketch of an article
+    index         look-up of near articles in the store (``store``)
+    dedup         verdict: new, related or duplicate
+    ingest        commit of the article, exactly once
+    events        burst detection on the stream of committed articles (run by ``background``)
 
-``http/`` and ``cli.py`` are the edges; ``app.py`` wires everything together.
+``http``, ``cli`` and ``clients`` are the interfaces; ``app.py`` wires the service.
 """
 
 __version__ = "0.1.0"

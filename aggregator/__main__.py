@@ -1,4 +1,4 @@
-"""``aggregator`` and ``python -m aggregator``."""
+"""Entry point of the command ``aggregator`` and of ``python -m aggregator``."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""The values that travel between the stages. No behaviour beyond small derivations.
+"""Domain types that are passed between packages: articles, analyses, records, verdicts, stream items.
 
-Conventions that hold everywhere:
+Conventions in all modules:
 
-* a **fingerprint** is an unsigned 64-bit ``int``; on the wire 16 lower-case hex digits,
-  most significant bit first;
-* an **article number** is an unsigned 64-bit ``int`` that grows with time:
-  ``arrival time in ms << 22``, then 22 bits that keep numbers apart (``numbers.py``). It names
-  one stored version of one article;
+* a **fingerprint** is an unsigned 64-bit ``int``; in JSON 16 lower-case hex digits, most significant bit
+  first;
+* an **article number** is an unsigned 64-bit ``int`` that increases with time: ``arrival time in ms << 22``
+  plus 22 bits that make it unique (``index/article_numbers.py``). It identifies one stored version of an
+  article;
 * times are ``int`` milliseconds since 1970-01-01 UTC, suffix ``_ms``;
 * distances are Hamming distances in bits, 0..64; overlaps and similarities are in 0..1.
 """
@@ -37,13 +37,13 @@ def article_number_at(now_ms: int, low_bits: int = 0) -> int:
 
 
 def arrival_ms_of(number: int) -> int:
-    """When the article with this number arrived, in ms since 1970 UTC."""
+    """Arrival time of the article with this number, in ms since 1970 UTC."""
     return number >> NUMBER_RANDOM_BITS
 
 
 @dataclass(frozen=True, slots=True)
 class Article:
-    """One crawled article after validation. ``text`` or ``html`` may be empty, not both unless a title is given."""
+    """A crawled article after validation; at least one of ``title``, ``text`` and ``html`` is not empty."""
 
     id: str
     title: str = ""
@@ -57,9 +57,9 @@ class Article:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sketch:
-    """A sample of an article's shingle hashes (``overlap.py``).
+    """Bottom-k sample of the shingle hashes of an article (``analysis/shingles.py``).
 
-    size    number of distinct shingles in the whole text
+    size    number of distinct shingles of the whole text
     sample  (n,) uint32, ascending: the upper halves of its n smallest 64-bit shingle hashes
     """
 
@@ -72,16 +72,16 @@ NO_SKETCH = Sketch(0, np.empty(0, np.uint32))
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What the pure stages make of an article: all that look-up and decision need.
+    """Result of the analysis of an article: the input of look-up and verdict.
 
     lang         language of the text, ISO 639-1
     space        fingerprint space, e.g. "en.3f2a": only fingerprints of one space are comparable
     fingerprint  64-bit simhash
-    text_hash    16 bytes, xxh3_128 of the normalised text: equal means an exact copy
+    text_hash    16 bytes, xxh3_128 of the normalized text: equal means an exact copy
     short        too few words for 64 stable bits (titles only)
-    terms        the heaviest terms and their weights, descending, L2 norm of the kept ones is 1
-    figures      hashes (uint32) of the numbers in the text, in order, capped
-    title, text  as given, or extracted when the article came as HTML
+    terms        heaviest terms and their weights, descending, with an L2 norm of 1
+    figures      hashes (uint32) of the numbers in the text, in order, limited in number
+    title, text  as given, or extracted from HTML
     """
 
     lang: str
@@ -102,10 +102,10 @@ AnalyzeMany = Callable[[Sequence[Article]], Awaitable[list[Analysis | Aggregator
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArticleRecord:
-    """What is stored of one version of an article, read by its number.
+    """The stored record of one version of an article, keyed by its number.
 
-    ``first`` is the number of the id's first version: updates get a new number, and copies
-    point at ``first``, so they need not be told of updates.
+    ``first_version`` is the number of the first version of the id. An update gets a new number; duplicates
+    refer to ``first_version``, so an update does not change them.
     """
 
     number: int
@@ -126,15 +126,16 @@ class ArticleRecord:
 
     @property
     def arrived_ms(self) -> int:
+        """Arrival time of this version, in ms since 1970 UTC."""
         return arrival_ms_of(self.number)
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The stored article that a duplicate repeats, and why we say so.
+    """The stored article that a duplicate repeats, and the rule that matched.
 
-    ``canonical_id`` is the first of its group: a copy of a copy names the original.
-    ``overlap`` is None when it was not looked at (policy ``hamming``).
+    ``canonical_id`` is the first article of its group: a copy of a copy refers to the original.
+    ``overlap``: None if not computed (policy ``hamming``).
     """
 
     id: str
@@ -148,21 +149,21 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The decision on one article: what a retry of its id will answer again."""
+    """The decision on an article; a retry of its id returns the same."""
 
     verdict: VerdictName
-    distance: int | None = None  # to the nearest stored article within 7 bits, if any
-    match: Match | None = None  # set when verdict is "duplicate"
+    distance: int | None = None  # in bits, to the nearest stored article within 7 bits
+    match: Match | None = None  # set if verdict is "duplicate"
     updated_figures: bool = False
 
     def group(self, first_version: int) -> int:
-        """The group the article is in, whose own first number is ``first``: that of its match, else its own."""
+        """The group of an article with this first version: that of its match, else its own."""
         return self.match.canonical_first if self.match is not None else first_version
 
 
 @dataclass(frozen=True, slots=True)
 class RelatedItem:
-    """One neighbour in an answer."""
+    """A related article in an answer; ``distance`` in bits, ``similarity`` in 0..1."""
 
     id: str
     title: str
@@ -175,9 +176,9 @@ class RelatedItem:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the service says about one article (DESIGN: public contract v1).
+    """The result for one article, as in the public API v1.
 
-    ``stored`` is True when this call put it (or a new version of it) into the index.
+    ``stored`` is True if this call stored the article or a new version of it.
     """
 
     id: str
@@ -193,11 +194,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class StreamItem:
-    """One article as the burst detector sees it, in commit order.
+    """One entry of the article stream, which the burst detector reads in commit order.
 
-    ``canonical_first`` is the number of the group it was found to be a copy of, else None.
-    ``kind``: "article" for a new, related or duplicate article or an update; "deleted" when an
-    article was taken down (then only ``number``, ``first`` and ``id`` are meaningful).
+    ``canonical_first`` is the number of the group that a duplicate belongs to, else None. ``kind``: "article"
+    for a new, related or duplicate article or an update, "deleted" for a deleted article (then only
+    ``number``, ``first_version`` and ``id`` are set).
     """
 
     number: int
@@ -221,7 +222,10 @@ class StreamItem:
 
 @dataclass(frozen=True, slots=True)
 class IndexLayout:
-    """Which fingerprint spaces there are: those that are served, cut by ``plan``, and those written along, each with its plan."""
+    """The spaces of an index: ``spaces`` are served and use ``plan_name``; shadow spaces are only written.
+
+    ``shadow_plans``: block plan of each shadow space.
+    """
 
     spaces: tuple[str, ...]
     plan_name: str

@@ -1,4 +1,4 @@
-"""Bounds on how often one problem is logged: once until it changes, or at most once in an interval."""
+"""Log limits: a problem is logged once until it changes, or at most once per interval."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class ChangeFilter:
         self._current = ""
 
     def is_new(self, problem: str) -> bool:
-        """Record the problem; whether it differs from the last one."""
+        """Record a problem; returns whether it differs from the previous one."""
         changed, self._current = problem != self._current, problem
         return changed
 
     def clear(self) -> bool:
-        """Record a success; whether there was a problem before it."""
+        """Record a success; returns whether there was a problem before it."""
         failed, self._current = bool(self._current), ""
         return failed
 
@@ -39,7 +39,7 @@ class LogThrottle:
         self._suppressed = 0
 
     def admit(self) -> int | None:
-        """Number of events suppressed since the last admitted one; None: this one is suppressed too."""
+        """Number of events suppressed since the last admitted one; None if this one is suppressed too."""
         now_s = self._clock()
         if now_s < self._next_s:
             self._suppressed += 1

@@ -1,4 +1,4 @@
-"""Servers that several test packages share. Each is started once per session, and emptied for each test."""
+"""Stores and servers for all test packages. Servers start once per session and are emptied for each test."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from aggregator.store.memory import MemoryStore
 from aggregator.store.redis import open_redis_store
 from tests.support.cluster import Cluster, free_ports, running_cluster
 
-# A busy machine is no fault of an example; each test has its time limit.
+# No deadline per example: each test has a timeout, and a busy machine must not fail an example.
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
 
 
 @pytest.fixture(scope="session")
 def valkey_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
-    """The embedded Valkey, for the whole session. Do not stop or reconfigure it."""
+    """The embedded Valkey server of the session. Do not stop or reconfigure it."""
     with EmbeddedServer(tmp_path_factory.mktemp("valkey")) as server:
         yield server
 
 
 @pytest.fixture
 def valkey_url(valkey_server: EmbeddedServer) -> str:
-    """URL of an empty embedded Valkey."""
+    """URL of the emptied Valkey server."""
     empty(valkey_server.url)
     return valkey_server.url
 
 
 @pytest.fixture(params=["memory", "valkey"])
 async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
-    """Both kinds of store."""
+    """An empty store of each kind."""
     if request.param == "memory":
         yield MemoryStore()
         return
@@ -48,7 +48,7 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
 
 @pytest.fixture(scope="session")
 def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
-    """An installed redis-server; mark the test ``redis``."""
+    """An installed redis-server; mark tests that use it ``redis``."""
     binary = shutil.which("redis-server")
     if binary is None:
         pytest.skip("redis-server is not installed")
@@ -58,21 +58,21 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedS
 
 @pytest.fixture
 def redis_url(redis_server: EmbeddedServer) -> str:
-    """URL of an empty installed redis-server; mark the test ``redis``."""
+    """URL of the emptied redis-server; mark tests that use it ``redis``."""
     empty(redis_server.url)
     return redis_server.url
 
 
 @pytest.fixture(scope="session")
 def cluster_of_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Three primaries and three replicas on loopback; mark the test ``services``."""
+    """Three primaries and three replicas on loopback; mark tests that use it ``services``."""
     with running_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster
 
 
 @pytest.fixture
 def cluster(cluster_of_session: Cluster) -> Cluster:
-    """The whole and empty cluster; what a test kills is brought back for the next."""
+    """The emptied cluster with all nodes running; killed nodes are restarted."""
     cluster_of_session.heal()
     cluster_of_session.empty()
     return cluster_of_session
@@ -86,19 +86,19 @@ def cluster_url(cluster: Cluster) -> str:
 
 @pytest.fixture
 def free_port() -> int:
-    """A port that nobody uses just now."""
+    """A port that is currently free."""
     return free_ports(1)[0]
 
 
 def empty(url: str) -> None:
-    """Forget everything at ``url``."""
+    """Delete all data of the server at ``url``."""
     with redis.Redis.from_url(url) as client:
         client.flushall()
 
 
 @pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[EmbeddedServer]:
-    """A server of this test alone: to be stopped, stalled, filled or killed."""
+    """A server for one test, which may stop, stall, fill or kill it."""
     server = EmbeddedServer(tmp_path / "own")
     server.start()
     yield server

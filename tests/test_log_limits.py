@@ -1,4 +1,4 @@
-"""``log_limits``: repeated problems are logged once, floods at most once per interval."""
+"""Log limits: repeated problems are logged once, floods at most once per interval."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def test_an_empty_configuration_gives_the_defaults() -> None:
 
 
 def test_the_command_line_takes_precedence_over_the_environment() -> None:
-    """An option that is None leaves the value of the variable."""
+    """An option with the value None does not override the variable."""
     environment = {"AGGREGATOR_PORT": "9000", "AGGREGATOR_HOST": "::1"}
 
     chosen = load(environment, {"port": "9001", "host": None})

@@ -1,11 +1,11 @@
-"""Who may do what: access keys, their roles, and how much each may ask.
+"""API keys with roles, and sessions of browsers.
 
-A key is 256 random bits. The store knows its SHA-256 only (a hash meant for passwords would add nothing to random
-bits), it is compared in constant time, and it can be told apart by the id in front of it, which is no secret:
-``agg_<id>_<secret>``. Keys live on a ``Shelf``; each process looks at them again after ``REFRESH_MS``, so a key that
-was revoked works for that long at most, and a request costs no round trip of its own.
+The text of a key is ``agg_<id>_<secret>``: a public id and 256 random bits. Only its SHA-256 is stored (a
+password hash would add nothing to random bits), and it is compared in constant time. Keys are stored in a
+``VersionedMap``; each process caches them for ``REFRESH_INTERVAL_MS``, so a revoked key works for at most
+that long, and a request needs no round trip.
 
-A browser exchanges its key for a session: random bits again, of which the store keeps the hash, until they expire.
+A browser exchanges its key for a session token: random bits whose hash is stored until the session expires.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from aggregator.store.versioned_map import VersionedMap
 Role = Literal["crawler", "reader", "editor", "admin"]
 Permission = Literal["nothing", "key", "crawler", "reader", "editor", "admin"]
 
-ROLES: tuple[Role, ...] = ("crawler", "reader", "editor", "admin")
-# What each role may do. Crawlers write and do not read along; every other role includes the one before it.
+# Permissions of each role. A crawler writes only; every other role includes reader.
 ROLE_PERMISSIONS: dict[Role, frozenset[Permission]] = {
     "crawler": frozenset({"nothing", "key", "crawler"}),
     "reader": frozenset({"nothing", "key", "reader"}),
@@ -40,7 +39,8 @@ API_KEYS_KEY = b"{access}keys"
 SESSION_KEY_PREFIX = b"session:"
 MAX_KEYS = 1000
 REFRESH_INTERVAL_MS = 2000
-# So long a request waits for that; it goes on by the keys that were known, and the look goes on without it.
+# Time that a request waits for a refresh; then it uses the cached keys, and the refresh continues in the
+# background.
 REFRESH_TIMEOUT_S = 0.5
 SESSION_TTL_MS = 12 * 3_600_000
 MAX_KEY_CHARACTERS = 200
@@ -50,7 +50,7 @@ audit_log = logging.getLogger("aggregator.audit")
 
 
 class ApiKey(msgspec.Struct, frozen=True):
-    """What is kept of a key. ``expires_ms``: None for never. ``sources``: of whose articles alone; () for all."""
+    """A stored API key; ``expires_ms`` None: never; ``sources``: only articles of these, () for all."""
 
     id: str
     name: str
@@ -61,20 +61,21 @@ class ApiKey(msgspec.Struct, frozen=True):
     sources: tuple[str, ...] = ()
 
     def is_active(self, now_ms: int) -> bool:
-        """Whether it may be used."""
+        """Whether the key has not expired."""
         return self.expires_ms is None or now_ms < self.expires_ms
 
     def allows(self, permission: Permission) -> bool:
-        """Whether its role is enough for ``need``."""
+        """Whether the role of the key grants ``permission``."""
         return permission in ROLE_PERMISSIONS[self.role]
 
 
 class ApiKeys:
-    """The keys of one store.
+    """API keys of one store, cached per process.
 
-    ``bootstrap``: an admin key that the operator gives in the settings; it is not written anywhere.
-    ``always``: keys are asked for even when there are none, as on any address but loopback; otherwise they are asked
-    for as soon as there is one, and from then on: a store that lost its keys must not open what they guarded.
+    ``bootstrap``: text of an admin key from the settings; it is never stored. ``enforce``: require a key even
+    if none exists, as on any address but loopback. Otherwise a key is required as soon as one exists, and
+    from then on: a store that lost its keys must not open what they protected. ``disabled``: never require a
+    key.
     """
 
     def __init__(
@@ -95,14 +96,14 @@ class ApiKeys:
         self._refreshed_ms: int | None = None
         self._refresh_task: asyncio.Task[None] | None = None
 
-    # -- asking
+    # -- authentication
 
     async def is_required(self) -> bool:
-        """Whether anybody is asked for a key."""
+        """Whether requests need a key."""
         return not self._disabled and (self._enforce or bool(await self._current_keys()))
 
     async def is_missing_keys(self) -> bool:
-        """Whether keys are asked for, wherever we listen, and there is none: then nobody could come in."""
+        """Whether a key is required and none exists, so that no request could succeed."""
         return (
             self._enforce
             and not self._disabled
@@ -111,22 +112,24 @@ class ApiKeys:
         )
 
     async def authenticate(self, key_text: str) -> ApiKey | None:
-        """Whose key this is; None when it is nobody's, revoked or expired."""
-        id_ = _parse_key_id(key_text)
-        if self._bootstrap is not None and hmac.compare_digest(self._bootstrap.hash, hash_secret(key_text)):
+        """The key with this text; None if it is unknown, revoked or expired."""
+        digest = hash_secret(key_text)
+        if self._bootstrap is not None and hmac.compare_digest(self._bootstrap.hash, digest):
             return self._bootstrap
-        found = (await self._current_keys()).get(id_)
-        same = hmac.compare_digest(found.hash if found else bytes(32), hash_secret(key_text))
-        return found if found is not None and same and found.is_active(self._clock()) else None
+        key = await self._find_active(_parse_key_id(key_text))
+        # The comparison is made for an unknown id, too: the response time must not reveal which ids exist.
+        is_same = hmac.compare_digest(key.hash if key is not None else bytes(32), digest)
+        return key if is_same else None
 
     async def is_still_valid(self, key: ApiKey) -> bool:
-        """Whether a key that was identified is still one: neither revoked nor expired since."""
-        found = (
-            self._bootstrap
-            if self._bootstrap is not None and key.id == self._bootstrap.id
-            else (await self._current_keys()).get(key.id)
-        )
-        return found is not None and found.is_active(self._clock())
+        """Whether an authenticated key has been neither revoked nor expired since."""
+        return await self._find_active(key.id) is not None
+
+    async def _find_active(self, id_: str) -> ApiKey | None:
+        if self._bootstrap is not None and id_ == self._bootstrap.id:
+            return self._bootstrap
+        key = (await self._current_keys()).get(id_)
+        return key if key is not None and key.is_active(self._clock()) else None
 
     async def _current_keys(self) -> dict[str, ApiKey]:
         if self._refreshed_ms is None:
@@ -134,7 +137,7 @@ class ApiKeys:
         elif not 0 <= self._clock() - self._refreshed_ms < REFRESH_INTERVAL_MS:
             if self._refresh_task is None or self._refresh_task.done():
                 self._refresh_task = asyncio.create_task(self._refresh())
-            # Whoever was known stays so: while the store is away nobody can revoke anything.
+            # Cached keys stay valid: while the store is unavailable no key can be revoked.
             await asyncio.wait({self._refresh_task}, timeout=REFRESH_TIMEOUT_S)
             if self._refresh_task.done():
                 self._refresh_task.result()
@@ -150,38 +153,36 @@ class ApiKeys:
         self._refreshed_ms = now_ms
         self._enforce = self._enforce or bool(self._cached_keys)
 
-    # -- sessions of browsers
+    # -- sessions
 
     async def start_session(self, key: ApiKey) -> str:
-        """A new session of ``key``: what its browser keeps."""
+        """Start a session of ``key``; returns the token for the browser."""
         token = secrets.token_urlsafe(32)
         await self._store.put([Put(_session_store_key(token), key.id.encode(), SESSION_TTL_MS)])
         return token
 
     async def authenticate_session(self, token: str) -> ApiKey | None:
-        """Whose session this is; None when it ended, or its key did."""
+        """The key of a session; None if the session or its key has ended."""
         id_ = (await self._store.read([_session_store_key(token)]))[0]
-        if not id_:
-            return None
-        if self._bootstrap is not None and id_.decode() == self._bootstrap.id:
-            return self._bootstrap
-        found = (await self._current_keys()).get(id_.decode())
-        return found if found is not None and found.is_active(self._clock()) else None
+        return await self._find_active(id_.decode()) if id_ else None
 
     async def end_session(self, token: str) -> None:
-        """Sign out. Harmless when it had ended."""
+        """End a session. Idempotent."""
         await self._store.put([Put(_session_store_key(token), b"", 1)])
 
-    # -- changing
+    # -- management
 
     async def list_keys(self) -> list[ApiKey]:
-        """All keys of the store, oldest first."""
+        """All stored keys, oldest first."""
         return await self._stored_keys.values()
 
     async def add(
         self, name: str, role: Role, *, expires_ms: int | None = None, sources: tuple[str, ...] = ()
     ) -> tuple[ApiKey, str]:
-        """A new key and, this once, its text. Raises BadInput, Conflict above 1000 keys."""
+        """Create a key; returns it and its text, which is not stored.
+
+        Raises InvalidInput for an unusable name, Conflict above ``MAX_KEYS``.
+        """
         if not name.strip() or not name.isprintable() or len(name) > 100:
             raise InvalidInput("name: a key needs a printable name of 1 to 100 characters.", field="name")
         key, text = _new_key(name.strip(), role, self._clock(), expires_ms, sources)
@@ -191,33 +192,33 @@ class ApiKeys:
         return key, text
 
     async def revoke(self, id_: str) -> None:
-        """Take a key away. Raises NotFound."""
+        """Delete a key. Raises NotFound."""
         await self._stored_keys.remove(id_)
         self._refreshed_ms = None
         audit_log.info("key revoked id=%s", id_)
 
     async def rotate(self, id_: str, overlap_ms: int) -> tuple[ApiKey, str]:
-        """Another key of the same name and role; the old one lives on for ``overlap_ms``. Raises NotFound."""
+        """Replace a key by a new one; the old one expires after ``overlap_ms``. Raises NotFound."""
         now_ms = self._clock()
-        made: list[tuple[ApiKey, str]] = []
 
-        def change(known: dict[str, ApiKey]) -> None:
+        def replace(known: dict[str, ApiKey]) -> tuple[ApiKey, str]:
             old = known.get(id_)
             if old is None:
-                raise NotFound(f"There is no key {id_[:200]!r}.")
-            made[:] = [_new_key(old.name, old.role, now_ms, None, old.sources)]
+                raise NotFound(f"Unknown key {id_[:200]!r}.")
+            key, text = _new_key(old.name, old.role, now_ms, None, old.sources)
             ends_ms = min(now_ms + overlap_ms, old.expires_ms or now_ms + overlap_ms)
             known[id_] = msgspec.structs.replace(old, expires_ms=ends_ms)
-            known[made[0][0].id] = made[0][0]
+            known[key.id] = key
+            return key, text
 
-        await self._stored_keys.mutate(change)
+        key, text = await self._stored_keys.mutate(replace)
         self._refreshed_ms = None
-        audit_log.info("key rotated id=%s to=%s name=%r", id_, made[0][0].id, made[0][0].name)
-        return made[0]
+        audit_log.info("key rotated id=%s to=%s name=%r", id_, key.id, key.name)
+        return key, text
 
 
 def hash_secret(secret: str) -> bytes:
-    """(32,) bytes: what is kept of a secret."""
+    """SHA-256 of a secret, 32 bytes."""
     return hashlib.sha256(secret[:MAX_KEY_CHARACTERS].encode("utf-8", "replace")).digest()
 
 
@@ -230,7 +231,7 @@ def _new_key(
 
 
 def _bootstrap_key(text: str) -> ApiKey:
-    # Its id follows from it, so that sessions end with the key that began them.
+    # The id is derived from the text, so sessions end when the operator replaces the key.
     digest = hash_secret(text)
     return ApiKey("b" + hashlib.sha256(digest).hexdigest()[:8], "bootstrap", "admin", digest, 0)
 

@@ -1,4 +1,4 @@
-"""Who is let in next, where few can work at once? The callers take turns, so that none waits for all that another sent."""
+"""Fair semaphore: a concurrency limit whose free slots go round-robin to the callers that wait."""
 
 from __future__ import annotations
 
@@ -8,27 +8,28 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 
-# On whose behalf the work at hand is done: the id of a key, or "" where nobody is asked for one.
+# The caller that the current task works for: the id of an API key, or "" if none is required.
 current_caller: ContextVar[str] = ContextVar("caller", default="")
 
 
 class FairSemaphore:
-    """``count`` places. Of those who wait, each caller's first is let in before anyone's second, and who has just left last.
+    """``slots`` concurrent slots for the tasks of one event loop.
 
-    Of one caller, who came first goes first. For the tasks of one event loop.
+    A free slot goes to the caller that was served least recently; tasks of one caller are served first in,
+    first out. So a caller with many waiting tasks delays another caller by at most one of them.
     """
 
     def __init__(self, slots: int) -> None:
         self._free_slots = slots
-        self._queues: dict[str, deque[asyncio.Future[None]]] = {}  # in the order of their turns
+        self._queues: dict[str, deque[asyncio.Future[None]]] = {}  # waiting tasks, next caller first
 
     def queued(self, caller: str) -> int:
-        """How many of this caller wait."""
-        return sum(not let_in.cancelled() for let_in in self._queues.get(caller, ()))
+        """Number of waiting tasks of a caller."""
+        return sum(not waiter.cancelled() for waiter in self._queues.get(caller, ()))
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """Held for the ``CALLER`` of the task."""
+        """Hold a slot on behalf of ``current_caller``; waits for a free one."""
         caller = current_caller.get()
         await self._acquire(caller)
         try:
@@ -40,25 +41,25 @@ class FairSemaphore:
         if self._free_slots:
             self._free_slots -= 1
             return
-        let_in = asyncio.get_running_loop().create_future()
-        self._queues.setdefault(caller, deque()).append(let_in)
+        waiter = asyncio.get_running_loop().create_future()
+        self._queues.setdefault(caller, deque()).append(waiter)
         try:
-            await let_in
+            await waiter
         except asyncio.CancelledError:
-            if not let_in.cancelled():  # it was let in at the same moment
+            if not waiter.cancelled():  # it got a slot just before the cancellation
                 self._release(caller)
             raise
 
     def _release(self, caller: str) -> None:
-        if caller in self._queues:  # it had its turn: behind all others
+        if caller in self._queues:  # it was served: move it behind all other callers
             self._queues[caller] = self._queues.pop(caller)
         while self._queues:
-            following = next(iter(self._queues))
-            queue = self._queues.pop(following)
-            let_in = queue.popleft()
+            next_caller = next(iter(self._queues))
+            queue = self._queues.pop(next_caller)
+            waiter = queue.popleft()
             if queue:
-                self._queues[following] = queue
-            if not let_in.cancelled():
-                let_in.set_result(None)
+                self._queues[next_caller] = queue
+            if not waiter.cancelled():
+                waiter.set_result(None)
                 return
         self._free_slots += 1

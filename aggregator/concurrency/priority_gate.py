@@ -1,8 +1,9 @@
-"""Who goes first? A crawler waits for the answer to its one article; a batch and the detector can wait.
+"""Priority gate: interactive requests run before bulk work on one event loop.
 
-They share one event loop. Whatever has many steps to do gives way after each: while a single article is under
-way it stands still, so that the article's next step comes at once and not behind a step of each of them. But never for longer than
-``PATIENCE_S`` a step: where single articles never cease, the rest still goes on.
+Bulk work (batches, the event detector) awaits ``yield_control`` after each step. While an interactive request
+is active, the bulk task pauses, so the next step of the request does not wait behind a step of every bulk
+task. It pauses for at most ``MAX_WAIT_S`` per step, so bulk work makes progress under a constant interactive
+load.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-# About what a single article takes alone. At worst a step of a batch (some articles) or of the detector (one) each.
+# About the duration of one interactive request without other load.
 MAX_WAIT_S = 0.005
 SLICE_S = 0.005
 
 
 class PriorityGate:
-    """For the tasks of one event loop."""
+    """Lets the bulk tasks of one event loop pause while interactive tasks are active."""
 
     def __init__(self) -> None:
         self._high_priority_count = 0
@@ -26,41 +27,41 @@ class PriorityGate:
 
     @contextmanager
     def high_priority(self) -> Iterator[None]:
-        """Whoever holds this goes before all who give way."""
+        """Mark the current task as interactive: bulk tasks pause until it leaves the context."""
         self._high_priority_count += 1
         try:
             yield
         finally:
             self._high_priority_count -= 1
             if not self._high_priority_count:
-                for waiting in self._waiters:
-                    _wake(waiting)
+                for waiter in self._waiters:
+                    _wake(waiter)
 
     async def yield_control(self) -> None:
-        """Everything else has its turn; returns when nobody goes first any more, or patience ends."""
+        """Let other tasks run; returns when no interactive task is active, or after ``MAX_WAIT_S``."""
         if not self._high_priority_count:
             await asyncio.sleep(0)
             return
         loop = asyncio.get_running_loop()
-        waiting = loop.create_future()
-        patience = loop.call_later(MAX_WAIT_S, _wake, waiting)
-        self._waiters.add(waiting)
+        waiter = loop.create_future()
+        timeout = loop.call_later(MAX_WAIT_S, _wake, waiter)
+        self._waiters.add(waiter)
         try:
-            await waiting
+            await waiter
         finally:
-            patience.cancel()
-            self._waiters.discard(waiting)
+            timeout.cancel()
+            self._waiters.discard(waiter)
 
 
 class TimeSlicer:
-    """For a process in which nobody waits: the rest of its event loop has its turn after a spell, not after each step."""
+    """Yields to the event loop once per ``SLICE_S``, for a process without interactive requests."""
 
     def __init__(self, *, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._clock_s = clock_s
         self._slice_end_s = 0.0
 
     async def yield_control(self) -> None:
-        """Mostly returns at once: going round the loop takes longer than many a step."""
+        """Let other tasks run if the time slice has ended; yielding takes longer than many a step."""
         if self._clock_s() >= self._slice_end_s:
             await asyncio.sleep(0)
             self._slice_end_s = self._clock_s() + SLICE_S

@@ -12,25 +12,30 @@ YieldControl = Callable[[], Awaitable[None]]
 
 
 class TaskHandle(Protocol[T_co]):
-    """Work that goes on by itself until somebody waits for it, or it is cancelled."""
+    """A task that runs concurrently until it ends or is cancelled; awaiting it returns its result."""
 
-    def __await__(self) -> Generator[Any, Any, T_co]: ...
+    def __await__(self) -> Generator[Any, Any, T_co]:
+        """Wait for the result."""
 
     def cancel(self) -> object:
-        """End it; what it has sent stays sent."""
+        """Cancel the task; writes that it has already sent are not undone."""
 
 
 class Spawn(Protocol):
-    def __call__(self, coroutine: Coroutine[Any, Any, T], /) -> TaskHandle[T]: ...
+    """Starts a coroutine as a task."""
+
+    def __call__(self, coroutine: Coroutine[Any, Any, T], /) -> TaskHandle[T]:
+        """Start ``coroutine``."""
 
 
 async def yield_control() -> None:
-    """Whatever else waits on the event loop has its turn."""
+    """Let other tasks of the event loop run once."""
     await asyncio.sleep(0)
 
 
 def spawn_task(coroutine: Coroutine[Any, Any, T]) -> TaskHandle[T]:
-    """``Begin`` on the event loop. Whoever began it may go away without hearing how it ended."""
+    """Run ``coroutine`` as a task of the event loop; its result may be ignored."""
     task = asyncio.ensure_future(coroutine)
+    # Retrieve the exception, so that asyncio does not log it if the caller was cancelled.
     task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     return task

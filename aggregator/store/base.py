@@ -4,7 +4,7 @@
 of ``index/``. Every implementation guarantees:
 
 * **Keys carry a hash tag**: ``{tag}rest``. Keys of one tag are read at one instant and changed atomically (on
-  a cluster: one slot). A key without braces is a tag of its own.
+  a cluster: one slot). A key without braces has no other key in its tag.
 * ``commit`` is compare-and-write: either every check holds and all writes are applied, or nothing changes and
   the indices of the failed checks are returned. A crash leaves all of a transaction or none of it.
 * A write may have happened when ``StoreUnavailable`` is raised; every write of the layers above is

@@ -4,7 +4,7 @@ Each article of a batch expects the segment version that the article before it p
 (``base.AdvanceVersion``). While the segment has the version that the first one expects, all their checks
 hold. So they are sent as **one** transaction that checks only that version: a tenth of the keys and one
 script call. If another process committed in between, the merged transaction changes nothing, and each
-transaction is sent again separately with all of its own checks.
+transaction is sent again separately with all its checks.
 """
 
 from __future__ import annotations

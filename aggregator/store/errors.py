@@ -27,7 +27,7 @@ AUTH_ERRORS: Final = (
 """Errors that waiting does not resolve: the configuration must change."""
 
 NOT_A_CLUSTER_MESSAGE: Final = "Cluster mode is not enabled"
-"""Message of redis-py when redis+cluster:// points to a plain server; the error has no type of its own."""
+"""Message of redis-py when redis+cluster:// points to a plain server; its type is generic."""
 
 _TRANSPORT_CLOSED_MESSAGE: Final = "the handler is closed"
 """Message of a RuntimeError of uvloop when a connection ended between its opening and the first write."""
@@ -64,7 +64,7 @@ _MESSAGES_BY_TYPE: Final[tuple[tuple[tuple[type[Exception], ...], str], ...]] = 
     ),
 )
 
-# Sentence for error replies without a type of their own, by their first word.
+# Sentence for untyped error replies, by their first word.
 _MESSAGES_BY_PREFIX: Final = {
     "MISCONF": (
         "The store at {at} cannot write to its disk and rejects writes ({reply}); check its disk and memory."

@@ -1,4 +1,4 @@
-"""allowance.py: the token buckets of keys, shared by processes."""
+"""Rate limiter: token buckets of API keys, shared by processes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import pytest
 from aggregator.auth.rate_limiter import RateLimiter
 from aggregator.errors import RateLimited
 from aggregator.store.base import Store
+from aggregator.store.memory import MemoryStore
 
 
 class Clock:
-    """A clock that tests turn."""
+    """A manual clock."""
 
     now_ms = 1_790_000_000_000
 
@@ -18,12 +19,12 @@ class Clock:
         return self.now_ms
 
 
-async def spent(allowance: RateLimiter, clock: Clock, requests: int, key: str = "k", tokens: int = 1) -> int:
-    """How many of ``requests`` pass."""
+async def count_passed(limiter: RateLimiter, requests: int, key: str = "k", tokens: int = 1) -> int:
+    """Number of ``requests`` that the limiter admits."""
     passed = 0
     for _ in range(requests):
         try:
-            await allowance.acquire(key, tokens)
+            await limiter.acquire(key, tokens)
             passed += 1
         except RateLimited:
             pass
@@ -31,68 +32,71 @@ async def spent(allowance: RateLimiter, clock: Clock, requests: int, key: str = 
 
 
 async def test_a_bucket_holds_two_seconds_and_refills(store: Store) -> None:
-    """20 at once at 10 a second, then 10 in each second; another key has its own."""
+    """At 10 per second: 20 at once, then 10 in each second; each key has its own bucket."""
     clock = Clock()
-    allowance = RateLimiter(store, clock, 10)
+    limiter = RateLimiter(store, clock, 10)
 
-    assert await spent(allowance, clock, 50) == 20
-    assert await spent(allowance, clock, 50, "other") == 20
+    assert await count_passed(limiter, 50) == 20
+    assert await count_passed(limiter, 50, "other") == 20
     for _ in range(5):
         clock.now_ms += 1000
-        assert await spent(allowance, clock, 50) in (10, 11)
+        assert await count_passed(limiter, 50) in (10, 11)
 
 
 async def test_processes_share_a_bucket(store: Store) -> None:
-    """Two of them together get no more than one."""
+    """Two processes together get no more than one process."""
     clock = Clock()
-    one, two = RateLimiter(store, clock, 10), RateLimiter(store, clock, 10)
-    passed = sum([await spent(each, clock, 1) for _ in range(30) for each in (one, two)])
+    limiters = RateLimiter(store, clock, 10), RateLimiter(store, clock, 10)
+    passed = sum([await count_passed(limiter, 1) for _ in range(30) for limiter in limiters])
 
     assert passed == 20
 
 
-async def test_the_refusal_says_when_to_come_back(store: Store) -> None:
-    """Retry-After in whole seconds; after it the request passes."""
+async def test_the_error_contains_the_time_to_retry(store: Store) -> None:
+    """In whole seconds; a request after that time passes."""
     clock = Clock()
-    allowance = RateLimiter(store, clock, 0.25)
-    await allowance.acquire("k")
+    limiter = RateLimiter(store, clock, 0.25)
+    await limiter.acquire("k")
 
-    with pytest.raises(RateLimited) as refusal:
-        await allowance.acquire("k")
-    assert refusal.value.retry_after_s == 4
+    with pytest.raises(RateLimited) as caught:
+        await limiter.acquire("k")
+    assert caught.value.retry_after_s == 4
     clock.now_ms += 4000
-    await allowance.acquire("k")
+    await limiter.acquire("k")
 
 
-async def test_a_large_batch_is_paid_off_afterwards(store: Store) -> None:
-    """What was begun is finished; nothing else passes until the debt is paid, in any process."""
+async def test_a_large_batch_leaves_a_debt(store: Store) -> None:
+    """A batch may exceed the bucket; nothing else passes until the bucket has refilled, in any process."""
     clock = Clock()
-    allowance = RateLimiter(store, clock, 10)
-    await allowance.acquire("k", 100)
+    limiter = RateLimiter(store, clock, 10)
+    await limiter.acquire("k", 100)
 
-    assert await spent(allowance, clock, 5) == 0
+    assert await count_passed(limiter, 5) == 0
     clock.now_ms += 1000
-    assert await spent(RateLimiter(store, clock, 10), clock, 1) == 0
+    assert await count_passed(RateLimiter(store, clock, 10), 1) == 0
     clock.now_ms += 9000
-    assert await spent(allowance, clock, 5) > 0
+    assert await count_passed(limiter, 5) > 0
 
 
-async def test_a_clock_that_is_set_back_locks_nobody_out(store: Store) -> None:
-    """Not in the process that had said no, nor by the bucket; clocks that differ a little gain nothing."""
+async def test_a_clock_that_is_set_back_blocks_no_key(store: Store) -> None:
+    """Neither in the process that rejected requests nor in the bucket; a small clock skew gains nothing."""
     clock, behind = Clock(), Clock()
     behind.now_ms -= 1000
-    allowance, other = RateLimiter(store, clock, 10), RateLimiter(store, behind, 10)
-    assert await spent(allowance, clock, 50) == 20
-    assert await spent(other, behind, 50) == 0
+    limiter, other = RateLimiter(store, clock, 10), RateLimiter(store, behind, 10)
+    assert await count_passed(limiter, 50) == 20
+    assert await count_passed(other, 50) == 0
 
     clock.now_ms -= 3_600_000
-    assert await spent(allowance, clock, 50) == 0
+    assert await count_passed(limiter, 50) == 0
     clock.now_ms += 1000
-    assert await spent(allowance, clock, 50) in (10, 11)
+    assert await count_passed(limiter, 50) in (10, 11)
     clock.now_ms += 1000
-    assert await spent(RateLimiter(store, clock, 10), clock, 50) in (10, 11)
+    assert await count_passed(RateLimiter(store, clock, 10), 50) in (10, 11)
 
 
-async def test_no_limit_asks_the_store_nothing() -> None:
-    """Rate 0 is off."""
-    await RateLimiter(None, Clock(), 0).acquire("k")
+async def test_an_unlimited_rate_does_not_use_the_store() -> None:
+    """Rate 0 disables the limiter."""
+    store = MemoryStore()
+    await RateLimiter(store, Clock(), 0).acquire("k")
+
+    assert await store.scan(b"") == []

@@ -1,4 +1,6 @@
-"""Who is let in next: one of each caller in turn."""
+"""Fair semaphore: free slots go round-robin to the callers that wait."""
+
+from __future__ import annotations
 
 import asyncio
 import itertools
@@ -6,59 +8,62 @@ import itertools
 from aggregator.concurrency.fair_semaphore import FairSemaphore, current_caller
 
 
-async def entered(places: FairSemaphore, order: list[str], caller: str, name: str, go: asyncio.Event) -> None:
-    """Note the name when it is let in; stay until ``go``."""
+async def hold_slot(
+    semaphore: FairSemaphore, order: list[str], caller: str, name: str, done: asyncio.Event
+) -> None:
+    """Append ``name`` to ``order`` when it gets a slot; hold the slot until ``done``."""
     current_caller.set(caller)
-    async with places.slot():
+    async with semaphore.slot():
         order.append(name)
-        await go.wait()
+        await done.wait()
 
 
-async def settled() -> None:
-    """Whatever can go on has gone on."""
+async def run_ready_tasks() -> None:
+    """Let all tasks that are ready run."""
     for _ in range(20):
         await asyncio.sleep(0)
 
 
-async def test_callers_take_turns() -> None:
-    """Three of one caller came first; the others do not wait for all of them."""
-    places, order, go = FairSemaphore(1), list[str](), asyncio.Event()
-    coming = [("a", "a1"), ("a", "a2"), ("a", "a3"), ("b", "b1"), ("c", "c1"), ("b", "b2")]
-    tasks = [asyncio.create_task(entered(places, order, *one, go)) for one in coming]
-    await settled()
-    assert (order, places.queued("a"), places.queued("b"), places.queued("z")) == (["a1"], 2, 2, 0)
-    go.set()
+async def test_slots_go_round_robin_to_callers() -> None:
+    """Three tasks of one caller came first; other callers do not wait for all of them."""
+    semaphore, order, done = FairSemaphore(1), list[str](), asyncio.Event()
+    arrivals = [("a", "a1"), ("a", "a2"), ("a", "a3"), ("b", "b1"), ("c", "c1"), ("b", "b2")]
+    tasks = [asyncio.create_task(hold_slot(semaphore, order, *arrival, done)) for arrival in arrivals]
+    await run_ready_tasks()
+    assert order == ["a1"]
+    assert [semaphore.queued(caller) for caller in ("a", "b", "z")] == [2, 2, 0]
+    done.set()
     await asyncio.gather(*tasks)
 
     assert order == ["a1", "b1", "c1", "a2", "b2", "a3"]
 
 
-async def test_who_goes_away_leaves_no_place_taken() -> None:
-    """While waiting, at the moment of being let in, and inside, in any order."""
+async def test_a_cancelled_task_leaves_no_slot_occupied() -> None:
+    """Cancelled while waiting, when it gets the slot, and while it holds it, in any order."""
     names = ("a", "b", "c", "d")
-    for going in itertools.permutations(range(3)):
-        places, order, go = FairSemaphore(1), list[str](), asyncio.Event()
-        tasks = [asyncio.create_task(entered(places, order, name, name, go)) for name in names]
-        await settled()
-        for which in going:
-            tasks[which].cancel()
-            if which == 0:
-                await asyncio.sleep(0)  # it has left, and whoever follows has not heard of it
-        go.set()
+    for cancelled in itertools.permutations(range(3)):
+        semaphore, order, done = FairSemaphore(1), list[str](), asyncio.Event()
+        tasks = [asyncio.create_task(hold_slot(semaphore, order, name, name, done)) for name in names]
+        await run_ready_tasks()
+        for i in cancelled:
+            tasks[i].cancel()
+            if i == 0:
+                await asyncio.sleep(0)  # it has released the slot, and the next task has not run yet
+        done.set()
         await asyncio.gather(*tasks, return_exceptions=True)
 
         assert order[0] == "a" and order[-1] == "d"
-        assert not any(places.queued(name) for name in names)
-        async with asyncio.timeout(30), places.slot():
+        assert not any(semaphore.queued(name) for name in names)
+        async with asyncio.timeout(30), semaphore.slot():
             pass
 
 
-async def test_as_many_as_there_are_places() -> None:
-    """No more at once, and all of them in the end."""
-    places, order, go = FairSemaphore(2), list[str](), asyncio.Event()
-    tasks = [asyncio.create_task(entered(places, order, "a", str(i), go)) for i in range(5)]
-    await settled()
+async def test_no_more_tasks_run_than_there_are_slots() -> None:
+    """Two at once, and all of them in the end."""
+    semaphore, order, done = FairSemaphore(2), list[str](), asyncio.Event()
+    tasks = [asyncio.create_task(hold_slot(semaphore, order, "a", str(i), done)) for i in range(5)]
+    await run_ready_tasks()
     assert order == ["0", "1"]
-    go.set()
+    done.set()
     await asyncio.gather(*tasks)
     assert order == ["0", "1", "2", "3", "4"]

@@ -1,4 +1,6 @@
-"""Stepping back: a lower priority, in short slices where the kernel can, and none of it to the process that tests."""
+"""Lower process priority: nice value and time slice, tested in child processes."""
+
+from __future__ import annotations
 
 import os
 import platform
@@ -10,28 +12,27 @@ from aggregator.concurrency.process_priority import TIME_SLICE_NS
 
 SCHED = Path("/proc/self/sched")
 KERNEL = tuple(int(part) for part in platform.release().split(".")[:2] if part.isdigit())
-STEP_BACK = "from aggregator.concurrency.process_priority import lower_priority; lower_priority(3)"
+LOWER_PRIORITY = "from aggregator.concurrency.process_priority import lower_priority; lower_priority(3)"
 
 
-def _of_a_child(expression: str) -> str:
-    """What a child of a process that stepped back by 3 says of itself."""
+def _evaluate_in_child(expression: str) -> str:
+    """Value of an expression in a child of a process that lowered its priority by 3."""
     child = f"import os; print({expression})"
-    parent = (
-        f"{STEP_BACK}; import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}], check=True)"
-    )
+    start_child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}], check=True)"
+    parent = f"{LOWER_PRIORITY}; {start_child}"
     return subprocess.check_output([sys.executable, "-c", parent], text=True)
 
 
-def test_a_process_and_its_children_are_lower_in_priority() -> None:
-    """By as much as was said."""
-    assert int(_of_a_child("os.getpriority(os.PRIO_PROCESS, 0)")) == min(
-        19, os.getpriority(os.PRIO_PROCESS, 0) + 3
-    )
+def test_the_priority_is_lowered_for_children_too() -> None:
+    """The nice value increases by the given amount, up to 19."""
+    expected = min(19, os.getpriority(os.PRIO_PROCESS, 0) + 3)
+
+    assert int(_evaluate_in_child("os.getpriority(os.PRIO_PROCESS, 0)")) == expected
 
 
-def test_their_slices_are_short() -> None:
-    """The shortest there are, where the kernel has slices of a process's own and tells of them."""
-    told = _of_a_child(f"open('{SCHED}').read()") if SCHED.exists() and KERNEL >= (6, 12) else ""
-    slices = [int(line.split(":")[1]) for line in told.splitlines() if line.startswith("se.slice")]
+def test_time_slices_are_short() -> None:
+    """The minimum of the kernel, if it supports and reports slices per process."""
+    report = _evaluate_in_child(f"open('{SCHED}').read()") if SCHED.exists() and KERNEL >= (6, 12) else ""
+    slices = [int(line.split(":")[1]) for line in report.splitlines() if line.startswith("se.slice")]
 
     assert slices == [TIME_SLICE_NS] * len(slices)

@@ -1,12 +1,13 @@
-"""pytest plugin of scripts/test: every skipped test is named, and none may hide behind a green run.
+"""pytest plugin of scripts/test that lists every skipped test at the end of a run.
 
-``--fail-on-skip`` (as .ci/run calls it) turns every skip into a failure, except that of a test marked
-``data`` while the development data is absent.
+With ``--fail-on-skip`` (used by .ci/run) a skip fails the run, except that of a test marked ``data`` while
+the development data is absent.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The one option."""
+    """Add the option ``--fail-on-skip``."""
     parser.addoption(
         "--fail-on-skip",
         action="store_true",
@@ -24,17 +25,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """One collector per run."""
+    """Register one collector per run."""
     config.pluginmanager.register(Skips(bool(config.getoption("--fail-on-skip"))), "named-skips")
 
 
 def data_is_absent() -> bool:
-    """True when there is no development data directory on this machine."""
+    """Whether this machine has no development data."""
     return not Path(os.environ.get("AGGREGATOR_DATA") or ROOT.parent / "shared" / "data").is_dir()
 
 
 class Skips:
-    """Collects (name, reason, allowed) of skipped tests and modules."""
+    """Collects the (name, reason, allowed) of skipped tests and modules."""
 
     def __init__(self, strict: bool) -> None:
         self.strict = strict
@@ -42,10 +43,14 @@ class Skips:
 
     @property
     def forbidden(self) -> list[str]:
+        """Names of skipped tests that fail the run with ``--fail-on-skip``."""
         return [name for name, _, allowed in self.found if not allowed]
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]):  # type: ignore[no-untyped-def]
+    def pytest_runtest_makereport(
+        self, item: pytest.Item
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Record a skipped test."""
         report = yield
         if report.skipped and not hasattr(report, "wasxfail"):
             allowed = item.get_closest_marker("data") is not None and data_is_absent()
@@ -53,15 +58,17 @@ class Skips:
         return report
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """A module that skips itself hides all its tests."""
+        """Record modules that skip all of their tests."""
         if report.skipped:
             self.found.append((report.nodeid, reason_of(report.longrepr), False))
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Fail the run because of forbidden skips."""
         if self.strict and self.forbidden and exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """List all skips."""
         if not self.found:
             return
         terminalreporter.section(f"{len(self.found)} skipped")
@@ -73,6 +80,6 @@ class Skips:
 
 
 def reason_of(longrepr: object) -> str:
-    """The reason without pytest's own prefix; longrepr of a skip is (path, line, text)."""
+    """Reason of a skip without the prefix of pytest; ``longrepr`` is (path, line, text) or text."""
     text = str(longrepr[2]) if isinstance(longrepr, tuple) else str(longrepr)
     return text.removeprefix("Skipped: ")

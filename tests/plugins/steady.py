@@ -1,7 +1,7 @@
-"""pytest plugin of .ci/run: the same code gets the same answer twice.
+"""pytest plugin of .ci/run that makes property tests deterministic.
 
-Hypothesis chooses its examples by the test, not by chance, and no example is late on a busy machine. scripts/test
-chooses by chance; scripts/check searches long.
+Hypothesis derives its examples from the test instead of a random seed, and examples have no deadline.
+scripts/test uses random examples; scripts/check uses many more.
 """
 
 from __future__ import annotations

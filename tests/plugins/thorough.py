@@ -1,16 +1,18 @@
-"""pytest plugin of scripts/check: marks every hypothesis test ``property`` and gives it many more examples.
+"""pytest plugin of scripts/check that marks every hypothesis test ``property`` and runs many more examples.
 
-A profile does not reach a test that names its own number of examples: that one gets twenty times
-as many too, up to as many as the others.
+A profile does not affect a test with its own ``max_examples``; here that number is multiplied by the same
+factor, up to the number of the profile.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 EXAMPLES = 2000
-TIMES = EXAMPLES // settings.get_profile("default").max_examples
+FACTOR = EXAMPLES // settings.get_profile("default").max_examples
 
 settings.register_profile(
     "thorough", max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -18,14 +20,14 @@ settings.register_profile(
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """``property`` exists only here: it is put on by hypothesis, not by hand."""
+    """Register the marker ``property``, which this plugin sets."""
     config.addinivalue_line("markers", "property: a hypothesis test")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Before ``-m`` selects."""
-    functions = {}
+    """Mark the tests before ``-m`` selects, and raise their number of examples."""
+    functions: dict[int, Any] = {}
     for item in items:
         function = getattr(item, "function", None)
         if getattr(function, "is_hypothesis_test", False):
@@ -34,5 +36,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for function in functions.values():
         if hasattr(function, "_hypothesis_internal_settings_applied"):
             own = function._hypothesis_internal_use_settings
-            examples = max(own.max_examples, min(EXAMPLES, TIMES * own.max_examples))
+            examples = max(own.max_examples, min(EXAMPLES, FACTOR * own.max_examples))
             function._hypothesis_internal_use_settings = settings(own, max_examples=examples)

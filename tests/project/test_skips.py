@@ -1,4 +1,4 @@
-"""The skip rule of continuous integration: a skip is named, and none but that for absent data may pass."""
+"""Plugin ``skips``: skips are listed, and ``--fail-on-skip`` allows only those for absent data."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def test_on_a_tool():
         ("", True, True, 1),
     ],
 )
-def test_only_absent_data_excuses_a_skip(
+def test_only_absent_data_allows_a_skip(
     tmp_path: Path, tool: str, data: bool, strict: bool, code: int
 ) -> None:
-    """With --fail-on-skip a missing tool fails the run, and so does data that is there but was not used."""
+    """With ``--fail-on-skip`` a missing tool fails the run, and so does a skip despite present data."""
     (tmp_path / "test_suite.py").write_text(SUITE.format(tool=tool))
     environment = {
         **os.environ,

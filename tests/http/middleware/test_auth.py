@@ -1,24 +1,25 @@
-"""Every route with every role: who gets in, and that nobody else does."""
+"""Authorization of every route for every role, sessions, audit log and rate limit."""
 
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import pytest
 from multidict import CIMultiDict
 
-from aggregator.auth.api_keys import ROLE_PERMISSIONS, ROLES
+from aggregator.auth.api_keys import ROLE_PERMISSIONS
 from aggregator.http.app_keys import REJECTED_LOG
 from aggregator.http.middleware.rejected_log import LOG_INTERVAL_S
-from aggregator.log_limits import LogThrottle
 from aggregator.http.routes import ENDPOINTS, Endpoint
+from aggregator.log_limits import LogThrottle
 from aggregator.settings import Settings
 from tests.support.factories import event
-from tests.support.fake_service import FakeService, serving
+from tests.support.fake_service import Client, FakeService, serving
 
-# Who gets past the gate, route by route: written down apart from the program, so that a slip there shows here.
-OPEN = "everybody"
-TABLE = {
+# Roles that each route admits, written independently of the code, so that a mistake there fails a test.
+OPEN = "all"
+ADMITTED_ROLES = {
     "postArticle": "crawler admin",
     "postBatch": "crawler admin",
     "deleteArticle": "crawler admin",
@@ -59,14 +60,14 @@ TABLE = {
     "signOut": OPEN,
     "static": OPEN,
 }
-WHO = ("nobody", "a stranger", *ROLES)
+WHO = ("nobody", "a stranger", *ROLE_PERMISSIONS)
 
 
 @pytest.fixture
 async def guarded():
     """A service that asks for keys, and a key of each role."""
     service = FakeService(Settings(store_url="memory"))
-    keys = {role: (await service.api_keys.add(f"the {role}", role))[1] for role in ROLES}
+    keys = {role: (await service.api_keys.add(f"the {role}", role))[1] for role in ROLE_PERMISSIONS}
     keys["a stranger"] = keys["admin"][:-1] + ("a" if keys["admin"][-1] != "a" else "b")
     async with serving(service) as client:
         client.keys = keys
@@ -78,32 +79,36 @@ def bearer(client, who: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {client.keys[who]}"} if who in client.keys else {}
 
 
-def test_the_table_names_every_route() -> None:
-    """A new route decides here who may use it."""
-    assert set(TABLE) == {endpoint.operation_id for endpoint in ENDPOINTS}
+def test_the_table_covers_every_route() -> None:
+    """A new route needs an entry here."""
+    assert set(ADMITTED_ROLES) == {endpoint.operation_id for endpoint in ENDPOINTS}
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.operation_id)
-async def test_every_route_with_every_role(guarded, endpoint: Endpoint) -> None:
-    """401 without a key that works, 403 with one that is not enough, anything else with one that is."""
-    allowed = WHO if TABLE[endpoint.operation_id] == OPEN else TABLE[endpoint.operation_id].split()
+async def test_every_route_with_every_role(guarded: Client, keys: dict[str, str], endpoint: Endpoint) -> None:
+    """401 without a valid key, 403 with a role that does not suffice, anything else otherwise."""
+    allowed = (
+        CALLERS
+        if ADMITTED_ROLES[endpoint.operation_id] == OPEN
+        else ADMITTED_ROLES[endpoint.operation_id].split()
+    )
     path = endpoint.path.replace("{id}", "none").replace("{name}", "page.css")
-    for who in WHO:
+    for caller in CALLERS:
         methods = ("GET", "HEAD") if endpoint.method == "GET" else (endpoint.method,)
         for method in methods:
             async with guarded.request(
-                method, path, headers=bearer(guarded, who), allow_redirects=False
+                method, path, headers=bearer(keys.get(caller)), allow_redirects=False
             ) as response:
-                refused = 401 if who in ("nobody", "a stranger") else 403
-                if who in allowed:
-                    assert response.status not in (403, 429, 500), (who, response.status)
+                refused_status = 401 if caller in (NO_KEY, UNKNOWN_KEY) else 403
+                if caller in allowed:
+                    assert response.status not in (403, 429, 500), (caller, response.status)
                     assert response.status != 401 or endpoint.operation_id == "signIn"
                 else:
-                    assert response.status == refused, (who, response.status)
+                    assert response.status == refused_status, (caller, response.status)
 
 
 def test_changes_are_audited() -> None:
-    """All that changes something beyond taking in articles, or reading by POST."""
+    """Every route that changes state, except for storing articles and reading by POST."""
     reading = {"postArticle", "postBatch", "postRelated", "explain", "lookupPasted", "comparePasted"}
 
     assert {e.operation_id for e in ENDPOINTS if e.audited} == {
@@ -111,13 +116,13 @@ def test_changes_are_audited() -> None:
     } - reading
 
 
-def test_needs_are_all_granted_to_somebody() -> None:
-    """No route is out of everybody's reach."""
+def test_every_permission_is_granted_to_admins() -> None:
+    """No route is unreachable."""
     assert {e.permission for e in ENDPOINTS} <= ROLE_PERMISSIONS["admin"]
 
 
-async def test_no_keys_no_questions(client) -> None:
-    """On loopback without a key everything is open; a page has no button to sign out."""
+async def test_without_keys_everything_is_open(client: Client) -> None:
+    """On loopback; pages have no sign-out button."""
     assert (await client.post("/v1/articles", json={"text": "One text."})).status == 201
     assert "Sign out" not in await (await client.get("/")).text()
 
@@ -128,14 +133,14 @@ async def test_no_keys_no_questions(client) -> None:
 @pytest.mark.parametrize(
     "name", ["evil.example", "evil.example:8080", "127.0.0.1.evil.example", "localhost.evil.example", "a.b/@"]
 )
-async def test_without_keys_no_name_of_a_stranger_is_answered(
-    client, method: str, path: str, name: str
+async def test_without_keys_untrusted_host_names_are_refused(
+    client: Client, method: str, path: str, name: str
 ) -> None:
-    """Else a page that lets its name point here is its own site, and does what it likes (DNS rebinding)."""
+    """Otherwise a page whose host name resolves to this machine would be same-origin (DNS rebinding)."""
     host = {"Host": name}
     async with client.request(method, path, headers=host | {"Origin": f"http://{name}"}) as response:
         assert response.status == 403
-        assert "public_url" in await response.text() or "another site" in await response.text()
+        assert "public_url" in await response.text() or "other sites" in await response.text()
     assert (await client.get("/healthz", headers=host)).status == 200
 
 
@@ -143,97 +148,102 @@ async def test_without_keys_no_name_of_a_stranger_is_answered(
     "name",
     ["localhost:8080", "LOCALHOST.", "a.localhost", "[::1]:80", "10.1.2.3", "desk", "news.example:443"],
 )
-async def test_our_own_names_are_answered(name: str) -> None:
-    """Addresses, what has no dot and belongs to nobody, and the name that readers are told."""
+async def test_trusted_host_names_are_answered(name: str) -> None:
+    """IP addresses, names that public DNS cannot resolve, and the name of public_url."""
     async with serving(
         FakeService(Settings(store_url="memory", public_url="https://news.example"))
     ) as client:
         assert (await client.get("/v1/events", headers={"Host": name})).status == 200
 
 
-async def test_with_keys_or_a_gate_of_its_own_any_name_will_do(guarded) -> None:
-    """A key or a session stands for the caller, and belongs to one name; ``auth_disabled`` leaves it to the proxy."""
+async def test_any_host_name_is_answered_with_keys_or_auth_disabled(
+    guarded: Client, keys: dict[str, str]
+) -> None:
+    """A key or session identifies the caller; with ``auth_disabled`` a proxy does."""
     host = {"Host": "news.example"}
-    assert (await guarded.get("/v1/events", headers=host | bearer(guarded, "reader"))).status == 200
+    assert (await guarded.get("/v1/events", headers=host | bearer(keys["reader"]))).status == 200
     async with serving(FakeService(Settings(store_url="memory", auth_disabled=True))) as client:
         assert (await client.get("/v1/events", headers=host)).status == 200
 
 
-async def test_a_refusal_is_a_problem_that_says_what_to_do(guarded) -> None:
-    """With the challenge that HTTP asks for, and never the key that was sent."""
-    stranger = await guarded.get("/v1/events", headers=bearer(guarded, "a stranger"))
-    crawler = await guarded.get("/v1/events", headers=bearer(guarded, "crawler"))
-    told = await stranger.json(content_type="application/problem+json")
+async def test_a_refusal_says_what_to_do(guarded: Client, keys: dict[str, str]) -> None:
+    """With the challenge that HTTP requires, and without the key that was sent."""
+    unknown = await guarded.get("/v1/events", headers=bearer(keys[UNKNOWN_KEY]))
+    crawler = await guarded.get("/v1/events", headers=bearer(keys["crawler"]))
+    problem = await unknown.json(content_type="application/problem+json")
 
-    assert (stranger.status, told["code"]) == (401, "unauthenticated")
-    assert stranger.headers["WWW-Authenticate"] == 'Bearer realm="aggregator"'
-    assert guarded.keys["a stranger"] not in await stranger.text()
-    assert "invalid, revoked or expired access key" in told["detail"]
-    nobody = await (await guarded.get("/v1/events")).json(content_type=None)
-    assert nobody["detail"] == 'Authorization: send an access key as "Bearer KEY", or sign in at /sign-in.'
+    assert (unknown.status, problem["code"]) == (401, "unauthenticated")
+    assert unknown.headers["WWW-Authenticate"] == 'Bearer realm="aggregator"'
+    assert keys[UNKNOWN_KEY] not in await unknown.text()
+    assert "invalid, revoked or expired access key" in problem["detail"]
+    no_key = await (await guarded.get("/v1/events")).json(content_type=None)
+    assert no_key["detail"] == 'Authorization: send an access key as "Bearer KEY", or sign in at /sign-in.'
     assert (await crawler.json(content_type=None))["detail"].startswith(
         "Authorization: the role crawler does not permit this"
     )
 
 
 @pytest.mark.parametrize("path", ["/v1/events?key={}", "/v1/events?access_token={}", "/v1/events/{}"])
-async def test_keys_in_addresses_open_nothing(guarded, path: str) -> None:
-    """They would end up in logs of proxies and in histories."""
-    response = await guarded.get(path.format(guarded.keys["admin"]))
+async def test_keys_in_addresses_are_ignored(guarded: Client, keys: dict[str, str], path: str) -> None:
+    """They would end up in proxy logs and browser histories."""
+    response = await guarded.get(path.format(keys["admin"]))
 
     assert response.status == 401
 
 
-async def test_of_two_keys_neither_is_taken(guarded) -> None:
-    """A proxy that looks at the one must not let in what we see in the other."""
-    headers = [("Authorization", f"Bearer {guarded.keys[who]}") for who in ("reader", "a stranger")]
+async def test_two_authorization_headers_are_refused(guarded: Client, keys: dict[str, str]) -> None:
+    """A proxy may check one of them while the service reads the other."""
+    headers = [("Authorization", f"Bearer {keys[name]}") for name in ("reader", UNKNOWN_KEY)]
 
-    for both in (headers, headers[::-1]):
-        assert (await guarded.get("/v1/events", headers=CIMultiDict(both))).status == 401
+    for order in (headers, headers[::-1]):
+        assert (await guarded.get("/v1/events", headers=CIMultiDict(order))).status == 401
 
 
-async def test_a_person_signs_in_and_out(guarded) -> None:
-    """The page leads to the sign-in page and back; the session is a cookie that scripts cannot read."""
+async def test_signing_in_and_out(guarded: Client, keys: dict[str, str]) -> None:
+    """Redirect to the sign-in page and back; the session cookie is not readable by scripts."""
     origin = {"Origin": f"http://{guarded.host}:{guarded.port}"}
     page = {"Accept": "text/html"}
-    away = await guarded.get("/events/e%2F1?x=1", headers=page, allow_redirects=False)
-    form = await (await guarded.get(away.headers["Location"])).text()
+    redirect = await guarded.get("/events/e%2F1?x=1", headers=page, allow_redirects=False)
+    form = await (await guarded.get(redirect.headers["Location"])).text()
     wrong = await guarded.post("/sign-in", data={"key": "nonsense"}, headers=origin)
-    fields = {"key": guarded.keys["editor"], "next": "/lookup"}
-    into = await guarded.post("/sign-in", data=fields, headers=origin, allow_redirects=False)
-    cookie = into.headers["Set-Cookie"]
-    shown = await (await guarded.get("/")).text()
-    out = await guarded.post("/sign-out", headers=origin, allow_redirects=False)
+    fields = {"key": keys["editor"], "next": "/lookup"}
+    signed_in = await guarded.post("/sign-in", data=fields, headers=origin, allow_redirects=False)
+    cookie = signed_in.headers["Set-Cookie"]
+    page_text = await (await guarded.get("/")).text()
+    signed_out = await guarded.post("/sign-out", headers=origin, allow_redirects=False)
 
-    assert (away.status, away.headers["Location"]) == (303, "/sign-in?next=%2Fevents%2Fe%252F1%3Fx%3D1")
+    assert (redirect.status, redirect.headers["Location"]) == (
+        303,
+        "/sign-in?next=%2Fevents%2Fe%252F1%3Fx%3D1",
+    )
     assert 'value="/events/e%2F1?x=1"' in form
     assert wrong.status == 401
-    assert (into.status, into.headers["Location"]) == (303, "/lookup")
+    assert (signed_in.status, signed_in.headers["Location"]) == (303, "/lookup")
     assert "HttpOnly" in cookie
     assert "SameSite=Strict" in cookie
-    assert guarded.keys["editor"] not in cookie
-    assert 'data-who="the editor"' in shown
-    assert out.headers["Location"] == "/sign-in"
+    assert keys["editor"] not in cookie
+    assert 'data-user="the editor"' in page_text
+    assert signed_out.headers["Location"] == "/sign-in"
     assert (await guarded.get("/v1/events")).status == 401
 
 
 @pytest.mark.parametrize(
     "next", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)", "/a\nb"]
 )
-async def test_signing_in_leads_nowhere_else(guarded, next: str) -> None:
-    """No open redirect, neither in the form nor in the answer."""
+async def test_sign_in_is_no_open_redirect(guarded: Client, keys: dict[str, str], next: str) -> None:
+    """Neither in the form nor in the response."""
     form = await (await guarded.get("/sign-in", params={"next": next})).text()
-    fields = {"key": guarded.keys["reader"], "next": next}
-    into = await guarded.post("/sign-in", data=fields, allow_redirects=False)
+    fields = {"key": keys["reader"], "next": next}
+    signed_in = await guarded.post("/sign-in", data=fields, allow_redirects=False)
 
     assert 'name="next" value="/"' in form
-    assert into.headers["Location"] == "/"
+    assert signed_in.headers["Location"] == "/"
 
 
-async def test_a_session_changes_things_only_from_our_own_pages(guarded) -> None:
-    """A cookie alone does not speak for a person: the browser must say which page sends it."""
+async def test_a_session_cannot_be_used_by_other_sites(guarded: Client, keys: dict[str, str]) -> None:
+    """A change needs an Origin header of this service in addition to the cookie."""
     origin = {"Origin": f"http://{guarded.host}:{guarded.port}"}
-    await guarded.post("/sign-in", data={"key": guarded.keys["editor"]}, allow_redirects=False)
+    await guarded.post("/sign-in", data={"key": keys["editor"]}, allow_redirects=False)
     body = {"name": "Bridges", "query": "term=bridge"}
 
     assert (await guarded.post("/v1/watches", json=body)).status == 403
@@ -243,12 +253,12 @@ async def test_a_session_changes_things_only_from_our_own_pages(guarded) -> None
     assert (await guarded.post("/v1/watches", json=body, headers=origin)).status == 201
 
 
-async def test_actions_carry_the_name_of_the_key_and_are_audited(caplog) -> None:
-    """Whatever name the body claims; one line per change, with key and request."""
+async def test_actions_are_recorded_under_the_name_of_the_key(caplog: pytest.LogCaptureFixture) -> None:
+    """Not under the name in the body; the audit log has one line with key and request id."""
     caplog.set_level(logging.INFO, "aggregator.audit")
     service = FakeService()
     key, text = await service.api_keys.add("Ada", "editor")
-    service.events.told = [event("e1", "Bridge closed")]
+    service.events.stored = [event("e1", "Bridge closed")]
     async with serving(service) as client:
         headers = {"Authorization": f"Bearer {text}", "X-Request-Id": "r-1"}
         body = {"action": "acknowledge", "actor": "Somebody else"}
@@ -260,52 +270,60 @@ async def test_actions_carry_the_name_of_the_key_and_are_audited(caplog) -> None
     )
 
 
-async def test_who_is_refused_is_audited_seldom(guarded, caplog) -> None:
-    """Keys that are tried do not go unseen, nor fill the log; whoever has none at all has only not signed in."""
+async def test_refusals_are_logged_and_throttled(
+    guarded: Client, keys: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Invalid and insufficient keys are logged at a limited rate; a missing key is not logged."""
     now_s = 0.0
     guarded.app[REJECTED_LOG]._throttle = LogThrottle(LOG_INTERVAL_S, lambda: now_s)
     caplog.set_level(logging.INFO, "aggregator.audit")
 
-    async def refused(method: str, path: str, **more: object) -> str:
-        """What is told of a request, ten seconds later."""
+    async def log_of_refused(method: str, path: str, **options: Any) -> str:
+        """The log lines of a request, 10 s after the previous one."""
         nonlocal now_s
-        now_s, told = now_s + LOG_INTERVAL_S, len(caplog.messages)
-        response = await guarded.request(method, path, **more)
+        now_s, logged_before = now_s + LOG_INTERVAL_S, len(caplog.messages)
+        response = await guarded.request(method, path, **options)
         assert response.status in (401, 403)
-        return " ".join(caplog.messages[told:])
+        return " ".join(caplog.messages[logged_before:])
 
-    assert await refused("GET", "/v1/events") == ""
-    assert "refused GET /v1/events code=unauthenticated from=127.0.0.1 key=-" in await refused(
-        "GET", "/v1/events", headers=bearer(guarded, "a stranger")
+    assert await log_of_refused("GET", "/v1/events") == ""
+    assert "refused GET /v1/events code=unauthenticated from=127.0.0.1 key=-" in await log_of_refused(
+        "GET", "/v1/events", headers=bearer(keys[UNKNOWN_KEY])
     )
-    assert "refused POST /sign-in code=unauthenticated" in await refused(
+    assert "refused POST /sign-in code=unauthenticated" in await log_of_refused(
         "POST", "/sign-in", data={"key": "nonsense"}
     )
-    key = guarded.keys["reader"].split("_")[1]
-    assert f"refused POST /v1/watches code=forbidden from=127.0.0.1 key={key} " in await refused(
-        "POST", "/v1/watches", headers=bearer(guarded, "reader")
+    key_id = keys["reader"].split("_")[1]
+    assert f"refused POST /v1/watches code=forbidden from=127.0.0.1 key={key_id} " in await log_of_refused(
+        "POST", "/v1/watches", headers=bearer(keys["reader"])
     )
-    assert "code=cross_site" in await refused("POST", "/sign-out", headers={"Origin": "https://evil.example"})
+    assert "code=cross_site" in await log_of_refused(
+        "POST", "/sign-out", headers={"Origin": "https://evil.example"}
+    )
     for _ in range(20):
         await guarded.post("/sign-in", data={"key": "nonsense"})
-    assert "; 20 more since the last such line" in await refused("POST", "/sign-in", data={"key": "nonsense"})
+    assert "; 20 more since the last such line" in await log_of_refused(
+        "POST", "/sign-in", data={"key": "nonsense"}
+    )
     assert "nonsense" not in caplog.text
     assert len(caplog.messages) == 5
 
 
-async def test_the_audit_log_cannot_be_written_by_callers(guarded, caplog) -> None:
-    """Line ends, escape sequences and braces in an address stay one line of printable characters."""
+async def test_the_audit_log_cannot_be_forged(
+    guarded: Client, keys: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Line breaks, escape sequences and braces in an address are logged as printable characters."""
     caplog.set_level(logging.INFO)
     for id_ in ("a%0Aaudit by='root'", "%1B[2J", "{0}%s%n", "\u2028x"):
-        response = await guarded.delete(f"/v1/watches/{id_}", headers=bearer(guarded, "editor"))
+        response = await guarded.delete(f"/v1/watches/{id_}", headers=bearer(keys["editor"]))
         assert response.status in (204, 400, 404)
 
     assert all(message.isprintable() for message in caplog.messages)
-    assert not any(secret in caplog.text for secret in guarded.keys.values())
+    assert not any(secret in caplog.text for secret in keys.values())
 
 
-async def test_metrics_may_be_open(caplog) -> None:
-    """By choice, and then nothing else is."""
+async def test_metrics_may_be_public(caplog: pytest.LogCaptureFixture) -> None:
+    """With the setting metrics_public; nothing else is then."""
     service = FakeService(Settings(store_url="memory", metrics_public=True))
     _, text = await service.api_keys.add("Ada", "reader")
     async with serving(service) as client:
@@ -318,9 +336,9 @@ async def test_metrics_may_be_open(caplog) -> None:
     assert "Ada" not in page
 
 
-async def test_a_key_for_one_source_touches_no_other(client, service) -> None:
-    """Posts, lines of a batch, and what it deletes."""
-    await client.post("/v1/articles", json={"id": "theirs", "source": "Radio", "text": "One text."})
+async def test_a_key_for_one_source_cannot_touch_others(client: Client, service: FakeService) -> None:
+    """Single articles, lines of a batch, and deletions."""
+    await client.post("/v1/articles", json={"id": "other", "source": "Radio", "text": "One text."})
     _, text = await service.api_keys.add("Gazette", "crawler", sources=("Gazette",))
     headers = {"Authorization": f"Bearer {text}"}
     own = {"id": "own", "source": "Gazette", "text": "Another text."}
@@ -332,11 +350,11 @@ async def test_a_key_for_one_source_touches_no_other(client, service) -> None:
     batch = (await (await client.post("/v1/articles/batch", data=lines, headers=headers)).text()).splitlines()
     assert '"verdict":"new"' in batch[0]
     assert '"code":"forbidden"' in batch[1]
-    assert (await client.delete("/v1/articles/theirs", headers=headers)).status == 403
+    assert (await client.delete("/v1/articles/other", headers=headers)).status == 403
     assert (await client.delete("/v1/articles/own", headers=headers)).status == 204
 
 
-async def test_a_key_over_its_limit_is_told_when_to_come_back() -> None:
+async def test_a_key_over_its_rate_limit_gets_retry_after() -> None:
     """429 with Retry-After; the lines of a batch count."""
     service = FakeService(Settings(store_url="memory", rate_limit_per_second=2.0))
     _, text = await service.api_keys.add("Crawler", "crawler")
@@ -347,15 +365,15 @@ async def test_a_key_over_its_limit_is_told_when_to_come_back() -> None:
             for n in range(8)
         ]
         refused = await client.post("/v1/articles", json={"text": "Last."}, headers=headers)
-        told = await refused.json(content_type=None)
+        problem = await refused.json(content_type=None)
 
     assert statuses == [201] * 4 + [429] * 4
     assert refused.headers["Retry-After"] == "1"
-    assert told["code"] == "over_limit"
+    assert problem["code"] == "over_limit"
 
 
-async def test_watching_goes_on_over_the_limit() -> None:
-    """Figures cost nothing: who must see that a limit is too low, or that the store which counts is away."""
+async def test_scrapes_are_not_rate_limited() -> None:
+    """Monitoring must show that a limit is too low or that the store is unavailable."""
     service = FakeService(Settings(store_url="memory", rate_limit_per_second=0.001))
     _, text = await service.api_keys.add("Prometheus", "reader")
     headers = {"Authorization": f"Bearer {text}"}
@@ -366,8 +384,8 @@ async def test_watching_goes_on_over_the_limit() -> None:
     assert statuses == [200, 200, 429, 200, 200]
 
 
-async def test_signing_in_counts_towards_the_limit() -> None:
-    """Each session is kept in the store for half a day: a reader must not fill it."""
+async def test_sign_in_is_rate_limited() -> None:
+    """Each session is stored for half a day; a reader must not fill the store."""
     service = FakeService(Settings(store_url="memory", rate_limit_per_second=1.0))
     _, text = await service.api_keys.add("Reader", "reader")
     async with serving(service) as client:

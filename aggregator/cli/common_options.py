@@ -1,4 +1,4 @@
-"""What the options of several commands have in common: settings, stores, spans of time."""
+"""Options shared by several commands: settings, stores, time spans."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from aggregator.settings import Settings
+from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 
 SETTING_FIELDS = {option.name: option for option in dataclasses.fields(Settings)}
 DEDUP_SETTINGS = (
     "policy",
+    "preset",
     "duplicate_bits",
     "related_bits",
     "related_min_cosine",
-    "preset",
     "min_containment",
     "min_shared_shingles",
     "min_similarity",
     "strong_containment",
     "updates_are_new",
-    "models_dir",
-    "block_plan",
 )
+MODEL_SETTINGS = ("models_dir", "block_plan")
 MIGRATION_SETTINGS = ("migration_models_dir", "migration_block_plan", "migration_serve")
 STORE_SETTINGS = (
     "data_dir",
@@ -32,26 +32,48 @@ STORE_SETTINGS = (
     "segment_max_articles",
     "fingerprints_only",
     "store_texts",
-    *MIGRATION_SETTINGS,
 )
 DETECTION_SETTINGS = ("burst_items", "burst_window_hours", "min_sources", "sensitivity")
+LOG_SETTINGS = ("log_level", "log_format")
+# What a command needs that opens a store and decides on articles; it must use the settings of the service.
+SERVICE_SETTINGS = (*DEDUP_SETTINGS, *STORE_SETTINGS, *MODEL_SETTINGS, *MIGRATION_SETTINGS, *LOG_SETTINGS)
+# Headings of the help, in this order. A setting without a heading is listed under the last one.
+SETTING_GROUPS: dict[str, tuple[str, ...]] = {
+    "network": (
+        "host",
+        "port",
+        "public_url",
+        "workers",
+        "header_timeout_seconds",
+        "body_timeout_seconds",
+        "webhook_allow_private_addresses",
+    ),
+    "access": ("auth_disabled", "metrics_public", "rate_limit_per_second"),
+    "store": ("store_url", *STORE_SETTINGS),
+    "duplicates and related articles": DEDUP_SETTINGS,
+    "events": (*DETECTION_SETTINGS, "detector_interval_seconds"),
+    "limits": ("max_body_bytes", "max_batch_lines", "max_inflight_articles", "analysis_processes"),
+    "feature models and migration": (*MODEL_SETTINGS, *MIGRATION_SETTINGS),
+    "logging and other settings": (*LOG_SETTINGS, "access_log", "demo"),
+}
 URL_METAVAR = "URL"
-# Options of a process can be read by everybody on the machine; these are variables only.
+# The options of a process can be read by every user of the machine; secrets are set by variable only.
 ENVIRONMENT_ONLY_SETTINGS = ("key", "bootstrap_key")
-DURATION_UNITS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
+DURATION_UNITS_MS = {"m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
 
 
 class ConciseArgumentParser(argparse.ArgumentParser):
-    """Says what is wrong in one sentence, instead of all options first."""
+    """Parser that reports a usage error in one line, without the list of options."""
 
     def error(self, message: str) -> NoReturn:
-        """End with 2."""
-        self.exit(2, f"{self.prog}: {message} (`{self.prog} --help` tells more).\n")
+        """Print the message and exit with code 2."""
+        self.exit(2, f"{self.prog}: {message} (see `{self.prog} --help`).\n")
 
 
 def add_command(
     commands: Any, name: str, help: str, target: str, **parser_options: Any
 ) -> argparse.ArgumentParser:
+    """Add a command; ``target``: its function as "module:function", imported when the command runs."""
     command: argparse.ArgumentParser = commands.add_parser(
         name, help=help, description=f"{help[0].upper()}{help[1:]}.", allow_abbrev=False, **parser_options
     )
@@ -59,68 +81,76 @@ def add_command(
     return command
 
 
-def add_settings_options(
-    command: argparse.ArgumentParser, names: Iterable[str], title: str = "settings"
-) -> None:
-    """One option per setting; values are checked by ``settings.load``, so all problems show together."""
-    group = command.add_argument_group(title)
-    for name in names:
-        if name in ENVIRONMENT_ONLY_SETTINGS:
-            continue
-        option = SETTING_FIELDS[name]
-        flag = "--" + name.replace("_", "-")
-        shown = "" if option.default in ("", False) else f" (default {option.default})"
-        help = (option.metadata["doc"].rstrip(".") + shown).replace("%", "%%")
-        if isinstance(option.default, bool):
-            group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=help)
-        else:
-            metavar = {int: "N", float: "X", str: "TEXT"}[type(option.default)]
-            group.add_argument(flag, metavar=metavar, help=help)
+def add_settings_options(command: argparse.ArgumentParser, names: Iterable[str]) -> None:
+    """Add one option per setting. ``settings.load`` checks the values, so it reports all problems at once."""
+    wanted = set(names) - set(ENVIRONMENT_ONLY_SETTINGS)
+    for title, members in SETTING_GROUPS.items():
+        present = [name for name in members if name in wanted]
+        if present:
+            group = command.add_argument_group(title)
+            for name in present:
+                _add_setting(group, name)
+
+
+def _add_setting(group: Any, name: str) -> None:
+    option = SETTING_FIELDS[name]
+    flag = "--" + name.replace("_", "-")
+    default = "" if option.default in ("", False) else f" (default {option.default})"
+    help = (option.metadata["doc"].rstrip(".") + default).replace("%", "%%")
+    if isinstance(option.default, bool):
+        group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=help)
+    else:
+        group.add_argument(flag, metavar=_metavar(option), help=help)
+
+
+def _metavar(option: Any) -> str:
+    """The allowed values if there is a list of them ("{text,json}"), else the kind of value."""
+    kind, _, values = option.metadata["expects"].partition("one of ")
+    if values and not kind:
+        return "{" + ",".join(filter(None, values.split(", "))) + "}"
+    return {int: "N", float: "X", str: "TEXT"}[type(option.default)]
 
 
 def add_target_options(command: argparse.ArgumentParser, *, server: bool = True) -> None:
-    """Which store or server a command works on."""
-    group = command.add_argument_group("where")
+    """Add ``--server`` and ``--store``: the running service or the store that a command uses."""
+    group = command.add_argument_group("target")
     if server:
-        group.add_argument("--server", metavar=URL_METAVAR, help="a running service (default: the local one)")
+        group.add_argument(
+            "--server", metavar=URL_METAVAR, help="use a running service (default: the local one)"
+        )
     group.add_argument(
         "--store", dest="store", metavar=URL_METAVAR,
-        help="open the store in this process: memory, embedded (in --data-dir) or a redis:// URL",
+        help="open a store in this process: memory, embedded (in --data-dir) or a redis:// URL",
     )  # fmt: skip
 
 
 def add_progress_option(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--no-progress", action="store_true", help="no progress bar on a terminal")
-
-
-def add_mode_option(command: argparse.ArgumentParser, *extra_modes: str) -> None:
-    command.add_argument(
-        "--mode", choices=("stories", "neighbours", *extra_modes), default="stories",
-        help="similar means of one story (default), or near by bits as in the paper",
-    )  # fmt: skip
+    """Add ``--no-progress``."""
+    command.add_argument("--no-progress", action="store_true", help="show no progress bar")
 
 
 def positive_int(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
-    return value
+    """An integer of at least 1. Raises ArgumentTypeError."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer of at least 1")
+    return int(text)
 
 
 def duration_ms(text: str) -> int:
+    """Milliseconds of a time span such as 24h. Raises ArgumentTypeError."""
     number, unit = text[:-1], text[-1:]
     if unit not in DURATION_UNITS_MS or not number.isdecimal() or int(number) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a span of time such as 24h or 7d")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time span such as 30m, 24h or 7d")
     return int(number) * DURATION_UNITS_MS[unit]
 
 
 def comma_separated(parse_item: Callable[[str], Any]) -> Callable[[str], list[Any]]:
-    """Several values with commas between them."""
+    """A parser of values separated by commas."""
 
     def values(text: str) -> list[Any]:
         try:
             return [parse_item(part) for part in text.split(",")]
         except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is not numbers with commas between them") from None
+            raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers such as 1,2,3") from None
 
     return values

@@ -1,4 +1,4 @@
-"""``aggregator evaluate methods``."""
+"""``aggregator evaluate methods``: archive methods of the literature, on clean and on noisy text."""
 
 from __future__ import annotations
 
@@ -7,30 +7,24 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from aggregator.cli.fit_replay import parse_article, parse_label, read_rows
+from aggregator.cli.labeled_articles import load_labeled
 from aggregator.errors import ConfigurationError
 from aggregator.offline import jsonl
+from aggregator.offline.evaluation import methods as protocol
+from aggregator.offline.evaluation.ocr_noise import CLEAN, NOISE_LEVELS
+from aggregator.offline.evaluation.proposers import METHODS
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
 
 
-def methods(args: argparse.Namespace, settings: Settings) -> int:
-    """Score every method at every level of noise."""
-    from aggregator.offline.evaluation import methods as protocol
-    from aggregator.offline.evaluation.near_duplicates import LabeledArticle
-    from aggregator.offline.evaluation.ocr_noise import CLEAN, NOISE_LEVELS
-    from aggregator.offline.evaluation.proposers import METHODS
-
+def run(args: argparse.Namespace, settings: Settings) -> int:
+    """Score each method at each noise level."""
     jsonl.check_readable(args.files)
     levels = {level.name: level for level in (CLEAN, *NOISE_LEVELS)}
     _check_names("method", args.method, METHODS)
     _check_names("level", args.level, levels)
-    gold = [
-        LabeledArticle(parse_article(row), parse_label(row, at))
-        for at, row in enumerate(read_rows(args.files), 1)
-    ]
-    found = protocol.evaluate(
-        gold,
+    results = protocol.evaluate(
+        load_labeled(args.files, unique_ids=False),
         methods=args.method or list(METHODS),
         levels=[levels[name] for name in args.level or levels],
         processes=args.processes,
@@ -38,8 +32,8 @@ def methods(args: argparse.Namespace, settings: Settings) -> int:
     if args.out:
         from aggregator.offline.evaluation.methods_page import render_page
 
-        Path(args.out).write_text(render_page(found), encoding="utf-8")
-    print(json.dumps(protocol.as_json(found)) if args.json else protocol.format_table(found))
+        Path(args.out).write_text(render_page(results), encoding="utf-8")
+    print(json.dumps(protocol.as_json(results)) if args.json else protocol.format_table(results))
     return EXIT_OK
 
 
@@ -47,4 +41,4 @@ def _check_names(option: str, given: Iterable[str] | None, known: Iterable[str])
     names = list(known)
     for name in given or ():
         if name not in names:
-            raise ConfigurationError(f"{option}: there is no {name!r}; there are {', '.join(names)}.")
+            raise ConfigurationError(f"{option}: unknown value {name!r}; allowed: {', '.join(names)}.")

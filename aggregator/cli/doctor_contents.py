@@ -1,4 +1,4 @@
-"""What ``aggregator doctor`` tells of a store that runs: keys, index, how far the detector is behind."""
+"""Checks of ``aggregator doctor`` on a running store: API keys, detector, events and index."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from aggregator.app import Service
 
 KEY_EXPIRY_NOTICE_DAYS = 14
-# Below so many texts the store's own memory is all that a division would show.
+# With fewer texts the quotient would show the fixed memory of the store.
 MIN_TEXTS_FOR_MEMORY_RATIO = 1000
-# Further behind than this is said as "more than".
+# A greater lag is reported as "more than".
 MAX_LAG_COUNTED_ARTICLES = 5000
-# What is said of a store that is reached, when something in it cannot be read.
+# Subject of findings on stored values that cannot be read.
 CONTENTS_SUBJECT = "contents"
 EVENTS_READ_LIMIT = 500
-# Articles that a tick of some seconds may leave: more is worth a word.
+# A detector interval of some seconds may leave this many articles; more is worth a note.
 LAG_NOTE_ABOVE_ARTICLES = 1000
 
 FindingStatus = Literal["ok", "note", "wrong"]
@@ -34,7 +34,7 @@ FindingStatus = Literal["ok", "note", "wrong"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One sentence on one subject; ``code`` is the exit code it asks for."""
+    """One sentence on one subject; ``code``: the exit code that it calls for."""
 
     subject: str
     mark: FindingStatus
@@ -43,104 +43,104 @@ class Finding:
 
 
 async def check_contents(service: Service) -> list[Finding]:
-    """All that is known of an opened store; what cannot be read does not hide the rest."""
-    found: list[Finding] = []
-    for look in (_check_keys, _check_detector, _check_events, _check_index):
+    """All findings on an opened store; a check that fails does not prevent the others."""
+    findings: list[Finding] = []
+    for check in (_check_keys, _check_detector, _check_events, _check_index):
         try:
-            found += await look(service)
+            findings += await check(service)
         except AggregatorError as error:
-            found.append(Finding(CONTENTS_SUBJECT, "wrong", str(error), exit_code(error)))
-    return found
+            findings.append(Finding(CONTENTS_SUBJECT, "wrong", str(error), exit_code(error)))
+    return findings
 
 
 def check_tls(url: str) -> Iterator[Finding]:
-    """A word on a store on another machine that is spoken to without TLS."""
+    """A note if the store is on another machine and the connection is not encrypted."""
     parts = urlsplit(url)
     if parts.scheme in ("redis", "redis+cluster") and parts.hostname and not is_loopback(parts.hostname):
         yield Finding(
             "store",
             "note",
-            f"{parts.hostname} is spoken to in the clear; use rediss:// unless the network is your own.",
+            f"The connection to {parts.hostname} is not encrypted; use rediss:// unless the network is "
+            "private.",
         )
 
 
 async def _check_keys(service: Service) -> list[Finding]:
     now_ms = service.clock()
-    known = await service.api_keys.list_keys()
-    living = [key for key in known if key.is_active(now_ms)]
-    if not living and not service.settings.bootstrap_key:
-        return [_no_keys_finding(service.settings, len(known))]
-    roles = ", ".join(f"{count} {role}" for role, count in sorted(Counter(k.role for k in living).items()))
-    found = [Finding("access", "ok", f"{len(living)} key{'s' * (len(living) != 1)} in use{f' ({roles})' if roles else ''}, "
-                     f"{len(known) - len(living)} expired; bootstrap key "
-                     f"{'set' if service.settings.bootstrap_key else 'not set'}.")]  # fmt: skip
-    ending = [
-        k
-        for k in living
-        if k.expires_ms is not None and k.expires_ms < now_ms + KEY_EXPIRY_NOTICE_DAYS * DAY_MS
-    ]
-    for key in ending:
-        found.append(
-            Finding("access", "note", f"The key of {key.name!r} ends on {format_utc_minute(key.expires_ms or 0)}; "
-                    "`aggregator keys rotate` makes its successor.")
-        )  # fmt: skip
-    return found
+    keys = await service.api_keys.list_keys()
+    active = [key for key in keys if key.is_active(now_ms)]
+    bootstrap_key = service.settings.bootstrap_key
+    if not active and not bootstrap_key:
+        return [_no_keys_finding(service.settings, len(keys))]
+    roles = ", ".join(f"{count} {role}" for role, count in sorted(Counter(k.role for k in active).items()))
+    counts = f"{len(active)} active key{'s' * (len(active) != 1)}{f' ({roles})' if roles else ''}"
+    bootstrap = f"bootstrap key {'set' if bootstrap_key else 'not set'}"
+    findings = [Finding("access", "ok", f"{counts}, {len(keys) - len(active)} expired; {bootstrap}.")]
+    notice_until_ms = now_ms + KEY_EXPIRY_NOTICE_DAYS * DAY_MS
+    for key in active:
+        if key.expires_ms is not None and key.expires_ms < notice_until_ms:
+            expiry = format_utc_minute(key.expires_ms)
+            sentence = f"The key of {key.name!r} expires on {expiry}; `aggregator keys rotate` replaces it."
+            findings.append(Finding("access", "note", sentence))
+    return findings
 
 
 def _no_keys_finding(settings: Settings, expired_count: int) -> Finding:
     if settings.auth_disabled:
-        return Finding(
-            "access", "note", "No keys: the service asks for none and is for everybody who reaches it."
-        )
+        return Finding("access", "note", "No keys: the service is open to every machine that can reach it.")
     if expired_count:
-        return Finding("access", "wrong", f"All {expired_count} keys have expired, so nobody is let in; `aggregator keys add NAME "
-                       "--role ROLE` makes another one.", EXIT_CONFIGURATION_ERROR)  # fmt: skip
+        return Finding(
+            "access",
+            "wrong",
+            f"All {expired_count} keys have expired, so every request is rejected; create a key with "
+            "`aggregator keys add NAME --role ROLE`.",
+            EXIT_CONFIGURATION_ERROR,
+        )
     if not is_loopback(settings.host):
-        return Finding("access", "wrong", f"No keys: the service does not start on {settings.host}, which other machines reach; "
-                       "`aggregator keys add NAME --role admin` makes one.", EXIT_CONFIGURATION_ERROR)  # fmt: skip
-    return Finding(
-        "access", "note", "No keys: the service asks for none and is for programs of this machine alone."
-    )
+        return Finding(
+            "access",
+            "wrong",
+            f"No keys: the service does not start on {settings.host}, which other machines can reach; "
+            "create a key with `aggregator keys add NAME --role admin`.",
+            EXIT_CONFIGURATION_ERROR,
+        )
+    return Finding("access", "note", "No keys: the service is open to every program on this machine.")
 
 
 async def _check_detector(service: Service) -> list[Finding]:
-    behind = await service.background.detector.lag(service.index, MAX_LAG_COUNTED_ARTICLES)
-    much = f"more than {behind}" if behind >= MAX_LAG_COUNTED_ARTICLES else str(behind)
-    return [
-        Finding("events", "note" if behind > LAG_NOTE_ABOVE_ARTICLES else "ok",
-                f"The detector has {much} articles of the stream to read since its last checkpoint.")
-    ]  # fmt: skip
+    lag = await service.background.detector.lag(service.index, MAX_LAG_COUNTED_ARTICLES)
+    shown = f"more than {lag}" if lag >= MAX_LAG_COUNTED_ARTICLES else str(lag)
+    status: FindingStatus = "note" if lag > LAG_NOTE_ABOVE_ARTICLES else "ok"
+    return [Finding("events", status, f"The detector is {shown} articles behind since its last checkpoint.")]
 
 
 async def _check_events(service: Service) -> list[Finding]:
-    """What callers and the courier read whole: one damaged value keeps all of it from them."""
+    """Read everything that requests and the webhook dispatcher read: one corrupt value would block them."""
     newest = await service.events.list_events(limit=EVENTS_READ_LIMIT)
-    for shelf in (service.saved_filters, service.webhook_subscriptions):
-        await shelf.values()
-    owed = sum((await service.webhook_dispatcher.pending()).values())
-    return [
-        Finding(
-            "events", "ok", f"{len(newest)} newest events can be read; {owed} calls of webhooks are owed."
-        )
-    ]
+    for stored_map in (service.saved_filters, service.webhook_subscriptions):
+        await stored_map.values()
+    pending = sum((await service.webhook_dispatcher.pending()).values())
+    summary = f"The newest {len(newest)} events can be read; {pending} webhook deliveries pending."
+    return [Finding("events", "ok", summary)]
 
 
 async def _check_index(service: Service) -> list[Finding]:
-    """What is stored, segment by segment, and how evenly it is spread."""
+    """Number of articles per segment, and the sizes of sampled buckets."""
     findings = []
-    memory = (await service.store.info()).memory_bytes
-    surveys = [await sample_buckets(service.index, space) for space in service.index.spaces]
-    total = sum(each.articles for each in surveys)
-    for each in (each for each in surveys if each.articles):
-        parts = ", ".join(_segment_summary(segment) for segment in each.segments)
-        findings.append(
-            Finding("index", "ok", f"{each.space}: {parts}. Largest bucket sampled: {each.largest_bucket_entries}; a look-up "
-                    f"at 7 bits reads about {each.mean_candidates:,.1f} entries.")
-        )  # fmt: skip
+    memory_bytes = (await service.store.info()).memory_bytes
+    samples = [await sample_buckets(service.index, space) for space in service.index.spaces]
+    for sample in samples:
+        if sample.articles:
+            segments = ", ".join(_segment_summary(segment) for segment in sample.segments)
+            summary = (
+                f"{sample.space}: {segments}. Largest bucket sampled: {sample.largest_bucket_entries}; "
+                f"a look-up at 7 bits reads about {sample.mean_candidates:,.1f} entries."
+            )
+            findings.append(Finding("index", "ok", summary))
+    total = sum(sample.articles for sample in samples)
     if total >= MIN_TEXTS_FOR_MEMORY_RATIO:
-        findings.append(
-            Finding("index", "ok", f"{memory / total:,.0f} bytes of memory per text stored, all in all.")
-        )
+        ratio = f"{memory_bytes / total:,.0f} bytes of memory per stored text, including the fixed part."
+        findings.append(Finding("index", "ok", ratio))
     return findings
 
 
@@ -151,5 +151,5 @@ def _segment_summary(segment: SegmentStatistics) -> str:
 
 
 def format_utc_minute(timestamp_ms: int) -> str:
-    """UTC, to the minute."""
+    """``YYYY-MM-DD HH:MM`` in UTC."""
     return datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M")

@@ -1,18 +1,19 @@
-"""``aggregator evaluate`` on labelled articles and pairs: near-duplicates, clusters, pairs, related."""
+"""``aggregator evaluate``: near-duplicates, clusters, pairs, related and events."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
+import dataclasses
 import json
-from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
-from aggregator.cli.fit_replay import parse_article, parse_label, read_rows
+from aggregator.cli.labeled_articles import load_articles, load_labeled
 from aggregator.domain import Analysis
-from aggregator.errors import InvalidInput
 from aggregator.offline import jsonl
 from aggregator.offline.evaluation import calibration
 from aggregator.offline.evaluation.calibration import Curve
@@ -23,87 +24,73 @@ if TYPE_CHECKING:
     from aggregator.analysis.analyzer import Analyzer
     from aggregator.offline.evaluation.near_duplicates import LabeledArticle
 
+BURST_MODES: tuple[Literal["stories", "neighbours"], ...] = ("stories", "neighbours")
+
 
 def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
-    """Score the verdicts on labelled articles, the paper's rule beside the policy in force."""
+    """Score verdicts on labeled articles, under the rule of the paper and under the current policy."""
     from aggregator.app import build_policy
     from aggregator.offline.evaluation import near_duplicates as protocol
 
     jsonl.check_readable([*args.files, *args.background])
     if args.grid:
         return _evaluate_grid(args)
-    gold, background = (
-        _load_labeled(args.files, args.html),
-        [parse_article(row) for row in read_rows(args.background)],
-    )
-    analyser = _load_analyzer(settings)
+    gold, background = load_labeled(args.files, args.html), load_articles(args.background)
+    analyzer = _load_analyzer(settings)
     policy = build_policy(settings)
     policies = {n: p for n, p in protocol.POLICIES.items() if p.name == "hamming"} | {policy.name: policy}
     rows = asyncio.run(
-        protocol.evaluate(gold, analyser, orders=args.orders, policies=policies, background=background)
+        protocol.evaluate(gold, analyzer, orders=args.orders, policies=policies, background=background)
     )
-    curves = _calibration_curves(args, gold, analyser)
-    if args.json:
-        listed = [row.as_json() for row in rows]
-        print(json.dumps({"rows": listed, "curves": calibration.as_json(curves)} if curves else listed))
-        return EXIT_OK
-    print(f"{len(gold)} labelled articles, {len(background)} of background, random orders: {args.orders}")
-    print(protocol.format_table(rows))
-    _print_advice(curves)
-    return EXIT_OK
+    sizes = (
+        f"{len(gold)} labeled articles, {len(background)} background articles, random orders: {args.orders}"
+    )
+    table = f"{sizes}\n{protocol.format_table(rows)}"
+    curves = _duplicate_curves(args, gold, analyzer)
+    return _print_rows(args, [row.as_json() for row in rows], table, curves)
 
 
 def _evaluate_grid(args: argparse.Namespace) -> int:
-    """The published system over a grid of its settings."""
+    """Score the published shingling system over a grid of its settings."""
     from aggregator.offline.evaluation import shingling
 
     settings = shingling.settings_grid(
         args.shingle, args.sample, args.sketch, args.collisions, args.leading, args.overlap
     )
-    background = [parse_article(row) for row in read_rows(args.background)]
-    lines = shingling.evaluate(_load_labeled(args.files), settings, orders=args.orders, background=background)
-    print(json.dumps([line.as_json() for line in lines]) if args.json else shingling.format_table(lines))
+    scores = shingling.evaluate(
+        load_labeled(args.files), settings, orders=args.orders, background=load_articles(args.background)
+    )
+    print(json.dumps([score.as_json() for score in scores]) if args.json else shingling.format_table(scores))
     return EXIT_OK
 
 
 def clusters(args: argparse.Namespace, settings: Settings) -> int:
-    """Compare groups of copies with labelled ones."""
+    """Compare duplicate groups with labeled ones."""
     from aggregator.app import build_policy
     from aggregator.offline.evaluation import clusters as protocol
 
     jsonl.check_readable([*args.files, *args.background])
-    gold, analyser = _load_labeled(args.files, args.html), _load_analyzer(settings)
-    background = [parse_article(row) for row in read_rows(args.background)]
-    found = asyncio.run(
+    gold, analyzer = load_labeled(args.files, args.html), _load_analyzer(settings)
+    background = load_articles(args.background)
+    rows = asyncio.run(
         protocol.evaluate(
-            gold, analyser, policy=build_policy(settings), orders=args.orders, background=background
+            gold, analyzer, policy=build_policy(settings), orders=args.orders, background=background
         )
     )
-    curves = _calibration_curves(args, gold, analyser)
-    if args.json:
-        listed = [row.as_json() for row in found]
-        print(json.dumps({"rows": listed, "curves": calibration.as_json(curves)} if curves else listed))
-        return EXIT_OK
-    print(protocol.format_table(found))
-    _print_advice(curves)
-    return EXIT_OK
+    curves = _duplicate_curves(args, gold, analyzer)
+    return _print_rows(args, [row.as_json() for row in rows], protocol.format_table(rows), curves)
 
 
 def pairs(args: argparse.Namespace, settings: Settings) -> int:
-    """Score judged pairs."""
+    """Score human-judged pairs."""
     from aggregator.offline.evaluation import pairs as protocol
 
     jsonl.check_readable(args.files)
-    report = protocol.evaluate(protocol.parse_pairs(read_rows(args.files)), _load_analyzer(settings))
+    report = protocol.evaluate(protocol.parse_pairs(jsonl.read_rows(args.files)), _load_analyzer(settings))
     curves = report.curves()
-    if args.plot:
-        calibration.draw_curves(curves, Path(args.plot))
-    if args.json:
-        print(json.dumps(report.as_json() | {"curves": calibration.as_json(curves)}))
-        return EXIT_OK
-    print(protocol.format_table(report))
-    _print_advice(curves)
-    return EXIT_OK
+    _draw_curves(args, curves)
+    result = report.as_json() | {"curves": calibration.as_json(curves)}
+    return _print_report(args, result, protocol.format_table(report), curves)
 
 
 def related(args: argparse.Namespace, settings: Settings) -> int:
@@ -112,77 +99,103 @@ def related(args: argparse.Namespace, settings: Settings) -> int:
     from aggregator.offline.evaluation import related as protocol
 
     jsonl.check_readable([*args.files, *args.background])
-    gold, analyser = _load_labeled(args.files), _load_analyzer(settings)
+    gold, analyzer = load_labeled(args.files), _load_analyzer(settings)
     report = asyncio.run(
         protocol.evaluate(
             gold,
-            analyser,
-            background=[parse_article(row) for row in read_rows(args.background)],
+            analyzer,
+            background=load_articles(args.background),
             k=args.limit,
             policy=build_policy(settings),
         )
     )
     curves: list[Curve] = []
     if args.plot or args.calibrate:
-        curves = calibration.event_curves(*_analyze_labeled(gold, analyser))
+        curves = calibration.event_curves(*_analyze_labeled(gold, analyzer))
         _draw_curves(args, curves)
+    return _print_report(args, report.as_json(), protocol.format_table(report), curves)
+
+
+def events(args: argparse.Namespace, settings: Settings) -> int:
+    """Score event detection on known events."""
+    from aggregator.background.wiring import build_burst_rule
+    from aggregator.offline.evaluation import event_metrics
+    from aggregator.offline.evaluation import events as protocol
+
+    windows = Path(args.windows) if args.windows else Path(args.file).parent
+    rule = build_burst_rule(settings)
+    with contextlib.ExitStack() as stack:
+        executor = stack.enter_context(ProcessPoolExecutor(args.processes)) if args.processes > 1 else None
+        reports = [
+            protocol.evaluate(
+                windows, Path(args.file), dataclasses.replace(rule, mode=mode), executor=executor
+            )
+            for mode in (BURST_MODES if args.mode == "both" else (args.mode,))
+        ]
+    if args.plot:
+        from aggregator.offline.evaluation import plot_window
+
+        for report in reports:
+            plot_window.draw_windows(report, Path(args.plot))
     if args.json:
-        print(json.dumps(report.as_json() | ({"curves": calibration.as_json(curves)} if curves else {})))
-        return EXIT_OK
-    print(protocol.format_table(report))
-    _print_advice(curves)
+        results = [report.as_json() for report in reports]
+        print(json.dumps(results if args.mode == "both" else results[0]))
+    else:
+        print(event_metrics.format_table(reports))
     return EXIT_OK
 
 
-def _calibration_curves(
-    args: argparse.Namespace, labeled: Sequence[LabeledArticle], analyser: Analyzer
+def _print_rows(
+    args: argparse.Namespace, rows: list[dict[str, Any]], table: str, curves: Sequence[Curve]
+) -> int:
+    """Print a result of several rows, with curves if there are any."""
+    if args.json:
+        print(json.dumps({"rows": rows, "curves": calibration.as_json(curves)} if curves else rows))
+    else:
+        _print_table(table, curves)
+    return EXIT_OK
+
+
+def _print_report(
+    args: argparse.Namespace, report: dict[str, Any], table: str, curves: Sequence[Curve]
+) -> int:
+    """Print a result that is one object, with curves if there are any."""
+    if args.json:
+        print(json.dumps(report | ({"curves": calibration.as_json(curves)} if curves else {})))
+    else:
+        _print_table(table, curves)
+    return EXIT_OK
+
+
+def _print_table(table: str, curves: Sequence[Curve]) -> None:
+    print(table)
+    if curves:
+        print(f"\n{calibration.threshold_advice(curves)}")
+
+
+def _duplicate_curves(
+    args: argparse.Namespace, labeled: Sequence[LabeledArticle], analyzer: Analyzer
 ) -> list[Curve]:
-    """Curves of labelled articles when they were asked for, drawn where that was said."""
+    """Calibration curves, drawn with ``--plot``; empty without ``--calibrate`` and ``--plot``."""
     if not args.plot and not args.calibrate:
         return []
-    curves = calibration.duplicate_curves(*_analyze_labeled(labeled, analyser))
+    curves = calibration.duplicate_curves(*_analyze_labeled(labeled, analyzer))
     _draw_curves(args, curves)
     return curves
 
 
 def _analyze_labeled(
-    labeled: Sequence[LabeledArticle], analyser: Analyzer
+    labeled: Sequence[LabeledArticle], analyzer: Analyzer
 ) -> tuple[list[Analysis], list[str]]:
-    """What could be analysed, and its labels."""
-    results = analyser.analyze_many([one.article for one in labeled])
-    usable = [(r, one.label) for r, one in zip(results, labeled, strict=True) if isinstance(r, Analysis)]
+    """Analyses of the articles that can be analyzed, and their labels."""
+    results = analyzer.analyze_many([item.article for item in labeled])
+    usable = [(r, item.label) for r, item in zip(results, labeled, strict=True) if isinstance(r, Analysis)]
     return [analysis for analysis, _ in usable], [label for _, label in usable]
 
 
 def _draw_curves(args: argparse.Namespace, curves: Sequence[Curve]) -> None:
     if args.plot:
         calibration.draw_curves(curves, Path(args.plot))
-
-
-def _print_advice(curves: Sequence[Curve]) -> None:
-    if curves:
-        print(f"\n{calibration.threshold_advice(curves)}")
-
-
-def _load_labeled(files: Sequence[str], html: str = "") -> list[LabeledArticle]:
-    """The labelled articles; with ``html`` their pages' markup in place of their texts.
-
-    Raises BadInput, also when there are none, or two under one id: the second would be taken for the first again.
-    """
-    from aggregator.offline.evaluation.html_articles import with_page_html
-    from aggregator.offline.evaluation.near_duplicates import LabeledArticle
-
-    gold = [
-        LabeledArticle(parse_article(row), parse_label(row, at)) for at, row in enumerate(read_rows(files), 1)
-    ]
-    if not gold:
-        raise InvalidInput(f"{', '.join(files)}: there are no articles in it.")
-    if (twice := Counter(one.article.id for one in gold).most_common(1)[0])[1] > 1:
-        raise InvalidInput(f"The id {twice[0]!r} stands for {twice[1]} of these articles: give each its own.")
-    if not html:
-        return gold
-    pages = with_page_html([one.article for one in gold], Path(html))
-    return [LabeledArticle(page, one.label) for page, one in zip(pages, gold, strict=True)]
 
 
 def _load_analyzer(settings: Settings) -> Analyzer:

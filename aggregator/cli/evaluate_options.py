@@ -1,4 +1,4 @@
-"""The options of `aggregator evaluate`, protocol by protocol."""
+"""Options of ``aggregator evaluate``, one subcommand per protocol."""
 
 from __future__ import annotations
 
@@ -7,12 +7,19 @@ from typing import Any
 
 from aggregator.cli import common_options
 
+POLICY_SETTINGS = (
+    *common_options.DEDUP_SETTINGS,
+    *common_options.MODEL_SETTINGS,
+    *common_options.LOG_SETTINGS,
+)
+
 
 def add_evaluate_command(commands: Any) -> None:
+    """Add ``aggregator evaluate`` with its protocols."""
     command = commands.add_parser(
         "evaluate",
-        help="score the service on labelled articles or events",
-        description="Score the service by a published protocol.",
+        help="measure quality on labeled articles or events",
+        description="Measure quality by a published protocol.",
         allow_abbrev=False,
     )
     protocols = command.add_subparsers(title="protocols", metavar="PROTOCOL", required=True)
@@ -26,27 +33,30 @@ def add_evaluate_command(commands: Any) -> None:
 
 def _add_near_duplicates(protocols: Any) -> None:
     command = common_options.add_command(
-        protocols, "near-duplicates", "articles with a `cluster` each, shown one after another",
+        protocols, "near-duplicates", "precision, recall and F1 on articles with a `cluster` each",
         "aggregator.cli.evaluate:near_duplicates",
     )  # fmt: skip
     _add_input_options(command)
-    _add_background_option(command, "articles stored before; repeatable")
+    _add_background_option(command, "unlabeled articles that are stored first; repeatable")
     _add_html_option(command)
     _add_calibration_options(command)
-    command.add_argument("--json", action="store_true", help="one JSON list instead of a table")
+    _add_json_option(command)
     command.add_argument(
-        "--grid",
-        action="store_true",
-        help="the published shingling system over its settings, instead of ours",
+        "--grid", action="store_true", help="evaluate the published shingling system over a grid of settings"
     )
-    group = command.add_argument_group("values of the grid; letters as published")
+    group = command.add_argument_group("values of --grid, with the letters of the publication")
     for flag, kind, values, help in (
-        ("--shingle", common_options.positive_int, [2, 3, 5], "n, words per shingle"),
-        ("--sample", common_options.positive_int, [1, 8], "k, one shingle in so many is kept"),
-        ("--sketch", common_options.positive_int, [8, 64], "p, smallest shingles that are looked up"),
-        ("--collisions", common_options.positive_int, [1, 2], "t, of sketches, that make a candidate"),
-        ("--leading", float, [1.0], "f, share of the text from its beginning"),
-        ("--overlap", float, [0.1, 0.2, 0.4], "r, overlap coefficient of a copy"),
+        ("--shingle", common_options.positive_int, [2, 3, 5], "n: words per shingle"),
+        ("--sample", common_options.positive_int, [1, 8], "k: one shingle in k is kept"),
+        (
+            "--sketch",
+            common_options.positive_int,
+            [8, 64],
+            "p: number of smallest shingles that are looked up",
+        ),
+        ("--collisions", common_options.positive_int, [1, 2], "t: shared sketch shingles of a candidate"),
+        ("--leading", float, [1.0], "f: share of the text that is used, from its beginning"),
+        ("--overlap", float, [0.1, 0.2, 0.4], "r: minimum overlap coefficient of a duplicate"),
     ):
         shown = ",".join(map(str, values))
         group.add_argument(
@@ -56,117 +66,132 @@ def _add_near_duplicates(protocols: Any) -> None:
             default=values,
             help=f"{help} (default {shown})",
         )
-    common_options.add_settings_options(command, (*common_options.DEDUP_SETTINGS, "log_level", "log_format"))
+    common_options.add_settings_options(command, POLICY_SETTINGS)
 
 
 def _add_clusters(protocols: Any) -> None:
     command = common_options.add_command(
-        protocols, "clusters", "the groups of copies against labelled ones (ARI, V-measure, B-cubed)",
+        protocols, "clusters", "agreement of duplicate groups with labeled ones (ARI, V-measure, B-cubed)",
         "aggregator.cli.evaluate:clusters",
     )  # fmt: skip
     _add_input_options(command)
     _add_background_option(command)
     _add_html_option(command)
     _add_calibration_options(command)
-    command.add_argument("--json", action="store_true", help="one JSON list instead of a table")
-    common_options.add_settings_options(command, (*common_options.DEDUP_SETTINGS, "log_level", "log_format"))
+    _add_json_option(command)
+    common_options.add_settings_options(command, POLICY_SETTINGS)
 
 
 def _add_pairs(protocols: Any) -> None:
     command = common_options.add_command(
-        protocols, "pairs", "pairs that people judged, and which thresholds tell them apart",
-        "aggregator.cli.evaluate:pairs",
-    )  # fmt: skip
-    command.add_argument(
-        "files", nargs="+", metavar="FILE", help="text1, text2 and `same` or `overall` in each row"
+        protocols, "pairs", "ROC AUC and thresholds on human-judged pairs", "aggregator.cli.evaluate:pairs"
     )
-    command.add_argument("--plot", metavar="FILE", help="draw the curves into this .png or .svg (matplotlib)")
-    command.add_argument("--json", action="store_true", help="one JSON object instead of a table")
-    common_options.add_settings_options(command, ("models_dir", "log_level", "log_format"))
+    command.add_argument(
+        "files", nargs="+", metavar="FILE", help="rows with text1, text2, and `same` or `overall`"
+    )
+    _add_plot_option(command)
+    _add_json_option(command)
+    common_options.add_settings_options(command, ("models_dir", *common_options.LOG_SETTINGS))
 
 
 def _add_related(protocols: Any) -> None:
     command = common_options.add_command(
-        protocols, "related", "related articles of labelled events, beside brute force (recall, nDCG)",
+        protocols, "related", "recall and nDCG of related articles, compared with brute force",
         "aggregator.cli.evaluate:related",
     )  # fmt: skip
-    command.add_argument(
-        "files", nargs="+", metavar="FILE", help="articles with a `cluster`, the event, each"
-    )
+    command.add_argument("files", nargs="+", metavar="FILE", help="articles with an event in `cluster` each")
     _add_background_option(command)
     command.add_argument(
-        "--limit", metavar="K", type=common_options.positive_int, default=10, help="asked for (default 10)"
-    )
+        "--limit", metavar="K", type=common_options.positive_int, default=10,
+        help="number of related articles requested (default 10)",
+    )  # fmt: skip
     _add_calibration_options(command)
-    command.add_argument("--json", action="store_true", help="one JSON object instead of a table")
-    common_options.add_settings_options(command, (*common_options.DEDUP_SETTINGS, "log_level", "log_format"))
+    _add_json_option(command)
+    common_options.add_settings_options(command, POLICY_SETTINGS)
+
+
+def _add_events(protocols: Any) -> None:
+    command = common_options.add_command(
+        protocols, "events", "known events found in recorded headlines, delay, alerts per day",
+        "aggregator.cli.evaluate:events",
+    )  # fmt: skip
+    command.add_argument(
+        "windows", metavar="WINDOWS", nargs="?", help="directory of the recordings (default: that of FILE)"
+    )
+    command.add_argument("file", metavar="FILE", help="list of known events, each with its recording")
+    _add_processes_option(command, "recordings")
+    _add_json_option(command)
+    command.add_argument(
+        "--plot", metavar="DIR", help="draw the timeline of each recording in DIR (needs matplotlib)"
+    )
+    command.add_argument(
+        "--mode", choices=("stories", "neighbours", "both"), default="stories",
+        help="stories: items with similar terms (default); neighbours: fingerprints within a Hamming "
+        "distance, as in the paper",
+    )  # fmt: skip
+    common_options.add_settings_options(
+        command, (*common_options.DETECTION_SETTINGS, *common_options.LOG_SETTINGS)
+    )
+
+
+def _add_methods(protocols: Any) -> None:
+    command = common_options.add_command(
+        protocols, "methods", "archive methods of the literature, on clean and on OCR-damaged text",
+        "aggregator.cli.compare_methods:run",
+    )  # fmt: skip
+    command.add_argument("files", nargs="+", metavar="FILE", help="articles with a `cluster` each")
+    command.add_argument("--method", metavar="NAME", action="append", help="only this method; repeatable")
+    command.add_argument(
+        "--level", metavar="NAME", action="append",
+        help="only this level of noise: clean, light, medium or heavy; repeatable",
+    )  # fmt: skip
+    command.add_argument("--out", metavar="FILE", help="write an HTML page with the table and a plot")
+    _add_processes_option(command, "methods")
+    _add_json_option(command)
+    common_options.add_settings_options(command, common_options.LOG_SETTINGS)
 
 
 def _add_input_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("files", nargs="+", metavar="FILE", help="articles with a `cluster` each")
     command.add_argument(
-        "--orders", metavar="N", type=common_options.positive_int, default=1, help="random orders (default 1)"
-    )
+        "--orders", metavar="N", type=common_options.positive_int, default=1,
+        help="number of random orders (default 1)",
+    )  # fmt: skip
 
 
 def _add_html_option(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--html", metavar="PATH", default="",
-        help="a directory or tar archive with the page of each id: through the extraction, instead of the texts",
+        help="directory or tar archive with the page of each id; texts are extracted from the pages",
     )  # fmt: skip
 
 
 def _add_calibration_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--calibrate", action="store_true", help="which thresholds these labels speak for, score by score"
+        "--calibrate", action="store_true", help="report the thresholds that these labels support, per score"
     )
+    _add_plot_option(command, "; implies --calibrate")
+
+
+def _add_plot_option(command: argparse.ArgumentParser, note: str = "") -> None:
     command.add_argument(
         "--plot", metavar="FILE",
-        help="draw precision and recall against each score into this .png or .svg (matplotlib); calibrates too",
+        help=f"draw precision and recall per threshold as .png or .svg (needs matplotlib){note}",
     )  # fmt: skip
 
 
-def _add_methods(protocols: Any) -> None:
-    command = common_options.add_command(
-        protocols, "methods", "the literature's methods for whole archives side by side, clean and scanned",
-        "aggregator.cli.compare_methods:methods",
+def _add_json_option(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+
+def _add_processes_option(command: argparse.ArgumentParser, what: str) -> None:
+    command.add_argument(
+        "--processes", metavar="N", type=common_options.positive_int, default=1,
+        help=f"number of {what} evaluated in parallel (default 1)",
     )  # fmt: skip
-    command.add_argument("files", nargs="+", metavar="FILE", help="articles with a `cluster` each")
-    command.add_argument("--method", metavar="NAME", action="append", help="only these; repeatable")
-    command.add_argument(
-        "--level", metavar="NAME", action="append", help="clean, light, medium, heavy; repeatable"
-    )
-    command.add_argument("--out", metavar="FILE", help="write an HTML page with the table and a plot")
-    command.add_argument(
-        "--processes", metavar="N", type=common_options.positive_int, default=1, help="methods at a time"
-    )
-    command.add_argument("--json", action="store_true", help="one JSON list instead of a table")
-    common_options.add_settings_options(command, ("log_level", "log_format"))
 
 
 def _add_background_option(
-    command: argparse.ArgumentParser, help: str = "unlabelled articles; repeatable"
+    command: argparse.ArgumentParser, help: str = "unlabeled articles; repeatable"
 ) -> None:
     command.add_argument("--background", metavar="FILE", action="append", default=[], help=help)
-
-
-def _add_events(protocols: Any) -> None:
-    command = common_options.add_command(
-        protocols,
-        "events",
-        "known events in recorded streams of headlines",
-        "aggregator.cli.fit_replay:events",
-    )
-    command.add_argument(
-        "windows", metavar="WINDOWS", nargs="?", help="directory of the windows, else FILE's"
-    )
-    command.add_argument("file", metavar="FILE", help="list of known events, each with its window file")
-    command.add_argument(
-        "--processes", metavar="N", type=common_options.positive_int, default=1, help="windows at a time"
-    )
-    command.add_argument("--json", action="store_true", help="one JSON object instead of a table")
-    command.add_argument("--plot", metavar="DIR", help="draw the timeline of each window there (matplotlib)")
-    common_options.add_mode_option(command, "both")
-    common_options.add_settings_options(
-        command, (*common_options.DETECTION_SETTINGS, "log_level", "log_format")
-    )

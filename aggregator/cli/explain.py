@@ -1,4 +1,4 @@
-"""``aggregator explain A B``: why two articles are copies, related, or neither."""
+"""``aggregator explain A B``: why two articles are duplicates, related, or neither."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ from typing import Any
 
 import msgspec
 
-from aggregator.cli.ingest import check_target_options
-from aggregator.cli.ingest_targets import ServerTarget, error_from_response, retry_while_unavailable
+from aggregator.cli.ingest_targets import (
+    ServerTarget,
+    check_target_options,
+    error_from_response,
+    retry_while_unavailable,
+)
+from aggregator.clients.transport import JSON_TYPE
 from aggregator.contract import encoding, requests
 from aggregator.contract.decoding import to_article
 from aggregator.errors import InvalidInput, NotFound
@@ -30,32 +35,32 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     sides = (_parse_side(args.first), _parse_side(args.second))
     compare = _compare_on_server if args.store is None else _compare_in_store
     try:
-        found = run_loop(compare(args, settings, *sides))
+        explanation = run_loop(compare(args, settings, *sides))
     except NotFound as error:
         raise NotFound(f"{str(error).rstrip('.')}, and there is no file of that name.") from None
-    for side, given, name in zip(("a", "b"), sides, (args.first, args.second), strict=True):
-        if not isinstance(given, str):
-            found[side]["label"] = name
-    print(json.dumps(found, ensure_ascii=False) if args.json else format_text(found))
+    for key, side, name in zip(("a", "b"), sides, (args.first, args.second), strict=True):
+        if not isinstance(side, str):
+            explanation[key]["label"] = name
+    print(json.dumps(explanation, ensure_ascii=False) if args.json else format_text(explanation))
     return EXIT_OK
 
 
 Side = str | dict[str, str]
 
 
-def _parse_side(given: str) -> Side:
-    """A file's text when there is such a file (or ``-``), else an id."""
-    if given != jsonl.STDIN and not Path(given).is_file():
-        return given
+def _parse_side(argument: str) -> Side:
+    """The text of a file, or of standard input for ``-``; without such a file the argument is an id."""
+    if argument != jsonl.STDIN and not Path(argument).is_file():
+        return argument
     try:
-        data = sys.stdin.buffer.read() if given == jsonl.STDIN else Path(given).read_bytes()
+        data = sys.stdin.buffer.read() if argument == jsonl.STDIN else Path(argument).read_bytes()
         text = data.decode("utf-8-sig")
     except OSError as error:
-        raise InvalidInput(f"{given} cannot be read: {error.strerror}.") from None
+        raise InvalidInput(f"{argument} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
-        raise InvalidInput(f"{given} is not UTF-8 text.") from None
+        raise InvalidInput(f"{argument} is not UTF-8 text.") from None
     if not text.strip():
-        raise InvalidInput(f"{given} is empty.")
+        raise InvalidInput(f"{argument} is empty.")
     return {"text": text}
 
 
@@ -69,9 +74,9 @@ async def _compare_in_store(args: argparse.Namespace, settings: Settings, a: Sid
         for side in (a, b)
     )
     async with open_service(settings) as service:
-        found = await retry_while_unavailable(lambda: service.explain.explain_pair(first, second))
-    answer: dict[str, Any] = msgspec.to_builtins(encoding.explain_out(found))
-    return answer
+        explanation = await retry_while_unavailable(lambda: service.explain.explain_pair(first, second))
+    result: dict[str, Any] = msgspec.to_builtins(encoding.explain_out(explanation))
+    return result
 
 
 async def _compare_on_server(
@@ -80,15 +85,15 @@ async def _compare_on_server(
     url = args.server or service_url(settings.host, settings.port)
     body = msgspec.json.encode({"a": a, "b": b})
     async with ServerTarget.open(url, settings.key) as server:
-        status, answer = await server.request("POST", "/v1/explain", body, "application/json")
+        status, answer = await server.request("POST", "/v1/explain", body, JSON_TYPE)
     if status != 200:
         raise error_from_response(status, answer, url)
-    found: dict[str, Any] = json.loads(answer)
-    return found
+    result: dict[str, Any] = json.loads(answer)
+    return result
 
 
 def format_text(explanation: dict[str, Any]) -> str:
-    """The comparison for a terminal."""
+    """The explanation as text for a terminal."""
     a, b = explanation["a"], explanation["b"]
     lines = [explanation["summary"], ""]
     for side in (a, b):
@@ -102,7 +107,7 @@ def format_text(explanation: dict[str, Any]) -> str:
     )
     if explanation["updated_figures"]:
         lines.append(
-            f"  figures that differ: {_format_figures(a['figures'])} | {_format_figures(b['figures'])}"
+            f"  different figures: {_format_figures(a['figures'])} | {_format_figures(b['figures'])}"
         )
     lines += [
         f'  both: "{passage}"' for passage in (explanation["shared_passages"] or [])[:MAX_PASSAGES_SHOWN]
@@ -115,11 +120,11 @@ def format_text(explanation: dict[str, Any]) -> str:
 
 
 def _format_bits(a: str, b: str) -> list[str]:
-    """Both fingerprints bit by bit, most significant first, in blocks of 16; what differs is marked below."""
+    """Both fingerprints in binary, most significant bit first, and a row that marks the differences."""
     first, second = int(a, 16), int(b, 16)
     rows = (f"{first:064b}", f"{second:064b}", f"{first ^ second:064b}".translate({48: " ", 49: "^"}))
     return ["  " + " ".join(row[at : at + 16] for at in range(0, 64, 16)).rstrip() for row in rows]
 
 
 def _format_figures(figures: list[str] | None) -> str:
-    return ", ".join(figures) if figures else "(texts not kept)"
+    return ", ".join(figures) if figures else "(texts not stored)"

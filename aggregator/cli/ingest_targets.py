@@ -1,15 +1,14 @@
-"""Where a command sends its articles: the store opened in this process, or a running server.
+"""Targets of commands that send articles: a store opened in this process, or a running service.
 
-Both take input lines and give one answer line per input line, in order; what a line could not be used for
-stands in its answer line. Both wait for a store or server that is away for ``PATIENCE_S``, then raise
-StoreUnavailable: sending a line again is safe, since its id makes it idempotent.
+Both take input lines and return one answer line per input line, in order; for an invalid line it contains the
+error. Both retry for ``RETRY_TIMEOUT_S`` while the store or the service is unavailable, then raise
+StoreUnavailable. A line may be sent again safely, since articles are idempotent by id.
 """
 
 from __future__ import annotations
 
-import asyncio
+import argparse
 import os
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,6 +19,13 @@ import aiohttp
 import msgspec
 
 from aggregator.app import Service, open_service
+from aggregator.clients.transport import (
+    NDJSON_TYPE,
+    authorization_headers,
+    check_http_url,
+    connection_error_reason,
+    retry,
+)
 from aggregator.concurrency.prefetch import CHUNK_ARTICLES, Prefetcher
 from aggregator.contract import encoding, responses
 from aggregator.contract.decoding import decode_article
@@ -34,60 +40,93 @@ from aggregator.errors import (
     NotFound,
     StoreUnavailable,
 )
+from aggregator.offline import jsonl
 from aggregator.offline.jsonl import Line
+from aggregator.runtime.addresses import service_url
+from aggregator.runtime.event_loop import tune_interpreter
 from aggregator.settings import Settings
 
 RETRY_TIMEOUT_S = 60.0
 FIRST_CONTACT_TIMEOUT_S = 3.0  # a server that was never reached is probably not running
 INITIAL_BACKOFF_S, MAX_BACKOFF_S = 0.2, 5.0
 BATCH_TIMEOUT_S = 600.0
-NDJSON = "application/x-ndjson"
+MAX_ANALYSIS_PROCESSES = 4
+PARALLEL_ABOVE_BYTES = 4_000_000  # input size from which on the start of analysis processes pays off
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answer line to one input line; ``verdict`` is None when the line was bad."""
+    """The answer line for one input line; ``verdict`` is None if the line was invalid."""
 
     data: bytes
     verdict: str | None
 
 
 class IngestTarget(Protocol):
+    """Where articles are sent."""
+
     @property
     def throttled_s(self) -> float:
-        """For so long this process has stood still for articles that came one by one; a server paces itself."""
+        """Seconds that this process has paused for interactive requests of a service; 0 for a server."""
 
     async def send(self, lines: Sequence[Line], *, dry_run: bool) -> list[Reply]:
-        """One Reply per line, in order. Raises StoreUnavailable when patience is over."""
+        """One Reply per line, in order. Raises StoreUnavailable after the retry timeout."""
+
+
+def check_target_options(args: argparse.Namespace) -> None:
+    """Raise ConfigurationError for options that exclude one another."""
+    if args.store is not None and args.server is not None:
+        raise ConfigurationError("store: give either --store or --server, not both.")
+    if args.store is None and args.policy is not None:
+        raise ConfigurationError("policy: a server uses its own setting; use --policy with --store.")
+
+
+@asynccontextmanager
+async def open_target(args: argparse.Namespace, settings: Settings) -> AsyncIterator[IngestTarget]:
+    """The target for ``--store`` or ``--server``; by default the local server."""
+    if args.store is None:
+        async with ServerTarget.open(
+            args.server or service_url(settings.host, settings.port), settings.key
+        ) as server:
+            yield server
+        return
+    processes = _analysis_processes(args.files)
+    async with LocalTarget.open(settings, processes) as store:
+        if processes:
+            tune_interpreter()
+        yield store
+
+
+def _analysis_processes(files: list[str]) -> int:
+    size = jsonl.total_bytes(files)
+    is_large = size is not None and size > PARALLEL_ABOVE_BYTES
+    return min(MAX_ANALYSIS_PROCESSES, os.cpu_count() or 1) if is_large else 0
 
 
 def error_reply(line: Line, error: Exception) -> Reply:
-    """The answer line of a line that could not be used."""
-    told = to_problem(error)
-    told.instance = line.location
-    return Reply(encode(LineProblem(line.number, told)), None)
+    """The answer line for a line that was rejected."""
+    problem = to_problem(error)
+    problem.instance = line.location
+    return Reply(encode(LineProblem(line.number, problem)), None)
 
 
 async def retry_while_unavailable(
     attempt: Callable[[], Awaitable[T]], timeout_s: float = RETRY_TIMEOUT_S
 ) -> T:
-    """``attempt`` again while it raises StoreUnavailable, with growing pauses, for ``patience_s``."""
-    deadline_s = time.monotonic() + timeout_s
-    pause_s = INITIAL_BACKOFF_S
-    while True:
-        try:
-            return await attempt()
-        except StoreUnavailable:
-            if time.monotonic() + pause_s > deadline_s:
-                raise
-        await asyncio.sleep(pause_s)
-        pause_s = min(2 * pause_s, MAX_BACKOFF_S)
+    """Repeat ``attempt`` while it raises StoreUnavailable, with doubling pauses, for ``timeout_s``."""
+    return await retry(
+        lambda _: attempt(),
+        timeout_s,
+        retry_on=StoreUnavailable,
+        initial_backoff_s=INITIAL_BACKOFF_S,
+        max_backoff_s=MAX_BACKOFF_S,
+    )
 
 
 class LocalTarget:
-    """The service's own chain in this process, without HTTP."""
+    """The service opened in this process, without HTTP."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -98,37 +137,42 @@ class LocalTarget:
     @classmethod
     @asynccontextmanager
     async def open(cls, settings: Settings, processes: int = 0) -> AsyncIterator[LocalTarget]:
-        """Raises ConfigurationError, ModelError, StoreUnavailable."""
+        """Open the store and load the models; ``processes``: analysis processes.
+
+        Raises ConfigurationError, ModelError, StoreUnavailable.
+        """
         async with open_service(settings, processes=processes) as service:
             yield cls(service)
 
     @property
     def throttled_s(self) -> float:
+        """See ``IngestTarget``."""
         return self._service.load_control.throttle.throttled_s
 
     async def send(self, lines: Sequence[Line], *, dry_run: bool) -> list[Reply]:
+        """See ``IngestTarget``."""
         decoded = [_decode(line) for line in lines]
         articles = [article for article in decoded if isinstance(article, Article)]
         answers = iter(await retry_while_unavailable(lambda: self._submit(articles, dry_run)))
         return [
-            self._encode_reply(line, next(answers) if isinstance(given, Article) else given)
-            for line, given in zip(lines, decoded, strict=True)
+            self._encode_reply(line, next(answers) if isinstance(item, Article) else item)
+            for line, item in zip(lines, decoded, strict=True)
         ]
 
     async def _submit(self, articles: Sequence[Article], dry_run: bool) -> list[Answer | AggregatorError]:
-        """As a batch of the service: some are analysed while those before them are looked up and committed."""
+        """Process like a batch of the service: the next chunk is analyzed while this one is committed."""
         ingest = self._service.ingest
         answers: list[Answer | AggregatorError] = []
-        ahead = Prefetcher(_single_batch(articles), CHUNK_ARTICLES, ingest.analyze_many)
+        analyses = Prefetcher(_single_batch(articles), CHUNK_ARTICLES, ingest.analyze_many)
         try:
-            async for first in ahead:
-                analysed = list(chain(first, *ahead.take_ready()))
-                some = articles[len(answers) :][: len(analysed)]
+            async for first in analyses:
+                analyzed = list(chain(first, *analyses.take_ready()))
+                chunk = articles[len(answers) :][: len(analyzed)]
                 answers += await ingest.process_analyzed(
-                    some, analysed, dry_run=dry_run, group_size=CHUNK_ARTICLES
+                    chunk, analyzed, dry_run=dry_run, group_size=CHUNK_ARTICLES
                 )
         finally:
-            await ahead.close()
+            await analyses.close()
         for answer in answers:
             if isinstance(answer, StoreUnavailable):
                 raise answer
@@ -154,27 +198,29 @@ def _decode(line: Line) -> Article | InvalidInput:
 
 
 class ServerTarget:
-    """A running service at ``url``, asked by batches."""
+    """A running service at ``url``; lines are posted in batches."""
 
     throttled_s = 0.0
 
     def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
         self._session = session
-        self._url = url.rstrip("/")
+        self._url = url
         self._has_connected = False
 
     @classmethod
     @asynccontextmanager
     async def open(cls, url: str, key: str = "") -> AsyncIterator[ServerTarget]:
-        """Raises ConfigurationError for what is not an address; nothing is sent yet."""
-        if not url.startswith(("http://", "https://")):
-            raise ConfigurationError(f"server: {url!r} is not an http:// or https:// address.")
+        """A target that sends nothing yet. Raises ConfigurationError for an invalid URL."""
+        try:
+            checked_url = check_http_url(url)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"server: {error}") from None
         timeout = aiohttp.ClientTimeout(total=BATCH_TIMEOUT_S, sock_connect=5.0)
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        async with aiohttp.ClientSession(timeout=timeout, headers=headers) as session:
-            yield cls(session, url)
+        async with aiohttp.ClientSession(timeout=timeout, headers=authorization_headers(key)) as session:
+            yield cls(session, checked_url)
 
     async def send(self, lines: Sequence[Line], *, dry_run: bool) -> list[Reply]:
+        """See ``IngestTarget``."""
         usable = [line for line in lines if line.error is None]
         replies = iter(await self._send_batch(usable, dry_run))
         return [error_reply(line, line.error) if line.error is not None else next(replies) for line in lines]
@@ -183,9 +229,9 @@ class ServerTarget:
         if not lines:
             return []
         try:
-            patience_s = RETRY_TIMEOUT_S if self._has_connected else FIRST_CONTACT_TIMEOUT_S
-            return await retry_while_unavailable(lambda: self._post_batch(lines, dry_run), patience_s)
-        except InputTooLarge as error:  # the server's limit is below what we sent at once
+            timeout_s = RETRY_TIMEOUT_S if self._has_connected else FIRST_CONTACT_TIMEOUT_S
+            return await retry_while_unavailable(lambda: self._post_batch(lines, dry_run), timeout_s)
+        except InputTooLarge as error:  # the server's limit is below the size of this batch
             if len(lines) == 1:
                 return [error_reply(lines[0], error)]
             half = len(lines) // 2
@@ -196,14 +242,13 @@ class ServerTarget:
 
     async def _post_batch(self, lines: Sequence[Line], dry_run: bool) -> list[Reply]:
         body = b"\n".join(line.data for line in lines) + b"\n"
-        status, answer = await self.request(
-            "POST", "/v1/articles/batch" + ("?dry_run=true" if dry_run else ""), body, NDJSON
-        )
+        path = "/v1/articles/batch" + ("?dry_run=true" if dry_run else "")
+        status, answer = await self.request("POST", path, body, NDJSON_TYPE)
         if status != 200:
             raise error_from_response(status, answer, self._url)
         answered = answer.splitlines()
         if answered and b"max_batch_lines" in answered[-1] and b'"too_large"' in answered[-1]:
-            raise InputTooLarge("The server takes fewer lines at once.")
+            raise InputTooLarge("The batch has more lines than the server accepts.")
         if len(answered) != len(lines):
             raise StoreUnavailable(
                 f"{self._url} answered {len(answered)} of {len(lines)} lines; send them again."
@@ -211,7 +256,7 @@ class ServerTarget:
         return [_parse_reply(line, data) for line, data in zip(lines, answered, strict=True)]
 
     async def request(self, method: str, path: str, body: bytes, content_type: str) -> tuple[int, bytes]:
-        """Status and body. Raises StoreUnavailable when the server cannot be reached."""
+        """Status and body. Raises StoreUnavailable if the server cannot be reached."""
         headers = {"Content-Type": content_type}
         try:
             async with self._session.request(
@@ -221,14 +266,15 @@ class ServerTarget:
                 return response.status, await response.read()
         except (aiohttp.ClientError, TimeoutError) as error:
             raise StoreUnavailable(
-                f"No service answers at {self._url} ({_connection_error_reason(error)}); start it with `aggregator serve`."
+                f"No service answers at {self._url} ({connection_error_reason(error)}); "
+                "start it with `aggregator serve`."
             ) from error
         except ValueError as error:
-            raise ConfigurationError(f"server: {self._url!r} is not an address ({error}).") from error
+            raise ConfigurationError(f"server: {self._url!r} is not a valid URL ({error}).") from error
 
 
 class _ReplyFields(msgspec.Struct):
-    """The parts of an answer line or a problem that are looked at here."""
+    """The fields of an answer line or a problem that are read here."""
 
     verdict: str | None = None
     error: responses.Problem | None = None
@@ -240,38 +286,27 @@ _decode_reply = msgspec.json.Decoder(_ReplyFields).decode
 
 
 def _parse_reply(line: Line, data: bytes) -> Reply:
-    told = _decode_reply(data)
-    if told.error is None:
-        return Reply(data, told.verdict)
-    if told.error.status == 503:
-        raise StoreUnavailable(told.error.detail)
-    told.error.instance = line.location
-    return Reply(encode(LineProblem(line.number, told.error)), None)
-
-
-def _connection_error_reason(error: BaseException) -> str:
-    """Why a server was not reached, in the words of the operating system where it has some."""
-    if isinstance(error, aiohttp.ClientConnectorError):
-        number = error.os_error.errno or 0
-        # Name look-ups have negative numbers of their own; refusals on several addresses come as one text.
-        return os.strerror(number) if number > 0 else error.os_error.strerror or str(error.os_error)
-    return str(error) or type(error).__name__
+    fields = _decode_reply(data)
+    if fields.error is None:
+        return Reply(data, fields.verdict)
+    if fields.error.status == 503:
+        raise StoreUnavailable(fields.error.detail)
+    fields.error.instance = line.location
+    return Reply(encode(LineProblem(line.number, fields.error)), None)
 
 
 def error_from_response(status: int, body: bytes, url: str) -> AggregatorError:
-    """What a whole request that was refused means for us."""
+    """The error for a request that was rejected as a whole."""
     try:
-        told = _decode_reply(body)
+        problem = _decode_reply(body)
     except msgspec.MsgspecError:
-        told = _ReplyFields()
-    detail = told.detail or f"{url} answered with status {status}; is it an aggregator?"
+        problem = _ReplyFields()
+    detail = problem.detail or f"{url} answered with status {status}; is it an aggregator?"
     if status == 413:
         return InputTooLarge(detail)
-    if told.code == "unauthenticated":
-        return ConfigurationError(
-            f"server: {url} asks for an access key; set AGGREGATOR_KEY to one that it knows."
-        )
-    if told.code in ("not_found", "gone"):
+    if problem.code == "unauthenticated":
+        return ConfigurationError(f"server: {url} requires a valid API key; set AGGREGATOR_KEY to one.")
+    if problem.code in ("not_found", "gone"):
         return NotFound(detail)
     if status >= 500 or status == 429:
         return StoreUnavailable(detail)

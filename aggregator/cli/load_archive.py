@@ -1,7 +1,7 @@
-"""``aggregator dedupe --load``: what is left of an archive becomes the back-file of a running index.
+"""``aggregator dedupe --load``: load the deduplicated rows of an archive into an index.
 
-The rows of the deduplicated copy go the way of ``aggregator ingest``: same decisions, same ids, so loading twice
-changes nothing, and an interrupted load is simply run again.
+The rows are processed like those of ``aggregator ingest``: articles are idempotent by id, so loading twice
+changes nothing, and an interrupted load can be repeated.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from aggregator.cli.ingest import iter_batches, open_target, summary_line
+from aggregator.cli.ingest import format_counts, iter_batches
+from aggregator.cli.ingest_targets import open_target
 from aggregator.cli.progress import ItemProgress
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
@@ -26,7 +27,7 @@ from aggregator.settings import Settings
 
 
 def load(file: Path, columns: Mapping[str, str], args: argparse.Namespace, settings: Settings) -> int:
-    """Send every row of ``file``; how many could not be used. Raises StoreUnavailable."""
+    """Send all rows of ``file``; returns the number of invalid ones. Raises StoreUnavailable."""
     return run_loop(_load(file, columns, args, settings))
 
 
@@ -39,12 +40,12 @@ async def _load(file: Path, columns: Mapping[str, str], args: argparse.Namespace
                 for reply in await target.send(batch, dry_run=False):
                     counts[reply.verdict or "bad"] += 1
                 progress.set_count(counts.total())
-    print(f"loaded {summary_line(counts, 0.0).partition(';')[0]}", file=sys.stderr)
+    print(f"loaded {format_counts(counts)}", file=sys.stderr)
     return counts["bad"]
 
 
 def iter_lines(file: Path, columns: Mapping[str, str]) -> Iterator[Line]:
-    """The rows of a table as the service takes them."""
+    """The rows of a table as JSON lines of articles."""
     for block in rows.read_blocks([str(file)]):
         for number, row in block.rows:
             if not isinstance(row, InvalidInput):
@@ -52,9 +53,8 @@ def iter_lines(file: Path, columns: Mapping[str, str]) -> Iterator[Line]:
 
 
 def _encode(article: Article) -> bytes:
-    when = article.published_at_ms
-    stamp = None if when is None else datetime.fromtimestamp(when / 1000, UTC).isoformat()
-    given = {name: getattr(article, name) for name in rows.ARTICLE_FIELDS if name != "published_at"}
-    return msgspec.json.encode(
-        {name: value for name, value in given.items() if value} | {"published_at": stamp}
-    )
+    fields = {name: getattr(article, name) for name in rows.ARTICLE_FIELDS if name != "published_at"}
+    body = {name: value for name, value in fields.items() if value}
+    if article.published_at_ms is not None:
+        body["published_at"] = datetime.fromtimestamp(article.published_at_ms / 1000, UTC).isoformat()
+    return msgspec.json.encode(body)

@@ -1,4 +1,4 @@
-"""Every command and option; those that set a setting are generated from ``settings.Settings``."""
+"""Parser of the whole command line; options of settings are generated from ``settings.Settings``."""
 
 from __future__ import annotations
 
@@ -6,21 +6,24 @@ import argparse
 from typing import Any
 
 from aggregator import __version__
-from aggregator.cli import common_options, dedupe_options, evaluate_options
+from aggregator.cli import archive_options, common_options, evaluate_options
+from aggregator.time_units import DAY_MS
 
 EPILOG = """\
-exit codes: 0 all well; 1 some lines were bad or an id is unknown; 2 usage, settings, files or models that
-cannot work; 3 store or server unavailable; 130 interrupted.
+exit codes: 0 success; 1 some input lines were invalid or an id is unknown; 2 usage, settings, files or
+models that cannot work; 3 the store or the server is unavailable; 130 interrupted.
 
-Every setting is also a variable: --data-dir is AGGREGATOR_DATA_DIR. `aggregator serve --help` lists all.
+Each setting is also an environment variable: --data-dir is AGGREGATOR_DATA_DIR. `aggregator serve --help`
+lists all settings.
 """
+INPUT_HELP = ".jsonl, .jsonl.gz or - for standard input"
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+    """The parser with all commands."""
     top = common_options.ConciseArgumentParser(
         prog="aggregator",
-        description="Tells for each news article whether it is new, related or a duplicate, and what is breaking.",
+        description="Detect duplicate and related news articles, and breaking events.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -28,14 +31,14 @@ def build_parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"aggregator {__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_serve(commands)
-    _add_ingest(commands, "ingest", "check article files and store them, one verdict line per line")
-    _add_ingest(commands, "check", "the same as ingest, but nothing is stored")
+    _add_ingest(commands, "ingest", "check and store the articles of files; print one verdict per line")
+    _add_ingest(commands, "check", "like ingest, without storing anything")
     _add_work(commands)
     _add_explain(commands)
     _add_reindex(commands)
     _add_replay(commands)
-    dedupe_options.add_fit_command(commands)
-    dedupe_options.add_dedupe_command(commands)
+    archive_options.add_fit_command(commands)
+    archive_options.add_dedupe_command(commands)
     evaluate_options.add_evaluate_command(commands)
     _add_keys(commands)
     _add_doctor(commands)
@@ -43,7 +46,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def setting_overrides(args: argparse.Namespace) -> dict[str, Any]:
-    """The settings given as options; those not given are None."""
+    """The settings given as options; None for the others."""
     given = {name: getattr(args, name, None) for name in common_options.SETTING_FIELDS}
     store = getattr(args, "store", None)
     if store is not None:
@@ -61,119 +64,102 @@ def _add_serve(commands: Any) -> None:
 def _add_ingest(commands: Any, name: str, help: str) -> None:
     command = common_options.add_command(commands, name, help, "aggregator.cli.ingest:run")
     command.add_argument(
-        "files", nargs="*", default=["-"], metavar="FILE",
-        help=".jsonl, .jsonl.gz or - for standard input (the default)",
-    )  # fmt: skip
-    command.add_argument(
-        "--out", metavar="FILE", help="write the verdict lines here (default: standard output)"
+        "files", nargs="*", default=["-"], metavar="FILE", help=f"{INPUT_HELP} (the default)"
     )
+    command.add_argument("--out", metavar="FILE", help="write the verdicts here (default: standard output)")
     common_options.add_progress_option(command)
     common_options.add_target_options(command)
-    common_options.add_settings_options(
-        command,
-        (
-            *common_options.DEDUP_SETTINGS,
-            *common_options.STORE_SETTINGS,
-            "max_body_bytes",
-            "log_level",
-            "log_format",
-        ),
-    )
+    common_options.add_settings_options(command, (*common_options.SERVICE_SETTINGS, "max_body_bytes"))
 
 
 def _add_work(commands: Any) -> None:
     command = common_options.add_command(
-        commands, "work", "take articles from one Redis stream and put verdicts into another",
+        commands, "work", "consume articles from a Redis stream and append verdicts to another",
         "aggregator.cli.stream_worker:run",
     )  # fmt: skip
     command.add_argument(
         "--redis",
         metavar=common_options.URL_METAVAR,
         default="redis://127.0.0.1:6379",
-        help="where the streams are",
+        help="Redis server of the streams (default %(default)s)",
     )
     command.add_argument(
-        "--server", metavar=common_options.URL_METAVAR, help="a running service (default: the local one)"
+        "--server", metavar=common_options.URL_METAVAR, help="running service (default: the local one)"
     )
     command.add_argument(
-        "--source", default="articles", metavar="STREAM", help="entries with a field 'article'"
+        "--source",
+        default="articles",
+        metavar="STREAM",
+        help="input stream; each entry has a field 'article' with JSON (default %(default)s)",
     )
-    command.add_argument("--verdicts", default="verdicts", metavar="STREAM", help="where the verdicts go")
-    command.add_argument("--group", default="aggregator", metavar="NAME", help="the consumer group")
     command.add_argument(
-        "--consumer", metavar="NAME", help="this worker's name, its own and lasting (default: the host's)"
+        "--verdicts", default="verdicts", metavar="STREAM", help="output stream (default %(default)s)"
     )
-    command.add_argument("--until-empty", action="store_true", help="end when nothing is left to do")
-    common_options.add_settings_options(command, ("log_level", "log_format"))
+    command.add_argument(
+        "--group", default="aggregator", metavar="NAME", help="consumer group (default %(default)s)"
+    )
+    command.add_argument(
+        "--consumer",
+        metavar="NAME",
+        help="name of this worker, unique and the same after a restart (default: the host name)",
+    )
+    command.add_argument("--until-empty", action="store_true", help="exit when no entry is left")
+    common_options.add_settings_options(command, common_options.LOG_SETTINGS)
 
 
 def _add_explain(commands: Any) -> None:
     command = common_options.add_command(
-        commands, "explain", "show why two articles are or are not copies", "aggregator.cli.explain:run"
+        commands, "explain", "show why two articles are duplicates, or not", "aggregator.cli.explain:run"
     )
-    command.add_argument("first", metavar="A", help="id of a stored article, or a file with its text (or - )")
-    command.add_argument("second", metavar="B", help="the same for the other article")
-    command.add_argument("--json", action="store_true", help="one JSON object instead of sentences")
+    command.add_argument(
+        "first", metavar="A", help="id of a stored article, or a text file (- for standard input)"
+    )
+    command.add_argument("second", metavar="B", help="the other article, likewise")
+    command.add_argument("--json", action="store_true", help="print one JSON object")
     common_options.add_target_options(command)
-    common_options.add_settings_options(
-        command, (*common_options.DEDUP_SETTINGS, *common_options.STORE_SETTINGS, "log_level", "log_format")
-    )
+    common_options.add_settings_options(command, common_options.SERVICE_SETTINGS)
 
 
 def _add_reindex(commands: Any) -> None:
     command = common_options.add_command(
-        commands, "reindex", "fill the space of another model or block plan while the present one serves",
+        commands, "reindex",
+        "build the index for another model or block plan while the current one serves",
         "aggregator.cli.reindex:run",
     )  # fmt: skip
     command.add_argument(
-        "files",
-        nargs="*",
-        metavar="FILE",
-        help="the articles, .jsonl or .jsonl.gz (default: their kept texts)",
+        "files", nargs="*", metavar="FILE", help="the articles, .jsonl or .jsonl.gz (default: stored texts)"
     )
     common_options.add_progress_option(command)
     common_options.add_target_options(command, server=False)
-    common_options.add_settings_options(
-        command,
-        (
-            *common_options.DEDUP_SETTINGS,
-            *common_options.STORE_SETTINGS,
-            "max_body_bytes",
-            "log_level",
-            "log_format",
-        ),
-    )
+    common_options.add_settings_options(command, (*common_options.SERVICE_SETTINGS, "max_body_bytes"))
 
 
 def _add_replay(commands: Any) -> None:
     command = common_options.add_command(
-        commands, "replay", "run dated articles through the burst rule under their own clock",
-        "aggregator.cli.fit_replay:replay",
+        commands, "replay", "replay dated articles through event detection, using their timestamps",
+        "aggregator.cli.replay:run",
     )  # fmt: skip
-    command.add_argument("files", nargs="+", metavar="FILE", help=".jsonl, .jsonl.gz or - for standard input")
-    command.add_argument(
-        "--out", metavar="FILE", help="write the event lines here (default: standard output)"
-    )
+    command.add_argument("files", nargs="+", metavar="FILE", help=INPUT_HELP)
+    command.add_argument("--out", metavar="FILE", help="write the events here (default: standard output)")
     command.add_argument(
         "--preview", metavar="SPAN", type=common_options.duration_ms,
-        help="instead of the events: how many alerts these settings, a stricter and a laxer sensitivity "
-        "would have made in the last SPAN (24h, 7d) of the stream",
+        help="instead of events, print the number of alerts in the last SPAN (24h, 7d) of the input "
+        "under these settings, and with half and twice the sensitivity",
     )  # fmt: skip
-    common_options.add_mode_option(command)
     common_options.add_progress_option(command)
     common_options.add_settings_options(
-        command, (*common_options.DETECTION_SETTINGS, "log_level", "log_format")
+        command, (*common_options.DETECTION_SETTINGS, *common_options.LOG_SETTINGS)
     )
 
 
 def _add_keys(commands: Any) -> None:
-    top = commands.add_parser("keys", help="say who may use the service, and as what", allow_abbrev=False)
+    top = commands.add_parser("keys", help="manage API keys", allow_abbrev=False)
     changes = top.add_subparsers(title="changes", metavar="CHANGE", required=True)
     for name, help in (
-        ("add", "make a key and print it, this once"),
-        ("list", "all keys: id, role, how long, name"),
-        ("revoke", "end a key now"),
-        ("rotate", "make another key of the same name and role; the old one lives on for a while"),
+        ("add", "create an API key and print it (shown only once)"),
+        ("list", "list API keys (id, role, expiry, name)"),
+        ("revoke", "revoke an API key now"),
+        ("rotate", "create a key with the same name and role; the old one stays valid for a while"),
     ):
         command = common_options.add_command(changes, name, help, "aggregator.cli.keys:run")
         command.set_defaults(change=name)
@@ -184,32 +170,33 @@ def _add_keys(commands: Any) -> None:
 
 def _add_key_options(command: argparse.ArgumentParser, change: str) -> None:
     if change == "add":
-        command.add_argument("name", metavar="NAME", help="whose key it is; changes are recorded under it")
+        command.add_argument("name", metavar="NAME", help="owner of the key; recorded with each change")
         command.add_argument("--role", required=True, choices=("crawler", "reader", "editor", "admin"))
         command.add_argument(
             "--expires", metavar="SPAN", type=common_options.duration_ms, help="e.g. 90d (default: never)"
         )
         command.add_argument(
             "--source", metavar="NAME", action="append", default=[],
-            help="post and delete articles of this source alone; repeatable",
+            help="limit the key to posting and deleting articles of this source; repeatable",
         )  # fmt: skip
     elif change != "list":
-        command.add_argument("id", metavar="ID", help="as `aggregator keys list` shows it")
+        command.add_argument("id", metavar="ID", help="key id from `aggregator keys list`")
     if change == "rotate":
         command.add_argument(
-            "--overlap", metavar="SPAN", type=common_options.duration_ms, default=common_options.DURATION_UNITS_MS["d"],
-            help="how long the old key works beside the new one (default 1d)",
+            "--overlap", metavar="SPAN", type=common_options.duration_ms, default=DAY_MS,
+            help="how long the old key stays valid (default 1d)",
         )  # fmt: skip
 
 
 def _add_doctor(commands: Any) -> None:
     command = common_options.add_command(
-        commands, "doctor", "say what is configured, reachable and loaded, and what is wrong",
+        commands, "doctor", "report what is configured, reachable and loaded, and what is wrong",
         "aggregator.cli.doctor:run",
     )  # fmt: skip
-    command.add_argument("--json", action="store_true", help="one JSON object instead of sentences")
+    command.add_argument("--json", action="store_true", help="print JSON")
     command.add_argument(
         "--audit", type=common_options.positive_int, metavar="N",
-        help="compare N stored articles per space with all that is stored, at every radius; 1 if one is missed",
+        help="compare N stored articles per index with all others at every distance; exit code 1 if "
+        "the index misses one",
     )  # fmt: skip
     common_options.add_settings_options(command, common_options.SETTING_FIELDS)

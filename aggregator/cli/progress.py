@@ -1,4 +1,4 @@
-"""Progress bars on standard error, on a terminal only."""
+"""Progress bars on standard error, shown on a terminal only."""
 
 from __future__ import annotations
 
@@ -8,18 +8,23 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 T = TypeVar("T")
-THROTTLED_LABEL = "giving way to single posts"
+THROTTLED_LABEL = "throttled for interactive requests"
+
+
+def open_bar(shown: bool, **options: Any) -> Any:
+    """A tqdm progress bar; None if it must not be shown or standard error is not a terminal."""
+    if not shown or not sys.stderr.isatty():
+        return None
+    from tqdm import tqdm
+
+    return tqdm(dynamic_ncols=True, leave=False, **options)
 
 
 class _ProgressBar:
-    """A progress bar on a terminal, nothing anywhere else."""
+    """Context manager of a bar."""
 
     def __init__(self, shown: bool, **options: Any) -> None:
-        self._bar: Any = None
-        if shown and sys.stderr.isatty():
-            from tqdm import tqdm
-
-            self._bar = tqdm(dynamic_ncols=True, leave=False, **options)
+        self._bar = open_bar(shown, **options)
 
     def __enter__(self) -> Self:
         return self
@@ -32,19 +37,19 @@ class _ProgressBar:
 
 
 class ByteProgress(_ProgressBar):
-    """Bytes of input read so far, of ``total_bytes`` (None: unknown), with counts beside it."""
+    """Bytes of input read so far, of ``total_bytes`` (None: unknown), with counts."""
 
     def __init__(self, total_bytes: int | None, *, shown: bool = True) -> None:
         super().__init__(shown, total=total_bytes, unit="B", unit_scale=True)
         self._throttled_s = 0.0
 
     def advance(self, read_bytes: int) -> None:
-        """So many bytes more were read."""
+        """Add bytes that were read."""
         if self._bar is not None:
             self._bar.update(read_bytes)
 
     def show_counts(self, counts: Mapping[str, int], throttled_s: float = 0.0) -> None:
-        """What has come of them so far, and whether others were let go first since this was last shown."""
+        """Show counts, and whether ``throttled_s`` has grown since the last call."""
         if self._bar is not None:
             self._bar.set_description(THROTTLED_LABEL if throttled_s > self._throttled_s else None)
             self._bar.set_postfix(counts)
@@ -52,20 +57,20 @@ class ByteProgress(_ProgressBar):
 
 
 class ItemProgress(_ProgressBar):
-    """Things done so far, when nobody knows of how many."""
+    """Number of items done, of an unknown total."""
 
     def __init__(self, unit: str, *, shown: bool = True) -> None:
         self.count = 0
         super().__init__(shown, unit=f" {unit}")
 
     def set_count(self, count: int) -> None:
-        """``count`` things are done."""
+        """Set the number of items done."""
         if self._bar is not None:
             self._bar.update(count - self.count)
         self.count = count
 
     def track(self, items: Iterable[T]) -> Iterator[T]:
-        """``things``, counted as they are taken."""
-        for thing in items:
+        """``items``, counted as they are read."""
+        for item in items:
             self.set_count(self.count + 1)
-            yield thing
+            yield item

@@ -1,8 +1,8 @@
-"""``aggregator serve``: one process that answers requests (``worker.py``), or several (``workers.py``), until told to stop.
+"""``aggregator serve``: run the HTTP service in one web process, or in several under a supervisor.
 
-What nobody waits for is done in a process beside it (``scheduler.py``). SIGTERM and SIGINT end both within
-``worker.SHUTDOWN_S`` seconds: requests under way are answered, the embedded store writes its log to disk. Several workers
-are renewed on SIGHUP; for one there is nobody to take over, so SIGHUP is only logged.
+A background process runs the event detector, index maintenance and webhooks. SIGTERM and SIGINT stop all
+processes within ``web_process.SHUTDOWN_TIMEOUT_S``: requests in progress are answered, and the embedded store
+writes its append-only file to disk. SIGHUP starts a rolling restart if there are several workers.
 """
 
 from __future__ import annotations
@@ -31,37 +31,36 @@ if TYPE_CHECKING:
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
-    """Serve until told to stop. Raises ConfigurationError, ModelError or StoreUnavailable at start."""
-    with _demo_directory(args, settings) as settings:
-        print(f"aggregator: {describe_store(settings)}", flush=True)
-        if settings.workers > 1:
-            return supervise(settings)
-        with tempfile.TemporaryDirectory(prefix="aggregator-") as meeting:
-            siblings = None if settings.in_memory else PeerMetrics(Path(meeting), SINGLE_PROCESS)
-            return run_loop(_serve_single_process(settings, siblings))
+    """Serve until SIGTERM or SIGINT. Raises ConfigurationError, ModelError or StoreUnavailable at start."""
+    with _demo_directory(args, settings) as chosen:
+        print(f"aggregator: {describe_store(chosen)}", flush=True)
+        if chosen.workers > 1:
+            return supervise(chosen)
+        with tempfile.TemporaryDirectory(prefix="aggregator-") as runtime_dir:
+            peer_metrics = None if chosen.in_memory else PeerMetrics(Path(runtime_dir), SINGLE_PROCESS)
+            return run_loop(_serve_single_process(chosen, peer_metrics))
 
 
 async def _serve_single_process(settings: Settings, peer_metrics: PeerMetrics | None) -> int:
-    """This process has all there is: the store if it is ours, and the process of the scheduled work."""
+    """Serve in this process, which owns the embedded store and the background process."""
 
-    async def then(service: Service, port: int) -> None:
+    async def on_ready(service: Service, port: int) -> None:
         await announce(settings, port)
 
-    async with with_store_url(settings) as found:
-        return await run_server(found, on_ready=then, peer_metrics=peer_metrics)
+    async with with_store_url(settings) as connected:
+        return await run_server(connected, on_ready=on_ready, peer_metrics=peer_metrics)
 
 
 @contextlib.contextmanager
 def _demo_directory(args: argparse.Namespace, settings: Settings) -> Iterator[Settings]:
-    """A demonstration gets a directory that is removed at the end, unless the user named a store."""
-    named = bool(settings.store_url or args.data_dir)
-    if not settings.demo or named:
+    """Settings with a temporary data directory for a demonstration, unless the user named a store."""
+    if not settings.demo or settings.store_url or args.data_dir:
         yield settings
         return
     directory = tempfile.mkdtemp(prefix="aggregator-demo-")
     try:
         print(
-            "aggregator: demonstration data is removed at the end; give --data-dir to keep it.",
+            "aggregator: demonstration data is deleted at exit; use --data-dir to keep it.",
             file=sys.stderr,
             flush=True,
         )

@@ -1,9 +1,7 @@
-"""Ask the service from Python: before your insert, in a Scrapy pipeline, or behind a Redis stream.
+"""Python clients of the service: asyncio, blocking, Scrapy pipeline and Redis stream worker.
 
-from aggregator.clients import Client            # asyncio
-from aggregator.clients import SyncClient        # everything else
-"aggregator.clients.scrapy_pipeline.NewsDedupPipeline"   # ITEM_PIPELINES of a Scrapy project
-aggregator work                                  # articles from one Redis stream, verdicts to another
+``Client`` is for asyncio, ``SyncClient`` for other code. ``scrapy_pipeline.NewsDedupPipeline`` goes into the
+ITEM_PIPELINES of a Scrapy project. ``stream_worker`` is the command ``aggregator work``.
 """
 
 from aggregator.clients.client import Client

@@ -1,4 +1,4 @@
-"""What a crawler gets to know about its article, also when the service did not answer in time."""
+"""Decision about one article (also without an answer), and the JSON of requests and answers."""
 
 from __future__ import annotations
 
@@ -8,25 +8,28 @@ from typing import Any, Literal
 
 import msgspec
 
-from aggregator.contract.responses import Problem, VerdictOut
-from aggregator.domain import VerdictName
+from aggregator.contract.requests import ArticleIn
+from aggregator.contract.responses import Problem, VerdictName, VerdictOut
 from aggregator.errors import InvalidInput, StoreUnavailable
 
-ARTICLE_FIELDS = ("id", "url", "title", "text", "html", "source", "published_at", "lang")
+ARTICLE_FIELDS = tuple(field.encode_name for field in msgspec.structs.fields(ArticleIn))
+NOT_AN_AGGREGATOR = "The server that answered is not an aggregator service; check the URL."
 
 
 class Unavailable(StoreUnavailable):
-    """No answer within the deadline. Sending the article again is safe."""
+    """No answer within the deadline. Submitting the article again is safe."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to do with one article.
+    """The verdict on one article.
 
-    verdict  "unknown" when the service gave no answer and the client fails open
-    answer   the whole answer; None when unknown or refused
-    stored   this very call stored it: undoing it takes nothing away that was there before
-    problem  why there is no answer: the article was refused, or the service is away
+    Attributes:
+        verdict: "unknown" if the service did not answer and the client fails open; "refused" if it rejected
+            the article.
+        answer: The whole answer; None if unknown or refused.
+        stored: Whether this call stored the article, so that undoing it removes nothing older.
+        problem: Why ``answer`` is None.
     """
 
     verdict: VerdictName | Literal["unknown", "refused"]
@@ -36,23 +39,23 @@ class Decision:
 
     @property
     def keep(self) -> bool:
-        """Whether to go on with the article: anything but a duplicate, since losing news is worse than a copy."""
+        """Whether to insert the article: false for duplicates only, since a lost article costs more."""
         return self.verdict != "duplicate"
 
     @property
     def id(self) -> str | None:
-        """The id under which the service knows it."""
+        """The article's id in the service."""
         return self.answer.id if self.answer else None
 
     @property
     def canonical_id(self) -> str | None:
-        """For a duplicate: the first article of its group."""
+        """For a duplicate: the id of the canonical article of its group."""
         match = self.answer.duplicate_of if self.answer else None
         return match.canonical_id if match else None
 
 
 def encode_article(article: Mapping[str, Any]) -> bytes:
-    """The article as JSON. Raises BadInput for fields that the service does not know or that have no JSON."""
+    """The article as JSON. Raises InvalidInput for unknown fields and values that JSON cannot represent."""
     if not isinstance(article, Mapping):
         raise InvalidInput(
             f"An article is a mapping of {', '.join(ARTICLE_FIELDS)}; found {type(article).__name__}."
@@ -60,7 +63,7 @@ def encode_article(article: Mapping[str, Any]) -> bytes:
     unknown = sorted(set(article) - set(ARTICLE_FIELDS))
     if unknown:
         raise InvalidInput(
-            f"{', '.join(unknown)}: no such field; an article has {', '.join(ARTICLE_FIELDS)}.",
+            f"{', '.join(unknown)}: unknown field; allowed: {', '.join(ARTICLE_FIELDS)}.",
             field=unknown[0],
         )
     try:
@@ -79,29 +82,29 @@ _decode_problem = msgspec.json.Decoder(Problem).decode
 
 
 def decode_decision(data: bytes, *, stored: bool) -> Decision:
-    """The Decision of an answer body. Raises Unavailable when it is none of ours."""
+    """The Decision for an answer body. Raises Unavailable if it is not an answer of the service."""
     try:
         answer = _decode_answer(data)
     except msgspec.MsgspecError:
-        raise Unavailable("What answered is no aggregator service; check the address.") from None
+        raise Unavailable(NOT_AN_AGGREGATOR) from None
     return Decision(answer.verdict, answer, stored)
 
 
 def decode_line_decision(data: bytes) -> Decision:
-    """The Decision of one line of a batch answer. Raises Unavailable when the line says "later"."""
+    """The Decision for one line of a batch answer. Raises Unavailable if the line must be retried."""
     try:
-        told = _decode_line_status(data)
+        line = _decode_line_status(data)
     except msgspec.MsgspecError:
-        raise Unavailable("What answered is no aggregator service; check the address.") from None
-    if told.error is None:
+        raise Unavailable(NOT_AN_AGGREGATOR) from None
+    if line.error is None:
         return decode_decision(data, stored=False)
-    if told.error.status == 429 or told.error.status >= 500:
-        raise Unavailable(told.error.detail)
-    return Decision("refused", problem=told.error.detail)
+    if line.error.status == 429 or line.error.status >= 500:
+        raise Unavailable(line.error.detail)
+    return Decision("refused", problem=line.error.detail)
 
 
 def problem_detail(data: bytes, status: int) -> str:
-    """The sentence of a problem body, or what can be said without one."""
+    """The ``detail`` of a problem body; a sentence with the status if the body is not a problem."""
     try:
         return _decode_problem(data).detail
     except msgspec.MsgspecError:

@@ -1,26 +1,27 @@
-"""A Scrapy item pipeline that asks for each item whether we have it already.
+"""Scrapy item pipeline that drops or tags duplicate items.
 
     ITEM_PIPELINES = {"aggregator.clients.scrapy_pipeline.NewsDedupPipeline": 300, "...your database...": 800}
     NEWSDEDUP_URL = "http://127.0.0.1:8080"
 
 | setting | default | meaning |
 | --- | --- | --- |
-| NEWSDEDUP_URL | http://127.0.0.1:8080 | the service |
-| NEWSDEDUP_KEY | | an access key, where the service asks for one |
-| NEWSDEDUP_DUPLICATES | drop | "drop" raises DropItem for duplicates, "tag" lets them pass |
-| NEWSDEDUP_ON_FAILURE | open | "open": without an answer in time the item passes, tagged "unknown"; "closed": it waits |
-| NEWSDEDUP_DEADLINE | 0.3 | seconds that an item waits when failing open |
-| NEWSDEDUP_PATIENCE | 60 | seconds that an item waits when failing closed; then it is dropped ... |
-| NEWSDEDUP_HELD | newsdedup-held.jsonl | ... and its article appended here, for ``aggregator ingest`` later |
-| NEWSDEDUP_FIELDS | {} | our field -> yours, e.g. {"text": "maintext", "published_at": "date_publish"} |
-| NEWSDEDUP_TAG_FIELD | dedup | the item's field that gets verdict, ids and related ones, where it can have it |
+| NEWSDEDUP_URL | http://127.0.0.1:8080 | URL of the service |
+| NEWSDEDUP_KEY | | API key, if the service requires one |
+| NEWSDEDUP_DUPLICATES | drop | "drop" raises DropItem for duplicates, "tag" passes them on |
+| NEWSDEDUP_ON_FAILURE | open | without an answer in time: "open" passes the item, "closed" retries |
+| NEWSDEDUP_DEADLINE | 0.3 | seconds until an item passes as "unknown", when failing open |
+| NEWSDEDUP_RETRY_SECONDS | 60 | seconds of retries when failing closed; then the item is dropped ... |
+| NEWSDEDUP_HELD | newsdedup-held.jsonl | ... and appended to this file, for ``aggregator ingest`` later |
+| NEWSDEDUP_FIELDS | {} | article field -> item field, e.g. {"text": "body", "published_at": "date"} |
+| NEWSDEDUP_TAG_FIELD | dedup | item field for verdict, ids and related articles, if the item class has it |
 
-Dates may be datetimes, ISO 8601, RFC 2822 (as in feeds) or seconds since 1970, without an offset UTC; what cannot be read as a date
-is left out and counted as ``undated``.
+Dates may be datetimes, ISO 8601, RFC 2822 (as in feeds) or seconds since 1970; without an offset they are
+UTC. A date that cannot be parsed is omitted and counted as ``undated``.
 
-Put it last before the pipeline that stores. When a later pipeline raises, or drops the item, the reservation
-is taken back, so that another outlet's copy is not a duplicate of nothing. Needs Scrapy >= 2.14 and its
-asyncio reactor (the default). Counts stand in the crawl's stats under ``newsdedup/``.
+Put the pipeline directly before the one that stores. When a later pipeline raises or drops the item, the
+reservation is removed, so that copies by other outlets are not duplicates of an article that was never
+stored. Needs Scrapy >= 2.14 and its asyncio reactor (the default). Counts are in the crawl's stats under
+``newsdedup/``.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ log = logging.getLogger(__name__)
 
 
 class NewsDedupPipeline:
-    """See the module. Nothing is ever lost silently: what has no answer passes, waits, or is held in a file."""
+    """See the module. An item without an answer passes, or is retried and then written to a file."""
 
     def __init__(self, crawler: Crawler) -> None:
         settings = crawler.settings
@@ -59,7 +60,7 @@ class NewsDedupPipeline:
         mode = _parse_choice(
             settings.get("NEWSDEDUP_ON_FAILURE", "open"), "NEWSDEDUP_ON_FAILURE", "open", "closed"
         )
-        deadline = "NEWSDEDUP_DEADLINE" if mode == "open" else "NEWSDEDUP_PATIENCE"
+        deadline = "NEWSDEDUP_DEADLINE" if mode == "open" else "NEWSDEDUP_RETRY_SECONDS"
         self._held_path = Path(settings.get("NEWSDEDUP_HELD", "newsdedup-held.jsonl"))
         self._tag_field = settings.get("NEWSDEDUP_TAG_FIELD", "dedup")
         self._fails_closed = mode == "closed"
@@ -76,7 +77,7 @@ class NewsDedupPipeline:
             )
         except ConfigurationError as error:
             raise NotConfigured(f"NEWSDEDUP_URL: {error}") from None
-        # Items that were let through, until the pipelines behind this one are done with them.
+        # Items passed on, until the later pipelines have finished with them; the key is id(item).
         self._in_flight: dict[int, Decision] = {}
         crawler.signals.connect(self._on_scraped, signals.item_scraped)
         crawler.signals.connect(self._on_failed, signals.item_error)
@@ -84,29 +85,26 @@ class NewsDedupPipeline:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> NewsDedupPipeline:
-        """Scrapy's way in."""
+        """Called by Scrapy."""
         return cls(crawler)
 
     async def close_spider(self) -> None:
-        """Give the connections back."""
+        """Close the connections; called by Scrapy."""
         await self._client.close()
 
     async def process_item(self, item: Any) -> Any:
-        """The item, tagged. Raises DropItem for a duplicate, and for what is held when failing closed."""
+        """The item, tagged. Raises DropItem for a duplicate, and for an item held when failing closed."""
         article = self._to_article(ItemAdapter(item))
         try:
             decision = await self._client.submit(article)
-        except (
-            Unavailable,
-            ConfigurationError,
-        ) as error:  # the latter: a key that is wrong, or may not do this
+        except (Unavailable, ConfigurationError) as error:  # the latter: an invalid or insufficient API key
             if self._fails_closed:
                 self._hold(article)
                 raise DropItem(f"held in {self._held_path}: {error}") from None
-            log.error("not checked, passed on: %s", error)
+            log.error("item passed on unchecked: %s", error)
             decision = Decision("unknown", problem=str(error))
-        except InvalidInput as error:  # an article we cannot judge is not one we may lose
-            log.warning("not checked, passed on: %s", error)
+        except InvalidInput as error:  # an article that cannot be checked must not be lost
+            log.warning("item passed on unchecked: %s", error)
             decision = Decision("refused", problem=str(error))
         self._count(decision.verdict)
         if not decision.keep and self._duplicate_mode == "drop":
@@ -116,10 +114,10 @@ class NewsDedupPipeline:
         return item
 
     def _to_article(self, item: ItemAdapter) -> dict[str, Any]:
-        found = {ours: item.get(theirs) for ours, theirs in self._field_map.items()}
+        values = {field: item.get(item_field) for field, item_field in self._field_map.items()}
         article = {
             name: _to_field_value(name, value)
-            for name, value in found.items()
+            for name, value in values.items()
             if value not in (None, "", [], ())
         }
         if article.get("published_at", "") is None:
@@ -128,7 +126,8 @@ class NewsDedupPipeline:
         if "text" not in article and "html" not in article and not self._warned_no_text:
             self._warned_no_text = True
             log.warning(
-                "an item has neither %r nor %r and is judged by its headline: NEWSDEDUP_FIELDS names the fields of yours",
+                "an item has neither %r nor %r and is checked by its headline only; "
+                "map its fields with NEWSDEDUP_FIELDS",
                 self._field_map["text"],
                 self._field_map["html"],
             )
@@ -145,8 +144,11 @@ class NewsDedupPipeline:
         }
         try:
             ItemAdapter(item)[self._tag_field] = tag
-        except (KeyError, AttributeError):  # an item class without this field: the stats still tell
-            log.debug("%s has no field %r to tag", type(item).__name__, self._tag_field)
+        except (
+            KeyError,
+            AttributeError,
+        ):  # the item class has no such field; the stats count the verdict
+            log.debug("%s has no field %r for the tag", type(item).__name__, self._tag_field)
 
     def _hold(self, article: Mapping[str, Any]) -> None:
         with self._held_path.open("a", encoding="utf-8") as out:
@@ -157,14 +159,14 @@ class NewsDedupPipeline:
         self._in_flight.pop(id(item), None)
 
     async def _on_failed(self, item: Any) -> None:
-        """A pipeline behind this one did not take the item: what was reserved for it goes back."""
+        """Remove the reservation of an item that a later pipeline did not accept."""
         decision = self._in_flight.pop(id(item), None)
         if decision is None:
             return
         try:
             undone = await self._client.undo(decision)
         except Unavailable as error:
-            log.warning("the reservation of %s stays: %s", decision.id, error)
+            log.warning("the reservation of %s could not be removed: %s", decision.id, error)
             undone = False
         if undone:
             self._count("undone")
@@ -181,11 +183,11 @@ def _parse_choice(value: str, name: str, *allowed: str) -> str:
 
 
 def _parse_field_map(overrides: Mapping[str, str]) -> dict[str, str]:
-    """Our field -> theirs. Raises NotConfigured for a field that articles do not have."""
+    """Article field -> item field. Raises NotConfigured for an unknown article field."""
     if unknown := sorted(set(overrides) - set(ARTICLE_FIELDS)):
         raise NotConfigured(
-            f"NEWSDEDUP_FIELDS: an article has no {', '.join(map(repr, unknown))}; it has {', '.join(ARTICLE_FIELDS)}, "
-            "each to be mapped to a field of your items."
+            f"NEWSDEDUP_FIELDS: unknown article field {', '.join(map(repr, unknown))}; allowed: "
+            f"{', '.join(ARTICLE_FIELDS)}, each mapped to a field of your items."
         )
     return {name: name for name in ARTICLE_FIELDS} | dict(overrides)
 
@@ -198,14 +200,14 @@ def _parse_seconds(value: Any, name: str) -> float:
 
 
 def _to_field_value(name: str, value: Any) -> str | None:
-    """A field's value as the service takes it; None for a date that cannot be read."""
-    if isinstance(value, list | tuple):  # loaders without an output processor leave lists
+    """A field's value in the form of the API; None for a date that cannot be parsed."""
+    if isinstance(value, list | tuple):  # item loaders without an output processor produce lists
         value = "\n".join(map(str, value)) if name in ("text", "html") else value[0]
     return _to_rfc3339(value) if name == "published_at" else str(value)
 
 
 def _to_rfc3339(value: Any) -> str | None:
-    """RFC 3339 of a date in any of the forms that items have it in; one without an offset is UTC."""
+    """A date in any of the supported forms as RFC 3339; None if it cannot be parsed."""
     with suppress(ValueError, OverflowError, OSError):
         if isinstance(value, int | float):
             value = datetime.fromtimestamp(value, UTC)
@@ -214,13 +216,13 @@ def _to_rfc3339(value: Any) -> str | None:
         if not isinstance(value, datetime):
             value = datetime(value.year, value.month, value.day)
         if MIN_YEAR <= value.year <= MAX_YEAR:
-            found: str = (value if value.tzinfo else value.replace(tzinfo=UTC)).isoformat()
-            return found
+            text: str = (value if value.tzinfo else value.replace(tzinfo=UTC)).isoformat()
+            return text
     return None
 
 
 def _parse_date(text: str) -> datetime:
-    """Raises ValueError for what is neither ISO 8601 nor RFC 2822."""
+    """An ISO 8601 or RFC 2822 date. Raises ValueError."""
     try:
         return datetime.fromisoformat(text)
     except ValueError:

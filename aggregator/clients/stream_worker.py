@@ -1,13 +1,13 @@
-"""Articles from one Redis stream, verdicts to another: for crawlers that already speak through Redis.
+"""Consumer of a Redis stream of articles that writes verdicts to another stream.
 
 Each entry of the input stream has a field ``article`` with the JSON of one article. A worker of the consumer
-group takes up to 64, sends them as one batch, and writes each verdict and the acknowledgement of its entry in
-one transaction. So an entry is acknowledged only after its article was committed, and a worker that dies in
-between leaves its entries to the next one, which takes over what was idle for a minute (its own first). The
-articles' ids make the second round answer what the first one did: at least once delivery, one verdict.
+group reads up to 64 entries, submits them as one batch, and writes each verdict and the acknowledgement of
+its entry in one transaction. An entry is therefore acknowledged only after its article was committed; the
+entries of a worker that died are claimed by another one after a minute (a restarted worker first processes
+its own). Submitting an article again returns the same verdict, so delivery at least once yields one verdict.
 
-An entry that cannot be read, is refused, or was delivered too often goes to the stream ``<input>:dead`` with
-the reason. Verdicts and dead letters are bounded (the oldest leave first).
+An entry that cannot be parsed, is rejected, or was delivered too often goes to the stream ``<input>:dead``
+with the reason. The streams of verdicts and dead letters are trimmed to ``MAX_OUTPUT_ENTRIES``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ StreamEntry = tuple[bytes, dict[bytes, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class StreamNames:
-    """The names of the streams and of this worker. ``consumer`` must differ between running workers."""
+    """Names of the streams, the group and this worker; running workers need different ``consumer`` names."""
 
     source: str = "articles"
     verdicts: str = "verdicts"
@@ -50,12 +50,12 @@ class StreamNames:
 
     @property
     def dead_letters(self) -> str:
-        """Where entries go that no worker could settle."""
+        """Stream of the entries that could not be processed."""
         return f"{self.source}:dead"
 
 
 class StreamWorker:
-    """One consumer. ``client`` must fail closed: an entry without an answer stays pending."""
+    """One consumer of the group; ``client`` must fail closed: entries without an answer stay pending."""
 
     def __init__(
         self,
@@ -72,7 +72,10 @@ class StreamWorker:
         self.processed = self.dead_lettered = 0
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Work until ``stop`` is set; what is away is waited for."""
+        """Process entries until ``stop`` is set; waits while Redis or the service is unavailable.
+
+        Raises ConfigurationError if the stream cannot be read.
+        """
         while not stop.is_set():
             try:
                 await self.ensure_group()
@@ -81,12 +84,12 @@ class StreamWorker:
             except ResponseError as error:
                 raise self._stream_error(error) from None
             except (RedisError, OSError, Unavailable) as error:
-                log.warning("waiting: %s", error)
+                log.warning("retrying in %g s: %s", RETRY_DELAY_S, error)
                 self._own_pending_done = False
                 await _wait_before_retry(stop)
 
     async def drain(self) -> None:
-        """Work until nothing is left. Raises StoreUnavailable when something is away, ConfigurationError."""
+        """Process entries until none is left. Raises StoreUnavailable, ConfigurationError."""
         try:
             await self.ensure_group()
             while await self.process_batch():
@@ -94,17 +97,17 @@ class StreamWorker:
         except ResponseError as error:
             raise self._stream_error(error) from None
         except (RedisError, OSError) as error:
-            said = str(error).rstrip(".")
+            reason = str(error).rstrip(".")
             raise StoreUnavailable(
-                f"The stream {self._streams.source!r} cannot be worked on now ({said}); "
-                "call again when its Redis answers: nothing is lost."
+                f"The stream {self._streams.source!r} is unavailable ({reason}); "
+                "run the command again when its Redis answers. Nothing is lost."
             ) from None
 
     def _stream_error(self, error: ResponseError) -> ConfigurationError:
         return ConfigurationError(f"The stream {self._streams.source!r} cannot be read: {error}.")
 
     async def ensure_group(self) -> None:
-        """Make the consumer group, from the stream's beginning, if there is none."""
+        """Create the consumer group, from the beginning of the stream, unless it exists."""
         try:
             await self._redis.xgroup_create(self._streams.source, self._streams.group, id="0", mkstream=True)
         except ResponseError as error:
@@ -112,14 +115,14 @@ class StreamWorker:
                 raise
 
     async def process_batch(self, block_ms: int | None = None) -> int:
-        """Settle one batch: own left-overs, then those of the dead, then new ones. Returns how many."""
+        """Process one batch of own pending, idle or new entries, in this order; returns its size."""
         entries = await self._read_own_pending() or await self._claim_idle() or await self._read_new(block_ms)
         if entries:
             await self._process(entries)
         return len(entries)
 
     async def _read_own_pending(self) -> list[StreamEntry]:
-        """What this consumer took in a former life and did not finish; looked at until there is none."""
+        """Entries that this consumer read before a restart; skipped once all of them are processed."""
         if self._own_pending_done:
             return []
         entries = await self._read("0", None)
@@ -128,10 +131,10 @@ class StreamWorker:
 
     async def _claim_idle(self) -> list[StreamEntry]:
         names = self._streams
-        taken = await self._redis.xautoclaim(
+        claimed = await self._redis.xautoclaim(
             names.source, names.group, names.consumer, self._idle_ms, start_id="0", count=BATCH_ENTRIES
         )
-        return await self._dead_letter_exhausted(taken[1])
+        return await self._dead_letter_exhausted(claimed[1])
 
     async def _read_new(self, block_ms: int | None) -> list[StreamEntry]:
         return await self._read(">", block_ms)
@@ -141,33 +144,33 @@ class StreamWorker:
         answer: Any = await self._redis.xreadgroup(
             names.group, names.consumer, {names.source: after}, count=BATCH_ENTRIES, block=block_ms
         )
-        # Per stream, a list of entries: as pairs in RESP2, as a mapping of lists of lists in RESP3.
+        # Entries per stream: a list of pairs in RESP2, a mapping to lists of lists in RESP3.
         if isinstance(answer, dict):
             return [entry for chunks in answer.values() for chunk in chunks for entry in chunk]
         return [entry for _, chunk in answer or [] for entry in chunk]
 
     async def _dead_letter_exhausted(self, entries: Sequence[StreamEntry]) -> list[StreamEntry]:
-        """Without those delivered too often (they take the worker down, or nobody can settle them)."""
+        """Move entries that were delivered too often to the dead letters; returns the others."""
         if not entries:
             return []
         names = self._streams
         details: Any = await self._redis.xpending_range(
             names.source, names.group, min=entries[0][0], max=entries[-1][0], count=len(entries) * 4
         )
-        tired = {d["message_id"] for d in details if d["times_delivered"] > self._max_deliveries}
+        exhausted = {d["message_id"] for d in details if d["times_delivered"] > self._max_deliveries}
         for entry in entries:
-            if entry[0] in tired:
+            if entry[0] in exhausted:
                 await self._dead_letter(entry, f"delivered more than {self._max_deliveries} times")
             elif not entry[1]:  # trimmed from the stream while it was pending
                 await self._redis.xack(names.source, names.group, entry[0])
-        return [entry for entry in entries if entry[0] not in tired and entry[1]]
+        return [entry for entry in entries if entry[0] not in exhausted and entry[1]]
 
     async def _process(self, entries: Sequence[StreamEntry]) -> None:
         decoded = [_parse_article(fields) for _, fields in entries]
-        articles = [found for found in decoded if isinstance(found, dict)]
+        articles = [article for article in decoded if isinstance(article, dict)]
         answers = iter(await self._client.submit_many(articles))
-        for entry, found in zip(entries, decoded, strict=True):
-            decision = next(answers) if isinstance(found, dict) else Decision("refused", problem=found)
+        for entry, parsed in zip(entries, decoded, strict=True):
+            decision = next(answers) if isinstance(parsed, dict) else Decision("refused", problem=parsed)
             if decision.answer is None:
                 await self._dead_letter(entry, decision.problem)
             else:
@@ -175,25 +178,25 @@ class StreamWorker:
 
     async def _acknowledge(self, entry_id: bytes, verdict: bytes) -> None:
         names = self._streams
-        async with self._redis.pipeline(transaction=True) as both:
-            both.xadd(
+        async with self._redis.pipeline(transaction=True) as transaction:
+            transaction.xadd(
                 names.verdicts,
                 {"entry": entry_id, "verdict": verdict},
                 maxlen=MAX_OUTPUT_ENTRIES,
                 approximate=True,
             )
-            both.xack(names.source, names.group, entry_id)
-            await both.execute()
+            transaction.xack(names.source, names.group, entry_id)
+            await transaction.execute()
         self.processed += 1
 
     async def _dead_letter(self, entry: StreamEntry, reason: str) -> None:
         names = self._streams
-        log.warning("entry %s goes to %s: %s", entry[0].decode(), names.dead_letters, reason)
-        async with self._redis.pipeline(transaction=True) as both:
+        log.warning("entry %s moved to %s: %s", entry[0].decode(), names.dead_letters, reason)
+        async with self._redis.pipeline(transaction=True) as transaction:
             fields: dict[Any, Any] = {**entry[1], b"entry": entry[0], b"reason": reason}
-            both.xadd(names.dead_letters, fields, maxlen=MAX_OUTPUT_ENTRIES, approximate=True)
-            both.xack(names.source, names.group, entry[0])
-            await both.execute()
+            transaction.xadd(names.dead_letters, fields, maxlen=MAX_OUTPUT_ENTRIES, approximate=True)
+            transaction.xack(names.source, names.group, entry[0])
+            await transaction.execute()
         self.dead_lettered += 1
 
 
@@ -206,7 +209,7 @@ async def _wait_before_retry(stop: asyncio.Event) -> None:
 
 
 def _parse_article(fields: dict[bytes, bytes]) -> dict[str, Any] | str:
-    """The article of an entry, or what is wrong with it."""
+    """The article of an entry, or a sentence that says why it is invalid."""
     raw = fields.get(b"article")
     if raw is None:
         return "The entry has no field 'article'."

@@ -1,4 +1,4 @@
-"""The same client for code without asyncio: the asyncio one, run on a loop in a thread of its own."""
+"""Blocking client: the asyncio client on an event loop in its own thread."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ T = TypeVar("T")
 
 
 class SyncClient:
-    """As ``Client``, with the same arguments, blocking. One may be shared by many threads.
+    """Blocking ``Client`` with the same arguments and methods. Thread-safe.
 
-    Use as ``with SyncClient(url) as client``, or ``close`` it.
+    Use as ``with SyncClient(url) as client``, or call ``close``.
     """
 
     def __init__(self, url: str = "http://127.0.0.1:8080", **options: Any) -> None:
@@ -44,7 +44,7 @@ class SyncClient:
         self.close()
 
     def close(self) -> None:
-        """Give the connections back and end the thread. Idempotent."""
+        """Close the connections and end the thread. Idempotent."""
         if self._loop.is_closed():
             return
         self._run(self._client.close)
@@ -70,7 +70,7 @@ class SyncClient:
 
     @contextmanager
     def reservation(self, article: Mapping[str, Any]) -> Iterator[Decision]:
-        """See ``Client.reserving``."""
+        """See ``Client.reservation``."""
         decision = self.submit(article)
         try:
             yield decision
@@ -116,5 +116,5 @@ class SyncClient:
 
     def _run(self, make_call: Callable[[], Coroutine[Any, Any, T]]) -> T:
         if self._loop.is_closed():
-            raise RuntimeError("The client is closed; make another one.")
+            raise RuntimeError("The client is closed; create a new one.")
         return asyncio.run_coroutine_threadsafe(make_call(), self._loop).result()

@@ -1,4 +1,4 @@
-"""How are the addresses of service and store written for people: where it is reached, where articles go, what is in the way?"""
+"""URLs and store descriptions for people, and the error for an address that cannot be bound."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from aggregator.settings import Settings
 
 
 def service_url(host: str, port: int) -> str:
-    """Where a person on this machine reaches the service."""
+    """URL of the service for a browser on this machine; a wildcard host becomes the loopback address."""
     shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}.get(host, host)
     return f"http://{f'[{shown}]' if ':' in shown and not shown.startswith('[') else shown}:{port}"
 
 
 def describe_store(settings: Settings) -> str:
-    """One line that says where the articles go; never shows a password."""
+    """One line that names the store, without its password."""
     if settings.in_memory:
-        return "store: memory; everything is forgotten at the end"
+        return "store: memory; all data is lost at exit"
     if settings.store_url:
         return f"store: {redact_url(settings.store_url)}"
-    place = Path(settings.data_dir).absolute()
-    return f"store: embedded Valkey in {place} (appendfsync {settings.appendfsync})"
+    directory = Path(settings.data_dir).absolute()
+    return f"store: embedded Valkey in {directory} (appendfsync {settings.appendfsync})"
 
 
 def redact_url(url: str) -> str:
-    """``redis://user:secret@host`` -> ``redis://host``."""
+    """``redis://user:secret@host?password=secret`` -> ``redis://host``."""
     scheme, separator, rest = url.partition("://")
     return f"{scheme}{separator}{rest.rpartition('@')[2].partition('?')[0]}"
 
 
 def bind_error(settings: Settings, error: OSError) -> ConfigurationError:
-    """The port is taken, or the address is not ours."""
+    """The error for a socket that could not be bound: port in use, or not an address of this machine."""
     where = f"{settings.host}:{settings.port}"
     if error.errno == errno.EADDRINUSE:
         return ConfigurationError(

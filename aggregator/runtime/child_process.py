@@ -1,34 +1,46 @@
-"""A process of ours and its parent: started with a pipe, ready when it says so, gone when the pipe closes.
+"""Child processes with heartbeats, connected to their parent by a pipe.
 
-Both ends watch that pipe. A child whose parent vanished, even by SIGKILL, ends by itself. One that is ready gives a sign
-of life every second from its event loop; when there is none for ``HUNG_S`` it hangs, and waiting for it to end would be in vain.
+The child sends one message when it is ready, then a heartbeat every second from its event loop. A child
+without a heartbeat for ``HEARTBEAT_TIMEOUT_S`` counts as hung. A child whose parent is gone, even by SIGKILL,
+sees the pipe close and stops.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import multiprocessing
 import os
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Coroutine, Iterable
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NoReturn
 
-# "spawn": a forked child would inherit the event loop's sockets and threads' locks.
+from aggregator.errors import AggregatorError
+from aggregator.runtime.event_loop import run_loop
+from aggregator.runtime.exit_codes import exit_code
+from aggregator.runtime.logging import configure_logging
+from aggregator.settings import Settings
+
+# "spawn": a forked child would inherit the event loop's sockets and locks held by threads.
 _SPAWN_CONTEXT = multiprocessing.get_context("spawn")
 EXIT_GRACE_S = 1.0
 HEARTBEAT_INTERVAL_S = 1.0
-# Far more than any step of an event loop here takes, on the busiest machine.
+# Far longer than any step of an event loop takes, on the busiest machine.
 HEARTBEAT_TIMEOUT_S = 60.0
-# So often the parent looks meanwhile. Where all stood still (a machine that was suspended), that is one look without a sign.
+# Checks within the timeout. After a suspend of the machine only one of them finds no heartbeat.
 HEARTBEAT_CHECKS = 10
 _HEARTBEAT = b"alive"
 
 
 class ChildProcess:
-    """A process that runs ``target(*args, pipe)``; ``said``: what it sent when it was ready. Raises OSError at start.
+    """The parent's view of a process that runs ``target(*args, pipe)``. Raises OSError if it cannot start.
 
-    ``hung`` is set once a ready one has given no sign of life for ``HUNG_S``.
+    Attributes:
+        ready: Set when the child reported that it is ready; ``ready_payload`` is then the object it sent.
+        ended: Set when the child closed the pipe.
+        hung: Set when a ready child has sent no heartbeat for ``HEARTBEAT_TIMEOUT_S``.
     """
 
     def __init__(self, name: str, target: Callable[..., None], *args: Any) -> None:
@@ -36,9 +48,9 @@ class ChildProcess:
         self.ready_payload: Any = None
         self._missed_heartbeats = 0
         self._check_timer: asyncio.TimerHandle | None = None
-        self._pipe, theirs = _SPAWN_CONTEXT.Pipe()
-        with contextlib.closing(theirs):
-            self.process = _SPAWN_CONTEXT.Process(target=target, args=(*args, theirs), name=name)
+        self._pipe, child_end = _SPAWN_CONTEXT.Pipe()
+        with contextlib.closing(child_end):
+            self.process = _SPAWN_CONTEXT.Process(target=target, args=(*args, child_end), name=name)
             try:
                 self.process.start()
             except BaseException:
@@ -48,14 +60,14 @@ class ChildProcess:
 
     def _on_message(self) -> None:
         try:
-            said = self._pipe.recv()
+            message = self._pipe.recv()
         except (EOFError, OSError):
             self._close_pipe()
             self.ended.set()
             return
         self._missed_heartbeats = 0
         if not self.ready.is_set():
-            self.ready_payload = said
+            self.ready_payload = message
             self.ready.set()
             self._check_heartbeat()
 
@@ -69,21 +81,19 @@ class ChildProcess:
         )
 
     def exit_reason(self) -> str:
-        """Why there is no such process any more, for a line of the log."""
+        """Why the process ended, as the predicate of a log line."""
         code = self.process.exitcode
-        return (
-            f"gave no sign of life and was ended (code {code})"
-            if self.hung.is_set()
-            else f"ended with code {code}"
-        )
+        if self.hung.is_set():
+            return f"sent no heartbeat and was killed (code {code})"
+        return f"ended with code {code}"
 
     async def stop(self, timeout_s: float) -> None:
-        """Ask, wait, insist. Idempotent."""
+        """Send SIGTERM, wait up to ``timeout_s``, then SIGKILL. Idempotent."""
         await asyncio.to_thread(self._stop_blocking, timeout_s)
         self._close_pipe()
 
     def _stop_blocking(self, timeout_s: float) -> None:
-        if self.ended.is_set():  # it is about to end by itself, with an exit code of its own
+        if self.ended.is_set():  # it is about to exit with its own exit code
             self.process.join(EXIT_GRACE_S)
         if self.process.is_alive():
             self.process.terminate()
@@ -101,28 +111,54 @@ class ChildProcess:
 
 
 async def wait_any(*events: asyncio.Event) -> None:
-    """Wait for any of them."""
+    """Wait until at least one of the events is set."""
     waiting = [asyncio.ensure_future(event.wait()) for event in events]
     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     for task in waiting:
         task.cancel()
 
 
+# -- in the child ------------------------------------------------------------------------------
+
+
+def run_child(
+    main: Callable[[], Coroutine[Any, Any, int]],
+    settings: Settings,
+    log: logging.Logger,
+    *,
+    ignored_signals: Iterable[signal.Signals],
+) -> NoReturn:
+    """Configure logging, run ``main`` and exit with its result; an AggregatorError is logged.
+
+    ``ignored_signals``: signals that a terminal or a service manager sends to the whole process group, and
+    that only the parent handles.
+    """
+    for number in ignored_signals:
+        signal.signal(number, signal.SIG_IGN)
+    configure_logging(settings.log_level, settings.log_format, with_process=True)
+    try:
+        code = run_loop(main())
+    except AggregatorError as error:
+        log.error("%s", error)
+        code = exit_code(error)
+    raise SystemExit(code)
+
+
 def stop_with_parent(pipe: Connection, stop: asyncio.Event) -> None:
-    """In the child: ``stop`` is set when the parent is gone. The pipe is only ever readable at its end."""
+    """Set ``stop`` when the parent is gone: the child's end of the pipe becomes readable only then."""
     asyncio.get_running_loop().add_reader(pipe.fileno(), stop.set)
 
 
 def report_ready(pipe: Connection, payload: Any) -> None:
-    """In the child, once: tell the parent that it is ready, and from now on that it is alive."""
+    """Send ``payload`` to the parent, once, and heartbeats from then on."""
     loop = asyncio.get_running_loop()
 
-    def beat() -> None:
-        loop.call_later(HEARTBEAT_INTERVAL_S, beat)
-        with contextlib.suppress(OSError):  # a parent that stands still is not waited for
+    def send_heartbeat() -> None:
+        loop.call_later(HEARTBEAT_INTERVAL_S, send_heartbeat)
+        with contextlib.suppress(OSError):  # the pipe is full: a stopped parent must not block the child
             pipe.send(_HEARTBEAT)
 
-    with contextlib.suppress(OSError):  # the parent may have gone meanwhile
+    with contextlib.suppress(OSError):  # the parent may be gone
         pipe.send(payload)
         os.set_blocking(pipe.fileno(), False)
-        loop.call_later(HEARTBEAT_INTERVAL_S, beat)
+        loop.call_later(HEARTBEAT_INTERVAL_S, send_heartbeat)

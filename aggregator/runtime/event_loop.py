@@ -1,27 +1,28 @@
-"""How does a process run that works on articles for a while? Its event loop, and what would hold that up."""
+"""Event loop of a process: uvloop, stop signals, and tuning of the interpreter for low latency."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-# How long a thread (one that compresses a checkpoint, say) may keep the interpreter from the requests (Python: 5 ms).
+# Longest time that a thread (checkpoint compression, for example) holds the interpreter. Python: 5 ms.
 THREAD_SWITCH_INTERVAL_S = 0.0005
-# Containers made between two looks for garbage (Python: 700). Each look goes over all that a chunk of articles has
-# just read, which is held anyway: a fifteenth of a batch's time.
+# Container allocations between two collections of the young generation. Python: 700. Each collection
+# traverses the live objects of the current batch: 1/15 of a batch's time with Python's value.
 GC_YOUNG_THRESHOLD = 10_000
-# ... and each third look goes further back. All there is is gone through about as often as Python would: what errors
-# leave behind in circles can hold whole batches.
+# Every third collection includes the older generation, so full collections are about as frequent as with
+# Python's defaults: reference cycles left by errors can hold whole batches in memory.
 GC_OLDER_THRESHOLD = 3
 
 T = TypeVar("T")
 
 
 def run_loop(main: Coroutine[Any, Any, T]) -> T:
-    """Run on uvloop where it exists."""
+    """Run ``main`` on uvloop where it is installed, else on asyncio's own loop."""
     try:
         import uvloop
     except ImportError:
@@ -30,8 +31,14 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
     return result
 
 
+def on_stop_signal(handler: Callable[[], None]) -> None:
+    """Call ``handler`` in the running loop at SIGTERM and SIGINT."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, handler)
+
+
 def tune_interpreter() -> None:
-    """What is loaded now stays: looking through it for garbage again and again would hold up requests."""
+    """Exempt everything loaded so far from garbage collection, and collect and switch threads as above."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(GC_YOUNG_THRESHOLD, GC_OLDER_THRESHOLD, GC_OLDER_THRESHOLD)

@@ -1,8 +1,8 @@
-"""Log records go to standard error: one line each as text, or one JSON object each.
+r"""Log format: one record per line on standard error, as text or as JSON, safe for untrusted text.
 
-Both are safe to show strangers' words in. As text, control characters are written out (``\\n``, ``\\x1b``), so
-nobody can make up a second record; what an error adds stands on lines of its own that begin with ``  | ``. As
-JSON everything outside ASCII is escaped. A record made while a request is served carries its request id.
+As text, control characters are escaped (``\n``, ``\x1b``), so an article or a request cannot forge a second
+record; the lines of a traceback begin with ``  | ``. As JSON, everything outside ASCII is escaped. A record
+made while a request is served carries its request id.
 """
 
 from __future__ import annotations
@@ -15,24 +15,26 @@ import time
 
 from aggregator.http.request_id import CURRENT_REQUEST_ID
 
-FORMATS = ("text", "json")
 CONTINUATION_PREFIX = "\n  | "
-# Controls of both blocks, the line separators of Unicode, and halves of surrogate pairs.
+# C0 and C1 control characters, Unicode line separators, and unpaired surrogates.
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def configure_logging(level: str, log_format: str = "text", *, with_process: bool = False) -> None:
-    """Show records from ``level`` on, as ``form``; ``with_process`` names the worker that wrote a text line."""
+    """Log records of ``level`` and above; ``log_format``: "text" or "json".
+
+    ``with_process`` adds the process id to text records (JSON records always have it).
+    """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         JsonFormatter() if log_format == "json" else TextFormatter(with_process=with_process)
     )
     logging.basicConfig(level=level, handlers=[handler])
     if level != "DEBUG":
-        # It reports every tick of the detector, and warns of each that comes while one is under way: a bulk load
-        # makes those, they are counted, and an alert rule says when there are too many.
+        # APScheduler logs every detector run, and warns of each that starts while one is running. Bulk
+        # loads cause those; they are counted in the metrics, and an alert rule limits them.
         logging.getLogger("apscheduler").setLevel(logging.ERROR)
-        logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it tells of the fonts it found
+        logging.getLogger("matplotlib").setLevel(logging.WARNING)  # logs the fonts that it finds
 
 
 class TextFormatter(logging.Formatter):
@@ -42,27 +44,32 @@ class TextFormatter(logging.Formatter):
         process = " %(process)d" if with_process else ""
         super().__init__(f"%(asctime)s %(levelname)s{process} %(name)s: %(message)s")
 
-    def formatMessage(self, record: logging.LogRecord) -> str:
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  name of the base class
+        """The record on one line, with the request id unless the message contains it."""
         line = escape_controls(super().formatMessage(record))
         request = CURRENT_REQUEST_ID.get()
         return f"{line} [{request}]" if request and request not in line else line
 
-    def formatException(self, ei: object) -> str:
-        return _indent_continuation(super().formatException(ei))  # type: ignore[arg-type]
+    def formatException(self, ei: object) -> str:  # noqa: N802  name of the base class
+        """The traceback as continuation lines."""
+        return _indent_continuation(super().formatException(ei))  # type: ignore[arg-type]  # typeshed: a tuple
 
-    def formatStack(self, stack_info: str) -> str:
+    def formatStack(self, stack_info: str) -> str:  # noqa: N802  name of the base class
+        """The stack as continuation lines."""
         return _indent_continuation(stack_info)
 
 
 class JsonFormatter(logging.Formatter):
-    """Fields: time (RFC 3339, UTC), level, logger, process, message, request_id?, error?, and those of ``fields``.
+    """One JSON object per record.
 
-    A record's own fields are what was logged as ``extra={"fields": {...}}``.
+    Fields: time (RFC 3339, UTC), level, logger, process, message, request_id?, error?, and those that the
+    caller logged as ``extra={"fields": {...}}``.
     """
 
     def format(self, record: logging.LogRecord) -> str:
+        """The record as one JSON object on one line."""
         seconds, ms = divmod(int(record.created * 1000), 1000)
-        told: dict[str, object] = {
+        entry: dict[str, object] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{ms:03d}Z",
             "level": record.levelname,
             "logger": record.name,
@@ -70,14 +77,14 @@ class JsonFormatter(logging.Formatter):
             "message": record.getMessage(),
         }
         if request := CURRENT_REQUEST_ID.get():
-            told["request_id"] = request
+            entry["request_id"] = request
         if record.exc_info:
-            told["error"] = self.formatException(record.exc_info)
-        return json.dumps(told | getattr(record, "fields", {}), default=str)
+            entry["error"] = self.formatException(record.exc_info)
+        return json.dumps(entry | getattr(record, "fields", {}), default=str)
 
 
 def escape_controls(text: str) -> str:
-    """``text`` on one line, its control characters written out."""
+    """``text`` on one line, with control characters escaped."""
     return _CONTROL_CHARACTERS.sub(lambda found: ascii(found[0])[1:-1], text)
 
 

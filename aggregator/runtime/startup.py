@@ -1,4 +1,4 @@
-"""What follows when requests are answered: the line with the address, then the demonstration if it is wanted."""
+"""After start-up: print the URL of the service, and replay the demonstration if the settings ask for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ log = logging.getLogger("aggregator.serve")
 
 
 async def announce(settings: Settings, port: int) -> None:
-    """Print where the service is, and show the demonstration if the settings say so."""
+    """Print the URL; with ``settings.demo`` also replay the demonstration stream."""
     url = service_url(settings.host, port)
     print(f"aggregator: ready on {url}", flush=True)
     if settings.demo:
@@ -21,12 +21,12 @@ async def announce(settings: Settings, port: int) -> None:
 
 
 async def run_demo(url: str, key: str = "") -> None:
-    """Replay the demonstration and print what came of it; its failure does not end the service."""
+    """Replay the demonstration and print its report; a failure is logged and does not stop the service."""
     from aggregator.runtime import demo
 
     try:
         report = await demo.replay(url, pause_s=DEMO_INTERVAL_S, key=key)
     except Exception:
-        log.exception("the demonstration failed; the service goes on")
+        log.exception("the demonstration failed; the service continues")
         return
     print(report.format_text(url), flush=True)

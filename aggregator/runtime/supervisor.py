@@ -1,13 +1,13 @@
-"""``aggregator serve --workers N``: N server processes that share one port and one store.
+"""Supervisor of ``aggregator serve --workers N``: N web processes that share one port and one store.
 
-This process serves nothing itself. It owns the embedded store (when no store_url is given) and the socket that
-all workers accept from, starts the workers and one process for the scheduled work of all of them (``scheduler.py``),
-replaces one that dies or hangs and stops all of them when told to. A process whose supervisor vanishes stops by itself: the pipe
-between them closes.
+The supervisor serves no requests. It owns the listening socket and the embedded store (without store_url),
+starts the workers and one background process for all of them, replaces a worker that dies or hangs, and stops
+all of them at SIGTERM or SIGINT. A worker whose supervisor is gone stops too: the pipe between them closes.
 
-SIGHUP renews the workers one after the other: a new one starts, and only when it serves does the old one drain
-and leave; at the end the scheduled work goes on in a new process too. Since all accept from one socket, a connection that waits to be accepted is never lost with a worker
-(with a socket each, SO_REUSEPORT, the kernel had already promised it to the one that leaves).
+SIGHUP starts a rolling restart: one worker after another is replaced, and the old one drains and exits only
+when the new one serves; the background process is replaced last. All workers accept from one socket, so a
+connection in its backlog is not lost with a worker. With one socket per worker (SO_REUSEPORT) the kernel
+would already have assigned it to the worker that exits.
 """
 
 from __future__ import annotations
@@ -25,14 +25,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aggregator.domain import IndexLayout
-from aggregator.errors import AggregatorError, ConfigurationError
+from aggregator.errors import ConfigurationError
 from aggregator.http.metrics.multiprocess import SINGLE_PROCESS, PeerMetrics
-from aggregator.runtime import logging as logs
 from aggregator.runtime.addresses import bind_error
 from aggregator.runtime.background_process import BackgroundProcess
-from aggregator.runtime.child_process import ChildProcess, report_ready, stop_with_parent, wait_any
-from aggregator.runtime.event_loop import run_loop
-from aggregator.runtime.exit_codes import exit_code
+from aggregator.runtime.child_process import (
+    ChildProcess,
+    report_ready,
+    run_child,
+    stop_with_parent,
+    wait_any,
+)
+from aggregator.runtime.event_loop import on_stop_signal, run_loop
 from aggregator.runtime.startup import announce
 from aggregator.runtime.web_process import SHUTDOWN_TIMEOUT_S, run_server
 from aggregator.settings import Settings
@@ -54,19 +58,22 @@ def supervise(settings: Settings) -> int:
         )
     with (
         _bind_socket(settings) as listener,
-        tempfile.TemporaryDirectory(prefix="aggregator-") as meeting,
+        tempfile.TemporaryDirectory(prefix="aggregator-") as runtime_dir,
     ):
         shared = dataclasses.replace(settings, port=int(listener.getsockname()[1]))
-        return run_loop(_supervise(shared, listener, Path(meeting)))
+        return run_loop(_supervise(shared, listener, Path(runtime_dir)))
 
 
 async def _supervise(settings: Settings, listener: socket.socket, runtime_dir: Path) -> int:
-    async with with_store_url(settings) as found:
-        return await Supervisor(found, listener, runtime_dir).run()
+    async with with_store_url(settings) as connected:
+        return await Supervisor(connected, listener, runtime_dir).run()
 
 
 class Supervisor:
-    """Keeps ``settings.workers`` processes alive on ``listener``; ``meeting``: where they find one another."""
+    """Keeps ``settings.workers`` web processes running on ``listener``.
+
+    ``runtime_dir``: directory of the sockets over which the processes exchange metrics.
+    """
 
     def __init__(self, settings: Settings, listener: socket.socket, runtime_dir: Path) -> None:
         self._settings = settings
@@ -84,9 +91,9 @@ class Supervisor:
         self._exit_code = 0
 
     async def run(self) -> int:
+        """Supervise until a stop signal; the exit code."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._begin_shutdown)
+        on_stop_signal(self._begin_shutdown)
         loop.add_signal_handler(
             signal.SIGHUP, lambda: self._tasks.append(loop.create_task(self._rolling_restart()))
         )
@@ -98,28 +105,28 @@ class Supervisor:
         return self._exit_code
 
     def _begin_shutdown(self) -> None:
-        """Whoever connects from now on is refused at once, not left waiting for nobody."""
+        """Stop accepting: new connections are refused at once instead of waiting in the backlog."""
         self._stop.set()
         self._listener.close()
 
     async def _supervise_worker(self, index: int) -> None:
-        """One worker after another in the place ``index``, until told to stop."""
+        """Keep worker number ``index`` running until the shutdown."""
         worker = self._start_worker(index)
-        renew = self._restart_requests[index]
+        restart_requested = self._restart_requests[index]
         while True:
             await wait_any(worker.ready, worker.ended, self._stop)
             if worker.ready.is_set():
                 self._on_worker_ready(index, worker.ready_payload)
-                await wait_any(worker.ended, worker.hung, renew, self._stop)
+                await wait_any(worker.ended, worker.hung, restart_requested, self._stop)
             if self._stop.is_set():
                 break
-            if not worker.ready.is_set():  # it would fail again: its message is on standard error
+            if not worker.ready.is_set():  # a restart would fail again; the worker has logged why
                 self._exit_code = worker.process.exitcode or 1
                 self._begin_shutdown()
                 break
-            if renew.is_set():
+            if restart_requested.is_set():
                 worker = await self._replace_worker(index, worker)
-                renew.clear()
+                restart_requested.clear()
                 self._worker_restarted.set()
                 continue
             await worker.stop(SHUTDOWN_TIMEOUT_S)
@@ -132,32 +139,32 @@ class Supervisor:
         await worker.stop(SHUTDOWN_TIMEOUT_S)
 
     def _start_worker(self, index: int) -> ChildProcess:
-        siblings = PeerMetrics(self._runtime_dir, str(index))
+        peer_metrics = PeerMetrics(self._runtime_dir, str(index))
         return ChildProcess(
-            f"aggregator-worker-{index}", worker_main, self._settings, self._listener, siblings
+            f"aggregator-worker-{index}", worker_main, self._settings, self._listener, peer_metrics
         )
 
     async def _replace_worker(self, index: int, old: ChildProcess) -> ChildProcess:
-        """The worker that follows ``old``; ``old`` itself when the new one cannot start."""
+        """Start a worker and stop ``old``; returns the new one, or ``old`` if the new one cannot start."""
         new = self._start_worker(index)
         await wait_any(new.ready, new.ended, self._stop)
         leaving, staying = (old, new) if new.ready.is_set() else (new, old)
         if staying is old and not self._stop.is_set():
-            log.error("the new worker %d did not become ready; the old one goes on", index)
+            log.error("the new worker %d did not become ready; the old one continues", index)
         await leaving.stop(SHUTDOWN_TIMEOUT_S)
         return staying
 
     async def _rolling_restart(self) -> None:
-        """One place after the other, so that never fewer than all workers serve."""
+        """Replace one worker at a time, so that the full number serves at every moment."""
         async with self._restart_lock:
-            log.info("renewing %d workers", len(self._restart_requests))
-            for renew in self._restart_requests:
+            log.info("rolling restart of %d workers", len(self._restart_requests))
+            for restart_requested in self._restart_requests:
                 self._worker_restarted.clear()
-                renew.set()
+                restart_requested.set()
                 await self._worker_restarted.wait()
             if self._layout is not None:
                 self._background_process.restart(self._layout)
-            log.info("all workers are renewed")
+            log.info("rolling restart finished")
 
     def _on_worker_ready(self, index: int, layout: IndexLayout) -> None:
         self._layout = layout
@@ -174,15 +181,13 @@ class Supervisor:
 def worker_main(
     settings: Settings, listener: socket.socket, peer_metrics: PeerMetrics, pipe: Connection
 ) -> None:
-    """A worker process: serve until SIGTERM, or until the supervisor is gone."""
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # for the supervisor, though a terminal tells all of us
-    logs.configure_logging(settings.log_level, settings.log_format, with_process=True)
-    try:
-        code = run_loop(_serve_until_orphaned(settings, listener, pipe, peer_metrics))
-    except AggregatorError as error:
-        log.error("%s", error)
-        code = exit_code(error)
-    raise SystemExit(code)
+    """Entry point of a worker: serve until SIGTERM, or until the supervisor is gone."""
+    run_child(
+        lambda: _serve_until_orphaned(settings, listener, pipe, peer_metrics),
+        settings,
+        log,
+        ignored_signals=(signal.SIGHUP,),
+    )
 
 
 async def _serve_until_orphaned(
@@ -191,15 +196,17 @@ async def _serve_until_orphaned(
     stop = asyncio.Event()
     stop_with_parent(pipe, stop)
 
-    async def then(service: Service, port: int) -> None:
+    async def on_ready(service: Service, port: int) -> None:
         report_ready(pipe, service.layout)
 
-    return await run_server(settings, on_ready=then, listener=listener, stop=stop, peer_metrics=peer_metrics)
+    return await run_server(
+        settings, on_ready=on_ready, listener=listener, stop=stop, peer_metrics=peer_metrics
+    )
 
 
 @contextlib.contextmanager
 def _bind_socket(settings: Settings) -> Iterator[socket.socket]:
-    """The socket of all workers. The first that is ready begins to listen: until then callers are refused."""
+    """The bound socket of all workers. Connections are refused until the first ready worker listens."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

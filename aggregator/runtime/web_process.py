@@ -1,4 +1,4 @@
-"""The process that answers requests: the only one (``serve.py``), or one of several (``workers.py``)."""
+"""Web process: serves HTTP requests, alone (``cli.serve``) or as one of several workers (``supervisor``)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from aggregator.domain import Article
 from aggregator.errors import ConfigurationError
 from aggregator.http.metrics.multiprocess import PeerMetrics
 from aggregator.runtime.addresses import bind_error
-from aggregator.runtime.event_loop import tune_interpreter
+from aggregator.runtime.background_process import BackgroundProcess
+from aggregator.runtime.event_loop import on_stop_signal, tune_interpreter
+from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
 
 if TYPE_CHECKING:
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
     from aggregator.background.maintenance import IndexMaintenance
 
 SHUTDOWN_TIMEOUT_S = 10.0
-# What a worker analyses before it is ready: dictionaries and statistics load with the first text that needs them,
-# and whoever sent that text to a worker that replaces another one would wait for them.
+# Analyzed before the process is ready: dictionaries and language statistics are loaded by the first text that
+# needs them, and during a rolling restart a client would wait for that.
 WARMUP_ARTICLES = tuple(
     Article(id="", text=text)
     for text in (
@@ -32,11 +34,12 @@ WARMUP_ARTICLES = tuple(
     )
 )
 SIGHUP_IGNORED_MESSAGE = (
-    "SIGHUP renews workers one after the other; with one worker restart the service instead"
+    "SIGHUP ignored: a rolling restart needs 2 or more workers; with 1 worker restart the service"
 )
 NO_API_KEYS_MESSAGE = (
-    "host: other machines reach {host}, and there is no access key yet; make one (`aggregator keys add NAME --role "
-    "admin`), or set AGGREGATOR_BOOTSTRAP_KEY, or auth_disabled when something in front of the service asks for keys."
+    "host: {host} is reachable from other machines but no API key exists. Create one (`aggregator keys add "
+    "NAME --role admin`) or set AGGREGATOR_BOOTSTRAP_KEY; behind an authenticating proxy set "
+    "AGGREGATOR_AUTH_DISABLED=true."
 )
 
 log = logging.getLogger("aggregator.serve")
@@ -50,30 +53,36 @@ async def run_server(
     stop: asyncio.Event | None = None,
     peer_metrics: PeerMetrics | None = None,
 ) -> int:
-    """Open everything and serve; ``then`` runs beside it as soon as requests are answered.
+    """Open the service and serve until SIGTERM, SIGINT or ``stop``; the exit code.
 
-    ``listener``: one that is shared with other workers, whose parent sees to the scheduled work.
+    Args:
+        settings: Settings with the URL of a store that runs, or of the memory store.
+        on_ready: Called with the service and its port, and run in a task, once requests are answered.
+        listener: Socket shared with other workers, whose supervisor runs the background process; None: this
+            process binds its own socket and runs the background process.
+        stop: Event that ends the server.
+        peer_metrics: Metrics of the other processes; None: this is the only process (memory store).
+
+    Raises ConfigurationError, ModelError or StoreUnavailable at start.
     """
     from aggregator.app import open_service
     from aggregator.http.server import serve
 
     stop = stop or asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    on_stop_signal(stop.set)
     if listener is None:
-        loop.add_signal_handler(signal.SIGHUP, log.warning, SIGHUP_IGNORED_MESSAGE)
-    beside: list[asyncio.Task[None]] = []
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, log.warning, SIGHUP_IGNORED_MESSAGE)
+    ready_tasks: list[asyncio.Task[None]] = []
 
     def ready(port: int) -> None:
-        beside.append(asyncio.ensure_future(on_ready(service, port)))
+        ready_tasks.append(asyncio.ensure_future(on_ready(service, port)))
 
     async with open_service(settings, processes=settings.analysis_processes) as service:
         if await service.api_keys.is_missing_keys():
             raise ConfigurationError(NO_API_KEYS_MESSAGE.format(host=settings.host))
         await warm_up(service)
         tune_interpreter()
-        work = asyncio.create_task(
+        background = asyncio.create_task(
             _run_background(service, peer_metrics, stop, owns_background_process=listener is None)
         )
         try:
@@ -89,16 +98,16 @@ async def run_server(
         except OSError as error:
             raise bind_error(settings, error) from error
         finally:
-            for task in beside:
+            for task in ready_tasks:
                 task.cancel()
-            await asyncio.gather(*beside, return_exceptions=True)
+            await asyncio.gather(*ready_tasks, return_exceptions=True)
             stop.set()
-            await work
-    return 0
+            await background
+    return EXIT_OK
 
 
 async def warm_up(service: Service) -> None:
-    """Load what the first articles would wait for: here, where single ones are analysed, and where batches are."""
+    """Analyze one short article per script, in this process (single articles) and in the pool (batches)."""
     service.analyzer.analyze_many(WARMUP_ARTICLES)
     await service.analyze_many(WARMUP_ARTICLES)
 
@@ -106,23 +115,21 @@ async def warm_up(service: Service) -> None:
 async def _run_background(
     service: Service, peer_metrics: PeerMetrics | None, stop: asyncio.Event, *, owns_background_process: bool
 ) -> None:
-    """The scheduled work until ``stop``: here where only this process has the store, else in a process of its own."""
+    """Run the background services until ``stop``: with a memory store here, else in their own process."""
     if peer_metrics is None:
         service.background.scheduler.start()
         await stop.wait()
         await service.background.scheduler.stop()
         return
-    following = asyncio.create_task(_refresh_maintenance(service.background.maintenance))
+    refreshing = asyncio.create_task(_refresh_maintenance(service.background.maintenance))
     if owns_background_process:
-        from aggregator.runtime.background_process import BackgroundProcess
-
         await BackgroundProcess(service.settings, peer_metrics).supervise(service.layout, stop)
     await stop.wait()
-    following.cancel()
+    refreshing.cancel()
 
 
 async def _refresh_maintenance(maintenance: IndexMaintenance) -> None:
-    """Learn what the upkeep changed, which another process does."""
+    """Read periodically what the maintenance in the background process has changed."""
     from aggregator.background.maintenance import MAINTENANCE_INTERVAL_S
 
     while True:

@@ -1,4 +1,4 @@
-"""``aggregator keys`` beside a running service, and a service that strangers could reach."""
+"""``aggregator keys`` with a running service, and services that other machines can reach."""
 
 from __future__ import annotations
 
@@ -15,56 +15,56 @@ from tests.support.server_fixture import serving
 
 
 def keys(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """What ``aggregator keys`` prints; it must succeed."""
+    """The output of ``aggregator keys``, which must succeed."""
     assert main(["keys", *arguments]) == 0
     return capsys.readouterr().out
 
 
 @pytest.mark.services
-async def test_keys_open_and_close_a_running_service(
+async def test_a_running_service_accepts_new_keys_and_rejects_revoked_ones(
     valkey_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Reachable from elsewhere: nobody without a key, an added one at once, a revoked one within two seconds."""
+    """A new key is accepted at once, a revoked one is rejected within 2 s."""
     store = f"--store={valkey_url}"
 
-    async def said(*arguments: str) -> str:
+    async def keys_output(*arguments: str) -> str:
         return (await asyncio.to_thread(keys, capsys, *arguments)).strip()
 
-    first = await said("add", "Crawler of the Gazette", "--role", "crawler", "--expires", "90d", store)
+    first = await keys_output("add", "Crawler of the Gazette", "--role", "crawler", "--expires", "90d", store)
     async with serving(host="0.0.0.0", store_url=valkey_url) as url, aiohttp.ClientSession(url) as session:
 
-        async def posted(key: str) -> int:
+        async def post_status(key: str) -> int:
             headers = {"Authorization": f"Bearer {key}"} if key else {}
             async with session.post(
                 "/v1/articles", json={"id": "a", "text": "One."}, headers=headers
             ) as answer:
                 return answer.status
 
-        assert (await posted(""), await posted(first)) == (401, 201)
-        listed = await said("list", store)
+        assert (await post_status(""), await post_status(first)) == (401, 201)
+        listed = await keys_output("list", store)
         assert "crawler  until " in listed
         assert "Crawler of the Gazette" in listed
         assert first.split("_", 2)[2] not in listed
-        second = await said("rotate", listed.split()[0], "--overlap", "1h", store)
-        await said("revoke", listed.split()[0], store)
+        second = await keys_output("rotate", listed.split()[0], "--overlap", "1h", store)
+        await keys_output("revoke", listed.split()[0], store)
         async with asyncio.timeout(10):
-            while await posted(first) != 401:
+            while await post_status(first) != 401:
                 pass
-        assert await posted(second) == 200
+        assert await post_status(second) == 200
 
 
 @pytest.mark.services
-def test_an_empty_list_says_how_a_key_is_made(valkey_url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Standard output stays empty for scripts; a person is not left with nothing at all."""
+def test_an_empty_list_says_how_to_create_a_key(valkey_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """On standard error, so that standard output stays empty for scripts."""
     assert main(["keys", "list", "--store", valkey_url]) == 0
 
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith("No keys; `aggregator keys add NAME --role ROLE`")
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == "No keys; create one with `aggregator keys add NAME --role ROLE`.\n"
 
 
-def test_a_service_that_others_reach_does_not_start_without_a_key(tmp_path: Path) -> None:
-    """One sentence that says what to do, exit code 2; with a key of the operator's own it would start."""
+def test_a_service_on_a_public_address_does_not_start_without_a_key(tmp_path: Path) -> None:
+    """Exit code 2, and one sentence that says what to do."""
     command = [
         sys.executable,
         "-m",
@@ -81,23 +81,23 @@ def test_a_service_that_others_reach_does_not_start_without_a_key(tmp_path: Path
     assert "Traceback" not in ended.stderr
 
 
-def test_own_keys_are_never_shown(
+def test_configured_keys_are_never_printed(
     free_port: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither by doctor nor in the sentence about one that is too short."""
+    """Neither by doctor nor in the error for one that is too short."""
     monkeypatch.setenv("AGGREGATOR_BOOTSTRAP_KEY", "geheim-geheim-geheim-geheim-geheim")
     monkeypatch.setenv("AGGREGATOR_KEY", "geheim")
     main(["doctor", "--store-url", "redis://me:geheim@127.0.0.1:1/0", f"--port={free_port}"])
     monkeypatch.setenv("AGGREGATOR_BOOTSTRAP_KEY", "geheim")
     assert main(["doctor"]) == 2
-    said = "".join(capsys.readouterr())
+    output = "".join(capsys.readouterr())
 
-    assert "bootstrap_key=(set)" in said
-    assert "32 to 200" in said
-    assert "geheim" not in said
+    assert "bootstrap_key=(set)" in output
+    assert "32 to 200" in output
+    assert "geheim" not in output
 
 
-def test_keys_in_memory_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """They would be forgotten before anybody could use them."""
+def test_keys_in_a_memory_store_are_rejected(capsys: pytest.CaptureFixture[str]) -> None:
+    """They would be lost when the command exits."""
     assert main(["keys", "list", "--store", "memory"]) == 2
-    assert "forgotten" in capsys.readouterr().err
+    assert "lost at exit" in capsys.readouterr().err

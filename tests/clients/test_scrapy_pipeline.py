@@ -141,7 +141,7 @@ async def test_failing_closed_waits_for_the_service(site, tmp_path, free_port):
 
         site.visits[120] = replaced
         outcome = await crawl(
-            site, tmp_path, f"NEWSDEDUP_URL={url}", "NEWSDEDUP_ON_FAILURE=closed", "NEWSDEDUP_PATIENCE=90"
+            site, tmp_path, f"NEWSDEDUP_URL={url}", "NEWSDEDUP_ON_FAILURE=closed", "NEWSDEDUP_RETRY_SECONDS=90"
         )
 
     assert (len(outcome.rows), outcome.stories) == (STORIES, set(range(STORIES)))
@@ -156,7 +156,7 @@ async def test_failing_closed_holds_what_it_cannot_ask_about(site, tmp_path):
         tmp_path,
         "NEWSDEDUP_URL=http://127.0.0.1:9",
         "NEWSDEDUP_ON_FAILURE=closed",
-        "NEWSDEDUP_PATIENCE=0.05",
+        "NEWSDEDUP_RETRY_SECONDS=0.05",
     )
     held = [json.loads(line) for line in (tmp_path / "newsdedup-held.jsonl").read_text().splitlines()]
 

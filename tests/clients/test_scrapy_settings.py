@@ -24,13 +24,13 @@ def pipeline(**settings: object) -> NewsDedupPipeline:
     [
         (
             {"FIELDS": {"body": "maintext"}},
-            "NEWSDEDUP_FIELDS: an article has no 'body'; it has id, url, title, text",
+            "NEWSDEDUP_FIELDS: unknown article field 'body'; allowed: id, url, title, text",
         ),
         ({"DEADLINE": "soon"}, "NEWSDEDUP_DEADLINE: expected a number of seconds, found 'soon'."),
-        ({"ON_FAILURE": "closed", "PATIENCE": "1m"}, "NEWSDEDUP_PATIENCE: expected a number"),
+        ({"ON_FAILURE": "closed", "RETRY_SECONDS": "1m"}, "NEWSDEDUP_RETRY_SECONDS: expected a number"),
         ({"ON_FAILURE": "shut"}, "NEWSDEDUP_ON_FAILURE: expected one of open, closed, found 'shut'."),
         ({"DUPLICATES": "keep"}, "NEWSDEDUP_DUPLICATES: expected one of drop, tag, found 'keep'."),
-        ({"URL": "localhost:8080"}, "NEWSDEDUP_URL: 'localhost:8080' is not an http:// or https:// address."),
+        ({"URL": "localhost:8080"}, "NEWSDEDUP_URL: 'localhost:8080' is not an http:// or https:// URL."),
     ],
 )
 def test_a_wrong_setting_is_told_at_the_start(settings: dict[str, object], said: str) -> None:
@@ -76,9 +76,9 @@ async def test_an_item_with_an_unreadable_date_is_checked(caplog: pytest.LogCapt
         await checked.close_spider()
 
     assert checked._stats is not None and checked._stats.get_value("newsdedup/undated") == 2
-    assert [r.getMessage() for r in caplog.records if "judged by its headline" in r.getMessage()] == [
-        "an item has neither 'maintext' nor 'html' and is judged by its headline: "
-        "NEWSDEDUP_FIELDS names the fields of yours"
+    assert [r.getMessage() for r in caplog.records if "checked by its headline" in r.getMessage()] == [
+        "an item has neither 'maintext' nor 'html' and is checked by its headline only; "
+        "map its fields with NEWSDEDUP_FIELDS"
     ]
 
 

@@ -1,4 +1,4 @@
-"""The demonstration stream: what it holds, and that its verdicts rest on texts, not on order or names."""
+"""The demonstration stream: its content, and verdicts that depend on texts, not on order or names."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from aiohttp import web
 from aggregator.app import Service, open_service
 from aggregator.contract.decoding import decode_article
 from aggregator.domain import StreamItem, article_number_at
+from aggregator.errors import StoreUnavailable
 from aggregator.events.detection import BurstDetector, BurstRule, Event
 from aggregator.http.app import make_app
 from aggregator.runtime import demo
 from aggregator.settings import Settings
 
-# Every person, place, company and outlet of the stream, longest first where one holds another.
+# Every person, place, company and outlet of the stream, with its replacement.
 NAMES: Mapping[str, str] = {
     "Orrin Valley Herald": "Lomond Valley Herald",
     "Channel Five Estmark": "Channel Five Norlund",
@@ -99,7 +100,7 @@ QUICK = Settings(store_url="memory", demo=True, detector_interval_seconds=0.1, l
 
 @asynccontextmanager
 async def served(settings: Settings = QUICK) -> AsyncIterator[tuple[Service, str]]:
-    """The real application on a loopback port, detector running."""
+    """The application on a loopback port, with a running detector."""
     async with open_service(settings) as service:
         runner = web.AppRunner(make_app(service))
         await runner.setup()
@@ -114,23 +115,23 @@ async def served(settings: Settings = QUICK) -> AsyncIterator[tuple[Service, str
 
 
 def renamed(row: dict[str, Any]) -> dict[str, Any]:
-    """The row with every name replaced; ids and addresses stay, to compare by."""
+    """The row with every name replaced; ids and URLs stay, for the comparison."""
     pattern = re.compile("|".join(map(re.escape, sorted(NAMES, key=len, reverse=True))))
-    changed = {
+    fields = {
         name: pattern.sub(lambda found: NAMES[found[0]], row[name]) for name in ("title", "text", "source")
     }
-    return {**row, **changed}
+    return {**row, **fields}
 
 
 def shuffled(rows: list[dict[str, Any]], seed: int) -> list[dict[str, Any]]:
-    """Another order."""
+    """The rows in a random order."""
     rows = list(rows)
     random.Random(seed).shuffle(rows)
     return rows
 
 
 def test_the_stream_is_complete_and_in_order() -> None:
-    """73 articles in order of time; each made of another names one before it; the event lies in four hours."""
+    """73 articles in order of time; a derived one names an earlier one; the event is shorter than 3 hours."""
     rows = demo.load_rows()
     seen: set[str] = set()
 
@@ -149,7 +150,7 @@ def test_the_stream_is_complete_and_in_order() -> None:
 
 
 def test_every_name_is_replaced() -> None:
-    """The substitution of the tests below leaves none of the names behind, and makes none of them new."""
+    """The replacement of the tests below leaves no name and maps no two names to one."""
     rows = [renamed(row) for row in demo.load_rows()]
     text = "\n".join(row["title"] + row["text"] + row["source"] for row in rows)
 
@@ -158,7 +159,7 @@ def test_every_name_is_replaced() -> None:
 
 
 def test_an_article_is_dated_relative_to_now() -> None:
-    """What the service is sent holds no answer in it."""
+    """The request body contains none of the annotations."""
     now = datetime(2026, 3, 1, 12, tzinfo=UTC)
     row = next(row for row in demo.load_rows() if row["role"] == "copy")
 
@@ -169,8 +170,8 @@ def test_an_article_is_dated_relative_to_now() -> None:
 
 
 @pytest.mark.services
-async def test_each_article_gets_the_verdict_it_was_written_for() -> None:
-    """In order, over HTTP: copies are found, templates are not copies, new figures are told, the dam is an event."""
+async def test_each_article_gets_its_intended_verdict() -> None:
+    """Copies are duplicates, templates are not, changed figures are reported, the dam is an event."""
     async with served() as (_, url):
         report = await demo.replay(url)
 
@@ -185,15 +186,15 @@ async def test_each_article_gets_the_verdict_it_was_written_for() -> None:
             assert answer["related"][0]["id"] == row["of"]
     assert len(report.events) == 1
     assert report.events[0]["size"] > 15
-    said = report.format_text(url)
-    assert f"{len(rows)} articles sent" in said
-    assert f"{url}/v1/events/{report.events[0]['id']}" in said
+    text = report.format_text(url)
+    assert f"{len(rows)} articles sent" in text
+    assert f"{url}/v1/events/{report.events[0]['id']}" in text
 
 
 @pytest.mark.services
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_order_and_names_do_not_matter(seed: int) -> None:
-    """Shuffled, and with every name replaced: the same counts, and the event again."""
+    """Shuffled and with every name replaced: the same counts, and the event."""
     expected = Counter(EXPECTED[row["role"]] for row in demo.load_rows())
     async with served() as (_, url):
         report = await demo.replay(url, rows=[renamed(row) for row in shuffled(demo.load_rows(), seed)])
@@ -202,41 +203,43 @@ async def test_order_and_names_do_not_matter(seed: int) -> None:
     assert len(report.events) == 1
 
 
-async def test_the_event_holds_the_dam_alone_whenever_a_minute_begins() -> None:
-    """Weights of terms are those of the minute: one that begins amid the reports parts some of them from the rest.
+async def test_the_event_contains_only_dam_articles_wherever_a_minute_begins() -> None:
+    """Term weights change every minute, so a minute that begins amid the reports may split the story.
 
-    Such a part may hold strangers when it comes to the event; the event does not show them.
+    A part may then contain unrelated articles when it is merged into the event, which must not list them.
     """
     rows, now = demo.load_rows(), datetime(2026, 3, 1, 12, tzinfo=UTC)
     roles = {row["id"]: row.get("of", "") or row["role"] for row in rows}
-    of_the_dam = {id_ for id_, role in roles.items() if role == "event" or roles.get(role) == "event"}
+    dam_ids = {id_ for id_, role in roles.items() if role == "event" or roles.get(role) == "event"}
     async with open_service(QUICK) as service:
         for row in rows:
             await service.ingest.submit(decode_article(json.dumps(demo.article_body(row, now)).encode()))
         items, _ = await service.index.read_stream({}, len(rows))
 
-    for before_the_minute_ms in range(8_000, 16_000, 500):
-        told = replayed(items, round(now.timestamp() * 1000) - before_the_minute_ms)
+    for before_minute_ms in range(8_000, 16_000, 500):
+        event = detect_event(items, round(now.timestamp() * 1000) - before_minute_ms)
 
-        assert set(told.items) <= of_the_dam, before_the_minute_ms
-        assert 20 < told.peak <= told.size
+        assert set(event.items) <= dam_ids, before_minute_ms
+        assert 20 < event.peak <= event.size
 
 
-def replayed(items: Sequence[StreamItem], begin_ms: int) -> Event:
-    """The one event of ``items`` that arrive as the demonstration sends them, with a tick every two seconds."""
-    detector, numbers = BurstDetector(BurstRule()), {}
-    for place, item in enumerate(items):
-        at_ms = begin_ms + place * 220
-        number = numbers[item.number] = article_number_at(at_ms, place + 1)
-        moved = {
-            "arrived_ms": at_ms,
-            "number": number,
-            "first": numbers[item.first_version],
-            "canonical_first": numbers.get(item.canonical_first),
-            "matched_number": numbers.get(item.matched_number),
-        }
-        detector.observe(replace(item, **moved), at_ms)
-        if place % 9 == 0:
+def detect_event(items: Sequence[StreamItem], begin_ms: int) -> Event:
+    """The only event of ``items`` at the pace of the demonstration, with a detector tick every 2 s."""
+    detector = BurstDetector(BurstRule())
+    numbers: dict[int | None, int] = {}
+    for position, item in enumerate(items):
+        at_ms = begin_ms + position * 220
+        number = numbers[item.number] = article_number_at(at_ms, position + 1)
+        moved = replace(
+            item,
+            arrived_ms=at_ms,
+            number=number,
+            first_version=numbers[item.first_version],
+            canonical_first=numbers.get(item.canonical_first),
+            matched_number=numbers.get(item.matched_number),
+        )
+        detector.observe(moved, at_ms)
+        if position % 9 == 0:
             detector.tick(at_ms)
     detector.tick(begin_ms + 60_000)
     (event,) = detector.events
@@ -244,21 +247,21 @@ def replayed(items: Sequence[StreamItem], begin_ms: int) -> Event:
 
 
 @pytest.mark.services
-async def test_a_service_that_goes_away_is_one_sentence() -> None:
-    """The demonstration must not end the server that shows it, nor hang."""
+async def test_an_unreachable_service_is_one_error() -> None:
+    """The demonstration neither hangs nor raises another exception."""
     async with served() as (_, url):
         pass
 
-    with pytest.raises(demo.StoreUnavailable, match="stopped answering"):
+    with pytest.raises(StoreUnavailable, match="stopped answering"):
         await demo.replay(url, rows=demo.load_rows()[:1])
 
 
 @pytest.mark.services
 async def test_without_an_event_the_report_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Waiting for the detector has an end."""
+    """The report does not wait longer than the timeout."""
     monkeypatch.setattr(demo, "EVENT_TIMEOUT_S", 0.0)
     async with served(replace(QUICK, detector_interval_seconds=60.0)) as (_, url):
         report = await asyncio.wait_for(demo.replay(url, rows=demo.load_rows()[:2]), 20)
 
     assert report.events == []
-    assert "no event was found" in report.format_text(url)
+    assert "no event was detected" in report.format_text(url)

@@ -1,4 +1,6 @@
-"""What the process that answers does before it is ready."""
+"""Warm-up of the web process."""
+
+from __future__ import annotations
 
 from aggregator.analysis.text import chinese, language
 from aggregator.app import open_service
@@ -6,8 +8,8 @@ from aggregator.runtime.web_process import warm_up
 from aggregator.settings import Settings
 
 
-async def test_no_article_waits_for_dictionaries() -> None:
-    """Single ones are analysed in this process: it has loaded what theirs need, though batches go to another one."""
+async def test_the_warm_up_loads_the_dictionaries() -> None:
+    """In this process too, which analyzes single articles, although batches are analyzed in another one."""
     language._identifier.cache_clear()
     chinese.segmenter.cache_clear()
     async with open_service(Settings(store_url="memory"), processes=1) as service:

@@ -116,7 +116,7 @@ async def test_when_it_is_killed_another_one_goes_on_and_nobody_notices(
     assert second != first
     assert list((await fired(valkey_url)).values()) == [1]
     assert 'aggregator_leader{worker="scheduler"} 1.0' in metrics
-    assert "runs here, last" in health
+    assert "running, last tick" in health
 
 
 async def test_when_its_service_is_killed_it_leaves_and_gives_the_lease_back(valkey_url: str) -> None:
@@ -176,5 +176,5 @@ async def test_one_that_cannot_work_is_tried_again_and_told(
     await keeping
 
     assert caplog.messages[:2] == [
-        f"the scheduler ended with code 3; starting another one in {pause} s" for pause in ("0.02", "0.04")
+        f"the background process ended with code 3; restarting it in {pause} s" for pause in ("0.02", "0.04")
     ]

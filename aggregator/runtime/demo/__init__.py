@@ -1,8 +1,8 @@
-"""A small stream of articles that this project wrote itself, and what the service makes of it.
+"""Demonstration: a small stream of invented articles, sent to a running service.
 
 Invented outlets in an invented country: new articles, exact and edited copies, retold stories, one results
-template filled for three companies, reports whose figures change, and a dam that breaks within two and a
-half hours. ``replay`` sends them through the HTTP path of a running service, as a crawler would.
+template filled for three companies, reports whose figures change, and a dam that breaks within 2.5 hours.
+``replay`` posts them over HTTP, as a crawler would.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ANNOTATION_FIELDS = ("role", "of", "minutes_ago")
 
 @dataclass(frozen=True, slots=True)
 class DemoReport:
-    """What the service said: answers in the order of sending, and its events at the end."""
+    """The articles, the answers in the order of sending, and the events at the end."""
 
     articles: Sequence[dict[str, Any]]
     answers: Sequence[dict[str, Any]]
@@ -36,31 +36,31 @@ class DemoReport:
 
     @property
     def verdict_counts(self) -> Counter[str]:
-        """How many articles got which verdict."""
+        """Number of articles per verdict."""
         return Counter(answer["verdict"] for answer in self.answers)
 
     def format_text(self, url: str) -> str:
-        """A short summary for a terminal, with addresses to look at."""
+        """A short summary for a terminal, with URLs to open."""
         counts = self.verdict_counts
-        named = ", ".join(f"{counts[name]} {name}" for name in ("new", "related", "duplicate"))
-        lines = [f"demonstration: {len(self.answers)} articles sent: {named}."]
-        for verdict, says in (("duplicate", "repeats"), ("related", "is about the same as")):
-            found = self._first_example(verdict)
-            if found is not None:
-                lines.append(f"  {verdict}: {found[0]} {says} {found[1]}")
-                lines.append(f"    {url}/v1/articles/{found[0]}")
+        counted = ", ".join(f"{counts[name]} {name}" for name in ("new", "related", "duplicate"))
+        lines = [f"demonstration: {len(self.answers)} articles sent: {counted}."]
+        for verdict, relation in (("duplicate", "repeats"), ("related", "covers the same story as")):
+            example = self._first_example(verdict)
+            if example is not None:
+                lines.append(f"  {verdict}: {example[0]} {relation} {example[1]}")
+                lines.append(f"    {url}/v1/articles/{example[0]}")
         for event in self.events[:3]:
             lines.append(
                 f"  event: {event['title']} ({event['size']} items so far, {len(event['sources'])} sources)"
             )
             lines.append(f"    {url}/v1/events/{event['id']}")
         if not self.events:
-            lines.append("  no event was found.")
-        lines.append(f"  editors' page: {url}/   interface: {url}/docs")
+            lines.append("  no event was detected.")
+        lines.append(f"  editors' page: {url}/   API: {url}/docs")
         return "\n".join(lines)
 
     def _first_example(self, verdict: str) -> tuple[str, str] | None:
-        """The first article with this verdict that is no exact copy, and whom it belongs to."""
+        """Ids of the first article with this verdict, other than exact copies, and of its match."""
         for answer in self.answers:
             match = answer["duplicate_of"]
             if answer["verdict"] != verdict or (match and match["rule"] == "exact"):
@@ -78,7 +78,7 @@ def _read_lines() -> tuple[str, ...]:
 
 
 def load_rows() -> list[dict[str, Any]]:
-    """All rows, oldest first: an article with ``minutes_ago``, the ``role`` it plays and whom it is made ``of``.
+    """All rows, oldest first: an article's fields, ``minutes_ago``, ``role`` and, if derived, ``of`` (an id).
 
     Roles: new, copy (exact), edited, related, template, updated (figures changed), event.
     """
@@ -86,7 +86,7 @@ def load_rows() -> list[dict[str, Any]]:
 
 
 def article_body(row: dict[str, Any], now: datetime) -> dict[str, Any]:
-    """The body of a POST for one row of ``stream``, dated relative to ``now`` (with a time zone)."""
+    """The request body for one row of ``load_rows``, dated relative to ``now`` (with a time zone)."""
     body = {name: value for name, value in row.items() if name not in ANNOTATION_FIELDS}
     published = now - timedelta(minutes=row["minutes_ago"])
     return {**body, "published_at": published.isoformat(timespec="seconds")}
@@ -95,9 +95,9 @@ def article_body(row: dict[str, Any], now: datetime) -> dict[str, Any]:
 async def replay(
     url: str, *, pause_s: float = 0.0, rows: Iterable[dict[str, Any]] | None = None, key: str = ""
 ) -> DemoReport:
-    """Send ``rows`` (default: all) to the service at ``url``, ``pause_s`` apart, and wait for an event.
+    """Post ``rows`` (default: all) to the service at ``url``, ``pause_s`` apart, and wait for an event.
 
-    Raises StoreUnavailable when the service refuses or cannot be reached.
+    Raises StoreUnavailable when the service rejects an article or cannot be reached.
     """
     now = datetime.now(UTC)
     articles = [article_body(row, now) for row in (load_rows() if rows is None else rows)]
@@ -116,7 +116,7 @@ async def replay(
 
 
 async def _wait_for_events(session: aiohttp.ClientSession) -> list[dict[str, Any]]:
-    """The events of the service, waiting for the detector's next ticks."""
+    """The events of the service, as soon as there is one, or after ``EVENT_TIMEOUT_S``."""
     deadline_s = time.monotonic() + EVENT_TIMEOUT_S
     while True:
         events: list[dict[str, Any]] = (await _request_json(session, "GET", "/v1/events"))["events"]

@@ -1,0 +1,75 @@
+"""``aggregator replay``: dated articles through event detection, using their timestamps."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from aggregator.background.wiring import build_burst_rule
+from aggregator.cli.progress import ItemProgress
+from aggregator.errors import InvalidInput
+from aggregator.offline import jsonl
+from aggregator.offline import replay as replaying
+from aggregator.runtime.exit_codes import EXIT_OK
+from aggregator.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from aggregator.events.detection import BurstRule
+
+    Rows = Iterable[dict[str, Any]]
+    Write = Callable[[bytes], None]
+
+
+def run(args: argparse.Namespace, settings: Settings) -> int:
+    """Write one line per event, or with ``--preview`` the number of alerts. Raises InvalidInput."""
+    jsonl.check_readable(args.files)
+    rule = build_burst_rule(settings)
+    with (
+        ItemProgress("articles", shown=not args.no_progress) as progress,
+        jsonl.open_output(args.out) as write,
+    ):
+        rows = _require_dates(progress.track(jsonl.read_rows(args.files)))
+        if args.preview is not None:
+            _write_preview(rows, rule, args.preview, write)
+            return EXIT_OK
+        events = _write_events(rows, rule, write)
+    print(f"{progress.count} articles, {events} event{'s' * (events != 1)}", file=sys.stderr)
+    return EXIT_OK
+
+
+def _write_events(rows: Rows, rule: BurstRule, write: Write) -> int:
+    count = 0
+    for event in replaying.replay(rows, rule):
+        write(msgspec.json.encode(event))
+        count += 1
+    return count
+
+
+def _write_preview(rows: Rows, rule: BurstRule, span_ms: int, write: Write) -> None:
+    """Write the number of alerts under these settings, and under half and twice the sensitivity."""
+    previews = replaying.preview(rows, rule, span_ms)
+    current = previews[1]
+    since, until = replaying.rfc3339(current.since_ms), replaying.rfc3339(current.until_ms)
+    write(f"alerts from {since} to {until}".encode())
+    for preview in previews:
+        mark = "  <- current setting" if preview is current else ""
+        write(f"sensitivity {preview.sensitivity:<6g}{len(preview.alerts):>6}{mark}".encode())
+    for event in current.alerts:
+        detected = replaying.rfc3339(event.detected_at_ms)
+        write(f"{detected}  {event.size:>5} items  {event.title}".encode())
+
+
+def _require_dates(rows: Rows) -> Iterator[dict[str, Any]]:
+    """The same rows; raises InvalidInput at their end if none was dated, since then nothing was replayed."""
+    empty, dated = True, False
+    for row in rows:
+        empty, dated = False, dated or replaying.parse_time_ms(row.get("published_at")) is not None
+        yield row
+    if not (empty or dated):
+        raise InvalidInput("No article has a valid `published_at` (RFC 3339), so there is nothing to replay.")

@@ -1,0 +1,70 @@
+"""HTTP parts shared by the clients and the command line: URL check, headers, retries with backoff."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import aiohttp
+
+from aggregator.errors import ConfigurationError
+
+JSON_TYPE, NDJSON_TYPE = "application/json", "application/x-ndjson"
+SHORTEST_ATTEMPT_S = 0.001
+
+T = TypeVar("T")
+
+
+def check_http_url(url: str) -> str:
+    """``url`` without a slash at the end. Raises ConfigurationError unless it is an http or https URL."""
+    if not url.startswith(("http://", "https://")):
+        raise ConfigurationError(f"{url!r} is not an http:// or https:// URL.")
+    return url.rstrip("/")
+
+
+def authorization_headers(key: str) -> dict[str, str]:
+    """Request headers for an API key; empty without one."""
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
+def connection_error_reason(error: BaseException) -> str:
+    """Why a request failed, in the words of the operating system where it has some ("Connection refused")."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        number = error.os_error.errno or 0
+        # Name resolution errors have negative numbers; refusals by several addresses come as one text.
+        return os.strerror(number) if number > 0 else error.os_error.strerror or str(error.os_error)
+    return str(error) or type(error).__name__
+
+
+async def retry(
+    attempt: Callable[[float], Awaitable[T]],
+    timeout_s: float,
+    *,
+    retry_on: type[Exception],
+    initial_backoff_s: float,
+    max_backoff_s: float,
+) -> T:
+    """Repeat ``attempt`` while it raises ``retry_on``, with pauses that double; the last error is raised.
+
+    Args:
+        attempt: Called with the time left, in seconds.
+        timeout_s: No attempt starts later than this.
+        retry_on: Errors after which a later attempt may succeed; an attribute ``min_pause_s`` of the
+            error is the minimum of the next pause.
+        initial_backoff_s: First pause.
+        max_backoff_s: Limit of the pauses.
+    """
+    deadline_s = time.monotonic() + timeout_s
+    pause_s = initial_backoff_s
+    while True:
+        try:
+            return await attempt(max(SHORTEST_ATTEMPT_S, deadline_s - time.monotonic()))
+        except retry_on as error:
+            wait_s = max(pause_s, getattr(error, "min_pause_s", 0.0))
+            if time.monotonic() + wait_s > deadline_s:
+                raise
+        await asyncio.sleep(wait_s)
+        pause_s = min(2 * pause_s, max_backoff_s)

@@ -1,0 +1,129 @@
+"""``aggregator doctor``: store directory, service, store server and the audit of the index."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+
+import pytest
+import redis
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from aggregator.cli import doctor
+from tests.cli.helpers import run
+
+
+def test_a_missing_directory_is_reported_and_not_created(
+    tmp_path: Path, free_port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Models and service are reported too."""
+    data = tmp_path / "data"
+
+    assert run("doctor", "--data-dir", str(data), "--port", str(free_port)) == 0
+
+    output = capsys.readouterr().out
+    assert f"{data} does not exist yet" in output
+    assert f"Nothing answers on http://127.0.0.1:{free_port}" in output
+    assert "xx." in output
+    assert not data.exists()
+
+
+def test_a_restored_store_is_recognized(
+    tmp_path: Path, free_port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A directory restored from a backup has no lock file."""
+    (tmp_path / "appendonlydir").mkdir()
+    (tmp_path / "appendonlydir" / "appendonly.aof.1.incr.aof").write_bytes(bytes(300_000))
+
+    assert run("doctor", "--data-dir", str(tmp_path), "--port", str(free_port)) == 0
+    assert "Not running; 0.3 MB on disk." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("hangs", [False, True], ids=["not ready", "hangs"])
+async def test_a_service_that_is_not_ready_is_a_problem(hangs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So is one that does not answer in time: it runs, and starting another one would not help."""
+    monkeypatch.setattr(doctor, "READINESS_TIMEOUT_S", 0.2)
+    never = asyncio.Event()
+
+    async def ready(request: web.Request) -> web.Response:
+        if hangs:
+            await never.wait()
+        return web.json_response({"detail": "The store is full."}, status=503)
+
+    application = web.Application()
+    application.router.add_get("/readyz", ready)
+    async with TestServer(application) as server:
+        finding = await doctor._check_readiness(str(server.make_url("")))
+        never.set()
+
+    assert (finding.mark, finding.code) == ("wrong", 3)
+    assert ("did not answer within" if hangs else "The store is full.") in finding.sentence
+
+
+@pytest.mark.parametrize("command", [("doctor",), ("keys", "list")], ids=["doctor", "keys"])
+def test_an_unreadable_store_directory_is_exit_code_2(
+    command: tuple[str, ...], tmp_path: Path, free_port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One sentence names the directory and the reason; here the lock is a directory."""
+    (tmp_path / "lock").mkdir()
+    options = ["--data-dir", str(tmp_path), *(["--port", str(free_port)] if command == ("doctor",) else [])]
+
+    assert run(*command, *options) == 2
+
+    out, err = capsys.readouterr()
+    message = f"{tmp_path} cannot be read (Is a directory); run this as the user that runs the service."
+    assert message in out + err
+
+
+def test_the_audit_compares_look_ups_with_all_stored_articles(
+    valkey_url: str, tmp_path: Path, free_port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--audit: exit code 0 if all are found, 1 when a bucket lost its entries; also with an embedded store."""
+    lines = tmp_path / "articles.jsonl"
+    lines.write_text(
+        "".join(
+            json.dumps({"id": str(i), "text": f"Tern {i} landed.", "lang": "eo"}) + "\n" for i in range(9)
+        )
+    )
+    own = ["--data-dir", str(tmp_path / "data")]
+    for store, options in (("embedded", own), (valkey_url, ["--store-url", valkey_url])):
+        assert run("ingest", "--store", store, *own, "--out", os.devnull, str(lines)) == 0
+        capsys.readouterr()
+        assert run("doctor", *options, "--port", str(free_port), "--audit", "5") == 0
+        output = capsys.readouterr().out
+        assert "5 of 9 articles compared with all: recall 1.0 at every radius" in output
+        counts = "segment 0 with 9 texts (writable). Largest bucket sampled: "
+        assert (counts in output) == (store == valkey_url)  # not started
+
+    with redis.Redis.from_url(valkey_url) as client:
+        client.delete(*client.keys("*}b0:*"))
+    assert run("doctor", "--store-url", valkey_url, "--port", str(free_port), "--audit", "5") == 1
+    assert "look-ups missed" in capsys.readouterr().out
+
+
+def test_a_store_server_is_described(
+    valkey_url: str, free_port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Version and durability; --json prints the findings as JSON."""
+    assert run("doctor", "--store-url", valkey_url, "--port", str(free_port), "--json") == 0
+
+    findings = json.loads(capsys.readouterr().out)
+    store = " ".join(f["sentence"] for f in findings if f["subject"] == "store")
+    assert "Valkey" in store
+    assert "Durability: survives a crash of the server" in store
+    assert {f["mark"] for f in findings} <= {"ok", "note"}
+
+
+def test_an_unreachable_store_is_exit_code_3(free_port: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """The other checks still run, and the password is not printed."""
+    url = f"redis://:geheim@127.0.0.1:{free_port}"
+
+    assert run("doctor", "--store-url", url, "--port", str(free_port)) == 3
+
+    output = capsys.readouterr().out
+    assert "wrong  store" in output
+    assert "service" in output
+    assert "geheim" not in output

@@ -1,0 +1,87 @@
+"""``aggregator evaluate``: JSON and tables of each protocol, and rows that cannot be scored."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.helpers import ORIGINAL, OTHER, ROWS, article_body, run, write_jsonl
+
+
+def test_near_duplicates_are_scored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Duplicates share a cluster; --grid scores the published system; rows without a label are an error."""
+    gold = [
+        {**article_body(row), "cluster": row.get("of", row["id"])}
+        for row in ROWS.values()
+        if row["role"] in ("new", "edited", "copy")
+    ]
+    labeled = write_jsonl(tmp_path / "gold", *gold)
+
+    assert run("evaluate", "near-duplicates", "--json", "--orders", "2", labeled) == 0
+
+    verified = next(r for r in json.loads(capsys.readouterr().out) if r["policy"] == "verified")
+    assert verified["f1"] == 1.0
+    small = ("--grid", "--shingle", "3", "--sample", "1", "--sketch", "8,64", "--collisions", "1")
+    assert run("evaluate", "near-duplicates", "--json", *small, "--overlap", "0.2", labeled) == 0
+    assert [line["p"] for line in json.loads(capsys.readouterr().out)] == [8, 64]
+    assert run("evaluate", "near-duplicates", "--grid", "--shingle", "9", labeled) == 2
+    assert "at most 5 words" in capsys.readouterr().err
+    assert run("evaluate", "near-duplicates", write_jsonl(tmp_path / "plain", article_body(OTHER))) == 2
+    assert "has no `cluster`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        ([], (), "no articles found"),
+        ([{"id": "a", "text": "x y", "cluster": 1}] * 2, (), "The id 'a' is used by 2 articles"),
+        (
+            [{"id": "a", "title": 5, "cluster": "c"}],
+            (),
+            "Article 'a': title: expected a string, got an integer.",
+        ),
+        ([{"id": "a", "text": "x", "cluster": True}], (), "Article 1 has no `cluster`"),
+        ([{"id": "a", "text": "x", "cluster": 1}], ("--html", "nowhere"), "nowhere cannot be read"),
+    ],
+)
+def test_invalid_labeled_articles_are_one_sentence(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    rows: list[dict[str, object]],
+    options: tuple[str, ...],
+    message: str,
+) -> None:
+    """An empty file is an error too, not a perfect score; numbers are valid labels."""
+    gold = tmp_path / "gold.jsonl"
+    gold.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    assert run("evaluate", "clusters", str(gold), *options) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_clusters_pairs_and_related_articles_are_scored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each protocol prints JSON or a table, and rejects invalid rows."""
+    labeled = [{**article_body(row), "cluster": row.get("of", row["id"])} for row in ROWS.values()]
+    gold = write_jsonl(tmp_path / "gold", *labeled)
+    texts = [row["text"] for row in list(ROWS.values())[:2]]
+    pairs = write_jsonl(
+        tmp_path / "pairs",
+        {"text1": texts[0], "text2": texts[0], "same": True},
+        {"text1": texts[0], "text2": texts[1], "same": False},
+    )
+
+    assert run("evaluate", "clusters", "--json", gold) == 0
+    assert json.loads(capsys.readouterr().out)[0]["b_cubed_f1"] > 0.5
+    assert run("evaluate", "pairs", "--json", pairs) == 0
+    assert json.loads(capsys.readouterr().out)["roc_auc"]["all"]["similarity"] == 1.0
+    events = [{**article_body(row), "cluster": "one"} for row in (ORIGINAL, OTHER)]
+    assert run("evaluate", "related", "--json", write_jsonl(tmp_path / "events", *events)) == 0
+    assert json.loads(capsys.readouterr().out)["rankings"][1]["recall"] == 1.0
+    assert run("evaluate", "clusters", gold) == run("evaluate", "pairs", pairs) == 0
+    assert "ARI" in capsys.readouterr().out
+    assert run("evaluate", "pairs", gold) == 2
+    assert "Pair 1" in capsys.readouterr().err

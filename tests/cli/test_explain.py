@@ -1,0 +1,60 @@
+"""``aggregator explain``: articles by id and by file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.helpers import EDITED, ORIGINAL, OTHER, article_body, run, write_jsonl
+
+
+def test_an_embedded_store_persists_between_commands(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second ingest finds the original of the first; explain finds both by id."""
+    store = ("--store", "embedded", "--data-dir", str(tmp_path / "data"), "--store-texts")
+    assert run("ingest", *store, write_jsonl(tmp_path / "one", article_body(ORIGINAL))) == 0
+    assert run("ingest", *store, write_jsonl(tmp_path / "two", article_body(EDITED))) == 0
+    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    assert [a["verdict"] for a in answers] == ["new", "duplicate"]
+    assert run("explain", *store, ORIGINAL["id"], EDITED["id"]) == 0
+    output = capsys.readouterr().out
+    assert "so they are copies" in output
+    assert "shared wording: containment" in output
+    assert run("explain", *store, ORIGINAL["id"], "demo-unknown") == 1
+    assert "under the id 'demo-unknown', and there is no file of that name." in capsys.readouterr().err
+
+
+def test_bits_and_differing_passages_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two rows of 64 bits with the differing ones marked, and the passages of only one text."""
+    one, two = tmp_path / "one.txt", tmp_path / "two.txt"
+    one.write_text("The ferry sank off the long pier in heavy fog")
+    two.write_text("The ferry sank off the new bridge in heavy fog")
+
+    assert run("explain", "--store", "memory", str(one), str(two)) == 0
+    lines = capsys.readouterr().out.splitlines()
+    first, second, marks = (line[2:] for line in lines[5:8])
+    assert len(first) == 67 and set(first) <= set("01 ")
+    assert [a != b for a, b in zip(first, second, strict=True)] == [c == "^" for c in marks.ljust(67)]
+    assert '  only the first: "long pier"' in lines and '  only the second: "new bridge"' in lines
+
+
+def test_files_are_compared_without_storing_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With --json the labels are the file names; an empty or binary file is one sentence."""
+    one, two, empty, binary = (tmp_path / name for name in ("one.txt", "two.txt", "empty.txt", "binary"))
+    one.write_text(ORIGINAL["text"], encoding="utf-8")
+    two.write_text(OTHER["text"], encoding="utf-8")
+    empty.write_text(" \n")
+    binary.write_bytes(b"\xff\xfe\x00")
+
+    assert run("explain", "--store", "memory", "--json", str(one), str(two)) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["is_copy"] is False
+    assert (result["a"]["label"], result["b"]["label"]) == (str(one), str(two))
+    assert run("explain", "--store", "memory", str(one), str(empty)) == 2
+    assert "is empty" in capsys.readouterr().err
+    assert run("explain", "--store", "memory", str(one), str(binary)) == 2
+    assert "is not UTF-8" in capsys.readouterr().err

@@ -1,0 +1,126 @@
+"""``aggregator ingest`` and ``aggregator check``: answer lines, exit codes, batches."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import redis
+
+from aggregator.cli.ingest import BATCH_BYTES, BATCH_LINES, iter_batches
+from aggregator.index.keys import INTERACTIVE_BEACON
+from aggregator.offline.jsonl import Line
+from tests.cli.helpers import EDITED, ORIGINAL, OTHER, ROWS, article_body, run, write_jsonl
+
+
+def test_each_line_is_answered_in_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Invalid lines are answered with their error, the others are processed; the exit code is 1."""
+    articles = write_jsonl(
+        tmp_path / "articles.jsonl",
+        article_body(ORIGINAL),
+        "{not json",
+        "",
+        article_body(EDITED),
+        {**article_body(OTHER), "txet": "?"},
+        {"id": "empty"},
+        article_body(OTHER),
+    )
+
+    assert run("ingest", "--store", "memory", articles) == 1
+
+    captured = capsys.readouterr()
+    answers = [json.loads(line) for line in captured.out.splitlines()]
+    assert [a.get("verdict") for a in answers] == ["new", None, "duplicate", None, None, "new"]
+    assert answers[2]["duplicate_of"]["canonical_id"] == ORIGINAL["id"]
+    assert [(a["line"], a["error"]["field"]) for a in answers if "error" in a] == [
+        (2, "body"),
+        (5, "txet"),
+        (6, "text"),
+    ]
+    assert answers[1]["error"]["instance"] == f"{articles}:2"
+    assert "6 lines: 2 new, 0 related, 1 duplicate, 3 bad" in captured.err
+
+
+def test_an_import_is_throttled_while_a_service_gets_single_articles(
+    valkey_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A service sets a beacon in the store; the import pauses, reports it, and gives the same answers."""
+    articles = write_jsonl(tmp_path / "articles.jsonl", *(article_body(row) for row in ROWS.values()))
+    with redis.Redis.from_url(valkey_url) as client:
+        client.set(INTERACTIVE_BEACON, b"now", px=60_000)
+
+    assert run("ingest", "--store", valkey_url, articles) == 0
+
+    captured = capsys.readouterr()
+    assert len(captured.out.splitlines()) == len(ROWS)
+    assert "0 bad" in captured.err and " throttled for interactive requests" in captured.err
+
+
+def test_labels_of_evaluation_files_are_ignored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The columns cluster and original are dropped; any other unknown field is an error."""
+    labeled = {**article_body(OTHER), "cluster": "bees", "original": True, "published_at": None}
+    articles = write_jsonl(tmp_path / "a.jsonl", labeled)
+
+    assert run("ingest", "--store", "memory", articles) == 0
+
+    assert json.loads(capsys.readouterr().out)["verdict"] == "new"
+
+
+def test_check_stores_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same article is new twice."""
+    articles = write_jsonl(tmp_path / "articles.jsonl", article_body(ORIGINAL), article_body(ORIGINAL))
+
+    assert run("check", "--store", "memory", articles) == 0
+
+    assert [json.loads(line)["verdict"] for line in capsys.readouterr().out.splitlines()] == ["new", "new"]
+
+
+def test_the_policy_option_selects_the_rule(tmp_path: Path) -> None:
+    """An edited copy is a duplicate by overlap under verified; hamming compares fingerprints only."""
+    articles = write_jsonl(tmp_path / "articles.jsonl", article_body(ORIGINAL), article_body(EDITED))
+    verdicts = {}
+    for policy in ("verified", "hamming"):
+        out = tmp_path / policy
+        assert run("ingest", "--store", "memory", "--policy", policy, "--out", str(out), articles) == 0
+        verdicts[policy] = json.loads(out.read_text().splitlines()[1])
+
+    assert verdicts["verified"]["duplicate_of"]["overlap"] > 0.75
+    match = verdicts["hamming"]["duplicate_of"]
+    assert match is None or match["overlap"] is None
+
+
+def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The file name - means standard input."""
+    data = json.dumps(article_body(OTHER)).encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(data))))
+
+    assert run("ingest", "--store", "memory", "-") == 0
+
+    assert json.loads(capsys.readouterr().out)["id"] == OTHER["id"]
+
+
+def test_batches_are_limited_in_lines_and_bytes() -> None:
+    """A line longer than the limit is a batch of one; no line is lost and the order is kept."""
+    sizes = [10] * (BATCH_LINES + 3) + [BATCH_BYTES + 5, 7, BATCH_BYTES // 2, BATCH_BYTES // 2 + 1]
+    lines = [Line("f", number, b"x" * size) for number, size in enumerate(sizes)]
+
+    batches = list(iter_batches(lines))
+
+    assert [line for batch in batches for line in batch] == lines
+    assert all(len(batch) <= BATCH_LINES for batch in batches)
+    assert all(len(batch) == 1 or sum(len(line.data) for line in batch) <= BATCH_BYTES for batch in batches)
+    assert list(iter_batches([])) == []
+
+
+def test_an_unreachable_server_is_exit_code_3(
+    tmp_path: Path, free_port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The message says how to start one."""
+    articles = write_jsonl(tmp_path / "articles.jsonl", article_body(OTHER))
+
+    assert run("ingest", "--server", f"http://127.0.0.1:{free_port}", articles) == 3
+
+    assert "(Connection refused); start it with `aggregator serve`" in capsys.readouterr().err

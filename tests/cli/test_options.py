@@ -1,0 +1,113 @@
+"""The parser: help, usage errors, and options generated from the settings."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aggregator.cli import common_options, options
+from tests.cli.helpers import ROOT, run
+
+
+def test_help_imports_no_large_package() -> None:
+    """numpy, aiohttp, the models and the store are not loaded, so --help answers at once."""
+    script = "import sys, aggregator.cli as c; c.options.build_parser().format_help(); print(*sys.modules)"
+
+    loaded = set(subprocess.check_output([sys.executable, "-c", script], text=True, cwd=ROOT).split())
+
+    assert "aggregator.cli.options" in loaded
+    assert not loaded & {"numpy", "aiohttp", "redis", "asyncio", "aggregator.app", "tqdm"}
+
+
+@pytest.mark.parametrize(
+    "command", ["serve", "ingest", "check", "explain", "replay", "fit", "evaluate", "doctor"]
+)
+def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """--help exits with 0 and names the command."""
+    assert run(command, "--help") == 0
+
+    assert f"usage: aggregator {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ((), "COMMAND"),
+        (("srve",), "srve"),
+        (("serve", "--prot", "1"), "--prot"),
+        (("serve", "--port", "http"), "--port: 'http' is not a whole number."),
+        (("serve", "--policy", "strict"), "must be one of verified, hamming"),
+        (("serve", "--store-url", "localhost"), "store_url: expected memory or one of"),
+        (("ingest", "--store", "localhost", "x.jsonl"), "store_url: expected memory or one of"),
+        (("ingest", "--store", "memory", "absent.jsonl"), "absent.jsonl cannot be read"),
+        (("ingest", "--store", "memory", "--server", "http://x", __file__), "either --store or --server"),
+        (("ingest", "--policy", "hamming", __file__), "use --policy with --store"),
+        (("ingest", "--server", "x:80", __file__), "server: 'x:80' is not an http:// or https:// URL"),
+        (("ingest", "--store", "memory", "--out", "absent/out", __file__), "absent/out cannot be written"),
+        (("evaluate", "near-duplicates", "--orders", "0", __file__), "'0' is not an integer of at least 1"),
+        (("doctor", "--models-dir", "absent"), ""),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_exit_code_2(
+    argv: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There is never a traceback."""
+    assert run(*argv) == 2
+
+    captured = capsys.readouterr()
+    assert message in captured.err or message in captured.out
+    assert "Traceback" not in captured.err
+
+
+@pytest.mark.parametrize("argv", [(), ("nosuch",), ("dedupe",), ("keys", "add", "x", "--role", "boss")])
+def test_a_usage_error_is_one_line(argv: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    """The line names the help; the list of options is not printed."""
+    assert run(*argv) == 2
+
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert error.endswith(" --help`).\n")
+
+
+def test_all_invalid_settings_are_reported_at_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Variables and options together."""
+    monkeypatch.setenv("AGGREGATOR_DETECTOR_INTERVAL_SECONDS", "soon")
+
+    assert run("serve", "--port", "99999", "--workers", "0") == 2
+
+    errors = capsys.readouterr().err.splitlines()
+    assert len(errors) == 3
+    assert all(line.startswith("aggregator: ") for line in errors)
+
+
+def test_every_setting_is_an_option_of_serve() -> None:
+    """Only secrets are variables without an option."""
+    args = options.build_parser().parse_args(["serve"])
+    grouped = [name for names in common_options.SETTING_GROUPS.values() for name in names]
+
+    assert set(options.setting_overrides(args)) == set(common_options.SETTING_FIELDS)
+    assert set(options.setting_overrides(args).values()) == {None}
+    assert sorted([*grouped, *common_options.ENVIRONMENT_ONLY_SETTINGS]) == sorted(
+        common_options.SETTING_FIELDS
+    )
+
+
+def test_a_start_error_is_a_json_record_with_json_logs(tmp_path: Path) -> None:
+    """A log collector that parses JSON must not miss the reason why the service does not start."""
+    options = ["--log-format=json", "--store-url=redis://127.0.0.1:1", "--port=0"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "aggregator", "serve", *options],
+        capture_output=True, text=True, timeout=60, check=False,
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+
+    record = json.loads(ended.stderr)
+    assert (ended.returncode, record["level"]) == (3, "ERROR")
+    assert record["message"].startswith("The store at 127.0.0.1:1 cannot be reached")

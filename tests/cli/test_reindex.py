@@ -1,0 +1,25 @@
+"""``aggregator reindex``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.helpers import OTHER, article_body, run, write_jsonl
+from tests.support.server_fixture import serving_alone
+
+
+@pytest.mark.services
+def test_the_embedded_store_of_a_running_service_is_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its socket is found through the data directory; no second store is started."""
+    articles = write_jsonl(tmp_path / "articles.jsonl", article_body(OTHER))
+    with serving_alone(tmp_path, "--migration-block-plan", "5x13") as (_, url):
+        assert run("ingest", "--server", url, "--out", os.devnull, articles) == 0
+        options = ["--data-dir", str(tmp_path / "data"), "--migration-block-plan", "5x13"]
+        assert run("reindex", "--no-progress", *options) == 0
+
+    assert "1 articles examined, 0 could not be copied." in capsys.readouterr().err

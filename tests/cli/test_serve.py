@@ -1,0 +1,92 @@
+"""``aggregator serve``: the same answers as in one process, workers, and resources in use."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.helpers import EDITED, ORIGINAL, ROWS, article_body, run, write_jsonl
+from tests.support.server_fixture import serving_alone
+
+pytestmark = pytest.mark.services
+
+
+def test_a_server_gives_the_same_verdicts_and_stops_at_sigterm(tmp_path: Path) -> None:
+    """Over HTTP and in this process the answers are equal, except for the order of equal related articles."""
+    articles = write_jsonl(
+        tmp_path / "articles.jsonl",
+        *(article_body(row) for row in ROWS.values()),
+        "{bad",
+        article_body(ORIGINAL),
+    )
+    local, remote = tmp_path / "local.jsonl", tmp_path / "remote.jsonl"
+    assert run("ingest", "--store", "memory", "--out", str(local), articles) == 1
+
+    with serving_alone(tmp_path, "--store-url", "memory") as (process, url):
+        assert run("ingest", "--server", url, "--out", str(remote), articles) == 1
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+
+    assert list(map(timeless_answer, local.read_text().splitlines())) == list(
+        map(timeless_answer, remote.read_text().splitlines())
+    )
+
+
+def timeless_answer(line: str) -> tuple[Any, ...]:
+    """The parts of an answer that do not depend on the time."""
+    answer = json.loads(line)
+    if "error" in answer:
+        return answer["line"], answer["error"]["detail"], answer["error"]["instance"]
+    related = sorted((item["id"], item["distance"], item["similarity"]) for item in answer["related"])
+    fields = ("id", "verdict", "distance", "duplicate_of", "updated_figures", "space", "fingerprint", "short")
+    return *(json.dumps(answer[name]) for name in fields), related
+
+
+def test_workers_share_port_and_store_and_are_replaced(tmp_path: Path) -> None:
+    """Two workers on an embedded store: one is killed and replaced, the articles stay, SIGINT stops all."""
+    articles = write_jsonl(tmp_path / "articles.jsonl", article_body(ORIGINAL))
+    with serving_alone(tmp_path, "--workers", "2") as (process, url):
+        assert run("ingest", "--server", url, "--out", os.devnull, articles) == 0
+        first = children(process.pid)
+        os.kill(first["aggregator"][0], signal.SIGKILL)
+        out = tmp_path / "out.jsonl"
+        copies = write_jsonl(tmp_path / "two", article_body(EDITED))
+        assert run("ingest", "--server", url, "--out", str(out), copies) == 0
+
+        assert json.loads(out.read_text())["duplicate_of"]["id"] == ORIGINAL["id"]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(15) == 0
+
+
+def children(pid: int) -> dict[str, list[int]]:
+    """Ids of the child processes of ``pid``: those of the service, and the store."""
+    found: dict[str, list[int]] = {"aggregator": [], "store": []}
+    listed = subprocess.check_output(["ps", "-eo", "pid=,ppid=,args="], text=True)
+    for line in listed.splitlines():
+        child, parent, args = line.split(None, 2)
+        if int(parent) != pid or "resource_tracker" in args:
+            continue
+        found["store" if "valkey" in args else "aggregator"].append(int(child))
+    return found
+
+
+def test_a_port_or_directory_in_use_is_one_sentence(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A second server on the same port or data directory is refused; the first continues."""
+    with serving_alone(tmp_path) as (process, url):
+        port = url.rpartition(":")[2]
+        assert run("serve", "--port", port, "--store-url", "memory") == 2
+        assert "is in use by another process" in capfd.readouterr().err
+        assert run("serve", "--port", "0", "--data-dir", str(tmp_path / "data")) == 2
+        assert f"is in use by process {process.pid}" in capfd.readouterr().err
+        assert run("doctor", "--port", port, "--data-dir", str(tmp_path / "data")) == 0
+        output = capfd.readouterr().out
+        assert f"In use by a running service (process {process.pid})." in output
+        assert f"Running and ready on {url}." in output

@@ -156,7 +156,7 @@ class Vocabulary:
     def top_terms(
         self, term_counts: TermCounts, weights: FloatArray, at_least: int
     ) -> list[tuple[str, float]]:
-        """Return the terms of the highest weights with these weights: ``at_least`` or more, or all.
+        """Return (term, weight) for the highest weights: ``at_least`` terms or more, or all.
 
         The order is unspecified; the weights are scaled so that those of all terms have L2 norm 1, as in the
         model's ``term_weights``.

@@ -2,8 +2,8 @@
 
 A **template** is a set of sentences that a site prints repeatedly with other figures or names: rate fixes,
 results, appointments, weather. A duplicate keeps figures and names, and an update keeps most of them. A
-**teaser** is a short announcement published before its story: the teaser repeats nothing but the story, while
-the story is news after the teaser.
+**teaser** is a short announcement of a story. A teaser that arrives after its story is a duplicate; a story
+that arrives after its teaser is news.
 """
 
 from __future__ import annotations

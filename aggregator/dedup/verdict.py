@@ -13,7 +13,7 @@ Policies:
   the similarity of the headlines (``title_rule.py``).
 
 An article joins one group only, the one with most of the earlier articles that it duplicates: linking every
-match would let one boilerplate page merge unrelated groups (docs/MEASURED.md, "Grouping").
+match would let one boilerplate page merge unrelated groups (docs/decisions/0017-group-choice.md).
 """
 
 from __future__ import annotations

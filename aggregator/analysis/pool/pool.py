@@ -67,8 +67,8 @@ class AnalysisPool:
             *(self._run_in_worker([articles[i] for i in task]) for task in tasks)
         )
         results: dict[int, AnalysisResult] = {}
-        for task, found in zip(tasks, task_results, strict=True):
-            results.update(zip(task, found, strict=True))
+        for task, result_list in zip(tasks, task_results, strict=True):
+            results.update(zip(task, result_list, strict=True))
         for i, article in enumerate(articles):
             if i not in results:
                 results[i] = self.analyzer.analyze_many([article])[0]

@@ -3,7 +3,7 @@
 Options of trafilatura:
 
 * not ``fast``: without its fallback algorithms it takes the surroundings of an article in a layout table for
-  the article (ARCHITECTURE.md, "Copies and frames");
+  the article (docs/decisions/0011-html-extraction.md);
 * no comments: they are written by readers;
 * no metadata: its date search takes longer than the extraction. The title is extracted here;
 * no deduplication: it remembers earlier pages, so the result would depend on them.
@@ -143,9 +143,7 @@ def _is_only_boilerplate(tree: Any, text: str) -> bool:
     """Whether each line of ``text`` is a link or boilerplate, as on pages without an article."""
     links = [_single_line(link.text_content()) for link in tree.iterfind(".//a[@href]")]
     boilerplate = {*links, *(_single_line(piece) for piece in _boilerplate_text(tree))}
-    joined_links = "".join(
-        "".join(links).split()
-    )  # a list of links may be extracted as one line without spaces
+    joined_links = "".join("".join(links).split())  # the text may have a list of links as one unspaced line
     lines = [_single_line(line.removeprefix("- ")) for line in text.splitlines()]
     return all(line in boilerplate or "".join(line.split()) in joined_links for line in lines)
 

@@ -50,8 +50,8 @@ def _import_snowball() -> ModuleType:
     """Import nltk's stemmers when first needed, without its optional dependencies.
 
     ``nltk/__init__.py`` imports all of nltk; ``nltk.classify`` and others import scipy and scikit-learn in
-    ``try ... except ImportError``. nltk has no option to skip this, and the stems of other packages may
-    differ from those in the fitted models. So these imports are made to fail during the import of nltk:
+    ``try ... except ImportError``. nltk has no option to skip this, and PyStemmer gives other stems
+    (docs/decisions/0008-tokenizers.md). So these imports are made to fail during the import of nltk:
     Python raises ImportError for a name whose entry in ``sys.modules`` is None (import system reference,
     "The module cache"). The entries are removed afterwards, so the packages can still be imported later.
     Packages that are already imported are not hidden.

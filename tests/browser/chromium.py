@@ -1,4 +1,4 @@
-"""How a headless Chromium is started here."""
+"""Path and flags of a headless Chromium."""
 
 import shutil
 
@@ -6,7 +6,7 @@ CHROMIUM = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))),
     None,
 )
-# As root and offline: without these Chromium refuses to start, or looks up hosts at every start.
+# Required as root and offline; otherwise Chromium does not start, or resolves hosts at every start.
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",

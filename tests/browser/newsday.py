@@ -1,6 +1,6 @@
-"""More of the day beside the demonstration, so that a picture of the list shows a list: three invented stories.
+"""Three invented stories in addition to the demo, so that screenshots show a list of events.
 
-One has gone quiet, one is in Chinese and growing, one runs from right to left.
+One is no longer growing, one is in Chinese and growing, one is in a right-to-left script.
 """
 
 from __future__ import annotations
@@ -9,54 +9,59 @@ from datetime import datetime, timedelta
 from typing import Any
 
 OUTLETS = (
-    "Estmark Courier", "Northern Wire", "Harbour Times", "Selwyn Post", "The Meridian", "Channel Five Estmark",
-    "Estmark Radio", "Coastline News", "The Corvane Ledger", "Brackwater Gazette", "Farm & Field", "Tram & Rail",
-    "Evening Standardbearer", "Lakeside Voice", "Hillfoot Herald", "Students' Paper", "Pier Nine", "Valley FM", "Quay News",
+    "Estmark Courier", "Northern Wire", "Harbour Times", "Selwyn Post", "The Meridian",
+    "Channel Five Estmark", "Estmark Radio", "Coastline News", "The Corvane Ledger",
+    "Brackwater Gazette", "Farm & Field", "Tram & Rail", "Evening Standardbearer", "Lakeside Voice",
+    "Hillfoot Herald", "Students' Paper", "Pier Nine", "Valley FM", "Quay News",
 )  # fmt: skip
 CHINESE_OUTLETS = ("北岸日报", "海岚晚报", "湾区新闻", "渔港之声", "东城快讯", "山城周刊")
 ARABIC_OUTLETS = ("صوت الواحات", "بريد الجنوب", "أخبار الميناء", "الصحيفة", "راديو النخيل")
 
 STRIKE = (
     "Rail strike", "en", OUTLETS, 560, 12,
-    ("stops night trains across Estmark", "leaves commuters stranded in Corvane", "begins after talks fail",
-     "over pay enters first day", "hits ferries as crews join in", "costs shops a day of trade, union of traders says",
-     "may last a week, drivers say", "fills buses and roads", "divides parliament", "delays exams at two universities",
-     "keeps grain in the harbour", "brings out bicycles", "talks to resume, minister says", "unions reject first offer",
-     "spreads to the trams of Selwyn", "forces hospitals to house staff", "ends for night trains, goes on for freight",
-     "mediator named", "sees first compromise on pay"),
+    ("stops night trains across Estmark", "leaves commuters stranded in Corvane",
+     "begins after talks fail", "over pay enters first day", "hits ferries as crews join in",
+     "costs shops a day of trade, union of traders says", "may last a week, drivers say",
+     "fills buses and roads", "divides parliament", "delays exams at two universities",
+     "keeps grain in the harbour", "brings out bicycles", "talks to resume, minister says",
+     "unions reject first offer", "spreads to the trams of Selwyn", "forces hospitals to house staff",
+     "ends for night trains, goes on for freight", "mediator named", "sees first compromise on pay"),
 )  # fmt: skip
 TYPHOON = (
     "台风海岚", "zh", CHINESE_OUTLETS, 150, 8,
-    ("逼近北岸 渔船回港", "登陆前夕 学校停课", "路径西移 北岸发布红色预警", "致港口停工", "带来暴雨 三条公路中断",
-     "登陆北岸 风力十四级", "造成两万户停电", "救援队连夜出动", "致航班大面积取消", "过境 老城积水齐腰",
-     "袭击渔村 百余人转移", "吹倒古树 市民清理街道", "影响铁路 列车停运", "致多处山体滑坡", "伤员送往临时医院",
-     "灾后供水逐步恢复", "登陆后减弱为热带风暴", "损失初步统计公布"),
+    ("逼近北岸 渔船回港", "登陆前夕 学校停课", "路径西移 北岸发布红色预警", "致港口停工",
+     "带来暴雨 三条公路中断", "登陆北岸 风力十四级", "造成两万户停电", "救援队连夜出动",
+     "致航班大面积取消", "过境 老城积水齐腰", "袭击渔村 百余人转移", "吹倒古树 市民清理街道",
+     "影响铁路 列车停运", "致多处山体滑坡", "伤员送往临时医院", "灾后供水逐步恢复",
+     "登陆后减弱为热带风暴", "损失初步统计公布"),
 )  # fmt: skip
 SANDSTORM = (
     "عاصفة رملية في الواحات", "ar", ARABIC_OUTLETS, 120, 6,
     ("تغلق الطرق", "توقف المدارس", "تؤخر القوافل", "تحجب الرؤية", "تعطل الكهرباء", "تلغي رحلات الطيران",
-     "تقترب من الميناء", "وتحذير للمرضى", "والمزارعون يخشون على التمور", "وفرق الإنقاذ تستعد", "تبلغ ذروتها مساء",
-     "والمستشفيات تستقبل المصابين", "وأسواق مغلقة", "وصيادون يعودون إلى البر", "وسكان يلازمون البيوت",
-     "وتوقعات بانحسارها ليلا", "وأضرار في الخيام", "وقطار يتوقف ساعات"),
+     "تقترب من الميناء", "وتحذير للمرضى", "والمزارعون يخشون على التمور", "وفرق الإنقاذ تستعد",
+     "تبلغ ذروتها مساء", "والمستشفيات تستقبل المصابين", "وأسواق مغلقة", "وصيادون يعودون إلى البر",
+     "وسكان يلازمون البيوت", "وتوقعات بانحسارها ليلا", "وأضرار في الخيام", "وقطار يتوقف ساعات"),
 )  # fmt: skip
 
 
-def more(now: datetime) -> list[dict[str, Any]]:
-    """Bodies of POSTs, dated before ``now``."""
-    made = []
-    for number, (topic, lang, outlets, minutes_ago, pause, angles) in enumerate((STRIKE, TYPHOON, SANDSTORM)):
-        for place, angle in enumerate(angles):
+def article_bodies(now: datetime) -> list[dict[str, Any]]:
+    """Request bodies of all articles, dated before ``now``."""
+    bodies = []
+    for number, (topic, lang, outlets, minutes_ago, interval, angles) in enumerate(
+        (STRIKE, TYPHOON, SANDSTORM)
+    ):
+        for index, angle in enumerate(angles):
             title = f"{topic} {angle}" if lang != "zh" else topic + angle
-            published = now - timedelta(minutes=minutes_ago - place * pause - place % 3)
-            made.append(
+            published = now - timedelta(minutes=minutes_ago - index * interval - index % 3)
+            bodies.append(
                 {
-                    "id": f"day-{number}-{place}",
+                    "id": f"day-{number}-{index}",
                     "title": title,
                     "text": title,
                     "lang": lang,
-                    "source": outlets[place % len(outlets)],
-                    "url": f"https://outlet{place % len(outlets)}.example/{number}/{place}",
+                    "source": outlets[index % len(outlets)],
+                    "url": f"https://outlet{index % len(outlets)}.example/{number}/{index}",
                     "published_at": published.isoformat(),
                 }
             )
-    return made
+    return bodies

@@ -1,31 +1,33 @@
-"""Opening pages and judging them: console, foreign requests, accessibility."""
+"""Opens pages and checks them: console messages, requests to other hosts, accessibility, width."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from axe_playwright_python.async_playwright import Axe
+from axe_playwright_python.async_playwright import Axe  # type: ignore[import-untyped]  # has no stubs
+from playwright.async_api import Browser, Page
 from yarl import URL
 
-GRAVE = ("serious", "critical")
+SEVERE_IMPACTS = ("serious", "critical")
 
 
 @asynccontextmanager
-async def opened(browser: Any, url: URL | str, **context: Any):
-    """A page at ``url``; whatever the console complains of, or is asked of another host, fails at the end."""
-    made = await browser.new_context(**context)
-    page = await made.new_page()
+async def opened(browser: Browser, url: URL | str, **options: Any) -> AsyncIterator[Page]:
+    """A page at ``url``; a console message or a request to another host is a failure at the end."""
+    context = await browser.new_context(**options)
+    page = await context.new_page()
     page.set_default_timeout(10_000)
-    problems = watched(page, URL(str(url)).host)
+    problems = record_problems(page, URL(str(url)).host)
     await page.goto(str(url))
     yield page
-    await made.close()
+    await context.close()
     assert problems == []
 
 
-def watched(page: Any, host: str | None) -> list[str]:
-    """A list that gathers what goes wrong on a page: messages (CSP violations too), errors, foreign requests."""
+def record_problems(page: Page, host: str | None) -> list[str]:
+    """A list that receives console messages (also CSP violations), errors, and requests to other hosts."""
     problems: list[str] = []
     page.on("console", lambda m: problems.append(m.text) if m.type in ("error", "warning") else None)
     page.on("pageerror", lambda e: problems.append(str(e)))
@@ -33,17 +35,17 @@ def watched(page: Any, host: str | None) -> list[str]:
     return problems
 
 
-async def barriers(page: Any) -> list[str]:
-    """Grave findings of axe-core, each with where."""
-    found = await Axe().run(page)
+async def accessibility_violations(page: Page) -> list[str]:
+    """Severe findings of axe-core, with their elements."""
+    results = await Axe().run(page)
     return [
         f"{violation['id']}: {node['target']} {node['failureSummary']}"
-        for violation in found.response["violations"]
-        if violation["impact"] in GRAVE
+        for violation in results.response["violations"]
+        if violation["impact"] in SEVERE_IMPACTS
         for node in violation["nodes"]
     ]
 
 
-async def hangs_over(page: Any) -> int:
-    """By how many pixels the page is wider than its window."""
+async def overflow_px(page: Page) -> int:
+    """Width of the page beyond that of its window."""
     return int(await page.evaluate("document.documentElement.scrollWidth - innerWidth"))

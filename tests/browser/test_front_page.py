@@ -1,12 +1,18 @@
-"""The editors' page over the fake service: it refreshes itself, keeps the reader's place, fits a phone."""
+"""The pages over the fake service: layout, accessibility, live updates, keyboard, errors."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from playwright.async_api import Browser, Page
 
-from tests.browser.pages import barriers, hangs_over, opened, watched
+from aggregator.events.detection import Event
+from tests.browser.pages import accessibility_violations, opened, overflow_px, record_problems
 from tests.support.factories import event
-from tests.support.fake_service import START_MS
+from tests.support.fake_service import START_MS, Client, FakeService
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -24,11 +30,11 @@ HEADLINES = [
 ]
 
 
-async def fill(client, count: int = 30) -> None:
-    """Articles of our own in several scripts; every fifth a copy."""
+async def post_articles(client: Client, count: int = 30) -> None:
+    """Store articles in several scripts; every fifth is a duplicate."""
     for n in range(count):
         lang, title, source = HEADLINES[n % len(HEADLINES)]
-        text = "The same wire story." if n % 5 == 4 else f"Report number {n} with its own words."
+        text = "The same agency story." if n % 5 == 4 else f"Report number {n} with its own words."
         body = {
             "id": f"a{n}",
             "title": f"{title} ({n})",
@@ -40,19 +46,19 @@ async def fill(client, count: int = 30) -> None:
         await client.post("/v1/articles", json=body)
 
 
-def events() -> list:
-    """One of each state, two of them in other scripts, one muted."""
+def events() -> list[Event]:
+    """One event of each status, two of them in other scripts, one muted."""
     names = [source for _, _, source in HEADLINES]
-    some = [f"a{n}" for n in range(12)]
+    ids = [f"a{n}" for n in range(12)]
     return [
         event(
-            "e1", HEADLINES[0][1], some, size=23, sources=(*names, *(f"paper{n}.example" for n in range(7)))
+            "e1", HEADLINES[0][1], ids, size=23, sources=(*names, *(f"paper{n}.example" for n in range(7)))
         ),
-        event("e2", HEADLINES[1][1], some, size=17, sources=tuple(names[:3]), languages=("zh",)),
-        event("e3", HEADLINES[2][1], some, status="emerging", sources=(names[2],), languages=("ar",)),
-        event("e4", "Ferry service resumes after fog", some, size=40, status="fading", acknowledged_by="Ann"),
-        event("e5", "Fund prices of the day", some, muted="routine"),
-        event("e6", "Strike at the harbour is over", some, status="closed"),
+        event("e2", HEADLINES[1][1], ids, size=17, sources=tuple(names[:3]), languages=("zh",)),
+        event("e3", HEADLINES[2][1], ids, status="emerging", sources=(names[2],), languages=("ar",)),
+        event("e4", "Ferry service resumes after fog", ids, size=40, status="fading", acknowledged_by="Ann"),
+        event("e5", "Fund prices of the day", ids, muted="routine"),
+        event("e6", "Strike at the harbour is over", ids, status="closed"),
     ]
 
 
@@ -61,34 +67,38 @@ PATHS = ("/", "/events/e1", "/lookup", "/lookup?q=a4", "/compare", "/health", "/
 
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_pages_fit_and_load_nothing_foreign(browser, client, service, width, scheme):
-    """No sideways scrolling, no console message, no request to anywhere else, empty and full."""
-    context = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}
-    async with opened(browser, client.make_url("/"), **context) as page:
+async def test_pages_fit_and_load_nothing_from_other_hosts(
+    browser: Browser, client: Client, service: FakeService, width: int, scheme: str
+) -> None:
+    """No horizontal scrolling, no console message, no request to another host; empty and filled."""
+    options: dict[str, Any] = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}
+    async with opened(browser, client.make_url("/"), **options) as page:
         assert await page.locator("pre").count() == 1
-        await fill(client)
-        service.events.told = events()
+        await post_articles(client)
+        service.events.stored = events()
         for path in PATHS:
             await page.goto(str(client.make_url(path)))
-            assert await hangs_over(page) <= 0, path
+            assert await overflow_px(page) <= 0, path
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
-async def test_pages_have_no_barriers(browser, client, service, width, scheme):
-    """No grave finding of axe on any page, empty and full."""
-    context = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}
-    async with opened(browser, client.make_url("/"), **context) as page:
-        assert await barriers(page) == []
-        await fill(client, 10)
-        service.events.told = events()
+async def test_pages_are_accessible(
+    browser: Browser, client: Client, service: FakeService, width: int, scheme: str
+) -> None:
+    """No severe finding of axe on any page; empty and filled."""
+    options: dict[str, Any] = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}
+    async with opened(browser, client.make_url("/"), **options) as page:
+        assert await accessibility_violations(page) == []
+        await post_articles(client, 10)
+        service.events.stored = events()
         for path in PATHS:
             await page.goto(str(client.make_url(path)))
-            assert await barriers(page) == [], path
+            assert await accessibility_violations(page) == [], path
 
 
-async def test_events_stand_in_their_places(browser, client, service):
-    """Open ones first, muted and closed ones folded away."""
-    service.events.told = events()
+async def test_events_are_in_their_lists(browser: Browser, client: Client, service: FakeService) -> None:
+    """Open events are listed, muted and closed ones are collapsed."""
+    service.events.stored = events()
     async with opened(browser, client.make_url("/")) as page:
         listed = await page.eval_on_selector_all("#events > li", "nodes => nodes.map(n => n.dataset.key)")
         assert sorted(listed) == ["ee1", "ee2", "ee3", "ee4"]
@@ -96,46 +106,70 @@ async def test_events_stand_in_their_places(browser, client, service):
         assert not await page.locator("#events-closed").is_visible()
 
 
-async def test_right_to_left_headlines(browser, client):
-    """Arabic and Hebrew headlines run from the right, the page does not."""
-    await fill(client, 5)
+async def test_right_to_left_headlines(browser: Browser, client: Client) -> None:
+    """Arabic and Hebrew headlines run from right to left, the page does not."""
+    await post_articles(client, 5)
     async with opened(browser, client.make_url("/")) as page:
         directions = await page.eval_on_selector_all(
-            ".ticker .headline", "nodes => nodes.map(n => [n.lang, getComputedStyle(n).direction])"
+            ".latest .headline", "nodes => nodes.map(n => [n.lang, getComputedStyle(n).direction])"
         )
 
     assert dict(directions) == {"en": "ltr", "zh": "ltr", "ar": "rtl", "de": "ltr", "he": "rtl"}
 
 
-async def test_new_entries_appear_without_moving_the_reader(browser, client, service):
-    """While the reader looks at an older verdict, newer ones come in above: it stays where it is."""
-    await fill(client)
+async def test_new_entries_do_not_move_what_is_in_view(
+    browser: Browser, client: Client, service: FakeService
+) -> None:
+    """While an older verdict is in view, newer ones are added above: it keeps its position."""
+    await post_articles(client)
     async with opened(browser, client.make_url("/"), viewport={"width": 900, "height": 600}) as page:
         await page.evaluate("() => { document.querySelectorAll('#verdicts li')[20].scrollIntoView(); }")
         entry = page.locator("#verdicts li", has_text="(9)").first
         key = await entry.get_attribute("data-key")
-        before = (await page.locator(f"[data-key='{key}']").bounding_box())["y"]
+        before = await top_of(page, key)
         await page.evaluate("key => { document.querySelector(`[data-key='${key}']`).mark = 'same'; }", key)
 
-        service.events.told = events()
+        service.events.stored = events()
         late = {"id": "late", "title": "A late headline", "text": "Brand new."}
         await client.post("/v1/articles", json=late)
         await page.get_by_text("A late headline").wait_for(timeout=10_000)
-        after = (await page.locator(f"[data-key='{key}']").bounding_box())["y"]
+        after = await top_of(page, key)
 
         assert abs(after - before) <= 1
         assert await page.locator("#events > li").count() == 4
-        assert await page.locator("#above").inner_text() == "4 new events above"
-        # An entry that did not change is the same node as before: selection and focus survive.
+        assert await page.locator("#new-events").inner_text() == "4 new events"
+        # An unchanged entry is the same node as before, so selection and focus survive.
         assert await page.evaluate("key => document.querySelector(`[data-key='${key}']`).mark", key) == "same"
 
 
-async def test_an_event_changes_in_place(browser, client, service):
-    """Growth and state of an event show up in its own row; who had the focus keeps it."""
-    service.events.told = events()
+async def top_of(page: Page, key: str | None) -> float:
+    """Vertical position of a row."""
+    box = await page.locator(f"[data-key='{key}']").bounding_box()
+    assert box is not None
+    return box["y"]
+
+
+async def test_the_button_leads_to_a_new_event_out_of_view(
+    browser: Browser, client: Client, service: FakeService
+) -> None:
+    """An event that is added below the view is counted; a click scrolls to it, then the button disappears."""
+    rows = [event(f"e{n}", f"Story number {n}", ("a",) * 9, peak=500 - n) for n in range(20)]
+    service.events.stored = rows
+    async with opened(browser, client.make_url("/"), viewport={"width": 1000, "height": 600}) as page:
+        service.events.stored = [*rows, event("late", "The late story", ("a",) * 9, peak=20)]
+        await page.get_by_role("button", name="1 new event").click()
+
+        await page.locator("#new-events").wait_for(state="hidden")
+        assert await page.evaluate("document.activeElement.textContent") == "The late story"
+        assert 0 <= await top_of(page, "elate") < 600
+
+
+async def test_an_event_changes_in_place(browser: Browser, client: Client, service: FakeService) -> None:
+    """Growth and status of an event are updated in its own row; the focus stays."""
+    service.events.stored = events()
     async with opened(browser, client.make_url("/")) as page:
         await page.locator("[data-key=ee2] [data-action=mute]").focus()
-        service.events.told = [replace(service.events.told[1], size=99), service.events.told[0]]
+        service.events.stored = [replace(service.events.stored[1], size=99), service.events.stored[0]]
         await page.get_by_text("99").wait_for(timeout=10_000)
 
         assert await page.locator("#events > li").count() == 2
@@ -143,15 +177,15 @@ async def test_an_event_changes_in_place(browser, client, service):
         assert await page.evaluate(focused) == ["mute", "e2"]
 
 
-async def test_it_says_when_the_service_is_away_and_recovers(browser, client):
-    """The last known state stays, with a sentence; it goes away when the service is back."""
-    await fill(client, 3)
+async def test_an_unreachable_service_is_reported(browser: Browser, client: Client) -> None:
+    """The page keeps the last known state with a message, which disappears when the service is back."""
+    await post_articles(client, 3)
     context = await browser.new_context()
     page = await context.new_page()
     await page.clock.install(time=NOW_S)
     await page.goto(str(client.make_url("/")))
     await page.route("**/*", lambda route: route.abort())
-    state = page.locator("#link-state")
+    state = page.locator("#connection-state")
     await pass_time_until(page, lambda text: "cannot be reached" in text)
     assert await state.is_visible()
     assert await page.locator("#verdicts li").count() == 3
@@ -162,24 +196,24 @@ async def test_it_says_when_the_service_is_away_and_recovers(browser, client):
     await context.close()
 
 
-async def pass_time_until(page, told) -> None:
-    """Let refreshes come due until the state line reads as it should."""
+async def pass_time_until(page: Page, is_expected: Callable[[str], bool]) -> None:
+    """Advance the page's clock until the connection state is as expected."""
     for _ in range(50):
         await page.clock.run_for(5_500)
-        if told(await page.locator("#link-state").text_content()):
+        if is_expected(await page.locator("#connection-state").text_content() or ""):
             return
-    raise AssertionError("the state line never changed")
+    raise AssertionError("the connection state did not change")
 
 
-async def test_keyboard(browser, client, service):
-    """The first stop of the tab key leads past the navigation; every event and action can be reached."""
-    await fill(client, 2)
-    service.events.told = events()
+async def test_keyboard_navigation(browser: Browser, client: Client, service: FakeService) -> None:
+    """The first tab stop skips the navigation; events and actions can be reached."""
+    await post_articles(client, 2)
+    service.events.stored = events()
     async with opened(browser, client.make_url("/")) as page:
         await page.keyboard.press("Tab")
         assert await page.evaluate("document.activeElement.textContent") == "Skip to content"
         await page.keyboard.press("Enter")
-        reached = set()
+        reached: set[str] = set()
         for _ in range(12):
             await page.keyboard.press("Tab")
             reached.add(
@@ -189,31 +223,33 @@ async def test_keyboard(browser, client, service):
     assert {"SUMMARY", "A", "acknowledge", "mute"} <= reached
 
 
-async def test_what_came_since_the_last_visit_is_marked(browser, client, service):
-    """A first visit marks nothing; a visit hours later marks what broke meanwhile."""
-    service.events.told = events()
+async def test_events_since_the_last_visit_are_marked(
+    browser: Browser, client: Client, service: FakeService
+) -> None:
+    """Events detected since the last visit have a badge."""
+    service.events.stored = events()
     context = await browser.new_context()
     page = await context.new_page()
-    problems = watched(page, client.host)
+    problems = record_problems(page, client.host)
     await page.clock.set_fixed_time(NOW_S - 4 * 3600)
     await page.goto(str(client.make_url("/")))
-    assert await page.locator(".fresh:visible").count() == 4
+    assert await page.locator(".new-badge:visible").count() == 4
 
     await page.clock.set_fixed_time(NOW_S)
-    service.events.told[0] = replace(service.events.told[0], detected_at_ms=START_MS - 5 * 3_600_000)
+    service.events.stored[0] = replace(service.events.stored[0], detected_at_ms=START_MS - 5 * 3_600_000)
     await page.goto(str(client.make_url("/")))
-    assert await page.locator(".fresh:visible").count() == 3
+    assert await page.locator(".new-badge:visible").count() == 3
     assert problems == []
     await context.close()
 
 
-async def test_an_unknown_address_and_a_missing_event_are_pages(browser, client):
-    """People get sentences and a way on, not JSON."""
+async def test_unknown_urls_and_events_are_error_pages(browser: Browser, client: Client) -> None:
+    """A browser gets a page with links instead of JSON."""
     context = await browser.new_context()
     page = await context.new_page()
     for path in ("/nowhere", "/events/none"):
         response = await page.goto(str(client.make_url(path)))
-        assert response.status == 404
-        assert await page.get_by_text("To the events").is_visible()
-        assert await barriers(page) == []
+        assert response is not None and response.status == 404
+        assert await page.get_by_text("Back to the events").is_visible()
+        assert await accessibility_violations(page) == []
     await context.close()

@@ -1,4 +1,4 @@
-"""A small in-memory service with the real one's signatures: equal text is an exact copy, nothing else matches."""
+"""Fake service in memory with the signatures of the real one; duplicates are articles with equal text."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import zlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 import numpy as np
 import xxhash
@@ -13,6 +14,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from aggregator.analysis.shingles import OverlapEstimate
+from aggregator.app import Service
 from aggregator.auth.api_keys import ApiKeys
 from aggregator.auth.rate_limiter import RateLimiter
 from aggregator.domain import (
@@ -44,11 +46,12 @@ from aggregator.store.base import StoreInfo
 from aggregator.store.memory import MemoryStore
 
 START_MS = 1_790_000_000_000
+Client = TestClient[Any, Any]
 
 
 @dataclass
 class FakeStore:
-    """Says what it is told to say."""
+    """A store that only has a state."""
 
     state: StoreInfo = field(
         default_factory=lambda: StoreInfo("memory", "1", 4096, "nothing is kept", ready=True)
@@ -59,7 +62,10 @@ class FakeStore:
 
 
 class FakeService:
-    """Index, ingest, related, explain and events in one; ``failure`` is raised by all of them when set."""
+    """Index, ingest, related and explain in one object; all raise ``failure`` when it is set.
+
+    ``submitted``: all articles received; ``related_filter``: of the last related query.
+    """
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings(store_url="memory")
@@ -70,16 +76,17 @@ class FakeService:
         self.saved_filters = SavedFilters(MemoryStore())
         self.api_keys = ApiKeys(MemoryStore(), self.clock)
         self.rate_limiter = RateLimiter(MemoryStore(), self.clock, self.settings.rate_limit_per_second)
-        self.webhook_subscriptions = Subscriptions(MemoryStore())
+        webhook_store = MemoryStore()
+        self.webhook_subscriptions = Subscriptions(webhook_store)
         self.webhook_dispatcher = WebhookDispatcher(
-            EventRepository(self.webhook_subscriptions._store), self.webhook_subscriptions, self.clock
+            EventRepository(webhook_store), self.webhook_subscriptions, self.clock
         )
         self.background = None
         self.spaces = ("en.0000",)
         self.commit_retries = 0
         self.failure: Exception | None = None
         self.articles: dict[str, StoredArticle] = {}
-        self.wanted = NO_FILTER
+        self.related_filter = NO_FILTER
         self.submitted: list[Article] = []
 
     def clock(self) -> int:
@@ -152,11 +159,11 @@ class FakeService:
                 return Outcome("duplicate", 0, Match(id_, first, id_, first, 0, 1.0, "exact"))
         return Outcome("new")
 
-    def _answer(self, found: StoredArticle, *, stored: bool) -> Answer:
-        record = found.record
+    def _answer(self, article: StoredArticle, *, stored: bool) -> Answer:
+        record = article.record
         return Answer(
             id=record.id,
-            outcome=found.outcome,
+            outcome=article.outcome,
             space=record.space,
             fingerprint=record.fingerprint,
             short=record.short,
@@ -216,15 +223,15 @@ class FakeService:
         self, id_: str, *, limit: int = 10, related_filter: RelatedFilter = NO_FILTER
     ) -> list[RelatedItem]:
         await self.get(id_)
-        self.wanted = related_filter
+        self.related_filter = related_filter
         return self._others({id_}, limit)
 
-    async def of_ids(self, ids: Sequence[str], *, limit: int = 10, **wanted: object) -> list[RelatedItem]:
+    async def of_ids(self, ids: Sequence[str], *, limit: int = 10, **options: object) -> list[RelatedItem]:
         for id_ in ids:
             await self.get(id_)
         return self._others(set(ids), limit)
 
-    async def of_article(self, article: Article, *, limit: int = 10, **wanted: object) -> list[RelatedItem]:
+    async def of_article(self, article: Article, *, limit: int = 10, **options: object) -> list[RelatedItem]:
         self.check()
         return self._others(set(), limit)
 
@@ -239,14 +246,15 @@ class FakeService:
         for side in (a, b):
             if isinstance(side, str):
                 await self.get(side)
-        labels = tuple(side if isinstance(side, str) else side.title for side in (a, b))
-        prints = tuple(zlib.crc32(label.encode()) for label in labels)
+        labels = (a if isinstance(a, str) else a.title, b if isinstance(b, str) else b.title)
+        fingerprints = (zlib.crc32(labels[0].encode()), zlib.crc32(labels[1].encode()))
+        differing = fingerprints[0] ^ fingerprints[1]
         return Explanation(
             labels=labels,
             spaces=("en.0000", "en.0000"),
-            fingerprints=prints,
-            distance=(prints[0] ^ prints[1]).bit_count(),
-            differing_bits=tuple(k for k in range(64) if (prints[0] ^ prints[1]) >> k & 1),
+            fingerprints=fingerprints,
+            distance=differing.bit_count(),
+            differing_bits=tuple(k for k in range(64) if differing >> k & 1),
             overlap=OverlapEstimate(0.5, 0.25, 12.0),
             similarity=0.4,
             is_copy=False,
@@ -263,12 +271,12 @@ class FakeService:
 
 
 class FakeEvents:
-    """Events as told."""
+    """Event repository and editor actions over a list; ``last_query``: arguments of the last listing."""
 
     def __init__(self, service: FakeService) -> None:
         self._service = service
-        self.told: list[Event] = []
-        self.asked: dict[str, object] = {}
+        self.stored: list[Event] = []
+        self.last_query: dict[str, object] = {}
 
     async def list_events(
         self,
@@ -279,16 +287,16 @@ class FakeEvents:
         after: PageKey | None = None,
     ) -> list[Event]:
         self._service.check()
-        self.asked = {"status": status, "since_ms": since_ms, "limit": limit}
-        wanted = event_filter or EventFilter()
-        admitted = [e for e in self.told if status in (None, e.status) and wanted.matches(e)]
-        if len({e.last_seen_ms for e in admitted}) > 1:
-            admitted.sort(key=page_key_of, reverse=True)
-        return [e for e in admitted if after is None or page_key_of(e) < after][:limit]
+        self.last_query = {"status": status, "since_ms": since_ms, "limit": limit}
+        event_filter = event_filter or EventFilter()
+        found = [e for e in self.stored if status in (None, e.status) and event_filter.matches(e)]
+        if len({e.last_seen_ms for e in found}) > 1:
+            found.sort(key=page_key_of, reverse=True)
+        return [e for e in found if after is None or page_key_of(e) < after][:limit]
 
     async def get(self, event_id: str) -> Event:
         self._service.check()
-        for event in self.told:
+        for event in self.stored:
             if event.id == event_id:
                 return event
         raise NotFound(f"There is no event {event_id[:200]!r}.")
@@ -298,7 +306,7 @@ class FakeEvents:
 
     async def apply(self, action: EditorAction) -> Event:
         event = apply_action(await self.get(action.event), action)
-        self.told = [event if told.id == event.id else told for told in self.told]
+        self.stored = [event if other.id == event.id else other for other in self.stored]
         return event
 
 
@@ -310,7 +318,7 @@ class _Server(TestServer):
 
 
 @asynccontextmanager
-async def serving(service: object) -> AsyncIterator[TestClient]:
+async def serving(service: Service | FakeService) -> AsyncIterator[Client]:
     """A client of the application over ``service``."""
-    async with TestClient(_Server(make_app(service))) as client:
+    async with TestClient(_Server(make_app(cast("Service", service)))) as client:
         yield client

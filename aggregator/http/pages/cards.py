@@ -1,4 +1,4 @@
-"""What an event looks like in a list. Pure."""
+"""Event cards of the front page. Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from aggregator.events.ranking import sort_by_rank
 from aggregator.http.pages import charts
 
 SPARKLINE_WIDTH, SPARKLINE_HEIGHT = 144, 30
-# An event without a headline (its article was taken down) is called by its terms; without these, so:
+# Title of an event with neither headline (its article was deleted) nor terms.
 NO_HEADLINE = "(no headline)"
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """An event and what is drawn of it."""
+    """An event as shown in a list."""
 
     event: Event
     title: str
@@ -25,13 +25,13 @@ class Card:
 
     @property
     def lang(self) -> str:
-        """The language its headline is likely in, "" when there are several."""
+        """Probable language of the headline; "" when the event has several languages."""
         return self.event.languages[0] if len(self.event.languages) == 1 else ""
 
 
 @dataclass(frozen=True, slots=True)
 class EventLists:
-    """The list in its parts, each ranked."""
+    """The sections of the front page, each in order of rank."""
 
     open: tuple[Card, ...]
     muted: tuple[Card, ...]
@@ -39,7 +39,7 @@ class EventLists:
 
 
 def make_card(event: Event, now_ms: int) -> Card:
-    """One event as it is shown at ``now_ms``."""
+    """The card of an event at ``now_ms``."""
     until_ms = event.last_seen_ms if event.status == "closed" else max(now_ms, event.last_seen_ms)
     return Card(
         event=event,
@@ -50,7 +50,7 @@ def make_card(event: Event, now_ms: int) -> Card:
 
 
 def event_lists(events: Sequence[Event], now_ms: int) -> EventLists:
-    """Events in their parts: what goes on, what was muted, what is over (merged ones are left out)."""
+    """The events as open, muted and closed cards; events merged into others are omitted."""
     cards = [make_card(e, now_ms) for e in sort_by_rank(events, now_ms) if e.merged_into is None]
     return EventLists(
         open=tuple(c for c in cards if c.event.status != "closed" and not is_muted(c.event)),
@@ -60,18 +60,18 @@ def event_lists(events: Sequence[Event], now_ms: int) -> EventLists:
 
 
 def is_muted(event: Event) -> bool:
-    """Whether editors want to hear no more of it."""
+    """Whether editors muted the event or marked it as a false alarm."""
     return event.muted is not None or event.false_alarm
 
 
 def title_of(event: Event) -> str:
-    """What an event is called."""
+    """The headline, or the terms of an event without one."""
     return event.title or ", ".join(event.terms) or NO_HEADLINE
 
 
 def usual_rate(event: Event) -> str:
-    """How its busiest window compares with the usual one, in two words."""
+    """The busiest window relative to the usual one, for example "40× usual"."""
     if event.expected < 0.05:
         return "usually none"
-    times = event.peak / event.expected
-    return f"{times:.0f}× usual" if times >= 10 else f"{times:.1f}× usual"
+    ratio = event.peak / event.expected
+    return f"{ratio:.0f}× usual" if ratio >= 10 else f"{ratio:.1f}× usual"

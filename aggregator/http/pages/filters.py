@@ -1,10 +1,11 @@
-"""How values are written on a page. Pure."""
+"""Template filters: formatting of values on the pages. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
@@ -12,32 +13,42 @@ from aggregator.contract.encoding import to_datetime
 
 
 def safe_url(url: str) -> str:
-    """``url`` when a browser may follow it, else "": whatever got into the store, no script gets out."""
+    """The URL if its scheme is http or https, else "": a stored ``javascript:`` URL is never a link."""
     return url if url.lower().startswith(("http://", "https://")) else ""
 
 
 def iso_time(at: datetime | int) -> str:
-    """For the datetime attribute of <time>; milliseconds or a time."""
+    """A time (milliseconds or datetime) for the datetime attribute of <time>."""
     return _to_utc(at).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def utc_time(at: datetime | int) -> str:
-    """For people whose browser runs no script; the script shows their own zone instead."""
+    """A time as text in UTC; a script replaces it by the time in the reader's time zone."""
     return _to_utc(at).strftime("%d %b %Y, %H:%M UTC")
 
 
 def hours_minutes(at: datetime | int) -> str:
-    """Hours and minutes, for an axis."""
+    """Hours and minutes in UTC, for axes."""
     return _to_utc(at).strftime("%H:%M")
 
 
 def pluralize(count: int, singular: str, plural: str = "") -> str:
-    """``3 items``; the plural takes an s unless it is given."""
-    return f"{count:,} {singular if count == 1 else plural or singular + 's'}".replace(",", "\u202f")
+    """Count and noun, for example "3 items"; the default plural adds an "s"."""
+    return f"{thousands(count)} {singular if count == 1 else plural or singular + 's'}"
+
+
+def thousands(count: int) -> str:
+    """A count with thousands separated by narrow spaces."""
+    return f"{count:,}".replace(",", "\u202f")
+
+
+def query_value(text: str) -> str:
+    """Percent-encoded text for a query parameter or path segment; unlike ``urlencode`` also for "/"."""
+    return quote(text, safe="")
 
 
 def byte_size(count: float) -> str:
-    """Bytes as people say them: ``1.4 MB``."""
+    """A number of bytes with a decimal unit, for example "1.4 MB"."""
     for unit in ("B", "kB", "MB", "GB"):
         if abs(count) < 1000 or unit == "GB":
             return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
@@ -46,16 +57,26 @@ def byte_size(count: float) -> str:
 
 
 def inline_code(text: str) -> Markup:
-    """``so`` marked words as <code>, all else escaped."""
+    """Escaped text with words in double backticks as <code>."""
     parts = text.split("``")
     return Markup("").join(
-        Markup("<code>{}</code>").format(part) if place % 2 else escape(part)
-        for place, part in enumerate(parts)
+        Markup("<code>{}</code>").format(part) if i % 2 else escape(part) for i, part in enumerate(parts)
     )
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
-    f.__name__: f for f in (safe_url, iso_time, utc_time, hours_minutes, pluralize, byte_size, inline_code)
+    f.__name__: f
+    for f in (
+        safe_url,
+        iso_time,
+        utc_time,
+        hours_minutes,
+        pluralize,
+        thousands,
+        query_value,
+        byte_size,
+        inline_code,
+    )
 }
 
 

@@ -1,4 +1,4 @@
-"""The editors' page: what is breaking now, and what has just come in."""
+"""Front page: breaking events and the latest articles."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from aiohttp import web
 
 from aggregator.contract.requests import FrontQuery
 from aggregator.domain import StreamItem
+from aggregator.events.filter import EventFilter
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.handlers import event_filters
 from aggregator.http.pages import cards, html_response
@@ -18,34 +19,34 @@ MAX_VERDICTS = 40
 
 
 async def front(request: web.Request, query: FrontQuery) -> web.StreamResponse:
-    """Events, first things first, and recent verdicts; 304 while nothing has changed."""
+    """Events by rank and recent verdicts; 304 while nothing has changed."""
     service = request.app[SERVICE]
-    position = (
-        await service.change_broadcaster.latest_position()
-    )  # before the list is read: what changes between is told
-    wanted = await event_filters.build_filter(service.saved_filters, query)
-    events = await service.events.list_events(limit=MAX_EVENTS, event_filter=wanted)
+    # Read before the list, so that the stream repeats changes made in between.
+    position = await service.change_broadcaster.latest_position()
+    event_filter = await event_filters.build_filter(service.saved_filters, query)
+    events = await service.events.list_events(limit=MAX_EVENTS, event_filter=event_filter)
     recent = await service.index.recent(MAX_VERDICTS)
     settings = service.settings
     return html_response(
         request,
         "front.html",
         page="events",
-        board=cards.event_lists(events, service.clock()),
+        lists=cards.event_lists(events, service.clock()),
         verdicts=[_verdict_row(item) for item in recent if item.kind == "article"],
         rule=f"more than {settings.burst_items} similar items within {settings.burst_window_hours:g} hours",
         window=f"{settings.burst_window_hours:g} h",
-        wanted=wanted,
-        stream=stream_url(query),
-        position=position.decode(),
+        event_filter=event_filter,
+        is_filtered=event_filter != EventFilter(),
+        stream_url=stream_url(query),
+        stream_position=position.decode(),
         origin=f"{request.scheme}://{request.host}",
     )
 
 
 def stream_url(query: FrontQuery) -> str:
-    """Where the page listens for changes to what it shows."""
-    asked = {name: value for name in query.__struct_fields__ if (value := getattr(query, name))}
-    return "/v1/events/stream" + ("?" + urlencode(asked) if asked else "")
+    """URL of the event stream with the filter of the page."""
+    filters = {name: value for name in query.__struct_fields__ if (value := getattr(query, name))}
+    return "/v1/events/stream" + ("?" + urlencode(filters) if filters else "")
 
 
 def _verdict_row(item: StreamItem) -> dict[str, Any]:

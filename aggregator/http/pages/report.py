@@ -1,4 +1,4 @@
-"""The special report: one event with its timeline, its items by outlet, and why it fired."""
+"""Report page of one event: timeline, items by outlet, reason, editor actions."""
 
 from __future__ import annotations
 
@@ -16,44 +16,42 @@ from aggregator.events.detection.model import Event
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.pages import cards, charts, html_response
 from aggregator.index import StoredArticle
+from aggregator.time_units import HOUR_MS
 
-# A report shows so many of the newest items; the JSON of the event names all.
+# The newest items that a report shows; the event's JSON lists all.
 MAX_ITEMS = 200
 CHART_WIDTH, CHART_HEIGHT = 960, 150
-UNNAMED_OUTLET = "(outlet not named)"
+UNNAMED_OUTLET = "(unnamed outlet)"
 
 
 @dataclass(frozen=True, slots=True)
 class ReportItem:
-    """One article of the event; ``copies`` are those of the event that repeat it, "also from"."""
+    """One article of the event, with its duplicates ("also from"). ``cosine``: similarity to the story."""
 
     record: ArticleRecord
     cosine: float
     at_ms: int
-    copies: tuple[ArticleRecord, ...] = ()
+    duplicates: tuple[ArticleRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Outlet:
-    """What one source brought, in order."""
+    """The items of one source, oldest first."""
 
     name: str
     items: tuple[ReportItem, ...]
 
 
 async def report(request: web.Request, query: NoQuery) -> web.StreamResponse:
-    """One event for people."""
+    """The report of an event."""
     service = request.app[SERVICE]
     position = await service.change_broadcaster.latest_position()
     event = await service.events.get(check_path_id(request.match_info["id"]))
     ids = event.items[-MAX_ITEMS:]
-    first = event.items[:1]
-    stored = await service.index.get_many([*ids, *first])
-    copies = await _load_copies(request, ids, stored)
-    items = _report_items(event, ids, stored, copies)
-    first_seen = min(
-        (s for s in stored.values()), key=lambda s: _published_or_arrived_ms(s.record), default=None
-    )
+    stored = await service.index.get_many([*ids, *event.items[:1]])
+    groups = await _load_groups(request, ids, stored)
+    items = _report_items(event, ids, stored, groups)
+    first = min((s.record for s in stored.values()), key=_published_or_arrived_ms, default=None)
     return html_response(
         request,
         "report.html",
@@ -63,60 +61,61 @@ async def report(request: web.Request, query: NoQuery) -> web.StreamResponse:
         timeline=_timeline(event, service.clock()),
         window=f"{service.settings.burst_window_hours:g} h",
         outlets=_group_by_outlet(items),
-        copies=sum(len(item.copies) for item in items),
-        shown=len(ids),
-        first=first_seen.record if first_seen else None,
-        stream="/v1/events/stream",
-        position=position.decode(),
+        duplicate_count=sum(len(item.duplicates) for item in items),
+        shown_count=len(ids),
+        first=first,
+        unnamed_outlet=UNNAMED_OUTLET,
+        stream_url="/v1/events/stream",
+        stream_position=position.decode(),
     )
 
 
-async def _load_copies(
+async def _load_groups(
     request: web.Request, ids: Sequence[str], stored: Mapping[str, StoredArticle]
 ) -> dict[str, tuple[ArticleRecord, ...]]:
-    """Canonical id -> all stored copies of it, for those groups that have any among the items."""
+    """Canonical id -> all stored articles of its duplicate group, for the groups of these items."""
     index = request.app[SERVICE].index
-    groups = dict.fromkeys(
+    canonical_ids = dict.fromkeys(
         match.canonical_id for i in ids if i in stored and (match := stored[i].outcome.match) is not None
     )
 
-    async def group(id_: str) -> Sequence[ArticleRecord]:
+    async def load_group(id_: str) -> Sequence[ArticleRecord]:
         try:
             return await index.group_members(id_)
-        except NotFound:  # taken down since
+        except NotFound:  # deleted in the meantime
             return ()
 
-    found = await asyncio.gather(*(group(id_) for id_ in groups))
-    return {id_: tuple(records) for id_, records in zip(groups, found, strict=True)}
+    groups = await asyncio.gather(*map(load_group, canonical_ids))
+    return {id_: tuple(records) for id_, records in zip(canonical_ids, groups, strict=True)}
 
 
 def _report_items(
     event: Event,
     ids: Sequence[str],
     stored: Mapping[str, StoredArticle],
-    copies: Mapping[str, Sequence[ArticleRecord]],
+    groups: Mapping[str, Sequence[ArticleRecord]],
 ) -> list[ReportItem]:
-    """Originals in order of joining, each with its copies; a copy whose original is elsewhere stands for it."""
+    """One item per duplicate group, in order of joining: its first article in the event, and the others."""
     cosines = dict(zip(event.items, event.cosines, strict=False))
-    made: dict[str, ReportItem] = {}
+    items: dict[str, ReportItem] = {}
     for id_ in ids:
-        if id_ not in stored:  # taken down since
+        if id_ not in stored:  # deleted in the meantime
             continue
         record, match = stored[id_].record, stored[id_].outcome.match
         group = match.canonical_id if match else id_
-        if group in made:
+        if group in items:
             continue
-        others = tuple(r for r in copies.get(group, ()) if r.id != id_)
-        made[group] = ReportItem(record, cosines.get(id_, 1.0), _published_or_arrived_ms(record), others)
-    return list(made.values())
+        others = tuple(r for r in groups.get(group, ()) if r.id != id_)
+        items[group] = ReportItem(record, cosines.get(id_, 1.0), _published_or_arrived_ms(record), others)
+    return list(items.values())
 
 
 def _group_by_outlet(items: Sequence[ReportItem]) -> list[Outlet]:
-    """Outlets in order of their first item."""
+    """Items by outlet, in order of the first item of each."""
     grouped: dict[str, list[ReportItem]] = {}
     for item in sorted(items, key=lambda i: i.at_ms):
         grouped.setdefault(item.record.source or UNNAMED_OUTLET, []).append(item)
-    return [Outlet(name, tuple(found)) for name, found in grouped.items()]
+    return [Outlet(name, tuple(outlet_items)) for name, outlet_items in grouped.items()]
 
 
 def _published_or_arrived_ms(record: ArticleRecord) -> int:
@@ -124,11 +123,11 @@ def _published_or_arrived_ms(record: ArticleRecord) -> int:
 
 
 def _timeline(event: Event, now_ms: int) -> charts.Chart:
-    """From half an hour before the first item to the last (or now, while it goes on)."""
-    last_ms = event.last_seen_ms if event.status == "closed" else min(now_ms, event.last_seen_ms + 3_600_000)
+    """Chart from 30 min before the first item to 1 h after the last, or to now if that is earlier."""
+    last_ms = event.last_seen_ms if event.status == "closed" else min(now_ms, event.last_seen_ms + HOUR_MS)
     return charts.timeline_chart(
         event.timeline,
-        event.first_seen_ms - 1_800_000,
+        event.first_seen_ms - HOUR_MS // 2,
         max(last_ms, event.last_seen_ms),
         CHART_WIDTH,
         CHART_HEIGHT,

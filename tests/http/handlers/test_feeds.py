@@ -1,30 +1,32 @@
-"""Feeds, read by a real feed parser and held to their specifications."""
+"""Feeds, checked with a feed parser and against their specifications."""
 
 import json
+from dataclasses import replace
 from xml.etree import ElementTree
 
-import feedparser
+import feedparser  # type: ignore[import-untyped]  # no stubs
 import pytest
 
 from aggregator.events.detection import EditorAction
 from tests.support.factories import EVENT_MS, event
+from tests.support.fake_service import Client, FakeService, serving
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 HOSTILE = "Bridge \x00\x0b<script>alert(1)</script> & \ufffe \ud800 桥 جسر"
 
 
 @pytest.fixture
-def told(service):
-    """Two events, one with a headline that no XML can hold."""
-    service.events.told = [
+def with_events(service: FakeService) -> FakeService:
+    """A service with two events, one with a headline that XML cannot represent."""
+    service.events.stored = [
         event("e1", HOSTILE, ("a", "b")),
         event("a/b c", "Harbour on fire", ("c",), status="fading"),
     ]
     return service
 
 
-async def test_a_feed_parser_reads_the_atom_feed(client, told):
-    """Well-formed, complete, and the titles are text."""
+async def test_a_feed_parser_accepts_the_atom_feed(client: Client, with_events: FakeService) -> None:
+    """Well-formed, complete, and titles are plain text."""
     response = await client.get("/v1/events.atom")
     read = feedparser.parse(await response.read())
 
@@ -39,8 +41,8 @@ async def test_a_feed_parser_reads_the_atom_feed(client, told):
     assert read.feed.updated == read.entries[0].updated
 
 
-async def test_atom_has_what_the_rfc_asks_for(client, told):
-    """RFC 4287: one id, title and updated each, an author, a link to itself and alternates; ids are IRIs."""
+async def test_atom_has_the_required_elements(client: Client, with_events: FakeService) -> None:
+    """RFC 4287: one id, title and updated each, an author, self and alternate links; ids are IRIs."""
     root = ElementTree.fromstring(await (await client.get("/v1/events.atom?min_size=1")).read())
 
     for node in (root, *root.findall(f"{ATOM}entry")):
@@ -48,15 +50,15 @@ async def test_atom_has_what_the_rfc_asks_for(client, told):
             assert len(node.findall(ATOM + name)) == 1, name
         assert node.findtext(f"{ATOM}id", "").startswith("urn:uuid:")
         assert any(link.get("rel") == "alternate" for link in node.findall(f"{ATOM}link"))
-    itself = next(link for link in root.findall(f"{ATOM}link") if link.get("rel") == "self")
-    assert itself.get("href", "").endswith("/v1/events.atom?min_size=1")
+    self_link = next(link for link in root.findall(f"{ATOM}link") if link.get("rel") == "self")
+    assert self_link.get("href", "").endswith("/v1/events.atom?min_size=1")
     assert root.find(f"{ATOM}author/{ATOM}name") is not None
     ids = [node.text for node in root.iter(f"{ATOM}id")]
     assert len(set(ids)) == len(ids) == 3
 
 
-async def test_json_feed_has_what_its_version_asks_for(client, told):
-    """JSON Feed 1.1: version, title, items with id and content; addresses absolute, times RFC 3339."""
+async def test_json_feed_has_the_required_members(client: Client, with_events: FakeService) -> None:
+    """JSON Feed 1.1: version, title, items with id and content; absolute addresses, RFC 3339 times."""
     response = await client.get("/v1/events.json")
     feed = json.loads(await response.read())
 
@@ -69,12 +71,12 @@ async def test_json_feed_has_what_its_version_asks_for(client, told):
     assert feed["items"][1]["tags"][0] == "fading"
 
 
-async def test_entries_keep_their_id_while_they_change(client, service):
-    """A reader shows one entry, updated in place; an editor's action is an update too."""
-    service.events.told = [event("e1", "Bridge closed", ("a",))]
+async def test_entries_keep_their_id_when_they_change(client: Client, service: FakeService) -> None:
+    """An entry is updated in place; an editor's action is an update, too."""
+    service.events.stored = [event("e1", "Bridge closed", ("a",))]
     before = (await (await client.get("/v1/events.json")).json(content_type=None))["items"][0]
-    done = EditorAction(action="acknowledge", actor="Ada", at_ms=EVENT_MS + 9_000, event="e1")
-    service.events.told = [event("e1", "Bridge opens", ("a", "b"), actions=(done,))]
+    action = EditorAction(action="acknowledge", actor="Ada", at_ms=EVENT_MS + 9_000, event="e1")
+    service.events.stored = [event("e1", "Bridge opens", ("a", "b"), actions=(action,))]
     after = (await (await client.get("/v1/events.json")).json(content_type=None))["items"][0]
 
     assert (before["id"], before["url"]) == (after["id"], after["url"])
@@ -83,13 +85,13 @@ async def test_entries_keep_their_id_while_they_change(client, service):
 
 
 @pytest.mark.parametrize("path", ["/v1/events.atom", "/v1/events.json"])
-async def test_nothing_new_costs_nothing(client, told, path):
-    """By tag, and by time where there is no tag."""
+async def test_an_unchanged_feed_is_304(client: Client, with_events: FakeService, path: str) -> None:
+    """By ETag, and by Last-Modified without an ETag."""
     first = await client.get(path)
     tag, modified = first.headers["ETag"], first.headers["Last-Modified"]
     same = await client.get(path, headers={"If-None-Match": tag})
     since = await client.get(path, headers={"If-Modified-Since": modified})
-    told.events.told = [event("e1", "Another", last_seen_ms=EVENT_MS + 60_000)]
+    with_events.events.stored = [event("e1", "Another", last_seen_ms=EVENT_MS + 60_000)]
     new = await client.get(path, headers={"If-None-Match": tag, "If-Modified-Since": modified})
     newer = await client.get(path, headers={"If-Modified-Since": modified})
 
@@ -97,21 +99,17 @@ async def test_nothing_new_costs_nothing(client, told, path):
     assert (new.status, newer.status) == (200, 200)
 
 
-async def test_an_empty_feed_is_a_feed(client, service):
-    """Nothing has happened yet."""
+async def test_an_empty_feed_is_a_feed(client: Client, service: FakeService) -> None:
+    """No events yet."""
     read = feedparser.parse(await (await client.get("/v1/events.atom")).read())
 
     assert (read.bozo, read.entries) == (False, [])
 
 
-async def test_a_public_address_is_used(told):
-    """Behind a proxy the links are those that readers can follow."""
-    from dataclasses import replace
-
-    from tests.support.fake_service import serving
-
-    told.settings = replace(told.settings, public_url="https://news.example/desk/")
-    async with serving(told) as client:
+async def test_links_use_the_public_url(with_events: FakeService) -> None:
+    """Behind a proxy the request's own address is not reachable for readers."""
+    with_events.settings = replace(with_events.settings, public_url="https://news.example/desk/")
+    async with serving(with_events) as client:
         feed = await (await client.get("/v1/events.json")).json(content_type=None)
 
     assert feed["items"][0]["url"] == "https://news.example/desk/events/e1"

@@ -1,10 +1,14 @@
-"""Related articles and explanations over HTTP."""
+"""Routes of related articles and of comparisons."""
+
+from typing import Any
 
 import pytest
 
+from tests.support.fake_service import Client, FakeService
+
 
 @pytest.fixture
-async def stored(client):
+async def stored(client: Client) -> None:
     """Two stored articles."""
     for id_ in ("a", "b"):
         await client.post(
@@ -12,8 +16,8 @@ async def stored(client):
         )
 
 
-async def test_related_of_a_stored_article(client, stored):
-    """Neighbours come with their metadata; the article itself is not among them."""
+async def test_related_of_a_stored_article(client: Client, stored: None) -> None:
+    """Related articles with metadata, without the article itself."""
     body = await (
         await client.get("/v1/articles/a/related?limit=5&source=x&since=2026-01-01T00:00:00+01:00")
     ).json()
@@ -33,8 +37,8 @@ async def test_related_of_a_stored_article(client, stored):
     }
 
 
-async def test_related_of_a_text_and_of_ids(client, stored, service):
-    """A text that is not stored, or ids just read; nothing is stored by asking."""
+async def test_related_by_content_and_by_ids(client: Client, stored: None, service: FakeService) -> None:
+    """Neither stores anything."""
     by_text = await (await client.post("/v1/related", json={"title": "Bridge"})).json()
     by_ids = await (await client.post("/v1/related?limit=3", json={"ids": ["a"]})).json()
 
@@ -54,16 +58,18 @@ async def test_related_of_a_text_and_of_ids(client, stored, service):
         ({}, "text"),
     ],
 )
-async def test_bad_related_requests(client, stored, body, field):
-    """Ids or an article, not both, not neither."""
+async def test_invalid_related_requests_are_rejected(
+    client: Client, stored: None, body: dict[str, Any], field: str
+) -> None:
+    """Either ids or an article is required."""
     response = await client.post("/v1/related", json=body)
-    told = await response.json(content_type="application/problem+json")
+    problem = await response.json(content_type="application/problem+json")
 
-    assert (response.status, told["field"]) == (400, field)
+    assert (response.status, problem["field"]) == (400, field)
 
 
-async def test_related_of_nothing_names_both_ways_to_ask(client, stored):
-    """Who gives neither learns of ids, too."""
+async def test_an_empty_related_request_names_both_options(client: Client, stored: None) -> None:
+    """An article or ids."""
     response = await client.post("/v1/related", json={})
 
     assert response.status == 400
@@ -72,16 +78,16 @@ async def test_related_of_nothing_names_both_ways_to_ask(client, stored):
     )
 
 
-async def test_related_of_unknown_ids_is_404(client, stored):
-    """The id that is not stored is named."""
+async def test_related_of_unknown_ids_is_404(client: Client, stored: None) -> None:
+    """The message names the unknown id."""
     response = await client.post("/v1/related", json={"ids": ["a", "ghost"]})
 
     assert response.status == 404
     assert "ghost" in (await response.json(content_type=None))["detail"]
 
 
-async def test_explain_ids_and_texts(client, stored):
-    """Either side may be an id or an article."""
+async def test_explain_accepts_ids_and_articles(client: Client, stored: None) -> None:
+    """On either side."""
     body = await (await client.post("/v1/explain", json={"a": "a", "b": {"title": "Pasted"}})).json()
 
     assert body["a"]["label"] == "a"
@@ -101,31 +107,35 @@ async def test_explain_ids_and_texts(client, stored):
         ({"a": "a", "b": "ghost"}, 404, None),
     ],
 )
-async def test_bad_explain_requests(client, stored, body, status, field):
-    """The side that is wrong is named."""
+async def test_invalid_explain_requests_are_rejected(
+    client: Client, stored: None, body: dict[str, Any], status: int, field: str | None
+) -> None:
+    """The field names the side."""
     response = await client.post("/v1/explain", json=body)
-    told = await response.json(content_type="application/problem+json")
+    problem = await response.json(content_type="application/problem+json")
 
-    assert (response.status, told.get("field")) == (status, field)
+    assert (response.status, problem.get("field")) == (status, field)
 
 
 @pytest.mark.parametrize(
     ("tag", "lang"),
     [("de", "de"), ("de-AT", "de"), ("ENG", "en"), ("zh_Hant", "zh"), ("und", "und"), ("", None)],
 )
-async def test_related_takes_the_language_tags_that_articles_do(client, stored, service, tag, lang):
-    """The filter speaks of the language under which an article with this tag is stored."""
+async def test_the_language_filter_accepts_language_tags(
+    client: Client, stored: None, service: FakeService, tag: str, lang: str | None
+) -> None:
+    """Tags are mapped to the language that articles are stored with."""
     response = await client.get(f"/v1/articles/a/related?lang={tag}")
 
     assert response.status == 200
-    assert service.wanted.lang == lang
+    assert service.related_filter.lang == lang
 
 
 @pytest.mark.parametrize("tag", ["qq", "english-", "*"])
-async def test_related_in_no_language_is_refused(client, stored, tag):
-    """What names no language would find nothing, silently."""
+async def test_an_unknown_language_filter_is_rejected(client: Client, stored: None, tag: str) -> None:
+    """It would silently find nothing."""
     response = await client.get(f"/v1/articles/a/related?lang={tag}")
-    told = await response.json(content_type="application/problem+json")
+    problem = await response.json(content_type="application/problem+json")
 
-    assert (response.status, told["field"]) == (400, "lang")
-    assert 'a language tag such as "en"' in told["detail"] or 'a tag such as "en"' in told["detail"]
+    assert (response.status, problem["field"]) == (400, "lang")
+    assert 'a language tag such as "en"' in problem["detail"] or 'a tag such as "en"' in problem["detail"]

@@ -1,47 +1,49 @@
-"""Saved watches over HTTP."""
+"""Routes of saved watches, and cursors of the event list."""
 
 import pytest
 
 from tests.support.factories import event
+from tests.support.fake_service import Client, FakeService
 
 
 @pytest.fixture
-async def watch(client, service):
-    """A watch for big events about a bridge."""
-    service.events.told = [
+async def watch(client: Client, service: FakeService) -> dict[str, str]:
+    """A watch for events about a bridge with at least 2 items."""
+    service.events.stored = [
         event("e1", "Bridge closed", tuple("abc")),
         event("e2", "Bridge painted", ("d",)),
         event("e3", "Bakery opens", tuple("efg"), terms=("bakery",)),
     ]
-    made = await client.post(
+    response = await client.post(
         "/v1/watches", json={"name": " Bridges ", "query": "?term=bridge&min_size=2&lang="}
     )
-    assert made.status == 201
-    return await made.json()
+    assert response.status == 201
+    saved: dict[str, str] = await response.json()
+    return saved
 
 
-async def test_a_watch_is_a_saved_query(client, watch):
-    """Kept in its shortest form, listed, read by id."""
+async def test_a_watch_is_stored_and_listed(client: Client, watch: dict[str, str]) -> None:
+    """Its query is normalized: no empty parameters."""
     listed = await (await client.get("/v1/watches")).json()
 
     assert (watch["name"], watch["query"]) == ("Bridges", "term=bridge&min_size=2")
     assert listed["watches"] == [watch] == [await (await client.get(f"/v1/watches/{watch['id']}")).json()]
 
 
-async def test_list_and_feeds_accept_it(client, watch):
-    """Alone, and narrowed by the request's own filter."""
+async def test_lists_and_feeds_accept_a_watch(client: Client, watch: dict[str, str]) -> None:
+    """Alone, and combined with the request's own filter."""
     listed = await (await client.get(watch["list"])).json()
     narrowed = await (await client.get(watch["list"] + "&status=closed")).json()
     feed = await (await client.get(watch["json"])).json(content_type=None)
 
-    assert [one["id"] for one in listed["events"]] == ["e1"]
+    assert [item["id"] for item in listed["events"]] == ["e1"]
     assert narrowed["events"] == []
     assert [item["title"] for item in feed["items"]] == ["Bridge closed"]
     assert (await client.get("/?watch=" + watch["id"])).status == 200
 
 
-async def test_a_forgotten_watch_is_404_everywhere(client, watch):
-    """Nobody goes on reading an unfiltered feed by mistake."""
+async def test_a_deleted_watch_is_404_everywhere(client: Client, watch: dict[str, str]) -> None:
+    """A feed that names it does not silently become unfiltered."""
     assert (await client.delete(f"/v1/watches/{watch['id']}")).status == 204
     statuses = [(await client.get(watch[name])).status for name in ("list", "stream", "atom", "json")]
 
@@ -58,21 +60,24 @@ async def test_a_forgotten_watch_is_404_everywhere(client, watch):
         ({"name": " ", "query": ""}, "name"),
     ],
 )
-async def test_what_is_no_query_is_refused_when_it_is_saved(client, body, named):
-    """Not when the first event is missed."""
+async def test_an_invalid_query_is_rejected_when_saved(
+    client: Client, body: dict[str, str], named: str
+) -> None:
+    """Not only when the first event is missed."""
     response = await client.post("/v1/watches", json=body)
 
     assert response.status == 400
     assert named in (await response.json(content_type=None))["detail"]
 
 
-async def test_a_long_list_is_read_page_by_page(client, service):
-    """Every event once, the last page without a cursor."""
-    service.events.told = [event(f"e{i}", f"Event {i}", last_seen_ms=10_000 - i // 2) for i in range(7)]
-    seen, cursor = [], ""
+async def test_cursors_page_through_a_long_list(client: Client, service: FakeService) -> None:
+    """Every event once; the last page has no cursor."""
+    service.events.stored = [event(f"e{i}", f"Event {i}", last_seen_ms=10_000 - i // 2) for i in range(7)]
+    seen: list[str] = []
+    cursor: str | None = ""
     for _ in range(4):
         page = await (await client.get("/v1/events?limit=2" + (f"&cursor={cursor}" if cursor else ""))).json()
-        seen += [one["id"] for one in page["events"]]
+        seen += [item["id"] for item in page["events"]]
         cursor = page["next"]
 
     assert (sorted(seen), cursor) == ([f"e{i}" for i in range(7)], None)

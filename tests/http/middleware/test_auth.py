@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -60,23 +61,30 @@ ADMITTED_ROLES = {
     "signOut": OPEN,
     "static": OPEN,
 }
-WHO = ("nobody", "a stranger", *ROLE_PERMISSIONS)
+NO_KEY, UNKNOWN_KEY = "no key", "unknown key"
+CALLERS = (NO_KEY, UNKNOWN_KEY, *ROLE_PERMISSIONS)
 
 
 @pytest.fixture
-async def guarded():
-    """A service that asks for keys, and a key of each role."""
+def keys() -> dict[str, str]:
+    """The key of each role, and an unknown one; filled by ``guarded``."""
+    return {}
+
+
+@pytest.fixture
+async def guarded(keys: dict[str, str]) -> AsyncIterator[Client]:
+    """A client of a service that requires keys."""
     service = FakeService(Settings(store_url="memory"))
-    keys = {role: (await service.api_keys.add(f"the {role}", role))[1] for role in ROLE_PERMISSIONS}
-    keys["a stranger"] = keys["admin"][:-1] + ("a" if keys["admin"][-1] != "a" else "b")
+    for role in ROLE_PERMISSIONS:
+        _, keys[role] = await service.api_keys.add(f"the {role}", role)
+    keys[UNKNOWN_KEY] = keys["admin"][:-1] + ("a" if keys["admin"][-1] != "a" else "b")
     async with serving(service) as client:
-        client.keys = keys
         yield client
 
 
-def bearer(client, who: str) -> dict[str, str]:
-    """The header that ``who`` sends."""
-    return {"Authorization": f"Bearer {client.keys[who]}"} if who in client.keys else {}
+def bearer(key: str | None) -> dict[str, str]:
+    """The Authorization header of a key; empty for None."""
+    return {"Authorization": f"Bearer {key}"} if key is not None else {}
 
 
 def test_the_table_covers_every_route() -> None:

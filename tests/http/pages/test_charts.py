@@ -1,60 +1,64 @@
-"""What the drawings consist of."""
+"""Geometry of the charts."""
+
+from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator.http.pages.charts import BIN_MS, MAX_BINS, bars, count_per_bin, sparkline, timeline_chart
+from aggregator.time_units import HOUR_MS
 
-HOUR_MS = 3_600_000
-T = 500_000 * HOUR_MS
+START_MS = 500_000 * HOUR_MS
 timelines = st.dictionaries(st.integers(0, 5000), st.integers(1, 500), max_size=30).map(
-    lambda found: [(T + slot * BIN_MS, n) for slot, n in sorted(found.items())]
+    lambda counts: [(START_MS + bin_ * BIN_MS, n) for bin_, n in sorted(counts.items())]
 )
 
 
-def test_slots_fill_what_was_quiet():
-    """Quiet slots count 0, what lies outside is left out."""
-    timeline = [(T - BIN_MS, 9), (T, 3), (T + 2 * BIN_MS, 1)]
+def test_empty_bins_count_zero() -> None:
+    """Items outside the interval are ignored."""
+    timeline = [(START_MS - BIN_MS, 9), (START_MS, 3), (START_MS + 2 * BIN_MS, 1)]
 
-    assert count_per_bin(timeline, T, T + 2 * BIN_MS + 5, BIN_MS) == [
-        (T, 3),
-        (T + BIN_MS, 0),
-        (T + 2 * BIN_MS, 1),
+    assert count_per_bin(timeline, START_MS, START_MS + 2 * BIN_MS + 5, BIN_MS) == [
+        (START_MS, 3),
+        (START_MS + BIN_MS, 0),
+        (START_MS + 2 * BIN_MS, 1),
     ]
 
 
-def test_the_largest_bar_is_as_high_as_the_box():
-    """Others in proportion, each within its step; the smallest can still be seen."""
-    made = bars([(T, 4), (T + 1, 2), (T + 2, 0), (T + 3, 1)], 40, 20)
+def test_the_largest_bar_has_the_full_height() -> None:
+    """Others are in proportion, each within its step; the smallest has a minimum height."""
+    drawn = bars([(START_MS, 4), (START_MS + 1, 2), (START_MS + 2, 0), (START_MS + 3, 1)], 40, 20)
 
-    assert [bar.height for bar in made] == [20, 10, 0, 5]
-    assert [bar.x for bar in made] == [0, 10, 20, 30]
-    assert bars([(T, 1000), (T + 1, 1)], 10, 20)[1].height == 1.5
+    assert [bar.height for bar in drawn] == [20, 10, 0, 5]
+    assert [bar.x for bar in drawn] == [0, 10, 20, 30]
+    assert bars([(START_MS, 1000), (START_MS + 1, 1)], 10, 20)[1].height == 1.5
     assert bars([], 10, 20) == ()
 
 
-def test_a_sparkline_shows_the_last_four_hours():
-    """24 steps of ten minutes, quiet ones drawn as nothing."""
-    drawn = sparkline([(T - 4 * HOUR_MS, 7), (T - BIN_MS, 2), (T, 1)], T + 5, 144, 30)
+def test_a_sparkline_shows_the_last_four_hours() -> None:
+    """24 bins of 10 minutes; empty ones have no bar."""
+    drawn = sparkline(
+        [(START_MS - 4 * HOUR_MS, 7), (START_MS - BIN_MS, 2), (START_MS, 1)], START_MS + 5, 144, 30
+    )
 
     assert [(bar.x, bar.value) for bar in drawn] == [(132.0, 2), (138.0, 1)]
 
 
-def test_axes_have_round_marks():
+def test_axes_have_round_ticks() -> None:
     """Times at full half hours, counts at 1, 2 or 5 times a power of ten."""
-    chart = timeline_chart([(T, 13)], T - HOUR_MS, T + 2 * HOUR_MS, 900, 100)
+    chart = timeline_chart([(START_MS, 13)], START_MS - HOUR_MS, START_MS + 2 * HOUR_MS, 900, 100)
 
     assert {tick.at_ms % (HOUR_MS // 2) for tick in chart.time_ticks} == {0}
     assert [tick.value for tick in chart.count_ticks] == [5, 10]
-    assert chart.x_of(T - HOUR_MS) == 0
-    assert chart.x_of(T - 2 * HOUR_MS) is None
+    assert chart.x_of(START_MS - HOUR_MS) == 0
+    assert chart.x_of(START_MS - 2 * HOUR_MS) is None
 
 
 @given(timelines)
-def test_any_timeline_fits_its_box(timeline):
-    """However long or empty: everything inside, nothing lost, few bars, few marks."""
-    end_ms = max((at for at, _ in timeline), default=T)
-    chart = timeline_chart(timeline, T, end_ms, 900, 100)
+def test_any_timeline_fits_its_chart(timeline: list[tuple[int, int]]) -> None:
+    """Of any length, also empty: all bars are inside, no item is lost, bars and ticks are limited."""
+    end_ms = max((at for at, _ in timeline), default=START_MS)
+    chart = timeline_chart(timeline, START_MS, end_ms, 900, 100)
 
     assert sum(bar.value for bar in chart.bars) == sum(n for _, n in timeline)
     assert len(chart.bars) <= MAX_BINS

@@ -1,34 +1,37 @@
-"""The pages as HTML: what is shown, and that nothing a stranger wrote can run."""
+"""The pages as HTML: contents, escaping, caching, static files."""
 
+from __future__ import annotations
+
+from aggregator.errors import StoreUnavailable
 from tests.support.factories import event
-from tests.support.fake_service import START_MS
+from tests.support.fake_service import START_MS, Client, FakeService
 
 
-async def test_first_look_explains_what_to_do(client):
-    """With nothing stored the page gives a command to copy, with the address in use."""
+async def test_the_empty_page_explains_the_first_step(client: Client) -> None:
+    """Without articles the page shows a command to copy, with the URL in use."""
     page = await (await client.get("/")).text()
 
     assert f"curl http://{client.host}:{client.port}/v1/articles" in page
     assert "more than 15 similar items within 4 hours" in page
 
 
-async def test_events_and_verdicts(client, service):
-    """Headline, size, sources, state, reason; verdicts newest first."""
+async def test_events_and_verdicts_are_listed(client: Client, service: FakeService) -> None:
+    """Headline, size, sources and rate of events; verdicts newest first."""
     await client.post("/v1/articles", json={"id": "a", "title": "First", "text": "One text."})
     await client.post("/v1/articles", json={"id": "b", "title": "Second", "text": "One text."})
-    service.events.told = [event("e1", "Harbour bridge closed", ("a",) * 16)]
+    service.events.stored = [event("e1", "Harbour bridge closed", ("a",) * 16)]
     page = await (await client.get("/")).text()
 
     assert "Harbour bridge closed" in page
     assert "<dt>items</dt><dd>16</dd>" in page
     assert "<dt>sources</dt><dd>2</dd>" in page
-    assert "12 in 10 min · 40× usual" in page
+    assert "12 in 10 min · 16 in 4 h, 40× usual" in page
     assert page.index("Second") < page.index("First")
     assert "exact copy" in page
 
 
-async def test_markup_and_scripts_of_strangers_do_nothing(client, service):
-    """Titles are text; only http and https addresses become links."""
+async def test_markup_in_articles_and_events_is_escaped(client: Client, service: FakeService) -> None:
+    """Titles are text; only http and https URLs become links."""
     await client.post(
         "/v1/articles",
         json={
@@ -39,7 +42,7 @@ async def test_markup_and_scripts_of_strangers_do_nothing(client, service):
             "source": "<b>bold</b>",
         },
     )
-    service.events.told = [event("<i>", "<img src=x onerror=alert(3)>", (), reason="<u>", sources=("<s>",))]
+    service.events.stored = [event("<i>", "<img src=x onerror=alert(3)>", (), reason="<u>", sources=("<s>",))]
     stored = service.articles["a"]
     looked_up = await (await client.get("/lookup?q=a")).text()
     object.__setattr__(stored.record, "id", "<a>")
@@ -54,8 +57,8 @@ async def test_markup_and_scripts_of_strangers_do_nothing(client, service):
     assert 'rel="noopener noreferrer"' in looked_up
 
 
-async def test_script_addresses_are_not_links(client, service):
-    """Even a javascript: address that got into the store some other way is shown without a link."""
+async def test_script_urls_are_not_links(client: Client, service: FakeService) -> None:
+    """A javascript: URL in the store is shown without a link."""
     await client.post("/v1/articles", json={"id": "a", "title": "Title", "text": "x"})
     object.__setattr__(service.articles["a"].record, "url", "javascript:alert(1)")
     page = await (await client.get("/lookup?q=a")).text()
@@ -64,18 +67,18 @@ async def test_script_addresses_are_not_links(client, service):
     assert "Title" in page
 
 
-async def test_unchanged_page_is_304(client, service):
-    """Polling costs nothing while nothing happens."""
+async def test_an_unchanged_page_is_304(client: Client, service: FakeService) -> None:
+    """Polling transfers nothing while nothing changes."""
     first = await client.get("/")
     again = await client.get("/", headers={"If-None-Match": first.headers["ETag"]})
-    service.events.told = [event("e1", "News", (), last_seen_ms=START_MS)]
+    service.events.stored = [event("e1", "News", (), last_seen_ms=START_MS)]
     changed = await client.get("/", headers={"If-None-Match": first.headers["ETag"]})
 
     assert (first.status, again.status, changed.status) == (200, 304, 200)
 
 
-async def test_documentation_page(client):
-    """Every operation and schema is on it, and every error code has its anchor."""
+async def test_the_documentation_page(client: Client) -> None:
+    """It has every operation, schema and error code, with anchors."""
     page = await (await client.get("/docs")).text()
 
     for part in (
@@ -88,8 +91,8 @@ async def test_documentation_page(client):
         assert part in page
 
 
-async def test_pages_load_nothing_from_elsewhere(client):
-    """Scripts, styles and pictures are our own, and no style or script stands in the markup."""
+async def test_pages_load_nothing_from_other_hosts(client: Client) -> None:
+    """Scripts, styles and images are local, and the markup has no inline style or script."""
     for path in ("/", "/docs", "/lookup", "/compare", "/health", "/events/none"):
         page = await (await client.get(path, headers={"Accept": "text/html"})).text()
         assert 'src="http' not in page
@@ -98,8 +101,8 @@ async def test_pages_load_nothing_from_elsewhere(client):
         assert page.count("<script") == page.count('<script src="/static/') == 1
 
 
-async def test_assets(client):
-    """Style, script and icon come with their types."""
+async def test_static_files_have_their_media_type(client: Client) -> None:
+    """Style, script, font and icon."""
     for name, media in [
         ("page.css", "text/css"),
         ("app.js", "text/javascript"),
@@ -110,15 +113,13 @@ async def test_assets(client):
         assert (response.status, response.content_type) == (200, media)
 
 
-async def test_store_away(client, service):
-    """The page says in one sentence that the store is away."""
-    from aggregator.errors import StoreUnavailable
-
+async def test_an_unavailable_store_is_an_error_page(client: Client, service: FakeService) -> None:
+    """HTML for a browser, problem JSON for a program."""
     service.failure = StoreUnavailable("The store does not answer; try again.")
     page = await client.get("/", headers={"Accept": "text/html,*/*"})
-    program = await client.get("/")
+    problem = await client.get("/")
 
     assert (page.status, page.content_type) == (503, "text/html")
     assert "The store does not answer; try again." in await page.text()
     assert page.headers["Retry-After"] == "1"
-    assert (program.status, program.content_type) == (503, "application/problem+json")
+    assert (problem.status, problem.content_type) == (503, "application/problem+json")

@@ -1,25 +1,27 @@
-// What editors do to events, under a name that is asked for once.
+// Editor actions on events. The editor's name is asked for once and kept in the browser.
 import { refresh } from "./live.js";
 
-const ACTOR = "aggregator.actor";
-const DONE = {
+const ACTOR_KEY = "aggregator.actor";
+const TOAST_MS = 6000;
+const CONFIRMATIONS = {
   acknowledge: "Acknowledged.",
   mute: "Muted.",
   unmute: "Unmuted.",
   merge: "Merged.",
-  remove_item: "Taken out.",
+  remove_item: "Removed from the event.",
   false_alarm: "Marked as a false alarm.",
 };
-let fading = 0;
+let toastTimer = 0;
 
-function toast(text) {
-  const shown = document.getElementById("toast");
-  shown.textContent = text;
-  clearTimeout(fading);
-  fading = setTimeout(() => (shown.textContent = ""), 6000);
+function showToast(text) {
+  const toast = document.getElementById("toast");
+  toast.textContent = text;
+  clearTimeout(toastTimer);
+  toastTimer = setTimeout(() => (toast.textContent = ""), TOAST_MS);
 }
 
-function ask(dialog) {
+// Resolves to the value of the button that closed the dialog, "cancel" for Escape.
+function openDialog(dialog) {
   return new Promise((resolve) => {
     dialog.addEventListener("close", () => resolve(dialog.returnValue), { once: true });
     dialog.returnValue = "cancel";
@@ -27,70 +29,71 @@ function ask(dialog) {
   });
 }
 
-function tellActor() {
-  const button = document.getElementById("who");
-  const actor = localStorage.getItem(ACTOR);
-  if (!button || document.body.dataset.who) return;
+function showActor() {
+  const button = document.getElementById("actor");
+  const actor = localStorage.getItem(ACTOR_KEY);
+  if (!button || document.body.dataset.user) return;
   button.hidden = !actor;
   button.textContent = actor || "";
-  button.title = "The name that colleagues see beside what you do; press to change it";
+  button.title = "Your name, shown next to your actions. Click to change it.";
 }
 
 async function askActor() {
-  const dialog = document.getElementById("who-dialog");
-  const input = document.getElementById("who-name");
-  input.value = localStorage.getItem(ACTOR) || "";
-  if ((await ask(dialog)) !== "ok" || !input.value.trim()) return null;
-  localStorage.setItem(ACTOR, input.value.trim());
-  tellActor();
+  const dialog = document.getElementById("actor-dialog");
+  const input = document.getElementById("actor-name");
+  input.value = localStorage.getItem(ACTOR_KEY) || "";
+  if ((await openDialog(dialog)) !== "ok" || !input.value.trim()) return null;
+  localStorage.setItem(ACTOR_KEY, input.value.trim());
+  showActor();
   return input.value.trim();
 }
 
-async function send(event, action) {
-  // Who has signed in acts under the name of the key.
-  const actor = document.body.dataset.who || localStorage.getItem(ACTOR) || (await askActor());
+async function send(eventId, action) {
+  // A signed-in user acts under the name of the access key.
+  const actor = document.body.dataset.user || localStorage.getItem(ACTOR_KEY) || (await askActor());
   if (!actor) return;
   try {
-    const response = await fetch(`/v1/events/${encodeURIComponent(event)}/actions`, {
+    const response = await fetch(`/v1/events/${encodeURIComponent(eventId)}/actions`, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ ...action, actor }),
     });
     if (!response.ok) {
       const problem = await response.json().catch(() => ({}));
-      throw new Error(problem.detail || `The service answered ${response.status}.`);
+      throw new Error(problem.detail || `the service returned status ${response.status}.`);
     }
-    toast(DONE[action.action]);
+    showToast(CONFIRMATIONS[action.action]);
   } catch (error) {
-    toast(error instanceof TypeError ? "Not done: the service cannot be reached." : `Not done: ${error.message}`);
+    const reason = error instanceof TypeError ? "the service cannot be reached." : error.message;
+    showToast(`Not saved: ${reason}`);
   }
   await refresh();
 }
 
-async function merge(event) {
+async function merge(eventId) {
   const dialog = document.getElementById("merge-dialog");
   const choices = document.getElementById("merge-choices");
   const response = await fetch("/v1/events?limit=50");
   const { events } = response.ok ? await response.json() : { events: [] };
-  const others = events.filter((other) => other.id !== event && other.status !== "closed" && !other.merged_into);
+  const others = events.filter((other) => other.id !== eventId && other.status !== "closed" && !other.merged_into);
   if (!others.length) {
-    toast("There is no other open event to merge with.");
+    showToast("There is no other open event to merge with.");
     return;
   }
-  choices.replaceChildren(choices.querySelector("legend"), ...others.map(choice));
-  if ((await ask(dialog)) !== "ok") return;
+  choices.replaceChildren(choices.querySelector("legend"), ...others.map(mergeChoice));
+  if ((await openDialog(dialog)) !== "ok") return;
   const into = choices.querySelector("input:checked")?.value;
-  if (into) await send(event, { action: "merge", into });
+  if (into) await send(eventId, { action: "merge", into });
 }
 
-function choice(event, place) {
+function mergeChoice(event, index) {
   const label = document.createElement("label");
   const input = document.createElement("input");
   const text = document.createElement("span");
   input.type = "radio";
   input.name = "into";
   input.value = event.id;
-  input.checked = place === 0;
+  input.checked = index === 0;
   text.dir = "auto";
   text.textContent = `${event.title || event.terms.join(", ")} (${event.size})`;
   label.append(input, text);
@@ -98,8 +101,8 @@ function choice(event, place) {
 }
 
 export function start() {
-  tellActor();
-  document.getElementById("who")?.addEventListener("click", askActor);
+  showActor();
+  document.getElementById("actor")?.addEventListener("click", askActor);
   document.addEventListener("click", async (click) => {
     const button = click.target.closest?.("[data-action], [data-merge]");
     if (!button || button.disabled) return;

@@ -1,15 +1,15 @@
-// One entry for all pages: each part starts where the page has what it works on.
-import { tellTimes } from "./times.js";
+// Entry point of all pages: each module starts only where the page has its elements.
+import { updateTimes } from "./times.js";
 import { start as startLive } from "./live.js";
-import { start as startNews } from "./news.js";
+import { start as startNewEvents } from "./new_events.js";
 import { start as startActions } from "./actions.js";
 import { start as startPassages } from "./passages.js";
 
-startLive(); // first: it remembers the page as it was sent
-tellTimes();
-startNews();
+startLive(); // first, because it records the markup as the server sent it
+updateTimes();
+startNewEvents();
 startActions();
 startPassages();
 
-const trouble = document.querySelector("[data-retry]");
-if (trouble) setTimeout(() => location.reload(), Number(trouble.dataset.retry) * 1000);
+const errorPage = document.querySelector("[data-reload-seconds]");
+if (errorPage) setTimeout(() => location.reload(), Number(errorPage.dataset.reloadSeconds) * 1000);

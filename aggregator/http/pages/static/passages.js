@@ -1,11 +1,13 @@
-// The same passage in both texts lights up together.
+// Comparison page: pointing at a shared passage highlights it in both texts.
 export function start() {
   const sides = document.querySelector(".sides");
   if (!sides) return;
-  const light = (event) => {
+  const highlight = (event) => {
     const passage = event.type === "pointerout" ? null : event.target.closest?.("mark")?.dataset.passage;
-    for (const mark of sides.querySelectorAll("mark")) mark.classList.toggle("hot", passage !== null && mark.dataset.passage === passage);
+    for (const mark of sides.querySelectorAll("mark")) {
+      mark.classList.toggle("highlighted", passage !== null && mark.dataset.passage === passage);
+    }
   };
-  sides.addEventListener("pointerover", light);
-  sides.addEventListener("pointerout", light);
+  sides.addEventListener("pointerover", highlight);
+  sides.addEventListener("pointerout", highlight);
 }

@@ -1,31 +1,30 @@
-// Times as people say them, in the reader's own zone.
+// Times relative to now or in the reader's time zone; the server sends UTC for browsers without scripts.
 const UNITS = [["day", 86400], ["hour", 3600], ["minute", 60]];
-const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" });
-const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
-const date = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const relativeFormat = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" });
+const fullFormat = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const dateFormat = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+const clockFormat = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 
-function ago(moment) {
-  const seconds = (moment - Date.now()) / 1000;
-  if (Math.abs(seconds) >= 30 * 86400) return date.format(moment);
+function relativeTime(date) {
+  const seconds = (date - Date.now()) / 1000;
+  if (Math.abs(seconds) >= 30 * 86400) return dateFormat.format(date);
   for (const [unit, size] of UNITS) {
-    if (Math.abs(seconds) >= size) return relative.format(Math.trunc(seconds / size), unit);
+    if (Math.abs(seconds) >= size) return relativeFormat.format(Math.trunc(seconds / size), unit);
   }
   return "just now";
 }
 
-function exact(moment) {
-  const today = new Date().toDateString() === moment.toDateString();
-  return today ? clock.format(moment) : `${date.format(moment)}, ${clock.format(moment)}`;
+function exactTime(date) {
+  const isToday = new Date().toDateString() === date.toDateString();
+  return isToday ? clockFormat.format(date) : `${dateFormat.format(date)}, ${clockFormat.format(date)}`;
 }
 
-// The server writes UTC for browsers without scripts; this says the same for the reader.
-export function tellTimes(root = document) {
-  for (const time of root.querySelectorAll("time[datetime]")) {
-    const moment = new Date(time.dateTime);
-    const text = "exact" in time.dataset ? exact(moment) : ago(moment);
+export function updateTimes() {
+  for (const time of document.querySelectorAll("time[datetime]")) {
+    const date = new Date(time.dateTime);
+    const text = "exact" in time.dataset ? exactTime(date) : relativeTime(date);
     if (time.textContent !== text) time.textContent = text;
-    if (!time.title) time.title = absolute.format(moment);
+    if (!time.title) time.title = fullFormat.format(date);
   }
-  for (const tick of root.querySelectorAll("[data-time]")) tick.textContent = clock.format(Number(tick.dataset.time));
+  for (const tick of document.querySelectorAll("[data-time]")) tick.textContent = clockFormat.format(Number(tick.dataset.time));
 }

@@ -33,8 +33,8 @@ FULL_SAMPLE_SHINGLES = 128  # texts of up to 128 shingles are sampled completely
 SAMPLING_INTERVAL = 8  # of the shingles beyond that 1 in 8 is kept,
 MAX_SAMPLE_SIZE = 512  # up to 512 hashes
 # Hashes are compared without their lowest bits, which are stored only for the sketch keys
-# (``index/codec/sketches.py``). With a text of 4,000 shingles, 0.4 % of the shingles of an unrelated text then
-# match by chance.
+# (``index/codec/sketches.py``). With a text of 4,000 shingles, 0.4 % of the shingles of an unrelated text
+# then match by chance.
 IGNORED_LOW_BITS = 12
 _HASH_SEED = 0x5EED
 _MAX_UINT32 = 0xFFFFFFFF

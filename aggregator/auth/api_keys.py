@@ -204,7 +204,7 @@ class ApiKeys:
         def replace(known: dict[str, ApiKey]) -> tuple[ApiKey, str]:
             old = known.get(id_)
             if old is None:
-                raise NotFound(f"Unknown key {id_[:200]!r}.")
+                raise NotFound(f"There is no key {id_[:200]!r}.")
             key, text = _new_key(old.name, old.role, now_ms, None, old.sources)
             ends_ms = min(now_ms + overlap_ms, old.expires_ms or now_ms + overlap_ms)
             known[id_] = msgspec.structs.replace(old, expires_ms=ends_ms)

@@ -1,9 +1,9 @@
-"""Do articles arrive one by one, here or in another process on this store?
+"""Activity beacon: processes that share a store learn from each other that interactive articles arrive.
 
-A process that takes such articles knows; a bulk load of another process, which writes into the same store, does not.
-So the former leaves a note in the store, at most once in ``TELL_S``, which vanishes when it is not renewed, and the
-latter looks for it once in ``ASK_S``. Notes are compared, not read: clocks of two machines need not agree. Where the
-store is away nobody is told, and nothing fails for it.
+A process that receives interactive articles knows; a bulk import in another process does not. The former sets
+a marker key in the store, at most once per ``PUBLISH_INTERVAL_S``, which expires unless it is renewed. The
+latter reads it at most once per ``POLL_INTERVAL_S``. Markers are random and only compared with the one read
+before, so clocks of two machines need not agree. An unavailable store is ignored: the work itself reports it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PUBLISH_INTERVAL_S, POLL_INTERVAL_S = 1.0, 0.5
 
 
 class ActivityBeacon:
-    """One process's view of them."""
+    """Interactive activity of this process and, with a delay of seconds, of others on ``store``."""
 
     def __init__(self, store: Store, *, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._store, self._clock_s = store, clock_s
@@ -32,7 +32,7 @@ class ActivityBeacon:
         self._publish_task: asyncio.Task[None] | None = None
 
     def record_arrival(self) -> None:
-        """An article came by itself. Others hear of it while it is worked on."""
+        """An interactive article arrived here; other processes are notified in the background."""
         self._latest_s = self._clock_s()
         if self._latest_s - self._published_s >= PUBLISH_INTERVAL_S and (
             self._publish_task is None or self._publish_task.done()
@@ -41,7 +41,7 @@ class ActivityBeacon:
             self._publish_task = asyncio.ensure_future(self._publish())
 
     async def seconds_since_last(self) -> float:
-        """How long ago the newest came, in seconds; inf: long ago, or never."""
+        """Seconds since the newest interactive article arrived in any process; inf if none did."""
         now_s = self._clock_s()
         if now_s - self._latest_s >= POLL_INTERVAL_S and now_s - self._polled_s >= POLL_INTERVAL_S:
             self._polled_s = now_s
@@ -49,7 +49,7 @@ class ActivityBeacon:
         return now_s - self._latest_s
 
     async def close(self) -> None:
-        """No more is told. Idempotent."""
+        """Stop publishing. Idempotent."""
         if self._publish_task is not None:
             self._publish_task.cancel()
             await asyncio.gather(self._publish_task, return_exceptions=True)
@@ -64,9 +64,9 @@ class ActivityBeacon:
 
     async def _poll(self, now_s: float) -> None:
         try:
-            note = (await self._store.read([keys.INTERACTIVE_BEACON]))[0]
+            marker = (await self._store.read([keys.INTERACTIVE_BEACON]))[0]
         except StoreUnavailable:
             return
-        if note is not None and note != self._marker:
+        if marker is not None and marker != self._marker:
             self._latest_s = now_s
-        self._marker = note
+        self._marker = marker

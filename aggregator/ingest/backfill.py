@@ -1,14 +1,13 @@
-"""Filling the spaces beside those that serve: from kept texts, or from a file of the articles themselves.
+"""Backfill of shadow spaces with the articles stored before the migration began.
 
-While it runs, new articles are written to both (``beside.py``), so it only has to go once through what was
-there before; while they come one by one, it gives way (``pacing.py``). From kept texts it follows the article
-streams and notes its place after each batch; from a file it goes by the file's lines. What stands beside already
-is passed over, so it can be interrupted and started again, and ends the same.
+New articles are dual-written (``dual_write.py``), so one pass over the older ones suffices. It runs under
+the bulk throttle. Backfill from kept texts reads the article streams and saves its position after each batch;
+backfill from a file reads the file from the start. Articles that are in the shadow spaces already are
+skipped, so a backfill can be interrupted and restarted, with the same result.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ import msgspec
 
 from aggregator.domain import Article, ArticleRecord
 from aggregator.index import Index, keys
+from aggregator.index.codec.stored_text import decompress_text
 from aggregator.ingest.dual_write import DualWriter, PostedArticle
 from aggregator.ingest.throttle import BulkThrottle, throttled_slice
 from aggregator.store.base import Put
@@ -25,11 +25,11 @@ BATCH_ARTICLES = 64
 
 @dataclass(slots=True)
 class BackfillStats:
-    """What a run came across.
+    """Counts of one run.
 
-    seen     articles looked at: those that are stored still
-    missing  ... that could not be brought in: no text is at hand, or another one than is stored
-    unknown  lines of a file that are not stored under their id
+    examined    articles that are still stored
+    not_copied  ... that could not be copied: no text is available, or it is not the stored one
+    not_stored  articles of a file that are not stored under their id
     """
 
     examined: int = 0
@@ -43,24 +43,24 @@ async def backfill_from_store(
     on_progress: Callable[[BackfillStats], None],
     throttle: BulkThrottle | None = None,
 ) -> BackfillStats:
-    """All articles in the order in which they came, by their kept texts; goes on where it was interrupted."""
-    filled, place = BackfillStats(), keys.backfill_position(index.shadow_spaces)
-    saved = (await index.store.read([place]))[0]
+    """Copy all articles in order of arrival, from their kept texts; resumes where it was interrupted."""
+    stats, position_key = BackfillStats(), keys.backfill_position(index.shadow_spaces)
+    saved = (await index.store.read([position_key]))[0]
     positions: dict[bytes, bytes] = msgspec.msgpack.decode(saved, type=dict[bytes, bytes]) if saved else {}
     while True:
         items, positions = await index.read_stream(positions, BATCH_ARTICLES)
         if not items:
-            return filled
+            return stats
         ids = list(dict.fromkeys(item.id for item in items if item.kind == "article"))
         posted = [
             PostedArticle(await _stored_article(index, record), record)
             for record in await _stored_records(index, ids)
         ]
-        filled.examined += len(posted)
-        filled.not_copied += await _replicate_throttled(dual_writer, posted, throttle)
-        if filled.not_copied == 0:  # what is missing now may be at hand when this runs again
-            await index.store.put([Put(place, msgspec.msgpack.encode(positions))])
-        on_progress(filled)
+        stats.examined += len(posted)
+        stats.not_copied += await _replicate_throttled(dual_writer, posted, throttle)
+        if stats.not_copied == 0:  # an article that is not copied may be by the next run
+            await index.store.put([Put(position_key, msgspec.msgpack.encode(positions))])
+        on_progress(stats)
 
 
 async def backfill_from_articles(
@@ -70,18 +70,18 @@ async def backfill_from_articles(
     on_progress: Callable[[BackfillStats], None],
     throttle: BulkThrottle | None = None,
 ) -> BackfillStats:
-    """The articles of a file, as far as they are stored with this very text."""
-    filled = BackfillStats()
+    """Copy the articles of a file that are stored under their id with the same text."""
+    stats = BackfillStats()
     batch: dict[str, Article] = {}
     for article in articles:
         if article.id in batch or len(batch) == BATCH_ARTICLES:
-            await _backfill_batch(index, dual_writer, batch, filled, throttle)
-            on_progress(filled)
+            await _backfill_batch(index, dual_writer, batch, stats, throttle)
+            on_progress(stats)
             batch = {}
         batch[article.id] = article
-    await _backfill_batch(index, dual_writer, batch, filled, throttle)
-    on_progress(filled)
-    return filled
+    await _backfill_batch(index, dual_writer, batch, stats, throttle)
+    on_progress(stats)
+    return stats
 
 
 async def _backfill_batch(
@@ -101,22 +101,22 @@ async def _backfill_batch(
 async def _replicate_throttled(
     dual_writer: DualWriter, posted: Sequence[PostedArticle], throttle: BulkThrottle | None
 ) -> int:
-    """Bring them in step; how many cannot be."""
-    missing = done = 0
+    """Copy the articles; return how many cannot be copied."""
+    not_copied = done = 0
     while done < len(posted):
         async with throttled_slice(throttle, len(posted) - done) as count:
-            missing += len(await dual_writer.replicate(posted[done : done + count]))
+            not_copied += len(await dual_writer.replicate(posted[done : done + count]))
         done += count
-    return missing
+    return not_copied
 
 
 async def _stored_records(index: Index, ids: Sequence[str]) -> list[ArticleRecord]:
-    return [found.record for found in (await index.get_many(ids)).values()]
+    return [stored.record for stored in (await index.get_many(ids)).values()]
 
 
 async def _stored_article(index: Index, record: ArticleRecord) -> Article | None:
+    """The article as posted, if its text is kept."""
     data = await index.read_text(record.number)
     if data is None:
         return None
-    text = zlib.decompress(data).decode("utf-8", "surrogatepass")
-    return Article(id=record.id, title=record.title, text=text, lang=record.lang)
+    return Article(id=record.id, title=record.title, text=decompress_text(data), lang=record.lang)

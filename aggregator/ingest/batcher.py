@@ -1,7 +1,7 @@
-"""What arrives while a round is under way goes into the next one together: no waiting, fewer rounds.
+"""Micro-batching of interactive articles: those that arrive while a batch is processed form the next batch.
 
-Alone, an article starts at once. Under load the rounds of one process no longer race each other, and
-each costs the same few round trips for all that is in it.
+An article that arrives alone starts at once. Under load one batch runs at a time, so the articles of one
+process do not conflict with each other and share the round trips to the store.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from aggregator.ingest.pending import PendingArticle, split_batches
 
 
 class MicroBatcher:
-    """Hands arrivals to ``settle`` in the order they came, one group of at most ``size`` at a time, no id twice in it."""
+    """Calls ``process`` with batches in order of arrival: at most ``max_articles``, no id twice."""
 
     def __init__(self, process: Callable[[list[PendingArticle]], Awaitable[None]], max_articles: int) -> None:
         self._process = process
         self._max_articles = max_articles
         self._queue: list[tuple[PendingArticle, asyncio.Future[None]]] = []
         self._busy = False
-        self._drain_task: asyncio.Task[None] | None = None  # referred to, lest it be collected under way
+        self._drain_task: asyncio.Task[None] | None = None  # a reference, so that it is not collected
 
     async def submit(self, pending: PendingArticle) -> None:
-        """Returns once it has its answer; raises what its group's round raised.
+        """Return once the article has its answer; raises what its batch raised.
 
-        Who finds nobody under way settles its own article and is cancelled with it; who waits and is
-        cancelled leaves its article in the round.
+        A caller that finds no batch running processes its own article, and its cancellation cancels that. A
+        cancelled caller that waits in the queue leaves its article there.
         """
         if self._busy:
             done = asyncio.get_running_loop().create_future()
@@ -34,7 +34,7 @@ class MicroBatcher:
             try:
                 await done
             finally:
-                del done  # it holds the error that holds this frame: see ``store/pipe.py``
+                del done  # breaks the cycle future -> error -> frame: see ``store/pipelining.py``
             return
         self._busy = True
         try:
@@ -47,10 +47,10 @@ class MicroBatcher:
     async def _drain_queue(self) -> None:
         try:
             while self._queue:
-                group = next(split_batches([arrival for arrival, _ in self._queue], self._max_articles))
-                asked = [done for _, done in self._queue[: len(group)]]
-                del self._queue[: len(group)]
-                await self._process_batch(group, asked)
+                batch = next(split_batches([pending for pending, _ in self._queue], self._max_articles))
+                waiters = [done for _, done in self._queue[: len(batch)]]
+                del self._queue[: len(batch)]
+                await self._process_batch(batch, waiters)
         finally:
             self._busy = False
 
@@ -59,7 +59,7 @@ class MicroBatcher:
             await self._process(batch)
         except Exception as error:
             _fail_waiters(waiters, error)
-        except BaseException:  # the process ends
+        except BaseException:  # the process stops
             for done in waiters:
                 done.cancel()
             raise
@@ -70,7 +70,11 @@ class MicroBatcher:
 
 
 def _fail_waiters(waiters: list[asyncio.Future[None]], error: Exception) -> None:
-    """Empties ``asked``: the error holds the frame that caught it, so that frame must not hold what holds the error."""
+    """Fail all waiters and empty the list.
+
+    The error refers to the frame that caught it; if that frame referred to the futures, they would form a
+    reference cycle with the error.
+    """
     while waiters:
         if not (done := waiters.pop()).done():
             done.set_exception(error)

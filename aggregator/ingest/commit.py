@@ -1,8 +1,8 @@
-"""How does what was decided get into the store, and what has to be tidied up afterwards?
+"""Execution of commit plans: records first, then one atomic commit per article, then clean-up.
 
-Records first, each under its own number, where nothing points to them yet; then one commit for each article, in
-order. An article whose commit found the store changed has **lost**: it is looked up and decided again. For the
-others the replaced versions' records go, versions in other languages' spaces leave, a full segment is sealed.
+A record is written under its own number before anything refers to it. An article whose commit found the store
+changed is **conflicted**: the pipeline looks it up and decides it again. For committed articles the replaced
+version's record is deleted, versions in spaces of other languages are removed and a full segment is sealed.
 """
 
 from __future__ import annotations
@@ -11,15 +11,21 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from aggregator.index import Index
+from aggregator.index.codec.stored_text import compress_text
+from aggregator.index.duplicate_groups import BindingSnapshot
 from aggregator.index.segment_sampling import sample_entry
 from aggregator.ingest.dual_write import DualWriter, PostedArticle
-from aggregator.ingest.pending import CommitPlan, PendingArticle, compress_text
+from aggregator.ingest.pending import CommitPlan, PendingArticle
 
+# First numbers of duplicate groups -> id of the event of each group that is part of one.
 EventIdsOf = Callable[[Sequence[int]], Awaitable[dict[int, str]]]
 
 
 class Committer:
-    """Writes down steps. ``event_of`` names the events that groups of copies belong to."""
+    """Stores the articles of commit plans and sets their answers.
+
+    ``event_ids_of`` looks up the events named in answers (None: no events); ``store_texts`` keeps each text.
+    """
 
     def __init__(
         self,
@@ -32,83 +38,87 @@ class Committer:
         self._index = index
         self._dual_writer = dual_writer
         self._event_ids_of = event_ids_of
-        self._keep_texts = store_texts
+        self._store_texts = store_texts
 
     async def write_records(self, plans: Sequence[CommitPlan]) -> None:
-        """Write the records, where nothing points to them yet."""
-        fresh = [s for s in _plans_with_writes(plans) if not s.pending.record_written]
-        if not fresh:
+        """Write the records that no earlier attempt has written; nothing refers to them yet."""
+        missing = [p for p in _plans_with_writes(plans) if not p.pending.record_written]
+        if not missing:
             return
-        texts = {s.pending.number: compress_text(s.pending.analysis.text) for s in fresh if self._keep_texts}
-        taken = await self._index.put_records([s.record for s in fresh if s.record], texts)
-        for step in fresh:
-            step.pending.record_written = step.pending.number not in taken
-            if not step.pending.record_written:
-                step.pending.number = 0  # somebody has this number: take another one next time
+        texts = {
+            p.pending.number: compress_text(p.pending.analysis.text) for p in missing if self._store_texts
+        }
+        taken = await self._index.put_records([p.record for p in missing if p.record], texts)
+        for plan in missing:
+            plan.pending.record_written = plan.pending.number not in taken
+            if not plan.pending.record_written:
+                plan.pending.number = 0  # another process uses this number: assign another one next time
 
     async def commit(self, plans: Sequence[CommitPlan], now_ms: int) -> list[PendingArticle]:
-        """Commit what is written, in order; returns the articles that lost a race, by position."""
-        changed = _plans_with_writes(plans)
-        ready = [s for s in changed if s.pending.record_written and s.transaction is not None]
-        failed = await self._index.store.commit_many([s.transaction for s in ready if s.transaction])
-        lost = [s.pending for s, checks in zip(ready, failed, strict=True) if checks]
-        lost += [s.pending for s in changed if not s.pending.record_written]
-        rate = self._index.segments.sampling_exponent
-        marked = {s.answer.space for s in ready if s.record and sample_entry(s.record.number, rate)}
-        for space in sorted(marked):
+        """Commit the plans whose records are written, in order; return the conflicted articles."""
+        writes = _plans_with_writes(plans)
+        ready = [p for p in writes if p.pending.record_written]
+        failed_checks = await self._index.store.commit_many([p.transaction for p in ready if p.transaction])
+        conflicted = [p.pending for p, failed in zip(ready, failed_checks, strict=True) if failed]
+        conflicted += [p.pending for p in writes if not p.pending.record_written]
+        exponent = self._index.segments.sampling_exponent
+        sampled = {p.answer.space for p in ready if p.record and sample_entry(p.record.number, exponent)}
+        for space in sorted(sampled):
             await self._index.segments.seal_if_full(space, now_ms)
-        settled = [s for s in plans if s.pending not in lost] if lost else plans
-        await self._resolve_language_race([s for s in settled if s.transaction is not None])
-        for step in settled:
-            await self._remove_replaced(step)
+        committed = [p for p in plans if p.pending not in conflicted] if conflicted else plans
+        raced = await self._resolve_language_race([p for p in committed if p.transaction is not None])
+        for plan in committed:
+            await self._remove_replaced(plan, raced.get(plan.pending.article.id, plan.older_versions))
         if self._dual_writer is not None:
             await self._dual_writer.replicate(
-                [PostedArticle(s.pending.article, s.bound_record) for s in settled if s.bound_record]
+                [PostedArticle(p.pending.article, p.record) for p in committed if p.record]
             )
-        return sorted(lost, key=lambda p: p.position)
+        return sorted(conflicted, key=lambda p: p.position)
 
-    async def _resolve_language_race(self, plans: Sequence[CommitPlan]) -> None:
-        """The same id may have come in another language at the same moment: of the two the later number stays.
+    async def _resolve_language_race(
+        self, plans: Sequence[CommitPlan]
+    ) -> dict[str, tuple[BindingSnapshot, ...]]:
+        """Of one id posted in several languages at the same time, keep the version with the highest number.
 
-        Each looks after its own commit, so whoever looks last sees both.
+        Returns by id the older versions to remove. Every process checks after its own commit, so the last
+        one sees all versions.
         """
         if not plans or len(self._index.spaces) < 2:
-            return
+            return {}
         found = await self._index.bindings_in_other_spaces(
-            {s.pending.article.id: s.answer.space for s in plans}
+            {p.pending.article.id: p.answer.space for p in plans}
         )
-        for step in plans:
-            others = found[step.pending.article.id]
-            step.versions_in_other_spaces = tuple(
-                known for known in others if known.binding.number < step.latest_number
-            )
-            for later in others[:1]:
-                if later.binding.number > step.latest_number:
-                    await self._index.remove_older(
-                        step.answer.space, later.binding.id, below_number=later.binding.number
-                    )
+        older: dict[str, tuple[BindingSnapshot, ...]] = {}
+        for plan in plans:
+            id_ = plan.pending.article.id
+            others = found[id_]
+            older[id_] = tuple(b for b in others if b.binding.number < plan.latest_number)
+            for newest in others[:1]:
+                if newest.binding.number > plan.latest_number:
+                    await self._index.remove_older(plan.answer.space, id_, below_number=newest.binding.number)
+        return older
 
-    async def _remove_replaced(self, plan: CommitPlan) -> None:
-        """The replaced version's record goes, and versions in other languages' spaces do."""
+    async def _remove_replaced(self, plan: CommitPlan, older_versions: Sequence[BindingSnapshot]) -> None:
+        """Delete the replaced version's record and the id's older versions in other spaces."""
         if plan.superseded_number is not None:
             await self._index.delete_records({plan.superseded_number: plan.answer.space})
             if self._dual_writer is not None:
                 await self._dual_writer.drop_record(plan.superseded_number)
-        for known in plan.versions_in_other_spaces:
-            left = await self._index.remove_older(
-                known.space, known.binding.id, below_number=plan.latest_number
+        for older in older_versions:
+            removed = await self._index.remove_older(
+                older.space, older.binding.id, below_number=plan.latest_number
             )
-            if left and self._dual_writer is not None:
-                await self._dual_writer.replicate_removal([known])
+            if removed and self._dual_writer is not None:
+                await self._dual_writer.replicate_removal([older])
 
     async def set_answers(self, plans: Sequence[CommitPlan]) -> None:
-        """Give the arrivals their answers, with the events that they are part of."""
-        wanted = list(dict.fromkeys(g for s in plans for g in s.duplicate_groups))
-        events = await self._event_ids_of(wanted) if self._event_ids_of and wanted else {}
-        for step in plans:
-            event = next((events[g] for g in step.duplicate_groups if g in events), None) if events else None
-            step.pending.answer = replace(step.answer, event_id=event) if event else step.answer
+        """Set the answers of the articles, with the id of the event that each is part of."""
+        groups = list(dict.fromkeys(g for p in plans for g in p.duplicate_groups))
+        events = await self._event_ids_of(groups) if self._event_ids_of and groups else {}
+        for plan in plans:
+            event = next((events[g] for g in plan.duplicate_groups if g in events), None) if events else None
+            plan.pending.answer = replace(plan.answer, event_id=event) if event else plan.answer
 
 
 def _plans_with_writes(plans: Sequence[CommitPlan]) -> list[CommitPlan]:
-    return [s for s in plans if s.transaction is not None and s.record is not None]
+    return [p for p in plans if p.transaction is not None and p.record is not None]

@@ -1,11 +1,13 @@
-"""What becomes of one arrival? The verdict, and the transaction that makes it so.
+"""Decision on one pending article: its verdict, and the transaction that stores it.
 
-An id that is not bound in its space is inserted; the same text again is a repeat, which changes at most
-the metadata; another text under the id is an update. Everything is judged on a snapshot; whether the store
-still is as the snapshot says is for the commit to find out.
+An id that is not bound in the article's space is inserted. The same text under a known id is a repeat, which
+changes at most the metadata; another text under a known id is an update. Decisions are made on a snapshot;
+the commit checks that the store still agrees with it.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from aggregator.dedup.similarity import rank
 from aggregator.dedup.verdict import Candidate, Policy, decide, related_candidates
@@ -13,22 +15,54 @@ from aggregator.domain import Answer, ArticleRecord, Outcome, arrival_ms_of
 from aggregator.index import Index, Probe, Snapshot
 from aggregator.index.article_numbers import ArticleNumberGenerator
 from aggregator.index.duplicate_groups import BindingSnapshot
+from aggregator.index.lookup import LookupResult
 from aggregator.ingest.dual_write import DualWriter
 from aggregator.ingest.pending import (
     CommitPlan,
     PendingArticle,
     build_record,
-    group_of,
     merge_metadata,
-    metadata_fields,
+    metadata_of,
 )
 from aggregator.store.base import Transaction
 
 MAX_RELATED = 10
 
 
+@dataclass(slots=True)
+class ArticleLookup:
+    """What the index returned for one article.
+
+    ``candidate_numbers`` is ``matches.ranked_numbers``, computed once: the records to load and compare.
+    """
+
+    probe: Probe
+    matches: LookupResult
+    candidate_numbers: list[int]
+
+
+@dataclass(slots=True)
+class _Case:
+    """One article with all that its decision depends on; ``bindings`` of its id are newest first."""
+
+    pending: PendingArticle
+    lookup: ArticleLookup
+    snapshot: Snapshot
+    now_ms: int
+    dry_run: bool
+    bucket_keys: list[bytes]
+    changed_keys: set[bytes]
+    candidates: list[Candidate]
+    bindings: list[BindingSnapshot]
+    current: BindingSnapshot | None  # of ``bindings``, the one in the article's space
+
+    @property
+    def newest_number(self) -> int:
+        return self.bindings[0].binding.number if self.bindings else 0
+
+
 class Decider:
-    """Decides arrivals by ``policy``; one per process, since it numbers them."""
+    """Decides pending articles by ``policy``. One per process, since it assigns article numbers."""
 
     def __init__(self, index: Index, policy: Policy, dual_writer: DualWriter | None) -> None:
         self._index = index
@@ -37,132 +71,132 @@ class Decider:
         self._number_generator = ArticleNumberGenerator()
 
     async def decide(
-        self, pending: PendingArticle, probe: Probe, snapshot: Snapshot, now_ms: int, dry_run: bool
+        self, pending: PendingArticle, lookup: ArticleLookup, snapshot: Snapshot, now_ms: int, dry_run: bool
     ) -> CommitPlan:
-        """What follows for one article from what was looked up; the store is only asked about groups of copies."""
-        tops = snapshot.writable_keys(probe.space, probe.id)
-        touched = snapshot.changed_keys(tops)
-        if touched:  # an earlier article of this batch is near
-            found = self._index.extend_result(snapshot, probe, now_ms, pending.matches, touched)
-            if found is not pending.matches:
-                pending.matches, pending.candidate_numbers = found, found.ranked_numbers
-        candidates = self._index.build_candidates(snapshot, probe, pending.candidate_numbers, self._policy)
-        bound = self._index.live_bindings(snapshot, probe.binding_key, now_ms)
-        newest = bound[0].binding.number if bound else 0
-        here = next((known for known in bound if known.space == pending.analysis.space), None)
-        if here is None:  # a new id, or one whose language changed: then it is another article
-            step = await self._plan_insert(
-                pending, probe, (tops, touched), snapshot, candidates, now_ms, newest
-            )
-        elif here is bound[0] and here.binding.text_hash == pending.analysis.text_hash:
-            step = await self._plan_repeat(pending, here, snapshot, candidates, dry_run)
-        else:
-            step = await self._plan_update(pending, here, snapshot, candidates, now_ms, newest)
-        version = step.record.number if step.transaction and step.record else newest
-        step.latest_number, step.versions_in_other_spaces = version, tuple(k for k in bound if k is not here)
-        return step
+        """Plan the commit of one article from what was looked up.
 
-    async def _plan_insert(
-        self,
-        pending: PendingArticle,
-        probe: Probe,
-        bucket_keys: tuple[list[bytes], set[bytes]],
-        snapshot: Snapshot,
-        candidates: list[Candidate],
-        now_ms: int,
-        latest_number: int,
-    ) -> CommitPlan:
-        outcome = decide(pending.analysis, candidates, self._policy)
-        led = next((c.canonical[1] for c in candidates if c.canonical[0] == pending.article.id), 0)
-        if led and outcome.match is not None:
-            # It expired before its copies did, and comes back: it leads them again.
-            outcome = Outcome("new", distance=outcome.distance)
-        record = await self._assign_number(pending, now_ms, latest_number, led)
-        seen = self._index.commit_checks(
-            snapshot, probe, *bucket_keys, pending.candidate_numbers, outcome.match
-        )
-        given = snapshot.no_foreign_commit(probe.space)
-        transaction = self._index.transactions(snapshot, probe.space).insert(record, outcome, seen, given)
-        return self._build_plan(pending, outcome, candidates, True, transaction, record)
-
-    async def _plan_repeat(
-        self,
-        pending: PendingArticle,
-        current: BindingSnapshot,
-        snapshot: Snapshot,
-        candidates: list[Candidate],
-        dry_run: bool,
-    ) -> CommitPlan:
-        """The same id with the same text: the stored answer, and newer metadata if it changed."""
-        record = snapshot.records.get(current.binding.number)
-        if record is not None and not dry_run:
-            fresh = merge_metadata(record, pending.article)
-            if metadata_fields(fresh) != metadata_fields(record):
-                await self._index.update_record_metadata(current, fresh)
-                if self._dual_writer is not None:
-                    await self._dual_writer.update_metadata(fresh)
-        if pending.record_written and pending.number != current.binding.number:
-            await self._index.delete_records({pending.number: pending.analysis.space})
-        return self._build_plan(pending, current.binding.outcome, candidates, False, None, record)
-
-    async def _plan_update(
-        self,
-        pending: PendingArticle,
-        current: BindingSnapshot,
-        snapshot: Snapshot,
-        candidates: list[Candidate],
-        now_ms: int,
-        latest_number: int,
-    ) -> CommitPlan:
-        """New content under a known id: it keeps its verdict, the old version leaves the index."""
-        record = await self._assign_number(pending, now_ms, latest_number, current.binding.first_version)
-        transaction = await self._index.update_transaction(snapshot, current, record)
-        step = self._build_plan(pending, current.binding.outcome, candidates, True, transaction, record)
-        step.superseded_number = current.binding.number
-        return step
-
-    async def _assign_number(
-        self, pending: PendingArticle, now_ms: int, latest_number: int, first_version: int = 0
-    ) -> ArticleRecord:
-        """Its record under a number above ``newest``, its id's last; ``first`` is 0 for a first version.
-
-        What was written already is kept, unless it says otherwise.
+        The store is read only for duplicate groups that change; a repeat stores newer metadata at once.
         """
+        probe = lookup.probe
+        bucket_keys = snapshot.writable_keys(probe.space, probe.id)
+        changed_keys = snapshot.changed_keys(bucket_keys)
+        if changed_keys:  # an earlier article of this batch shares a bucket with it
+            matches = self._index.extend_result(snapshot, probe, now_ms, lookup.matches, changed_keys)
+            if matches is not lookup.matches:
+                lookup.matches, lookup.candidate_numbers = matches, matches.ranked_numbers
+        bindings = self._index.live_bindings(snapshot, probe.binding_key, now_ms)
+        case = _Case(
+            pending=pending,
+            lookup=lookup,
+            snapshot=snapshot,
+            now_ms=now_ms,
+            dry_run=dry_run,
+            bucket_keys=bucket_keys,
+            changed_keys=changed_keys,
+            candidates=self._index.build_candidates(snapshot, probe, lookup.candidate_numbers, self._policy),
+            bindings=bindings,
+            current=next((b for b in bindings if b.space == pending.analysis.space), None),
+        )
+        if case.current is None:  # a new id, or one that changed its language: then it is another article
+            return await self._plan_insert(case)
+        if case.current is bindings[0] and case.current.binding.text_hash == pending.analysis.text_hash:
+            return await self._plan_repeat(case, case.current)
+        return await self._plan_update(case, case.current)
+
+    async def _plan_insert(self, case: _Case) -> CommitPlan:
+        outcome = decide(case.pending.analysis, case.candidates, self._policy)
+        id_ = case.pending.article.id
+        led_group = next((c.canonical[1] for c in case.candidates if c.canonical[0] == id_), 0)
+        if led_group and outcome.match is not None:
+            # It expired before its copies and returns: it is their canonical article again.
+            outcome = Outcome("new", distance=outcome.distance)
+        record = await self._assign_number(case, led_group)
+        snapshot, probe = case.snapshot, case.lookup.probe
+        checks = self._index.commit_checks(
+            snapshot,
+            probe,
+            case.bucket_keys,
+            case.changed_keys,
+            case.lookup.candidate_numbers,
+            outcome.match,
+        )
+        transaction = self._index.transactions(snapshot, probe.space).insert(
+            record, outcome, checks, snapshot.no_foreign_commit(probe.space)
+        )
+        return self._build_plan(case, outcome, record, transaction)
+
+    async def _plan_repeat(self, case: _Case, current: BindingSnapshot) -> CommitPlan:
+        """The same id with the same text: the stored outcome, and newer metadata if it changed."""
+        pending, number = case.pending, current.binding.number
+        record = case.snapshot.records.get(number)
+        if record is not None and not case.dry_run:
+            updated = merge_metadata(record, pending.article)
+            if metadata_of(updated) != metadata_of(record):
+                await self._index.update_record_metadata(current, updated)
+                if self._dual_writer is not None:
+                    await self._dual_writer.update_metadata(updated)
+        if pending.record_written and pending.number != number:
+            await self._index.delete_records({pending.number: pending.analysis.space})
+        return self._build_plan(case, current.binding.outcome, record, None)
+
+    async def _plan_update(self, case: _Case, current: BindingSnapshot) -> CommitPlan:
+        """New content under a known id: the verdict stays, the old version leaves the index."""
+        record = await self._assign_number(case, current.binding.first_version)
+        transaction = await self._index.update_transaction(case.snapshot, current, record)
+        return self._build_plan(
+            case, current.binding.outcome, record, transaction, superseded_number=current.binding.number
+        )
+
+    async def _assign_number(self, case: _Case, first_version: int) -> ArticleRecord:
+        """The article's record, under a number above all earlier ones of its id.
+
+        ``first_version`` is 0 for a first version. A record that an earlier attempt wrote is kept, unless its
+        number is too low by now or it names another first version: then it is deleted.
+        """
+        pending, newest = case.pending, case.newest_number
         if pending.record_written and (
-            pending.number <= latest_number or pending.first_version != (first_version or pending.number)
+            pending.number <= newest or pending.first_version != (first_version or pending.number)
         ):
             await self._index.delete_records({pending.number: pending.analysis.space})
             pending.number, pending.record_written = 0, False
-        if pending.number <= latest_number:  # another process may have a faster clock
-            pending.number = self._number_generator.next(max(now_ms, arrival_ms_of(latest_number) + 1))
+        if pending.number <= newest:  # the clock of another process may be ahead
+            pending.number = self._number_generator.next(max(case.now_ms, arrival_ms_of(newest) + 1))
         pending.first_version = first_version or pending.number
         return build_record(pending)
 
     def _build_plan(
         self,
-        pending: PendingArticle,
+        case: _Case,
         outcome: Outcome,
-        candidates: list[Candidate],
-        stored: bool,
-        transaction: Transaction | None,
         record: ArticleRecord | None,
+        transaction: Transaction | None,
+        superseded_number: int | None = None,
     ) -> CommitPlan:
-        own = group_of(outcome.match, record)
-        near = related_candidates(pending.analysis, candidates, outcome, self._policy)
-        related = rank(near, exclude_group=own, limit=MAX_RELATED) if near else ()
-        answer = Answer(
-            id=pending.article.id,
-            outcome=outcome,
-            space=pending.analysis.space,
-            fingerprint=pending.analysis.fingerprint,
-            short=pending.analysis.short,
-            related=related,
-            stored=stored,
-        )
+        analysis = case.pending.analysis
+        if outcome.match is not None:
+            own_group: int | None = outcome.match.canonical_first
+        else:
+            own_group = record.first_version if record is not None else None
+        near = related_candidates(analysis, case.candidates, outcome, self._policy)
         groups = dict.fromkeys(c.canonical[1] for c in near)
-        if own is not None:
-            groups = {own: None, **groups}
-        kept = record if stored else None
+        if own_group is not None:
+            groups = {own_group: None, **groups}
+        answer = Answer(
+            id=case.pending.article.id,
+            outcome=outcome,
+            space=analysis.space,
+            fingerprint=analysis.fingerprint,
+            short=analysis.short,
+            related=rank(near, exclude_group=own_group, limit=MAX_RELATED) if near else (),
+            stored=transaction is not None and not case.dry_run,
+        )
         return CommitPlan(
-            pending, answer, transaction, kept, duplicate_groups=tuple(groups), bound_record=record
+            pending=case.pending,
+            answer=answer,
+            transaction=transaction,
+            record=record,
+            latest_number=record.number if transaction and record else case.newest_number,
+            superseded_number=superseded_number,
+            older_versions=tuple(b for b in case.bindings if b is not case.current),
+            duplicate_groups=tuple(groups),
         )

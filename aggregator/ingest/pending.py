@@ -1,26 +1,27 @@
-"""An article on its way: what is held of it between its arrival and its answer, and what is written of it.
+"""State of one article between its arrival and its answer, and the record that is stored of it.
 
-Pure values and the record they become; what happens to them is told in ``ingest.py``.
+``PendingArticle`` lives as long as the request and keeps the article's number and record across retries.
+``CommitPlan`` is the immutable decision of one attempt. ``service.py`` describes the steps in between.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from aggregator.domain import NO_SKETCH, Analysis, Answer, Article, ArticleRecord, Match
+from aggregator.domain import NO_SKETCH, Analysis, Answer, Article, ArticleRecord
 from aggregator.errors import AggregatorError
 from aggregator.index.duplicate_groups import BindingSnapshot
-from aggregator.index.lookup import EMPTY_RESULT, LookupResult
 from aggregator.store.base import Transaction
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class PendingArticle:
-    """An article and its analysis; its number and record stay the same however often it is decided again.
+    """An article with its analysis; ``position`` is its index in the request.
 
-    Unless the record would say something else: ``first`` is the first version it was written for.
+    ``number`` and ``first_version`` are those of its record (0: not assigned), ``record_written`` says that
+    the record is stored under ``number``. All three survive a commit conflict, so the retry writes no second
+    record unless its contents differ. ``answer`` is set once the article is committed or has failed.
     """
 
     position: int
@@ -29,49 +30,54 @@ class PendingArticle:
     number: int = 0
     first_version: int = 0
     record_written: bool = False
-    matches: LookupResult = EMPTY_RESULT
-    candidate_numbers: list[int] = field(default_factory=list)  # of ``found``
     answer: Answer | AggregatorError | None = None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class CommitPlan:
-    """What was decided for one article, and what must be committed for it (None: nothing)."""
+    """The decision on one article, and everything its commit needs.
+
+    transaction        the atomic write; None: nothing to store (repeat)
+    record             what the id is bound to after the commit; None: a repeat whose record has expired
+    latest_number      the id's newest article number after the commit
+    superseded_number  the version that an update replaces, if any
+    older_versions     bindings of the id in spaces of other languages, to be removed after the commit
+    duplicate_groups   first numbers of the groups it belongs to or is related to, own group first
+    """
 
     pending: PendingArticle
     answer: Answer
-    transaction: Transaction | None = None
-    record: ArticleRecord | None = None
-    superseded_number: int | None = None
-    latest_number: int = 0  # the id's newest number afterwards ...
-    versions_in_other_spaces: tuple[
-        BindingSnapshot, ...
-    ] = ()  # ... and its older ones in other languages' spaces, to be taken out
-    duplicate_groups: tuple[int, ...] = field(default=())
-    bound_record: ArticleRecord | None = None  # what the id is bound to afterwards
+    transaction: Transaction | None
+    record: ArticleRecord | None
+    latest_number: int
+    superseded_number: int | None
+    older_versions: tuple[BindingSnapshot, ...]
+    duplicate_groups: tuple[int, ...]
 
 
 def strip_to_fingerprint(pending: PendingArticle) -> PendingArticle:
-    """All of it that the paper's rule needs: id, fingerprint and the hash of its text. Nothing else is stored."""
+    """Keep only what policy ``hamming`` needs: id, fingerprint, text hash (setting ``fingerprints_only``)."""
     analysis = replace(pending.analysis, sketch=NO_SKETCH, terms=(), figures=(), title="", text="")
     return replace(pending, article=Article(id=pending.article.id), analysis=analysis)
 
 
 def split_batches(pending: Sequence[PendingArticle], size: int) -> Iterator[list[PendingArticle]]:
-    """Up to ``size`` articles at a time, in order. No id twice: its second post is a repeat or update
-    of what is stored, so the first must be stored before."""
-    chunk: dict[str, PendingArticle] = {}
-    for one in pending:
-        if len(chunk) == size or one.article.id in chunk:
-            yield list(chunk.values())
-            chunk = {}
-        chunk[one.article.id] = one
-    if chunk:
-        yield list(chunk.values())
+    """Split into batches of at most ``size`` articles, in order and without a repeated id in one batch.
+
+    The second post of an id is a repeat or update of the first, which must therefore be committed before.
+    """
+    batch: dict[str, PendingArticle] = {}
+    for item in pending:
+        if len(batch) == size or item.article.id in batch:
+            yield list(batch.values())
+            batch = {}
+        batch[item.article.id] = item
+    if batch:
+        yield list(batch.values())
 
 
 def merge_metadata(record: ArticleRecord, article: Article) -> ArticleRecord:
-    """Title, url, source and date as posted now; what the article does not say stays as it is stored."""
+    """The record with the article's title, url, source and date; empty ones keep the stored value."""
     return replace(
         record,
         title=article.title or record.title,
@@ -83,13 +89,24 @@ def merge_metadata(record: ArticleRecord, article: Article) -> ArticleRecord:
     )
 
 
-def metadata_fields(record: ArticleRecord) -> tuple[str, str, str, int | None]:
-    """What ``with_metadata`` may change."""
+def copy_metadata(source: ArticleRecord, target: ArticleRecord) -> ArticleRecord:
+    """``target`` with the metadata of ``source``."""
+    return replace(
+        target,
+        title=source.title,
+        url=source.url,
+        source=source.source,
+        published_at_ms=source.published_at_ms,
+    )
+
+
+def metadata_of(record: ArticleRecord) -> tuple[str, str, str, int | None]:
+    """The fields that ``merge_metadata`` may change."""
     return record.title, record.url, record.source, record.published_at_ms
 
 
 def build_record(pending: PendingArticle) -> ArticleRecord:
-    """What is kept of it."""
+    """The record to store, under the assigned number."""
     article, analysis = pending.article, pending.analysis
     return ArticleRecord(
         number=pending.number,
@@ -108,15 +125,3 @@ def build_record(pending: PendingArticle) -> ArticleRecord:
         terms=analysis.terms,
         figures=analysis.figures,
     )
-
-
-def group_of(match: Match | None, record: ArticleRecord | None) -> int | None:
-    """The group it is in: that of its match, else its own."""
-    if match is not None:
-        return match.canonical_first
-    return record.first_version if record is not None else None
-
-
-def compress_text(text: str) -> bytes:
-    """A kept text as it is stored (zlib)."""
-    return zlib.compress(text.encode("utf-8", "surrogatepass"), 6)

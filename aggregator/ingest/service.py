@@ -1,61 +1,64 @@
-"""The story of one article. Read this first.
+"""Ingest service: checks and stores articles, one by one or in batches. Start reading here.
 
-    analyse    its words become a fingerprint and a sketch           analyse.py, pure
-    look up    one read: its id, 68 buckets, its bands               rounds.py, index.snapshot
-    examine    one read: records of what was found                   index.fetch
-    decide     new, related or duplicate                             deciding.py, verdict.decide, pure
-    record     its record, then one atomic commit                    recording.py, changes.py, store.commit
+    analyze   text to fingerprint and shingle sketch                     analysis.analyzer, pure
+    look up   one read: the id, 68 buckets, the sketch keys              ingest.pipeline, index.lookup
+    load      one read: records of the candidates                        index.lookup
+    decide    new, related or duplicate                                  ingest.decide, dedup.verdict (pure)
+    commit    the record, then one atomic commit                         ingest.commit, index.transactions
 
-The commit holds only if nothing that was looked at has changed; else the article is looked up and
-decided again. So of several near-copies that arrive at the same moment exactly one is new, whoever
-sent them and through whichever process, and a crash leaves all of an article or nothing of it.
+A commit succeeds only if nothing that its decision relied on has changed; otherwise the article is looked up
+and decided again. So of several near-copies that arrive at the same time, through any processes, exactly one
+is new, and a crash leaves an article either stored completely or not at all.
 
-Many articles travel together: a batch costs the same few round trips as one article, and each of
-its articles is decided as if those before it were stored already. Articles that come one by one while
-others are under way make such a batch too (``gathering.py``).
+A batch costs the same few round trips as one article; each of its articles is decided as if those before it
+were stored already. Interactive articles that arrive while others are processed form such batches too
+(``batcher.py``).
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
-from aggregator.concurrency.priority_gate import PriorityGate
-from aggregator.concurrency.yielding import Spawn, YieldControl
 from aggregator.dedup.verdict import Policy
-from aggregator.domain import Analysis, Answer, Article
+from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
 from aggregator.errors import AggregatorError, NotFound
 from aggregator.index import Index
-from aggregator.ingest.activity import ActivityBeacon
 from aggregator.ingest.batcher import MicroBatcher
 from aggregator.ingest.commit import Committer, EventIdsOf
 from aggregator.ingest.decide import Decider
 from aggregator.ingest.dual_write import DualWriter
+from aggregator.ingest.load_control import LoadControl
 from aggregator.ingest.pending import PendingArticle, split_batches, strip_to_fingerprint
-from aggregator.ingest.pipeline import BatchPipeline
-from aggregator.ingest.throttle import BulkThrottle, throttled_slice
+from aggregator.ingest.pipeline import SEQUENTIAL, BatchPipeline, Execution
+from aggregator.ingest.throttle import throttled_slice
 
-BATCH_ARTICLES = 32  # more would keep the server from single posts for longer, and saves little
-# As many are analysed at once while single articles arrive: one process of the pool takes them.
+BATCH_ARTICLES = 32  # larger ones delay interactive articles more and save little
+# Analysis batch while interactive articles arrive (one worker of the pool).
 ANALYSIS_SLICE_ARTICLES = 16
-# As many at most are settled without asking whether single articles arrive: a third of a second's worth.
+# Articles committed before the throttle is consulted again (about 0.3 s of work).
 MAX_UNTHROTTLED_ARTICLES = 1024
 E = TypeVar("E", bound=Exception)
-AnalyzeMany = Callable[[Sequence[Article]], Awaitable[list[Analysis | AggregatorError]]]
+# Called with the group's first article number, the id and the time in ms; removes the article from events.
 OnDelete = Callable[[int, str, int], Awaitable[None]]
 
 
-async def _no_yield() -> None:
-    """Goes on without a pause."""
-
-
 class IngestService:
-    """Check and insert articles. ``clock`` gives ms since 1970 UTC; ``analyse_many`` may use other processes.
+    """Checks and inserts articles, and deletes them.
 
-    ``begin`` starts work that goes on beside its caller (``rounds.py``); ``give_way`` lets it, and others, go on;
-    with ``turns`` the articles that come one by one go before the others, and with ``presence`` and ``pace`` the others are
-    slow while such articles arrive, here or elsewhere.
+    analyze_many       analyzes articles in order, in this process or others
+    policy             thresholds of the verdicts
+    clock              ms since 1970 UTC
+    store_texts        keep each text, compressed, for explanations and reindexing
+    fingerprints_only  store ids, fingerprints and text hashes alone (policy ``hamming``)
+    event_ids_of       looks up the events named in answers; None: no events
+    on_delete          removes a deleted article from its event; None: no events
+    dual_writer        copies each commit to the shadow spaces during a migration
+    load_control       precedence of interactive articles over bulk work; None: no difference
+    execution          how work overlaps on the event loop
+    batch_articles     articles per batch, at most
     """
 
     def __init__(
@@ -69,12 +72,9 @@ class IngestService:
         fingerprints_only: bool = False,
         event_ids_of: EventIdsOf | None = None,
         on_delete: OnDelete | None = None,
-        yield_control: YieldControl = _no_yield,
-        spawn: Spawn | None = None,
-        priority_gate: PriorityGate | None = None,
-        activity: ActivityBeacon | None = None,
-        throttle: BulkThrottle | None = None,
         dual_writer: DualWriter | None = None,
+        load_control: LoadControl | None = None,
+        execution: Execution = SEQUENTIAL,
         batch_articles: int = BATCH_ARTICLES,
     ) -> None:
         self._index = index
@@ -83,54 +83,53 @@ class IngestService:
         self._fingerprints_only = fingerprints_only
         self._on_delete = on_delete
         self._dual_writer = dual_writer
+        self._load_control = load_control
+        self._throttle = load_control.throttle if load_control is not None else None
         self._batch_articles = batch_articles
-        self._priority_gate = priority_gate or PriorityGate()
-        self._activity = activity
-        self._throttle = throttle
-        deciding = Decider(index, policy, dual_writer)
-        recording = Committer(index, dual_writer, event_ids_of, store_texts=store_texts)
-        self._bulk_pipeline = BatchPipeline(
-            index,
-            deciding,
-            recording,
-            clock=clock,
-            yield_control=priority_gate.yield_control if priority_gate is not None else yield_control,
-            spawn=spawn,
-        )
+        decider = Decider(index, policy, dual_writer)
+        committer = Committer(index, dual_writer, event_ids_of, store_texts=store_texts)
         self._interactive_pipeline = BatchPipeline(
-            index, deciding, recording, clock=clock, yield_control=yield_control, spawn=spawn
+            index, decider, committer, clock=clock, execution=execution
         )
+        if load_control is not None:
+            execution = replace(execution, yield_control=load_control.gate.yield_control)
+        self._bulk_pipeline = BatchPipeline(index, decider, committer, clock=clock, execution=execution)
         self._batcher = MicroBatcher(self._interactive_pipeline.process, batch_articles)
 
     @property
     def commit_retries(self) -> int:
-        """Commits that lost a race, for metrics."""
+        """Articles whose commit conflicted and was retried, for metrics."""
         return self._bulk_pipeline.commit_retries + self._interactive_pipeline.commit_retries
 
     async def submit(self, article: Article, *, dry_run: bool = False) -> Answer:
-        """One article. Raises NoText, StoreUnavailable."""
+        """Check and insert one article; with ``dry_run`` only check.
+
+        Raises NoText and other errors of the analysis, CommitConflict, StoreUnavailable.
+        """
         if dry_run:
             result = (await self.submit_many([article], dry_run=True))[0]
         else:
-            if self._activity is not None:
-                self._activity.record_arrival()
             result = await self._submit_interactive(article)
         if isinstance(result, AggregatorError):
             raise result
         return result
 
     async def _submit_interactive(self, article: Article) -> Answer | AggregatorError:
+        if self._load_control is not None:
+            self._load_control.activity.record_arrival()
         started = time.perf_counter()
         analysis = (await self._analyze_many([article]))[0]
         if isinstance(analysis, AggregatorError):
             return analysis
-        analyse_ms = (time.perf_counter() - started) * 1000
-        arrival = self._to_pending(PendingArticle(0, article, analysis))
-        with (
-            self._priority_gate.high_priority()
-        ):  # not while it is analysed elsewhere, which may take long and asks nothing of others
-            await self._batcher.submit(arrival)
-        return _finished_answer(arrival, analyse_ms)
+        analyze_ms = (time.perf_counter() - started) * 1000
+        pending = self._to_pending(PendingArticle(0, article, analysis))
+        if self._load_control is None:
+            await self._batcher.submit(pending)
+        else:
+            # Not during the analysis, which may take long in another process.
+            with self._load_control.gate.high_priority():
+                await self._batcher.submit(pending)
+        return _finished_answer(pending, analyze_ms)
 
     def _to_pending(self, pending: PendingArticle) -> PendingArticle:
         return strip_to_fingerprint(pending) if self._fingerprints_only else pending
@@ -138,23 +137,23 @@ class IngestService:
     async def submit_many(
         self, articles: Sequence[Article], *, dry_run: bool = False
     ) -> list[Answer | AggregatorError]:
-        """Articles in order; the answers are those of submitting them one by one.
+        """Check and insert articles; the answers equal those of submitting them one by one in this order.
 
-        An article that cannot be used answers with its error and costs the others nothing.
+        An unusable article yields its error and does not affect the others. Raises StoreUnavailable.
         """
         started = time.perf_counter()
-        analysed = await self.analyze_many(articles)
-        analyse_ms = (time.perf_counter() - started) * 1000 / max(1, len(articles))
-        return await self.process_analyzed(articles, analysed, analyse_ms, dry_run=dry_run)
+        analyzed = await self.analyze_many(articles)
+        analyze_ms = (time.perf_counter() - started) * 1000 / max(1, len(articles))
+        return await self.process_analyzed(articles, analyzed, analyze_ms, dry_run=dry_run)
 
     async def analyze_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
-        """The first half of ``submit_many``, for who has the next articles analysed while these are settled."""
-        analysed: list[Analysis | AggregatorError] = []
-        while len(analysed) < len(articles):
-            rest = articles[len(analysed) :]
+        """First half of ``submit_many``; callers may analyze the next articles while these are committed."""
+        analyzed: list[Analysis | AggregatorError] = []
+        while len(analyzed) < len(articles):
+            rest = articles[len(analyzed) :]
             async with throttled_slice(self._throttle, len(rest), ANALYSIS_SLICE_ARTICLES) as count:
-                analysed += await self._analyze_many(rest[:count])
-        return analysed
+                analyzed += await self._analyze_many(rest[:count])
+        return analyzed
 
     async def process_analyzed(
         self,
@@ -165,9 +164,10 @@ class IngestService:
         dry_run: bool = False,
         group_size: int = 0,
     ) -> list[Answer | AggregatorError | E]:
-        """The second half; ``analyse_ms``: what the first took, per article. What is no analysis is its own answer.
+        """Second half of ``submit_many``; an error in ``analyzed`` is returned as the answer.
 
-        ``together``: so many at most share a round (0: as many as ever).
+        ``analyze_ms`` is the duration of the first half per article; ``group_size`` limits the articles per
+        batch (0: the usual limit).
         """
         pending = [
             self._to_pending(PendingArticle(position, article, analysis))
@@ -179,41 +179,44 @@ class IngestService:
             async with throttled_slice(
                 self._throttle, min(MAX_UNTHROTTLED_ARTICLES, len(pending) - done)
             ) as count:
-                groups = list(split_batches(pending[done : done + count], group_size or self._batch_articles))
-                await self._process_groups(groups, dry_run)
+                part = pending[done : done + count]
+                await self._process_batches(
+                    list(split_batches(part, group_size or self._batch_articles)), dry_run
+                )
                 done += count
         results: list[Answer | AggregatorError | E] = list(analyzed)  # type: ignore[arg-type]
-        for one in pending:
-            results[one.position] = _finished_answer(one, analyze_ms)
+        for item in pending:
+            results[item.position] = _finished_answer(item, analyze_ms)
         return results
 
-    async def _process_groups(self, groups: Sequence[list[PendingArticle]], dry_run: bool) -> None:
+    async def _process_batches(self, batches: Sequence[list[PendingArticle]], dry_run: bool) -> None:
         if not dry_run:
-            await self._bulk_pipeline.process_all(groups)
+            await self._bulk_pipeline.process_all(batches)
             return
-        for group in groups:
-            await self._bulk_pipeline.process(group, dry_run)
+        for batch in batches:
+            await self._bulk_pipeline.process(batch, dry_run)
 
     async def delete(self, id_: str) -> None:
-        """Undo a reservation or take an article down, out of its event too. Raises NotFound.
+        """Remove an article from the index and from its event.
 
-        What a process that died left undone is done by whoever repeats the delete: its records go last.
+        Its records are deleted last: if the process dies before, a repeated delete finds them and finishes.
+        Raises NotFound, CommitConflict, StoreUnavailable.
         """
         try:
-            gone = await self._index.delete(id_)
-            firsts = {k.binding.number: (k.binding.first_version, k.space) for k in gone}
+            removed = await self._index.delete(id_)
+            versions = {b.binding.number: (b.binding.first_version, b.space) for b in removed}
             if self._dual_writer is not None:
-                await self._dual_writer.replicate_removal(gone)
+                await self._dual_writer.replicate_removal(removed)
         except NotFound:
             if self._dual_writer is not None:
                 await self._dual_writer.ensure_absent(id_)
-            firsts = {r.number: (r.first_version, r.space) for r in await self._index.orphaned_records(id_)}
-            if not firsts:
+            versions = {r.number: (r.first_version, r.space) for r in await self._index.orphaned_records(id_)}
+            if not versions:
                 raise
-        for first in dict.fromkeys(first for first, _ in firsts.values()):
+        for first_version in dict.fromkeys(first_version for first_version, _ in versions.values()):
             if self._on_delete is not None:
-                await self._on_delete(first, id_, self._clock())
-        await self._index.delete_records({number: space for number, (_, space) in firsts.items()})
+                await self._on_delete(first_version, id_, self._clock())
+        await self._index.delete_records({number: space for number, (_, space) in versions.items()})
 
 
 def _finished_answer(pending: PendingArticle, analyze_ms: float) -> Answer | AggregatorError:

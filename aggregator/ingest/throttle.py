@@ -1,12 +1,13 @@
-"""How much does a bulk load give way while articles arrive one by one?
+"""Bulk throttle: bulk work pauses in proportion to its duration while interactive articles arrive.
 
-Each of those has a crawler that waits; nobody waits for a line of a bulk load. While single articles arrive, whatever
-comes in bulk is done in small pieces, one at a time, and after each there is a pause in proportion to what it took: so
-most single articles find processors and store idle, and none waits for more than a piece. When none has arrived for
-``CALM_S``, loads take all they can get. A load always has its share, so it ends also where single articles never do.
+A crawler waits for the answer to its single article; bulk work (batches, imports, reindexing) can wait. While
+interactive articles arrive, bulk work runs in small slices, one at a time per process, each followed by a
+pause. So most interactive articles find processors and store idle, and none waits for more than one slice.
+When none has arrived for ``QUIET_AFTER_S``, bulk work runs at full speed. It always keeps its share of the
+time, so it ends even where interactive articles never cease.
 
-Priorities of the operating system do not suffice: they say nothing to the store, nor, where each login or container is
-given its share, to another login or container, and nothing at all on another machine.
+Operating system priorities do not suffice: they do not reach the store, nor processes of another login,
+container or machine.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Protocol
 
-# Pause per time of work while single articles arrive.
+# Seconds of pause per second of work while interactive articles arrive.
 PAUSE_RATIO = 1.0
-# For so long after a single article the next one is expected, less and less.
+# The pause shrinks to 0 over this time after the newest interactive article.
 QUIET_AFTER_S = 10.0
 MAX_PAUSE_S = 0.25
-# Articles that are looked up and committed at once: a single article that comes in between waits for these.
+# Articles looked up and committed in one slice: the longest that an interactive article waits for.
 SLICE_ARTICLES = 8
 
 
 def pause_s(since_last_s: float, work_s: float) -> float:
-    """Seconds to pause after work of ``took_s``, when the newest single article came ``since_s`` ago (inf: none did).
+    """Seconds to pause after ``work_s`` of work, ``since_last_s`` after the newest interactive article.
 
     >>> pause_s(0.0, 0.02), pause_s(5.0, 0.02), pause_s(10.0, 0.02)
     (0.02, 0.01, 0.0)
@@ -36,14 +37,17 @@ def pause_s(since_last_s: float, work_s: float) -> float:
 
 
 class InteractiveActivity(Protocol):
-    """Who knows whether articles arrive one by one."""
+    """Source of the time since the newest interactive article; see ``activity.py``."""
 
     async def seconds_since_last(self) -> float:
-        """How long ago the newest came, in seconds; inf: long ago, or never."""
+        """Seconds since the newest interactive article arrived; inf if none did."""
 
 
 class BulkThrottle:
-    """For all bulk work of one process. ``give_way`` lets a single article that is under way end first."""
+    """Throttle for all bulk work of one process.
+
+    ``yield_control`` is awaited before each slice, so that an interactive article in progress ends first.
+    """
 
     def __init__(
         self,
@@ -57,11 +61,14 @@ class BulkThrottle:
         self._clock_s, self._sleep = clock_s, sleep
         self._slice_lock = asyncio.Lock()
         self._next_slice_at_s = 0.0
-        self.throttled_s = 0.0  # since the start, for metrics
+        self.throttled_s = 0.0  # total of all pauses, for metrics
 
     @asynccontextmanager
     async def slice(self, articles: int, slice_articles: int = SLICE_ARTICLES) -> AsyncIterator[int]:
-        """Waits for its turn; gives how many of so many articles to take now. What is done inside is what it took."""
+        """Wait for the next slice; yields how many of ``articles`` to process in it.
+
+        The time spent inside the context is the work that the following pause is proportional to.
+        """
         since_s = await self._activity.seconds_since_last()
         if pause_s(since_s, 1.0) == 0.0:
             yield articles
@@ -82,5 +89,5 @@ class BulkThrottle:
 def throttled_slice(
     throttle: BulkThrottle | None, articles: int, slice_articles: int = SLICE_ARTICLES
 ) -> AbstractAsyncContextManager[int]:
-    """``Pace.piece``; all of them where nothing paces."""
+    """``BulkThrottle.slice``; all articles at once without a throttle."""
     return nullcontext(articles) if throttle is None else throttle.slice(articles, slice_articles)

@@ -1,11 +1,11 @@
-"""What else is about this? The recommendation team's question, for stored ids and for any text.
+"""Related articles of a stored id or of any text, for recommendations.
 
-Neighbours are what stands within ``related_bits`` of the fingerprint, what shares distinctive terms, and
-what belongs to the same breaking event: reports in quite other words.
+Related are articles within ``related_bits`` of the fingerprint, articles that share distinctive terms, and
+members of the same breaking event, which may be worded quite differently.
 
-Two round trips answer. The first time an id is asked for, two more tell what it stands for; that is kept, and held
-to be right only while the id's binding, which every answer reads too, is what it was. The members of an event are
-kept for some seconds, as long as the detector takes between two looks at the stream.
+An answer takes two round trips. The first request for an id needs two more, to load the article; it is cached
+and used as long as the id's binding, which every request reads, is the one it was cached with. Event members
+are cached for ``EVENT_MEMBERS_TTL_MS``, about the interval of the detector.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from aggregator.dedup.similarity import rank
-from aggregator.domain import NO_SKETCH, Analysis, Article, ArticleRecord, Outcome, RelatedItem
+from aggregator.domain import NO_SKETCH, Analysis, AnalyzeMany, Article, ArticleRecord, Outcome, RelatedItem
 from aggregator.errors import AggregatorError
 from aggregator.index import Index, StoredArticle
 
 MAX_IDS = 20
 MAX_EVENT_MEMBERS = 64
-# Terms in common make a neighbour from this cosine on: there people's judgement of pairs and ours agree
-# best (``aggregator evaluate pairs``).
+# Cosine of the terms from which articles are related: agrees best with human judgments of pairs
+# (``aggregator evaluate pairs``).
 MIN_SIMILARITY = 0.15
-# What the ids asked for last stand for, some 3 kB each, and who is in their events.
+# Per cache; a cached article takes about 3 kB.
 CACHE_ENTRIES = 4096
 EVENT_MEMBERS_TTL_MS = 5_000
 
@@ -37,7 +37,7 @@ EventMembersOf = Callable[[int], Awaitable[Sequence[str]]]
 
 @dataclass(frozen=True, slots=True)
 class RelatedFilter:
-    """Which neighbours may be shown; ``since_ms`` compares with published_at, else with the arrival."""
+    """Restricts related articles; ``since_ms`` applies to the publication time, else the time of arrival."""
 
     since_ms: int | None = None
     source: str | None = None
@@ -45,6 +45,7 @@ class RelatedFilter:
     lang: str | None = None
 
     def matches(self, record: ArticleRecord) -> bool:
+        """Whether the article may be shown."""
         when = record.published_at_ms if record.published_at_ms is not None else record.arrived_ms
         if self.since_ms is not None and when < self.since_ms:
             return False
@@ -60,7 +61,10 @@ NO_FILTER = RelatedFilter()
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What neighbours are looked for. Of a stored article also its group, and the version and outcome it is bound to."""
+    """The article whose related articles are wanted.
+
+    Of a stored one also its group's first number, and the (number, outcome) that its id is bound to.
+    """
 
     id: str
     analysis: Analysis
@@ -69,12 +73,17 @@ class Subject:
 
 
 class RelatedArticles:
-    """Related articles of what is stored, or of a text that is not."""
+    """Finds related articles.
+
+    ``related_bits`` is the largest distance in bits, ``min_similarity`` the smallest cosine of the terms
+    (0..1); one of them suffices. ``members_of_event`` looks up event members; None: no events. ``clock``
+    returns ms since 1970 UTC.
+    """
 
     def __init__(
         self,
         index: Index,
-        analyze_many: Callable[[Sequence[Article]], Awaitable[list[Analysis | AggregatorError]]],
+        analyze_many: AnalyzeMany,
         *,
         clock: Callable[[], int],
         related_bits: int = 7,
@@ -88,9 +97,8 @@ class RelatedArticles:
         self._min_similarity = min_similarity
         self._members_of_event = members_of_event
         self._subject_cache: dict[str, Subject] = {}
-        self._event_members_cache: dict[
-            int, tuple[int, Sequence[int]]
-        ] = {}  # group -> (read when, article numbers)
+        # Group -> (time read in ms, article numbers).
+        self._event_members_cache: dict[int, tuple[int, Sequence[int]]] = {}
 
     async def of_id(
         self,
@@ -99,7 +107,7 @@ class RelatedArticles:
         limit: int = 10,
         related_filter: RelatedFilter = NO_FILTER,
     ) -> list[RelatedItem]:
-        """Neighbours of a stored article, its own copies left out. Raises NotFound."""
+        """Related articles of a stored one, without its duplicates, most similar first. Raises NotFound."""
         subject = self._subject_cache.get(id_)
         found = await self._find(subject, limit, related_filter) if subject is not None else None
         if found is None:
@@ -115,19 +123,21 @@ class RelatedArticles:
         limit: int = 10,
         related_filter: RelatedFilter = NO_FILTER,
     ) -> list[RelatedItem]:
-        """Neighbours of several articles just read, none of them among the answers; best similarity first.
+        """Related articles of several stored ones, e.g. those a reader has just read; most similar first.
 
-        Raises NotFound for the first id that is not stored.
+        The articles themselves are excluded. Raises NotFound for the first id that is not stored.
         """
-        read = set(ids)
+        excluded = set(ids)
         best: dict[str, RelatedItem] = {}
         answers = (
-            self.of_id(id_, limit=limit + len(read), related_filter=related_filter)
+            self.of_id(id_, limit=limit + len(excluded), related_filter=related_filter)
             for id_ in dict.fromkeys(ids)
         )
         for found in await asyncio.gather(*answers):
             for item in found:
-                if item.id not in read and item.similarity > getattr(best.get(item.id), "similarity", -1.0):
+                if item.id not in excluded and item.similarity > getattr(
+                    best.get(item.id), "similarity", -1.0
+                ):
                     best[item.id] = item
         return sorted(best.values(), key=lambda i: -i.similarity)[:limit]
 
@@ -138,7 +148,7 @@ class RelatedArticles:
         limit: int = 10,
         related_filter: RelatedFilter = NO_FILTER,
     ) -> list[RelatedItem]:
-        """Neighbours of a text that is not stored. Raises NoText."""
+        """Related articles of a text that is not stored, most similar first. Raises NoText."""
         analysis = (await self._analyze_many([article]))[0]
         if isinstance(analysis, AggregatorError):
             raise analysis
@@ -147,31 +157,31 @@ class RelatedArticles:
     async def _find(
         self, subject: Subject, limit: int, related_filter: RelatedFilter
     ) -> list[RelatedItem] | None:
-        """None when the subject's id is no longer bound as it was."""
+        """Related articles; None if the subject was cached and its id is bound to something else by now."""
         now_ms = self._clock()
-        around, story = await asyncio.gather(
+        candidates, event_numbers = await asyncio.gather(
             self._index.find_related(subject.analysis, subject.id, now_ms),
             self._event_members(subject, now_ms),
         )
         if subject.binding is not None and (
-            around.own_binding is None
-            or subject.binding != (around.own_binding.number, around.own_binding.outcome)
+            candidates.own_binding is None
+            or subject.binding != (candidates.own_binding.number, candidates.own_binding.outcome)
         ):
             return None
         shown = [
             candidate
-            for candidate in await self._index.load_candidates(around, story)
+            for candidate in await self._index.load_candidates(candidates, event_numbers)
             if related_filter.matches(candidate.record)
             and (
                 candidate.distance <= self._related_bits
                 or candidate.similarity >= self._min_similarity
-                or candidate.record.number in story
+                or candidate.record.number in event_numbers
             )
         ]
         return list(rank(shown, exclude_group=subject.group, limit=limit))
 
     async def _event_members(self, subject: Subject, now_ms: int) -> Sequence[int]:
-        """The newest articles of the event it belongs to: they tell of one matter, at whatever distance."""
+        """Numbers of the newest articles of the event that the subject belongs to; () without one."""
         group = subject.group
         if self._members_of_event is None or group is None:
             return ()
@@ -185,7 +195,7 @@ class RelatedArticles:
 
 
 def _cache_put(cache: dict[K, V], key: K, value: V) -> None:
-    """Under ``key``; the one that was written longest ago makes room."""
+    """Set ``cache[key]``; evicts the entry that was written longest ago."""
     cache.pop(key, None)
     cache[key] = value
     if len(cache) > CACHE_ENTRIES:
@@ -200,7 +210,7 @@ def _build_subject(stored: StoredArticle) -> Subject:
         fingerprint=record.fingerprint,
         text_hash=record.text_hash,
         short=record.short,
-        sketch=NO_SKETCH,  # terms rank neighbours, wording does not
+        sketch=NO_SKETCH,  # related articles are ranked by terms, not by wording
         terms=record.terms,
     )
     return Subject(record.id, analysis, stored.group, (record.number, stored.outcome))

@@ -21,14 +21,15 @@ import redis
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
+from aggregator.app import build_core
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Article
 from aggregator.index import Index
-from aggregator.ingest.decide import Decider
+from aggregator.ingest.decide import ArticleLookup, Decider
 from aggregator.ingest.pending import CommitPlan, PendingArticle
-from aggregator.ingest.service import IngestService
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import open_redis_store
+from aggregator.time_units import wall_clock_ms
 from tests.benchmarks.bench_http import BATCH_LINES, bodies
 from tests.support.processes import server_cpu_s
 
@@ -41,19 +42,21 @@ class Watched:
         self.found_by: Counter[str] = Counter()
         decide = Decider.decide
 
-        async def watched(deciding: Decider, one: PendingArticle, *given: Any) -> CommitPlan:
-            step = await decide(deciding, one, *given)
-            self._see(one, step)
-            return step
+        async def watched(
+            decider: Decider, pending: PendingArticle, lookup: ArticleLookup, *rest: Any
+        ) -> CommitPlan:
+            plan = await decide(decider, pending, lookup, *rest)
+            self._record(lookup, plan)
+            return plan
 
         Decider.decide = watched  # type: ignore[method-assign, assignment]
 
-    def _see(self, one: PendingArticle, step: CommitPlan) -> None:
-        near, (numbers, shared) = one.matches.by_bits[0], one.matches.by_sketch
+    def _record(self, lookup: ArticleLookup, plan: CommitPlan) -> None:
+        near, (numbers, shared) = lookup.matches.by_bits[0], lookup.matches.by_sketch
         self.sizes.append(
-            (len(near), int((shared == 1).sum()), int((shared > 1).sum()), len(one.candidate_numbers))
+            (len(near), int((shared == 1).sum()), int((shared > 1).sum()), len(lookup.candidate_numbers))
         )
-        match = step.answer.outcome.match
+        match = plan.answer.outcome.match
         if match is not None:
             bands = int(shared[numbers == np.uint64(match.number)].sum())
             by_bits = bool((near == np.uint64(match.number)).any())
@@ -72,7 +75,7 @@ async def run(rows: Sequence[dict[str, str]]) -> None:
     with tempfile.TemporaryDirectory() as directory, EmbeddedServer(directory) as server:
         store, sync = open_redis_store(server.url), redis.Redis.from_url(server.url)
         index = Index(store, analyser.spaces, retention_ms=90 * 86_400_000)
-        ingest = IngestService(index, prepared, Policy(), clock=lambda: time.time_ns() // 1_000_000)
+        ingest = build_core(index, prepared, Policy(), clock=wall_clock_ms).ingest
         for start in range(0, len(given), 1000):
             some = given[start : start + 1000]
             before_s, started = server_cpu_s(sync), time.process_time()

@@ -41,14 +41,15 @@ import uvloop
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
+from aggregator.app import build_core
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
-from aggregator.ingest.service import IngestService
 from aggregator.offline import jsonl
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import open_redis_store
+from aggregator.time_units import wall_clock_ms
 from tests.benchmarks.bench_service import Running, default_file, own_service
 from tests.benchmarks.bench_service import articles as english
 from tests.support.cpu_spinner import add_option, awake
@@ -171,9 +172,7 @@ class Parts:
         self._ready: dict[str, Any] = {}
         self._store, self._sync = open_redis_store(server.url), redis.Redis.from_url(server.url)
         index = Index(self._store, self._analyser.spaces, retention_ms=90 * 86_400_000)
-        self._ingest = IngestService(
-            index, self._prepared, Policy(), clock=lambda: time.time_ns() // 1_000_000
-        )
+        self._ingest = build_core(index, self._prepared, Policy(), clock=wall_clock_ms).ingest
 
     async def take(self, rows: Sequence[dict[str, str]]) -> dict[str, float]:
         """CPU in microseconds per article: ``text`` in this process, ``index`` in this one and its store together."""

@@ -15,13 +15,13 @@ import time
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
+from aggregator.app import build_core
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Article
 from aggregator.events.consumer import DetectorRunner
 from aggregator.events.detection import BurstRule, Event
 from aggregator.events.repository import EventRepository
 from aggregator.index import Index
-from aggregator.ingest.service import IngestService
 from aggregator.offline.jsonl import read_rows
 from aggregator.offline.replay import parse_time_ms, rfc3339
 from aggregator.store.memory import MemoryStore
@@ -39,7 +39,7 @@ class Archive:
         self.now_ms = 0
         store, analyser = MemoryStore(clock=self.clock), Analyzer(load_models(None))
         self.index = Index(store, analyser.spaces)
-        self.ingest = IngestService(self.index, in_process(analyser), Policy(), clock=self.clock)
+        self.ingest = build_core(self.index, in_process(analyser), Policy(), clock=self.clock).ingest
         self.events = DetectorRunner(EventRepository(store), BurstRule(), checkpoint_interval_ms=HOURS_MS)
         self.found: dict[str, Event] = {}
         self.waiting: list[Article] = []

@@ -29,13 +29,13 @@ import redis
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.analysis.shingles import MAX_SKETCH_KEYS
+from aggregator.app import build_core
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Article
 from aggregator.index import Index, keys
 from aggregator.index.blocks import DEFAULT_PLAN
 from aggregator.index.codec.postings import NUMBER_BYTES, SKETCH_REMAINDER_BYTES, TERM_REMAINDER_BYTES
 from aggregator.index.term_index import INDEXED_TERMS, MAX_ARTICLES_PER_TERM
-from aggregator.ingest.service import IngestService
 from aggregator.offline.jsonl import read_rows
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import open_redis_store
@@ -109,13 +109,13 @@ async def _fill(url: str, files: Sequence[str], most: int, fingerprints_only: bo
 
     store = open_redis_store(url)
     index = Index(store, analyser.spaces, retention_ms=RETENTION_MS)
-    ingest = IngestService(
+    ingest = build_core(
         index,
         in_process(analyser),
         Policy(name="hamming" if fingerprints_only else "verified"),
         clock=lambda: time.time_ns() // 1_000_000,
         fingerprints_only=fingerprints_only,
-    )
+    ).ingest
     articles = [
         Article(
             id=row["id"], title=row.get("title") or "", text=row.get("text") or "", url=row.get("url") or "",

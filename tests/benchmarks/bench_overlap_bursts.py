@@ -15,7 +15,6 @@ import asyncio
 import contextlib
 import itertools
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,13 +23,14 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
 from aggregator.analysis.shingles import estimate_overlap
 from aggregator.analysis.simhash import hamming_distance
+from aggregator.app import build_core
 from aggregator.dedup.verdict import Policy, template_difference
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError
 from aggregator.index import RADIUS_BITS, Index
-from aggregator.ingest.service import IngestService
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import open_redis_store
+from aggregator.time_units import wall_clock_ms
 from tests.support.factories import story
 
 COMMON, OWN = 30, 10  # sentences of ten words
@@ -69,7 +69,7 @@ async def run(url: str, bursts: int, copies: int) -> Counter[int]:
 
     stores = [open_redis_store(url) for _ in range(2)]
     desks = [
-        IngestService(Index(s, analyser.spaces), look_up, Policy(), clock=lambda: time.time_ns() // 1_000_000)
+        build_core(Index(s, analyser.spaces), look_up, Policy(), clock=wall_clock_ms).ingest
         for s in stores
     ]
     free = asyncio.Semaphore(AT_ONCE)

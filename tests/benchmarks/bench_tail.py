@@ -24,6 +24,7 @@ import redis
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.analysis.text import tokenizer
+from aggregator.app import build_core
 from aggregator.concurrency.priority_gate import TimeSlicer
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Analysis, Article, StreamItem
@@ -32,7 +33,6 @@ from aggregator.events.consumer import STATE_KEY, DetectorRunner
 from aggregator.events.detection import BurstRule
 from aggregator.events.repository import EventRepository
 from aggregator.index import Index
-from aggregator.ingest.service import IngestService
 from aggregator.runtime.event_loop import run_loop, tune_interpreter
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import open_redis_store
@@ -81,7 +81,7 @@ async def inserted(url: str, count: int, rate: float) -> Sequence[str]:
     async def prepared(some: Sequence[Article]) -> list[Analysis | AggregatorError]:
         return [ready[article.id] for article in some]
 
-    ingest = IngestService(index, prepared, Policy(), clock=lambda: now_ms)
+    ingest = build_core(index, prepared, Policy(), clock=lambda: now_ms).ingest
     for start in range(0, count, TOGETHER):
         now_ms = START_MS + int(start * 1000 / rate)
         await ingest.submit_many(given[start : start + TOGETHER])

@@ -22,12 +22,11 @@ from pathlib import Path
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
-from aggregator.app import build_policy
+from aggregator.app import build_core, build_policy
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Analysis, Answer, Article, Match
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
-from aggregator.ingest.service import IngestService
 from aggregator.offline.jsonl import read_rows
 from aggregator.settings import load
 from aggregator.store.memory import MemoryStore
@@ -70,7 +69,8 @@ async def duplicates(articles: Sequence[Article], policy: Policy) -> list[tuple[
         return analyser.analyze_many(some)
 
     clock = itertools.count(START_MS)
-    ingest = IngestService(Index(MemoryStore(), analyser.spaces), look_up, policy, clock=lambda: next(clock))
+    index = Index(MemoryStore(), analyser.spaces)
+    ingest = build_core(index, look_up, policy, clock=lambda: next(clock)).ingest
     answers = await ingest.submit_many(articles)
     return [(a.id, a.outcome.match) for a in answers if isinstance(a, Answer) and a.outcome.match]
 

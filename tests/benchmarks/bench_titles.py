@@ -22,10 +22,10 @@ from tqdm import tqdm
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
+from aggregator.app import build_core
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Answer, Article
 from aggregator.index import Index
-from aggregator.ingest.service import IngestService
 from aggregator.offline.jsonl import read_rows
 from aggregator.store.memory import MemoryStore
 from tests.support.development_data import DATA
@@ -50,9 +50,8 @@ async def run(texts: Sequence[str], policy: Policy, models_dir: Path | None = No
     analyser = Analyzer(load_models(models_dir))
 
     clock = itertools.count(START_MS)
-    ingest = IngestService(
-        Index(MemoryStore(), analyser.spaces), in_process(analyser), policy, clock=lambda: next(clock)
-    )
+    index = Index(MemoryStore(), analyser.spaces)
+    ingest = build_core(index, in_process(analyser), policy, clock=lambda: next(clock)).ingest
     called = false = 0
     for start in tqdm(range(0, len(texts), BATCH), desc=policy.name, disable=None):
         batch = [

@@ -26,12 +26,11 @@ from scipy import sparse
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
-from aggregator.app import build_policy
+from aggregator.app import build_core, build_policy
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Analysis, Answer, Article, Match
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
-from aggregator.ingest.service import IngestService
 from aggregator.offline.jsonl import read_rows
 from aggregator.settings import load
 from aggregator.store.memory import MemoryStore
@@ -76,7 +75,7 @@ async def _duplicates(
         return [ready[a.id] for a in some]
 
     clock = itertools.count(START_MS)
-    ingest = IngestService(Index(MemoryStore(), spaces), look_up, policy, clock=lambda: next(clock))
+    ingest = build_core(Index(MemoryStore(), spaces), look_up, policy, clock=lambda: next(clock)).ingest
     answers = await ingest.submit_many(articles)
     return {a.id: a.outcome.match for a in answers if isinstance(a, Answer) and a.outcome.match}
 

@@ -1,4 +1,4 @@
-"""Single articles in one process are known to the loads of another one on the same store."""
+"""Activity beacon: processes on one store see each other's interactive articles."""
 
 from __future__ import annotations
 
@@ -13,95 +13,95 @@ from aggregator.store.memory import MemoryStore
 
 
 class Clock:
-    """Two clocks of one time: seconds for who looks, ms for the store."""
+    """One time, in seconds for the beacon and in ms for the store."""
 
     def __init__(self) -> None:
-        self.s = 1000.0
+        self.now_s = 1000.0
 
     def seconds(self) -> float:
-        """Now."""
-        return self.s
+        """The time in seconds."""
+        return self.now_s
 
     def ms(self) -> int:
-        """Now."""
-        return int(self.s * 1000)
+        """The time in ms."""
+        return int(self.now_s * 1000)
 
 
-async def told(presence: ActivityBeacon) -> None:
-    """What is being told has arrived."""
-    if presence._publish_task is not None:
-        await presence._publish_task
+async def published(beacon: ActivityBeacon) -> None:
+    """Wait until the beacon has written its marker."""
+    if beacon._publish_task is not None:
+        await beacon._publish_task
 
 
-async def test_nobody_arrived() -> None:
-    """For ever ago."""
+async def test_without_arrivals_the_last_one_is_infinitely_long_ago() -> None:
+    """A new beacon on an empty store."""
     assert await ActivityBeacon(MemoryStore()).seconds_since_last() == math.inf
 
 
-async def test_another_process_hears_of_them(store: Store) -> None:
-    """On any store; the process itself knows without asking."""
-    service, load = ActivityBeacon(store), ActivityBeacon(store)
-    service.record_arrival()
-    await told(service)
+async def test_another_process_sees_an_arrival(store: Store) -> None:
+    """On any store; the process itself knows without reading."""
+    server, bulk = ActivityBeacon(store), ActivityBeacon(store)
+    server.record_arrival()
+    await published(server)
 
-    assert await load.seconds_since_last() == 0.0
-    assert await service.seconds_since_last() < QUIET_AFTER_S
+    assert await bulk.seconds_since_last() == 0.0
+    assert await server.seconds_since_last() < QUIET_AFTER_S
 
 
-async def test_they_are_forgotten() -> None:
-    """Time since the newest grows, until the note has vanished and beyond; a further one begins anew."""
+async def test_the_age_of_the_last_arrival_grows_after_the_marker_expired() -> None:
+    """Beyond the expiry of the marker too; a later arrival resets it."""
     clock = Clock()
     store = MemoryStore(clock=clock.ms)
-    service, load = (ActivityBeacon(store, clock_s=clock.seconds) for _ in range(2))
-    service.record_arrival()
-    await told(service)
-    since = []
+    server, bulk = (ActivityBeacon(store, clock_s=clock.seconds) for _ in range(2))
+    server.record_arrival()
+    await published(server)
+    ages = []
     for _ in range(3):
-        since.append(await load.seconds_since_last())
-        clock.s += QUIET_AFTER_S
-    service.record_arrival()
-    await told(service)
+        ages.append(await bulk.seconds_since_last())
+        clock.now_s += QUIET_AFTER_S
+    server.record_arrival()
+    await published(server)
 
-    assert since == [0.0, QUIET_AFTER_S, 2 * QUIET_AFTER_S]
-    assert await load.seconds_since_last() == 0.0
+    assert ages == [0.0, QUIET_AFTER_S, 2 * QUIET_AFTER_S]
+    assert await bulk.seconds_since_last() == 0.0
 
 
-async def test_many_articles_are_few_notes_and_few_questions() -> None:
-    """At most one write in TELL_S, one read in ASK_S."""
+async def test_many_arrivals_cause_few_writes_and_reads() -> None:
+    """At most one write per PUBLISH_INTERVAL_S and one read per POLL_INTERVAL_S."""
     clock = Clock()
     store = MemoryStore(clock=clock.ms)
-    service, load = (ActivityBeacon(store, clock_s=clock.seconds) for _ in range(2))
-    notes, heard = set(), []
+    server, bulk = (ActivityBeacon(store, clock_s=clock.seconds) for _ in range(2))
+    markers, ages = set(), []
     for _ in range(100):
-        service.record_arrival()
-        await told(service)
-        notes.add((await store.read([keys.INTERACTIVE_BEACON]))[0])
-        heard.append(await load.seconds_since_last())
-        clock.s += PUBLISH_INTERVAL_S / 10
+        server.record_arrival()
+        await published(server)
+        markers.add((await store.read([keys.INTERACTIVE_BEACON]))[0])
+        ages.append(await bulk.seconds_since_last())
+        clock.now_s += PUBLISH_INTERVAL_S / 10
 
-    assert len(notes) == 10
-    assert max(heard) <= PUBLISH_INTERVAL_S + POLL_INTERVAL_S
+    assert len(markers) == 10
+    assert max(ages) <= PUBLISH_INTERVAL_S + POLL_INTERVAL_S
 
 
-class Away(MemoryStore):
-    """Cannot be reached."""
+class UnavailableStore(MemoryStore):
+    """A store that cannot be reached."""
 
     async def put(self, *_: object, **__: object) -> list[bool]:
-        """No."""
-        raise StoreUnavailable("The store is away.")
+        """Fails."""
+        raise StoreUnavailable("The store is unavailable.")
 
     async def read(self, *_: object) -> list[bytes | None]:
-        """No."""
-        raise StoreUnavailable("The store is away.")
+        """Fails."""
+        raise StoreUnavailable("The store is unavailable.")
 
 
-async def test_a_store_that_is_away_is_no_matter() -> None:
-    """What works beside it says so itself."""
-    presence = ActivityBeacon(Away())
-    presence.record_arrival()
-    await told(presence)
+async def test_an_unavailable_store_is_ignored() -> None:
+    """Arrivals in the same process still count; closing twice is allowed."""
+    beacon = ActivityBeacon(UnavailableStore())
+    beacon.record_arrival()
+    await published(beacon)
 
-    assert await presence.seconds_since_last() < QUIET_AFTER_S
-    assert await ActivityBeacon(Away()).seconds_since_last() == math.inf
-    await presence.close()
-    await presence.close()
+    assert await beacon.seconds_since_last() < QUIET_AFTER_S
+    assert await ActivityBeacon(UnavailableStore()).seconds_since_last() == math.inf
+    await beacon.close()
+    await beacon.close()

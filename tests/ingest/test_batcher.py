@@ -1,4 +1,4 @@
-"""Arrivals that come while a round is under way share the next one."""
+"""Micro-batching: articles that arrive while a batch is processed form the next one."""
 
 import asyncio
 
@@ -12,79 +12,80 @@ from aggregator.ingest.batcher import MicroBatcher
 from aggregator.ingest.pending import PendingArticle
 from tests.support.factories import story
 
-CHUNK = 64
+MAX_ARTICLES = 64
 ANALYSIS = Analyzer({"xx": HashedModel()}).analyze(Article(id="", text=story(1), lang="eo"))
 
 
-def arrival(id_: str) -> PendingArticle:
-    """An article of that id."""
+def pending(id_: str) -> PendingArticle:
+    """A pending article with this id."""
     return PendingArticle(0, Article(id=id_, text=""), ANALYSIS)
 
 
-class Rounds:
-    """What was settled together; a round lasts until it is let go."""
+class BatchRecorder:
+    """Records the ids of each batch; a batch takes until ``finish`` is set."""
 
     def __init__(self) -> None:
-        self.groups: list[list[str]] = []
-        self.go = asyncio.Event()
+        self.batches: list[list[str]] = []
+        self.finish = asyncio.Event()
         self.fails = False
+        self.batcher = MicroBatcher(self.process, MAX_ARTICLES)
 
-    async def settle(self, group: list[PendingArticle]) -> None:
-        """Note the ids, and wait."""
-        self.groups.append([one.article.id for one in group])
-        await self.go.wait()
+    async def process(self, batch: list[PendingArticle]) -> None:
+        """Record the ids and wait."""
+        self.batches.append([item.article.id for item in batch])
+        await self.finish.wait()
         if self.fails:
             self.fails = False
-            raise StoreUnavailable("The store is away.")
+            raise StoreUnavailable("The store is unavailable.")
+
+    def submit(self, id_: str) -> asyncio.Task[None]:
+        """Submit an article in a task of its own."""
+        return asyncio.create_task(self.batcher.submit(pending(id_)))
+
+    async def started(self) -> None:
+        """Wait until the first batch is being processed."""
+        while not self.batches:  # noqa: ASYNC110 (one event loop step per iteration)
+            await asyncio.sleep(0)
 
 
-async def until_started(rounds: Rounds) -> None:
-    """Let the first round begin."""
-    while not rounds.groups:  # noqa: ASYNC110
-        await asyncio.sleep(0)
-
-
-async def test_the_first_goes_at_once_and_the_rest_together() -> None:
-    """In the order they came, no more than a chunk at a time, no id twice in one."""
-    rounds = Rounds()
-    gathering = MicroBatcher(rounds.settle, CHUNK)
-    tasks = [asyncio.create_task(gathering.submit(arrival("first")))]
-    await until_started(rounds)
-    ids = ["a", "b", "a", *map(str, range(CHUNK))]
-    tasks += [asyncio.create_task(gathering.submit(arrival(i))) for i in ids]
+async def test_the_first_article_starts_at_once_and_the_rest_form_batches() -> None:
+    """In order of arrival, at most MAX_ARTICLES and no id twice per batch."""
+    recorder = BatchRecorder()
+    tasks = [recorder.submit("first")]
+    await recorder.started()
+    ids = ["a", "b", "a", *map(str, range(MAX_ARTICLES))]
+    tasks += [recorder.submit(id_) for id_ in ids]
     await asyncio.sleep(0)
-    rounds.go.set()
+    recorder.finish.set()
     await asyncio.gather(*tasks)
 
-    assert rounds.groups == [["first"], ["a", "b"], ["a", *ids[3 : CHUNK + 2]], [ids[-1]]]
+    assert recorder.batches == [["first"], ["a", "b"], ["a", *ids[3 : MAX_ARTICLES + 2]], [ids[-1]]]
 
 
-async def test_a_failed_round_is_told_to_all_who_were_in_it_and_to_no_other() -> None:
-    """The next round goes on."""
-    rounds = Rounds()
-    rounds.fails = True
-    gathering = MicroBatcher(rounds.settle, CHUNK)
-    one = asyncio.create_task(gathering.submit(arrival("one")))
-    await until_started(rounds)
-    two = asyncio.create_task(gathering.submit(arrival("two")))
-    rounds.go.set()
+async def test_a_failure_is_raised_to_the_callers_of_that_batch_only() -> None:
+    """The next batch is processed."""
+    recorder = BatchRecorder()
+    recorder.fails = True
+    first = recorder.submit("first")
+    await recorder.started()
+    second = recorder.submit("second")
+    recorder.finish.set()
 
     with pytest.raises(StoreUnavailable):
-        await one
-    await two
+        await first
+    await second
 
 
-async def test_who_is_cancelled_takes_nobody_along() -> None:
-    """Its article stays in the round; the others get their answers."""
-    rounds = Rounds()
-    gathering = MicroBatcher(rounds.settle, CHUNK)
-    tasks = [asyncio.create_task(gathering.submit(arrival(i))) for i in "abcd"]
-    await until_started(rounds)
+async def test_a_cancelled_caller_does_not_cancel_the_others() -> None:
+    """The article of a cancelled waiter stays in its batch; the others get their answers."""
+    recorder = BatchRecorder()
+    tasks = [recorder.submit(id_) for id_ in "abcd"]
+    await recorder.started()
     await asyncio.sleep(0)
-    tasks[0].cancel()  # settles its own article
-    tasks[2].cancel()  # waits for the next round
-    rounds.go.set()
+    tasks[0].cancel()  # processes its own article
+    tasks[2].cancel()  # waits for the next batch
+    recorder.finish.set()
     await asyncio.gather(tasks[1], tasks[3])
 
     assert tasks[0].cancelled() and tasks[2].cancelled()
-    assert rounds.groups == [["a"], ["b", "c", "d"]]
+    assert recorder.batches == [["a"], ["b", "c", "d"]]

@@ -1,4 +1,4 @@
-"""The story of one article, over the in-memory store and a real Valkey."""
+"""Check, insert and delete through the ingest service, over the in-memory store and a real Valkey."""
 
 import asyncio
 import dataclasses
@@ -38,8 +38,8 @@ async def test_new_then_edited_copy(newsroom: Core) -> None:
     assert (second.outcome.match.id, second.outcome.match.canonical_id) == ("a", "a")
 
 
-async def test_a_flash_its_article_and_an_edited_copy(newsroom: Core) -> None:
-    """The article is news to who has only the flash, and named as related to it; its copies are copies of it."""
+async def test_a_flash_and_its_article_are_related(newsroom: Core) -> None:
+    """The article behind a flash is related to it, not a duplicate; copies of either are duplicates of it."""
     flash = " ".join(story(1).split()[:12])
     await newsroom.post("flash", flash)
     article = await newsroom.post("article", story(1, 8))
@@ -53,7 +53,7 @@ async def test_a_flash_its_article_and_an_edited_copy(newsroom: Core) -> None:
 
 
 async def test_unrelated_texts_are_new(newsroom: Core) -> None:
-    """Forty different stories are forty times new."""
+    """Forty unrelated articles are new, but for chance neighbors."""
     answers = [await newsroom.post(f"a{i}", story(i)) for i in range(40)]
 
     assert {a.outcome.verdict for a in answers} <= {"new", "related"}
@@ -61,7 +61,7 @@ async def test_unrelated_texts_are_new(newsroom: Core) -> None:
 
 
 async def test_retry_answers_the_same(newsroom: Core) -> None:
-    """Posting an id again gives its stored verdict, never a duplicate of itself."""
+    """Posting an id again returns its stored verdict, never a duplicate of itself."""
     for id_, text in (("a", story(1)), ("b", edited(story(1), 2)), ("c", story(3))):
         first = await newsroom.post(id_, text)
         again = await newsroom.post(id_, text)
@@ -82,8 +82,8 @@ async def test_exact_copy_and_copy_of_a_copy(newsroom: Core) -> None:
     assert [r.id for r in await newsroom.index.group_members("a")] == ["a", "b", "c"]
 
 
-async def test_truncated_copy_is_found_by_its_bands(newsroom: Core) -> None:
-    """A copy cut to 40 % is recognised although its fingerprint moved."""
+async def test_truncated_copy_is_found_by_its_sketch_keys(newsroom: Core) -> None:
+    """A copy cut to 40 % is a duplicate although its fingerprint is far away."""
     text = story(1, sentences=60)
     await newsroom.post("a", text)
 
@@ -93,7 +93,7 @@ async def test_truncated_copy_is_found_by_its_bands(newsroom: Core) -> None:
 
 
 async def test_dry_run_stores_nothing(newsroom: Core) -> None:
-    """Asking is not inserting."""
+    """A checked article is still new when it is posted."""
     article = Article(id="a", text=story(1))
 
     assert (await newsroom.ingest.submit(article, dry_run=True)).outcome.verdict == "new"
@@ -102,15 +102,15 @@ async def test_dry_run_stores_nothing(newsroom: Core) -> None:
     assert (await newsroom.ingest.submit(article)).outcome.verdict == "new"
 
 
-async def test_dry_run_says_that_nothing_was_stored(newsroom: Core) -> None:
-    """A new article and an update alike: 201 would tell the crawler that it was taken in."""
+async def test_dry_run_answers_stored_false(newsroom: Core) -> None:
+    """For a new article and for an update: a status 201 would mislead the crawler."""
     assert not (await newsroom.ingest.submit(Article(id="a", text=story(1)), dry_run=True)).stored
     await newsroom.post("a", story(1))
     assert not (await newsroom.ingest.submit(Article(id="a", text=story(2)), dry_run=True)).stored
 
 
 async def test_dry_run_leaves_the_metadata_alone(newsroom: Core) -> None:
-    """Asking about a known id under another title does not rename what is stored."""
+    """Checking a known id with another title does not change the stored title."""
     await newsroom.ingest.submit(Article(id="a", title="As stored", text=story(1)))
 
     await newsroom.ingest.submit(Article(id="a", title="As asked", text=story(1)), dry_run=True)
@@ -118,20 +118,20 @@ async def test_dry_run_leaves_the_metadata_alone(newsroom: Core) -> None:
     assert (await newsroom.index.get("a")).record.title == "As stored"
 
 
-@pytest.mark.parametrize("beside", [False, True])
-async def test_batch_equals_one_by_one(beside: bool) -> None:
-    """A batch gives the verdicts of posting its lines in order, repeats and errors included.
+@pytest.mark.parametrize("throttled", [False, True])
+async def test_batch_equals_one_by_one(throttled: bool) -> None:
+    """A batch gives the verdicts of posting its articles in order, repeats and errors included.
 
-    ``beside``: single articles arrive meanwhile, for which it is done in pieces.
+    ``throttled``: interactive articles arrive, so the batch is processed in slices.
     """
-    pace = BulkThrottle(Arriving(), yield_control, sleep=no_time)
+    throttle = BulkThrottle(ConstantActivity(), yield_control, sleep=skip_pause)
     articles = [
         Article(id=f"a{i}", text=story(i // 3) if i % 3 == 0 else edited(story(i // 3), i)) for i in range(90)
     ]
     articles[10] = Article(id="nothing")
     articles[20] = articles[3]
     articles[30] = dataclasses.replace(articles[6], text=story(777))
-    one_by_one, batch = core(MemoryStore()), core(MemoryStore(), pace=pace if beside else None)
+    one_by_one, batch = core(MemoryStore()), core(MemoryStore(), throttle=throttle if throttled else None)
 
     expected: list[Answer | AggregatorError] = []
     for article in articles:
@@ -139,38 +139,38 @@ async def test_batch_equals_one_by_one(beside: bool) -> None:
             expected.append(await one_by_one.ingest.submit(article))
         except NoText as error:
             expected.append(error)
-    got = await batch.ingest.submit_many(articles)
+    results = await batch.ingest.submit_many(articles)
 
-    for mine, theirs in zip(got, expected, strict=True):
-        if isinstance(theirs, AggregatorError):
-            assert type(mine) is type(theirs)
+    for actual, wanted in zip(results, expected, strict=True):
+        if isinstance(wanted, AggregatorError):
+            assert type(actual) is type(wanted)
             continue
-        assert isinstance(mine, Answer)
-        assert _told(mine) == _told(theirs)
-    assert (pace.throttled_s > 0) == beside
+        assert isinstance(actual, Answer)
+        assert _comparable(actual) == _comparable(wanted)
+    assert (throttle.throttled_s > 0) == throttled
 
 
-class Arriving:
-    """Single articles always do."""
+class ConstantActivity:
+    """Interactive articles arrive all the time."""
 
-    async def since_s(self) -> float:
-        """Just now."""
+    async def seconds_since_last(self) -> float:
+        """Always 0."""
         return 0.0
 
 
-async def no_time(seconds: float) -> None:
-    """Pauses are over at once."""
+async def skip_pause(seconds: float) -> None:
+    """A sleep that ends at once."""
 
 
-def _told(answer: Answer) -> tuple[object, ...]:
-    """An answer without numbers, which depend on the clock."""
+def _comparable(answer: Answer) -> tuple[object, ...]:
+    """An answer without article numbers, which depend on the clock."""
     match = answer.outcome.match
     matched = (match.id, match.canonical_id, match.rule, match.distance, match.overlap) if match else None
     return answer.id, answer.outcome.verdict, answer.outcome.distance, matched, answer.stored, answer.related
 
 
 async def test_update_keeps_its_verdict(newsroom: Core) -> None:
-    """New content under a known id: same verdict, findable by the new text, no longer by the old."""
+    """New content under a known id: same verdict; found by the new text, no longer by the old one."""
     await newsroom.post("a", story(1))
     update = await newsroom.post("a", story(2))
 
@@ -180,7 +180,7 @@ async def test_update_keeps_its_verdict(newsroom: Core) -> None:
 
 
 async def test_update_of_a_canonical_article_keeps_its_copies(newsroom: Core) -> None:
-    """Copies point at the id, whatever its versions."""
+    """Duplicates refer to the id, in whichever version."""
     await newsroom.post("a", story(1))
     await newsroom.post("b", edited(story(1), 2))
     await newsroom.post("a", edited(story(1), 9, changes=10))
@@ -192,8 +192,8 @@ async def test_update_of_a_canonical_article_keeps_its_copies(newsroom: Core) ->
     assert {r.id for r in await newsroom.index.group_members("a")} == {"a", "b", "c"}
 
 
-async def test_old_text_stays_known_through_its_exact_copy(newsroom: Core) -> None:
-    """When the original is rewritten, an exact copy of its old text still answers for that text."""
+async def test_the_old_text_is_still_found_through_its_exact_copy(newsroom: Core) -> None:
+    """When the original is updated, an exact copy of its old text matches copies of that text."""
     await newsroom.post("a", story(1))
     await newsroom.post("b", story(1))
     await newsroom.post("a", story(2))
@@ -205,7 +205,7 @@ async def test_old_text_stays_known_through_its_exact_copy(newsroom: Core) -> No
 
 
 async def test_metadata_of_a_repeat_is_refreshed(newsroom: Core) -> None:
-    """A publisher who changes a headline does not make a second article."""
+    """A changed headline is stored and makes no second version; metadata left out stays."""
     await newsroom.post("a", story(1), title="Old headline", source="one")
     again = await newsroom.post("a", story(1), title="New headline")
 
@@ -215,7 +215,7 @@ async def test_metadata_of_a_repeat_is_refreshed(newsroom: Core) -> None:
 
 
 async def test_delete_promotes_the_earliest_copy(newsroom: Core) -> None:
-    """Taking the original down makes the earliest copy new and re-points the others."""
+    """Deleting the original makes the earliest copy canonical and repoints the others to it."""
     await newsroom.post("a", story(1))
     for i, id_ in enumerate("bcd"):
         await newsroom.post(id_, edited(story(1), i + 2))
@@ -232,8 +232,8 @@ async def test_delete_promotes_the_earliest_copy(newsroom: Core) -> None:
     assert [r.id for r in await newsroom.index.group_members("c")] == ["b", "c", "d"]
 
 
-async def test_delete_of_the_original_leaves_its_exact_copy_findable(newsroom: Core) -> None:
-    """An exact copy has no index entries of its own until it must answer for the text."""
+async def test_after_a_delete_the_exact_copy_is_found(newsroom: Core) -> None:
+    """An exact copy shares the original's index entries; it gets its own when the original is deleted."""
     await newsroom.post("a", story(1))
     await newsroom.post("b", story(1))
     await newsroom.ingest.delete("a")
@@ -244,8 +244,8 @@ async def test_delete_of_the_original_leaves_its_exact_copy_findable(newsroom: C
     assert (match.id, match.canonical_id) == ("b", "b")
 
 
-async def test_delete_undoes_a_reservation(newsroom: Core) -> None:
-    """Insert, delete, insert again: new both times; deleting twice is not found."""
+async def test_delete_makes_the_text_new_again(newsroom: Core) -> None:
+    """Insert, delete, insert again: new both times; a second delete raises NotFound."""
     for _ in range(2):
         assert (await newsroom.post("a", story(1))).outcome.verdict == "new"
         await newsroom.ingest.delete("a")
@@ -253,29 +253,29 @@ async def test_delete_undoes_a_reservation(newsroom: Core) -> None:
         await newsroom.ingest.delete("a")
 
 
-class Interrupted(MemoryStore):
-    """Its process dies when it is about to remove records."""
+class CrashingStore(MemoryStore):
+    """The process dies when it is about to delete records, the first time."""
 
-    dies = True
+    crashes = True
 
     async def delete(self, keys: Sequence[bytes]) -> None:
-        """Nothing is removed the first time."""
-        if self.dies:
-            self.dies = False
+        """Fails the first time, deleting nothing."""
+        if self.crashes:
+            self.crashes = False
             raise StoreUnavailable("The process died here.")
         await super().delete(keys)
 
 
-async def test_a_repeated_delete_finishes_what_another_began() -> None:
-    """Title and text go, and events are told; after that there is nothing to delete any more."""
-    store = Interrupted()
+async def test_a_repeated_delete_finishes_an_interrupted_one() -> None:
+    """Record and text are deleted and events are notified again; a third delete raises NotFound."""
+    store = CrashingStore()
     newsroom = core(store)
-    told: list[str] = []
+    notified: list[str] = []
 
-    async def taken_down(first: int, id_: str, now_ms: int) -> None:
-        told.append(id_)
+    async def on_delete(first_version: int, id_: str, now_ms: int) -> None:
+        notified.append(id_)
 
-    newsroom.ingest._on_delete = taken_down
+    newsroom.ingest._on_delete = on_delete
     await newsroom.post("other", story(1))
     await newsroom.post("a", story(2), title="A headline")
     with pytest.raises(StoreUnavailable):
@@ -285,14 +285,14 @@ async def test_a_repeated_delete_finishes_what_another_began() -> None:
     await newsroom.ingest.delete("a")
 
     assert len(await store.scan(b"r:")) == len(await store.scan(b"x:")) == 1
-    assert told == ["a", "a"]
+    assert notified == ["a", "a"]
     with pytest.raises(NotFound):
         await newsroom.ingest.delete("a")
     assert (await newsroom.post("a", story(2))).outcome.verdict == "new"
 
 
 async def test_delete_of_a_copy_leaves_the_group(newsroom: Core) -> None:
-    """The original keeps its other copies; one that matched the deleted copy matches the original."""
+    """The original keeps its other copies; one that matched the deleted copy now matches the original."""
     await newsroom.post("a", story(1))
     await newsroom.post("b", edited(story(1), 2, changes=30))
     await newsroom.post("c", edited(edited(story(1), 2, changes=30), 3, changes=2))
@@ -305,7 +305,7 @@ async def test_delete_of_a_copy_leaves_the_group(newsroom: Core) -> None:
 
 
 async def test_changed_language_moves_the_id() -> None:
-    """An id whose declared language changes leaves its old space and keeps its verdict."""
+    """An id whose declared language changes moves to the other language's space."""
     newsroom = core(MemoryStore())
     await newsroom.ingest.submit(Article(id="a", text=story(1), lang="en"))
 
@@ -314,8 +314,8 @@ async def test_changed_language_moves_the_id() -> None:
     assert (await newsroom.index.get("a")).record.lang == "fr"
 
 
-async def test_retention_forgets() -> None:
-    """What arrived before the retention period is no candidate any more."""
+async def test_an_expired_article_is_no_candidate() -> None:
+    """A copy of an article older than the retention period is new."""
     newsroom = core(MemoryStore(), retention_ms=86_400_000)
     await newsroom.post("a", story(1))
     newsroom.clock.now_ms += 86_400_000 + newsroom.index.shared_entries_grace_ms + 1
@@ -324,7 +324,7 @@ async def test_retention_forgets() -> None:
 
 
 async def test_stream_has_every_article_once(newsroom: Core) -> None:
-    """The detector reads each committed article exactly once, deletions included."""
+    """The article stream has each committed article exactly once, deletions included."""
     for i in range(5):
         await newsroom.post(f"a{i}", story(i), title=f"title {i}")
     await newsroom.ingest.delete("a2")
@@ -342,38 +342,38 @@ async def test_stream_has_every_article_once(newsroom: Core) -> None:
 
 @pytest.mark.parametrize("policy", [Policy(), Policy(name="hamming")])
 async def test_burst_has_exactly_one_new(store: Store, policy: Policy) -> None:
-    """Eight near-copies at the same moment through two cores on one store: one is new."""
-    rooms = [core(store, policy=policy), core(store, policy=policy)]
+    """Eight near-copies at the same time through two processes on one store: one is new."""
+    newsrooms = [core(store, policy=policy), core(store, policy=policy)]
     for burst in range(20):
         base = story(1000 + burst)
         texts = [edited(base, seed, changes=1 if policy.name == "hamming" else 6) for seed in range(8)]
         answers = await asyncio.gather(
-            *(rooms[i % 2].post(f"{burst}-{i}", text) for i, text in enumerate(texts))
+            *(newsrooms[i % 2].post(f"{burst}-{i}", text) for i, text in enumerate(texts))
         )
         if policy.name == "verified":
             assert [a.outcome.verdict for a in answers].count("new") == 1
             assert [a.outcome.verdict for a in answers].count("duplicate") == 7
         distinct = [a for a in answers if a.outcome.verdict != "duplicate"]
-        apart = [hamming_distance(a.fingerprint, b.fingerprint) for a, b in combinations(distinct, 2)]
-        assert min(apart, default=64) > policy.duplicate_bits
+        distances = [hamming_distance(a.fingerprint, b.fingerprint) for a, b in combinations(distinct, 2)]
+        assert min(distances, default=64) > policy.duplicate_bits
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.sampled_from("pppppd")), max_size=25))
-async def test_any_history_keeps_groups_sound(history: list[tuple[int, int, str]]) -> None:
-    """Posts, updates and deletes in any order: what is stored points at live canonical articles only."""
+async def test_any_history_keeps_groups_consistent(history: list[tuple[int, int, str]]) -> None:
+    """Posts, updates and deletes in any order: stored matches refer to live canonical articles only."""
     newsroom = core(MemoryStore())
     live: dict[str, str] = {}
-    for who, text, action in history:
-        id_ = f"id{who}"
+    for writer, text, action in history:
+        id_ = f"id{writer}"
         if action == "d":
             if id_ in live:
                 await newsroom.ingest.delete(id_)
                 del live[id_]
             continue
-        live[id_] = edited(story(text), who, changes=3)
+        live[id_] = edited(story(text), writer, changes=3)
         await newsroom.post(id_, live[id_])
-    for id_, text in live.items():
+    for id_, live_text in live.items():
         stored = await newsroom.index.get(id_)
         match = stored.outcome.match
         if match is not None:
@@ -381,12 +381,12 @@ async def test_any_history_keeps_groups_sound(history: list[tuple[int, int, str]
             assert canonical.outcome.match is None
             assert match.id in live
         assert id_ in {r.id for r in await newsroom.index.group_members(id_)}
-        again = await newsroom.ingest.submit(Article(id="probe", text=text, lang="en"), dry_run=True)
+        again = await newsroom.ingest.submit(Article(id="probe", text=live_text, lang="en"), dry_run=True)
         assert again.outcome.verdict == "duplicate"
 
 
-async def test_an_exact_copy_stays_findable_when_the_text_before_it_leaves_twice(newsroom: Core) -> None:
-    """The original is rewritten, the first copy that then carried the old text is deleted: the next one carries it."""
+async def test_index_entries_pass_on_from_exact_copy_to_exact_copy(newsroom: Core) -> None:
+    """The original is updated, then the copy that took over its entries is deleted: the next one has them."""
     for id_ in "abc":
         await newsroom.post(id_, story(1))
     await newsroom.post("a", story(2))
@@ -399,9 +399,11 @@ async def test_an_exact_copy_stays_findable_when_the_text_before_it_leaves_twice
 
 
 async def test_an_id_twice_in_a_batch(newsroom: Core) -> None:
-    """Its second line repeats or updates what its first one stored."""
-    lines = [Article(id="a", text=story(i), lang="en", source=s) for i, s in ((1, "x"), (1, "y"), (2, "z"))]
-    answers = await newsroom.ingest.submit_many(lines)
+    """A later post of an id repeats or updates what the earlier one stored."""
+    articles = [
+        Article(id="a", text=story(i), lang="en", source=s) for i, s in ((1, "x"), (1, "y"), (2, "z"))
+    ]
+    answers = await newsroom.ingest.submit_many(articles)
 
     assert [a.stored for a in answers if isinstance(a, Answer)] == [True, False, True]
     record = (await newsroom.index.get("a")).record
@@ -409,7 +411,7 @@ async def test_an_id_twice_in_a_batch(newsroom: Core) -> None:
 
 
 async def test_fingerprints_only_stores_nothing_else() -> None:
-    """Copies are found by bits and by equal text; the record holds no title, address, sample or terms."""
+    """Copies are found by fingerprint and text hash; the record has no metadata, sketch or terms."""
     newsroom = core(MemoryStore(), policy=Policy(name="hamming"), store_texts=False, fingerprints_only=True)
     await newsroom.post("a", story(1), title="Headline", url="https://example.org/a", source="one")
     again = await newsroom.post("b", story(1))

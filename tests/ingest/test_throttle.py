@@ -1,4 +1,4 @@
-"""Bulk work beside single articles: small pieces, one at a time, pauses in proportion."""
+"""Bulk throttle: small slices with proportional pauses while interactive articles arrive."""
 
 from __future__ import annotations
 
@@ -19,37 +19,33 @@ from aggregator.ingest.throttle import (
 )
 
 
-class Given:
-    """What the pace asks: when the newest single article came, what time it is; a pause passes at once."""
+class Environment:
+    """Activity, clock and event loop of a throttle; sleeping advances the clock at once."""
 
-    def __init__(self, since_s: float) -> None:
-        self.since, self.now_s, self.gave_way = since_s, 0.0, 0
+    def __init__(self, since_last_s: float) -> None:
+        self.since_last_s, self.now_s, self.yields = since_last_s, 0.0, 0
+        self.throttle = BulkThrottle(self, self.yield_control, clock_s=self.clock_s, sleep=self.sleep)
 
-    async def since_s(self) -> float:
-        """As told."""
-        return self.since
+    async def seconds_since_last(self) -> float:
+        """The constant given."""
+        return self.since_last_s
 
     def clock_s(self) -> float:
-        """Stands still but for pauses and what a test adds."""
+        """Advances by sleeping, and when a test changes ``now_s``."""
         return self.now_s
 
     async def sleep(self, seconds: float) -> None:
-        """Time passes."""
+        """Advance the clock."""
         self.now_s += seconds
 
-    async def give_way(self) -> None:
+    async def yield_control(self) -> None:
         """Counted."""
-        self.gave_way += 1
+        self.yields += 1
         await asyncio.sleep(0)
 
 
-def pace(told: Given) -> BulkThrottle:
-    """The pace of a process that is told this."""
-    return BulkThrottle(told, told.give_way, clock_s=told.clock_s, sleep=told.sleep)
-
-
-def test_the_pause_is_longest_just_after_a_single_article() -> None:
-    """As long as the work times GIVES at once, half of it half way, none when it is calm, never beyond LONGEST_S."""
+def test_the_pause_is_longest_right_after_an_interactive_article() -> None:
+    """PAUSE_RATIO times the work at first, half of it half-way, then 0; at most MAX_PAUSE_S."""
     assert pause_s(0.0, 0.02) == pytest.approx(PAUSE_RATIO * 0.02)
     assert pause_s(QUIET_AFTER_S / 2, 0.02) == pytest.approx(PAUSE_RATIO * 0.01)
     assert pause_s(QUIET_AFTER_S, 0.02) == pause_s(math.inf, 0.02) == 0.0
@@ -57,69 +53,68 @@ def test_the_pause_is_longest_just_after_a_single_article() -> None:
 
 
 @given(st.floats(0, 1e6), st.floats(0, 60))
-def test_a_load_keeps_its_share(since_s: float, took_s: float) -> None:
-    """Whatever arrives: of all time at least 1 in 1 + GIVES is the load's."""
-    assert 0.0 <= pause_s(since_s, took_s) <= PAUSE_RATIO * took_s
+def test_bulk_work_keeps_its_share(since_last_s: float, work_s: float) -> None:
+    """At least 1 / (1 + PAUSE_RATIO) of the time, whatever arrives."""
+    assert 0.0 <= pause_s(since_last_s, work_s) <= PAUSE_RATIO * work_s
 
 
-async def test_without_single_articles_everything_is_taken_at_once() -> None:
-    """As much as is there, any number of loads side by side, without a pause."""
-    told = Given(math.inf)
-    one = pace(told)
+async def test_without_interactive_articles_everything_is_one_slice() -> None:
+    """All articles at once, any number of tasks in parallel, no pause."""
+    environment = Environment(math.inf)
+    throttle = environment.throttle
 
-    async with one.slice(500) as first, one.slice(70, slice_articles=16) as second:
+    async with throttle.slice(500) as first, throttle.slice(70, slice_articles=16) as second:
         assert (first, second) == (500, 70)
-    assert (told.now_s, one.throttled_s, told.gave_way) == (0.0, 0.0, 0)
+    assert (environment.now_s, throttle.throttled_s, environment.yields) == (0.0, 0.0, 0)
 
 
-async def test_beside_single_articles_pieces_are_small_and_apart() -> None:
-    """The first begins at once; between two lies what the one before it took times GIVES."""
-    told = Given(0.0)
-    one, began = pace(told), []
+async def test_during_interactive_articles_slices_are_small_with_pauses_between() -> None:
+    """The first starts at once; each pause is the duration of the slice before it times PAUSE_RATIO."""
+    environment = Environment(0.0)
+    started = []
 
     for articles in (500, 500, 3):
-        async with one.slice(articles) as count:
-            began.append((told.now_s, count))
-            told.now_s += 0.01
+        async with environment.throttle.slice(articles) as count:
+            started.append((environment.now_s, count))
+            environment.now_s += 0.01
 
-    apart = 0.01 + PAUSE_RATIO * 0.01
-    assert began == [
+    interval_s = 0.01 + PAUSE_RATIO * 0.01
+    assert started == [
         (0.0, SLICE_ARTICLES),
-        (pytest.approx(apart), SLICE_ARTICLES),
-        (pytest.approx(2 * apart), 3),
+        (pytest.approx(interval_s), SLICE_ARTICLES),
+        (pytest.approx(2 * interval_s), 3),
     ]
-    assert one.throttled_s == pytest.approx(2 * PAUSE_RATIO * 0.01)
-    assert told.gave_way == 3
+    assert environment.throttle.throttled_s == pytest.approx(2 * PAUSE_RATIO * 0.01)
+    assert environment.yields == 3
 
 
-async def test_time_that_passed_by_itself_is_no_pause() -> None:
-    """A load that has waited for its input already goes on at once."""
-    told = Given(0.0)
-    one = pace(told)
-    async with one.slice(500):
-        told.now_s += 0.01
-    told.now_s += 1.0
-    async with one.slice(500):
+async def test_time_spent_elsewhere_counts_as_pause() -> None:
+    """A task that has waited for its input starts its next slice at once."""
+    environment = Environment(0.0)
+    async with environment.throttle.slice(500):
+        environment.now_s += 0.01
+    environment.now_s += 1.0
+    async with environment.throttle.slice(500):
         pass
 
-    assert one.throttled_s == 0.0
+    assert environment.throttle.throttled_s == 0.0
 
 
-async def test_all_loads_of_a_process_take_turns() -> None:
-    """Never two pieces at once, and one that fails does not hold up the others."""
-    one, under_way, most = pace(Given(0.0)), 0, 0
+async def test_slices_of_one_process_never_overlap() -> None:
+    """A task that fails in its slice does not block the others."""
+    throttle, running, most = Environment(0.0).throttle, 0, 0
 
-    async def load(fails: bool) -> None:
-        nonlocal under_way, most
-        async with one.slice(500):
-            under_way += 1
-            most = max(most, under_way)
+    async def work(fails: bool) -> None:
+        nonlocal running, most
+        async with throttle.slice(500):
+            running += 1
+            most = max(most, running)
             await asyncio.sleep(0)
-            under_way -= 1
+            running -= 1
             if fails:
                 raise ValueError
 
-    ended = await asyncio.gather(*(load(n == 1) for n in range(4)), return_exceptions=True)
+    results = await asyncio.gather(*(work(n == 1) for n in range(4)), return_exceptions=True)
 
     assert most == 1
-    assert [type(e) for e in ended] == [type(None), ValueError, type(None), type(None)]
+    assert [type(result) for result in results] == [type(None), ValueError, type(None), type(None)]

@@ -4,16 +4,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from aggregator.domain import Article
-from aggregator.errors import NoText, NotFound
+from aggregator.domain import Analysis, Article
+from aggregator.errors import AggregatorError, NoText, NotFound
 from aggregator.queries.related import RelatedArticles, RelatedFilter
 from aggregator.store.memory import MemoryStore
-from tests.support.factories import Core, core, edited, in_process, story
+from tests.support.factories import Core, core, edited, story
 
 
 @pytest.fixture
-async def desk() -> tuple[Core, RelatedArticles]:
-    """One article, its copy, and three on the same matter from two sources."""
+async def newsroom() -> Core:
+    """One article, its copy, and three related articles from two sources."""
     newsroom = core(MemoryStore())
     await newsroom.post("a", story(1), source="one")
     await newsroom.post("copy", edited(story(1), 2), source="two")
@@ -21,74 +21,84 @@ async def desk() -> tuple[Core, RelatedArticles]:
     for i, source in enumerate(("one", "two", "two")):
         shuffled = " ".join(words[i + 1 :: 2] + words[i::2])
         await newsroom.post(f"r{i}", shuffled, source=source, published_at_ms=newsroom.clock.now_ms + i)
-    related = RelatedArticles(newsroom.index, in_process(newsroom.analyser), clock=newsroom.clock)
-    return newsroom, related
+    return newsroom
 
 
-async def test_of_id_leaves_out_copies(desk: tuple[Core, RelatedArticles]) -> None:
-    """Same words in another order are near and no copies; the article's own copies never show."""
-    found = await desk[1].of_id("a")
+async def test_of_id_leaves_out_copies(newsroom: Core) -> None:
+    """The same words in another order are related and no copies; the article's own copies are left out."""
+    found = await newsroom.related.of_id("a")
 
     assert {i.id for i in found} <= {"r0", "r1", "r2"}
     assert found
     assert all(i.distance <= 7 and i.similarity > 0.8 for i in found)
 
 
-async def test_filters(desk: tuple[Core, RelatedArticles]) -> None:
-    """By source, without a source, in a language, and since a time."""
-    everything = await desk[1].of_id("a")
+async def test_filters(newsroom: Core) -> None:
+    """By source, by excluded source, by language and by time."""
+    everything = await newsroom.related.of_id("a")
 
-    assert {i.source for i in await desk[1].of_id("a", related_filter=RelatedFilter(source="two"))} <= {"two"}
     assert {
-        i.source for i in await desk[1].of_id("a", related_filter=RelatedFilter(exclude_source="two"))
+        i.source for i in await newsroom.related.of_id("a", related_filter=RelatedFilter(source="two"))
+    } <= {"two"}
+    assert {
+        i.source
+        for i in await newsroom.related.of_id("a", related_filter=RelatedFilter(exclude_source="two"))
     } <= {"one"}
-    assert await desk[1].of_id("a", related_filter=RelatedFilter(since_ms=desk[0].clock.now_ms + 10**9)) == []
-    assert await desk[1].of_id("a", related_filter=RelatedFilter(lang="zh")) == []
-    own = (await desk[0].index.get(everything[0].id)).record.lang
-    assert len(await desk[1].of_id("a", related_filter=RelatedFilter(lang=own))) == len(everything)
-    assert len(await desk[1].of_id("a", limit=1)) == min(1, len(everything))
+    assert (
+        await newsroom.related.of_id(
+            "a", related_filter=RelatedFilter(since_ms=newsroom.clock.now_ms + 10**9)
+        )
+        == []
+    )
+    assert await newsroom.related.of_id("a", related_filter=RelatedFilter(lang="zh")) == []
+    own = (await newsroom.index.get(everything[0].id)).record.lang
+    assert len(await newsroom.related.of_id("a", related_filter=RelatedFilter(lang=own))) == len(everything)
+    assert len(await newsroom.related.of_id("a", limit=1)) == min(1, len(everything))
 
 
-async def test_of_article_and_of_ids(desk: tuple[Core, RelatedArticles]) -> None:
-    """A text that is not stored has neighbours too; of several ids none is among the answers."""
-    found = await desk[1].of_article(Article(id="", text=story(1), lang="en"))
+async def test_of_article_and_of_ids(newsroom: Core) -> None:
+    """A text that is not stored has related articles; of several ids none is among the answers."""
+    found = await newsroom.related.of_article(Article(id="", text=story(1), lang="en"))
     assert found[0].similarity > 0.99
 
-    together = await desk[1].of_ids(["a", "r0"])
-    assert not {"a", "r0"} & {i.id for i in together}
+    combined = await newsroom.related.of_ids(["a", "r0"])
+    assert not {"a", "r0"} & {i.id for i in combined}
 
 
 async def test_members_of_the_same_event() -> None:
-    """Reports of one event are related however they are worded; those that have left are not shown."""
+    """Reports of one event are related regardless of wording; deleted ones are left out."""
     newsroom = core(MemoryStore())
     for i in range(3):
         await newsroom.post(f"a{i}", story(i), title=f"Report {i}")
 
-    async def story_of(number: int) -> list[str]:
-        return (
-            ["a0", "a1", "taken down"]
-            if number == (await newsroom.index.get("a0")).record.first_version
-            else []
-        )
+    first_version = (await newsroom.index.get("a0")).record.first_version
+
+    async def members_of_event(group: int) -> list[str]:
+        return ["a0", "a1", "deleted"] if group == first_version else []
 
     related = RelatedArticles(
         newsroom.index,
-        in_process(newsroom.analyser),
+        unused_analyzer,
         clock=newsroom.clock,
         min_similarity=1,
-        members_of_event=story_of,
+        members_of_event=members_of_event,
     )
 
     assert [i.id for i in await related.of_id("a0")] == ["a1"]
     assert await related.of_id("a2") == []
 
 
-async def test_unknown_id_and_empty_text(desk: tuple[Core, RelatedArticles]) -> None:
-    """Errors of the stages reach the caller."""
-    with pytest.raises(NotFound, match="'nobody'"):
-        await desk[1].of_id("nobody")
+async def unused_analyzer(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
+    """For queries by id."""
+    raise AssertionError("no text to analyze")
+
+
+async def test_unknown_id_and_empty_text(newsroom: Core) -> None:
+    """The caller gets NotFound and NoText."""
+    with pytest.raises(NotFound, match="'unknown'"):
+        await newsroom.related.of_id("unknown")
     with pytest.raises(NoText):
-        await desk[1].of_article(Article(id=""))
+        await newsroom.related.of_article(Article(id=""))
 
 
 FLOOD = (
@@ -97,74 +107,70 @@ FLOOD = (
 )
 
 
-async def test_the_same_matter_in_other_words() -> None:
-    """Far apart by bits and without a phrase in common, but with the same rare terms; copies never show."""
+async def test_articles_that_share_rare_terms_are_related() -> None:
+    """At a large distance and without a common phrase; copies are left out."""
     newsroom = core(MemoryStore())
-    related = RelatedArticles(newsroom.index, in_process(newsroom.analyser), clock=newsroom.clock)
     await newsroom.post("a", FLOOD[0])
     await newsroom.post("b", FLOOD[1])
     await newsroom.post("a again", FLOOD[0])
     await newsroom.post("other", "An orchard festival sells cider on Sunday.")
 
-    found = await related.of_id("a")
+    found = await newsroom.related.of_id("a")
     assert [item.id for item in found] == ["b"]
     assert found[0].distance > 7 and found[0].similarity >= 0.15
-    assert [item.id for item in await related.of_id("b")] == ["a"]
-    assert await related.of_id("other") == []
+    assert [item.id for item in await newsroom.related.of_id("b")] == ["a"]
+    assert await newsroom.related.of_id("other") == []
 
 
-async def test_who_inherits_a_group_is_found_by_its_terms() -> None:
-    """Copies stand under no terms of their own; the one that becomes canonical does."""
+async def test_a_promoted_copy_is_found_by_its_terms() -> None:
+    """Copies are not in the term index; one that becomes canonical is added."""
     newsroom = core(MemoryStore())
-    related = RelatedArticles(newsroom.index, in_process(newsroom.analyser), clock=newsroom.clock)
     await newsroom.post("a", FLOOD[0])
     await newsroom.post("copy", FLOOD[0])
     await newsroom.post("b", FLOOD[1])
     await newsroom.ingest.delete("a")
 
-    assert [item.id for item in await related.of_id("b")] == ["copy"]
+    assert [item.id for item in await newsroom.related.of_id("b")] == ["copy"]
 
 
 async def test_an_answer_takes_two_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A text always, an id from the second time on; after an update what it stands for is read anew."""
+    """A text always, an id from the second request on; after an update the article is read again."""
     newsroom = core(store := MemoryStore())
-    related = RelatedArticles(newsroom.index, in_process(newsroom.analyser), clock=newsroom.clock)
     await newsroom.post("a", FLOOD[0])
     await newsroom.post("b", FLOOD[1])
     await newsroom.post("cider", "An orchard festival sells cider on Sunday.")
     reads: list[int] = []
     read = store.read
 
-    async def counted(keys: Sequence[bytes]) -> list[bytes | None]:
+    async def counting_read(keys: Sequence[bytes]) -> list[bytes | None]:
         reads.append(len(keys))
         return await read(keys)
 
-    monkeypatch.setattr(store, "read", counted)
+    monkeypatch.setattr(store, "read", counting_read)
 
-    async def asked(id_: str) -> tuple[list[str], int]:
+    async def query(id_: str) -> tuple[list[str], int]:
         reads.clear()
-        return [item.id for item in await related.of_id(id_)], len(reads)
+        return [item.id for item in await newsroom.related.of_id(id_)], len(reads)
 
-    assert await asked("a") == (["b"], 4)
-    assert await asked("a") == (["b"], 2)
+    assert await query("a") == (["b"], 4)
+    assert await query("a") == (["b"], 2)
     await newsroom.post("a", "A cider festival in the orchard on Sunday.")
-    assert (await asked("a"))[0] == ["cider"]
-    assert await asked("a") == (["cider"], 2)
+    assert (await query("a"))[0] == ["cider"]
+    assert await query("a") == (["cider"], 2)
     await newsroom.ingest.delete("a")
     with pytest.raises(NotFound):
-        await related.of_id("a")
+        await newsroom.related.of_id("a")
     reads.clear()
-    assert await related.of_article(Article(id="", text=FLOOD[1], lang="en"))
+    assert await newsroom.related.of_article(Article(id="", text=FLOOD[1], lang="en"))
     assert len(reads) == 2
 
 
-async def test_what_was_asked_for_long_ago_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only so many articles are kept, the ones asked for last."""
+async def test_the_article_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of CACHE_ENTRIES + 2 articles the latest CACHE_ENTRIES are cached."""
     monkeypatch.setattr("aggregator.queries.related.CACHE_ENTRIES", 2)
     newsroom = core(MemoryStore())
-    related = RelatedArticles(newsroom.index, in_process(newsroom.analyser), clock=newsroom.clock)
     for i in range(4):
         await newsroom.post(f"a{i}", story(i))
-        await related.of_id(f"a{i}")
+        await newsroom.related.of_id(f"a{i}")
 
-    assert list(related._subject_cache) == ["a2", "a3"]
+    assert list(newsroom.related._subject_cache) == ["a2", "a3"]

@@ -1,9 +1,9 @@
-"""Search for schedules that break the commit; print counts, and the shortest trace of what was found.
+"""Search for schedules that violate an invariant of the commit; prints counts and shortened failures.
 
-    python tests/simulation/explore.py --runs 20000 --seed 1      random programs under random schedules
-    python tests/simulation/explore.py --systematic --depth 2     small programs, every schedule of so many preemptions
+    python -m tests.simulation.explore --runs 20000 --seed 1     random programs under random schedules
+    python -m tests.simulation.explore --systematic --depth 2    small programs, up to 2 preemptions
 
-Exit code 1 when anything was violated.
+Exit code 1 if any invariant was violated.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
 
-from tests.simulation.programs import SMALL, Program, random_program, show
+from tests.simulation.programs import SMALL, Batch, Program, random_program, show
 from tests.simulation.scheduler import Dice, Scripted
 from tests.simulation.simulate import Result, run
 
 
 @dataclass
 class Counts:
-    """What a search went through."""
+    """Totals of a search."""
 
     runs: int = 0
     commands: int = 0
@@ -33,6 +33,7 @@ class Counts:
     failures: list[tuple[str, Program, Result]] = field(default_factory=list)
 
     def add(self, name: str, program: Program, result: Result) -> None:
+        """Count one run."""
         self.runs += 1
         self.commands += result.tally.commands
         self.switches += result.tally.switches
@@ -51,7 +52,7 @@ class Counts:
 
 
 def explore(runs: int, seed: int, counts: Counts | None = None, stop_after: int = 1 << 30) -> Counts:
-    """Random programs and schedules; run i of a seed is always the same."""
+    """Run random programs under random schedules; run i of a seed is always the same."""
     counts = counts or Counts()
     for i in range(runs):
         rng = Random(f"{seed}/{i}")
@@ -63,10 +64,10 @@ def explore(runs: int, seed: int, counts: Counts | None = None, stop_after: int 
 
 
 def schedules(program: Program, depth: int, faults: bool) -> Iterator[Result]:
-    """Every schedule that departs from the quiet one in at most ``depth`` places.
+    """Run every schedule that departs from the quiet one in at most ``depth`` choices.
 
-    A departure lets another writer run on from here (a preemption) or, with ``faults``, loses,
-    delays or kills the command at hand. Each result is the run of one such schedule.
+    A departure continues with another writer (a preemption) or, with ``faults``, loses or delays the command
+    or crashes the writer.
     """
     frontier: list[dict[int, int]] = [{}]
     for level in range(depth + 1):
@@ -76,31 +77,31 @@ def schedules(program: Program, depth: int, faults: bool) -> Iterator[Result]:
             yield run(program, recorder)
             if level < depth:
                 last = max(trace, default=-1)
-                for position, (count, is_fault) in enumerate(recorder.asked):
+                for position, (count, is_fault) in enumerate(recorder.choices):
                     if position > last and (faults or not is_fault):
                         following += [{**trace, position: choice} for choice in range(1, count)]
         frontier = following
 
 
 class _Recorder(Scripted):
-    """Replays a trace and remembers how many ways there were at each choice."""
+    """Replays a trace and records (number of alternatives, is a fault) of each choice."""
 
     def __init__(self, trace: dict[int, int]) -> None:
         super().__init__(trace)
-        self.asked: list[tuple[int, bool]] = []
+        self.choices: list[tuple[int, bool]] = []
 
-    def whom(self, count: int) -> int:
-        self.asked.append((count, False))
-        return super().whom(count)
+    def task(self, count: int) -> int:
+        self.choices.append((count, False))
+        return super().task(count)
 
     def fault(self, count: int, applied: bool) -> int:
-        choice = self.whom(count)
-        self.asked[-1] = (count, True)
+        choice = self.task(count)
+        self.choices[-1] = (count, True)
         return choice
 
 
 def systematic(depth: int, faults: bool, counts: Counts | None = None) -> Counts:
-    """All small programs."""
+    """Run all small programs under all schedules."""
     counts = counts or Counts()
     for name, program in SMALL.items():
         for result in schedules(program, depth, faults):
@@ -109,7 +110,7 @@ def systematic(depth: int, faults: bool, counts: Counts | None = None) -> Counts
 
 
 def shortest(program: Program, result: Result) -> tuple[Program, Result]:
-    """A smaller program and trace that still violate something: requests and choices are dropped one by one."""
+    """Drop requests and choices one by one as long as some invariant is still violated."""
     changed = True
     while changed:
         changed = False
@@ -135,46 +136,46 @@ def _smaller(program: Program) -> Iterator[Program]:
             yield program[:i] + program[i + 1 :]
         for j, request in enumerate(requests):
             yield (*program[:i], requests[:j] + requests[j + 1 :], *program[i + 1 :])
-            parts = getattr(request, "posts", ())
-            for k in range(len(parts)):
-                kept = parts[:k] + parts[k + 1 :]
-                if kept:
-                    less = type(request)(kept)
-                    yield (*program[:i], (*requests[:j], less, *requests[j + 1 :]), *program[i + 1 :])
+            posts = request.posts if isinstance(request, Batch) else ()
+            for k in range(len(posts)):
+                if len(posts) > 1:
+                    smaller = Batch(posts[:k] + posts[k + 1 :])
+                    yield (*program[:i], (*requests[:j], smaller, *requests[j + 1 :]), *program[i + 1 :])
 
 
-def tell(name: str, program: Program, result: Result, write: Callable[[str], object] = print) -> None:
-    """A failure, shortened, as a story."""
+def report(name: str, program: Program, result: Result, write: Callable[[str], object] = print) -> None:
+    """Shorten a failure and write its program, trace and log."""
     program, result = shortest(program, result)
     write(f"\n{name}, shortened; trace {result.trace}")
     write(show(program))
-    for line in result.story:
+    for line in result.log:
         write(f"  {line}")
 
 
 def main() -> int:
+    """Search, print the totals and the first failures of each kind."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--runs", type=int, default=2000, help="random runs (default %(default)s)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--systematic", action="store_true", help="small programs, all schedules")
+    parser.add_argument("--systematic", action="store_true", help="small programs under all schedules")
     parser.add_argument(
         "--depth", type=int, default=2, help="departures from the quiet schedule (systematic)"
     )
     parser.add_argument("--no-faults", action="store_true", help="systematic: preemptions only")
     parser.add_argument("--show", type=int, default=3, help="failures to shorten and print")
-    chosen = parser.parse_args()
+    options = parser.parse_args()
     started = time.perf_counter()
-    if chosen.systematic:
-        counts = systematic(chosen.depth, not chosen.no_faults)
+    if options.systematic:
+        counts = systematic(options.depth, not options.no_faults)
     else:
-        counts = explore(chosen.runs, chosen.seed)
+        counts = explore(options.runs, options.seed)
     print(f"{counts}; {time.perf_counter() - started:.1f} s")
-    told: set[str] = set()
+    shown: set[str] = set()
     for name, program, result in counts.failures:
         kind = result.violations[0].translate({ord(c): None for c in "0123456789abcdef"})
-        if kind not in told and len(told) < chosen.show:
-            told.add(kind)
-            tell(name, program, result)
+        if kind not in shown and len(shown) < options.show:
+            shown.add(kind)
+            report(name, program, result)
     return 1 if counts.failures else 0
 
 

@@ -1,27 +1,29 @@
-"""Protocols that are known to be wrong. The simulation must catch every one of them, or it proves nothing.
+"""Mutants: commit protocols known to be wrong, every one of which the simulation must catch.
 
-Each mutant changes production code through ``monkeypatch`` and names the small program that betrays it.
+Each mutant changes production code through ``monkeypatch`` and names the small program that reveals it.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from aggregator.domain import arrival_ms_of
-from aggregator.index import Index, bindings, keys
+from aggregator.index import Index, keys
+from aggregator.index.codec.records import Binding
 from aggregator.index.compaction import Compactor
+from aggregator.index.duplicate_groups import bindings_to_index
 from aggregator.index.lookup import Lookup
 from aggregator.index.segments import Segments
 from aggregator.index.snapshot import Snapshot
 from aggregator.index.transactions import SegmentTransactions
-from aggregator.ingest import pipeline
 from aggregator.ingest.commit import Committer
 from aggregator.ingest.decide import Decider
+from aggregator.ingest.pending import PendingArticle
+from aggregator.ingest.pipeline import BatchPipeline
 from aggregator.store import commit_batching
 from aggregator.store.base import (
     AppendMany,
@@ -31,14 +33,18 @@ from aggregator.store.base import (
     LengthsUnchanged,
     Transaction,
     ValueEquals,
+    Write,
 )
 from tests.simulation.transport import Transport
 
 Patch = pytest.MonkeyPatch
+BINDINGS_TO_INDEX = "aggregator.index.bindings.bindings_to_index"
 MUTANTS: dict[str, tuple[str, Callable[[Patch], None]]] = {}
 
 
 def mutant(name: str, program: str) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
+    """Register a function that applies a mutant; ``program`` is a key of ``programs.SMALL``."""
+
     def register(patch: Callable[[Patch], None]) -> Callable[[Patch], None]:
         MUTANTS[name] = program, patch
         return patch
@@ -47,79 +53,80 @@ def mutant(name: str, program: str) -> Callable[[Callable[[Patch], None]], Calla
 
 
 def _without(patch: Patch, method: str, dropped: Callable[[Check], bool]) -> None:
-    """``Segment.method`` with some of its checks left out."""
-    whole = getattr(SegmentTransactions, method)
+    """Leave some checks out of the transactions of a ``SegmentTransactions`` method."""
+    original = getattr(SegmentTransactions, method)
 
-    def lacking(self: SegmentTransactions, *arguments: Any) -> Transaction:
-        made = whole(self, *arguments)
-        return replace(made, checks=tuple(c for c in made.checks if not dropped(c)))
+    def unchecked(self: SegmentTransactions, *arguments: Any) -> Transaction:
+        transaction: Transaction = original(self, *arguments)
+        return replace(transaction, checks=tuple(c for c in transaction.checks if not dropped(c)))
 
-    patch.setattr(SegmentTransactions, method, lacking)
-
-
-def _is(check: Check, kind: bytes) -> bool:
-    return check.key[check.key.index(b"}") + 1 :][:1] == kind
+    patch.setattr(SegmentTransactions, method, unchecked)
 
 
-@mutant("buckets may have grown", "two near-copies")
+def _is(part: Check | Write, kind: bytes) -> bool:
+    """Whether the key of a check or write is of this kind (``index.keys``)."""
+    return part.key[part.key.index(b"}") + 1 :][:1] == kind
+
+
+@mutant("bucket lengths are not checked", "two near-copies")
 def _(patch: Patch) -> None:
     _without(patch, "insert", lambda c: isinstance(c, LengthsUnchanged))
 
 
-@mutant("commits are joined whatever came between", "two near-copies")
+@mutant("merged commits check nothing", "two near-copies")
 def _(patch: Patch) -> None:
-    whole = commit_batching.split_into_runs
+    original = commit_batching.split_into_runs
 
-    def unguarded(transactions: Any) -> Any:
+    def unchecked(transactions: Sequence[Transaction]) -> list[commit_batching.CommitRun]:
         return [
-            replace(r, whole=replace(r.transaction, checks=())) if r.is_merged else r
-            for r in whole(transactions)
+            replace(run, transaction=replace(run.transaction, checks=())) if run.is_merged else run
+            for run in original(transactions)
         ]
 
-    patch.setattr(commit_batching, "split_into_runs", unguarded)
+    patch.setattr(commit_batching, "split_into_runs", unchecked)
 
 
-@mutant("bands may have grown", "a copy only bands find")
+@mutant("sketch bucket lengths are not checked", "a copy found by sketch keys only")
 def _(patch: Patch) -> None:
     _without(patch, "insert", lambda c: isinstance(c, LengthsUnchanged) and _is(c, b"s"))
 
 
-@mutant("the id may be bound by now", "a retry of an exact copy")
+@mutant("an insert does not check the id", "a retry of an exact copy")
 def _(patch: Patch) -> None:
     _without(patch, "insert", lambda c: _is(c, b"i"))
 
 
-@mutant("the version may have been replaced", "two updates of one id")
+@mutant("an update does not check the id", "two updates of one id")
 def _(patch: Patch) -> None:
     _without(patch, "update", lambda c: _is(c, b"i"))
 
 
-@mutant("the match may have left", "delete races a copy")
+@mutant("the match is not checked", "delete races a copy")
 def _(patch: Patch) -> None:
     patch.setattr(Lookup, "match_checks", lambda self, snapshot, space, match: [])
 
 
-@mutant("entries are written after the commit", "two near-copies")
+@mutant("index entries are written after the commit", "two near-copies")
 def _(patch: Patch) -> None:
-    whole = Transport.commit_many
+    original = Transport.commit_many
 
-    async def in_two_steps(self: Transport, transactions: list[Transaction]) -> list[tuple[int, ...]]:
+    async def in_two_steps(self: Transport, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
         results = []
-        for made in transactions:
-            first = replace(made, writes=tuple(w for w in made.writes if not _is_entry(w)))
-            results += await whole(self, [first])
+        for transaction in transactions:
+            others = tuple(w for w in transaction.writes if not _is_entry(w))
+            results += await original(self, [replace(transaction, writes=others)])
             if not results[-1]:
-                await whole(self, [Transaction((), tuple(w for w in made.writes if _is_entry(w)))])
+                await original(self, [Transaction((), tuple(w for w in transaction.writes if _is_entry(w)))])
         return results
 
     patch.setattr(Transport, "commit_many", in_two_steps)
 
 
-def _is_entry(write: Any) -> bool:
-    return isinstance(write, AppendMany) and (_is(write, b"b") or _is(write, b"s"))  # type: ignore[arg-type]
+def _is_entry(write: Write) -> bool:
+    return isinstance(write, AppendMany) and (_is(write, b"b") or _is(write, b"s"))
 
 
-@mutant("the group may have changed", "delete races a copy")
+@mutant("the group is not checked", "delete races a copy")
 def _(patch: Patch) -> None:
     _group_with(patch, lambda checks: ())
 
@@ -132,144 +139,152 @@ def _(patch: Patch) -> None:
     _group_with(patch, by_length)
 
 
-@mutant("the canonical text may have changed", "the canonical text changes")
+@mutant("the canonical binding is not checked", "the canonical text changes")
 def _(patch: Patch) -> None:
     _group_with(patch, lambda checks: (checks[0], *checks[2:]))
 
 
 def _group_with(patch: Patch, checks: Callable[[Any], tuple[Check, ...]]) -> None:
-    whole = Index._read_group
+    """Replace the checks that a duplicate group is unchanged."""
+    original = Index._read_group
 
-    async def lacking(self: Index, *read: Any) -> Any:
-        group, canonical = await whole(self, *read)
+    async def altered(self: Index, *arguments: Any) -> Any:
+        group, canonical = await original(self, *arguments)
         return replace(group, unchanged_checks=checks(group.unchanged_checks)), canonical
 
-    patch.setattr(Index, "_read_group", lacking)
+    patch.setattr(Index, "_read_group", altered)
 
 
-@mutant("a lost batch neighbour goes unnoticed", "a stranger in a neighbour's place")
+@mutant("conflicts earlier in the batch are ignored", "a copy between the articles of a batch")
 def _(patch: Patch) -> None:
-    _without_relied_on(patch)
+    _without_batch_checks(patch)
 
 
-def _without_relied_on(patch: Patch) -> None:
-    whole = Index.commit_checks
+def _without_batch_checks(patch: Patch) -> None:
+    """Leave out the checks that earlier articles of the batch were committed as decided."""
+    original = Index.commit_checks
 
-    def lacking(self: Index, snapshot: Any, *rest: Any) -> list[Check]:
-        return whole(self, dataclasses.replace(snapshot, changed={}), *rest)
+    def unchecked(self: Index, snapshot: Snapshot, *rest: Any) -> list[Check]:
+        return original(self, replace(snapshot, writers_by_key={}), *rest)
 
-    patch.setattr(Index, "commit_checks", lacking)
+    patch.setattr(Index, "commit_checks", unchecked)
 
 
-@mutant("a group is committed whatever became of the one before it", "overlapping groups")
+@mutant("conflicts of the batch before are ignored", "overlapping batches")
 def _(patch: Patch) -> None:
-    _without_relied_on(patch)
-    whole = pipeline._PipelinedRun.process
+    _without_batch_checks(patch)
+    original = BatchPipeline.process_all
+    conflicted: dict[BatchPipeline, list[PendingArticle]] = {}
 
-    async def heedless(self: Any) -> bool:
-        if self._commit_task is not None:
-            begun, self._commit_task, self._committing = self._commit_task, None, None
-            self.lost = [*getattr(self, "lost", ()), *await begun]
+    async def finish_commit(self: BatchPipeline, in_flight: Any) -> bool:
+        if in_flight.commit is not None:
+            commit, in_flight.commit, in_flight.committing = in_flight.commit, None, None
+            conflicted.setdefault(self, []).extend(await commit)
         return True
 
-    async def settle(self: Any, groups: Any) -> None:
-        await whole(self, groups)
-        await self._pipeline.process(getattr(self, "lost", []))
+    async def process_all(self: BatchPipeline, batches: Sequence[list[PendingArticle]]) -> None:
+        conflicted.pop(self, None)
+        await original(self, batches)
+        await self.process(conflicted.pop(self, []))
 
-    patch.setattr(pipeline._PipelinedRun, "_finish_commit", heedless)
-    patch.setattr(pipeline._PipelinedRun, "process", settle)
+    patch.setattr(BatchPipeline, "_finish_commit", finish_commit)
+    patch.setattr(BatchPipeline, "process_all", process_all)
 
 
-@mutant("nobody looks for the id in other languages", "one id in two languages at once")
+@mutant("spaces of other languages are not searched", "one id in two languages at once")
 def _(patch: Patch) -> None:
-    async def heedless(self: Committer, changed: Any) -> None:
-        return None
+    async def skipped(self: Committer, plans: Any) -> dict[str, Any]:
+        return {}
 
-    patch.setattr(Committer, "_resolve_language_race", heedless)
+    patch.setattr(Committer, "_resolve_language_race", skipped)
 
 
-@mutant("nobody carries a text that leaves", "update leaves an exact copy")
+@mutant("entries of a removed text are not passed on", "update leaves an exact copy")
 def _(patch: Patch) -> None:
-    patch.setattr(bindings, "bindings_to_index", lambda *a: [])
+    patch.setattr(BINDINGS_TO_INDEX, lambda *arguments: [])
 
 
-@mutant("a carrier leaves without an heir", "carriers in a row")
+@mutant("entries of a removed exact copy are not passed on", "exact copies removed one after another")
 def _(patch: Patch) -> None:
-    whole = bindings.bindings_to_index
+    def not_for_exact_copies(removed: Binding, *rest: Any) -> Sequence[Binding]:
+        exact = removed.outcome.match is not None and removed.outcome.match.rule == "exact"
+        return [] if exact else bindings_to_index(removed, *rest)
 
-    def forgetful(gone: Any, *rest: Any) -> Any:
-        exact = gone.outcome.match is not None and gone.outcome.match.rule == "exact"
-        return [] if exact else whole(gone, *rest)
-
-    patch.setattr(bindings, "bindings_to_index", forgetful)
+    patch.setattr(BINDINGS_TO_INDEX, not_for_exact_copies)
 
 
-@mutant("a record keeps the first version it was written for", "two updates of one id")
+@mutant("a record keeps an outdated first version", "two updates of one id")
 def _(patch: Patch) -> None:
-    whole = Decider._assign_number
+    original = Decider._assign_number
 
-    async def stubborn(self: Decider, one: Any, now_ms: int, newest: int, first: int = 0) -> Any:
-        if one.written:
-            return await whole(self, one, arrival_ms_of(one.number), 0, one.first)
-        return await whole(self, one, now_ms, newest, first)
+    async def keeping(self: Decider, case: Any, first_version: int) -> Any:
+        if case.pending.record_written:
+            case = replace(case, now_ms=arrival_ms_of(case.pending.number), bindings=[])
+            return await original(self, case, case.pending.first_version)
+        return await original(self, case, first_version)
 
-    patch.setattr(Decider, "_assign_number", stubborn)
+    patch.setattr(Decider, "_assign_number", keeping)
 
 
-@mutant("a sealed segment still takes articles", "a seal between near-copies")
+@mutant("a sealed segment accepts articles", "a seal between near-copies")
 def _(patch: Patch) -> None:
     _without(patch, "insert", lambda c: c.key.endswith(b"}closed"))
 
 
-@mutant("a sealed segment still takes deletes", "a delete over a seal")
+@mutant("a sealed segment accepts deletes", "a delete over a seal")
 def _(patch: Patch) -> None:
     _without(patch, "delete", lambda c: c.key.endswith(b"}closed"))
 
 
-@mutant("the head moves on before the old segment is closed", "a seal between near-copies")
+@mutant("the head advances before the segment is sealed", "a seal between near-copies")
 def _(patch: Patch) -> None:
     async def interrupted(self: Segments, space: str, number: int, now_ms: int) -> None:
-        await self._advance_writable(space, number + 1)  # and here its writer dies
+        await self._advance_writable(space, number + 1)  # and here the process dies
 
     patch.setattr(Segments, "seal", interrupted)
 
 
-@mutant("look-ups trust the head they know", "a look-up over a seal")
+@mutant("look-ups trust a cached head", "a look-up over a seal")
 def _(patch: Patch) -> None:
-    whole = Segments.read_built_keys
+    original = Segments.read_built_keys
 
-    async def trusting(self: Segments, under: Any) -> Snapshot:
-        wanted = {space: keys_of(b"") for space, keys_of in under.items()}
-        if any(key.startswith(b"b") for keys_ in wanted.values() for key in keys_):
-            await self._load_heads(wanted)
-            made = [
-                await self.read_more(Snapshot(dict(self._stacks)), space, wanted[space]) for space in wanted
-            ]
-            layers = {k: v for one in made for k, v in one.stacks.items()}
-            values = {k: v for one in made for k, v in one.values.items()}
-            named = {tag: [tag + k for k in wanted[s]] for s, each in layers.items() for tag in each.tags}
-            answers = {tag: [values[k] for k in some] for tag, some in named.items()}
-            return Snapshot(layers, values, keys_by_tag=named, values_by_tag=answers)
-        return await whole(self, under)
+    async def trusting(self: Segments, builders: Any) -> Snapshot:
+        wanted = {space: builder(b"") for space, builder in builders.items()}
+        if not any(key.startswith(b"b") for suffixes in wanted.values() for key in suffixes):
+            return await original(self, builders)
+        await self._load_heads(wanted)
+        parts = [
+            await self.read_more(Snapshot(dict(self._stacks)), space, suffixes)
+            for space, suffixes in wanted.items()
+        ]
+        stacks = {space: stack for part in parts for space, stack in part.stacks.items()}
+        values = {key: value for part in parts for key, value in part.values.items()}
+        keys_by_tag = {
+            tag: [tag + suffix for suffix in wanted[space]]
+            for space, stack in stacks.items()
+            for tag in stack.tags
+        }
+        values_by_tag = {tag: [values[key] for key in tagged] for tag, tagged in keys_by_tag.items()}
+        return Snapshot(stacks, values, keys_by_tag=keys_by_tag, values_by_tag=values_by_tag)
 
     patch.setattr(Segments, "read_built_keys", trusting)
 
 
-@mutant("what is removed above uncovers what lies below", "a frozen article is deleted")
+@mutant("a delete uncovers the value in an older segment", "a frozen article is deleted")
 def _(patch: Patch) -> None:
     patch.setattr(SegmentTransactions, "_removal_write", lambda self, key: Delete(key))
 
 
-@mutant("frozen buckets are not read", "a seal between near-copies")
+@mutant("sealed buckets are not read", "a seal between near-copies")
 def _(patch: Patch) -> None:
     patch.setattr(
         Snapshot,
         "lookup_values",
-        lambda self, space, whose: [[self.values[key] for key in self.tops(space, whose)]],
+        lambda self, space, id_: [[self.values[key] for key in self.writable_keys(space, id_)]],
     )
 
 
-@mutant("the oldest segment is right", "a frozen article is updated")
+@mutant("the oldest segment wins", "a frozen article is updated")
 def _(patch: Patch) -> None:
     def oldest(self: Snapshot, space: str, key: bytes) -> bytes | None:
         return next((v for tag in self.stacks[space].tags if (v := self.values.get(tag + key))), None)
@@ -277,58 +292,60 @@ def _(patch: Patch) -> None:
     patch.setattr(Snapshot, "newest_value", oldest)
 
 
-@mutant("a stream is left at its end, closed or not", "the stream over a seal")
+@mutant("the stream moves to the next segment too early", "the stream over a seal")
 def _(patch: Patch) -> None:
     async def hasty(self: Index, tags: Any, after: Any, count: int) -> Any:
-        read = await self.store.stream_read([keys.stream(tag) for tag in tags], after, count)
-        return await self.store.read([keys.sealed(tag) for tag in tags]), read
+        entries = await self.store.stream_read([keys.stream(tag) for tag in tags], after, count)
+        return await self.store.read([keys.sealed(tag) for tag in tags]), entries
 
     patch.setattr(Index, "_read_with_sealed", hasty)
 
 
-@mutant("compaction rewrites the writable segment", "a length that comes back")
+@mutant("the writable segment is compacted", "a length that comes back")
 def _(patch: Patch) -> None:
-    whole = Compactor._compact_segment
+    original = Compactor._compact_segment
 
-    async def greedy(self: Compactor, layers: Any, number: int, cursor: int, dead: Any) -> Any:
-        for each in (number, layers.last):
-            async for moved in whole(self, layers, each, 0, dead):
-                yield moved
+    async def greedy(self: Compactor, stack: Any, number: int, cursor: int, dead: Any) -> Any:
+        for segment in (number, stack.last):
+            async for step in original(self, stack, segment, 0, dead):
+                yield step
 
     patch.setattr(Compactor, "_compact_segment", greedy)
 
 
-@mutant("marks of the dead go before their entries", "the dead below")
+@mutant("tombstones are deleted before the entries", "removed articles in a sealed segment")
 def _(patch: Patch) -> None:
-    async def idle(self: Compactor, *arguments: Any) -> Any:
-        for moved in ():
-            yield moved
+    async def idle(self: Compactor, *arguments: Any) -> AsyncIterator[None]:
+        steps: tuple[None, ...] = ()
+        for step in steps:
+            yield step
 
     patch.setattr(Compactor, "_compact_segment", idle)
 
 
-@mutant("marks of the dead in the writable segment go", "the dead on top")
+@mutant("tombstones of the writable segment are deleted", "a removed article in the writable segment")
 def _(patch: Patch) -> None:
-    whole = Compactor._delete_dead_versions
+    original = Compactor._delete_dead_versions
 
-    async def greedy(self: Compactor, tag: bytes, numbers: Any) -> Any:
-        top = keys.tag(keys.space_of(tag), keys.segment_of(tag) + 1)
-        for each, some in ((tag, numbers), (top, (await self._read_dead_numbers(top)).tolist())):
-            async for step in whole(self, each, some):
+    async def greedy(self: Compactor, tag: bytes, numbers: Any) -> AsyncIterator[None]:
+        writable = keys.tag(keys.space_of(tag), keys.segment_of(tag) + 1)
+        writable_numbers = (await self._read_dead_numbers(writable)).tolist()
+        for each_tag, dead in ((tag, numbers), (writable, writable_numbers)):
+            async for step in original(self, each_tag, dead):
                 yield step
 
     patch.setattr(Compactor, "_delete_dead_versions", greedy)
 
 
-@mutant("a segment is dropped whatever lives in it", "a segment with life in it")
+@mutant("segments with live articles are dropped", "a sealed segment with live articles")
 def _(patch: Patch) -> None:
-    async def at_once(self: Compactor, *arguments: Any) -> bool:
+    async def always(self: Compactor, *arguments: Any) -> bool:
         return True
 
-    patch.setattr(Compactor, "_is_expired", at_once)
+    patch.setattr(Compactor, "_is_expired", always)
 
 
-@mutant("an exact copy leans for ever", "an exact copy long after")
+@mutant("an exact copy shares entries indefinitely", "an exact copy long after")
 def _(patch: Patch) -> None:
     patch.setattr(
         SegmentTransactions,
@@ -337,14 +354,14 @@ def _(patch: Patch) -> None:
     )
 
 
-@mutant("an original that comes back is a copy of its copies", "an original comes back")
+@mutant("an expired original returns as a copy of its copies", "an original comes back")
 def _(patch: Patch) -> None:
-    whole = Decider._plan_insert
+    original = Decider._plan_insert
 
-    async def alone(self: Decider, one: Any, *rest: Any) -> Any:
-        strangers = [
-            dataclasses.replace(c, canonical=(c.canonical[0] + "?", c.canonical[1])) for c in rest[3]
+    async def unaware(self: Decider, case: Any) -> Any:
+        case.candidates = [
+            replace(c, canonical=(c.canonical[0] + "?", c.canonical[1])) for c in case.candidates
         ]
-        return await whole(self, one, *rest[:3], strangers, *rest[4:])
+        return await original(self, case)
 
-    patch.setattr(Decider, "_plan_insert", alone)
+    patch.setattr(Decider, "_plan_insert", unaware)

@@ -1,18 +1,18 @@
-"""What must hold: of the store after every commit, and of the answers once all is over.
+"""Invariants of the store after every commit, and of the answers at the end.
 
-``sound`` reads the raw store, so it sees what no look-up would show. ``explains`` asks whether the
-answers about one id could have come from one writer at a time (linearizability, Wing & Gong 1993).
+``inconsistencies`` reads the raw store, so it sees what no look-up would show. ``is_linearizable`` checks
+whether the answers about one id could come from one writer at a time (linearizability, Wing & Gong 1993).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from math import inf
 
-from aggregator.domain import Outcome
+from aggregator.domain import Match, Outcome
 from aggregator.index import keys
 from aggregator.index.blocks import PLANS
 from aggregator.index.codec.postings import SKETCH_REMAINDER_BYTES, decode_numbers
@@ -30,186 +30,209 @@ PLAN = PLANS["4x16"]
 
 @dataclass
 class View:
-    """One space, decoded: what its segments say together, the newest that says anything being right."""
+    """One space, decoded and merged over its segments; the newest segment wins.
+
+    bindings    by id hash
+    states      by article number: b"" (canonical), a pointer, or dead
+    tombstones  first numbers of removed articles
+    duplicates  by first number of the group: 16-byte id hashes of its members
+    entries     by bucket key: the article numbers in it
+    stream      (kind, number, id) of the article stream
+    floor       article numbers below it have expired
+    """
 
     space: str
     bindings: dict[bytes, Binding] = field(default_factory=dict)
     states: dict[int, bytes] = field(default_factory=dict)
     tombstones: set[int] = field(default_factory=set)
-    copies: dict[int, bytes] = field(default_factory=dict)
+    duplicates: dict[int, bytes] = field(default_factory=dict)
     entries: dict[bytes, set[int]] = field(default_factory=dict)
-    rows: list[tuple[str, int, str]] = field(default_factory=list)
+    stream: list[tuple[str, int, str]] = field(default_factory=list)
     segments: int = 0
     floor: int = 0
 
 
 def view(store: MemoryStore, space: str, floor: int = 0) -> View:
     """Read everything in a space; bindings below the floor have expired."""
-    seen = View(space, floor=floor)
+    found = View(space, floor=floor)
     prefix = keys.space_prefix(space)
     numbers = {keys.segment_of(key) for key in (*store._values, *store._streams) if key.startswith(prefix)}
-    seen.segments = len(numbers)
-    layered: dict[bytes, bytes] = {}
+    found.segments = len(numbers)
+    newest: dict[bytes, bytes] = {}
     for number in sorted(numbers):
         tag = keys.tag(space, number)
         for key, value in store._values.items():
             if key.startswith(tag):
-                _add(seen, layered, key[len(tag) :], value)
+                _add(found, newest, key[len(tag) :], value)
         for _, payload in store._streams.get(keys.stream(tag), ()):
             item = decode_stream_item(payload, space, None)
-            seen.rows.append((item.kind, item.number, item.id))
-    for key, value in layered.items():
+            found.stream.append((item.kind, item.number, item.id))
+    for key, value in newest.items():
         if value == keys.ABSENT:
             continue
         if key[:1] == b"i":
             binding = decode_binding(value)
             if binding.number >= floor:
-                seen.bindings[key[1:]] = binding
+                found.bindings[key[1:]] = binding
         else:
-            seen.states[int.from_bytes(key[1:], "big")] = value
-    return seen
+            found.states[int.from_bytes(key[1:], "big")] = value
+    return found
 
 
-def _add(seen: View, layered: dict[bytes, bytes], key: bytes, value: bytes) -> None:
+def _add(found: View, newest: dict[bytes, bytes], key: bytes, value: bytes) -> None:
     kind, rest = key[:1], key[1:]
     if kind in b"ip":
-        layered[key] = value
+        newest[key] = value
     elif kind == b"g":
-        seen.tombstones.add(int.from_bytes(rest, "big"))
+        found.tombstones.add(int.from_bytes(rest, "big"))
     elif kind == b"c" and key != keys.sealed(b""):
         first = int.from_bytes(rest, "big")
-        seen.copies[first] = seen.copies.get(first, b"") + value
+        found.duplicates[first] = found.duplicates.get(first, b"") + value
     elif kind in b"bs":
-        rest_bytes = PLAN.remainder_bytes if kind == b"b" else SKETCH_REMAINDER_BYTES
-        seen.entries.setdefault(key, set()).update(decode_numbers(value, rest_bytes).tolist())
+        remainder_bytes = PLAN.remainder_bytes if kind == b"b" else SKETCH_REMAINDER_BYTES
+        found.entries.setdefault(key, set()).update(decode_numbers(value, remainder_bytes).tolist())
 
 
-def sound(store: MemoryStore, space: str, floor: int = 0, promised: int = 0) -> list[str]:
+def inconsistencies(store: MemoryStore, space: str, floor: int = 0, oldest_findable: int = 0) -> list[str]:
     """Everything that is wrong with one space, in words.
 
-    Articles below ``floor`` have expired; those from ``promised`` on must be found.
+    Articles below ``floor`` have expired; those from ``oldest_findable`` on must be found.
     """
-    seen = view(store, space, floor)
+    found = view(store, space, floor)
     return [
-        *_pointing(seen),
-        *_records(store, seen),
-        *_standing(store, seen, promised),
-        *_entries(seen),
-        *_streamed(seen),
+        *_wrong_references(found),
+        *_wrong_duplicate_lists(found),
+        *_wrong_records(store, found),
+        *_unindexed_texts(store, found, oldest_findable),
+        *_wrong_entries(found),
+        *_wrong_stream(found),
     ]
 
 
-def _pointing(seen: View) -> list[str]:
-    """Bindings, pointers and copies agree, and none names an article that is gone."""
+def _wrong_references(found: View) -> list[str]:
+    """Bindings and states agree, and none refers to an article that is gone."""
     wrong = []
-    by_id = {b.id: b for b in seen.bindings.values()}
-    groups: dict[int, list[bytes]] = {}
-    for hashed, binding in seen.bindings.items():
-        match, state = binding.outcome.match, seen.states.get(binding.number)
-        if binding.first_version in seen.tombstones:
+    by_id = {b.id: b for b in found.bindings.values()}
+    for binding in found.bindings.values():
+        match, state = binding.outcome.match, found.states.get(binding.number)
+        if binding.first_version in found.tombstones:
             wrong.append(f"{binding.id} is live and has a tombstone")
         if match is None:
             if state is not None:
                 wrong.append(f"{binding.id} is canonical, its number's state is not empty")
             continue
-        groups.setdefault(match.canonical_first, []).append(hashed)
+        if _has_expired_canonical(found, match, by_id):
+            continue  # the original has expired; the copy still names it
         canonical = by_id.get(match.canonical_id)
-        if match.canonical_first < seen.floor and (
-            canonical is None or canonical.first_version != match.canonical_first
-        ):
-            continue  # the original has expired; its name stays
         if canonical is None or canonical.first_version != match.canonical_first:
-            wrong.append(f"{binding.id} points at {match.canonical_id}, which is gone")
+            wrong.append(f"{binding.id} refers to {match.canonical_id}, which is gone")
         elif canonical.outcome.match is not None:
-            wrong.append(f"{binding.id} points at {match.canonical_id}, which is itself a copy")
-        if match.id not in by_id and match.number >= seen.floor:
+            wrong.append(f"{binding.id} refers to {match.canonical_id}, which is itself a copy")
+        if match.id not in by_id and match.number >= found.floor:
             wrong.append(f"{binding.id} was matched to {match.id}, which is gone")
         if state is None or state == keys.DEAD:
             wrong.append(f"{binding.id} is a copy, its number's state says otherwise")
         else:
             pointer = decode_pointer(state)
             if (pointer.id, pointer.first_version) != (match.canonical_id, match.canonical_first):
-                wrong.append(f"the state of {binding.id} points at {pointer.id}, its binding elsewhere")
-    for first, rows in seen.copies.items():
-        listed = Counter(rows[i : i + 16] for i in range(0, len(rows), 16))
-        if seen.segments > 1 or seen.floor:  # rows of a frozen segment stay; who left is known by its binding
-            listed = Counter(set(listed) & set(groups.get(first, [])))
-        if listed != Counter(groups.get(first, [])):
-            wrong.append(f"copies of {first} list {len(listed)} of {len(groups.get(first, []))}")
-    wrong += [f"copies of {first} are not listed" for first in groups if first not in seen.copies]
+                wrong.append(f"the state of {binding.id} refers to {pointer.id}, its binding does not")
     return wrong
 
 
-def _records(store: MemoryStore, seen: View) -> list[str]:
+def _has_expired_canonical(found: View, match: Match, by_id: Mapping[str, Binding]) -> bool:
+    canonical = by_id.get(match.canonical_id)
+    return match.canonical_first < found.floor and (
+        canonical is None or canonical.first_version != match.canonical_first
+    )
+
+
+def _wrong_duplicate_lists(found: View) -> list[str]:
+    """The list of each group has exactly the copies whose bindings refer to it."""
+    wrong = []
+    groups: dict[int, list[bytes]] = {}
+    for hashed, binding in found.bindings.items():
+        if binding.outcome.match is not None:
+            groups.setdefault(binding.outcome.match.canonical_first, []).append(hashed)
+    for first, rows in found.duplicates.items():
+        listed = Counter(rows[i : i + 16] for i in range(0, len(rows), 16))
+        if found.segments > 1 or found.floor:  # rows in sealed segments stay after their article left
+            listed = Counter(set(listed) & set(groups.get(first, [])))
+        if listed != Counter(groups.get(first, [])):
+            wrong.append(f"the group {first} lists {len(listed)} of {len(groups.get(first, []))} copies")
+    wrong += [f"copies of {first} are not listed" for first in groups if first not in found.duplicates]
+    return wrong
+
+
+def _wrong_records(store: MemoryStore, found: View) -> list[str]:
     """Every live version has its record, and the two agree."""
     wrong = []
-    for binding in seen.bindings.values():
-        data = store._values.get(keys.record(seen.space, binding.number))
+    for binding in found.bindings.values():
+        data = store._values.get(keys.record(found.space, binding.number))
         if data is None:
             wrong.append(f"{binding.id} has no record")
             continue
-        record = decode_record(data, seen.space, binding.number)
-        mine = (binding.number, binding.first_version, binding.id, binding.text_hash)
-        if (record.number, record.first_version, record.id, record.text_hash) != mine:
+        record = decode_record(data, found.space, binding.number)
+        expected = (binding.number, binding.first_version, binding.id, binding.text_hash)
+        if (record.number, record.first_version, record.id, record.text_hash) != expected:
             wrong.append(f"the record of {binding.id} is of another version")
     return wrong
 
 
-def _standing(store: MemoryStore, seen: View, promised: int) -> list[str]:
-    """Every live text stands in all its buckets, itself or through an exact copy of its group."""
+def _unindexed_texts(store: MemoryStore, found: View, oldest_findable: int) -> list[str]:
+    """Every live text is in all its buckets, itself or through an exact copy of its group."""
     wrong = []
-    carried: set[tuple[int, bytes]] = set()
-    for binding in seen.bindings.values():
-        data = store._values.get(keys.record(seen.space, binding.number))
+    indexed: set[tuple[int, bytes]] = set()
+    for binding in found.bindings.values():
+        data = store._values.get(keys.record(found.space, binding.number))
         if data is None:
             continue
-        fingerprint = decode_record(data, seen.space, binding.number).fingerprint
-        places = [keys.block_bucket(b"", b, v) for b, v in enumerate(PLAN.block_values(fingerprint))]
-        if all(binding.number in seen.entries.get(p, ()) for p in places):
-            carried.add((_group(binding), binding.text_hash))
-    for binding in seen.bindings.values():
-        if binding.number >= promised and (_group(binding), binding.text_hash) not in carried:
+        fingerprint = decode_record(data, found.space, binding.number).fingerprint
+        buckets = [keys.block_bucket(b"", b, v) for b, v in enumerate(PLAN.block_values(fingerprint))]
+        if all(binding.number in found.entries.get(bucket, ()) for bucket in buckets):
+            indexed.add((_group(binding), binding.text_hash))
+    for binding in found.bindings.values():
+        if binding.number >= oldest_findable and (_group(binding), binding.text_hash) not in indexed:
             wrong.append(f"the text of {binding.id} is in no bucket")
     return wrong
 
 
-def _entries(seen: View) -> list[str]:
-    """Every number in a bucket is a live version or known to be dead."""
-    live = {b.number for b in seen.bindings.values()}
-    numbers = set().union(*seen.entries.values()) if seen.entries else set()
+def _wrong_entries(found: View) -> list[str]:
+    """Every number in a bucket is a live version or marked dead."""
+    live = {b.number for b in found.bindings.values()}
+    numbers = set().union(*found.entries.values()) if found.entries else set()
     return [
         f"number {n} is in a bucket, neither live nor dead"
         for n in numbers - live
-        if seen.states.get(n) != keys.DEAD and n >= seen.floor
+        if found.states.get(n) != keys.DEAD and n >= found.floor
     ]
 
 
-def _streamed(seen: View) -> list[str]:
-    """The stream has every committed version once, and replays to what is bound."""
+def _wrong_stream(found: View) -> list[str]:
+    """The stream has every committed version once, and replays to the bindings."""
     wrong = []
-    articles = Counter(number for kind, number, _ in seen.rows if kind == "article")
+    articles = Counter(number for kind, number, _ in found.stream if kind == "article")
     wrong += [f"number {n} is {count} times in the stream" for n, count in articles.items() if count > 1]
     live: dict[str, int] = {}
-    for kind, number, id_ in seen.rows:
+    for kind, number, id_ in found.stream:
         if kind == "article":
             live[id_] = number
-        elif live.pop(id_, None) != number and number >= seen.floor:
+        elif live.pop(id_, None) != number and number >= found.floor:
             wrong.append(f"the stream deletes a version of {id_} that was not live")
-    kept = {id_: number for id_, number in live.items() if number >= seen.floor}
-    if kept != {b.id: b.number for b in seen.bindings.values()}:
-        wrong.append("the stream does not replay to what is bound")
+    unexpired = {id_: number for id_, number in live.items() if number >= found.floor}
+    if unexpired != {b.id: b.number for b in found.bindings.values()}:
+        wrong.append("the stream does not replay to the bindings")
     return wrong
 
 
 def _group(binding: Binding) -> int:
-    return binding.outcome.match.canonical_first if binding.outcome.match else binding.first_version
+    return binding.outcome.group(binding.first_version)
 
 
 @dataclass(frozen=True)
 class Call:
-    """One request about one id: ``text`` is its content (None: delete), ``end`` is inf when unanswered.
+    """One request about one id: ``text`` is its content (None: delete), ``end`` is inf if unanswered.
 
-    ``effect``: whether the answer said that it changed something (None: no answer).
+    ``effect`` is whether, by the answer, it changed something (None: no answer, or it may be either).
     """
 
     id: str
@@ -220,15 +243,17 @@ class Call:
     outcome: Outcome | None = None
 
 
-def explains(calls: Sequence[Call], final: bytes | None) -> bool:
-    """Is there an order of ``calls``, each at one instant between start and end, that gives all answers and ``final``?"""
-    everyone = (1 << len(calls)) - 1
+def is_linearizable(calls: Sequence[Call], final: bytes | None) -> bool:
+    """Whether some order of the calls yields all answers and the content ``final``.
+
+    Each call takes effect at one instant between its start and end; an unanswered one may have none.
+    """
 
     @cache
     def search(done: int, state: bytes | None) -> bool:
         left = [i for i in range(len(calls)) if not done >> i & 1]
         if all(calls[i].end == inf for i in left) and state == final:
-            return True  # what was never answered need not have happened
+            return True
         horizon = min((calls[i].end for i in left), default=inf)
         for i in left:
             call = calls[i]
@@ -240,4 +265,4 @@ def explains(calls: Sequence[Call], final: bytes | None) -> bool:
                 return True
         return False
 
-    return search(0, None) if everyone else final is None
+    return search(0, None) if calls else final is None

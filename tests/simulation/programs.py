@@ -1,7 +1,8 @@
-"""What writers do: posts, batches and deletes of a few texts whose kinship is known."""
+"""Programs of the simulation: requests of several writers over texts whose duplicates are known."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from random import Random
@@ -14,8 +15,8 @@ from tests.support.factories import edited, story
 
 _LONG = {"s": story(1, sentences=40), "t": story(2, sentences=40), "u": story(3, sentences=40)}
 
-# The first letter of a name is the story: texts of one story are near-copies of one another, texts of
-# two stories are strangers. "s0" and "S0!" are exact copies (case does not matter).
+# The first letter of a name is the story: texts of one story are near-copies of each other, texts of two
+# stories are unrelated. "s0" and "s0!" are exact copies, since case does not matter.
 TEXTS: dict[str, str] = {}
 for _name, _text in _LONG.items():
     TEXTS[f"{_name}0"] = _text
@@ -23,7 +24,7 @@ for _name, _text in _LONG.items():
     TEXTS[f"{_name}1"] = edited(_text, 11)
     TEXTS[f"{_name}1!"] = edited(_text, 11).upper()
     TEXTS[f"{_name}2"] = edited(_text, 12, changes=8)
-    TEXTS[f"{_name}cut"] = _text[: int(len(_text) * 0.4)]  # found by its bands only
+    TEXTS[f"{_name}cut"] = _text[: int(len(_text) * 0.4)]  # found by its sketch keys only
 
 
 @dataclass(frozen=True)
@@ -36,10 +37,11 @@ class Post:
 
     @property
     def story(self) -> tuple[str, str]:
-        """Where it has near-copies: its language's space and its story."""
+        """Language and story: posts with the same pair are near-copies of each other."""
         return self.lang, self.text[0]
 
     def article(self) -> Article:
+        """The article to submit."""
         return Article(id=self.id, text=TEXTS[self.text], lang=self.lang)
 
 
@@ -58,8 +60,8 @@ class Remove:
 
 
 @dataclass(frozen=True)
-class Check:
-    """Look a text up, and store nothing."""
+class Lookup:
+    """Submit a text with ``dry_run``."""
 
     text: str
     lang: str = "en"
@@ -67,61 +69,62 @@ class Check:
 
 @dataclass(frozen=True)
 class Seal:
-    """Close the writable segment of every space."""
+    """Seal the writable segment of every space."""
 
 
 @dataclass(frozen=True)
-class Follow:
-    """Read the article stream on, to its present end."""
+class ReadStream:
+    """Read the article stream from the last position to its end."""
 
 
 @dataclass(frozen=True)
-class Tidy:
-    """Do all the upkeep there is: floor, drops, compaction."""
+class Maintain:
+    """Run all index maintenance: retention floor, dropped segments, compaction."""
 
 
 @dataclass(frozen=True)
 class Wait:
-    """Let more than a third of the period of retention pass."""
+    """Let more than 1/3 of the retention period pass."""
 
 
-Request = Post | Batch | Remove | Check | Seal | Follow | Tidy | Wait
-SIGNS: dict[str, Request] = {"|": Seal(), ">": Follow(), "#": Tidy(), "~": Wait()}
+Request = Post | Batch | Remove | Lookup | Seal | ReadStream | Maintain | Wait
+SYMBOLS: dict[str, Request] = {"|": Seal(), ">": ReadStream(), "#": Maintain(), "~": Wait()}
+# The requests of each writer, in order.
 Program = tuple[tuple[Request, ...], ...]
-"""Per writer, its requests in order."""
 
-ANALYSER = Analyzer({"en": HashedModel(group="en"), "xx": HashedModel()})
+ANALYZER = Analyzer({"en": HashedModel(group="en"), "xx": HashedModel()})
 
 
 @cache
 def analysis(text: str, lang: str) -> Analysis:
-    """The real analysis of a named text, in just this language: made-up words alone do not look English."""
-    start = "This is what they have been with, and that was from the. " if lang == "en" else ""
-    return ANALYSER.analyze(Article(id="any", text=start + TEXTS[text], lang=lang))
+    """The real analysis of a named text; an English opening makes it be detected as English."""
+    opening = "This is what they have been with, and that was from the. " if lang == "en" else ""
+    return ANALYZER.analyze(Article(id="any", text=opening + TEXTS[text], lang=lang))
 
 
 _NAMES = {text: name for name, text in TEXTS.items()}
 
 
-async def analyse_many(articles: object) -> list[Analysis | AggregatorError]:
-    """As ``Analyser.analyse_many``, each text once per process."""
-    return [analysis(_NAMES[a.text], a.lang) for a in articles]  # type: ignore[attr-defined]
+async def analyze_many(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
+    """As ``Analyzer.analyze_many``, with a cache."""
+    return [analysis(_NAMES[article.text], article.lang or "") for article in articles]
 
 
 def posts(*pairs: str) -> tuple[Post, ...]:
-    """posts("a=s0", "b=s1") ; a trailing "@fr" sets the language."""
-    made = []
+    """Posts written as "id=text" or "id=text@language"."""
+    parsed = []
     for pair in pairs:
-        pair, _, lang = pair.partition("@")
-        id_, _, text = pair.partition("=")
-        made.append(Post(id_, text, lang or "en"))
-    return tuple(made)
+        id_and_text, _, lang = pair.partition("@")
+        id_, _, text = id_and_text.partition("=")
+        parsed.append(Post(id_, text, lang or "en"))
+    return tuple(parsed)
 
 
 def writer(*lines: str) -> tuple[Request, ...]:
-    """A writer's requests: "a=s0" posts, "a=s0 b=s1" posts a batch, "-a" deletes, "?s0" looks up, "|" seals, ">" follows.
+    """Requests of one writer, one per line.
 
-    "#" tidies up, "~" waits.
+    "a=s0" posts, "a=s0 b=s1" posts a batch, "-a" removes, "?s0" looks up, "|" seals, ">" reads the stream,
+    "#" runs maintenance, "~" waits.
     """
     requests: list[Request] = []
     for line in lines:
@@ -129,9 +132,9 @@ def writer(*lines: str) -> tuple[Request, ...]:
         if line.startswith("-"):
             requests.append(Remove(line[1:]))
         elif line.startswith("?"):
-            requests.append(Check(line[1:]))
-        elif line in SIGNS:
-            requests.append(SIGNS[line])
+            requests.append(Lookup(line[1:]))
+        elif line in SYMBOLS:
+            requests.append(SYMBOLS[line])
         elif len(parts) == 1:
             requests += posts(line)
         else:
@@ -139,11 +142,11 @@ def writer(*lines: str) -> tuple[Request, ...]:
     return tuple(requests)
 
 
-# Small programs, searched systematically.
+# Small programs, whose schedules are searched systematically.
 SMALL: dict[str, Program] = {
     "two near-copies": (writer("a=s0"), writer("b=s1")),
     "two exact copies": (writer("a=s0"), writer("b=s0!")),
-    "a copy only bands find": (writer("a=s0"), writer("b=scut")),
+    "a copy found by sketch keys only": (writer("a=s0"), writer("b=scut")),
     "a retry races its original": (writer("a=s0"), writer("a=s0")),
     "a retry and a copy": (writer("a=s0", "a=s0"), writer("b=s0!", "b=s0!")),
     "delete races a copy": (writer("a=s0", "-a"), writer("b=s1")),
@@ -155,31 +158,31 @@ SMALL: dict[str, Program] = {
     "two updates of one id": (writer("a=s0", "a=s1"), writer("a=s2")),
     "first versions race": (writer("a=s0", "b=scut"), writer("a=s1", "-a")),
     "update leaves an exact copy": (writer("a=s0", "a=t0"), writer("b=s0!", "c=s0")),
-    "a carrier leaves": (writer("a=s0", "b=s0!", "c=s0", "a=s1"), writer("-b")),
+    "an exact copy is removed": (writer("a=s0", "b=s0!", "c=s0", "a=s1"), writer("-b")),
     "batches of copies": (writer("a=s0 b=s1"), writer("c=s0! d=s2")),
     "batches of the same ids": (writer("a=s0 b=s1"), writer("a=s0 b=s1")),
     "a batch repeats an id": (writer("a=s0 a=s0 b=s1"), writer("c=s0!")),
     "a batch updates its own": (writer("a=s0 b=s0! a=s2"), writer("c=s0")),
     "a batch against a delete": (writer("a=s0", "b=s1 c=s0!"), writer("-a")),
-    "a stranger in a neighbour's place": (writer("a=s0 b=s1"), writer("c=s0!")),
-    "overlapping groups": (writer("a=s0 b=s1 c=t0"), writer("d=s0!")),
-    "overlapping groups of strangers": (writer("a=s0 b=t0 c=u0"), writer("d=s1", "e=t1")),
-    "overlapping groups with an id twice": (writer("a=s0 b=t0 a=s1"), writer("b=t1")),
-    "overlapping groups over a seal": (writer("a=s0 b=s1 c=t0"), writer("|", "d=s2")),
-    "overlapping groups against a delete": (writer("a=s0", "b=t0 c=s1 d=s2"), writer("-a")),
-    "overlapping groups that update": (writer("a=s0 b=t0", "c=s1 a=s2 d=t1"), writer("e=s0!")),
-    "overlapping groups of two": (writer("a=s0 b=t0 c=s1 d=t1"), writer("e=t2", "-a")),
+    "a copy between the articles of a batch": (writer("a=s0 b=s1"), writer("c=s0!")),
+    "overlapping batches": (writer("a=s0 b=s1 c=t0"), writer("d=s0!")),
+    "overlapping batches of unrelated articles": (writer("a=s0 b=t0 c=u0"), writer("d=s1", "e=t1")),
+    "overlapping batches with an id twice": (writer("a=s0 b=t0 a=s1"), writer("b=t1")),
+    "overlapping batches over a seal": (writer("a=s0 b=s1 c=t0"), writer("|", "d=s2")),
+    "overlapping batches against a delete": (writer("a=s0", "b=t0 c=s1 d=s2"), writer("-a")),
+    "overlapping batches that update": (writer("a=s0 b=t0", "c=s1 a=s2 d=t1"), writer("e=s0!")),
+    "overlapping batches of two": (writer("a=s0 b=t0 c=s1 d=t1"), writer("e=t2", "-a")),
     "a copy joins while another leaves": (writer("a=s0", "b=s1", "-a"), writer("-b", "c=s2")),
     "the canonical text changes": (writer("a=s0", "b=s0!", "c=s0", "b=s2"), writer("a=s1")),
     "a retry of an exact copy": (writer("b=s0", "a=s0!"), writer("a=s0!")),
-    "carriers in a row": (writer("a=s0", "b=s0!", "c=s0", "a=s1", "-b"), writer("d=s2")),
+    "exact copies removed one after another": (writer("a=s0", "b=s0!", "c=s0", "a=s1", "-b"), writer("d=s2")),
     "a deleted id comes back elsewhere": (writer("a=s0", "a=s1"), writer("-a", "b=s2")),
     "an id changes its language": (writer("a=s0", "b=s1", "b=t0@fr"), writer("-a")),
     "one id in two languages": (writer("a=s0", "-a"), writer("a=s0@fr")),
     "one id in two languages at once": (writer("a=s0"), writer("a=s1@fr")),
     "an update and another language": (writer("a=s0", "a=s1"), writer("a=s2@fr")),
     "a seal between near-copies": (writer("a=s0"), writer("|", "b=s1")),
-    "a seal between bands": (writer("a=s0"), writer("|", "b=scut")),
+    "a seal between sketch keys": (writer("a=s0"), writer("|", "b=scut")),
     "two seals": (writer("|", "a=s0"), writer("|", "b=s1")),
     "a batch over a seal": (writer("a=s0 b=s1"), writer("|"), writer("c=s0!")),
     "a look-up over a seal": (writer("a=s0", "|", "b=t0"), writer("?s0", "?t0")),
@@ -190,22 +193,28 @@ SMALL: dict[str, Program] = {
     "a frozen group grows and shrinks": (writer("a=s0", "b=s1", "|", "c=s2", "-a"), writer("-c", "d=scut")),
     "a retry after a seal": (writer("a=s0", "|", "a=s0"), writer("b=s1", "a=s0")),
     "the stream over a seal": (writer(">", ">"), writer("a=s0", "|", "b=t0")),
-    "compaction beside near-copies": (writer("x=s0", "-x", "|", "a=s1"), writer("#", "b=s2", "?s0")),
+    "compaction during near-copies": (writer("x=s0", "-x", "|", "a=s1"), writer("#", "b=s2", "?s0")),
     "a length that comes back": (writer("|", "x=s2", "-x", "a=s1"), writer("#", "b=s2")),
-    "the dead below": (writer("a=s0", "b=t0", "-a", "|", "#", "c=u0"), writer("d=s1")),
-    "the dead on top": (writer("a=s0", "|", "b=t0", "-b", "#", "c=u0"), writer("d=t1")),
-    "dead above, named below": (writer("a=s0", "b=s0!", "|", "a=t0", "|", "#"), writer("c=s1", "-b")),
-    "two who tidy up": (writer("a=s0", "b=s1", "-a", "|", "#"), writer("#", "c=s2")),
-    "a segment with life in it": (writer("a=s0", "|", "b=t0", "#"), writer("c=s1")),
+    "removed articles in a sealed segment": (writer("a=s0", "b=t0", "-a", "|", "#", "c=u0"), writer("d=s1")),
+    "a removed article in the writable segment": (
+        writer("a=s0", "|", "b=t0", "-b", "#", "c=u0"),
+        writer("d=t1"),
+    ),
+    "removed articles in several segments": (
+        writer("a=s0", "b=s0!", "|", "a=t0", "|", "#"),
+        writer("c=s1", "-b"),
+    ),
+    "two processes run maintenance": (writer("a=s0", "b=s1", "-a", "|", "#"), writer("#", "c=s2")),
+    "a sealed segment with live articles": (writer("a=s0", "|", "b=t0", "#"), writer("c=s1")),
     "an exact copy long after": (writer("a=s0", "~", "b=s0!", "~", "~", "c=t0"), writer("#")),
     "an original comes back": (writer("a=s0", "~", "b=s1", "~", "~", "#", "a=s0"), writer("c=s2", "-b")),
-    "a segment is forgotten": (
+    "a segment expires": (
         writer("a=s0", "|", "~", "b=s1", "~", "~", "~", "#"),
         writer("?s0", ">", "c=s2"),
     ),
     "expired and posted again": (writer("a=s0", "~", "~", "~", "~", "#", "a=s0"), writer("a=s0", "b=s1")),
-    "an update after its time": (writer("d=s1", "~", "~", "~", "c=scut d=s2"), writer("e=t0")),
-    "deleted above, sealed again": (writer("a=s0", "|", "-a", "|", "b=s1"), writer("a=s1")),
+    "an update after expiry": (writer("d=s1", "~", "~", "~", "c=scut d=s2"), writer("e=t0")),
+    "a delete between two seals": (writer("a=s0", "|", "-a", "|", "b=s1"), writer("a=s1")),
 }
 
 
@@ -215,22 +224,22 @@ def random_program(rng: Random) -> Program:
     letters = "stu"[: rng.choice((1, 1, 2, 3))]
     texts = [t for t in TEXTS if t[0] in letters]
     languages = ["en"] * 9 + ["fr"] if rng.random() < 0.15 else ["en"]
-    steady = rng.random() < 0.6  # every id stays with its story, so that verdicts can be judged
-    home = {id_: rng.choice(letters) for id_ in ids}
+    fixed_stories = rng.random() < 0.6  # every id keeps its story, so that verdicts can be checked
+    story_of = {id_: rng.choice(letters) for id_ in ids}
 
     def post() -> Post:
         id_ = rng.choice(ids)
         text = rng.choice(texts)
-        return Post(id_, (home[id_] + text[1:]) if steady else text, rng.choice(languages))
+        return Post(id_, (story_of[id_] + text[1:]) if fixed_stories else text, rng.choice(languages))
 
-    sealed, waits = rng.choice((0, 0, 0.1, 0.25, 0.4)), rng.random() < 0.5
+    maintenance_rate, waits = rng.choice((0, 0, 0.1, 0.25, 0.4)), rng.random() < 0.5
 
     def request() -> Request:
-        if rng.random() < sealed:
-            return SIGNS[rng.choice("|||>##" + ("~~~" if waits else ""))]
+        if rng.random() < maintenance_rate:
+            return SYMBOLS[rng.choice("|||>##" + ("~~~" if waits else ""))]
         kind = rng.random()
         if kind > 0.9:
-            return Check(rng.choice(texts), rng.choice(languages))
+            return Lookup(rng.choice(texts), rng.choice(languages))
         if kind < 0.22:
             return Remove(rng.choice(ids))
         if kind < 0.42:
@@ -244,18 +253,19 @@ def random_program(rng: Random) -> Program:
 
 def show(program: Program) -> str:
     """One line per writer."""
-    return "\n".join(f"writer {i}: " + " ; ".join(map(_shown, w)) for i, w in enumerate(program))
+    return "\n".join(f"writer {i}: " + " ; ".join(map(_describe, w)) for i, w in enumerate(program))
 
 
-def _shown(request: Request) -> str:
+def _describe(request: Request) -> str:
+    """The notation of ``writer``."""
+    for symbol, step in SYMBOLS.items():
+        if request == step:
+            return symbol
+    if isinstance(request, Batch):
+        return "[" + " ".join(map(_describe, request.posts)) + "]"
     if isinstance(request, Remove):
         return f"-{request.id}"
-    if isinstance(request, Check):
+    if isinstance(request, Lookup):
         return f"?{request.text}@{request.lang}"
-    for sign, step in SIGNS.items():
-        if request == step:
-            return sign
-    assert isinstance(request, Post | Batch | Remove | Check)
-    if isinstance(request, Batch):
-        return "[" + " ".join(map(_shown, request.posts)) + "]"
+    assert isinstance(request, Post)
     return f"{request.id}={request.text}" + ("" if request.lang == "en" else f"@{request.lang}")

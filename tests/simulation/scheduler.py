@@ -1,8 +1,8 @@
-"""Who runs next, and what goes wrong: deterministic, recorded, replayable.
+"""Deterministic scheduler of writers and faults; every run is recorded and can be replayed.
 
-A schedule is a list of small numbers, one per choice, 0 always being the quiet one (go on with the
-same writer; nothing goes wrong). So a trace is what differs from 0, and zeroing entries makes it
-shorter (``explore.shortest``).
+A schedule is a list of small integers, one per choice; 0 is the quiet choice (continue with the same writer;
+no fault). A trace holds the choices that differ from 0, and setting entries to 0 shortens it
+(``explore.shortest``).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ AFTER = (Fault.NONE, Fault.LOST, Fault.DEATH)
 
 
 class Choices(Protocol):
-    """Answers every question of a run."""
+    """Makes every choice of a run."""
 
-    def whom(self, count: int) -> int:
-        """Which of ``count`` may run; 0 goes on with the present one."""
+    def task(self, count: int) -> int:
+        """Which of ``count`` tasks runs next; 0 continues with the present one."""
 
     def fault(self, count: int, applied: bool) -> int:
-        """Which of ``count`` faults befalls the command; 0 is none."""
+        """Which of ``count`` faults the command meets; 0 is none."""
 
 
 class Scripted:
@@ -35,41 +35,45 @@ class Scripted:
         self._trace = trace
         self._position = -1
 
-    def whom(self, count: int) -> int:
+    def task(self, count: int) -> int:
+        """The choice of the trace."""
         self._position += 1
         return min(self._trace.get(self._position, 0), count - 1)
 
     def fault(self, count: int, applied: bool) -> int:
-        return self.whom(count)
+        """The choice of the trace."""
+        return self.task(count)
 
 
 class Dice:
-    """Seeded choices. Each run has its own temper: how often writers alternate, fall asleep, meet faults."""
+    """Seeded random choices; each run has its own rates of switches, long pauses and faults."""
 
     def __init__(self, rng: Random) -> None:
         self._rng = rng
-        self._switch = rng.choice((0.03, 0.1, 0.3, 0.7))
-        self._fault = rng.choice((0.0, 0.0, 0.01, 0.05, 0.15))
-        self._nap = rng.choice((0, 0, 8, 30))
-        self._quiet = 0
+        self._switch_rate = rng.choice((0.03, 0.1, 0.3, 0.7))
+        self._fault_rate = rng.choice((0.0, 0.0, 0.01, 0.05, 0.15))
+        self._max_pause = rng.choice((0, 0, 8, 30))
+        self._quiet_choices = 0
 
-    def whom(self, count: int) -> int:
-        if self._quiet:  # whoever was left sleeps while another one runs on
-            self._quiet -= 1
+    def task(self, count: int) -> int:
+        """A switch with a fixed probability, followed by a pause in which the new writer runs alone."""
+        if self._quiet_choices:
+            self._quiet_choices -= 1
             return 0
-        if count < 2 or self._rng.random() >= self._switch:
+        if count < 2 or self._rng.random() >= self._switch_rate:
             return 0
-        if self._nap:
-            self._quiet = self._rng.randrange(self._nap)
+        if self._max_pause:
+            self._quiet_choices = self._rng.randrange(self._max_pause)
         return self._rng.randrange(1, count)
 
     def fault(self, count: int, applied: bool) -> int:
-        return self._rng.randrange(1, count) if self._rng.random() < self._fault else 0
+        """A fault with a fixed probability."""
+        return self._rng.randrange(1, count) if self._rng.random() < self._fault_rate else 0
 
 
 @dataclass
 class Tally:
-    """What happened in a run."""
+    """Counts of one run."""
 
     commands: int = 0
     switches: int = 0
@@ -79,18 +83,21 @@ class Tally:
 
 @dataclass(eq=False)
 class Task:
-    """A writer, or work that it began beside; ``stop`` is where it waits, None before it started."""
+    """A writer, or work that it spawned.
+
+    ``stop`` is what it waits for: a command, or the end of another task; None before it has started.
+    """
 
     name: str
     work: Coroutine[Any, Any, Any]
-    stop: Stop | Task | None = None  # a Task: for the end of that one
+    stop: Stop | Task | None = None
     parent: Task | None = None
     ended: bool = False
     result: Any = None
     error: Exception | None = None
 
     def __await__(self) -> Generator[Task, None, Any]:
-        """``rounds.Begun``."""
+        """As ``concurrency.yielding.TaskHandle``."""
         if not self.ended:
             yield self
         if self.error is not None:
@@ -98,40 +105,40 @@ class Task:
         return self.result
 
     def cancel(self) -> None:
-        """It goes no further; what it has not sent stays unsent."""
+        """End the task; what it has not sent yet stays unsent."""
         self.work.close()
         self.ended = True
 
     @property
     def waits(self) -> bool:
-        """Whether it has nothing to do before another task has ended."""
+        """Whether it waits for a task that has not ended."""
         return isinstance(self.stop, Task) and not self.stop.ended
 
 
 @dataclass
 class Scheduler:
-    """Runs writers to their ends, one step at a time."""
+    """Runs tasks to their ends, one step at a time; ``log`` describes every step."""
 
     choices: Choices
     tasks: list[Task]
-    late: list[Callable[[], object]]
+    delayed: list[Callable[[], object]]
     trace: dict[int, int] = field(default_factory=dict)
-    story: list[str] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)
     tally: Tally = field(default_factory=Tally)
     now: int = 0
-    _asked: int = 0
+    _choices_made: int = 0
     _present: Task | None = None
 
     def run(self) -> None:
-        """Until every writer has ended; delayed commands arrive among and after them."""
-        while ready := [task for task in self.tasks if not task.waits] + list(self.late):
-            choice = self._note(self.choices.whom(len(ready)))
+        """Run until every writer has ended; delayed commands arrive in between and afterwards."""
+        while ready := [task for task in self.tasks if not task.waits] + list(self.delayed):
+            choice = self._record(self.choices.task(len(ready)))
             self.now += 1
             self.tally.switches += choice > 0
             chosen = ready[choice]
             if not isinstance(chosen, Task):
-                self.story.append("a delayed command arrives")
-                self.late.remove(chosen)
+                self.log.append("a delayed command arrives")
+                self.delayed.remove(chosen)
                 chosen()
                 continue
             self.tasks.remove(chosen)
@@ -140,28 +147,26 @@ class Scheduler:
             chosen.ended = not self._advance(chosen)
             self.tasks[:] = [task for task in self.tasks if not task.ended]
 
-    def begin(self, work: Coroutine[Any, Any, Any]) -> Task:
-        """``rounds.Begin``: work of the present writer beside it; it dies with it."""
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> Task:
+        """Start work in parallel with the present writer, with which it dies (``yielding.Spawn``)."""
         assert self._present is not None
         writer = self._present.parent or self._present
-        task = Task(f"{writer.name} beside", work, parent=writer)
+        task = Task(f"{writer.name} spawned", work, parent=writer)
         self.tasks.insert(1, task)
         return task
 
     def _advance(self, task: Task) -> bool:
+        """Run the task to its next stop; False if it has ended."""
         fault = Fault.NONE
         if isinstance(task.stop, Stop):
             faults = AFTER if task.stop.applied else BEFORE
-            fault = faults[self._note(self.choices.fault(len(faults), task.stop.applied))]
+            fault = faults[self._record(self.choices.fault(len(faults), task.stop.applied))]
             if not task.stop.applied or fault is not Fault.NONE:
-                self.story.append(f"{task.name}: {task.stop.command}{_noted(task.stop, fault)}")
+                self.log.append(f"{task.name}: {task.stop.command}{_describe_fault(task.stop, fault)}")
             self.tally.commands += not task.stop.applied
             self.tally.faults += fault is not Fault.NONE
         if fault is Fault.DEATH:
-            self.tally.deaths += 1
-            writer = task.parent or task
-            for each in [each for each in self.tasks if (each.parent or each) is writer]:
-                each.cancel()
+            self._crash(task.parent or task)
             return False
         try:
             task.stop = task.work.send(fault if isinstance(task.stop, Stop) else None)
@@ -175,14 +180,19 @@ class Scheduler:
             return False
         return True
 
-    def _note(self, choice: int) -> int:
+    def _crash(self, writer: Task) -> None:
+        self.tally.deaths += 1
+        for each in [each for each in self.tasks if (each.parent or each) is writer]:
+            each.cancel()
+
+    def _record(self, choice: int) -> int:
         if choice:
-            self.trace[self._asked] = choice
-        self._asked += 1
+            self.trace[self._choices_made] = choice
+        self._choices_made += 1
         return choice
 
 
-def _noted(stop: Stop, fault: Fault) -> str:
+def _describe_fault(stop: Stop, fault: Fault) -> str:
     if fault is Fault.NONE:
         return ""
     return f" ({fault.value}, {'applied' if stop.applied else 'not applied'})"

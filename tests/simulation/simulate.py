@@ -1,13 +1,14 @@
-"""One run: a program under a schedule, over the production ingest, index and in-memory store."""
+"""One simulation run: a program under a schedule, over the production ingest, index and in-memory store."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
 from aggregator.analysis.shingles import sketch_keys
+from aggregator.app import build_core
 from aggregator.concurrency.yielding import Spawn
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Answer, Article, ArticleRecord, Outcome, article_number_at
@@ -15,26 +16,27 @@ from aggregator.errors import AggregatorError, NotFound, StoreUnavailable
 from aggregator.index import Index, keys
 from aggregator.index.codec.records import decode_binding
 from aggregator.index.compaction import Compactor
+from aggregator.ingest.pipeline import Execution
 from aggregator.ingest.service import IngestService
 from aggregator.store.base import AppendMany, Delete, Put, Transaction
 from aggregator.store.memory import MemoryStore
 from tests.simulation import oracle
 from tests.simulation.oracle import Call
 from tests.simulation.programs import (
-    ANALYSER,
+    ANALYZER,
     TEXTS,
     Batch,
-    Check,
-    Follow,
+    Lookup,
+    Maintain,
     Post,
     Program,
+    ReadStream,
     Remove,
     Request,
     Seal,
-    Tidy,
     Wait,
-    analyse_many,
     analysis,
+    analyze_many,
 )
 from tests.simulation.scheduler import Choices, Scheduler, Tally, Task
 from tests.simulation.transport import Transport, finish
@@ -44,62 +46,75 @@ RETENTION_MS = 8_000
 WAIT_MS = 3_100
 ATTEMPTS = 2  # of a writer whose request found the store unavailable
 
+# Language and first letter of a text: near-copies of each other.
+Story = tuple[str, str]
+
 
 @dataclass
 class Result:
-    """A finished run: what it violated, and how to see it again."""
+    """A finished run: the violations, and the trace and log to reproduce and read it."""
 
     violations: list[str]
     trace: dict[int, int]
-    story: list[str]
+    log: list[str]
     tally: Tally
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What an answer says: whether the request changed something, the outcome and the space of a post."""
+
+    changed: bool | None
+    outcome: Outcome | None = None
+    space: str = ""
 
 
 @dataclass
 class World:
-    """One store, its writers and everything that was observed."""
+    """One store, its writers, and everything that was observed."""
 
     program: Program
     choices: Choices
     store: MemoryStore = field(init=False)
     clock: Clock = field(default_factory=Clock)
     calls: list[Call] = field(default_factory=list)
+    # (space, id hash) -> (time, outcome) of every commit.
     history: dict[tuple[str, bytes], list[tuple[int, Outcome]]] = field(default_factory=dict)
     unanswered: list[Request] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.store = MemoryStore(self.clock)
-        self.positions: dict[bytes, bytes] = {}
-        self.followed: list[tuple[str, int, str]] = []
-        self.late: list[Callable[[], object]] = []
-        self.alive: list[tuple[int, dict[tuple[str, str], set[tuple[int, bool]]]]] = [(0, {})]
+        self.stream_positions: dict[bytes, bytes] = {}
+        self.streamed: list[tuple[str, int, str]] = []
+        self.delayed: list[Callable[[], object]] = []
+        # (time, story -> (number, whether it has index entries)) after every commit.
+        self.versions: list[tuple[int, dict[Story, set[tuple[int, bool]]]]] = [(0, {})]
         self.spaces = {lang: analysis("s0", lang).space for lang in ("en", "fr")}
         waits = any(isinstance(r, Wait) for requests in self.program for r in requests)
         self.retention_ms = RETENTION_MS if waits else None
-        self.judged = _steady(self.program)
-        self.chunk = _chunk(self.program)
+        self.fixed_stories = _fixed_stories(self.program)
+        self.batch_articles = _batch_articles(self.program)
         tasks = [Task(f"writer {i}", self._writer(requests)) for i, requests in enumerate(self.program)]
-        self.scheduler = Scheduler(self.choices, tasks, self.late)
+        self.scheduler = Scheduler(self.choices, tasks, self.delayed)
 
     def run(self) -> Result:
-        """Interference first, then every unanswered request once more, then the questions."""
-        random.seed(0)  # article numbers
+        """Run the schedule, then repeat every unanswered request undisturbed, then check the final state."""
+        random.seed(0)  # for article numbers
         try:
             self.scheduler.run()
-            self._retry()
-            self._question()
-        except AggregatorError as error:
-            self._wrong(f"{type(error).__name__}: {error}")
-        except AssertionError as error:
-            self._wrong(f"AssertionError: {error}")
+            self._retry_unanswered()
+            self._check_final_state()
+        except (AggregatorError, AssertionError) as error:
+            self._violation(f"{type(error).__name__}: {error}")
         s = self.scheduler
-        return Result(self.violations, s.trace, s.story, s.tally)
+        return Result(self.violations, s.trace, s.log, s.tally)
 
     # -- the writers ---------------------------------------------------------------------------
 
     async def _writer(self, requests: tuple[Request, ...]) -> None:
-        ingest = self._ingest(Transport(self.store, self.late, self._committed), self.scheduler.begin)
+        store = Transport(self.store, self.delayed, self._committed)
+        ingest = self._ingest(store, self.scheduler.spawn)
         for request in requests:
             self.unanswered.append(request)
             for _ in range(ATTEMPTS):
@@ -108,166 +123,176 @@ class World:
                     break
 
     async def _send(self, ingest: IngestService, request: Request) -> bool:
-        """One attempt; whether an answer came."""
+        """One attempt; whether an answer arrived."""
         self.scheduler.now += 1
         begun = len(self.calls)
         self.calls += [Call(id_, text, self.scheduler.now) for id_, text in _contents(request)]
         try:
-            if isinstance(request, Seal):
-                await self._seal(ingest)
-                return True
-            if isinstance(request, Wait):
-                self.clock.now_ms += WAIT_MS
-                ids = {p.id for p in _posts(self.program)}
-                # From now on it may go, as if somebody deleted it.
-                self.calls += [Call(id_, None, self.scheduler.now) for id_ in ids]
-                return True
-            if isinstance(request, Tidy):
-                await Few(ingest._index, keys_per_chunk=64).run(self.clock.now_ms)
-                return True
-            if isinstance(request, Follow):
-                await self._follow(ingest)
-                return True
-            if isinstance(request, Check):
-                await self._look(ingest, request, self.scheduler.now)
-                return True
-            if isinstance(request, Remove):
-                effects: list[tuple[bool | None, Outcome | None]] = [
-                    (await _removed(ingest, request.id), None)
-                ]
-            else:
-                wanted = request.posts if isinstance(request, Batch) else (request,)
-                # Another attempt names another source: newer metadata of the same text.
-                articles = [replace(p.article(), source=f"{self.scheduler.now}") for p in wanted]
-                answers = await ingest.submit_many(articles)
-                effects = [self._effect(answer) for answer in answers]
+            effects = await self._execute(ingest, request)
         except StoreUnavailable:
             return False
         self.scheduler.now += 1
-        for i, (effect, outcome) in enumerate(effects, start=begun):
-            call = replace(self.calls[i], end=self.scheduler.now, effect=effect, outcome=outcome)
+        for i, effect in enumerate(effects, start=begun):
+            call = replace(
+                self.calls[i], end=self.scheduler.now, effect=effect.changed, outcome=effect.outcome
+            )
             self.calls[i] = call
-            if outcome is not None:
-                self._check_answer(call, answers[i - begun].space)
+            if effect.outcome is not None:
+                self._check_answer(call, effect.space)
         return True
+
+    async def _execute(self, ingest: IngestService, request: Request) -> list[Effect]:
+        """Send the request; the effects of posts and removals, in order."""
+        match request:
+            case Post() | Batch():
+                return await self._post(ingest, request)
+            case Remove():
+                return [Effect(await _remove(ingest, request.id))]
+            case Seal():
+                await self._seal(ingest)
+            case Wait():
+                self._wait()
+            case Maintain():
+                await SmallCompactor(ingest._index, keys_per_chunk=64).run(self.clock.now_ms)
+            case ReadStream():
+                await self._read_stream(ingest)
+            case Lookup():
+                await self._look_up(ingest, request, self.scheduler.now)
+        return []
+
+    async def _post(self, ingest: IngestService, request: Post | Batch) -> list[Effect]:
+        # A second attempt names another source: newer metadata of the same text.
+        articles = [replace(post.article(), source=f"{self.scheduler.now}") for post in _posts_of(request)]
+        effects = []
+        for answer in await ingest.submit_many(articles):
+            assert isinstance(answer, Answer), f"answered with {answer}"
+            effects.append(Effect(answer.stored, answer.outcome, answer.space))
+        return effects
+
+    def _wait(self) -> None:
+        self.clock.now_ms += WAIT_MS
+        # From now on any article may expire, which looks like a delete.
+        self.calls += [Call(id_, None, self.scheduler.now) for id_ in {p.id for p in _posts(self.program)}]
 
     async def _seal(self, ingest: IngestService) -> None:
         segments = ingest._index.segments
-        for space in ANALYSER.spaces:
+        for space in ANALYZER.spaces:
             await segments.seal(space, (await segments.stack(space)).last, self.clock.now_ms)
 
-    async def _follow(self, ingest: IngestService) -> None:
-        """As the detector does: the place is remembered with what was read."""
+    async def _read_stream(self, ingest: IngestService) -> None:
+        """As the detector does: the position is stored together with what was read."""
         while True:
-            before = self.positions
+            before = self.stream_positions
             items, positions = await ingest._index.read_stream(before, 2)
             if not items:
                 return
-            if self.positions is not before:  # another one was faster
+            if self.stream_positions is not before:  # another reader was faster
                 continue
-            self.followed += [(item.kind, item.number, item.id) for item in items]
-            self.positions = positions
+            self.streamed += [(item.kind, item.number, item.id) for item in items]
+            self.stream_positions = positions
 
-    async def _look(self, ingest: IngestService, request: Check, start: int) -> None:
-        """What was there all the time is found; what is found was there at some time."""
+    async def _look_up(self, ingest: IngestService, request: Lookup, start: int) -> None:
+        """What was stored all the time must be found; what is found must have been stored at some time."""
         article = Article(id="probe", text=TEXTS[request.text], lang=request.lang)
         match = (await ingest.submit(article, dry_run=True)).outcome.match
-        place = request.lang, request.text[0]
-        during = [stories.get(place, set()) for at, stories in self.alive if at >= start]
-        during += [stories.get(place, set()) for at, stories in self.alive if at < start][-1:]
-        promised = self._promised()
-        if match is None and any(stands and n >= promised for n, stands in set.intersection(*during)):
-            self._wrong(f"a look-up of {request.text} did not find what was there")
-        if match is not None and match.number not in {number for stories in during for number, _ in stories}:
-            self._wrong(f"a look-up of {request.text} found {match.id}, which was gone")
+        story = request.lang, request.text[0]
+        during = [versions.get(story, set()) for at, versions in self.versions if at >= start]
+        during += [versions.get(story, set()) for at, versions in self.versions if at < start][-1:]
+        oldest = self._oldest_findable()
+        if match is None and any(indexed and n >= oldest for n, indexed in set.intersection(*during)):
+            self._violation(f"a look-up of {request.text} did not find what was stored")
+        if match is not None and match.number not in {number for stored in during for number, _ in stored}:
+            self._violation(f"a look-up of {request.text} found {match.id}, which was gone")
 
-    def _effect(self, answer: Answer | AggregatorError) -> tuple[bool, Outcome | None]:
-        if isinstance(answer, AggregatorError):
-            raise AssertionError(f"answered with {answer}")
-        return answer.stored, answer.outcome
-
-    def _ingest(self, store: object, begin: Spawn | None = None) -> IngestService:
-        index = Telling(store, ANALYSER.spaces, retention_ms=self.retention_ms)  # type: ignore[arg-type]
-        return IngestService(
-            index, analyse_many, Policy(), clock=self.clock, spawn=begin, batch_articles=self.chunk
-        )  # type: ignore[arg-type]
+    def _ingest(self, store: object, spawn: Spawn | None = None) -> IngestService:
+        return build_core(
+            Index(store, ANALYZER.spaces, retention_ms=self.retention_ms),  # type: ignore[arg-type]
+            analyze_many,
+            Policy(),
+            clock=self.clock,
+            execution=Execution(spawn=spawn),
+            batch_articles=self.batch_articles,
+        ).ingest
 
     def _floor(self, space: str) -> int:
-        """Numbers below it have expired, whoever asks."""
+        """Article numbers below it have expired."""
         index = Index(self.store, [space], retention_ms=self.retention_ms)
         return index.floor(finish(index.segments.refresh(space)), self.clock.now_ms)
 
-    def _promised(self) -> int:
-        """Numbers from here on must be found."""
+    def _oldest_findable(self) -> int:
+        """Article numbers from here on must be found."""
         return article_number_at(self.clock.now_ms - RETENTION_MS) if self.retention_ms else 0
 
     # -- after every commit --------------------------------------------------------------------
 
     def _committed(self, transaction: Transaction) -> None:
-        said = []
+        """Record the commit and check the store."""
+        changes = []
         for write in transaction.writes:
             if isinstance(write, Put | Delete) and write.key[write.key.index(b"}") + 1 :][:1] == b"i":
                 if isinstance(write, Delete) or write.value == keys.ABSENT:
-                    said.append("an article leaves")
+                    changes.append("an article leaves")
                     continue
                 binding = decode_binding(write.value)
-                said.append(f"{binding.id} is {_shown(binding.outcome)}")
+                changes.append(f"{binding.id} is {_describe(binding.outcome)}")
                 place = keys.space_of(write.key), keys.id_hash(binding.id)
                 self.history.setdefault(place, []).append((self.scheduler.now, binding.outcome))
             elif isinstance(write, Put) and write.key == keys.sealed(keys.tag_of(write.key)):
-                said.append("sealed")
+                changes.append("sealed")
         entries = sum(len(write.keys) for write in transaction.writes if isinstance(write, AppendMany))
-        self.scheduler.story.append(f"    committed: {', '.join(said)}; {entries} appends")
-        for space in ANALYSER.spaces:
-            for problem in oracle.sound(self.store, space, self._floor(space), self._promised()):
-                self._wrong(problem)
-        self._count_new()
-        self._remember()
+        self.scheduler.log.append(f"    committed: {', '.join(changes)}; {entries} appends")
+        for space in ANALYZER.spaces:
+            for problem in oracle.inconsistencies(
+                self.store, space, self._floor(space), self._oldest_findable()
+            ):
+                self._violation(problem)
+        self._check_one_new_per_story()
+        self._record_versions()
 
-    def _remember(self) -> None:
-        """Which versions there are now, and whether they stand in the index themselves; for look-ups meanwhile."""
-        stories: dict[tuple[str, str], set[tuple[int, bool]]] = {}
-        names = {analysis(p.text, p.lang).text_hash: p.story for p in _posts(self.program)}
+    def _record_versions(self) -> None:
+        """Record the stored versions, and whether they have index entries, for concurrent look-ups."""
+        versions: dict[Story, set[tuple[int, bool]]] = {}
+        stories = {analysis(p.text, p.lang).text_hash: p.story for p in _posts(self.program)}
         for lang, space in self.spaces.items():
             for b in oracle.view(self.store, space, self._floor(space)).bindings.values():
-                stands = b.outcome.match is None or b.outcome.match.rule != "exact"
-                stories.setdefault((lang, names[b.text_hash][1]), set()).add((b.number, stands))
-        self.alive.append((self.scheduler.now, stories))
+                indexed = b.outcome.match is None or b.outcome.match.rule != "exact"
+                versions.setdefault((lang, stories[b.text_hash][1]), set()).add((b.number, indexed))
+        self.versions.append((self.scheduler.now, versions))
 
-    def _count_new(self) -> None:
+    def _check_one_new_per_story(self) -> None:
         """Of the live near-copies of one story exactly one is not a duplicate."""
-        for place in self.judged:
-            hashes = {
-                analysis(p.text, p.lang).text_hash: p.story for p in _posts(self.program) if p.story == place
-            }
-            space = self.spaces[place[0]]
-            seen = oracle.view(self.store, space, self._floor(space))
-            live = [b for b in seen.bindings.values() if b.text_hash in hashes]
+        for story in self.fixed_stories:
+            hashes = {analysis(p.text, p.lang).text_hash for p in _posts(self.program) if p.story == story}
+            space = self.spaces[story[0]]
+            view = oracle.view(self.store, space, self._floor(space))
+            live = [b for b in view.bindings.values() if b.text_hash in hashes]
             new = [b.id for b in live if b.outcome.match is None]
-            led = [b for b in live if b.outcome.match and b.outcome.match.canonical_first < seen.floor]
-            if live and len(new) != 1 and not (led and not new):
-                self._wrong(f"story {place}: {len(new)} of {len(live)} near-copies are new")
+            orphans = [b for b in live if b.outcome.match and b.outcome.match.canonical_first < view.floor]
+            if live and len(new) != 1 and not (orphans and not new):
+                self._violation(f"story {story}: {len(new)} of {len(live)} near-copies are new")
 
     def _check_answer(self, call: Call, space: str) -> None:
-        """An answer is the decision that was stored at some time while the request was under way."""
-        told = self.history.get((space, keys.id_hash(call.id)), [])
-        before = [outcome for at, outcome in told if at < call.start][-1:]
-        during = [outcome for at, outcome in told if call.start <= at <= call.end]
+        """An answer is the outcome that was stored at some time during the request."""
+        stored = self.history.get((space, keys.id_hash(call.id)), [])
+        before = [outcome for at, outcome in stored if at < call.start][-1:]
+        during = [outcome for at, outcome in stored if call.start <= at <= call.end]
         if call.outcome not in before + during:
-            self._wrong(f"{call.id} was told {_shown(call.outcome)}, which was not stored then")
+            self._violation(
+                f"the answer for {call.id} was {_describe(call.outcome)}, not stored at that time"
+            )
 
     # -- afterwards ----------------------------------------------------------------------------
 
-    def _retry(self) -> None:
-        """Whoever got no answer asks again, undisturbed."""
-        ingest = self._ingest(_Quiet(self.store, self._committed))
+    def _retry_unanswered(self) -> None:
+        """Repeat the unanswered requests, undisturbed."""
+        ingest = self._ingest(_ObservedStore(self.store, self._committed))
         for request in list(self.unanswered):
             assert finish(self._send(ingest, request)), "an undisturbed retry had no answer"
 
-    def _question(self) -> None:
+    def _check_final_state(self) -> None:
         if not self.scheduler.tally.faults:
-            self._one_binding_each("although nothing failed")
-        index = Index(self.store, ANALYSER.spaces, retention_ms=self.retention_ms)
+            self._check_one_binding_per_id("although nothing failed")
+        index = Index(self.store, ANALYZER.spaces, retention_ms=self.retention_ms)
         ingest = self._ingest(self.store)
         for id_ in dict.fromkeys(call.id for call in self.calls):
             try:
@@ -275,96 +300,99 @@ class World:
             except NotFound:
                 stored = None
             final = stored.record.space.encode() + stored.record.text_hash if stored else None
-            if not oracle.explains(self._calls_of(id_), final):
-                self._wrong(f"no order of the requests explains what {id_} is now")
+            if not oracle.is_linearizable(self._calls_of(id_), final):
+                self._violation(f"no order of the requests explains the final state of {id_}")
             if stored is not None:
-                self._find(index, ingest, id_, final, stored.outcome)
-        self._count_what_stays()
-        finish(self._follow(ingest))
-        rows = [row for space in ANALYSER.spaces for row in oracle.view(self.store, space).rows]
-        doubled = len(self.followed) - len(set(self.followed))
-        if doubled or not set(rows) <= set(self.followed):  # those of dropped segments may be missing
-            self._wrong(f"of {len(rows)} entries of the stream, {len(self.followed)} were followed")
+                self._check_readable(index, ingest, id_, final, stored.outcome)
+        self._check_records()
+        finish(self._read_stream(ingest))
+        entries = [entry for space in ANALYZER.spaces for entry in oracle.view(self.store, space).stream]
+        repeated = len(self.streamed) - len(set(self.streamed))
+        if repeated or not set(entries) <= set(self.streamed):  # those of dropped segments may be missing
+            self._violation(f"of {len(entries)} entries of the stream, {len(self.streamed)} were read")
 
     def _calls_of(self, id_: str) -> list[Call]:
-        """What was asked of one id.
+        """The calls about one id.
 
-        An id that was posted in two languages is looked for in two spaces, at two instants: a delete that
-        chases it may miss it, and whether a post changed anything may be told of either.
+        An id that was posted in two languages is looked up in two spaces at two instants: a delete may miss
+        it between them, and whether a post changed anything may be answered either way.
         """
         calls = [c for c in self.calls if c.id == id_]
         if len({p.lang for p in _posts(self.program) if p.id == id_}) < 2:
             return calls
         return [replace(c, effect=None) for c in calls if c.text is not None or c.effect is not False]
 
-    def _count_what_stays(self) -> None:
-        """One binding per id; and where nothing failed, a record for each of them and no others."""
-        floors = {space: self._floor(space) for space in ANALYSER.spaces}
+    def _check_records(self) -> None:
+        """One binding per id; without faults, a record for each binding and no others."""
+        floors = {space: self._floor(space) for space in ANALYZER.spaces}
         views = [oracle.view(self.store, space, floor) for space, floor in floors.items()]
-        bound = [b for seen in views for b in seen.bindings.values()]
-        self._one_binding_each("although it was posted again")
+        bound = [b for view in views for b in view.bindings.values()]
+        self._check_one_binding_per_id("although it was posted again")
         records = {int(key.rsplit(b":", 1)[1], 16) for key in finish(self.store.scan(b"r:"))}
         records = {number for number in records if number >= max(floors.values())}
         if not self.scheduler.tally.faults and records - {b.number for b in bound}:
-            self._wrong("a record of an article that is gone stays, although nothing failed")
+            self._violation("the record of a removed article remains, although nothing failed")
 
-    def _one_binding_each(self, although: str) -> None:
-        views = [oracle.view(self.store, space, self._floor(space)) for space in ANALYSER.spaces]
-        ids = [b.id for seen in views for b in seen.bindings.values()]
+    def _check_one_binding_per_id(self, although: str) -> None:
+        views = [oracle.view(self.store, space, self._floor(space)) for space in ANALYZER.spaces]
+        ids = [b.id for view in views for b in view.bindings.values()]
         for id_ in {id_ for id_ in ids if ids.count(id_) > 1}:
-            self._wrong(f"{id_} is bound in two spaces, {although}")
+            self._violation(f"{id_} is bound in two spaces, {although}")
 
-    def _find(
+    def _check_readable(
         self, index: Index, ingest: IngestService, id_: str, content: bytes | None, outcome: Outcome
     ) -> None:
-        """A post of its text finds it, a repeat answers what is stored, its group lists it."""
+        """A post of its text finds it, a repeat answers what is stored, and its group lists it."""
         post = next(p for p in _posts(self.program) if _content(p) == content)
         probe = replace(post.article(), id="probe")
         match = finish(ingest.submit(probe, dry_run=True)).outcome.match
         number = finish(index.find_binding(id_)).binding.number
-        if number < self._promised():
+        if number < self._oldest_findable():
             return
         if match is None:
-            self._wrong(f"{id_} is not found by its text")
+            self._violation(f"{id_} is not found by its text")
         elif match.canonical_first >= self._floor(finish(index.find_binding(id_)).space):
             finish(index.get(match.canonical_id))
         again = finish(ingest.submit(Article(id=id_, text=probe.text, lang=post.lang)))
         if again.outcome != outcome or again.stored:
-            self._wrong(f"a repeat of {id_} was told {_shown(again.outcome)}, stored is {_shown(outcome)}")
+            self._violation(
+                f"the answer for a repeat of {id_} was {_describe(again.outcome)}, "
+                f"stored is {_describe(outcome)}"
+            )
         if id_ not in {r.id for r in finish(index.group_members(id_))}:
-            self._wrong(f"{id_} is not among the copies of its group")
+            self._violation(f"{id_} is not a member of its group")
 
-    def _wrong(self, what: str) -> None:
+    def _violation(self, what: str) -> None:
         if what not in self.violations:
             self.violations.append(what)
-            self.scheduler.story.append(f"  !! {what}")
+            self.scheduler.log.append(f"  !! {what}")
 
 
-class Few(Compactor):
-    """Goes over the few buckets that there can be."""
+class SmallCompactor(Compactor):
+    """Compacts only the buckets that the texts of the simulation can use."""
 
-    def _cells(self, space: str) -> Iterator[bytes]:
-        return iter(_all_cells())
+    def _bucket_keys(self, space: str) -> Iterator[bytes]:
+        return iter(_all_bucket_keys())
 
 
 @cache
-def _all_cells() -> tuple[bytes, ...]:
+def _all_bucket_keys() -> tuple[bytes, ...]:
     found: dict[bytes, None] = {}
     for text in TEXTS:
         for lang in ("en", "fr"):
-            one = analysis(text, lang)
-            cells = enumerate(oracle.PLAN.block_values(one.fingerprint))
-            found.update((keys.block_bucket(b"", block, value), None) for block, value in cells)
-            found.update((keys.sketch_bucket(b"", band), None) for band in sketch_keys(one.sketch))
+            analyzed = analysis(text, lang)
+            blocks = enumerate(oracle.PLAN.block_values(analyzed.fingerprint))
+            found.update((keys.block_bucket(b"", block, value), None) for block, value in blocks)
+            found.update((keys.sketch_bucket(b"", key), None) for key in sketch_keys(analyzed.sketch))
     return tuple(found)
 
 
-class _Quiet:
-    """The store itself, telling of commits."""
+class _ObservedStore:
+    """The store itself; ``on_commit`` is called with every transaction that was applied."""
 
-    def __init__(self, store: MemoryStore, applied: Callable[[Transaction], None]) -> None:
+    def __init__(self, store: MemoryStore, on_commit: Callable[[Transaction], None]) -> None:
         self._store = store
-        self._applied = applied
+        self._on_commit = on_commit
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._store, name)
@@ -372,46 +400,44 @@ class _Quiet:
     async def commit(self, transaction: Transaction) -> tuple[int, ...]:
         return (await self.commit_many([transaction]))[0]
 
-    async def commit_many(self, transactions: list[Transaction]) -> list[tuple[int, ...]]:
+    async def commit_many(self, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
         results = []
         for transaction in transactions:
             results.append(await self._store.commit(transaction))
             if not results[-1]:
-                self._applied(transaction)
+                self._on_commit(transaction)
         return results
 
 
-class Telling(Index):
-    """Says whether a delete finished what another one had begun."""
-
+async def _remove(ingest: IngestService, id_: str) -> bool | None:
+    """Whether the delete removed the article; None if it finished a delete that another process had begun."""
+    index = ingest._index
+    original = index.orphaned_records
     finished = False
 
-    async def unfinished(self, id_: str) -> list[ArticleRecord]:
-        """As in production."""
-        found = await super().orphaned_records(id_)
-        self.finished = bool(found)
-        return found
+    async def recorded(id_: str) -> list[ArticleRecord]:
+        nonlocal finished
+        records = await original(id_)
+        finished = bool(records)
+        return records
 
-
-async def _removed(ingest: IngestService, id_: str) -> bool | None:
-    """Whether it took something out; None when another one had, whose end it did."""
-    index = ingest._index
-    assert isinstance(index, Telling)
-    index.finished = False
+    index.orphaned_records = recorded  # type: ignore[method-assign]
     try:
         await ingest.delete(id_)
     except NotFound:
         return False
-    return None if index.finished else True
+    finally:
+        index.orphaned_records = original  # type: ignore[method-assign]
+    return None if finished else True
 
 
 def _contents(request: Request) -> list[tuple[str, bytes | None]]:
+    """(id, content) that the request writes; None: the id is removed."""
     if isinstance(request, Remove):
         return [(request.id, None)]
-    if isinstance(request, Check | Seal | Follow | Tidy | Wait):
-        return []
-    wanted = request.posts if isinstance(request, Batch) else (request,)
-    return [(p.id, _content(p)) for p in wanted]
+    if isinstance(request, Post | Batch):
+        return [(p.id, _content(p)) for p in _posts_of(request)]
+    return []
 
 
 def _content(post: Post) -> bytes:
@@ -419,31 +445,32 @@ def _content(post: Post) -> bytes:
     return found.space.encode() + found.text_hash
 
 
+def _posts_of(request: Request) -> tuple[Post, ...]:
+    if isinstance(request, Batch):
+        return request.posts
+    return (request,) if isinstance(request, Post) else ()
+
+
 def _posts(program: Program) -> list[Post]:
-    found: list[Post] = []
-    for requests in program:
-        for request in requests:
-            found += request.posts if isinstance(request, Batch) else []
-            found += [request] if isinstance(request, Post) else []
-    return found
+    return [post for requests in program for request in requests for post in _posts_of(request)]
 
 
-def _chunk(program: Program) -> int:
-    """Articles of a batch that are decided together: pairs are, threes overlap one by one, fours by pairs."""
+def _batch_articles(program: Program) -> int:
+    """Articles per batch: pairs are decided together, three articles overlap one by one, four by pairs."""
     longest = max((len(r.posts) for each in program for r in each if isinstance(r, Batch)), default=0)
     return {3: 1, 4: 2}.get(longest, 64)
 
 
-def _steady(program: Program) -> set[tuple[str, str]]:
-    """Stories whose ids never carry another one: an update keeps its verdict, so others cannot be counted."""
-    homes: dict[str, set[tuple[str, str]]] = {}
+def _fixed_stories(program: Program) -> set[Story]:
+    """Stories whose ids never change to another story; the verdicts of others are kept by updates."""
+    stories_of_id: dict[str, set[Story]] = {}
     for post in _posts(program):
-        homes.setdefault(post.id, set()).add(post.story)
-    moving = {place for places in homes.values() if len(places) > 1 for place in places}
-    return {post.story for post in _posts(program)} - moving
+        stories_of_id.setdefault(post.id, set()).add(post.story)
+    changing = {story for stories in stories_of_id.values() if len(stories) > 1 for story in stories}
+    return {post.story for post in _posts(program)} - changing
 
 
-def _shown(outcome: Outcome | None) -> str:
+def _describe(outcome: Outcome | None) -> str:
     if outcome is None:
         return "nothing"
     match = outcome.match
@@ -451,5 +478,5 @@ def _shown(outcome: Outcome | None) -> str:
 
 
 def run(program: Program, choices: Choices) -> Result:
-    """One run."""
+    """Run the program under the schedule that ``choices`` makes."""
     return World(program, choices).run()

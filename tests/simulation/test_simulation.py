@@ -1,15 +1,15 @@
-"""Production ingest and index under a hostile scheduler: the short form of ``explore.py``.
+"""Production ingest and index under an adversarial scheduler: a short run of ``explore.py``.
 
-What must hold is in ``oracle.py``, who plays in ``programs.py``, what a mutant is in ``mutants.py``.
+The invariants are in ``oracle.py``, the requests in ``programs.py``, wrong protocols in ``mutants.py``.
 """
 
 import pytest
 
 from aggregator.analysis.shingles import estimate_overlap
 from aggregator.dedup.verdict import Policy, is_copy
-from tests.simulation.explore import explore, schedules, shortest, tell
+from tests.simulation.explore import explore, report, schedules, shortest
 from tests.simulation.mutants import MUTANTS
-from tests.simulation.oracle import Call, explains
+from tests.simulation.oracle import Call, is_linearizable
 from tests.simulation.programs import SMALL, TEXTS, analysis, show
 from tests.simulation.scheduler import Scripted
 from tests.simulation.simulate import run
@@ -17,30 +17,28 @@ from tests.simulation.simulate import run
 RUNS, SEED = 250, 20
 
 
-def test_the_texts_are_kin_as_their_names_say() -> None:
-    """Texts of one story are near-copies of one another, texts of two are not; each by its bands too."""
+def test_texts_are_near_copies_if_they_have_one_story() -> None:
+    """Texts of one story are near-copies of each other, texts of two stories are not."""
     sketches = {name: analysis(name, "en").sketch for name in TEXTS}
-    for one in TEXTS:
-        for other in TEXTS:
-            assert is_copy(estimate_overlap(sketches[one], sketches[other]), 1.0, Policy()) == (
-                one[0] == other[0]
-            )
+    for a in TEXTS:
+        for b in TEXTS:
+            assert is_copy(estimate_overlap(sketches[a], sketches[b]), 1.0, Policy()) == (a[0] == b[0])
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_no_single_departure_from_the_quiet_schedule_breaks_anything(name: str) -> None:
-    """Every one preemption of each small program; more departures and faults: ``explore.py --systematic``."""
+def test_no_single_preemption_violates_an_invariant(name: str) -> None:
+    """All schedules with one preemption; more preemptions and faults: ``explore.py --systematic``."""
     for result in schedules(SMALL[name], depth=1, faults=False):
-        assert result.violations == [], (show(SMALL[name]), result.trace, result.story)
+        assert result.violations == [], (show(SMALL[name]), result.trace, result.log)
 
 
-def test_random_programs_under_random_schedules_break_nothing() -> None:
-    """2-4 writers; pauses, lost and late commands, deaths."""
+def test_random_programs_under_random_schedules_violate_no_invariant() -> None:
+    """Two to four writers with pauses, lost and delayed commands, and crashes."""
     counts = explore(RUNS, SEED)
     for name, program, result in counts.failures[:1]:
-        said: list[str] = []
-        tell(name, program, result, said.append)
-        pytest.fail("\n".join(said))
+        lines: list[str] = []
+        report(name, program, result, lines.append)
+        pytest.fail("\n".join(lines))
 
     assert counts.runs == RUNS
     assert min(counts.deaths, counts.faults, counts.switches) > 100
@@ -48,7 +46,7 @@ def test_random_programs_under_random_schedules_break_nothing() -> None:
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_wrong_protocol_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is left out of the commit shows in the small program that betrays it, in two preemptions at most."""
+    """Its small program violates an invariant under some schedule with at most two preemptions."""
     program, patch = MUTANTS[name]
     patch(monkeypatch)
 
@@ -56,27 +54,27 @@ def test_a_wrong_protocol_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_trace_replays_and_shortens(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failure is the same again from its trace, and no longer than it must be."""
-    program, patch = MUTANTS["buckets may have grown"]
+    """A failure is reproduced by its trace, which is shortened to one choice."""
+    program, patch = MUTANTS["bucket lengths are not checked"]
     patch(monkeypatch)
     found = next(r for r in schedules(SMALL[program], depth=2, faults=False) if r.violations)
 
     again = run(SMALL[program], Scripted(found.trace))
     _, short = shortest(SMALL[program], found)
 
-    assert (again.violations, again.story) == (found.violations, found.story)
+    assert (again.violations, again.log) == (found.violations, found.log)
     assert short.violations
     assert len(short.trace) == 1
 
 
-def test_explanations_of_answers() -> None:
-    """An order within the calls' times must give every answer; what was not answered may not have happened."""
+def test_linearizability_of_answers() -> None:
+    """Some order within the times of the calls yields every answer; unanswered calls may have no effect."""
     post, other = Call("a", b"x", 1, 2, True), Call("a", b"y", 3, 4, True)
     delete = Call("a", None, 3, 4, True)
 
-    assert explains([post, other], b"y")
-    assert not explains([post, other], b"x")
-    assert not explains([post, delete], b"x")
-    assert explains([post, Call("a", None, 3)], b"x")
-    assert explains([post, Call("a", None, 3)], None)
-    assert not explains([Call("a", b"x", 1, 2, False)], b"x")
+    assert is_linearizable([post, other], b"y")
+    assert not is_linearizable([post, other], b"x")
+    assert not is_linearizable([post, delete], b"x")
+    assert is_linearizable([post, Call("a", None, 3)], b"x")
+    assert is_linearizable([post, Call("a", None, 3)], None)
+    assert not is_linearizable([Call("a", b"x", 1, 2, False)], b"x")

@@ -31,16 +31,16 @@ import redis
 import uvloop
 
 from aggregator.analysis.shingles import sample_size
-from aggregator.concurrency.yielding import spawn_task, yield_control
+from aggregator.app import build_core
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Analysis, Answer, Article, Sketch
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
 from aggregator.index.blocks import PLANS
-from aggregator.ingest.service import IngestService
 from aggregator.runtime.event_loop import tune_interpreter
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import open_redis_store
+from aggregator.time_units import wall_clock_ms
 from tests.benchmarks.indexing import fingerprints
 from tests.benchmarks.indexing.layouts import SPACE, Packed
 from tests.benchmarks.indexing.measure import Server
@@ -52,10 +52,6 @@ COPIES = 4
 SHINGLES = 320  # of an article of some 400 words
 
 
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 class Desk:
     """Ready analyses by id, and an ingest over a store of its own connections."""
 
@@ -63,9 +59,7 @@ class Desk:
         self.store = open_redis_store(url)
         self._ready = ready
         index = Index(self.store, [SPACE], retention_ms=90 * 86_400_000)
-        self.ingest = IngestService(
-            index, self._analyse, Policy(), clock=_now_ms, yield_control=yield_control, spawn=spawn_task
-        )  # fmt: skip
+        self.ingest = build_core(index, self._analyse, Policy(), clock=wall_clock_ms).ingest
 
     async def _analyse(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
         return [self._ready[article.id] for article in articles]

@@ -1,131 +1,135 @@
-"""The stream of changed events as a browser reads it."""
+"""The event stream as a browser reads it."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from aiohttp.test_utils import TestClient
 
 from aggregator.app import Service, open_service
+from aggregator.events.detection import ChangeKind
 from aggregator.http.app_keys import STREAM_LIMIT
 from aggregator.http.handlers import sse
 from aggregator.settings import Settings
 from tests.support.factories import commit_event, event
-from tests.support.fake_service import serving
+from tests.support.fake_service import Client, serving
 
-SOON_S = 5.0
+TIMEOUT_S = 5.0
+ReadMessage = Callable[[], Awaitable[dict[str, str]]]
 
 
 @pytest.fixture
 async def service() -> AsyncIterator[Service]:
-    """A service in memory whose stream reads often."""
-    async with open_service(Settings(store_url="memory")) as real:
-        real.change_broadcaster._poll_interval_s = 0.01
-        yield real
+    """A service with the memory store whose broadcaster polls every 10 ms."""
+    async with open_service(Settings(store_url="memory")) as opened:
+        opened.change_broadcaster._poll_interval_s = 0.01
+        yield opened
 
 
-async def happen(service: Service, kind: str, size: int, **more: object) -> None:
-    """An event changes."""
-    changed = replace(event("e1", "Bridge closed\nafter storm", ["a"]), size=size, **more)
+async def change_event(service: Service, kind: ChangeKind, size: int, **fields: Any) -> None:
+    """Commit a new version of the event e1."""
+    changed = replace(event("e1", "Bridge closed\nafter storm", ["a"]), size=size, **fields)
     await commit_event(service.events, kind, changed, size)
 
 
 @asynccontextmanager
-async def stream(client: TestClient, query: str = "", **headers: str):
-    """An open stream; reading it gives one block as a dict of its lines."""
+async def stream(client: Client, query: str = "", **headers: str) -> AsyncIterator[ReadMessage]:
+    """An open stream: a function that reads one message as a dict of its lines."""
     async with client.get(f"/v1/events/stream{query}", headers=headers) as response:
         assert response.status == 200, await response.text()
         assert response.content_type == "text/event-stream"
 
-        async def block() -> dict[str, str]:
-            async with asyncio.timeout(SOON_S):
+        async def read_message() -> dict[str, str]:
+            async with asyncio.timeout(TIMEOUT_S):
                 data = (await response.content.readuntil(b"\n\n")).decode()
             return dict(line.partition(": ")[::2] for line in data.strip().split("\n"))
 
-        yield block
+        yield read_message
 
 
-async def test_changes_arrive_with_their_kind_and_position(client, service):
-    """The opening says where the stream is; each change is the event as the list shows it, on one line."""
-    async with stream(client) as block:
-        opening = await block()
-        await happen(service, "fired", 16)
-        told = await block()
+async def test_changes_are_sent_with_kind_and_position(client: Client, service: Service) -> None:
+    """The first message has the position; a change has the event as in the list, on one line."""
+    async with stream(client) as read_message:
+        opening = await read_message()
+        await change_event(service, "fired", 16)
+        message = await read_message()
 
     assert opening.keys() == {"retry", "id"}
-    assert told["event"] == "fired"
+    assert message["event"] == "fired"
     listed = (await (await client.get("/v1/events")).json())["events"][0]
-    assert json.loads(told["data"]) == listed
+    assert json.loads(message["data"]) == listed
 
 
-@pytest.mark.parametrize("how", ["header", "query"])
-async def test_it_resumes(client, service, how):
-    """By the header that browsers send on their own, or by a parameter for the first time."""
-    async with stream(client) as block:
-        await block()
-        await happen(service, "fired", 16)
-        position = (await block())["id"]
-    await happen(service, "updated", 17)
-    headers = {"Last-Event-ID": position} if how == "header" else {}
-    query = f"?after={position}" if how == "query" else ""
-    async with stream(client, query, **headers) as block:
-        await block()
+@pytest.mark.parametrize("source", ["header", "query"])
+async def test_a_stream_resumes_after_a_position(client: Client, service: Service, source: str) -> None:
+    """By the header that browsers send automatically, or by a query parameter."""
+    async with stream(client) as read_message:
+        await read_message()
+        await change_event(service, "fired", 16)
+        position = (await read_message())["id"]
+    await change_event(service, "updated", 17)
+    headers = {"Last-Event-ID": position} if source == "header" else {}
+    query = f"?after={position}" if source == "query" else ""
+    async with stream(client, query, **headers) as read_message:
+        await read_message()
 
-        assert json.loads((await block())["data"])["size"] == 17
-
-
-async def test_an_unknown_position_says_to_load_again(client):
-    """The store was emptied, or the position is nonsense."""
-    async with stream(client, **{"Last-Event-ID": "what?"}) as block:
-        assert (await block())["event"] == "reset"
+        assert json.loads((await read_message())["data"])["size"] == 17
 
 
-async def test_filters_pass_positions_only(client, service):
-    """What is not wanted moves the position on and carries no data."""
-    async with stream(client, "?min_size=17&source=ONE.example&term=bridge") as block:
-        await block()
-        await happen(service, "fired", 16)
-        assert (await block()).keys() == {"id"}
-        await happen(service, "updated", 17)
-
-        assert (await block())["event"] == "updated"
+async def test_an_unknown_position_is_answered_with_reset(client: Client) -> None:
+    """The client must reload the list."""
+    async with stream(client, **{"Last-Event-ID": "what?"}) as read_message:
+        assert (await read_message())["event"] == "reset"
 
 
-async def test_heartbeats(client, monkeypatch):
-    """A comment now and then, so that proxies and we notice who is gone."""
+async def test_filtered_events_send_only_their_position(client: Client, service: Service) -> None:
+    """The position advances without data."""
+    async with stream(client, "?min_size=17&source=ONE.example&term=bridge") as read_message:
+        await read_message()
+        await change_event(service, "fired", 16)
+        assert (await read_message()).keys() == {"id"}
+        await change_event(service, "updated", 17)
+
+        assert (await read_message())["event"] == "updated"
+
+
+async def test_an_idle_stream_sends_heartbeats(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Comments, so that proxies and the server notice closed connections."""
     monkeypatch.setattr(sse, "HEARTBEAT_S", 0.01)
-    async with stream(client) as block:
-        await block()
-        assert "heartbeat" in str(await block())
+    async with stream(client) as read_message:
+        await read_message()
+        assert "heartbeat" in str(await read_message())
 
 
-async def test_a_stream_ends_with_its_key(client, service, monkeypatch):
-    """Revoked: at its next word, be it only that all is well; another key's stream goes on."""
+async def test_a_stream_ends_with_its_key(
+    client: Client, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A revoked key's stream ends at its next message or heartbeat; another key's stream continues."""
     monkeypatch.setattr(sse, "HEARTBEAT_S", 0.05)
-    (one, text), (_, other) = [await service.api_keys.add(name, "reader") for name in ("one", "other")]
+    (revoked, text), (_, other) = [await service.api_keys.add(name, "reader") for name in ("one", "other")]
     async with (
-        stream(client, Authorization=f"Bearer {text}") as leaving,
-        stream(client, Authorization=f"Bearer {other}") as staying,
+        stream(client, Authorization=f"Bearer {text}") as read_revoked,
+        stream(client, Authorization=f"Bearer {other}") as read_other,
     ):
-        assert (await leaving()).keys() == {"retry", "id"}
-        assert await leaving() == {"": "heartbeat"}
-        await service.api_keys.revoke(one.id)
-        async with asyncio.timeout(SOON_S):
-            while await leaving() != {"": ""}:  # what reading gives at the end
+        assert (await read_revoked()).keys() == {"retry", "id"}
+        assert await read_revoked() == {"": "heartbeat"}
+        await service.api_keys.revoke(revoked.id)
+        async with asyncio.timeout(TIMEOUT_S):
+            while await read_revoked() != {"": ""}:  # end of the stream
                 pass
-        await staying()
+        await read_other()
         for _ in range(3):
-            assert await staying() == {"": "heartbeat"}
+            assert await read_other() == {"": "heartbeat"}
 
 
-async def test_one_too_many_is_refused(client, service):
-    """503 with Retry-After; browsers come back by themselves."""
+async def test_a_full_broadcaster_refuses_streams(client: Client, service: Service) -> None:
+    """503 with Retry-After; browsers reconnect automatically."""
     service.change_broadcaster._max_subscribers = 1
-    async with stream(client) as block:
-        await block()
+    async with stream(client) as read_message:
+        await read_message()
         response = await client.get("/v1/events/stream")
 
         assert response.status == 503
@@ -133,11 +137,11 @@ async def test_one_too_many_is_refused(client, service):
         assert (await response.json(content_type=None))["code"] == "too_many_streams"
 
 
-async def test_one_key_does_not_take_all_places(client, service):
-    """Half of them, also of those who come at the same moment: the places are taken before anything is waited for."""
+async def test_one_key_gets_half_of_the_slots(client: Client, service: Service) -> None:
+    """Also for simultaneous requests: the slot is taken before the first await."""
     client.app[STREAM_LIMIT]._slots = 4
     (_, text), (_, other) = [await service.api_keys.add(name, "reader") for name in ("greedy", "other")]
-    ended = []
+    ended: list[tuple[str, int]] = []
 
     async def listen(key: str) -> None:
         headers = {"Authorization": f"Bearer {key}"}
@@ -148,37 +152,38 @@ async def test_one_key_does_not_take_all_places(client, service):
             ended.append((key, response.status))
 
     opened = asyncio.Semaphore(0)
-    async with asyncio.timeout(SOON_S), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as group:
         for key in (text, text, text, text, other):
             group.create_task(listen(key))
         for _ in range(3):
             await opened.acquire()
-        while len(ended) < 2:  # noqa: ASYNC110  nobody tells
+        while len(ended) < 2:  # noqa: ASYNC110 (no event to wait for)
             await asyncio.sleep(0)
         refused = list(ended)
         service.change_broadcaster.close()
 
     assert refused == [(text, 503)] * 2
     assert sorted(status for _, status in ended) == [200, 200, 200, 503, 503]
-    async with asyncio.timeout(SOON_S):
-        while client.app[STREAM_LIMIT]._usage.total:  # noqa: ASYNC110  callers hear of the end before it is counted
+    async with asyncio.timeout(TIMEOUT_S):
+        while client.app[STREAM_LIMIT]._usage.total:  # noqa: ASYNC110 (released after the response)
             await asyncio.sleep(0)
 
 
-async def test_a_shutdown_does_not_wait_for_readers(service):
-    """Open streams end in order as soon as the server goes down."""
+async def test_a_shutdown_closes_open_streams(service: Service) -> None:
+    """The response ends properly, without waiting for the client."""
     async with serving(service) as client, client.get("/v1/events/stream") as response:
         await response.content.readuntil(b"\n\n")
-        async with asyncio.timeout(SOON_S):
+        async with asyncio.timeout(TIMEOUT_S):
+            assert client.server.runner is not None
             await client.server.runner.shutdown()
             rest = await response.content.read()
 
     assert rest == b""
 
 
-async def test_the_list_takes_the_same_filter(client, service):
-    """A watch is a query of the list."""
-    await happen(service, "fired", 16, languages=("en",))
+async def test_the_list_accepts_the_same_filter(client: Client, service: Service) -> None:
+    """Term, language, size and source."""
+    await change_event(service, "fired", 16, languages=("en",))
     counts = [
         len((await (await client.get(f"/v1/events?{query}")).json())["events"])
         for query in ("term=bridge&lang=en", "lang=zh", "min_size=17", "source=two.example")

@@ -1,13 +1,12 @@
-"""A client over the fake service, and sentences of our own."""
+"""Fixtures: an HTTP client of the application over a fake service."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
 import pytest
-from aiohttp.test_utils import TestClient
 
-from tests.support.fake_service import FakeService, serving
+from tests.support.fake_service import Client, FakeService, serving
 
 
 @pytest.fixture
@@ -17,7 +16,7 @@ def service() -> FakeService:
 
 
 @pytest.fixture
-async def client(service: FakeService) -> AsyncIterator[TestClient]:
+async def client(service: FakeService) -> AsyncIterator[Client]:
     """An HTTP client of an application over ``service``."""
     async with serving(service) as opened:
         yield opened

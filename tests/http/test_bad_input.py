@@ -1,4 +1,4 @@
-"""Every wrong body gets one clear sentence that names the field, and never a 5xx."""
+"""Every invalid body or query gets one sentence that names the field, and never a 5xx."""
 
 import asyncio
 import io
@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 from aggregator.contract.decoding import decode_article
 from aggregator.errors import InvalidInput
 from aggregator.settings import Settings
-from tests.support.fake_service import FakeService, serving
+from tests.support.fake_service import Client, FakeService, serving
 
 DEEP = b"[" * 100_000
 TEXT = "Two ferries collided in fog off the northern pier."
 
-LIST = (
+ARRAY_BODY = (
     "body: expected one article, got an array; send several articles as JSON lines, one object per line."
 )
-UTF_16 = "body: UTF-16 or binary data; expected one JSON object in UTF-8."
-KNOWN = "unknown field; allowed: id, url, title, text, html, source, published_at, lang."
-TABLE = [
+UTF16_BODY = "body: UTF-16 or binary data; expected one JSON object in UTF-8."
+UNKNOWN_FIELD = "unknown field; allowed: id, url, title, text, html, source, published_at, lang."
+INVALID_ARTICLES = [
     (b"", 400, "body", "body: empty; expected one JSON object."),
     (b"   ", 400, "body", "body: empty; expected one JSON object."),
     (b"{", 400, "body", "body: not valid JSON (truncated)."),
@@ -31,14 +31,14 @@ TABLE = [
     (b'{"title": NaN}', 400, "body", "body: not valid JSON (invalid character at byte 10)."),
     (b'{"title": Infinity}', 400, "body", "body: not valid JSON (invalid character at byte 10)."),
     (b'{"title": "x"} {', 400, "body", "body: not valid JSON (trailing characters at byte 16)."),
-    (b"[]", 400, "body", LIST),
+    (b"[]", 400, "body", ARRAY_BODY),
     (b'"text"', 400, "body", "body: expected an object, got a string."),
     (b"null", 400, "body", "body: expected an object, got null."),
-    (DEEP, 400, "body", LIST),
-    ('{"title": "x"}'.encode("utf-16"), 400, "body", UTF_16),
-    ('\n{"title": "x"}'.encode("utf-16-be"), 400, "body", UTF_16),
+    (DEEP, 400, "body", ARRAY_BODY),
+    ('{"title": "x"}'.encode("utf-16"), 400, "body", UTF16_BODY),
+    ('\n{"title": "x"}'.encode("utf-16-be"), 400, "body", UTF16_BODY),
     (b'{"text":' + DEEP, 400, "text", "text: expected a string, got an array."),
-    (b'{"x":' + DEEP, 400, "x", f"x: {KNOWN}"),
+    (b'{"x":' + DEEP, 400, "x", f"x: {UNKNOWN_FIELD}"),
     (b'{"title":"\xff"}', 400, "body", "body: not valid UTF-8 (byte 0xff)."),
     (b'{"title":"\xed\xa0\x80"}', 400, "body", "body: not valid UTF-8 (byte 0xed)."),
     (
@@ -54,8 +54,8 @@ TABLE = [
     ({"html": True}, 400, "html", "html: expected a string, got a boolean."),
     ({"id": 1.5}, 400, "id", "id: expected a string, got a number."),
     (b'{"id":' + b"9" * 5000 + b"}", 400, "id", None),
-    ({"Title": "x"}, 400, "Title", f"Title: {KNOWN}"),
-    ({"a\nb<script>": 1}, 400, "a?b<script>", f"a?b<script>: {KNOWN}"),
+    ({"Title": "x"}, 400, "Title", f"Title: {UNKNOWN_FIELD}"),
+    ({"a\nb<script>": 1}, 400, "a?b<script>", f"a?b<script>: {UNKNOWN_FIELD}"),
     ({}, 400, "text", "text: the article is empty; give text, html or at least a title."),
     (
         {"text": " \n\t", "title": ""},
@@ -133,7 +133,8 @@ TABLE = [
         {"published_at": "2026-11-20T08:00:00", "text": TEXT},
         400,
         "published_at",
-        "published_at: the UTC offset is missing; write e.g. 2026-11-20T08:00:00Z or 2026-11-20T09:00:00+01:00.",
+        "published_at: the UTC offset is missing; "
+        "write e.g. 2026-11-20T08:00:00Z or 2026-11-20T09:00:00+01:00.",
     ),
     (
         {"published_at": 1790000000, "text": TEXT},
@@ -152,32 +153,41 @@ TABLE = [
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "field", "sentence"), TABLE, ids=[str(n) for n in range(len(TABLE))]
+    ("body", "status", "field", "sentence"),
+    INVALID_ARTICLES,
+    ids=[str(n) for n in range(len(INVALID_ARTICLES))],
 )
-async def test_sentence(client, service, body, status, field, sentence):
-    """One wrong article, one sentence, nothing stored."""
+async def test_an_invalid_article_gets_one_sentence(
+    client: Client,
+    service: FakeService,
+    body: bytes | dict[str, object],
+    status: int,
+    field: str,
+    sentence: str | None,
+) -> None:
+    """Status, field and message; nothing is stored."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     response = await client.post("/v1/articles", data=io.BytesIO(data))
-    told = await response.json(content_type="application/problem+json")
+    problem = await response.json(content_type="application/problem+json")
 
-    assert response.status == told["status"] == status
-    assert told["field"] == field
-    assert told["detail"].startswith(f"{field}: ")
-    assert "\n" not in told["detail"]
-    assert sentence is None or told["detail"] == sentence
+    assert response.status == problem["status"] == status
+    assert problem["field"] == field
+    assert problem["detail"].startswith(f"{field}: ")
+    assert "\n" not in problem["detail"]
+    assert sentence is None or problem["detail"] == sentence
     assert service.articles == {}
 
 
 @pytest.mark.parametrize("text", ["Storm", "新闻", "عاصفة", "🌪", "x" * 1_000_000, "e" + "\u0301" * 500])
-async def test_odd_texts_are_articles(client, text):
-    """One word, one sign, one endless word: short or strange, but not wrong."""
+async def test_unusual_texts_are_accepted(client: Client, text: str) -> None:
+    """One word, one emoji, one very long word: unusual, but valid."""
     response = await client.post("/v1/articles", json={"text": text})
 
     assert response.status == 201
 
 
-async def test_declared_length_above_the_cap_is_not_read(client):
-    """A Content-Length above the cap is answered before any of the body is sent."""
+async def test_a_declared_length_above_the_limit_is_not_read(client: Client) -> None:
+    """413 before any of the body is sent."""
     reader, writer = await asyncio.open_connection(client.host, client.port)
     writer.write(b"POST /v1/articles HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n")
     status = await reader.readline()
@@ -187,7 +197,7 @@ async def test_declared_length_above_the_cap_is_not_read(client):
     assert b" 413 " in status
 
 
-QUERIES = [
+INVALID_QUERIES = [
     ("/v1/events?status=open", "status", None),
     ("/v1/events?limit=0", "limit", "limit: expected an integer of at least 1."),
     ("/v1/events?limit=201", "limit", "limit: expected an integer of at most 200."),
@@ -201,7 +211,8 @@ QUERIES = [
     (
         "/v1/events?limt=3",
         "limt",
-        "limt: unknown query parameter; allowed: term, source, lang, min_size, status, watch, since, limit, cursor.",
+        "limt: unknown query parameter; "
+        "allowed: term, source, lang, min_size, status, watch, since, limit, cursor.",
     ),
     ("/v1/events?limit=3&limit=4", "limit", "limit: query parameter given twice."),
     (
@@ -213,14 +224,16 @@ QUERIES = [
 ]
 
 
-@pytest.mark.parametrize(("path", "field", "sentence"), QUERIES)
-async def test_query_sentence(client, path, field, sentence):
-    """Wrong, unknown and repeated query parameters are named."""
+@pytest.mark.parametrize(("path", "field", "sentence"), INVALID_QUERIES)
+async def test_an_invalid_query_gets_one_sentence(
+    client: Client, path: str, field: str, sentence: str | None
+) -> None:
+    """Invalid, unknown and repeated query parameters."""
     response = await client.get(path)
-    told = await response.json(content_type="application/problem+json")
+    problem = await response.json(content_type="application/problem+json")
 
-    assert (response.status, told["field"]) == (400, field)
-    assert sentence is None or told["detail"] == sentence
+    assert (response.status, problem["field"]) == (400, field)
+    assert sentence is None or problem["detail"] == sentence
 
 
 async def test_a_slow_body_times_out() -> None:
@@ -258,8 +271,8 @@ any_bodies = st.binary(max_size=200) | article_bodies | json_values.map(lambda v
 
 @given(any_bodies)
 @settings(max_examples=300, deadline=None)
-def test_decoding_raises_bad_input_only(data):
-    """Whatever the bytes, the answer is an article or one BadInput with a field."""
+def test_decoding_raises_only_invalid_input(data: bytes) -> None:
+    """For any bytes: an article, or one InvalidInput with a field."""
     try:
         article = decode_article(data)
     except InvalidInput as error:
@@ -272,8 +285,8 @@ def test_decoding_raises_bad_input_only(data):
 
 @given(st.lists(any_bodies, min_size=1, max_size=6))
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-async def test_no_body_makes_a_5xx(given_bodies):
-    """Fuzz of every route that takes a body; a batch answers a line for each line."""
+async def test_no_body_causes_a_5xx(given_bodies: list[bytes]) -> None:
+    """Fuzzing of all JSON routes; a batch answers one line per line."""
     service = FakeService()
     async with serving(service) as client:
         for data in given_bodies:
@@ -288,10 +301,10 @@ async def test_no_body_makes_a_5xx(given_bodies):
         assert not any(json.loads(row).get("error", {}).get("status", 0) >= 500 for row in rows)
 
 
-async def test_an_expectation_nobody_has_is_a_problem(client):
-    """aiohttp alone would answer in plain text; 100-continue goes on as ever."""
-    refused = await client.post("/v1/articles", json={"title": "Bridge"}, headers={"Expect": "200-maybe"})
-    taken = await client.post("/v1/articles", json={"title": "Bridge"}, expect100=True)
+async def test_an_unsupported_expectation_is_a_problem(client: Client) -> None:
+    """Not aiohttp's plain text; 100-continue works."""
+    rejected = await client.post("/v1/articles", json={"title": "Bridge"}, headers={"Expect": "200-maybe"})
+    accepted = await client.post("/v1/articles", json={"title": "Bridge"}, expect100=True)
 
-    assert (refused.status, refused.content_type) == (417, "application/problem+json")
-    assert taken.status == 201
+    assert (rejected.status, rejected.content_type) == (417, "application/problem+json")
+    assert accepted.status == 201

@@ -1,4 +1,7 @@
-"""What fails leaves nothing behind: errors that hold their frames in circles would keep bodies and look-ups of a bad hour."""
+"""Failed requests leave nothing behind.
+
+Reference cycles between errors and frames would keep bodies and lookups alive until a garbage collection.
+"""
 
 from __future__ import annotations
 
@@ -23,26 +26,26 @@ from aggregator.store.embedded import EmbeddedServer
 from tests.support.factories import story
 from tests.support.fake_service import serving
 
-HELD = (Article, Analysis, PendingArticle, Snapshot)
+TRACKED_TYPES = (Article, Analysis, PendingArticle, Snapshot)
 
 
-def held() -> Counter[str]:
-    """How many of what an article becomes on its way are alive."""
-    return Counter(type(one).__name__ for one in gc.get_objects() if isinstance(one, HELD))
+def live_objects() -> Counter[str]:
+    """Number of live objects per type."""
+    return Counter(type(item).__name__ for item in gc.get_objects() if isinstance(item, TRACKED_TYPES))
 
 
-async def left_beyond(before: Counter[str]) -> Counter[str]:
-    """What there is more, once handlers that have answered have ended too."""
+async def leaked_since(before: Counter[str]) -> Counter[str]:
+    """Additional live objects, once handlers have finished."""
     for _ in range(200):
-        if not held() - before:
+        if not live_objects() - before:
             break
         await asyncio.sleep(0.01)
-    return held() - before
+    return live_objects() - before
 
 
 @pytest.fixture
-def by_count_alone() -> Iterator[None]:
-    """Nothing is freed but what nobody refers to; pytest would keep what is logged, and the errors named there."""
+def no_garbage_collection() -> Iterator[None]:
+    """Free objects by reference count only. Logging is off: pytest would keep the logged errors."""
     logging.disable(logging.WARNING)
     gc.collect()
     gc.disable()
@@ -51,8 +54,8 @@ def by_count_alone() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-async def test_articles_that_the_store_failed_are_let_go(tmp_path: Path, by_count_alone: None) -> None:
-    """Forty single ones at once, and a batch: of neither is anything left once it is answered."""
+async def test_articles_of_failed_requests_are_freed(tmp_path: Path, no_garbage_collection: None) -> None:
+    """40 single requests at once, and a batch, while the store is down."""
     with EmbeddedServer(tmp_path) as server:
         async with open_service(Settings(store_url=server.url)) as service, serving(service) as client:
 
@@ -66,13 +69,13 @@ async def test_articles_that_the_store_failed_are_let_go(tmp_path: Path, by_coun
                     return [json.loads(line)["error"]["code"] for line in (await answer.text()).splitlines()]
 
             assert await post(0) == 201
-            before = held()
+            before = live_objects()
             assert server.pid is not None
             os.kill(server.pid, signal.SIGKILL)
             singles = await asyncio.gather(*(post(number) for number in range(1, 41)))
-            after_singles = await left_beyond(before)
+            after_singles = await leaked_since(before)
             lines = await batch()
-            after_batch = await left_beyond(before)
+            after_batch = await leaked_since(before)
 
     assert (set(singles), set(lines)) == ({503}, {"store_unavailable"})
     assert (after_singles, after_batch) == (Counter(), Counter())

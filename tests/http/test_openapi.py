@@ -1,18 +1,20 @@
-"""The OpenAPI document says what the router does."""
+"""The OpenAPI document matches the router and the contract."""
 
 import re
+from typing import cast
 
 import msgspec
 
+from aggregator.app import Service
 from aggregator.http.app import make_app
 from aggregator.http.openapi import build_document
 from aggregator.http.routes import ENDPOINTS
-from tests.support.fake_service import FakeService
+from tests.support.fake_service import Client, FakeService
 
 
-def test_paths_are_the_routes():
-    """Every route is described, and nothing else is; HEAD goes with GET."""
-    app = make_app(FakeService())
+def test_every_route_is_documented() -> None:
+    """Every route and nothing else; HEAD is implied by GET."""
+    app = make_app(cast(Service, FakeService()))
     routed = {
         (route.method.lower(), route.resource.canonical)
         for route in app.router.routes()
@@ -27,28 +29,28 @@ def test_paths_are_the_routes():
     assert described == routed
 
 
-async def test_document_is_served(client):
-    """OpenAPI 3.1 with the version of the package."""
+async def test_the_document_is_served(client: Client) -> None:
+    """OpenAPI 3.1."""
     body = await (await client.get("/openapi.json")).json()
 
     assert body["openapi"].startswith("3.1")
     assert body["paths"].keys() >= {"/v1/articles", "/v1/events/{id}", "/"}
 
 
-def test_every_reference_has_its_schema():
+def test_the_document_is_consistent() -> None:
     """No dangling $ref, unique operation ids, required path parameters."""
-    made = build_document(ENDPOINTS)
-    text = msgspec.json.encode(made).decode()
-    operations = [o for path in made["paths"].values() for o in path.values()]
+    document = build_document(ENDPOINTS)
+    text = msgspec.json.encode(document).decode()
+    operations = [o for path in document["paths"].values() for o in path.values()]
 
-    referred = set(re.findall(r'"#/components/schemas/(\w+)"', text))
-    assert referred <= set(made["components"]["schemas"])
+    referenced = set(re.findall(r'"#/components/schemas/(\w+)"', text))
+    assert referenced <= set(document["components"]["schemas"])
     assert len({o["operationId"] for o in operations}) == len(operations)
     assert all(p["required"] for o in operations for p in o.get("parameters", []) if p["in"] == "path")
 
 
-def test_answer_schema_is_the_contract():
-    """The fields of a verdict, by name, as DESIGN section 5 has them."""
+def test_the_verdict_schema_has_the_fields_of_the_contract() -> None:
+    """Names and order of the fields of a verdict."""
     schema = build_document(ENDPOINTS)["components"]["schemas"]["VerdictOut"]
 
     assert list(schema["properties"]) == [

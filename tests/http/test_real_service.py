@@ -1,4 +1,4 @@
-"""The contract over the real service with the memory store: the same calls, the real verdicts."""
+"""The HTTP contract over the real service with the memory store."""
 
 import json
 from collections.abc import AsyncIterator
@@ -7,6 +7,7 @@ import pytest
 
 from aggregator.app import Service, open_service
 from aggregator.settings import Settings
+from tests.support.fake_service import Client
 
 STORY = (
     "The harbour bridge was closed on Friday after gusts of 140 km/h damaged two of its cables. "
@@ -24,52 +25,52 @@ OTHER = (
 
 @pytest.fixture
 async def service() -> AsyncIterator[Service]:
-    """A service in memory that keeps texts."""
-    async with open_service(Settings(store_url="memory", store_texts=True)) as real:
-        yield real
+    """A service with the memory store that stores texts."""
+    async with open_service(Settings(store_url="memory", store_texts=True)) as opened:
+        yield opened
 
 
-async def test_a_tour(client):
-    """New, its edited copy, an unrelated one; copies, explanation, deletion."""
-    one = await client.post("/v1/articles", json={"url": "https://one.example/bridge/", "text": STORY})
-    two = await client.post(
+async def test_duplicates_from_post_to_delete(client: Client) -> None:
+    """A new article, an edited copy and an unrelated one; copies, comparison, deletion."""
+    first = await client.post("/v1/articles", json={"url": "https://one.example/bridge/", "text": STORY})
+    copy = await client.post(
         "/v1/articles", json={"url": "https://two.example/b?utm_source=x", "text": EDITED}
     )
-    three = await client.post("/v1/articles", json={"id": "bread", "text": OTHER})
-    answers = [await response.json() for response in (one, two, three)]
+    other = await client.post("/v1/articles", json={"id": "bread", "text": OTHER})
+    answers = [await response.json() for response in (first, copy, other)]
 
-    assert [response.status for response in (one, two, three)] == [201, 200, 201]
+    assert [response.status for response in (first, copy, other)] == [201, 200, 201]
     assert [answer["verdict"] for answer in answers] == ["new", "duplicate", "new"]
     assert answers[1]["id"] == "two.example/b"
     assert answers[1]["duplicate_of"]["canonical_id"] == "one.example/bridge"
-    assert "analyse;dur=" in one.headers["Server-Timing"]
+    assert "analyse;dur=" in first.headers["Server-Timing"]
 
     copies = await (await client.get("/v1/articles/two.example/b/copies")).json()
-    assert [copy["id"] for copy in copies["copies"]] == ["one.example/bridge", "two.example/b"]
+    assert [article["id"] for article in copies["copies"]] == ["one.example/bridge", "two.example/b"]
     assert copies["canonical_id"] == "one.example/bridge"
 
-    told = await (
+    explanation = await (
         await client.post("/v1/explain", json={"a": "one.example/bridge", "b": "two.example/b"})
     ).json()
-    assert told["is_copy"] is True
-    assert any("council will meet" in passage for passage in told["shared_passages"])
+    assert explanation["is_copy"] is True
+    assert any("council will meet" in passage for passage in explanation["shared_passages"])
 
     assert (await client.delete("/v1/articles/one.example%2Fbridge")).status == 204
-    left = await (await client.get("/v1/articles/two.example/b")).json()
-    gone = await client.get("/v1/articles/one.example/bridge")
-    assert (left["duplicate_of"], gone.status) == (None, 404)
+    remaining = await (await client.get("/v1/articles/two.example/b")).json()
+    deleted = await client.get("/v1/articles/one.example/bridge")
+    assert (remaining["duplicate_of"], deleted.status) == (None, 404)
 
 
-async def test_signs_alone_are_no_text(client):
-    """Without a single word there is nothing to compare: 422, nothing stored."""
+async def test_a_text_without_words_is_rejected(client: Client) -> None:
+    """422, and nothing is stored."""
     response = await client.post("/v1/articles", json={"id": "a", "text": "🌪 !!"})
 
     assert (response.status, (await response.json(content_type=None))["code"]) == (422, "no_text")
     assert (await client.get("/v1/articles/a")).status == 404
 
 
-async def test_retries_answer_the_same(client):
-    """A POST may be sent again after any failure."""
+async def test_retries_get_the_same_verdict(client: Client) -> None:
+    """A client may repeat a POST after any failure."""
     body = {"id": "a", "title": "Bridge closed", "text": STORY}
     first = await (await client.post("/v1/articles", json=body)).json()
     again = await client.post("/v1/articles", json=body)
@@ -77,8 +78,8 @@ async def test_retries_answer_the_same(client):
     assert (again.status, (await again.json())["verdict"]) == (200, first["verdict"])
 
 
-async def test_batch_answers_as_one_by_one(client):
-    """The same articles in one batch get the verdicts of posting them in order."""
+async def test_a_batch_gets_the_verdicts_of_single_posts(client: Client) -> None:
+    """In the order of the lines."""
     rows = [
         {"id": "a", "text": STORY},
         {"id": "b", "text": EDITED},
@@ -102,17 +103,19 @@ async def test_batch_answers_as_one_by_one(client):
         ({"text": STORY}, False),
     ],
 )
-async def test_short_texts_say_so(client, body, short):
-    """Whatever has a visible sign gets an answer; too few words are marked."""
+async def test_short_texts_are_marked(client: Client, body: dict[str, str], short: bool) -> None:
+    """Any text with a letter or digit gets a verdict; ``short`` marks too few words."""
     response = await client.post("/v1/articles", json=body)
-    told = await response.json()
+    answer = await response.json()
 
-    assert (response.status, told["short"]) == (201, short), told
+    assert (response.status, answer["short"]) == (201, short), answer
 
 
-async def test_html(client):
-    """A page gives its main text; a page without one is refused."""
-    page = f"<html><head><title>Bridge closed</title></head><body><nav>Home</nav><article><h1>Bridge closed</h1><p>{STORY}</p></article></body></html>"
+async def test_html_extraction(client: Client) -> None:
+    """The main text of a page is stored; a page without one is rejected."""
+    article = f"<article><h1>Bridge closed</h1><p>{STORY}</p></article>"
+    head = "<html><head><title>Bridge closed</title></head>"
+    page = f"{head}<body><nav>Home</nav>{article}</body></html>"
     good = await client.post("/v1/articles", json={"id": "a", "html": page})
     empty = await client.post(
         "/v1/articles", json={"id": "b", "html": "<html><body><script>1</script></body></html>"}
@@ -125,8 +128,8 @@ async def test_html(client):
     assert (await client.get("/v1/articles/b")).status == 404
 
 
-async def test_related_and_pages(client):
-    """Reading calls and pages work on what is stored."""
+async def test_reading_routes_and_pages(client: Client) -> None:
+    """All answer with a stored article."""
     await client.post("/v1/articles", json={"id": "a", "title": "Bridge closed", "text": STORY})
 
     for path in (
@@ -144,8 +147,8 @@ async def test_related_and_pages(client):
     assert [item["id"] for item in (await related.json())["related"]] == ["a"]
 
 
-async def test_answers_match_their_schemas(client):
-    """What is sent is what OpenAPI says: names, and nothing missing."""
+async def test_responses_match_their_schemas(client: Client) -> None:
+    """Field names equal the required ones of the OpenAPI schema."""
     document = await (await client.get("/openapi.json")).json()
     await client.post("/v1/articles", json={"id": "a", "title": "Bridge closed", "text": STORY})
     for path, name in [

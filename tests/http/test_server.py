@@ -1,21 +1,31 @@
-"""Listening and leaving."""
+"""The HTTP server: listening, shutdown, malformed requests."""
 
 import asyncio
 import json
 import socket
+from collections.abc import AsyncIterator
+from typing import Any, cast
 
 import aiohttp
 import pytest
 
+from aggregator.app import Service
+from aggregator.domain import Answer, Article
 from aggregator.http.server import serve
+from tests.support.fake_service import FakeService
 
 
-async def test_serve_tells_its_port_and_stops(service):
-    """Port 0 takes a free one; after ``stop`` the port is free again."""
-    told: asyncio.Queue[int] = asyncio.Queue()
+def start(service: FakeService, *args: Any, **kwargs: Any) -> asyncio.Task[None]:
+    """A task that serves a fake service."""
+    return asyncio.create_task(serve(cast(Service, service), *args, **kwargs))
+
+
+async def test_serve_reports_its_port_and_stops(service: FakeService) -> None:
+    """Port 0 selects a free one; after ``stop`` the port is free again."""
+    ports: asyncio.Queue[int] = asyncio.Queue()
     stop = asyncio.Event()
-    task = asyncio.create_task(serve(service, "127.0.0.1", 0, on_ready=told.put_nowait, stop=stop))
-    port = await told.get()
+    task = start(service, "127.0.0.1", 0, on_ready=ports.put_nowait, stop=stop)
+    port = await ports.get()
     async with (
         aiohttp.ClientSession() as session,
         session.get(f"http://127.0.0.1:{port}/healthz") as response,
@@ -28,45 +38,49 @@ async def test_serve_tells_its_port_and_stops(service):
         again.bind(("127.0.0.1", port))
 
 
-async def test_a_request_under_way_is_finished(service):
-    """Shutdown waits for the answer of a request that was taken in."""
-    told: asyncio.Queue[int] = asyncio.Queue()
-    stop, entered, leave = asyncio.Event(), asyncio.Event(), asyncio.Event()
+async def test_a_shutdown_finishes_open_requests(
+    service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request that was read completely gets its response."""
+    ports: asyncio.Queue[int] = asyncio.Queue()
+    stop, entered, proceed = asyncio.Event(), asyncio.Event(), asyncio.Event()
     submit = service.submit
 
-    async def slowly(article, *, dry_run=False):
+    async def slowly(article: Article, *, dry_run: bool = False) -> Answer:
         entered.set()
-        await leave.wait()
+        await proceed.wait()
         return await submit(article, dry_run=dry_run)
 
-    service.submit = slowly
-    task = asyncio.create_task(serve(service, "127.0.0.1", 0, on_ready=told.put_nowait, stop=stop))
+    monkeypatch.setattr(service, "submit", slowly)
+    task = start(service, "127.0.0.1", 0, on_ready=ports.put_nowait, stop=stop)
     async with aiohttp.ClientSession() as session:
-        url = f"http://127.0.0.1:{await told.get()}/v1/articles"
+        url = f"http://127.0.0.1:{await ports.get()}/v1/articles"
         posted = asyncio.create_task(session.post(url, json={"id": "a", "text": "One text."}))
         await entered.wait()
         stop.set()
         await asyncio.sleep(0)
-        leave.set()
+        proceed.set()
         response = await posted
         assert response.status == 201
     await task
 
 
-async def test_a_batch_that_is_cut_off_does_not_look_whole(service, monkeypatch):
-    """Its answer has no end, so whoever counts no lines knows as well that it must be sent again."""
+async def test_an_interrupted_batch_is_recognizably_incomplete(
+    service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The response has no end, so the client notices without counting lines."""
     monkeypatch.setattr("aggregator.http.server.DRAIN_TIMEOUT_S", 0.05)
     monkeypatch.setattr("aggregator.http.server.SHUTDOWN_TIMEOUT_S", 0.2)
-    told: asyncio.Queue[int] = asyncio.Queue()
+    ports: asyncio.Queue[int] = asyncio.Queue()
     stop, forever = asyncio.Event(), asyncio.Event()
 
-    async def rows():
+    async def rows() -> AsyncIterator[bytes]:
         yield b'{"id": "a", "text": "One text."}\n'
         await forever.wait()
 
-    task = asyncio.create_task(serve(service, "127.0.0.1", 0, on_ready=told.put_nowait, stop=stop))
+    task = start(service, "127.0.0.1", 0, on_ready=ports.put_nowait, stop=stop)
     async with aiohttp.ClientSession() as session:
-        url = f"http://127.0.0.1:{await told.get()}/v1/articles/batch"
+        url = f"http://127.0.0.1:{await ports.get()}/v1/articles/batch"
         async with session.post(url, data=rows()) as response:
             assert json.loads(await response.content.readline())["id"] == "a"
             stop.set()
@@ -75,22 +89,20 @@ async def test_a_batch_that_is_cut_off_does_not_look_whole(service, monkeypatch)
     await task
 
 
-async def test_two_servers_can_accept_from_one_socket(service):
-    """Each answers while the other leaves; another listener finds the address taken."""
-    told: asyncio.Queue[int] = asyncio.Queue()
+async def test_two_servers_accept_from_one_socket(service: FakeService) -> None:
+    """One serves while the other stops; a third listener finds the address in use."""
+    ports: asyncio.Queue[int] = asyncio.Queue()
     stops = asyncio.Event(), asyncio.Event()
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         servers = [
-            asyncio.create_task(
-                serve(service, "", 0, listener=listener.dup(), on_ready=told.put_nowait, stop=stop)
-            )
+            start(service, "", 0, listener=listener.dup(), on_ready=ports.put_nowait, stop=stop)
             for stop in stops
         ]
-        port = await told.get()
-        assert await told.get() == port == listener.getsockname()[1]
+        port = await ports.get()
+        assert await ports.get() == port == listener.getsockname()[1]
         with pytest.raises(OSError, match="in use"):
-            await serve(service, "127.0.0.1", port, stop=stops[0])
+            await start(service, "127.0.0.1", port, stop=stops[0])
         stops[0].set()
         await servers[0]
         async with aiohttp.ClientSession() as session:
@@ -99,12 +111,12 @@ async def test_two_servers_can_accept_from_one_socket(service):
         await servers[1]
 
 
-async def test_a_server_that_leaves_says_so_on_every_open_connection(service):
-    """The next answer of a kept connection is its last, so no caller sends into a connection that is closed."""
-    told: asyncio.Queue[int] = asyncio.Queue()
+async def test_a_draining_server_closes_connections_with_their_next_response(service: FakeService) -> None:
+    """So no client sends a request into a closed connection."""
+    ports: asyncio.Queue[int] = asyncio.Queue()
     stop = asyncio.Event()
-    task = asyncio.create_task(serve(service, "127.0.0.1", 0, on_ready=told.put_nowait, stop=stop))
-    reader, writer = await asyncio.open_connection("127.0.0.1", await told.get())
+    task = start(service, "127.0.0.1", 0, on_ready=ports.put_nowait, stop=stop)
+    reader, writer = await asyncio.open_connection("127.0.0.1", await ports.get())
     answers = []
     for _ in range(2):
         writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -120,12 +132,14 @@ async def test_a_server_that_leaves_says_so_on_every_open_connection(service):
     await task
 
 
-async def test_callers_that_hang_up_or_speak_no_http_leave_no_tracebacks(service, caplog):
-    """Whoever can reach the port could otherwise fill the log."""
-    told: asyncio.Queue[int] = asyncio.Queue()
+async def test_disconnects_and_malformed_requests_log_no_tracebacks(
+    service: FakeService, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Otherwise any client could fill the log."""
+    ports: asyncio.Queue[int] = asyncio.Queue()
     stop = asyncio.Event()
-    task = asyncio.create_task(serve(service, "127.0.0.1", 0, on_ready=told.put_nowait, stop=stop))
-    port = await told.get()
+    task = start(service, "127.0.0.1", 0, on_ready=ports.put_nowait, stop=stop)
+    port = await ports.get()
     head = b"POST /v1/articles HTTP/1.1\r\nHost: x\r\n"
     for rest in (b"Content-Length: some\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)

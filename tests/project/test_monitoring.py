@@ -1,4 +1,4 @@
-"""Dashboard, alert rules, runbook and table of metrics speak of the series that the service has, and of all of them."""
+"""Dashboard, alert rules, runbook and metrics table use existing series, and cover all of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
+import yaml  # type: ignore[import-untyped]  # no stubs
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from aggregator.http.metrics.registry import markdown_table
@@ -19,40 +19,40 @@ METRICS, RUNBOOK = (
 ALERTS = yaml.safe_load((ROOT / "deploy" / "alerts.yml").read_text(encoding="utf-8"))
 RULES = {rule["alert"]: rule for group in ALERTS["groups"] for rule in group["rules"]}
 DASHBOARD = json.loads((ROOT / "deploy" / "grafana-dashboard.json").read_text(encoding="utf-8"))
-DRAWN = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
+PANEL_EXPRESSIONS = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
 _NAME = re.compile(r"\b((?:aggregator|process)_[a-z0-9_]+|up)\b(?:\{([^}]*)\})?")
 
 
 def series() -> dict[str, set[str]]:
-    """Every name that a query may use, with its labels: from the table, which is generated from the code."""
-    found = {}
+    """Every series with its labels, from the generated table."""
+    found: dict[str, set[str]] = {}
     for name, kind, labels in re.findall(r"^\| `(\w+)` \| (\w+) \| (.*?) \|", markdown_table(), re.MULTILINE):
         names = set(re.findall(r"`(\w+)`", labels))
         if kind == "histogram":
             found |= {f"{name}_bucket": names | {"le"}, f"{name}_sum": names, f"{name}_count": names}
         else:
             found[name] = names
-    own = CollectorRegistry()
-    ProcessCollector(registry=own)
-    found["up"] = set()  # Prometheus' own: whether it reaches a target
-    return found | {sample.name: set() for family in own.collect() for sample in family.samples}
+    process = CollectorRegistry()
+    ProcessCollector(registry=process)
+    found["up"] = set()  # added by Prometheus: whether it reaches a target
+    return found | {sample.name: set() for family in process.collect() for sample in family.samples}
 
 
 SERIES = series()
-ALWAYS = {"job", "instance", "worker"}
+COMMON_LABELS = {"job", "instance", "worker"}
 
 
-def test_the_table_of_metrics_is_the_one_that_the_code_prints() -> None:
-    """Paste the output of http.metrics.markdown_table() between the two comments."""
+def test_the_metrics_table_matches_the_code() -> None:
+    """To update it, paste the output of registry.markdown_table() between the two comments."""
     found = re.search(r"<!-- metrics:.*?-->\n(.*?)\n<!-- /metrics -->", METRICS, re.DOTALL)
 
     assert found is not None
     assert found[1] == markdown_table()
 
 
-@pytest.mark.parametrize("expression", [*(rule["expr"] for rule in RULES.values()), *DRAWN])
-def test_an_expression_names_series_and_labels_that_exist(expression: str) -> None:
-    """Nothing is drawn or watched that the service does not say; parentheses and braces close."""
+@pytest.mark.parametrize("expression", [*(rule["expr"] for rule in RULES.values()), *PANEL_EXPRESSIONS])
+def test_expressions_use_existing_series_and_labels(expression: str) -> None:
+    """Panels and alert rules; parentheses and braces are balanced."""
     used = _NAME.findall(expression)
     grouped = {
         name.strip() for names in re.findall(r"\bby \(([^)]*)\)", expression) for name in names.split(",")
@@ -61,17 +61,17 @@ def test_an_expression_names_series_and_labels_that_exist(expression: str) -> No
     assert used
     assert {name for name, _ in used} <= set(SERIES)
     for name, matchers in used:
-        assert set(re.findall(r"(\w+)\s*[=!]~?", matchers)) <= SERIES[name] | ALWAYS
-    assert grouped <= set().union(ALWAYS, *(SERIES[name] for name, _ in used))
+        assert set(re.findall(r"(\w+)\s*[=!]~?", matchers)) <= SERIES[name] | COMMON_LABELS
+    assert grouped <= set().union(COMMON_LABELS, *(SERIES[name] for name, _ in used))
     assert all(
         expression.count(opening) == expression.count(closing) for opening, closing in ("()", "{}", "[]")
     )
 
 
-def test_every_counter_is_read_as_a_rate_and_no_gauge_is() -> None:
-    """The mistake that draws nonsense without an error."""
+def test_counters_are_read_as_rates_and_gauges_are_not() -> None:
+    """Otherwise a panel is wrong without an error."""
     kinds = dict(re.findall(r"^\| `(\w+)` \| (\w+) \|", markdown_table(), re.MULTILINE))
-    for expression in [*(rule["expr"] for rule in RULES.values()), *DRAWN]:
+    for expression in [*(rule["expr"] for rule in RULES.values()), *PANEL_EXPRESSIONS]:
         for before, name in re.findall(r"(\w*\(?)(aggregator_[a-z0-9_]+)", expression):
             counts = (
                 name.endswith(("_total", "_bucket", "_sum", "_count")) and name not in kinds
@@ -79,8 +79,8 @@ def test_every_counter_is_read_as_a_rate_and_no_gauge_is() -> None:
             assert counts == (before in ("rate(", "increase(")), expression
 
 
-def test_every_alert_has_its_entry_and_every_entry_its_alert() -> None:
-    """Meaning, first look, remedy: nobody is woken without knowing what to do."""
+def test_every_alert_has_a_runbook_entry() -> None:
+    """With meaning, first look and remedy; no entry is left over."""
     alerts = RUNBOOK[RUNBOOK.index("## Alerts") : RUNBOOK.index("## Situations")]
     entries = dict(re.findall(r"^### (\w+)\n(.*?)(?=^### |\Z)", alerts, re.MULTILINE | re.DOTALL))
 
@@ -98,9 +98,9 @@ def test_every_alert_has_its_entry_and_every_entry_its_alert() -> None:
         )
 
 
-def test_every_series_is_drawn() -> None:
-    """What is worth counting is worth a look."""
-    drawn = {name for expression in DRAWN for name, _ in _NAME.findall(expression)}
+def test_every_series_is_on_the_dashboard() -> None:
+    """Each metric family has a panel."""
+    shown = {name for expression in PANEL_EXPRESSIONS for name, _ in _NAME.findall(expression)}
     families = set(re.findall(r"^\| `(\w+)`", markdown_table(), re.MULTILINE))
 
-    assert {f for f in families if not any(name.startswith(f) for name in drawn)} == set()
+    assert {f for f in families if not any(name.startswith(f) for name in shown)} == set()

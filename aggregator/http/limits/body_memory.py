@@ -41,10 +41,11 @@ class BodyMemoryBudget:
         def resize(size_bytes: int) -> None:
             nonlocal held
             growth = max(0, size_bytes - EXEMPT_BYTES) - held
-            free = min(self._size_bytes - self._usage.total, self._size_bytes // 2 - self._usage.of(caller))
             if growth <= 0:
                 return
-            if growth > free:
+            if growth > min(
+                self._size_bytes - self._usage.total, self._size_bytes // 2 - self._usage.of(caller)
+            ):
                 raise Overloaded("body: too many large bodies are arriving here already; retry in a second.")
             held += growth
             self._usage.add(caller, growth)

@@ -1,4 +1,4 @@
-"""The calls of a crawler: post, batch, get, delete, copies."""
+"""Article routes used by crawlers: post, get, delete, copies."""
 
 import gzip
 import json
@@ -7,12 +7,13 @@ import pytest
 from yarl import URL
 
 from aggregator.errors import CommitConflict, StoreUnavailable
+from tests.support.fake_service import Client, FakeService
 
 TEXT = "The harbour bridge stays closed until engineers have looked at every cable."
 
 
-async def test_new_article(client):
-    """A first article is stored and answered with 201 and every field of the contract."""
+async def test_a_new_article_is_stored(client: Client) -> None:
+    """201 with every field of the contract."""
     response = await client.post("/v1/articles", json={"id": "a", "title": "Bridge closed", "text": TEXT})
     body = await response.json()
 
@@ -34,8 +35,8 @@ async def test_new_article(client):
     }
 
 
-async def test_duplicate_and_repeat_answer_200(client):
-    """A copy under another id is a duplicate; the same id again is the same answer."""
+async def test_duplicates_and_repeated_ids_answer_200(client: Client) -> None:
+    """The same text under another id is a duplicate; the same id again gets the same answer."""
     first = await client.post("/v1/articles", json={"id": "a", "text": TEXT})
     again = await client.post("/v1/articles", json={"id": "a", "text": TEXT})
     copy = await client.post("/v1/articles", json={"id": "b", "text": TEXT})
@@ -51,16 +52,16 @@ async def test_duplicate_and_repeat_answer_200(client):
     }
 
 
-async def test_dry_run_stores_nothing(client, service):
-    """?dry_run=true answers 200 and leaves nothing behind."""
+async def test_dry_run_stores_nothing(client: Client, service: FakeService) -> None:
+    """?dry_run=true answers 200 without storing the article."""
     response = await client.post("/v1/articles?dry_run=true", json={"id": "a", "text": TEXT})
 
     assert response.status == 200
     assert service.articles == {}
 
 
-async def test_null_and_missing_fields_are_the_same(client, service):
-    """Crawlers send null for what they do not have."""
+async def test_null_fields_count_as_missing(client: Client, service: FakeService) -> None:
+    """Crawlers send null for unknown values."""
     response = await client.post(
         "/v1/articles", json={"url": None, "id": None, "title": None, "lang": None, "text": TEXT}
     )
@@ -69,8 +70,8 @@ async def test_null_and_missing_fields_are_the_same(client, service):
     assert service.submitted[0].lang is None
 
 
-async def test_published_at_is_kept_with_its_offset(client, service):
-    """Times arrive as RFC 3339 and become milliseconds; answers give UTC back."""
+async def test_published_at_is_converted_to_utc(client: Client, service: FakeService) -> None:
+    """RFC 3339 with an offset becomes milliseconds; responses show UTC."""
     await client.post(
         "/v1/articles", json={"id": "a", "text": TEXT, "published_at": "2026-11-20T09:30:00.250+01:00"}
     )
@@ -80,8 +81,8 @@ async def test_published_at_is_kept_with_its_offset(client, service):
     assert stored["published_at"] == "2026-11-20T08:30:00.250000Z"
 
 
-async def test_control_characters_leave_titles_and_texts(client, service):
-    """NUL and terminal escapes are dropped; line breaks of a text stay, those of a title do not."""
+async def test_control_characters_are_removed(client: Client, service: FakeService) -> None:
+    """NUL and terminal escapes are dropped; line breaks are kept in the text but not in the title."""
     await client.post(
         "/v1/articles",
         json={"id": "a", "title": "Bri\x00dge\n\x1b[31m closed", "text": "One\x00 two\nthree\x9f"},
@@ -91,8 +92,8 @@ async def test_control_characters_leave_titles_and_texts(client, service):
     assert service.submitted[0].text == "One two\nthree"
 
 
-async def test_text_is_preferred_to_html(client, service):
-    """With both given, the text is used and the page is not parsed."""
+async def test_text_takes_precedence_over_html(client: Client, service: FakeService) -> None:
+    """With both given, the page is not parsed; a blank text counts as missing."""
     await client.post("/v1/articles", json={"id": "a", "text": TEXT, "html": "<p>" + TEXT})
     await client.post("/v1/articles", json={"id": "b", "text": " ", "html": "<p>" + TEXT})
 
@@ -100,8 +101,8 @@ async def test_text_is_preferred_to_html(client, service):
     assert (service.submitted[1].text, service.submitted[1].html) == ("", "<p>" + TEXT)
 
 
-async def test_html_without_text_is_422(client, service):
-    """A page without main text is refused as no_text and not stored."""
+async def test_html_without_text_is_422(client: Client, service: FakeService) -> None:
+    """A page without main text is rejected as no_text and not stored."""
     response = await client.post("/v1/articles", json={"id": "a", "html": "<nav>Home</nav>"})
     body = await response.json()
 
@@ -110,8 +111,8 @@ async def test_html_without_text_is_422(client, service):
     assert service.articles == {}
 
 
-async def test_gzip_body(client):
-    """A gzip body is understood."""
+async def test_a_gzip_body_is_decompressed(client: Client) -> None:
+    """Content-Encoding gzip for a single article."""
     data = gzip.compress(json.dumps({"id": "a", "text": TEXT}).encode())
 
     response = await client.post("/v1/articles", data=data, headers={"Content-Encoding": "gzip"})
@@ -127,8 +128,8 @@ async def test_gzip_body(client):
         ({"id": "desk:7", "url": "https://example.org/a", "text": TEXT}, "desk:7"),
     ],
 )
-async def test_derived_ids_can_be_read_back(client, given, expected):
-    """Whatever the id was made of, it works percent-encoded in every path."""
+async def test_derived_ids_work_in_every_path(client: Client, given: dict[str, str], expected: str) -> None:
+    """Ids from addresses, from content and given ones, percent-encoded."""
     answer = await (await client.post("/v1/articles", json=given)).json()
     quoted = URL.build(path="/v1/articles/").raw_path + _quoted(answer["id"])
 
@@ -141,8 +142,8 @@ async def test_derived_ids_can_be_read_back(client, given, expected):
     assert (await client.get(URL(quoted, encoded=True))).status == 404
 
 
-async def test_slashes_of_an_id_need_no_escape(client):
-    """curl .../v1/articles/example.org/a/b works; an id that ends in /copies must be escaped."""
+async def test_slashes_in_an_id_need_no_escape(client: Client) -> None:
+    """/v1/articles/example.org/a works; an id that ends in /copies must be escaped."""
     await client.post("/v1/articles", json={"id": "example.org/a/copies", "text": TEXT})
     await client.post("/v1/articles", json={"id": "example.org/a", "text": TEXT})
 
@@ -159,28 +160,27 @@ async def test_slashes_of_an_id_need_no_escape(client):
 @pytest.mark.parametrize(
     "id_", ["100%", "a%2Fb", "a b", "新闻/7", "🙂", "{x}", "a:b", "batch", "a+b", "a;b", "..", "a?b#c"]
 )
-async def test_awkward_ids(client, id_):
-    """Ids survive the way through a path, whatever characters they have."""
+async def test_unusual_ids_survive_the_path(client: Client, id_: str) -> None:
+    """Percent signs, spaces, other scripts, emoji, reserved characters and dot segments."""
     await client.post("/v1/articles", json={"id": id_, "text": TEXT})
 
-    # A dot segment is resolved by clients even when it is escaped, so it travels beside another one.
     response = await client.get(URL("/v1/articles/" + _quoted(id_), encoded=True))
 
     assert response.status == 200
     assert (await response.json())["id"] == id_
 
 
-async def test_unknown_ids_are_404(client):
-    """A problem document says what was not found."""
+async def test_unknown_ids_are_404(client: Client) -> None:
+    """The problem names the id."""
     for method, path in [("GET", ""), ("DELETE", ""), ("GET", "/copies"), ("GET", "/related")]:
-        response = await client.request(method, "/v1/articles/nobody" + path)
+        response = await client.request(method, "/v1/articles/unknown" + path)
         body = await response.json(content_type="application/problem+json")
         assert (response.status, body["code"]) == (404, "not_found")
-        assert "nobody" in body["detail"]
+        assert "unknown" in body["detail"]
 
 
-async def test_control_characters_in_a_path_are_refused(client):
-    """A line break in an id is bad input, not an unknown address."""
+async def test_control_characters_in_a_path_are_rejected(client: Client) -> None:
+    """A line break in an id is invalid input, not an unknown address."""
     response = await client.get(URL("/v1/articles/a%0Ab", encoded=True))
 
     assert response.status == 400
@@ -190,20 +190,24 @@ async def test_control_characters_in_a_path_are_refused(client):
 @pytest.mark.parametrize(
     ("failure", "code"), [(StoreUnavailable, "store_unavailable"), (CommitConflict, "contention")]
 )
-async def test_store_away_is_503_with_retry_after(client, service, failure, code):
-    """While the store is away callers are told when to come back; afterwards all is well."""
+async def test_store_errors_are_503_with_retry_after(
+    client: Client, service: FakeService, failure: type[StoreUnavailable], code: str
+) -> None:
+    """503 while the store is unavailable; requests succeed again afterwards."""
     service.failure = failure("The store does not answer; try again.")
-    away = await client.post("/v1/articles", json={"id": "a", "text": TEXT})
+    unavailable = await client.post("/v1/articles", json={"id": "a", "text": TEXT})
     service.failure = None
-    back = await client.post("/v1/articles", json={"id": "a", "text": TEXT})
+    available = await client.post("/v1/articles", json={"id": "a", "text": TEXT})
 
-    assert (away.status, back.status) == (503, 201)
-    assert away.headers["Retry-After"] == "1"
-    assert (await away.json(content_type=None))["code"] == code
+    assert (unavailable.status, available.status) == (503, 201)
+    assert unavailable.headers["Retry-After"] == "1"
+    assert (await unavailable.json(content_type=None))["code"] == code
 
 
-async def test_unexpected_errors_tell_nothing_and_are_logged(client, service, caplog):
-    """A bug answers 500 with a request id that is in the log, and nothing of its inside."""
+async def test_unexpected_errors_are_logged_without_details_in_the_response(
+    client: Client, service: FakeService, caplog: pytest.LogCaptureFixture
+) -> None:
+    """500 with a request id that is also in the log."""
     service.failure = ZeroDivisionError("secret detail")
     response = await client.post("/v1/articles", json={"id": "a", "text": TEXT})
     body = await response.json(content_type="application/problem+json")

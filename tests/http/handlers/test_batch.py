@@ -1,33 +1,36 @@
-"""NDJSON in, NDJSON out: order, errors in their line, streaming, limits."""
+"""Batches as JSON lines: order, errors per line, streaming, limits."""
 
 import asyncio
 import gzip
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 import aiohttp
 import pytest
 
 from aggregator.errors import StoreUnavailable
 from aggregator.settings import Settings
-from tests.support.fake_service import FakeService, serving
+from tests.support.fake_service import Client, FakeService, serving
 
 
 def line(id_: str, text: str = "") -> bytes:
     """One input line."""
     return (
-        json.dumps({"id": id_, "text": text or f"Story number {id_} about its own matter."}).encode() + b"\n"
+        json.dumps({"id": id_, "text": text or f"Story number {id_} about its own subject."}).encode() + b"\n"
     )
 
 
-async def answers(response) -> list[dict]:
+async def answers(response: aiohttp.ClientResponse) -> list[dict[str, Any]]:
     """The output lines."""
     return [json.loads(row) for row in (await response.read()).splitlines()]
 
 
-async def test_one_answer_per_line_in_order(client):
-    """200 lines give 200 answers in their order, and a copy is a duplicate of the earlier line."""
-    body = b"".join(line(f"a{n}") for n in range(199)) + line("copy", "Story number a3 about its own matter.")
+async def test_one_answer_per_line_in_order(client: Client) -> None:
+    """200 lines give 200 answers in order; a copy of an earlier line is a duplicate."""
+    body = b"".join(line(f"a{n}") for n in range(199)) + line(
+        "copy", "Story number a3 about its own subject."
+    )
     response = await client.post("/v1/articles/batch", data=body)
     rows = await answers(response)
 
@@ -36,8 +39,8 @@ async def test_one_answer_per_line_in_order(client):
     assert rows[-1]["duplicate_of"]["id"] == "a3"
 
 
-async def test_bad_lines_answer_with_their_error(client, service):
-    """Each bad line names its number and what is wrong; the others are stored."""
+async def test_invalid_lines_are_answered_with_their_error(client: Client, service: FakeService) -> None:
+    """Each error names its line number and field; the other lines are stored."""
     body = line("a") + b"{oops\n" + b"\n  \r\n" + b'{"id": 7}\n' + b'{"id": "x"}\n' + line("b").rstrip()
     rows = await answers(await client.post("/v1/articles/batch", data=body))
 
@@ -47,8 +50,8 @@ async def test_bad_lines_answer_with_their_error(client, service):
     assert set(service.articles) == {"a", "b"}
 
 
-async def test_byte_order_mark_and_carriage_returns(client):
-    """Files from other systems are read as they are."""
+async def test_byte_order_mark_and_carriage_returns_are_ignored(client: Client) -> None:
+    """Files written on other systems."""
     body = b"\xef\xbb\xbf" + line("a").replace(b"\n", b"\r\n") + line("b")
 
     assert [row["id"] for row in await answers(await client.post("/v1/articles/batch", data=body))] == [
@@ -57,16 +60,16 @@ async def test_byte_order_mark_and_carriage_returns(client):
     ]
 
 
-async def test_gzip_batch(client):
-    """The whole batch may be compressed."""
+async def test_a_gzip_batch_is_decompressed(client: Client) -> None:
+    """Content-Encoding gzip for the whole batch."""
     data = gzip.compress(b"".join(line(f"a{n}") for n in range(100)))
     response = await client.post("/v1/articles/batch", data=data, headers={"Content-Encoding": "gzip"})
 
     assert len(await answers(response)) == 100
 
 
-async def test_damaged_gzip_ends_with_an_error_line(client):
-    """What came before the damage is answered; the damage has a line of its own."""
+async def test_damaged_gzip_ends_with_an_error_line(client: Client) -> None:
+    """Lines before the damage are answered; the last line reports it."""
     data = gzip.compress(b"".join(line(f"a{n}") for n in range(10)))
     response = await client.post(
         "/v1/articles/batch", data=data[:30] + b"\xff" * 40, headers={"Content-Encoding": "gzip"}
@@ -76,15 +79,15 @@ async def test_damaged_gzip_ends_with_an_error_line(client):
     assert "damaged" in rows[-1]["error"]["detail"]
 
 
-async def test_dry_run_batch(client, service):
-    """Nothing is stored."""
+async def test_a_dry_run_stores_nothing(client: Client, service: FakeService) -> None:
+    """Every line gets its verdict."""
     rows = await answers(await client.post("/v1/articles/batch?dry_run=1", data=line("a")))
 
     assert rows[0]["verdict"] == "new"
     assert service.articles == {}
 
 
-async def test_empty_batch(client):
+async def test_an_empty_batch_has_an_empty_answer(client: Client) -> None:
     """No lines, no answers."""
     response = await client.post("/v1/articles/batch", data=b"")
 
@@ -94,8 +97,8 @@ async def test_empty_batch(client):
 @pytest.mark.parametrize(
     "failure", [StoreUnavailable("The store does not answer."), ZeroDivisionError("hidden")]
 )
-async def test_failures_become_lines(client, service, failure):
-    """A store that is away, or a bug, answers every line: the caller knows what to send again."""
+async def test_failures_become_error_lines(client: Client, service: FakeService, failure: Exception) -> None:
+    """A store that is unavailable or a bug is reported per line, so that the client knows what to retry."""
     service.failure = failure
     rows = await answers(await client.post("/v1/articles/batch", data=line("a") + b"{\n" + line("b")))
 
@@ -105,8 +108,8 @@ async def test_failures_become_lines(client, service, failure):
     assert "hidden" not in json.dumps(rows)
 
 
-async def test_long_lines_and_too_many_lines():
-    """A line above the cap costs only itself; lines above their number end the batch with one sentence."""
+async def test_long_lines_and_too_many_lines_are_rejected() -> None:
+    """A line over max_body_bytes fails alone; exceeding max_batch_lines ends the batch with one error."""
     service = FakeService(Settings(store_url="memory", max_body_bytes=2048, max_batch_lines=4))
     async with serving(service) as client:
         body = line("a") + line("long", "x" * 500_000) + line("b") + line("c") + line("d") + line("e")
@@ -117,8 +120,8 @@ async def test_long_lines_and_too_many_lines():
     assert set(service.articles) == {"a", "b", "c"}
 
 
-async def test_lines_at_the_cap():
-    """A line of exactly the cap is taken, one byte more is not, with either line end."""
+async def test_the_line_length_limit_is_exact() -> None:
+    """A line of exactly the limit is accepted, one byte more is not, with either line end."""
     service = FakeService(Settings(store_url="memory", max_body_bytes=1024))
     fits = line("a", "y" * (1024 - len(line("a", "y")) + 2)).rstrip()
     assert len(fits) == 1024
@@ -129,11 +132,11 @@ async def test_lines_at_the_cap():
     assert ["error" in row for row in rows] == [False, False, True, False]
 
 
-async def test_answers_flow_while_lines_still_arrive(client):
-    """A crawler may keep one batch open: each line is answered before the next one is sent."""
+async def test_answers_are_sent_while_lines_still_arrive(client: Client) -> None:
+    """A crawler may keep a batch open: each line is answered before the next one is sent."""
     ready: asyncio.Queue[bytes | None] = asyncio.Queue()
 
-    async def body():
+    async def body() -> AsyncIterator[bytes]:
         while (data := await ready.get()) is not None:
             yield data
 
@@ -146,8 +149,8 @@ async def test_answers_flow_while_lines_still_arrive(client):
         assert await response.content.read() == b""
 
 
-async def test_client_that_sends_all_before_it_reads(service):
-    """A caller that reads no answer until its last byte is sent must not stall both sides."""
+async def test_a_client_may_send_everything_before_it_reads(service: FakeService) -> None:
+    """This must not deadlock."""
     async with serving(service) as client:
         reader, writer = await asyncio.open_connection(client.host, client.port, limit=2**16)
         rows = [line(f"a{n}", "word " * 60 + str(n)) for n in range(9000)]
@@ -183,11 +186,11 @@ async def test_a_stalled_batch_times_out() -> None:
     assert (rows[1]["line"], rows[1]["error"]["code"]) == (2, "slow_body")
 
 
-async def test_caller_who_hangs_up(client, service):
-    """A batch whose caller leaves stops; the service goes on."""
+async def test_a_disconnect_during_a_batch_is_harmless(client: Client, service: FakeService) -> None:
+    """The batch stops; the service continues to handle requests."""
     started = asyncio.Event()
 
-    async def body():
+    async def body() -> AsyncIterator[bytes]:
         yield line("a")
         started.set()
         await asyncio.Event().wait()
@@ -202,7 +205,7 @@ async def test_caller_who_hangs_up(client, service):
 
 
 @pytest.mark.parametrize("encoding", ["br", "deflate", "gzip, gzip", "zstd", "x"])
-async def test_other_encodings_are_refused(client, encoding):
+async def test_other_encodings_are_rejected(client: Client, encoding: str) -> None:
     """Only identity and gzip, for single articles and batches alike."""
     for path in ("/v1/articles", "/v1/articles/batch"):
         response = await client.post(
@@ -212,8 +215,8 @@ async def test_other_encodings_are_refused(client, encoding):
         assert (response.status, body["code"]) == (415, "unsupported_encoding"), path
 
 
-async def test_gzip_bomb_costs_no_more_than_the_limit(client):
-    """200 MB of nothing in 200 kB: refused as soon as the limit is passed, in a batch as one line."""
+async def test_a_gzip_bomb_is_stopped_at_the_limit(client: Client) -> None:
+    """200 MB of zeros in 200 kB: rejected as soon as the limit is exceeded."""
     data = gzip.compress(bytes(200_000_000), 9)
     headers = {"Content-Encoding": "gzip"}
     single = await client.post("/v1/articles", data=data, headers=headers)
@@ -223,8 +226,8 @@ async def test_gzip_bomb_costs_no_more_than_the_limit(client):
     assert [row["error"]["code"] for row in rows] == ["too_large"]
 
 
-async def test_blank_lines_do_not_go_on_for_ever(client):
-    """Thirty kilobytes can hold thirty million of them: reading ends where other lines would be too many."""
+async def test_blank_lines_count_towards_the_limit(client: Client) -> None:
+    """30 kB of gzip can hold 30 million of them; reading ends at max_batch_lines."""
     bomb = gzip.compress(b"\n" * 30_000_000)
     async with client.post(
         "/v1/articles/batch",
@@ -238,8 +241,8 @@ async def test_blank_lines_do_not_go_on_for_ever(client):
     assert json.loads(row)["error"]["code"] == "too_large"
 
 
-async def test_gzip_members_and_plain_bodies(client):
-    """Members may follow one another; a body that says gzip and is not is taken as it is."""
+async def test_several_gzip_members_and_uncompressed_bodies_are_accepted(client: Client) -> None:
+    """A body declared as gzip that is not compressed is read unchanged."""
     headers = {"Content-Encoding": "gzip"}
     data = gzip.compress(line("a")) + gzip.compress(line("b"))
     for body, expected in [(data, ["a", "b"]), (line("c"), ["c"])]:

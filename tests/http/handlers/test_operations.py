@@ -1,4 +1,4 @@
-"""Health, readiness, metrics, headers, methods."""
+"""Operations routes, and headers, methods and logs of all routes."""
 
 import asyncio
 from dataclasses import replace
@@ -9,41 +9,37 @@ from prometheus_client.parser import text_string_to_metric_families
 from aggregator.errors import StoreUnavailable
 from aggregator.http.metrics import collectors
 from aggregator.settings import Settings
-from tests.support.fake_service import FakeService, serving
+from tests.support.fake_service import Client, FakeService, serving
 
 
-async def test_health(client):
-    """The process runs, whatever the store does."""
+async def test_the_liveness_check_ignores_the_store(client: Client) -> None:
+    """200 while the process handles requests."""
     response = await client.get("/healthz?probe=1")
 
     assert (response.status, (await response.json())["status"]) == (200, "ok")
 
 
-async def test_ready_and_not_ready(client, service):
-    """Readiness follows the store and says why not."""
+async def test_readiness_follows_the_store(client: Client, service: FakeService) -> None:
+    """503 with the reason while the store is not ready."""
     ready = await client.get("/readyz")
-    service.store.state = replace(
-        service.store.state, ready=False, problem="The store is loading its data; wait a little."
-    )
+    service.store.state = replace(service.store.state, ready=False, problem="The store is loading its data.")
     loading = await client.get("/readyz")
 
     assert (ready.status, (await ready.json())["store"]["kind"]) == (200, "memory")
     assert loading.status == 503
-    assert (await loading.json(content_type=None))[
-        "detail"
-    ] == "The store is loading its data; wait a little."
+    assert (await loading.json(content_type=None))["detail"] == "The store is loading its data."
 
 
-async def test_a_verdict_that_was_never_given_is_a_series_at_0(client):
-    """Else a service that no article ever reached would not be noticed by the rule NoArticles."""
+async def test_verdict_counters_start_at_0(client: Client) -> None:
+    """Otherwise the alert NoArticles would miss a service that never received an article."""
     text = await (await client.get("/metrics")).text()
 
     for verdict in ("new", "related", "duplicate"):
         assert f'aggregator_articles_total{{verdict="{verdict}"}} 0.0' in text
 
 
-async def test_metrics(client):
-    """Requests, verdicts, distances and store figures are there, labelled by our routes only."""
+async def test_metrics_count_requests_verdicts_and_store(client: Client) -> None:
+    """Route labels come from the route table only."""
     await client.post("/v1/articles", json={"id": "a", "text": "One text."})
     await client.post("/v1/articles", json={"id": "b", "text": "One text."})
     await client.post("/v1/articles", json={"id": "c"})
@@ -69,14 +65,16 @@ async def test_metrics(client):
     assert not [key for key in samples if "setup.php" in str(key)]
 
 
-async def test_metrics_of_a_store_that_hangs(client, service, monkeypatch):
-    """They come all the same, in time for who gathers them, and say that it is not ready."""
+async def test_metrics_of_a_store_that_hangs(
+    client: Client, service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are served in time for the scrape and report the store as not ready."""
     monkeypatch.setattr(collectors, "STORE_TIMEOUT_S", 0.01)
 
-    async def hang():
+    async def hang() -> None:
         await asyncio.Event().wait()
 
-    service.store.info = hang
+    monkeypatch.setattr(service.store, "info", hang)
     async with asyncio.timeout(5):
         text = await (await client.get("/metrics")).text()
 
@@ -84,13 +82,15 @@ async def test_metrics_of_a_store_that_hangs(client, service, monkeypatch):
     assert "aggregator_requests_total" in text
 
 
-async def test_metrics_without_an_outbox(client, service):
-    """One value of the store that cannot be read does not hide all the others."""
+async def test_metrics_without_a_readable_webhook_outbox(
+    client: Client, service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One unreadable value of the store does not hide the others."""
 
-    async def damaged():
-        raise StoreUnavailable("The outbox in the store is damaged.")
+    async def damaged() -> dict[str, int]:
+        raise StoreUnavailable("The outbox in the store is corrupt.")
 
-    service.webhook_dispatcher.owed = damaged
+    monkeypatch.setattr(service.webhook_dispatcher, "pending", damaged)
     response = await client.get("/metrics")
 
     assert response.status == 200
@@ -108,8 +108,8 @@ async def test_metrics_without_an_outbox(client, service):
         ("PATCH", "/v1/articles/a/copies", "DELETE, GET, HEAD"),
     ],
 )
-async def test_other_methods_are_405(client, method, path, allowed):
-    """The Allow header says what would work."""
+async def test_other_methods_are_405(client: Client, method: str, path: str, allowed: str) -> None:
+    """The Allow header lists the allowed methods."""
     response = await client.request(method, path)
 
     assert response.status == 405
@@ -118,8 +118,8 @@ async def test_other_methods_are_405(client, method, path, allowed):
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/v1", "/v1/articles/", "/static/../app.py", "/static/none.js"])
-async def test_unknown_addresses_are_404(client, path):
-    """Every unknown address is a problem document, not a page of the framework."""
+async def test_unknown_addresses_are_404(client: Client, path: str) -> None:
+    """A problem instead of the framework's error page."""
     response = await client.get(path)
 
     assert response.status == 404
@@ -127,8 +127,8 @@ async def test_unknown_addresses_are_404(client, path):
 
 
 @pytest.mark.parametrize("path", ["/", "/docs", "/healthz", "/nothing", "/v1/events", "/static/page.js"])
-async def test_security_headers_are_everywhere(client, path):
-    """Pages, answers and errors alike."""
+async def test_every_response_has_security_headers(client: Client, path: str) -> None:
+    """Pages, API responses and errors."""
     headers = (await client.get(path)).headers
 
     assert headers["Content-Security-Policy"].startswith("default-src 'self'")
@@ -138,8 +138,8 @@ async def test_security_headers_are_everywhere(client, path):
     assert headers["Server"] == "aggregator"
 
 
-async def test_request_ids(client):
-    """A decent id of the caller is kept, anything else is replaced."""
+async def test_valid_request_ids_are_kept(client: Client) -> None:
+    """An invalid one is replaced."""
     kept = await client.get("/healthz", headers={"X-Request-Id": "crawler-7.42"})
     made = await client.get("/healthz", headers={"X-Request-Id": "x" * 100})
 
@@ -158,15 +158,15 @@ async def test_request_ids(client):
         ({}, 201),
     ],
 )
-async def test_pages_of_other_sites_cannot_write(client, headers, status):
-    """A page that a reader visits must not fill the index of a service on their machine."""
+async def test_cross_site_writes_are_refused(client: Client, headers: dict[str, str], status: int) -> None:
+    """A web page must not write to a service on its visitor's machine."""
     response = await client.post("/v1/articles", json={"id": "a", "text": "One text."}, headers=headers)
 
     assert response.status == status
 
 
-async def test_own_origin_can_write(client):
-    """The pages of this service may."""
+async def test_same_origin_writes_are_accepted(client: Client) -> None:
+    """Pages of this service."""
     origin = {"Origin": f"http://{client.host}:{client.port}"}
 
     assert (await client.post("/v1/articles", json={"text": "One text."}, headers=origin)).status == 201
@@ -182,8 +182,8 @@ async def test_own_origin_can_write(client):
         ("null", 403),
     ],
 )
-async def test_own_origin_behind_a_proxy_can_write(origin: str, status: int) -> None:
-    """Whatever ``Host`` the proxy sends: readers reach the pages at ``public_url``."""
+async def test_public_url_is_the_own_origin_behind_a_proxy(origin: str, status: int) -> None:
+    """Regardless of the Host header that the proxy sends."""
     settings = Settings(store_url="memory", public_url="https://news.example:443/desk")
     async with serving(FakeService(settings)) as client:
         response = await client.post("/v1/articles", json={"text": "One text."}, headers={"Origin": origin})
@@ -191,14 +191,16 @@ async def test_own_origin_behind_a_proxy_can_write(origin: str, status: int) -> 
     assert response.status == status
 
 
-async def test_the_access_log_names_each_request_and_no_query(caplog):
-    """One record: method, path, status, time and the id that the answer carries."""
+async def test_the_access_log_has_one_line_per_request_without_the_query(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Method, path, status and time; off by default."""
     caplog.set_level("INFO", "aggregator.access")
     quiet, chatty = FakeService(), FakeService(Settings(store_url="memory", access_log=True))
     for service in (quiet, chatty):
         async with serving(service) as client:
-            await client.get("/healthz?who=reader", headers={"X-Request-Id": "crawler-7"})
+            await client.get("/healthz?name=reader", headers={"X-Request-Id": "crawler-7"})
             await client.get("/no%0Asuch")
-    told = [(r.getMessage().rsplit(" ", 2)[0], r.fields["status"]) for r in caplog.records]
+    logged = [(r.getMessage().rsplit(" ", 2)[0], vars(r)["fields"]["status"]) for r in caplog.records]
 
-    assert told == [("GET /healthz 200", 200), ("GET /no%0Asuch 404", 404)]
+    assert logged == [("GET /healthz 200", 200), ("GET /no%0Asuch 404", 404)]

@@ -1,26 +1,28 @@
-"""Webhooks over HTTP."""
+"""Routes of webhooks."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from tests.support.fake_service import serving
+from tests.support.fake_service import Client, FakeService, serving
 
 
 @pytest.fixture
-async def hook(client):
-    """A subscription."""
+async def hook(client: Client) -> dict[str, Any]:
+    """A registered webhook."""
     response = await client.post(
         "/v1/webhooks", json={"url": "https://desk.example/in", "query": "min_size=20"}
     )
     assert response.status == 201
-    return await response.json()
+    created: dict[str, Any] = await response.json()
+    return created
 
 
-async def test_the_secret_is_shown_once(client, hook):
-    """When it is made, and never again."""
+async def test_the_secret_is_shown_once(client: Client, hook: dict[str, Any]) -> None:
+    """In the response to the registration only."""
     listed = (await (await client.get("/v1/webhooks")).json())["webhooks"]
     detail = await (await client.get(f"/v1/webhooks/{hook['id']}")).json()
 
@@ -29,12 +31,12 @@ async def test_the_secret_is_shown_once(client, hook):
     assert (listed[0]["queries"], detail["dead"], detail["owed"]) == (["min_size=20"], [], 0)
 
 
-async def test_a_removed_hook_is_gone(client, hook):
-    """404 from then on."""
+async def test_a_deleted_webhook_is_404(client: Client, hook: dict[str, Any]) -> None:
+    """It could be enabled before."""
     path = f"/v1/webhooks/{hook['id']}"
-    ping = await client.post(path + "/actions", json={"action": "enable"})
+    enabled = await client.post(path + "/actions", json={"action": "enable"})
 
-    assert ((await client.delete(path)).status, (await client.get(path)).status, ping.status) == (
+    assert ((await client.delete(path)).status, (await client.get(path)).status, enabled.status) == (
         204,
         404,
         200,
@@ -51,29 +53,33 @@ async def test_a_removed_hook_is_gone(client, hook):
         ({"url": "https://desk.example/", "format": "xml"}, 422, "format"),
     ],
 )
-async def test_refusals(client, body, status, named):
-    """One sentence that names the field."""
+async def test_invalid_webhooks_are_rejected(
+    client: Client, body: dict[str, str], status: int, named: str
+) -> None:
+    """The message names the field."""
     response = await client.post("/v1/webhooks", json=body)
 
     assert response.status in (status, 400)
     assert named in (await response.json(content_type=None))["detail"]
 
 
-async def test_a_test_call(service):
-    """``ping`` says at once whether calls arrive."""
+async def test_ping_sends_a_test_delivery(service: FakeService) -> None:
+    """The response reports whether the delivery succeeded."""
     statuses = [200, 500]
 
-    async def take(request: web.Request) -> web.Response:
+    async def receive(request: web.Request) -> web.Response:
         assert (await request.json())["type"] == "ping"
         return web.Response(status=statuses.pop(0))
 
     app = web.Application()
-    app.router.add_post("/in", take)
+    app.router.add_post("/in", receive)
     service.settings = replace(service.settings, webhook_allow_private_addresses=True)
     service.webhook_dispatcher._allow_private = True
     async with TestServer(app) as receiver, serving(service) as client:
-        made = await (await client.post("/v1/webhooks", json={"url": str(receiver.make_url("/in"))})).json()
-        path = f"/v1/webhooks/{made['id']}/actions"
+        created = await (
+            await client.post("/v1/webhooks", json={"url": str(receiver.make_url("/in"))})
+        ).json()
+        path = f"/v1/webhooks/{created['id']}/actions"
         good = await client.post(path, json={"action": "ping"})
         bad = await client.post(path, json={"action": "ping"})
         detail = (await bad.json(content_type=None))["detail"]

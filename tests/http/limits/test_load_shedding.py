@@ -1,4 +1,4 @@
-"""Back-pressure: who is refused at once, and who keeps a place."""
+"""Load shedding: adaptive limit, guaranteed slots, errors."""
 
 import asyncio
 from contextlib import ExitStack
@@ -12,47 +12,47 @@ from aggregator.settings import Settings
 from tests.support.fake_service import FakeService, serving
 
 
-class _Held(FakeService):
-    """Articles wait at the decision until they are let go."""
+class _BlockedService(FakeService):
+    """A service whose articles wait until ``proceed`` is set."""
 
     def __init__(self) -> None:
         super().__init__(Settings(max_inflight_articles=2))
         self.waiting = 0
         self.arrived = asyncio.Condition()
-        self.go = asyncio.Event()
+        self.proceed = asyncio.Event()
 
     async def submit(self, article: Article, *, dry_run: bool = False) -> Answer:
         async with self.arrived:
             self.waiting += 1
             self.arrived.notify_all()
-        await self.go.wait()
+        await self.proceed.wait()
         return await super().submit(article, dry_run=dry_run)
 
 
-async def test_beyond_the_limit_a_request_is_refused_at_once_and_later_taken_in() -> None:
-    """Refused with a status that says so and when to come again; those on their way are answered all the same."""
-    service = _Held()
+async def test_requests_above_the_limit_are_refused_at_once() -> None:
+    """503 with Retry-After; requests in flight are completed, and later ones admitted."""
+    service = _BlockedService()
     async with serving(service) as client:
-        held = [
+        blocked = [
             asyncio.create_task(client.post("/v1/articles", json={"text": f"words {i}"})) for i in range(2)
         ]
         async with service.arrived:
             await service.arrived.wait_for(lambda: service.waiting == 2)
 
         refused = await client.post("/v1/articles", json={"text": "one more"})
-        told = await refused.json(content_type=None)
-        service.go.set()
-        answered = [(await one).status for one in held]
+        problem = await refused.json(content_type=None)
+        service.proceed.set()
+        completed = [(await request).status for request in blocked]
         again = await client.post("/v1/articles", json={"text": "one more"})
 
-        assert (refused.status, told["code"], refused.headers["Retry-After"]) == (503, "overloaded", "1")
-        assert "max_inflight_articles" in told["detail"]
-        assert answered == [201, 201]
+        assert (refused.status, problem["code"], refused.headers["Retry-After"]) == (503, "overloaded", "1")
+        assert "max_inflight_articles" in problem["detail"]
+        assert completed == [201, 201]
         assert again.status == 201
 
 
-async def test_what_fails_gives_its_place_back() -> None:
-    """Unusable articles as well."""
+async def test_a_failed_request_releases_its_slot() -> None:
+    """An invalid article."""
     async with serving(FakeService(Settings(max_inflight_articles=1))) as client:
         statuses = [(await client.post("/v1/articles", data=b"{")).status for _ in range(3)]
 
@@ -60,54 +60,54 @@ async def test_what_fails_gives_its_place_back() -> None:
         assert (await client.post("/v1/articles", json={"text": "words"})).status == 201
 
 
-def test_places_are_counted() -> None:
-    """As many as there are, no more."""
-    admission = LoadShedder(1)
-    with admission.slot(), pytest.raises(Overloaded, match="1 articles"), admission.slot():
+def test_slots_are_limited() -> None:
+    """No more than ``max_slots`` at once."""
+    shedder = LoadShedder(1)
+    with shedder.slot(), pytest.raises(Overloaded, match="1 articles"), shedder.slot():
         pass
 
-    with admission.slot():
-        assert admission.in_flight == 1
+    with shedder.slot():
+        assert shedder.in_flight == 1
 
 
-def test_slow_answers_leave_fewer_places() -> None:
-    """No more are taken in than are answered within a second; a fast pace brings the places back."""
+def test_the_limit_follows_the_pace() -> None:
+    """Slow answers reduce the limit to what completes within 1 s; fast answers restore it."""
     now_s = 0.0
-    admission = LoadShedder(100, lambda: now_s)
+    shedder = LoadShedder(100, lambda: now_s)
 
-    def answer(pace_s: float, times: int) -> None:
+    def complete(duration_s: float, times: int) -> None:
         nonlocal now_s
         for _ in range(times):
-            with admission.slot():
-                now_s += pace_s
+            with shedder.slot():
+                now_s += duration_s
 
-    answer(0.05, 10)
-    assert admission.limit == 20
-    answer(2.0, 200)
-    assert admission.limit == GUARANTEED_PER_CALLER
-    now_s += 1000  # nothing to do: that is not slowness
-    answer(0.001, 800)
-    assert admission.limit == 100
+    complete(0.05, 10)
+    assert shedder.limit == 20
+    complete(2.0, 200)
+    assert shedder.limit == GUARANTEED_PER_CALLER
+    now_s += 1000  # idle time does not count as slowness
+    complete(0.001, 800)
+    assert shedder.limit == 100
 
 
-def test_the_places_of_one_caller_keep_no_other_out() -> None:
-    """Whose answers are slow fills what the pace allows; another caller still has a few, while there are any at all."""
+def test_every_caller_has_guaranteed_slots() -> None:
+    """A caller with slow articles uses up the limit; other callers still get slots up to ``max_slots``."""
     now_s = 0.0
-    admission = LoadShedder(3 * GUARANTEED_PER_CALLER, lambda: now_s)
-    with admission.slot("foul"):
+    shedder = LoadShedder(3 * GUARANTEED_PER_CALLER, lambda: now_s)
+    with shedder.slot("slow"):
         now_s += 60.0
-    assert admission.limit == GUARANTEED_PER_CALLER
+    assert shedder.limit == GUARANTEED_PER_CALLER
 
     with ExitStack() as held:
         for _ in range(GUARANTEED_PER_CALLER):
-            held.enter_context(admission.slot("foul"))
+            held.enter_context(shedder.slot("slow"))
         with pytest.raises(Overloaded):
-            held.enter_context(admission.slot("foul"))
-        for caller in ("fair", "other"):
+            held.enter_context(shedder.slot("slow"))
+        for caller in ("first", "second"):
             for _ in range(GUARANTEED_PER_CALLER):
-                held.enter_context(admission.slot(caller))
+                held.enter_context(shedder.slot(caller))
         with pytest.raises(Overloaded):
-            held.enter_context(admission.slot("fourth"))
+            held.enter_context(shedder.slot("third"))
     with ExitStack() as held:
         for _ in range(GUARANTEED_PER_CALLER):
-            held.enter_context(admission.slot("foul"))
+            held.enter_context(shedder.slot("slow"))

@@ -1,4 +1,4 @@
-"""Long requests: so many are open at once, half of them one caller's; the rest is told to come again."""
+"""Per-caller limits: slots in total, half of them per key, errors."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,8 +13,8 @@ from aggregator.settings import Settings
 from tests.support.fake_service import FakeService, serving
 
 
-async def test_no_more_batches_are_open_than_there_are_places() -> None:
-    """The next is refused before anything is read of it, and taken in when those have ended."""
+async def test_open_batches_are_limited() -> None:
+    """The next one is refused before its body is read, and admitted after the others have ended."""
     end = asyncio.Event()
 
     async def lines() -> AsyncIterator[bytes]:
@@ -24,38 +24,38 @@ async def test_no_more_batches_are_open_than_there_are_places() -> None:
     async with serving(FakeService(Settings())) as client:
         opened = [await client.post("/v1/articles/batch", data=lines()) for _ in range(MAX_OPEN_BATCHES)]
         refused = await client.post("/v1/articles/batch", data=b'{"text": "words"}')
-        told = await refused.json(content_type=None)
+        problem = await refused.json(content_type=None)
         end.set()
-        answered = [len((await one.read()).splitlines()) for one in opened]
+        answered = [len((await response.read()).splitlines()) for response in opened]
         again = await client.post("/v1/articles/batch", data=b'{"text": "words"}')
 
-        assert (refused.status, told["code"], refused.headers["Retry-After"]) == (503, "overloaded", "1")
-        assert told["detail"].startswith("64 batches are open here already")
+        assert (refused.status, problem["code"], refused.headers["Retry-After"]) == (503, "overloaded", "1")
+        assert problem["detail"].startswith("64 batches are open here already")
         assert answered == [1] * MAX_OPEN_BATCHES
         assert again.status == 200
 
 
-def test_half_is_left_to_others() -> None:
-    """And of all callers together there are no more than all; each gives its place back."""
-    kind = per_caller.batch_limit()
+def test_one_caller_gets_half_of_the_slots() -> None:
+    """All callers together get all of them; slots are released."""
+    limit = per_caller.batch_limit()
     for _ in range(2):
         with ExitStack() as opened:
             for caller in ("a", "b"):
                 for _ in range(MAX_OPEN_BATCHES // 2):
-                    opened.enter_context(kind.slot(caller))
+                    opened.enter_context(limit.slot(caller))
                 with pytest.raises(AggregatorError, match="batches"):
-                    opened.enter_context(kind.slot(caller))
+                    opened.enter_context(limit.slot(caller))
             with pytest.raises(AggregatorError, match="64 batches are open"):
-                opened.enter_context(kind.slot("c"))
+                opened.enter_context(limit.slot("c"))
 
 
-def test_who_has_half_is_told_so() -> None:
-    """In so many words; where nobody has a key one caller gets all."""
-    kind = PerCallerLimit(4, lambda own: AggregatorError(f"{own} are yours"))
-    with kind.slot("a"), kind.slot("a"):
-        with pytest.raises(AggregatorError, match="2 are yours"), kind.slot("a"):
+def test_the_error_names_the_callers_share() -> None:
+    """Unauthenticated callers share all slots."""
+    limit = PerCallerLimit(4, lambda own: AggregatorError(f"{own} are yours"))
+    with limit.slot("a"), limit.slot("a"):
+        with pytest.raises(AggregatorError, match="2 are yours"), limit.slot("a"):
             pass
-        with kind.slot(""), kind.slot(""):
+        with limit.slot(""), limit.slot(""):
             pass
-    with kind.slot(""), kind.slot(""), kind.slot(""), kind.slot(""):
+    with limit.slot(""), limit.slot(""), limit.slot(""), limit.slot(""):
         pass

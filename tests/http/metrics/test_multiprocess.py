@@ -1,4 +1,4 @@
-"""A scrape of one worker tells of all of them."""
+"""Aggregation of metrics over the processes of a service."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from prometheus_client.parser import text_string_to_metric_families
 from aggregator.http.metrics.multiprocess import PeerMetrics, merge_expositions
 from tests.support.server_fixture import serving
 
-ONE = b"""# HELP a_total Things.
+FIRST_TEXT = b"""# HELP a_total Things.
 # TYPE a_total counter
 a_total{kind="x{,}"} 1.0
 # HELP b Depth.
 # TYPE b gauge
 b 2.0
 """
-TWO = b"""# HELP a_total Things.
+SECOND_TEXT = b"""# HELP a_total Things.
 # TYPE a_total counter
 a_total{kind="x{,}"} 5.0
 a_total{kind="y"} 7.0
 """
 
 
-def test_series_of_all_are_told_apart() -> None:
-    """Each family once, and in it the samples of all."""
+def test_series_are_labelled_per_process() -> None:
+    """Each family once, with the samples of all processes."""
     assert (
-        merge_expositions({"1": TWO, "0": ONE})
+        merge_expositions({"1": SECOND_TEXT, "0": FIRST_TEXT})
         == b"""# HELP a_total Things.
 # TYPE a_total counter
 a_total{worker="0",kind="x{,}"} 1.0
@@ -42,30 +42,30 @@ b{worker="0"} 2.0
     )
 
 
-async def test_who_is_gone_is_left_out_and_who_follows_takes_its_place(tmp_path: Path) -> None:
-    """A worker that ended without a word holds up nobody."""
+async def test_a_stopped_process_is_omitted_and_its_successor_replaces_it(tmp_path: Path) -> None:
+    """A process that died delays no scrape."""
 
-    async def one() -> bytes:
-        return ONE
+    async def first_text() -> bytes:
+        return FIRST_TEXT
 
-    async def two() -> bytes:
-        return TWO
+    async def second_text() -> bytes:
+        return SECOND_TEXT
 
     first = PeerMetrics(tmp_path, "0")
-    old, new = [await PeerMetrics(tmp_path, "1").listen(told) for told in (one, two)]
-    alone = await first.scrape_all(one)
+    old, new = [await PeerMetrics(tmp_path, "1").listen(text) for text in (first_text, second_text)]
+    before = await first.scrape_all(first_text)
     old.close()
-    after = await first.scrape_all(one)
+    after = await first.scrape_all(first_text)
     new.close()
     await new.wait_closed()
 
-    assert alone == after == merge_expositions({"0": ONE, "1": TWO})
-    assert await first.scrape_all(one) == merge_expositions({"0": ONE})
+    assert before == after == merge_expositions({"0": FIRST_TEXT, "1": SECOND_TEXT})
+    assert await first.scrape_all(first_text) == merge_expositions({"0": FIRST_TEXT})
 
 
 @pytest.mark.services
 async def test_a_scrape_of_the_shared_port_counts_every_article(tmp_path: Path) -> None:
-    """Whichever worker took the article, and whichever is asked."""
+    """Regardless of which worker stored the article and which one is scraped."""
     connector = aiohttp.TCPConnector(force_close=True)
     text = ""
     async with (
@@ -77,7 +77,7 @@ async def test_a_scrape_of_the_shared_port_counts_every_article(tmp_path: Path) 
                 url + "/v1/articles", json={"id": f"a{n}", "text": f"Ferry {n}."}
             ) as posted:
                 assert posted.status in (200, 201)
-        async with asyncio.timeout(60):  # the scheduled work begins a moment after the first answers
+        async with asyncio.timeout(60):  # background work starts after the first responses
             while "aggregator_leader{" not in text:
                 async with session.get(url + "/metrics") as scraped:
                     text = await scraped.text()

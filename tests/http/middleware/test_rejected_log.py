@@ -1,11 +1,13 @@
-"""What never becomes a request is told of in one line of log, seldom, and without what was sent."""
+"""Log of malformed requests: throttled, with a reason and without what was sent."""
 
 import asyncio
 import logging
+from typing import cast
 
 import pytest
 from aiohttp import http_exceptions
 
+from aggregator.app import Service
 from aggregator.http.middleware.rejected_log import (
     LOG_INTERVAL_S,
     OTHER_REASON,
@@ -18,23 +20,23 @@ from tests.support.fake_service import FakeService
 LOGGER = "aggregator.http.middleware.rejected_log"
 
 
-def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, object]]:
-    """The fields of what was logged."""
+def logged_fields(caplog: pytest.LogCaptureFixture) -> list[dict[str, object]]:
+    """The fields of each logged line."""
     return [record.fields for record in caplog.records if record.name == LOGGER]  # type: ignore[attr-defined]
 
 
-def test_a_line_now_and_then_says_how_many_there_were(caplog: pytest.LogCaptureFixture) -> None:
-    """The first at once; of a flood one in ten seconds."""
+def test_lines_are_throttled_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    """The first at once, then one per 10 s with the number of suppressed ones."""
     now_s = 0.0
-    turned_away = RejectedConnectionLog(lambda: now_s)
+    rejected_log = RejectedConnectionLog(lambda: now_s)
     for _ in range(35):
-        turned_away.log("192.0.2.1", 400, http_exceptions.BadHttpMethod("\x16\x03"))
+        rejected_log.log("192.0.2.1", 400, http_exceptions.BadHttpMethod("\x16\x03"))
         now_s += LOG_INTERVAL_S / 10
 
-    assert [line["more"] for line in lines(caplog)] == [0, 9, 9, 9]
+    assert [fields["more"] for fields in logged_fields(caplog)] == [0, 9, 9, 9]
     now_s += LOG_INTERVAL_S
-    turned_away.log(None, 400, None)
-    assert lines(caplog)[-1] == {"peer": None, "status": 400, "reason": OTHER_REASON, "more": 4}
+    rejected_log.log(None, 400, None)
+    assert logged_fields(caplog)[-1] == {"peer": None, "status": 400, "reason": OTHER_REASON, "more": 4}
 
 
 @pytest.mark.parametrize(
@@ -46,22 +48,23 @@ def test_a_line_now_and_then_says_how_many_there_were(caplog: pytest.LogCaptureF
         (b"GET /secret\x1b[31m HTTP/9\r\n\r\n", OTHER_REASON),
     ],
 )
-async def test_what_was_sent_is_named_and_not_repeated(
+async def test_the_reason_is_logged_without_the_data(
     caplog: pytest.LogCaptureFixture, sent: bytes, reason: str
 ) -> None:
-    """It may hold a key, and is a stranger's word in any case."""
+    """The data may contain a key or terminal escapes."""
     caplog.set_level(logging.INFO)
-    told: asyncio.Queue[int] = asyncio.Queue()
+    ports: asyncio.Queue[int] = asyncio.Queue()
     stop = asyncio.Event()
     service = FakeService(Settings(store_url="memory"))
-    task = asyncio.create_task(serve(service, "127.0.0.1", 0, on_ready=told.put_nowait, stop=stop))  # type: ignore[arg-type]
-    reader, writer = await asyncio.open_connection("127.0.0.1", await told.get())
+    server = serve(cast(Service, service), "127.0.0.1", 0, on_ready=ports.put_nowait, stop=stop)
+    task = asyncio.create_task(server)
+    reader, writer = await asyncio.open_connection("127.0.0.1", await ports.get())
     writer.write(sent)
-    answer = await reader.read()
+    response = await reader.read()
     writer.close()
     stop.set()
     await task
 
-    assert answer.split()[1] == b"400"
-    assert [(line["peer"], line["reason"]) for line in lines(caplog)] == [("127.0.0.1", reason)]
+    assert response.split()[1] == b"400"
+    assert [(fields["peer"], fields["reason"]) for fields in logged_fields(caplog)] == [("127.0.0.1", reason)]
     assert "secret" not in caplog.text and "\x1b" not in caplog.text

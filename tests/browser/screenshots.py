@@ -116,9 +116,11 @@ async def replayed(articles: Sequence[Article], clock: Clock) -> AsyncIterator[t
         runner = make_runner(app)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
+        service.background.scheduler.start()  # the health page shows a running detector
         try:
             yield service, f"http://127.0.0.1:{runner.addresses[0][1]}"
         finally:
+            await service.background.scheduler.stop()
             await runner.cleanup()
 
 

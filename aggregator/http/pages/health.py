@@ -69,7 +69,7 @@ async def health(request: web.Request, query: None) -> web.StreamResponse:
         rate=arrival_rate(arrivals, now_ms),
         latency=stage_latencies(list(request.app[METRICS].recent_timings_ms)),
         answered=len(request.app[METRICS].recent_timings_ms),
-        spaces=[_space_row(space) for space in service.index.spaces],
+        spaces=[_space_row(space) for space in sorted(service.index.spaces, key=_is_fallback)],
         detector=await detector_status(request.app),
         stream_clients=service.change_broadcaster.subscriber_count,
         settings=service.settings,
@@ -114,7 +114,11 @@ def _quantile(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
+def _is_fallback(space: str) -> bool:
+    return space.startswith(f"{FALLBACK_GROUP}.")
+
+
 def _space_row(space: str) -> dict[str, str]:
     """A fingerprint space and the languages it serves."""
-    group = space.partition(".")[0]
-    return {"space": space, "languages": "all other languages" if group == FALLBACK_GROUP else group}
+    languages = "all other languages" if _is_fallback(space) else space.partition(".")[0]
+    return {"space": space, "languages": languages}

@@ -25,7 +25,8 @@ async def test_events_and_verdicts_are_listed(client: Client, service: FakeServi
     assert "Harbour bridge closed" in page
     assert "<dt>items</dt><dd>16</dd>" in page
     assert "<dt>sources</dt><dd>2</dd>" in page
-    assert "12 in 10 min · 16 in 4 h, 40× usual" in page
+    assert "16 in 4 h · 40× usual" in page
+    assert "at most 12 in 10 min" in page
     assert page.index("Second") < page.index("First")
     assert "exact copy" in page
 

@@ -1,17 +1,17 @@
-"""What does a killed primary of a cluster cost, per setting? Run by ``scripts/bench failover``; one JSON line each.
+"""Cost of a killed primary of a cluster per store configuration (``scripts/bench failover``); one JSON line per run.
 
-A cluster of three primaries with a replica each (node timeout 2 s), a service on it, and eight crawlers that
-post pairs of near-copies and repeat what is refused. The primary that has the index gets SIGKILL, and its
-replica takes over. Two cases: the replica is in step; replication has been cut for the last ``CUT_S`` seconds (the
-primary refuses PSYNC), while the cluster's own links stand. The killed server is started again after ``RESTART_S``
-seconds, as a supervisor would, and becomes a replica.
+A cluster of three primaries with one replica each (node timeout 2 s), one service, and eight crawlers that post
+pairs of near-copies and repeat refused posts. The primary that holds the index gets SIGKILL and its replica takes
+over. Two cases: the replica is in sync; replication has been cut for the last ``CUT_S`` seconds (the primary
+refuses PSYNC) while the cluster bus works. The killed server is restarted after ``RESTART_S`` seconds and
+becomes a replica.
 
     answered   articles acknowledged, before and after
-    refusals   answers 503, each repeated by the crawler until it was answered
+    refusals   responses 503; the crawler repeats the post
     longest_s  longest time from first request to acknowledgement: what the failover costs a client
-    lost       acknowledged articles that are gone afterwards
-    last_s     how long before the kill the oldest of them had been acknowledged
-    changed    ids that answer another verdict than was acknowledged
+    lost       acknowledged articles that are missing afterwards
+    last_s     age of the oldest of them at the time of the kill
+    changed    ids whose stored verdict differs from the acknowledged one
     two_new    pairs of near-copies that were both called new
 """
 
@@ -29,7 +29,7 @@ import aiohttp
 
 from aggregator.index import keys
 from tests.support.cluster import Cluster, running_cluster
-from tests.support.crawler import Account, Crawler
+from tests.support.crawler import CrawlReport, Crawler
 from tests.support.server_fixture import serving
 
 CUT_S = 4.0
@@ -39,7 +39,7 @@ BEFORE_S, AFTER_S = 2.0, 3.0
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Lines of the servers' configuration, options of the service."""
+    """Configuration lines of the store servers, and options of the service."""
 
     name: str
     server: dict[str, str] = field(default_factory=dict)
@@ -57,7 +57,6 @@ SETTINGS = (
 
 
 def main() -> None:
-    """Every setting, both cases, so many rounds."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -70,27 +69,27 @@ def main() -> None:
 
 
 def run(setting: Setting, cut_s: float) -> dict[str, object]:
-    """One kill on a cluster of its own."""
+    """Kill one primary of a new cluster."""
     with (
         tempfile.TemporaryDirectory() as directory,
         running_cluster(Path(directory), config=setting.server) as cluster,
     ):
-        account, killed_s = asyncio.run(_through_failover(cluster, setting, cut_s))
-    lost_s = [account.acknowledged[id_][1] for id_ in account.lost]
+        report, killed_s = asyncio.run(_through_failover(cluster, setting, cut_s))
+    lost_s = [report.acknowledged[id_][1] for id_ in report.lost]
     return {
         "setting": setting.name,
         "replication_cut_s": cut_s,
-        "answered": len(account.acknowledged),
-        "refusals": account.refusals,
-        "longest_s": round(account.longest_s, 2),
+        "answered": len(report.acknowledged),
+        "refusals": report.refusals,
+        "longest_s": round(report.longest_s, 2),
         "lost": len(lost_s),
         "last_s": round(killed_s - min(lost_s), 2) if lost_s else 0.0,
-        "changed": len(account.changed),
-        "two_new": account.two_new,
+        "changed": len(report.changed),
+        "two_new": report.two_new,
     }
 
 
-async def _through_failover(cluster: Cluster, setting: Setting, cut_s: float) -> tuple[Account, float]:
+async def _through_failover(cluster: Cluster, setting: Setting, cut_s: float) -> tuple[CrawlReport, float]:
     killed_s = 0.0
     options = {
         "store_url": cluster.url,
@@ -99,8 +98,8 @@ async def _through_failover(cluster: Cluster, setting: Setting, cut_s: float) ->
         **setting.service,
     }
     async with serving(**options) as url, aiohttp.ClientSession() as session:  # type: ignore[arg-type]
-        async with session.get(f"{url}/readyz") as answer:
-            space = next(s for s in (await answer.json())["spaces"] if s.startswith("xx"))
+        async with session.get(f"{url}/readyz") as response:
+            space = next(s for s in (await response.json())["spaces"] if s.startswith("xx"))
         primary = cluster.primary_of(keys.stream(keys.tag(space, 0)))
 
         async def fault() -> None:
@@ -113,8 +112,8 @@ async def _through_failover(cluster: Cluster, setting: Setting, cut_s: float) ->
             await asyncio.sleep(RESTART_S)
             cluster.servers[primary].restart_if_dead()
 
-        account = await Crawler(session, url).through(fault, before_s=BEFORE_S, after_s=AFTER_S)
-        return account, killed_s
+        report = await Crawler(session, url).crawl_during(fault, before_s=BEFORE_S, after_s=AFTER_S)
+        return report, killed_s
 
 
 if __name__ == "__main__":

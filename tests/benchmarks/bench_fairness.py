@@ -1,9 +1,10 @@
-"""What do pages that explode in the extractor cost whoever else sends pages?
+"""Delay of one caller by another caller's pages that exhaust the extractor.
 
-One analysis process. A first caller sends pages whose extraction takes longer than any is given; then a second one sends
-plain pages, one after another, for a while. Printed: how long the second one's pages take alone, and beside the others.
+    python -m tests.benchmarks.bench_fairness [--pages 4] [--seconds 20]
 
-    python tests/benchmarks/bench_fairness.py [--pages 4] [--seconds 20]
+One analysis process. The first caller sends pages whose extraction exceeds the time limit; then a second caller
+sends plain pages one after another. Prints the latency of the second caller's pages alone, and while the pages of
+the first are processed.
 """
 
 from __future__ import annotations
@@ -21,44 +22,45 @@ from aggregator.concurrency.fair_semaphore import current_caller
 from aggregator.domain import Analysis, Article
 from aggregator.settings import Settings
 from tests.support.factories import story
-from tests.support.processes import below, resident_bytes
+from tests.support.processes import descendants, resident_bytes
 
-# Half a megabyte of a paragraph of bold words: extraction looks through all of it for each of them.
+# A paragraph of 60,000 bold words (0.5 MB): extraction scans the whole paragraph for each of them.
 EXPLODING = "<html><body><article><p>" + "<b>w</b> " * 60_000 + "</p></article></body></html>"
 
 
-def plain(number: int) -> Article:
-    """A page as pages are."""
+def plain_page(number: int) -> Article:
+    """An ordinary page of 12 paragraphs."""
     body = "".join(f"<p>{story(number, part)}</p>" for part in range(12))
     return Article(id=str(number), html=f"<html><body><article>{body}</article></body></html>")
 
 
-async def waits_s(pool: AnalysisPool, seconds: float) -> list[float]:
-    """Of plain pages, one after another, for so long."""
+async def latencies_s(pool: AnalysisPool, seconds: float) -> list[float]:
+    """Latencies of plain pages, sent one after another for ``seconds``."""
     current_caller.set("second")
     taken: list[float] = []
     ends_s = time.monotonic() + seconds
     while time.monotonic() < ends_s:
         began_s = time.monotonic()
-        (result,) = await pool.analyze_many([plain(len(taken))])
+        (result,) = await pool.analyze_many([plain_page(len(taken))])
         assert isinstance(result, Analysis)
         taken.append(time.monotonic() - began_s)
     return taken
 
 
-def line(name: str, taken: list[float]) -> str:
-    """Middle and worst."""
-    return f"{name}: {len(taken)} pages, median {1000 * statistics.median(taken):.0f} ms, longest {max(taken):.2f} s"
+def summary(name: str, taken: list[float]) -> str:
+    """Number of pages, median and maximum."""
+    median_ms = 1000 * statistics.median(taken)
+    return f"{name}: {len(taken)} pages, median {median_ms:.0f} ms, longest {max(taken):.2f} s"
 
 
 async def run(pages: int, seconds: float) -> None:
-    """Print both."""
+    """Measure and print both cases."""
     pool = AnalysisPool(build_analyzers(Settings())[0], processes=1)
     try:
         began_s = time.monotonic()
-        await pool.analyze_many([plain(0)])
-        print(f"first page, with the start of the process: {time.monotonic() - began_s:.1f} s")
-        print(line("alone", await waits_s(pool, 3.0)))
+        await pool.analyze_many([plain_page(0)])
+        print(f"first page, including process start: {time.monotonic() - began_s:.1f} s")
+        print(summary("alone", await latencies_s(pool, 3.0)))
         current_caller.set("first")
         tasks = [
             asyncio.create_task(pool.analyze_many([Article(id="x", html=EXPLODING)])) for _ in range(pages)
@@ -68,13 +70,15 @@ async def run(pages: int, seconds: float) -> None:
         for task in tasks:
             task.add_done_callback(
                 lambda ended: (
-                    ended.cancelled() or print(f"{time.monotonic() - began_s:5.1f} s: {ended.result()[0]}")
+                    ended.cancelled()
+                    or print(f"exploding page after {time.monotonic() - began_s:.1f} s: {ended.result()[0]}")
                 )
             )
-        print(line(f"beside {pages} that explode", await waits_s(pool, seconds)))
-        sizes = [f"{resident_bytes(pid) >> 20} MB" for pid in below(os.getpid())]
+        print(summary(f"with {pages} exploding pages", await latencies_s(pool, seconds)))
+        sizes = [f"{resident_bytes(pid) >> 20} MB" for pid in descendants(os.getpid())]
         print(
-            f"processes: {', '.join(sizes)}; {sum(task.done() for task in tasks)} of the {pages} have their answer"
+            f"processes: {', '.join(sizes)}; "
+            f"{sum(task.done() for task in tasks)} of {pages} exploding pages answered"
         )
         for task in tasks:
             task.cancel()
@@ -85,7 +89,6 @@ async def run(pages: int, seconds: float) -> None:
 
 
 def main() -> None:
-    """Run."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import aiohttp
 
-from tests.support.processes import below, resident_bytes
+from tests.support.processes import descendants, resident_bytes
 from tests.support.server_fixture import serving
 
 PAUSE_S = 0.05
@@ -58,7 +58,7 @@ async def largest_mb(pid: int, seconds: float) -> int:
 
 def server_of(pid: int) -> int:
     """The process of the embedded store."""
-    (found,) = (p for p in below(pid) if b"valkey" in Path(f"/proc/{p}/cmdline").read_bytes())
+    (found,) = (p for p in descendants(pid) if b"valkey" in Path(f"/proc/{p}/cmdline").read_bytes())
     return found
 
 

@@ -20,7 +20,7 @@ from aggregator.store.embedded import EmbeddedServer, _parent_death_hook
 from tests.chaos import clocked
 from tests.chaos.faulty_proxy import FaultyProxy
 from tests.support.cluster import free_ports
-from tests.support.processes import the_scheduler
+from tests.support.processes import wait_for_background_process
 
 PATIENCE_S = 120.0
 REPLICAS = 2
@@ -70,7 +70,7 @@ class Replica:
 
     async def processes(self) -> tuple[int, int]:
         """Of the process that answers, and of the one of its scheduled work, as soon as that is there."""
-        return self.pid, await the_scheduler(self.pid)
+        return self.pid, await wait_for_background_process(self.pid)
 
     async def end(self, number: signal.Signals) -> None:
         """Send the signal and wait for the end."""

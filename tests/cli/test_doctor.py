@@ -81,7 +81,7 @@ def test_an_unreadable_store_directory_is_exit_code_2(
 def test_the_audit_compares_look_ups_with_all_stored_articles(
     valkey_url: str, tmp_path: Path, free_port: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """--audit: exit code 0 if all are found, 1 when a bucket lost its entries; also with an embedded store."""
+    """--audit: exit code 0 if all are found, else 1; also with an embedded store."""
     lines = tmp_path / "articles.jsonl"
     lines.write_text(
         "".join(

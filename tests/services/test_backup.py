@@ -1,4 +1,4 @@
-"""Backup and restore as docs/RUNBOOK.md describes them: copied while articles come in, restored elsewhere, all there."""
+"""Backup and restore as docs/runbook.md describes them: copied under load, restored elsewhere."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BEFORE, MEANWHILE = ARTICLES[:30], ARTICLES[30:50]
 
 
 async def verdicts(service: Service, articles: list[Article]) -> list[tuple[str, str, bool]]:
-    """(id, verdict, stored just now) of each, one after the other."""
+    """(id, verdict, whether this call stored it) of each article, submitted one after another."""
     answers = [await service.ingest.submit(article) for article in articles]
     return [
         (article.id, answer.outcome.verdict, answer.stored)
@@ -31,25 +31,25 @@ async def verdicts(service: Service, articles: list[Article]) -> list[tuple[str,
     ]
 
 
-async def filled(url: str, copy: Callable[[], None]) -> list[tuple[str, str, bool]]:
-    """Store articles, and ``copy`` while more come in; the verdicts of those before."""
+async def back_up(url: str, copy: Callable[[], None]) -> list[tuple[str, str, bool]]:
+    """Store articles, run ``copy`` while more are stored; the verdicts of the first ones."""
     async with open_service(Settings(store_url=url)) as service:
-        told = await verdicts(service, BEFORE)
+        expected = await verdicts(service, BEFORE)
         await asyncio.gather(asyncio.to_thread(copy), verdicts(service, MEANWHILE))
-    assert all(stored for *_, stored in told)
-    return told
+    assert all(stored for *_, stored in expected)
+    return expected
 
 
-async def answered(url: str) -> list[tuple[str, str]]:
-    """What a store says of the articles; none of them may be new to it."""
+async def stored_verdicts(url: str) -> list[tuple[str, str]]:
+    """(id, verdict) of the first articles in a restored store, which must contain all of them."""
     async with open_service(Settings(store_url=url)) as service:
         again = await verdicts(service, BEFORE)
     assert not any(stored for *_, stored in again)
     return [(id_, verdict) for id_, verdict, _ in again]
 
 
-async def test_the_log_of_the_embedded_store_copied_while_it_runs(tmp_path: Path) -> None:
-    """Copy appendonlydir without a rewrite, start on the copy: every article has its verdict."""
+async def test_the_append_only_file_is_copied_while_the_store_runs(tmp_path: Path) -> None:
+    """Copy appendonlydir without a rewrite and start a store on it: every article has its verdict."""
     backup = tmp_path / "backup"
 
     def copy() -> None:
@@ -60,14 +60,14 @@ async def test_the_log_of_the_embedded_store_copied_while_it_runs(tmp_path: Path
             client.config_set("auto-aof-rewrite-percentage", 100)
 
     with EmbeddedServer(tmp_path / "data") as source:
-        told = await filled(source.url, copy)
+        expected = await back_up(source.url, copy)
     with EmbeddedServer(backup) as restored:
-        assert await answered(restored.url) == [(id_, verdict) for id_, verdict, _ in told]
+        assert await stored_verdicts(restored.url) == [(id_, verdict) for id_, verdict, _ in expected]
 
 
 @pytest.mark.redis
-async def test_a_snapshot_of_redis_taken_while_it_runs(tmp_path: Path) -> None:
-    """BGSAVE, dump.rdb into a server without a log, the log switched on there, and a start from that log."""
+async def test_a_snapshot_is_taken_while_redis_runs(tmp_path: Path) -> None:
+    """BGSAVE; load dump.rdb without append-only file, enable the file there, and restart from it."""
     binary = shutil.which("redis-server")
     if binary is None:
         pytest.skip("redis-server is not installed")
@@ -81,7 +81,7 @@ async def test_a_snapshot_of_redis_taken_while_it_runs(tmp_path: Path) -> None:
             shutil.copy(source.data_dir / "dump.rdb", backup)
 
     with EmbeddedServer(tmp_path / "data", binary=binary) as source:
-        told = await filled(source.url, copy)
+        expected = await back_up(source.url, copy)
     with (
         EmbeddedServer(backup, binary=binary, config_overrides={"appendonly": "no"}) as restored,
         redis.Redis.from_url(restored.url) as client,
@@ -90,16 +90,16 @@ async def test_a_snapshot_of_redis_taken_while_it_runs(tmp_path: Path) -> None:
         until(client, "aof_rewrite_in_progress")
     (backup / "dump.rdb").unlink(missing_ok=True)
     with EmbeddedServer(backup, binary=binary) as restored:
-        assert await answered(restored.url) == [(id_, verdict) for id_, verdict, _ in told]
+        assert await stored_verdicts(restored.url) == [(id_, verdict) for id_, verdict, _ in expected]
 
 
 def until(client: redis.Redis, busy: str) -> None:
-    """Wait until the server's background work has ended well."""
+    """Wait until a background save or rewrite has finished successfully."""
     deadline = time.monotonic() + 30
     while True:
         info = client.info("persistence")
         if not info[busy] and not info.get("aof_rewrite_scheduled"):
             assert info["rdb_last_bgsave_status"] == info["aof_last_bgrewrite_status"] == "ok"
             return
-        assert time.monotonic() < deadline, f"{busy} did not end"
+        assert time.monotonic() < deadline, f"{busy} did not finish"
         time.sleep(0.02)

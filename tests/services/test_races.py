@@ -1,4 +1,6 @@
-"""Exactly one of several simultaneous near-copies is new, over HTTP and several server processes."""
+"""Exactly one of several simultaneous near-duplicates is new, over HTTP and with several processes."""
+
+from __future__ import annotations
 
 import asyncio
 import itertools
@@ -22,20 +24,20 @@ COPIES = 8
 async def test_every_burst_has_exactly_one_new(
     kind: str, bursts: int, request: pytest.FixtureRequest
 ) -> None:
-    """Bursts of 8 edited copies, each copy its own request to one of two processes, at the same moment.
+    """Bursts of 8 edited copies, posted simultaneously to two processes.
 
-    Made-up words under a language without a fitted model: different bursts are then far apart, and any
-    second "new", or none, comes from the commit.
+    The words are invented, in a language without a fitted model, so different bursts are far apart and any
+    wrong number of "new" verdicts comes from the commit.
     """
     store_url = request.getfixturevalue(f"{kind}_url")
-    async with serving(store_url=store_url) as one, serving(store_url=store_url) as other:
+    async with serving(store_url=store_url) as first, serving(store_url=store_url) as second:
         connector = aiohttp.TCPConnector(limit=64)
         async with aiohttp.ClientSession(connector=connector) as session:
 
             async def post(burst: int, copy: int) -> str:
                 text = edited(story(burst, sentences=25), copy, changes=5)
                 body = {"id": f"{burst}-{copy}", "text": text, "title": f"Report {burst}", "lang": "eo"}
-                url = (one, other)[copy % 2] + "/v1/articles"
+                url = (first, second)[copy % 2] + "/v1/articles"
                 async with session.post(url, json=body) as response:
                     assert response.status in (200, 201), await response.text()
                     return str((await response.json())["verdict"])
@@ -48,24 +50,26 @@ async def test_every_burst_has_exactly_one_new(
     assert [v["duplicate"] for v in verdicts] == [COPIES - 1] * bursts
 
 
-async def test_copies_that_only_their_wording_betrays(valkey_url: str) -> None:
-    """Three quarters of the words are common, all fingerprints out of reach: still exactly one is new.
+async def test_copies_with_distant_fingerprints_are_found_by_their_wording(valkey_url: str) -> None:
+    """3/4 of the words are common and all fingerprints differ by more than 7 bits; exactly one is new.
 
     2,000 bursts: ``tests/benchmarks/bench_overlap_bursts.py``.
     """
-    desks = [core(open_redis_store(valkey_url)) for _ in range(2)]
+    cores = [core(open_redis_store(valkey_url)) for _ in range(2)]
     far = 0
     for burst in range(24):
         texts = [f"{story(5_000 + 64 * burst + c, 10)} {story(burst, 30)}" for c in range(4)]
-        analysed = desks[0].analyzer.analyze_many([Article(id="", text=text, lang="en") for text in texts])
-        prints = [one.fingerprint for one in analysed if isinstance(one, Analysis)]
+        analyzed = await cores[0].ingest.analyze_many(
+            [Article(id="", text=text, lang="en") for text in texts]
+        )
+        prints = [item.fingerprint for item in analyzed if isinstance(item, Analysis)]
         if any(hamming_distance(a, b) <= 7 for a, b in itertools.combinations(prints, 2)):
             continue
         far += 1
-        sent = (desks[c % 2].post(f"{burst}-{c}", text) for c, text in enumerate(texts))
+        sent = (cores[c % 2].post(f"{burst}-{c}", text) for c, text in enumerate(texts))
         verdicts = Counter(answer.outcome.verdict for answer in await asyncio.gather(*sent))
 
         assert verdicts["duplicate"] == 3, verdicts
     assert far >= 12
-    for desk in desks:
-        await desk.index.store.close()
+    for opened in cores:
+        await opened.index.store.close()

@@ -1,4 +1,4 @@
-"""Leaving and being renewed: real processes, under requests that do not stop."""
+"""Shutdown and rolling restart of processes under continuous requests."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ import aiohttp
 import pytest
 
 from aggregator.runtime import demo
-from tests.support.processes import is_alive, the_scheduler
+from tests.support.processes import is_alive, wait_for_background_process
 from tests.support.server_fixture import serving
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
-PACE_S = 0.05  # of each caller: enough requests at every instant, and a processor left for those who start
+PAUSE_S = 0.05  # between the requests of a client, to leave processor time for starting processes
 ROWS = demo.load_rows()
 
 
 def workers(supervisor: int) -> set[int]:
-    """Process ids of the workers below ``supervisor``, and of the process of the scheduled work."""
+    """Process ids of the workers of ``supervisor`` and of its background process."""
     listed = subprocess.check_output(["ps", "-ww", "-eo", "pid=,ppid=,args="], text=True)
     rows = (line.split(None, 2) for line in listed.splitlines())
     return {int(pid) for pid, parent, args in rows if int(parent) == supervisor and "spawn_main" in args}
 
 
-class Crowd:
-    """Callers that never pause: half keep their connection, half open one for each request."""
+class Clients:
+    """Clients that post continuously: half keep their connection, half open one for each request."""
 
-    def __init__(self, url: str, callers: int = 4) -> None:
+    def __init__(self, url: str, clients: int = 4) -> None:
         self.statuses: list[int] = []
         self.failures: list[str] = []
         self._url = url
         self._stop, self._one_more = asyncio.Event(), asyncio.Event()
-        self._callers = callers
+        self._count = clients
 
-    async def __aenter__(self) -> Crowd:
-        self._tasks = [asyncio.create_task(self._call(index)) for index in range(self._callers)]
+    async def __aenter__(self) -> Clients:
+        self._tasks = [asyncio.create_task(self._call(index)) for index in range(self._count)]
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -50,7 +50,7 @@ class Crowd:
         await asyncio.gather(*self._tasks)
 
     async def more(self, requests: int) -> None:
-        """Wait for so many answers more."""
+        """Wait for this many further answers."""
         wanted = len(self.statuses) + requests
         async with asyncio.timeout(60):
             while len(self.statuses) < wanted and not self.failures:
@@ -66,64 +66,64 @@ class Crowd:
                 row = ROWS[(index * 7 + number) % len(ROWS)]
                 article = {"id": f"{index}-{row['id']}", "title": row["title"], "text": row["text"]}
                 try:
-                    async with session.post(self._url + "/v1/articles", json=article) as answer:
-                        await answer.read()
-                        self.statuses.append(answer.status)
+                    async with session.post(self._url + "/v1/articles", json=article) as response:
+                        await response.read()
+                        self.statuses.append(response.status)
                 except (aiohttp.ClientError, OSError) as error:
                     self.failures.append(repr(error))
                 self._one_more.set()
-                await asyncio.sleep(PACE_S)
+                await asyncio.sleep(PAUSE_S)
 
 
 async def changed(supervisor: int, before: set[int], size: int) -> set[int]:
-    """The processes, once none of ``before`` is left and there are ``size`` again."""
-    async with asyncio.timeout(200):  # the process list tells nobody when it changes
-        while (now := await asyncio.to_thread(workers, supervisor)) & before or len(now) != size:  # noqa: ASYNC110
+    """Wait until none of ``before`` runs and there are ``size`` processes; their ids."""
+    async with asyncio.timeout(200):
+        while (now := await asyncio.to_thread(workers, supervisor)) & before or len(now) != size:  # noqa: ASYNC110  the process list
             await asyncio.sleep(0.05)
     return now
 
 
 @contextlib.asynccontextmanager
-async def two_workers(data_dir: Path) -> AsyncIterator[tuple[int, set[int], Crowd]]:
-    """Their supervisor, the three processes it has, and callers who have had 50 answers and are waited for at the end."""
+async def two_workers(data_dir: Path) -> AsyncIterator[tuple[int, set[int], Clients]]:
+    """A supervisor, its three processes, and clients that have got 50 answers."""
     pids: dict[int, str] = {}
     async with (
         serving("--workers=2", pids=pids, data_dir=data_dir, log_level="ERROR") as url,
-        Crowd(url) as crowd,
+        Clients(url) as clients,
     ):
         (supervisor,) = pids
         before = await changed(supervisor, set(), 3)
-        await crowd.more(50)
-        yield supervisor, before, crowd
+        await clients.more(50)
+        yield supervisor, before, clients
 
 
-async def test_two_workers_are_renewed_one_after_the_other_without_a_failed_request(tmp_path: Path) -> None:
-    """SIGHUP: all process ids are new, that of the scheduled work too, every request meanwhile was answered, on kept and on new connections."""
-    async with two_workers(tmp_path) as (supervisor, before, crowd):
+async def test_a_rolling_restart_fails_no_request(tmp_path: Path) -> None:
+    """SIGHUP replaces all processes; requests are answered on kept and on new connections."""
+    async with two_workers(tmp_path) as (supervisor, before, clients):
         os.kill(supervisor, signal.SIGHUP)
         after = await changed(supervisor, before, 3)
-        await crowd.more(50)
+        await clients.more(50)
 
     assert len(before) == 3 and not after & before
-    assert crowd.failures == []
-    assert set(crowd.statuses) <= {200, 201} and len(crowd.statuses) > 100
+    assert clients.failures == []
+    assert set(clients.statuses) <= {200, 201} and len(clients.statuses) > 100
 
 
-async def test_a_worker_that_is_ended_by_hand_takes_no_request_with_it(tmp_path: Path) -> None:
-    """SIGTERM to one worker: the other one goes on, and another takes its place."""
-    async with two_workers(tmp_path) as (supervisor, before, crowd):
-        ended = min(before - {await the_scheduler(supervisor)})
+async def test_a_terminated_worker_fails_no_request(tmp_path: Path) -> None:
+    """SIGTERM to one worker: the other continues, and a new one replaces it."""
+    async with two_workers(tmp_path) as (supervisor, before, clients):
+        ended = min(before - {await wait_for_background_process(supervisor)})
         os.kill(ended, signal.SIGTERM)
         await changed(supervisor, {ended}, 3)
-        await crowd.more(50)
+        await clients.more(50)
 
-    assert crowd.failures == []
-    assert set(crowd.statuses) <= {200, 201}
+    assert clients.failures == []
+    assert set(clients.statuses) <= {200, 201}
 
 
 @pytest.mark.parametrize("options", [(), ("--workers=2",)], ids=["alone", "workers"])
-async def test_open_streams_do_not_hold_up_the_end(tmp_path: Path, options: Sequence[str]) -> None:
-    """SIGTERM with open event streams: each ends in order, and so does the service, within 10 s."""
+async def test_open_event_streams_do_not_delay_the_shutdown(tmp_path: Path, options: Sequence[str]) -> None:
+    """SIGTERM with open event streams: streams and service end properly within 10 s."""
     pids: dict[int, str] = {}
     async with contextlib.AsyncExitStack() as stack:
         url = await stack.enter_async_context(serving(*options, pids=pids, data_dir=tmp_path))
@@ -134,9 +134,9 @@ async def test_open_streams_do_not_hold_up_the_end(tmp_path: Path, options: Sequ
         started = time.monotonic()
         os.kill(next(iter(pids)), signal.SIGTERM)
         async with asyncio.timeout(10):
-            rests = await asyncio.gather(*(stream.content.read() for stream in streams))
-            while await asyncio.to_thread(is_alive, next(iter(pids))):  # noqa: ASYNC110
+            endings = await asyncio.gather(*(stream.content.read() for stream in streams))
+            while await asyncio.to_thread(is_alive, next(iter(pids))):  # noqa: ASYNC110  another process
                 await asyncio.sleep(0.02)
 
-    assert all(b"id: " in rest for rest in rests)
+    assert all(b"id: " in ending for ending in endings)
     assert time.monotonic() - started < 10

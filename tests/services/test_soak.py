@@ -1,4 +1,6 @@
-"""The short form of ``scripts/soak``: a few seconds of everything, and nothing stays open. And its arithmetic."""
+"""Short form of ``scripts/soak``, and tests of its statistics."""
+
+from __future__ import annotations
 
 import random
 from collections.abc import Callable
@@ -11,8 +13,8 @@ from tests.soak.trend import trend
 
 @pytest.mark.services
 @pytest.mark.timeout(240)
-async def test_no_connection_file_or_task_is_left_behind() -> None:
-    """Also of callers that hang up and listeners that leave."""
+async def test_no_connection_file_or_task_leaks() -> None:
+    """Also from clients that disconnect and event streams that are closed."""
     account = await endure(0.1, rate=30)
 
     print(account.idle, account.answers)
@@ -21,7 +23,7 @@ async def test_no_connection_file_or_task_is_left_behind() -> None:
 
 
 def test_a_steady_rise_is_measured_exactly() -> None:
-    """Two a minute, sampled twice a second."""
+    """2 per minute, sampled twice per second."""
     at_s = [i / 2 for i in range(240)]
 
     found = trend(at_s, [100 + 2 * t / 60 for t in at_s])
@@ -30,8 +32,8 @@ def test_a_steady_rise_is_measured_exactly() -> None:
     assert found.surely_rises_by == pytest.approx(2)
 
 
-def test_noise_around_a_level_does_not_surely_rise_or_fall() -> None:
-    """In about nineteen of twenty draws the interval holds zero."""
+def test_noise_around_a_constant_is_no_significant_trend() -> None:
+    """In about 95 % of the draws the confidence interval contains 0."""
     at_s = [i / 2 for i in range(400)]
     hits = 0
     for seed in range(100):
@@ -42,8 +44,8 @@ def test_noise_around_a_level_does_not_surely_rise_or_fall() -> None:
     assert 90 <= hits <= 99
 
 
-def soaked(kb_at: Callable[[float], float]) -> list[str]:
-    """What half an hour is said to have done in which the scheduler's memory was so much at each minute."""
+def soak_failures(kb_at: Callable[[float], float]) -> list[str]:
+    """Failures of a soak of 30 minutes; ``kb_at``: memory of the background process at each minute."""
     account = Account(30, at_s=[i / 2 for i in range(3600)], idle=[dict.fromkeys([*SLACK, "events"], 1)] * 2)
     rng = random.Random(5)
     account.samples = {
@@ -54,14 +56,14 @@ def soaked(kb_at: Callable[[float], float]) -> list[str]:
 
 
 def test_a_slow_leak_fails_and_a_step_does_not() -> None:
-    """.12 % of 80 MB a minute beside room for a checkpoint that comes and goes; a table that doubles once."""
-    (found,) = soaked(lambda minute: 80_000 + 96 * minute)
+    """0.12 % of 80 MB per minute, besides a checkpoint's buffer, fails; one step of 1 MB does not."""
+    (found,) = soak_failures(lambda minute: 80_000 + 96 * minute)
 
     assert found.startswith("scheduler_memory_kb rises by at least")
-    assert soaked(lambda minute: 80_000 + 1000 * (minute > 20)) == []
+    assert soak_failures(lambda minute: 80_000 + 1000 * (minute > 20)) == []
 
 
-def test_too_few_samples_are_refused() -> None:
-    """Both numbers stand in the sentence."""
+def test_too_few_samples_are_an_error() -> None:
+    """The message names both numbers."""
     with pytest.raises(ValueError, match="39 samples are too few for a trend; 40 are needed"):
         trend(range(39), range(39))

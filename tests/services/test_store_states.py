@@ -1,4 +1,6 @@
-"""The store under a running service is demoted, restarted, reconfigured: never a wrong answer, only "not now"."""
+"""A store that is demoted, restarted or reconfigured: the service answers 503, never wrongly."""
+
+from __future__ import annotations
 
 import asyncio
 import os
@@ -15,40 +17,40 @@ from tests.support.cluster import free_ports, until
 from tests.support.factories import edited, story
 from tests.support.server_fixture import serving
 
-PATIENCE_S = 20
+TEST_TIMEOUT_S = 20
 FIRST = {"id": "first", "text": story(1, 25), "lang": "eo"}
 COPY = {"id": "copy", "text": edited(story(1, 25), 1), "lang": "eo"}
 
 
 class Site:
-    """A client of one service."""
+    """Client of one service."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
         self._session, self._url = session, url
 
-    async def ask(self, method: str, path: str, body: object = None) -> tuple[int, dict[str, object]]:
+    async def request(self, method: str, path: str, body: object = None) -> tuple[int, dict[str, object]]:
         """Status and body."""
-        async with self._session.request(method, self._url + path, json=body) as answer:
-            return answer.status, await answer.json()
+        async with self._session.request(method, self._url + path, json=body) as response:
+            return response.status, await response.json()
 
-    async def until_ready(self, status: int, says: str = "") -> None:
-        """Ask /readyz until it answers so, with a sentence that ``says`` this."""
-        async with asyncio.timeout(PATIENCE_S):
+    async def until_ready(self, status: int, text: str = "") -> None:
+        """Poll /readyz until it answers ``status`` with a detail that contains ``text``."""
+        async with asyncio.timeout(TEST_TIMEOUT_S):
             while True:
-                answered, told = await self.ask("GET", "/readyz")
-                if answered == status and says in str(told.get("detail", "")):
+                current, body = await self.request("GET", "/readyz")
+                if current == status and text in str(body.get("detail", "")):
                     return
                 await asyncio.sleep(0.02)
 
     async def assert_serves(self) -> None:
-        """What was stored is known; its copy is recognised."""
-        assert (await self.ask("POST", "/v1/articles", FIRST))[1]["verdict"] == "new"
-        assert (await self.ask("GET", "/v1/articles/first"))[0] == 200
-        assert (await self.ask("POST", "/v1/articles?dry_run=true", COPY))[1]["verdict"] == "duplicate"
+        """The stored article is found, and its copy is a duplicate."""
+        assert (await self.request("POST", "/v1/articles", FIRST))[1]["verdict"] == "new"
+        assert (await self.request("GET", "/v1/articles/first"))[0] == 200
+        assert (await self.request("POST", "/v1/articles?dry_run=true", COPY))[1]["verdict"] == "duplicate"
 
-    async def assert_refuses(self, says: str) -> None:
-        """Not one call that needs the store is answered."""
-        await self.until_ready(503, says)
+    async def assert_unavailable(self, text: str) -> None:
+        """Every request that needs the store is answered 503."""
+        await self.until_ready(503, text)
         calls = [
             ("POST", "/v1/articles", FIRST),
             ("POST", "/v1/articles", {"id": "new", "text": story(2, 25)}),
@@ -64,13 +66,13 @@ class Site:
             "/v1/events",
         ]
         for call in calls + [("GET", path, None) for path in paths]:
-            status, told = await self.ask(*call)
-            assert status == 503, (call, told)
+            status, body = await self.request(*call)
+            assert status == 503, (call, body)
 
 
 @pytest.fixture
 async def site_of() -> AsyncIterator[Callable[[str], Awaitable[Site]]]:
-    """Starts a service on a store; gives its client."""
+    """A function that starts a service on a store and returns its client."""
     async with aiohttp.ClientSession() as session:
         running = []
 
@@ -86,13 +88,13 @@ async def site_of() -> AsyncIterator[Callable[[str], Awaitable[Site]]]:
 
 
 @pytest.mark.services
-async def test_a_primary_that_is_demoted_answers_nothing(
+async def test_a_demoted_primary_makes_the_service_unavailable(
     tmp_path: Path, site_of: Callable[[str], Awaitable[Site]]
 ) -> None:
-    """Primary and replica change places under the service; it does not answer from what is a replica now.
+    """Primary and replica swap roles; the service does not answer from the replica.
 
-    Not even when the new primary is empty, and the old one's data therefore too. And a policy that forgets,
-    set at run time, is seen.
+    Not even when the new primary, and therefore the replica, is empty. An eviction policy that is set at run
+    time is detected too.
     """
     port, other_port = free_ports(2)
     with (
@@ -109,10 +111,10 @@ async def test_a_primary_that_is_demoted_answers_nothing(
 
         there.replicaof("NO", "ONE")
         here.replicaof("127.0.0.1", other_port)
-        await site.assert_refuses("is a read-only replica; point store_url to the primary")
+        await site.assert_unavailable("is a read-only replica; point store_url to the primary")
         there.flushall()
-        until(lambda: here.dbsize() == 0, "the flush does not arrive")
-        await site.assert_refuses("is a read-only replica")
+        until(lambda: here.dbsize() == 0, "the flush was not replicated")
+        await site.assert_unavailable("is a read-only replica")
 
         here.replicaof("NO", "ONE")
         await site.until_ready(200)
@@ -125,10 +127,10 @@ async def test_a_primary_that_is_demoted_answers_nothing(
 
 
 @pytest.mark.services
-async def test_a_store_that_loads_its_data_answers_nothing(
+async def test_a_loading_store_makes_the_service_unavailable(
     tmp_path: Path, site_of: Callable[[str], Awaitable[Site]]
 ) -> None:
-    """Killed and started again with a log that takes long to load: "not now" until all of it is there."""
+    """Killed and restarted with an append-only file that takes long to load: 503 until it is loaded."""
     (port,) = free_ports(1)
     slow = {"key-load-delay": "2000", "loading-process-events-interval-bytes": "1024"}
     with (
@@ -143,12 +145,12 @@ async def test_a_store_that_loads_its_data_answers_nothing(
         until(lambda: bool(client.info()["aof_base_size"]), "the log is not rewritten")
         assert server.pid is not None
         os.kill(server.pid, signal.SIGKILL)
-        until(lambda: server.pid is None, "the store did not die")
-        server._config_overrides.update(slow)  # of the next start
+        until(lambda: server.pid is None, "the store did not end")
+        server._config_overrides.update(slow)  # for the next start
         server.restart_if_dead()
 
         await site.until_ready(503, "still loading")
-        await site.assert_refuses("still loading")
+        await site.assert_unavailable("still loading")
 
         client.config_set("key-load-delay", 0)
         await site.until_ready(200)

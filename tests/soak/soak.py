@@ -36,7 +36,7 @@ from aggregator.store.embedded import EmbeddedServer, _parent_death_hook
 from tests.soak import observed
 from tests.soak.traffic import Traffic
 from tests.soak.trend import Trend, trend
-from tests.support.processes import open_files, resident_bytes, the_scheduler
+from tests.support.processes import open_files, resident_bytes, wait_for_background_process
 from tests.support.server_fixture import ready
 
 SPEED = 1440
@@ -109,7 +109,7 @@ class Watch:
         told = await self._store.info()
         own = json.loads(self._counts.read_text().splitlines()[-1])
         articles = max(1, await self._store.dbsize())
-        scheduler = await the_scheduler(self._pid)
+        scheduler = await wait_for_background_process(self._pid)
         events = await self._store.get(INDEX_KEY)
         return {
             "memory_kb": resident_bytes(self._pid) / 1024,

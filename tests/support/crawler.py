@@ -1,8 +1,8 @@
-"""A crawler that posts while a store's primary dies, and the account of what that cost.
+"""Crawler that posts articles during a failover of the store, and its report of the damage.
 
-Shared by the test of a failover and by ``scripts/bench failover``. Articles come in pairs, a story and an
-edited copy of it, of made-up words in a language without a fitted model: all go into one space, whose index
-is on one primary.
+Used by the failover test and by ``scripts/bench failover``. Articles are posted in pairs, a story and an
+edited copy, of invented words in a language without a fitted model: all belong to one space, whose index is
+on one primary.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ import aiohttp
 from tests.support.factories import edited, story
 
 PAUSE_S = 0.05
-GIVE_UP_S = 60.0
+POST_TIMEOUT_S = 60.0
 CRAWLERS = 8
 
 
 @dataclass(slots=True)
-class Account:
-    """What the crawler saw, and what was there afterwards.
+class CrawlReport:
+    """Answers that the crawler got, and what was stored afterwards.
 
-    acknowledged  id -> (verdict, when it was answered, in s of the monotonic clock)
-    refusals      answers 503, each followed by the same request again
-    longest_s     longest wait for an answer that counts, repetitions included
-    lost          acknowledged articles that cannot be read any more
-    changed       ids whose stored verdict is not the one that was answered
-    two_new       pairs of which both were called new
+    Attributes:
+        acknowledged: id -> (verdict, time of the answer in s of the monotonic clock).
+        refusals: Number of answers 503; each request was repeated.
+        longest_s: Longest time until an article was acknowledged, retries included.
+        lost: Acknowledged articles that are no longer stored.
+        changed: Ids whose stored verdict differs from the answer.
+        two_new: Number of pairs in which both articles were new.
     """
 
     acknowledged: dict[str, tuple[str, float]] = field(default_factory=dict)
@@ -41,49 +42,49 @@ class Account:
     two_new: int = 0
 
     def lost_after(self, instant_s: float) -> int:
-        """How many of the lost had been acknowledged after ``instant_s``."""
+        """Number of lost articles that were acknowledged after ``instant_s``."""
         return sum(self.acknowledged[id_][1] > instant_s for id_ in self.lost)
 
 
 class Crawler:
-    """Posts pairs to a server at ``url`` until told to stop; whatever is refused is sent again."""
+    """Posts pairs to a server at ``url``; a rejected request is repeated."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
-        self.account = Account()
+        self.report = CrawlReport()
         self._session, self._url = session, url
         self._next = 0
         self._stopped = False
 
-    async def through(
+    async def crawl_during(
         self, fault: Callable[[], Awaitable[None]], *, before_s: float, after_s: float
-    ) -> Account:
-        """Crawl for ``before_s``, let the fault happen, crawl ``after_s`` longer, and draw up the account."""
+    ) -> CrawlReport:
+        """Crawl for ``before_s``, run ``fault``, crawl for ``after_s`` more, and check what is stored."""
         crawlers = [asyncio.create_task(self._crawl()) for _ in range(CRAWLERS)]
         await asyncio.sleep(before_s)
         await fault()
         await asyncio.sleep(after_s)
         self._stopped = True
         await asyncio.gather(*crawlers)
-        await self._audit()
-        return self.account
+        await self._check_stored()
+        return self.report
 
     async def post(self, id_: str, text: str) -> str:
-        """One article until it is answered; the verdict."""
+        """Post one article until it is acknowledged; its verdict."""
         body = {"id": id_, "text": text, "title": f"Report {id_}", "lang": "eo"}
         started_s = time.monotonic()
         while True:
-            async with self._session.post(f"{self._url}/v1/articles", json=body) as answer:
-                if answer.status in (200, 201):
-                    verdict = str((await answer.json())["verdict"])
+            async with self._session.post(f"{self._url}/v1/articles", json=body) as response:
+                if response.status in (200, 201):
+                    verdict = str((await response.json())["verdict"])
                     break
-                assert answer.status == 503, await answer.text()
-                assert "Retry-After" in answer.headers
-            self.account.refusals += 1
-            assert time.monotonic() < started_s + GIVE_UP_S, f"{id_} was refused for {GIVE_UP_S} s"
+                assert response.status == 503, await response.text()
+                assert "Retry-After" in response.headers
+            self.report.refusals += 1
+            assert time.monotonic() < started_s + POST_TIMEOUT_S, f"{id_} was rejected for {POST_TIMEOUT_S} s"
             await asyncio.sleep(PAUSE_S)
         now_s = time.monotonic()
-        self.account.longest_s = max(self.account.longest_s, now_s - started_s)
-        self.account.acknowledged[id_] = verdict, now_s
+        self.report.longest_s = max(self.report.longest_s, now_s - started_s)
+        self.report.acknowledged[id_] = verdict, now_s
         return verdict
 
     async def _crawl(self) -> None:
@@ -91,14 +92,14 @@ class Crawler:
             pair, self._next = self._next, self._next + 1
             text = story(pair, sentences=25)
             verdicts = [await self.post(f"{pair}-0", text), await self.post(f"{pair}-1", edited(text, pair))]
-            self.account.two_new += verdicts == ["new", "new"]
+            self.report.two_new += verdicts == ["new", "new"]
 
-    async def _audit(self) -> None:
-        for id_, (verdict, _) in self.account.acknowledged.items():
-            async with self._session.get(f"{self._url}/v1/articles/{id_}") as answer:
-                if answer.status in (404, 410):
-                    self.account.lost.append(id_)
+    async def _check_stored(self) -> None:
+        for id_, (verdict, _) in self.report.acknowledged.items():
+            async with self._session.get(f"{self._url}/v1/articles/{id_}") as response:
+                if response.status in (404, 410):
+                    self.report.lost.append(id_)
                 else:
-                    assert answer.status == 200, await answer.text()
-                    if (await answer.json())["verdict"] != verdict:
-                        self.account.changed.append(id_)
+                    assert response.status == 200, await response.text()
+                    if (await response.json())["verdict"] != verdict:
+                        self.report.changed.append(id_)

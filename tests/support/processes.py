@@ -1,4 +1,4 @@
-"""What a process is and has: alive, memory, open files, and CPU with its children. From /proc (Linux)."""
+"""State of processes, from /proc (Linux): alive, niceness, children, memory, open files, CPU time."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from aggregator.runtime.background_process import NICE_INCREMENT
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
-PATIENCE_S = 60
+TEST_TIMEOUT_S = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """CPU seconds so far and resident MB, per role: service (with all its processes), store, generator.
+    """CPU seconds so far and memory in MB per role: service (with all its processes), store, generator.
 
-    ``parts_s``: CPU seconds of the service's own processes: requests (and supervisor), scheduler, analysis.
+    ``parts_s``: CPU seconds of the service's processes: requests (with the supervisor), background, analysis.
     """
 
     cpu_s: dict[str, float]
@@ -32,35 +32,35 @@ class Usage:
         return {role: s - before.cpu_s.get(role, 0.0) for role, s in self.cpu_s.items()}
 
     def parts_since(self, before: Usage) -> dict[str, float]:
-        """The same of the service's processes."""
+        """CPU seconds per part of the service between two readings."""
         return {part: s - before.parts_s.get(part, 0.0) for part, s in self.parts_s.items()}
 
 
 def usage(service: int) -> Usage:
-    """Of the service with this process id, the store among its children, and this process."""
+    """Usage of the service with this process id, of the store among its children, and of this process."""
     cpu: dict[str, float] = {}
     resident: dict[str, float] = {}
     parts: dict[str, float] = {}
-    behind = niceness(service)
-    for pid in (service, *below(service), os.getpid()):
+    service_niceness = niceness(service)
+    for pid in (service, *descendants(service), os.getpid()):
         try:
             stat = Path(f"/proc/{pid}/stat").read_text()
         except OSError:
-            continue  # it ended meanwhile
+            continue  # the process has ended
         name, fields = stat[stat.index("(") + 1 : stat.rindex(")")], stat[stat.rindex(")") + 2 :].split()
         role = "generator" if pid == os.getpid() else "store" if "server" in name else "service"
         seconds = (int(fields[11]) + int(fields[12])) / TICKS
         cpu[role] = cpu.get(role, 0.0) + seconds
-        if role == "service" and behind is not None:
-            nicer = int(fields[16]) - behind
-            part = "scheduler" if nicer == NICE_INCREMENT else "analysis" if nicer > 0 else "requests"
+        if role == "service" and service_niceness is not None:
+            nicer = int(fields[16]) - service_niceness
+            part = "background" if nicer == NICE_INCREMENT else "analysis" if nicer > 0 else "requests"
             parts[part] = parts.get(part, 0.0) + seconds
         resident[role] = resident.get(role, 0.0) + own_bytes(pid) / 1e6
     return Usage(cpu, resident, parts)
 
 
 def own_bytes(pid: int) -> int:
-    """Memory now, of pages shared with others its share; 0 when it has ended."""
+    """Proportional set size: shared pages are divided among their users; 0 if the process has ended."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
@@ -69,47 +69,47 @@ def own_bytes(pid: int) -> int:
 
 
 def resident_bytes(pid: int | str = "self") -> int:
-    """Memory now, pages shared with others included."""
+    """Resident set size, including shared pages."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
 
 
 def server_cpu_s(client: redis.Redis) -> float:
-    """CPU seconds of a store so far, by its own account."""
+    """CPU seconds of a store so far, as it reports them."""
     cpu = client.info("cpu")
     return float(cpu["used_cpu_user"]) + float(cpu["used_cpu_sys"])
 
 
 def open_files(pid: int) -> int:
-    """Files and connections."""
+    """Number of open files and connections."""
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
 def is_alive(pid: int) -> bool:
-    """Whether it runs; an entry that waits to be read (a zombie) does not."""
+    """Whether the process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
 
 
-def scheduler_of(service: int) -> int | None:
-    """The process of the scheduled work below this one; None while it is not there. Told by its priority."""
-    for child in _children(service):
-        if niceness(child) == niceness(service) + NICE_INCREMENT:
-            return child
-    return None
+def background_process_of(service: int) -> int | None:
+    """The background process of a service, recognized by its priority; None before it runs."""
+    base = niceness(service)
+    if base is None:
+        return None
+    return next((pid for pid in _children(service) if niceness(pid) == base + NICE_INCREMENT), None)
 
 
-async def the_scheduler(service: int) -> int:
-    """The same, as soon as it is there."""
-    async with asyncio.timeout(PATIENCE_S):
-        while (found := scheduler_of(service)) is None:  # noqa: ASYNC110
+async def wait_for_background_process(service: int) -> int:
+    """The background process of a service, as soon as it runs."""
+    async with asyncio.timeout(TEST_TIMEOUT_S):
+        while (found := background_process_of(service)) is None:  # noqa: ASYNC110  another process
             await asyncio.sleep(0.02)
     return found
 
 
 def niceness(pid: int) -> int | None:
-    """None when it ended."""
+    """Nice value; None if the process has ended."""
     try:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[16])
     except OSError:
@@ -127,9 +127,9 @@ def _children(pid: int) -> list[int]:
         return []
 
 
-def below(pid: int) -> list[int]:
-    """Its children, and theirs."""
+def descendants(pid: int) -> list[int]:
+    """Children, their children, and so on."""
     found: list[int] = []
     for child in _children(pid):
-        found += [child, *below(child)]
+        found += [child, *descendants(child)]
     return found

@@ -1,4 +1,6 @@
-"""Server processes for tests: the real command on a free port."""
+"""Server processes for tests: ``aggregator serve`` on a free port."""
+
+from __future__ import annotations
 
 import asyncio
 import os
@@ -9,25 +11,22 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-READY_S = 60
+READY_TIMEOUT_S = 60
 ROOT = Path(__file__).resolve().parents[2]
+SERVE = (sys.executable, "-m", "aggregator", "serve", "--port=0")
 
 
 @asynccontextmanager
 async def serving(
     *arguments: str, pids: dict[int, str] | None = None, **settings: object
 ) -> AsyncIterator[str]:
-    """``aggregator serve`` with these settings; gives its URL and ends it with SIGTERM.
+    """The URL of a server with these settings; SIGTERM ends it.
 
-    ``pids``: gets process id -> URL, for tests that send signals.
+    ``pids``: gets the process id with the URL, for tests that send signals.
     """
     options = [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "aggregator",
-        "serve",
-        "--port=0",
+        *SERVE,
         *options,
         *arguments,
         stdout=asyncio.subprocess.PIPE,
@@ -45,9 +44,9 @@ async def serving(
 
 
 async def ready(process: asyncio.subprocess.Process) -> str:
-    """The URL of a server that was just started, as soon as it says that it is ready on it."""
+    """Wait until a started server is ready; its URL."""
     assert process.stdout is not None
-    async with asyncio.timeout(READY_S):
+    async with asyncio.timeout(READY_TIMEOUT_S):
         while b"ready on " not in (line := await process.stdout.readline()):
             assert line, "the server ended before it was ready"
     return line.split(b"ready on ")[1].strip().decode()
@@ -57,22 +56,14 @@ async def ready(process: asyncio.subprocess.Process) -> str:
 def serving_alone(
     directory: Path, *arguments: str, **variables: str
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """For tests without an event loop, in ``directory`` and under no settings but these: process and URL."""
-    kept = {k: value for k, value in os.environ.items() if not k.startswith(("AGGREGATOR_", "REDIS_"))}
-    path = os.pathsep.join([str(ROOT), *filter(None, [kept.get("PYTHONPATH")])])
+    """Process and URL of a server in ``directory`` that inherits no settings; needs no event loop."""
+    inherited = {k: value for k, value in os.environ.items() if not k.startswith(("AGGREGATOR_", "REDIS_"))}
+    path = os.pathsep.join([str(ROOT), *filter(None, [inherited.get("PYTHONPATH")])])
     process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "aggregator",
-            "serve",
-            "--port=0",
-            f"--data-dir={directory / 'data'}",
-            *arguments,
-        ],
+        [*SERVE, f"--data-dir={directory / 'data'}", *arguments],
         stdout=subprocess.PIPE,
         text=True,
-        env={**kept, "PYTHONPATH": path, **variables},
+        env={**inherited, "PYTHONPATH": path, **variables},
         cwd=directory,
     )
     assert process.stdout is not None

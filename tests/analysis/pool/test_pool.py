@@ -19,7 +19,7 @@ from aggregator.concurrency.fair_semaphore import current_caller
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError, AnalysisLimitExceeded, NoText, RateLimited
 from tests.support.factories import story
-from tests.support.processes import below, is_alive
+from tests.support.processes import descendants, is_alive
 
 ANALYZER = Analyzer({"xx": HashedModel()})
 
@@ -161,7 +161,7 @@ async def test_hostile_pages_do_not_block_pages_of_other_callers(
         first, _ = await asyncio.wait([fair, *hostile], return_when=asyncio.FIRST_COMPLETED)
         refused, _ = await asyncio.wait(hostile, return_when=asyncio.FIRST_COMPLETED)
         again = await as_caller("fair", pool, "harmless")
-        workers = below(os.getpid())
+        workers = descendants(os.getpid())
         for task in hostile:
             task.cancel()
         await asyncio.gather(*hostile, return_exceptions=True)
@@ -171,7 +171,7 @@ async def test_hostile_pages_do_not_block_pages_of_other_callers(
     assert first == {fair}
     assert isinstance(fair.result(), Analysis) and isinstance(again, Analysis)
     assert [type(task.result()) for task in refused] == [RateLimited], "the queue of the slow lane is limited"
-    ended = set(workers) - set(below(os.getpid()))
+    ended = set(workers) - set(descendants(os.getpid()))
     assert len(ended) >= 2, "a worker of each lane or the fork server"
     async with asyncio.timeout(30):
         while any(map(is_alive, ended)):  # noqa: ASYNC110 (a process end has no event)
@@ -191,10 +191,10 @@ async def test_a_long_page_is_answered_by_the_slow_lane(monkeypatch: pytest.Monk
 async def test_workers_are_restarted_after_the_fork_server_dies() -> None:
     """After the fork server is killed between two pages, the next page is still answered."""
     pool = AnalysisPool(ANALYZER, processes=1)
-    before = set(below(os.getpid()))
+    before = set(descendants(os.getpid()))
     try:
         assert isinstance(await as_caller("fair", pool, "harmless"), Analysis)
-        for pid in set(below(os.getpid())) - before:
+        for pid in set(descendants(os.getpid())) - before:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         assert isinstance(await as_caller("fair", pool, "peaceful"), Analysis)

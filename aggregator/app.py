@@ -226,7 +226,7 @@ def _build_service(
     load_control = LoadControl.create(store)
     background = build_background(settings, index, clock, yield_control=load_control.gate.yield_control)
     events = background.detector.repository
-    editor_actions = EditorActions(events, index)
+    editor_actions = EditorActions(events, index.articles)
     core = build_core(
         index,
         pool.analyze_many,

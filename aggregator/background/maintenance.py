@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from aggregator.errors import AggregatorError, StoreUnavailable
 from aggregator.index import Index
-from aggregator.index.compaction import Compactor
+from aggregator.index.maintenance import SegmentMaintenance
 from aggregator.index.statistics import SpaceStatistics, count_segments
 from aggregator.log_limits import ChangeFilter
 from aggregator.store.lease import Lease
@@ -45,7 +45,7 @@ class IndexMaintenance:
         )
         self._pending_chunks: AsyncIterator[None] | None = None
         self._problems = ChangeFilter()
-        self.compactor = Compactor(index)
+        self.jobs = SegmentMaintenance(index)
         self.statistics: dict[str, SpaceStatistics] = {}
         self._statistics_ms = -STATISTICS_INTERVAL_MS
         self.runs = self.skipped = self.errors = 0
@@ -80,7 +80,7 @@ class IndexMaintenance:
             return
         self.runs += 1
         started_ms = self._clock()
-        self._pending_chunks = self._pending_chunks or self._all_chunks(started_ms)
+        self._pending_chunks = self._pending_chunks or self.jobs.steps(started_ms)
         async for _ in self._pending_chunks:
             if not 0 <= self._clock() - started_ms < self._time_budget_ms:
                 return
@@ -99,8 +99,3 @@ class IndexMaintenance:
             self.statistics = {
                 space: await count_segments(self._index, space) for space in self._index.spaces
             }
-
-    async def _all_chunks(self, now_ms: int) -> AsyncIterator[None]:
-        for space in self._index.all_spaces:
-            async for _ in self.compactor.steps(space, now_ms):
-                yield

@@ -87,5 +87,7 @@ def build_background(
         PeriodicTask("index maintenance", maintenance.run_once, MAINTENANCE_INTERVAL_S),
         PeriodicTask("webhook dispatcher", dispatcher.run_once, WEBHOOK_INTERVAL_S),
     )
-    scheduler = Scheduler(detector, index, clock, settings.detector_interval_seconds, extra_tasks=extra_tasks)
+    scheduler = Scheduler(
+        detector, index.stream, clock, settings.detector_interval_seconds, extra_tasks=extra_tasks
+    )
     return BackgroundServices(index, detector, subscriptions, dispatcher, maintenance, scheduler)

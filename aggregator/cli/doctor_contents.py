@@ -108,7 +108,7 @@ def _no_keys_finding(settings: Settings, expired_count: int) -> Finding:
 
 
 async def _check_detector(service: Service) -> list[Finding]:
-    lag = await service.background.detector.lag(service.index, MAX_LAG_COUNTED_ARTICLES)
+    lag = await service.background.detector.lag(service.index.stream, MAX_LAG_COUNTED_ARTICLES)
     shown = f"more than {lag}" if lag >= MAX_LAG_COUNTED_ARTICLES else str(lag)
     status: FindingStatus = "note" if lag > LAG_NOTE_ABOVE_ARTICLES else "ok"
     return [Finding("events", status, f"The detector is {shown} articles behind since its last checkpoint.")]

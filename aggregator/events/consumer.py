@@ -56,9 +56,9 @@ TRIM_EVERY_CHECKPOINTS = 100
 
 
 class ArticleStreamReader(Protocol):
-    """The part of the index that the detector reads."""
+    """The article stream of the index (``index.ArticleStream``)."""
 
-    async def read_stream(
+    async def read(
         self, positions: Mapping[bytes, bytes], count: int
     ) -> tuple[list[StreamItem], dict[bytes, bytes]]:
         """Up to ``count`` articles per stream after ``positions``, in commit order, and the new positions."""
@@ -104,7 +104,7 @@ class DetectorRunner:
         self.commit_conflicts = 0
         self.has_backlog = False
 
-    async def poll(self, index: ArticleStreamReader, now_ms: int) -> list[EventChange]:
+    async def poll(self, stream: ArticleStreamReader, now_ms: int) -> list[EventChange]:
         """Read new articles, detect events, save. Call again at once while ``has_backlog`` is set.
 
         Returns the published changes; none when another leader committed first. Raises StoreUnavailable: then
@@ -116,7 +116,7 @@ class DetectorRunner:
             leader = await self._resume(saved)
         leader.apply_overrides(overrides_value)
         self._leader = None  # after an exception from here on, the next call starts from the checkpoint
-        self.has_backlog = await self._feed_new_items(leader, index, now_ms)
+        self.has_backlog = await self._feed_new_items(leader, stream, now_ms)
         await self._run_cooperatively(leader.detector.tick_steps(now_ms))
         leader.pending_changes += leader.detector.drain_changes()
         if leader.checkpoint_is_due(now_ms, self._checkpoint_interval_ms) and not await self._save(
@@ -127,13 +127,13 @@ class DetectorRunner:
         published, leader.published = leader.published, []
         return published
 
-    async def lag(self, index: ArticleStreamReader, limit: int) -> int:
+    async def lag(self, stream: ArticleStreamReader, limit: int) -> int:
         """Number of articles after the last checkpoint, counted up to ``limit`` in each stream."""
         saved = (await self.repository.store.read([POSITION_KEY]))[0]
         streams = {}
         if saved is not None and saved[:1] == FORMAT_BYTE:
             streams = _decode_position(saved).streams
-        return len((await index.read_stream(streams, limit))[0])
+        return len((await stream.read(streams, limit))[0])
 
     async def save_checkpoint(self, now_ms: int) -> None:
         """Save a checkpoint now, on an orderly stop, so that the next leader reads nothing again."""
@@ -141,11 +141,11 @@ class DetectorRunner:
         if leader is not None and leader.unsaved_items:
             await self._save(leader, now_ms)
 
-    async def _feed_new_items(self, leader: _LeaderState, index: ArticleStreamReader, now_ms: int) -> bool:
+    async def _feed_new_items(self, leader: _LeaderState, stream: ArticleStreamReader, now_ms: int) -> bool:
         """Feed about ITEMS_PER_POLL articles at most; whether more are left."""
         remaining = ITEMS_PER_POLL
         while remaining > 0:
-            items, streams = await index.read_stream(leader.streams, self._items_per_read)
+            items, streams = await stream.read(leader.streams, self._items_per_read)
             await self._feed(leader, items, streams, now_ms)
             if len(items) < self._items_per_read:
                 return False

@@ -1,36 +1,19 @@
-"""Which stored articles are near this one, and how is a decision recorded?
+"""The fingerprint index: what is stored about articles, and how near-duplicates of an article are found.
 
-Everything the service knows of stored articles goes through ``Index``: look-ups of many articles in one
-round trip (``lookup``), what readers ask for (``neighbourhood``), bindings by id and groups of copies (``groups``), the articles in the order they
-came (``articlestream``), over the segments of each space (``segments``, ``snapshot``). The rules are
-elsewhere (``verdict.py``); what a change consists of is in ``changes.py``.
+``Index`` (``index.py``) composes the parts; ``keys.py`` lists every key. The rules that decide on what was
+found are in ``dedup``, the commit protocol is in ``ingest``, and ``transactions.py`` says what a change
+consists of.
 
-A **snapshot** holds the values of all keys that one batch looked at. Decisions for the batch are made
-in order against the snapshot, each one's writes applied to it before the next is made; so a batch
-gives the verdicts of posting its articles one by one, in two reads instead of two per article.
+A batch is decided on a **snapshot**, the values of all keys that its lookups read. Articles are decided in
+order, and the writes of each are applied to the snapshot before the next is decided. So a batch gives the
+same verdicts as posting its articles one by one, with two reads per batch instead of two per article.
 """
 
 from __future__ import annotations
 
-from aggregator.index.article_stream import ArticleStream
-from aggregator.index.base import MAX_COMMIT_ATTEMPTS
-from aggregator.index.bindings import StoredArticle
-from aggregator.index.lookup import MAX_CANDIDATES, RADIUS_BITS, Probe
-from aggregator.index.related_lookup import RelatedCandidates, RelatedLookup
-from aggregator.index.snapshot import SegmentStack, Snapshot
+from aggregator.index.articles import StoredArticle
+from aggregator.index.index import Index
+from aggregator.index.lookup import RADIUS_BITS, Probe
+from aggregator.index.snapshot import Snapshot
 
-__all__ = [
-    "MAX_CANDIDATES",
-    "MAX_COMMIT_ATTEMPTS",
-    "RADIUS_BITS",
-    "Index",
-    "Probe",
-    "RelatedCandidates",
-    "SegmentStack",
-    "Snapshot",
-    "StoredArticle",
-]
-
-
-class Index(RelatedLookup, ArticleStream):
-    """The fingerprint index of all spaces over one store."""
+__all__ = ["RADIUS_BITS", "Index", "Probe", "Snapshot", "StoredArticle"]

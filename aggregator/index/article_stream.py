@@ -1,8 +1,11 @@
-"""Which articles came, in the order of their commits, over all segments?
+"""The article stream: all versions and deletions of a space in commit order, over all its segments.
 
-Each segment has its own stream, and a segment is written to only after the one before it was closed. So
-reading them one after another is commit order, if a stream counts as finished only when its segment was
-known to be closed *before* the end of the stream was read.
+Each segment has its own stream, and a segment is written only after the previous one was sealed. Reading the
+streams one after another therefore gives commit order, provided that a stream counts as finished only if its
+segment was known to be sealed *before* the end of the stream was read.
+
+An article is announced in the space that decided it. So the streams of serving and shadow spaces are all
+read: before, during and after a migration to a shadow space none is missed.
 """
 
 from __future__ import annotations
@@ -12,108 +15,120 @@ from collections.abc import Mapping, Sequence
 
 from aggregator.domain import StreamItem
 from aggregator.index import keys
-from aggregator.index.bindings import Bindings
 from aggregator.index.codec.stream_entries import StreamEntry, decode_stream_entry, to_stream_item
+from aggregator.index.segments import Segments
+from aggregator.store.base import Store
 
 
-class ArticleStream(Bindings):
-    """The journal that the event detector follows.
+class ArticleStream:
+    """Reads the article streams of ``spaces``; the event detector uses them as its journal."""
 
-    An article is announced in the space that decided it, so before, while and after another space takes
-    over, the streams of both are read.
-    """
+    def __init__(self, store: Store, segments: Segments, spaces: Sequence[str]) -> None:
+        self._store = store
+        self._segments = segments
+        self._spaces = tuple(spaces)
 
     async def recent(self, limit: int) -> list[StreamItem]:
         """The newest articles of all spaces, newest first."""
-        rows = await self._read_tails(limit)
-        rows.sort(key=_entry_number, reverse=True)
-        return await self._load_items(rows[:limit])
+        entries = await self._read_tails(limit)
+        entries.sort(key=_entry_number, reverse=True)
+        return await self._load_items(entries[:limit])
 
     async def recent_entries(self, limit: int) -> list[StreamItem]:
-        """As ``recent`` without reading records: times and verdicts alone."""
-        items = [to_stream_item(row, space, None) for space, row in await self._read_tails(limit)]
+        """As ``recent`` without reading records: only times and verdicts."""
+        items = [to_stream_item(entry, space, None) for space, entry in await self._read_tails(limit)]
         return sorted(items, key=lambda item: item.number, reverse=True)[:limit]
 
-    async def stream_length(self) -> int:
-        """Entries of the streams of all live segments: every version that came, and every deletion, is one."""
-        layers = [await self.segments.stack(space) for space in self.all_spaces]
-        return sum(
-            await self.store.stream_lengths([keys.stream(tag) for each in layers for tag in each.tags])
-        )
+    async def length(self) -> int:
+        """Number of entries in all live segments: one per version stored and per deletion."""
+        stacks = [await self._segments.stack(space) for space in self._spaces]
+        stream_keys = [keys.stream(tag) for stack in stacks for tag in stack.tags]
+        return sum(await self._store.stream_lengths(stream_keys))
 
-    async def read_stream(
+    async def read(
         self, positions: Mapping[bytes, bytes], count: int
     ) -> tuple[list[StreamItem], dict[bytes, bytes]]:
-        """Up to ``count`` articles per space behind ``positions``, in commit order per space, and the new positions.
+        """Up to ``count`` articles per space after ``positions``, in commit order, and the new positions.
 
-        Per space one stream has a position: the one that is being read. {} is the beginning.
+        ``positions`` maps one stream per space, the one being read, to its last position; {} is the
+        beginning.
         """
-        spaces = self.all_spaces
-        places = [await self._resume_position(space, positions) for space in spaces]
+        spaces = self._spaces
+        cursors = [await self._resume_position(space, positions) for space in spaces]
         payloads: list[list[bytes]] = [[] for _ in spaces]
-        reading = list(range(len(places)))
+        reading = list(range(len(spaces)))
         while reading:
-            tags = [keys.tag(spaces[i], places[i][0]) for i in reading]
-            left = [count - len(payloads[i]) for i in reading]
-            closed, read = await self._read_with_sealed(tags, [places[i][1] for i in reading], max(left))
-            following = []
-            for i, entries, room, ended in zip(reading, read, left, closed, strict=True):
-                number, position = places[i]
-                taken = entries[:room]
+            tags = [keys.tag(spaces[i], cursors[i][0]) for i in reading]
+            room = [count - len(payloads[i]) for i in reading]
+            sealed, read = await self._read_with_sealed(tags, [cursors[i][1] for i in reading], max(room))
+            continuing = []
+            for i, entries, limit, sealed_ms in zip(reading, read, room, sealed, strict=True):
+                segment, position = cursors[i]
+                taken = entries[:limit]
                 payloads[i] += [payload for _, payload in taken]
-                places[i] = number, taken[-1][0] if taken else position
-                if ended is not None and len(taken) == len(entries) < max(left):
-                    places[i] = number + 1, b""
-                    following.append(i)
-            reading = [i for i in following if len(payloads[i]) < count]
-        prefixes = tuple(map(keys.space_prefix, spaces))
-        moved = {key: at for key, at in positions.items() if not key.startswith(prefixes)}
-        for space, (number, position) in zip(spaces, places, strict=True):
-            if position or number:
-                moved[keys.stream(keys.tag(space, number))] = position
-        rows = [
-            (space, decode_stream_entry(p))
+                cursors[i] = segment, taken[-1][0] if taken else position
+                if sealed_ms is not None and len(taken) == len(entries) < max(room):
+                    cursors[i] = segment + 1, b""
+                    continuing.append(i)
+            reading = [i for i in continuing if len(payloads[i]) < count]
+        items = [
+            (space, decode_stream_entry(payload))
             for space, part in zip(spaces, payloads, strict=True)
-            for p in part
+            for payload in part
         ]
-        return await self._load_items(sorted(rows, key=_entry_number)), moved
+        return await self._load_items(sorted(items, key=_entry_number)), self._moved(positions, cursors)
+
+    def _moved(
+        self, positions: Mapping[bytes, bytes], cursors: Sequence[tuple[int, bytes]]
+    ) -> dict[bytes, bytes]:
+        """``positions`` with those of the spaces that were read replaced."""
+        prefixes = tuple(map(keys.space_prefix, self._spaces))
+        moved = {key: position for key, position in positions.items() if not key.startswith(prefixes)}
+        for space, (segment, position) in zip(self._spaces, cursors, strict=True):
+            if position or segment:
+                moved[keys.stream(keys.tag(space, segment))] = position
+        return moved
 
     async def _read_with_sealed(
         self, tags: Sequence[bytes], positions: Sequence[bytes], count: int
     ) -> tuple[list[bytes | None], list[list[tuple[bytes, bytes]]]]:
-        """Whether segments are closed, and then what is behind a position in their streams: in this order."""
-        closed = await self.store.read([keys.sealed(tag) for tag in tags])
-        return closed, await self.store.stream_read([keys.stream(tag) for tag in tags], positions, count)
+        """First when each segment was sealed, then what follows ``positions`` in their streams."""
+        sealed = await self._store.read([keys.sealed(tag) for tag in tags])
+        return sealed, await self._store.stream_read([keys.stream(tag) for tag in tags], positions, count)
 
     async def _resume_position(self, space: str, positions: Mapping[bytes, bytes]) -> tuple[int, bytes]:
-        """Segment and position to read on from; what was dropped meanwhile is skipped."""
-        layers = await self.segments.stack(space)
+        """Segment and position to continue from; segments dropped meanwhile are skipped."""
+        stack = await self._segments.stack(space)
         prefix = keys.space_prefix(space)
-        mine = [(keys.segment_of(key), at) for key, at in positions.items() if key.startswith(prefix)]
-        number, position = max(mine, default=(0, b""))
-        return (number, position) if number >= layers.first else (layers.first, b"")
+        own = [
+            (keys.segment_of(key), position) for key, position in positions.items() if key.startswith(prefix)
+        ]
+        segment, position = max(own, default=(0, b""))
+        return (segment, position) if segment >= stack.first else (stack.first, b"")
 
     async def _read_tails(self, limit: int) -> list[tuple[str, StreamEntry]]:
-        tails = await asyncio.gather(*(self._read_tail(space, limit) for space in self.all_spaces))
+        tails = await asyncio.gather(*(self._read_tail(space, limit) for space in self._spaces))
         return [
-            (space, decode_stream_entry(p))
-            for space, tail in zip(self.all_spaces, tails, strict=True)
-            for p in tail
+            (space, decode_stream_entry(payload))
+            for space, tail in zip(self._spaces, tails, strict=True)
+            for payload in tail
         ]
 
     async def _read_tail(self, space: str, limit: int) -> list[bytes]:
         found: list[bytes] = []
-        layers = (await self.segments.read({space: ()})).stacks[space]
-        for tag in reversed(layers.tags):
+        stack = (await self._segments.read({space: ()})).stacks[space]
+        for tag in reversed(stack.tags):
             if len(found) < limit:
-                tail = await self.store.stream_tail(keys.stream(tag), limit - len(found))
+                tail = await self._store.stream_tail(keys.stream(tag), limit - len(found))
                 found += [payload for _, payload in tail]
         return found
 
-    async def _load_items(self, rows: Sequence[tuple[str, StreamEntry]]) -> list[StreamItem]:
-        found = await self.store.read([keys.record(space, row.number) for space, row in rows])
-        return [to_stream_item(row, space, data) for (space, row), data in zip(rows, found, strict=True)]
+    async def _load_items(self, entries: Sequence[tuple[str, StreamEntry]]) -> list[StreamItem]:
+        records = await self._store.read([keys.record(space, entry.number) for space, entry in entries])
+        return [
+            to_stream_item(entry, space, data) for (space, entry), data in zip(entries, records, strict=True)
+        ]
 
 
-def _entry_number(row: tuple[str, StreamEntry]) -> int:
-    return row[1].number
+def _entry_number(item: tuple[str, StreamEntry]) -> int:
+    return item[1].number

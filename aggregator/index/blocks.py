@@ -1,10 +1,10 @@
-"""Which bucket keys hold every stored fingerprint within a radius of a given one?
+"""Block plans: the buckets that hold every stored fingerprint within a radius of a given one.
 
 A plan cuts the 64 bits into m blocks; a stored fingerprint is listed under (block number, value of
 that block) for each block. A query reads, for block i, all values within ``t_i`` bits of its own
 (``probes``), and compares what it finds.
 
-**Why none is missed** (general pigeonhole principle: Qin et al., ICDE 2018; with all ``t_i`` equal
+**Recall is exact** (general pigeonhole principle: Qin et al., ICDE 2018; with all ``t_i`` equal
 or one apart it is the multi-index hashing of Norouzi, Punjani & Fleet, CVPR 2012, proposition 2).
 Let ``t_0 .. t_{m-1}`` be integers >= -1 with ``sum(t_i) = r - m + 1``, where -1 means that the block
 is not read at all. Suppose a fingerprint at distance <= r were missed. Then it differs in at least
@@ -21,10 +21,11 @@ but more. Keys read:
     5x13        1    2    3    4    5   18   31   44
     8x8         1    2    3    4    5    6    7    8
 
-What a bucket's key says of a fingerprint its entries need not repeat: they keep the **rest**, the other blocks'
-bits joined (``cut``), and the distance is that of the rests and what was flipped in the key (``Around``).
+The entries of a bucket do not repeat what its key says of a fingerprint: they keep the **remainder**, the
+bits of the other blocks joined (``split``). The distance is that of the remainders plus the bits flipped in
+the key (``ProbePlan``).
 
-Few keys do not make a plan cheap: the narrower its blocks, the fuller each bucket
+Fewer keys do not make a plan cheaper: the narrower its blocks, the larger each bucket
 (``expected_candidates``). Block 0 is the most significant bits, so in a hex fingerprint under 4x16
 it is the first four digits.
 """
@@ -42,16 +43,18 @@ from aggregator.analysis.simhash import FINGERPRINT_BITS
 
 MAX_RADIUS = 7
 
-# Per block that is read: its number, and what to xor to its value, exact match first.
+# Per block that is read: its number, and the masks to xor to its value, exact match first.
 _ProbeMasks = tuple[tuple[int, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ProbePlan:
-    """The buckets that one look-up reads, not spelt out.
+    """The buckets that one lookup reads, in compact form.
 
-    cells      per block that is read: its number, its value, the rest of the fingerprint, what to xor to the value
-    flipped    (k,) uint8: how many bits of the key are flipped in each of the k buckets, in that order
+    block_probes     per block that is read: its number, its value, the remainder of the fingerprint, and
+                     the masks to xor to the value
+    flipped_bits     (k,) uint8: number of key bits flipped in each of the k buckets, in that order
+    remainder_bytes  size of a remainder
     """
 
     block_probes: tuple[tuple[int, int, int, tuple[int, ...]], ...]
@@ -64,24 +67,23 @@ class BlockPlan:
     """How a fingerprint is cut: ``widths`` in bits, most significant block first, together 64."""
 
     widths: tuple[int, ...]
-    # Per block: where it begins, its mask, where what is above it begins.
+    # Per block: its lowest bit, its mask, the bit above it.
     _block_bounds: tuple[tuple[int, int, int], ...] = field(init=False, repr=False, compare=False)
     _masks_by_radius: tuple[_ProbeMasks, ...] = field(init=False, repr=False, compare=False)
     _flipped_bits_by_radius: tuple[npt.NDArray[np.uint8], ...] = field(init=False, repr=False, compare=False)
-    remainder_bytes: int = field(
-        init=False, repr=False, compare=False
-    )  # that hold what a bucket's key does not say
+    # Size of a remainder.
+    remainder_bytes: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if sum(self.widths) != FINGERPRINT_BITS or min(self.widths) < 1:
             raise ValueError(
                 f"Block widths must be at least 1 and add up to {FINGERPRINT_BITS}, unlike {self.widths}."
             )
-        # Made once: probes() is called for every article that comes in.
+        # Computed once: every article needs them.
         object.__setattr__(self, "_block_bounds", self._compute_block_bounds())
-        recipes = tuple(self._probe_masks(r) for r in range(MAX_RADIUS + 1))
-        object.__setattr__(self, "_masks_by_radius", recipes)
-        object.__setattr__(self, "_flipped_bits_by_radius", tuple(map(_mask_bit_counts, recipes)))
+        masks = tuple(self._probe_masks(r) for r in range(MAX_RADIUS + 1))
+        object.__setattr__(self, "_masks_by_radius", masks)
+        object.__setattr__(self, "_flipped_bits_by_radius", tuple(map(_mask_bit_counts, masks)))
         object.__setattr__(self, "remainder_bytes", (FINGERPRINT_BITS - min(self.widths) + 7) // 8)
 
     @property
@@ -99,14 +101,14 @@ class BlockPlan:
         return tuple(fingerprint >> shift & mask for shift, mask, _ in self._block_bounds)
 
     def split(self, fingerprint: int) -> list[tuple[int, int]]:
-        """Per block its value and the rest of the fingerprint, the bits above the block and those below it joined."""
+        """Per block its value and the remainder: the bits above the block and those below it, joined."""
         return [
             (fingerprint >> shift & mask, fingerprint >> end << shift | fingerprint & (1 << shift) - 1)
             for shift, mask, end in self._block_bounds
         ]
 
     def join(self, block: int, value: int, remainders: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-        """The fingerprints of which one block's value and the rests, (n,), are known."""
+        """The fingerprints, (n,), with this value of one block and these remainders, (n,)."""
         shift, mask, _ = self._block_bounds[block]
         above = remainders >> np.uint64(shift) << np.uint64(shift) << np.uint64(mask.bit_length())
         return above | np.uint64(value << shift) | remainders & np.uint64((1 << shift) - 1)
@@ -128,12 +130,12 @@ class BlockPlan:
         ]
 
     def probe_plan(self, fingerprint: int, radius: int) -> ProbePlan:
-        """``probes``, not spelt out, and what the entries there are compared with."""
-        cut = self.split(fingerprint)
-        cells = tuple(
-            [(block, *cut[block], flips) for block, flips in self._masks_by_radius[_check_radius(radius)]]
+        """``probes`` in compact form, with the remainders to compare."""
+        blocks = self.split(fingerprint)
+        block_probes = tuple(
+            [(block, *blocks[block], flips) for block, flips in self._masks_by_radius[_check_radius(radius)]]
         )
-        return ProbePlan(cells, self._flipped_bits_by_radius[radius], self.remainder_bytes)
+        return ProbePlan(block_probes, self._flipped_bits_by_radius[radius], self.remainder_bytes)
 
     def block_radii(self, radius: int) -> tuple[int, ...]:
         """How many bits each block is probed around its own value; -1: the block is not read."""
@@ -143,7 +145,7 @@ class BlockPlan:
     def expected_candidates(self, stored: int, radius: int) -> float:
         """Mean records read by one query among ``stored`` uniformly random fingerprints.
 
-        A record found under two keys counts twice. Real fingerprints cluster, so this is a floor.
+        A record found under two keys counts twice. Real fingerprints cluster, so this is a lower bound.
         """
         keys = (
             sum(comb(width, bits) for bits in range(reach + 1)) / 2.0**width
@@ -152,11 +154,11 @@ class BlockPlan:
         return stored * sum(keys)
 
     def _compute_block_bounds(self) -> tuple[tuple[int, int, int], ...]:
-        shift, cuts = FINGERPRINT_BITS, []
+        shift, bounds = FINGERPRINT_BITS, []
         for width in self.widths:
             shift -= width
-            cuts.append((shift, (1 << width) - 1, shift + width))
-        return tuple(cuts)
+            bounds.append((shift, (1 << width) - 1, shift + width))
+        return tuple(bounds)
 
     def _probe_masks(self, radius: int) -> _ProbeMasks:
         return tuple(
@@ -167,7 +169,7 @@ class BlockPlan:
 
 
 def _xor_masks(width: int, radius: int) -> tuple[int, ...]:
-    """All ``width``-bit numbers with at most ``reach`` bits set, fewest bits first."""
+    """All ``width``-bit numbers with at most ``radius`` bits set, fewest bits first."""
     return tuple(
         sum(1 << bit for bit in chosen)
         for count in range(radius + 1)

@@ -1,7 +1,8 @@
-"""Who takes over when an article leaves its group of copies? Pure.
+"""Duplicate groups: who becomes canonical, and who needs index entries, when an article leaves. Pure.
 
-A group is one canonical article and its copies, which point at it. When the canonical one goes, the earliest copy
-is promoted; when a text goes that exact copies lean on, one of them must stand in the index itself.
+A group is one canonical article and its duplicates, which point to it. When the canonical article leaves,
+the earliest duplicate is promoted; when a text leaves whose index entries exact copies share, one of them is
+indexed.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from aggregator.store.base import Check
 
 @dataclass(frozen=True, slots=True)
 class BindingSnapshot:
-    """A binding as it was read, with what an ``Equals`` check needs.
+    """A binding as it was read, with what a ``ValueEquals`` check needs.
 
-    ``key`` is in the writable segment and ``raw`` its bytes there: None when an older segment says it.
+    ``key`` is in the writable segment and ``raw`` its bytes there; None if the binding is in an older
+    segment.
     """
 
     key: bytes
@@ -29,17 +31,17 @@ class BindingSnapshot:
 
     @property
     def space(self) -> str:
-        """The space it is bound in."""
+        """The space of the binding."""
         return keys.space_of(self.key)
 
 
 @dataclass(frozen=True, slots=True)
 class DuplicateGroup:
-    """The copies of one canonical article as they were read; without ``members`` it stands alone.
+    """The duplicates of one canonical article as they were read; ``first_number`` is the group number.
 
-    ``unchanged`` holds while nobody in it joined, left, was re-pointed or rewritten since: the list of
-    copies is compared as a whole (it shrinks too, so its length is no version), and so are the canonical
-    binding and every one the list led to.
+    ``unchanged_checks`` hold while no article joined, left, was repointed or rewritten since: they compare
+    the whole duplicate list (it shrinks too, so its length is not a version), the canonical binding, and the
+    binding of every id in the list.
     """
 
     first_number: int
@@ -48,15 +50,15 @@ class DuplicateGroup:
 
 
 def repoint(binding: Binding, removed: Binding, new_canonical: Binding | None) -> Binding:
-    """A group member's binding after ``gone`` left: the heir becomes new, the rest point at it."""
+    """A member's binding after ``removed`` left: "new" if it becomes canonical, else pointing to that."""
     match = binding.outcome.match
     if match is None:
         return binding
-    if new_canonical is None:  # the canonical article has expired: its name stays
+    if new_canonical is None:  # the canonical article has expired; the group keeps its id
         if match.id != removed.id:
             return binding
-        named = dataclasses.replace(match, id=match.canonical_id, number=match.canonical_first)
-        return _with_outcome(binding, dataclasses.replace(binding.outcome, match=named))
+        moved = dataclasses.replace(match, id=match.canonical_id, number=match.canonical_first)
+        return _with_outcome(binding, dataclasses.replace(binding.outcome, match=moved))
     if binding.first_version == new_canonical.first_version:
         return _with_outcome(binding, Outcome("new"))
     moved = dataclasses.replace(
@@ -72,7 +74,7 @@ def _with_outcome(binding: Binding, outcome: Outcome) -> Binding:
 
 
 def next_canonical(removed: Binding, group: DuplicateGroup) -> BindingSnapshot | None:
-    """Who is canonical once ``gone`` left its group: the earliest copy, by number of its first version."""
+    """The canonical article after ``removed`` left: the duplicate with the earliest first version."""
     left = [m for m in group.members if m.binding.id != removed.id]
     return min(left, key=lambda m: _arrival_order(m.binding), default=None)
 
@@ -80,11 +82,12 @@ def next_canonical(removed: Binding, group: DuplicateGroup) -> BindingSnapshot |
 def bindings_to_index(
     removed: Binding, remaining: Sequence[Binding], new_canonical: Binding | None = None
 ) -> list[Binding]:
-    """Which of those ``left`` in the group must stand in the index themselves once ``gone`` left it.
+    """The ``remaining`` members that need index entries of their own after ``removed`` left the group.
 
-    Only a version matched as an exact copy may lean on another one's entries. So the earliest that leans
-    on the text of ``gone`` enters, unless one that surely stands has that text too; and an ``heir`` that is
-    promoted to canonical enters. Who stands already may enter again: a number counts once.
+    Only a version matched as an exact copy may share another one's entries. So the earliest member that
+    shares the entries of the removed text is indexed, unless a member with certain entries has the same
+    text; and a ``new_canonical`` that is promoted is indexed. Indexing a version twice is harmless: a number
+    counts once.
     """
     entering = [new_canonical] if new_canonical is not None and _shares_entries(new_canonical) else []
     same = sorted((b for b in remaining if b.text_hash == removed.text_hash), key=_arrival_order)

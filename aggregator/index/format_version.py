@@ -1,14 +1,15 @@
-"""Which format is the store's data of, and may this version touch it?
+"""Format version of the stored data, and the start-up check that this program reads it.
 
-One key says it for the whole store: the highest format that was written into it, and by which version. Each record
-also carries a byte of its own (``records.py``), so formats that are still read may stand side by side, and records
-move on as their articles come again or expire. The stamp is for the other direction: a version that would meet
-records it cannot read refuses at its start, and changes nothing, instead of failing article by article.
+One key holds the highest format that was ever written into the store, and the program version that wrote it.
+Each value also has a format byte of its own (``codec/format_byte.py``), so formats that are still readable
+can coexist, and records are converted as their articles are posted again or expire. This key is for the
+opposite direction: a version that would meet records it cannot read refuses to start, and changes nothing,
+instead of failing article by article.
 
-    format 1    data without a stamp
-    format 2    samples of two bytes a hash, outcomes without field names (records); stamped
-    format 3    entries and records without what their key says (``entries.py``, ``records.py``), samples of 12
-                bits a hash; earlier ones are refused
+    format 1    no format key
+    format 2    sketch hashes in 2 bytes, outcomes without field names; first format with a format key
+    format 3    postings and records without what their key says, sketch hashes in 12 bits; earlier formats
+                are refused
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ _READABLE_FORMATS = (
 
 
 async def check(store: Store) -> None:
-    """Raises ConfigurationError when the data is of a format that this version does not read; changes nothing."""
+    """Raise ConfigurationError if the data has a format that this version does not read; changes nothing."""
     await _read_checked(store)
 
 
 async def write(store: Store) -> None:
-    """``check``, then note that this version's format is written from now on.
+    """``check``, then store this version's format.
 
-    A store that takes no writes just now is stamped at the next start.
+    A store that is read-only now gets it at the next start.
     """
     raw = await _read_checked(store)
     if raw is None or _check_format(raw) < CURRENT_FORMAT:
@@ -48,7 +49,7 @@ async def write(store: Store) -> None:
 
 
 async def _read_checked(store: Store) -> bytes | None:
-    """The stamp, of a format that this version reads; None where nothing of ours is stored yet."""
+    """The format key, checked; None if the store holds no article data yet."""
     raw = (await store.read([FORMAT_KEY]))[0]
     if raw is not None:
         _check_format(raw)
@@ -60,22 +61,23 @@ async def _read_checked(store: Store) -> bytes | None:
 
 
 def _check_format(raw: bytes) -> int:
-    """The format in the stamp, when it is one that this version reads."""
+    """The format in the format key. Raises ConfigurationError if this version does not read it."""
     number, _, writer = raw.decode("ascii", "replace").partition(" ")
     if not number.isdigit():
         raise ConfigurationError(
-            f"store_url: the key {FORMAT_KEY.decode()} is not ours; give the service a store of its own."
+            f"store_url: the key {FORMAT_KEY.decode()} belongs to another program; "
+            "give the service a store of its own."
         )
     found = int(number)
+    problem = (
+        f"store_url: the data is of format {found}, written by version {writer or 'unknown'}; this version "
+        f"({__version__}) reads {_READABLE_FORMATS}."
+    )
     if found > CURRENT_FORMAT:
-        raise ConfigurationError(
-            f"store_url: the data is of format {found}, written by version {writer or 'unknown'}; this version "
-            f"({__version__}) reads {_READABLE_FORMATS}. Start that version again, or restore a backup from before it."
-        )
+        raise ConfigurationError(f"{problem} Start that version again, or restore a backup from before it.")
     if found < OLDEST_READABLE_FORMAT:
         raise ConfigurationError(
-            f"store_url: the data is of format {found}, written by version {writer or 'unknown'}; this version "
-            f"({__version__}) reads {_READABLE_FORMATS}. Keep that version running, or give this one an empty store and fill it "
-            "again with `aggregator ingest`."
+            f"{problem} Keep that version running, or give this one an empty store and fill it again with "
+            "`aggregator ingest`."
         )
     return found

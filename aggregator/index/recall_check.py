@@ -1,39 +1,43 @@
-"""Does the index find what is stored? Sampled articles are compared with everything, bit by bit.
+"""Recall check: lookups of sampled articles are compared with an exhaustive scan of the index.
 
-Every bucket of every block is read once, in pieces; that is the truth, since an entry stands in one bucket
-of each block. So a look-up that misses something is noticed, and so is an entry that one of its blocks has
-lost or that stands where no look-up would come by. Last, the newest articles of the stream must find
-themselves. Nothing is written; articles that come or go meanwhile do no harm.
+Every bucket of every block is read once, in chunks. That is the ground truth, since an entry is in one
+bucket of each block. So the check notices a lookup that misses something, an entry that is missing from one
+of its blocks, and an entry in a bucket where no lookup would read it. Last, the newest articles of the
+stream must find themselves. Nothing is written; articles that arrive or expire meanwhile do no harm.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from aggregator.domain import article_number_at
-from aggregator.index import Index, keys
 from aggregator.index.blocks import MAX_RADIUS
+from aggregator.index.bucket_scan import scan_block
 from aggregator.index.codec.postings import NUMBER_BYTES, decode_numbers, decode_remainders
+from aggregator.index.index import Index
+from aggregator.time_units import HOUR_MS
 
-BUCKETS_PER_READ = 1024  # buckets per round trip
 _MIX_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+# (n, 2): fingerprints and article numbers.
+Entries = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
 class RecallReport:
-    """What was found in one space.
+    """The result for one space.
 
-    stored     entries in the fullest block, so articles that can be found
-    sampled    articles that were compared with all of them
-    pairs      neighbours within 7 bits that the comparison found, each sampled article with itself included
-    missed     how many of these a look-up did not return, by radius 0 .. 7
-    uneven     entries that not every block has; 1 where each has as many, but not of the same fingerprints
-    lost       articles of the stream that do not find themselves
-    largest    entries in the fullest bucket
+    stored                  entries of the fullest block, so articles that lookups can find
+    sampled                 articles that were compared with all of them
+    neighbor_pairs          neighbors within 7 bits of the sampled articles, each of these included
+    missed                  how many of these pairs a lookup did not return, by radius 0 .. 7
+    inconsistent_entries    entries that are not in every block; 1 if the blocks have equal counts but not
+                            the same fingerprints
+    not_self_retrievable    articles of the stream that do not find themselves
+    largest_bucket_entries  entries in the largest bucket
     """
 
     space: str
@@ -47,113 +51,134 @@ class RecallReport:
 
     @property
     def ok(self) -> bool:
-        """Recall is 1.0 at every radius, and nothing stands wrong."""
+        """Whether recall is 1.0 at every radius and every entry is where it belongs."""
         return not (any(self.missed) or self.inconsistent_entries or self.not_self_retrievable)
 
 
 async def check_recall(index: Index, space: str, sample_size: int, now_ms: int) -> RecallReport:
-    """Compare ``sample`` articles (or all, if fewer) of one space with all that is stored."""
-    # What the next hour's retention takes is left out: it may go while we look.
-    floor = index.floor((await index.segments.read({space: ()})).stacks[space], now_ms + 3_600_000)
-    before = article_number_at(now_ms)
-    counts, largest = {}, 0
-    chosen = _BottomKSample(sample_size)
-    sums = np.zeros((len(index.plan(space).widths), 2), np.uint64)
-    for block in range(len(sums)):
-        counts[block] = 0
-        async for table in _read_buckets(index, space, block):
-            largest = max(largest, len(table))
-            table = table[(table[:, 1] >= floor) & (table[:, 1] < before)]
-            counts[block] += len(table)
-            sums[block] += _checksum(table)
-            chosen.add(table)
-    uneven = max(counts.values()) - min(counts.values())
-    if not uneven and (sums != sums[0]).any():
-        uneven = 1
-    missed, pairs = await _count_missed(index, space, chosen.entries, floor, before, now_ms)
-    lost = await _count_not_self_retrievable(index, space, sample_size, floor, now_ms)
-    return RecallReport(
-        space, max(counts.values()), len(chosen.entries), pairs, missed, uneven, lost, largest
-    )
+    """Compare ``sample_size`` articles of one space (or all, if fewer) with all that is stored."""
+    return await _RecallCheck(index, space, now_ms).run(sample_size)
 
 
-async def _count_missed(
-    index: Index, space: str, entries: npt.NDArray[np.uint64], floor: int, below_number: int, now_ms: int
-) -> tuple[tuple[int, ...], int]:
-    """Per radius, how many neighbours of the sampled entries a look-up leaves out; and how many there are."""
-    near: list[dict[int, int]] = [{} for _ in entries]
-    for block in range(len(index.plan(space).widths)):
-        async for table in _read_buckets(index, space, block):
-            table = table[(table[:, 1] >= floor) & (table[:, 1] < below_number)]
-            bits = np.bitwise_count(entries[:, :1] ^ table[None, :, 0])
-            for i, j in zip(*np.nonzero(bits <= MAX_RADIUS), strict=True):
-                number = int(table[j, 1])
-                near[i][number] = min(int(bits[i, j]), near[i].get(number, MAX_RADIUS))
-    missed = [0] * (MAX_RADIUS + 1)
-    for (fingerprint, _), truth in zip(entries.tolist(), near, strict=True):
-        for radius in range(MAX_RADIUS + 1):
-            found, _ = await index.find_within_radius(space, fingerprint, radius, now_ms)
-            wanted = {number for number, bits in truth.items() if bits <= radius}
-            missed[radius] += len(await _with_records(index, space, wanted - set(found.tolist())))
-    return tuple(missed), sum(map(len, near))
+class _RecallCheck:
+    """The check of one space."""
+
+    def __init__(self, index: Index, space: str, now_ms: int) -> None:
+        self._index = index
+        self._space = space
+        self._plan = index.plan(space)
+        self._now_ms = now_ms
+        self._tags: tuple[bytes, ...] = ()
+        self._floor = 0
+        self._end_number = article_number_at(now_ms)
+
+    async def run(self, sample_size: int) -> RecallReport:
+        stack = (await self._index.segments.read({self._space: ()})).stacks[self._space]
+        self._tags = stack.tags
+        # Articles that expire within the next hour may be removed during the check, so they are left out.
+        self._floor = self._index.retention.floor(stack, self._now_ms + HOUR_MS)
+        counts, largest = [], 0
+        sample = _BottomKSample(sample_size)
+        sums = np.zeros((len(self._plan.widths), 2), np.uint64)
+        for block in range(len(sums)):
+            counts.append(0)
+            async for bucket in self._read_buckets(block):
+                largest = max(largest, len(bucket))
+                entries = self._in_scope(bucket)
+                counts[block] += len(entries)
+                sums[block] += _checksum(entries)
+                sample.add(entries)
+        inconsistent = max(counts) - min(counts)
+        if not inconsistent and (sums != sums[0]).any():
+            inconsistent = 1
+        missed, pairs = await self._count_missed(sample.entries)
+        lost = await self._count_not_self_retrievable(sample_size)
+        return RecallReport(
+            space=self._space,
+            stored=max(counts),
+            sampled=len(sample.entries),
+            neighbor_pairs=pairs,
+            missed=missed,
+            inconsistent_entries=inconsistent,
+            not_self_retrievable=lost,
+            largest_bucket_entries=largest,
+        )
+
+    def _in_scope(self, entries: Entries) -> Entries:
+        return entries[(entries[:, 1] >= self._floor) & (entries[:, 1] < self._end_number)]
+
+    async def _read_buckets(self, block: int) -> AsyncIterator[Entries]:
+        """The entries of every non-empty bucket of a block, over all segments."""
+        entry_bytes = self._plan.remainder_bytes + NUMBER_BYTES
+        for tag in self._tags:
+            async for value, bucket in scan_block(self._index.store, tag, block, self._plan.widths[block]):
+                if bucket:
+                    whole = bucket[: len(bucket) // entry_bytes * entry_bytes]
+                    remainders = decode_remainders(whole, self._plan.remainder_bytes)
+                    numbers = decode_numbers(whole, self._plan.remainder_bytes)
+                    yield np.stack([self._plan.join(block, value, remainders), numbers], axis=1)
+
+    async def _count_missed(self, sampled: Entries) -> tuple[tuple[int, ...], int]:
+        """Per radius, how many neighbors of the sampled entries a lookup misses; and how many there are."""
+        near: list[dict[int, int]] = [{} for _ in sampled]
+        for block in range(len(self._plan.widths)):
+            async for bucket in self._read_buckets(block):
+                entries = self._in_scope(bucket)
+                bits = np.bitwise_count(sampled[:, :1] ^ entries[None, :, 0])
+                for i, j in zip(*np.nonzero(bits <= MAX_RADIUS), strict=True):
+                    number = int(entries[j, 1])
+                    near[i][number] = min(int(bits[i, j]), near[i].get(number, MAX_RADIUS))
+        missed = [0] * (MAX_RADIUS + 1)
+        for (fingerprint, _), truth in zip(sampled.tolist(), near, strict=True):
+            for radius in range(MAX_RADIUS + 1):
+                found = await self._find(fingerprint, radius)
+                expected = {number for number, bits in truth.items() if bits <= radius}
+                missed[radius] += await self._count_stored(expected.difference(found))
+        return tuple(missed), sum(map(len, near))
+
+    async def _count_not_self_retrievable(self, count: int) -> int:
+        """How many of the newest articles are not found by their own fingerprint."""
+        lost = 0
+        for item in await self._index.stream.recent(count):
+            if item.kind != "article" or item.space != self._space or item.number < self._floor:
+                continue
+            if item.exact:
+                continue  # an exact copy may share the entries of the article it repeats
+            if item.number not in await self._find(item.fingerprint, 0):
+                lost += await self._count_stored({item.number})
+        return lost
+
+    async def _find(self, fingerprint: int, radius: int) -> Sequence[int]:
+        numbers, _ = await self._index.lookup.find_within_radius(
+            self._space, fingerprint, radius, self._now_ms
+        )
+        found: list[int] = numbers.tolist()
+        return found
+
+    async def _count_stored(self, numbers: set[int]) -> int:
+        """How many of them still have a record: the others left meanwhile."""
+        return len(await self._index.records.read(dict.fromkeys(sorted(numbers), self._space)))
 
 
-async def _count_not_self_retrievable(index: Index, space: str, count: int, floor: int, now_ms: int) -> int:
-    """How many of the newest articles are not among those that have their very fingerprint."""
-    lost = 0
-    recent = [i for i in await index.recent(count) if i.kind == "article" and i.space == space]
-    for item in recent:
-        if item.exact or item.number < floor:
-            continue  # an exact copy stands in the index through the article it repeats
-        found, _ = await index.find_within_radius(space, item.fingerprint, 0, now_ms)
-        if item.number not in found:
-            lost += len(await _with_records(index, space, {item.number}))
-    return lost
-
-
-async def _with_records(index: Index, space: str, numbers: set[int]) -> set[int]:
-    """Those whose record has not gone meanwhile."""
-    return set(await index.read_records(dict.fromkeys(sorted(numbers), space))) if numbers else set()
-
-
-async def _read_buckets(index: Index, space: str, block: int) -> AsyncIterator[npt.NDArray[np.uint64]]:
-    """(n, 2) fingerprints and numbers of every bucket of a block that is not empty, over all segments."""
-    plan = index.plan(space)
-    values, entry = 1 << plan.widths[block], plan.remainder_bytes + NUMBER_BYTES
-    for start in range(0, values, BUCKETS_PER_READ):
-        wanted = [
-            keys.block_bucket(b"", block, value)
-            for value in range(start, min(start + BUCKETS_PER_READ, values))
-        ]
-        snapshot = await index.segments.read({space: wanted})
-        for place, packed in enumerate(snapshot.values_in_all_segments(space, wanted)):
-            if packed:
-                value, packed = start + place % len(wanted), packed[: len(packed) // entry * entry]
-                numbers, rests = (
-                    of(packed, plan.remainder_bytes) for of in (decode_numbers, decode_remainders)
-                )
-                yield np.stack([plan.join(block, value, rests), numbers], axis=1)
-
-
-def _checksum(table: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """(2,): sums, modulo 2^64, that do not depend on the order of the entries."""
-    mixed = _mix((table[:, 0] * _MIX_MULTIPLIER) ^ table[:, 1])
-    return np.array([table[:, 1].sum(dtype=np.uint64), mixed.sum(dtype=np.uint64)], np.uint64)
+def _checksum(entries: Entries) -> npt.NDArray[np.uint64]:
+    """(2,): sums modulo 2^64, independent of the order of the entries."""
+    mixed = _mix((entries[:, 0] * _MIX_MULTIPLIER) ^ entries[:, 1])
+    return np.array([entries[:, 1].sum(dtype=np.uint64), mixed.sum(dtype=np.uint64)], np.uint64)
 
 
 class _BottomKSample:
-    """As many entries as asked for, of a stream of unknown length, each article at most once.
+    """Random sample of up to ``size`` entries of a stream of unknown length, each article at most once.
 
-    Those whose numbers have the smallest hashes: chance, but the same ones in every block.
+    Keeps those whose numbers have the smallest hashes, so every block gives the same sample.
     """
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._ranks = np.empty(0, np.uint64)
-        self.entries = np.empty((0, 2), np.uint64)
+        self.entries: Entries = np.empty((0, 2), np.uint64)
 
-    def add(self, entries: npt.NDArray[np.uint64]) -> None:
-        """The lowest ranks stay."""
+    def add(self, entries: Entries) -> None:
+        """Keep the entries with the smallest ranks."""
         ranks = _mix(entries[:, 1])
         if len(self._ranks) == self._size:
             entries, ranks = entries[ranks < self._ranks[-1]], ranks[ranks < self._ranks[-1]]

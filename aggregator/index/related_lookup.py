@@ -1,7 +1,8 @@
-"""What stands around an article, for readers? Two round trips, whatever the size of the index.
+"""Lookup of related articles for readers, by bits and by terms: two round trips, whatever the index size.
 
-``around`` reads 68 buckets and the newest articles under a dozen terms, and in the same instant what the article's
-own id is bound to; ``examined`` reads what was found there. Nothing is decided on it, so nothing is checked.
+``find`` reads 68 block buckets, the newest articles under a dozen terms, and the binding of the article's
+own id; ``load_candidates`` reads the records of what was found. Nothing is decided on the results, so
+nothing is checked.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from aggregator.index import keys, term_index
 from aggregator.index.codec.postings import numbers_within, top_by_terms
 from aggregator.index.codec.records import Binding, decode_binding
 from aggregator.index.lookup import MAX_CANDIDATES, RADIUS_BITS, Lookup, Probe
+from aggregator.index.retention import Retention
+from aggregator.index.segments import Segments
 from aggregator.index.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class RelatedCandidates:
-    """What one read found: article numbers, and the binding of the id that was asked for while it is kept."""
+    """Article numbers that ``find`` returned, and the newest binding of the subject's id while it is live."""
 
     snapshot: Snapshot
     probe: Probe
@@ -30,43 +33,55 @@ class RelatedCandidates:
     own_binding: Binding | None
 
 
-class RelatedLookup(Lookup):
-    """Reading for ``related.py``."""
+class RelatedLookup:
+    """Finds related articles (``queries/related.py``)."""
 
-    async def find_related(self, analysis: Analysis, id_: str, now_ms: int) -> RelatedCandidates:
-        """What is near by bits or has distinctive terms in common: one round trip."""
-        probe = self.probe(analysis, id_)
+    def __init__(
+        self, lookup: Lookup, segments: Segments, retention: Retention, spaces: Sequence[str]
+    ) -> None:
+        self._lookup = lookup
+        self._segments = segments
+        self._retention = retention
+        self._spaces = tuple(spaces)
+
+    async def find(self, analysis: Analysis, id_: str, now_ms: int) -> RelatedCandidates:
+        """The articles that are near by bits or share distinctive terms: one round trip."""
+        probe = self._lookup.probe(analysis, id_)
         space, weights = probe.space, term_index.query_weights(analysis.terms)
-        buckets = keys.block_buckets(b"", probe.probe_plan)
-        under = [keys.term_bucket(b"", hashed) for hashed in weights]
-        own = keys.binding_by_id(b"", id_)
-        wanted = {served: [own] for served in self.spaces} | {space: [own, *buckets, *under]}
-        snapshot = await self.segments.read(wanted)
-        floor = self.floor(snapshot.stacks[space], now_ms)
+        block_buckets = keys.block_buckets(b"", probe.probe_plan)
+        term_buckets = keys.term_buckets(b"", weights)
+        own_key = probe.binding_key
+        wanted = {served: [own_key] for served in self._spaces}
+        wanted[space] = [own_key, *block_buckets, *term_buckets]
+        snapshot = await self._segments.read(wanted)
+        floor = self._retention.floor(snapshot.stacks[space], now_ms)
         near, distances = numbers_within(
-            snapshot.values_in_all_segments(space, buckets), probe.probe_plan, RADIUS_BITS, floor
+            snapshot.values_in_all_segments(space, block_buckets), probe.probe_plan, RADIUS_BITS, floor
         )
-        alike = top_by_terms(snapshot.values_in_all_segments(space, under), weights, floor)
-        numbers = near[np.lexsort((near, distances))][:MAX_CANDIDATES].tolist()
-        bound = [decode_binding(raw) for s in wanted if (raw := snapshot.newest_value(s, own)) is not None]
+        by_terms = top_by_terms(snapshot.values_in_all_segments(space, term_buckets), weights, floor)
+        by_distance = near[np.lexsort((near, distances))]
+        numbers = by_distance[:MAX_CANDIDATES].tolist() + by_terms[:MAX_CANDIDATES].tolist()
+        bound = [
+            decode_binding(raw) for s in wanted if (raw := snapshot.newest_value(s, own_key)) is not None
+        ]
         newest = max(bound, key=lambda binding: binding.number, default=None)
         return RelatedCandidates(
             snapshot,
             probe,
-            tuple(dict.fromkeys(numbers + alike[:MAX_CANDIDATES].tolist())),
+            tuple(dict.fromkeys(numbers)),
             newest if newest is not None and newest.number >= floor else None,
         )
 
     async def load_candidates(
         self, found: RelatedCandidates, extra_numbers: Iterable[int] = ()
     ) -> list[Candidate]:
-        """The live articles among what was found, and among ``more`` of the same space: one round trip."""
+        """The live articles among those found and ``extra_numbers`` of the same space: one round trip."""
         numbers, space = dict.fromkeys((*found.numbers, *extra_numbers)), found.probe.space
-        await self.load_into_snapshot(found.snapshot, dict.fromkeys(numbers, space))
-        return self.build_candidates(found.snapshot, found.probe, list(numbers))
+        await self._lookup.load_into_snapshot(found.snapshot, dict.fromkeys(numbers, space))
+        return self._lookup.build_candidates(found.snapshot, found.probe, list(numbers))
 
     async def article_numbers_of(self, space: str, ids: Sequence[str]) -> list[int]:
-        """Article numbers of the ids that are bound in this space: one round trip."""
+        """Article numbers of those of the ids that are bound in this space: one round trip."""
         wanted = [keys.binding_by_id(b"", id_) for id_ in ids]
-        snapshot = await self.segments.read({space: wanted})
+        snapshot = await self._segments.read({space: wanted})
         return [decode_binding(raw).number for key in wanted if (raw := snapshot.newest_value(space, key))]

@@ -1,39 +1,43 @@
-"""Which segments does a space have, which one is written to, and when is it full?
+"""Segments: which ones a space has, which one is writable, and when it is full.
 
-A segment holds some ten million articles under one tag, so on one node; each has its own tag, so they
-spread over a cluster. The **head** of a space, a key of its own, names the live ones and the floor.
+A segment holds about ten million articles under one tag, so on one node; each segment has its own tag, so a
+space spreads over a cluster. The **head** of a space, a key of its own, names the live segments and the
+floor.
 
-**Sealing** is one commit: the key ``closed`` of the writable segment, which every commit checks. From
-then on the next number is the writable one; there is nothing to create. Moving the head is mere news:
-whoever reads a segment reads its ``closed`` in the same instant, so a process with an old head, or one
-that died between the two steps, costs one more read and never a wrong answer. Who meets it moves the head.
+**Sealing** is one commit: it sets the key ``closed`` of the writable segment, which every commit checks.
+From then on the next number is writable; nothing has to be created. Moving the head afterwards is only a
+hint: every read of a segment includes its ``closed`` key, so a process with an outdated head, or a crash
+between the two steps, costs one more read and never gives a wrong result. The process that notices moves the
+head.
 
     open --seal: closed=now, if absent--> frozen --retention, everything below the floor--> dropped
 
-**Counting** costs no round trip: some articles leave a mark with their commit (``store/marks.py``). Who
-left one looks whether the segment is full.
+**Counting** costs no round trip: a sample of the articles is recorded with their commits
+(``segment_sampling.py``). After a commit with a sampled article the committer checks whether the segment is
+full.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import msgspec
 
 from aggregator.errors import StoreUnavailable
 from aggregator.index import keys
+from aggregator.index.codec.format_byte import FORMAT_1, decode_formatted
 from aggregator.index.segment_sampling import decode_samples, sampling_exponent_for
-from aggregator.index.snapshot import SegmentStack, Snapshot
+from aggregator.index.snapshot import SegmentBuckets, SegmentStack, Snapshot
 from aggregator.store.base import AdvanceVersion, Put, Store, Transaction, ValueEquals
-from aggregator.store.decoding import decode_value
 
 SEGMENT_MAX_ARTICLES = 10_000_000
-KeyBuilder = Callable[[bytes], list[bytes]]  # the keys that are wanted, of a tag
+KeyBuilder = Callable[[bytes], list[bytes]]  # tag -> full keys
 
 
 class SpaceHead(msgspec.Struct, frozen=True, array_like=True):
-    """The live segments, ``first`` to ``last``, the floor, and up to which number (exclusive) all keys are gone."""
+    """Live segments ``first`` to ``last``, floor, and the segment number below which all keys are deleted."""
 
     first: int = 0
     last: int = 0
@@ -41,12 +45,29 @@ class SpaceHead(msgspec.Struct, frozen=True, array_like=True):
     cleared_below: int = 0
 
 
-FORMAT = b"\x01"
 _head_decoder = msgspec.msgpack.Decoder(SpaceHead)
 
 
+@dataclass(frozen=True, slots=True)
+class SegmentRead:
+    """Keys and values read at one instant from all live segments of some spaces.
+
+    ``by_tag``: those of each segment, in the order of the key builder. ``keys`` and ``values``: these, after
+    the ``closed`` and version keys of the writable segments.
+    """
+
+    stacks: dict[str, SegmentStack]
+    keys: list[bytes]
+    values: list[bytes | None]
+    by_tag: dict[bytes, SegmentBuckets]
+
+    def to_snapshot(self) -> Snapshot:
+        """All values by key."""
+        return Snapshot(self.stacks, dict(zip(self.keys, self.values, strict=True)))
+
+
 class Segments:
-    """The segments of all spaces over one store, as far as this process knows."""
+    """The segments of all spaces over one store, as far as this process knows them."""
 
     def __init__(self, store: Store, max_articles: int = SEGMENT_MAX_ARTICLES) -> None:
         self._store = store
@@ -55,65 +76,55 @@ class Segments:
         self._stacks: dict[str, SegmentStack] = {}
 
     async def stack(self, space: str) -> SegmentStack:
-        """As last heard of."""
+        """The stack of a space as this process knows it."""
         await self._load_heads([space])
         return self._stacks[space]
 
+    async def refresh(self, space: str) -> SegmentStack:
+        """The stack as the stored head has it; only this learns of dropped segments and a new floor."""
+        _, head = await self._read_head(space)
+        return self._merge_head(space, head)
+
+    async def head(self, space: str) -> SpaceHead:
+        """The stored head."""
+        return (await self._read_head(space))[1]
+
     async def read(self, suffixes_by_space: Mapping[str, Sequence[bytes]]) -> Snapshot:
-        """Keys (without tags) per space from all their live segments, in one round trip."""
-        return await self.read_built_keys(
-            {space: partial(_with_tag, some) for space, some in suffixes_by_space.items()}
-        )
+        """Read keys (without tags) from all live segments of their spaces: one round trip."""
+        builders = {space: partial(_with_tag, suffixes) for space, suffixes in suffixes_by_space.items()}
+        return (await self.read_keys(builders)).to_snapshot()
 
-    async def read_built_keys(self, builders: Mapping[str, KeyBuilder]) -> Snapshot:
-        """``read`` of what stands under a tag, spelt out once for each.
+    async def read_keys(self, builders: Mapping[str, KeyBuilder]) -> SegmentRead:
+        """Read the keys that each space's builder returns for the tags of its live segments: one round trip.
 
-        Once more when the writable segment turns out to be sealed.
+        Repeated when the writable segment turns out to be sealed.
         """
         await self._load_heads(builders)
         while True:
-            layers = {space: self._stacks[space] for space in builders}
-            closed = {space: keys.sealed(each.writable_tag) for space, each in layers.items()}
-            everything = [*closed.values(), *(keys.version(each.writable_tag) for each in layers.values())]
-            named: dict[bytes, list[bytes]] = {}
-            for space, each in layers.items():
-                for tag in each.tags:
-                    named[tag] = builders[space](tag)
-                    everything += named[tag]
-            found = await self._store.read(everything)
-            values = dict(zip(everything, found, strict=True))
-            sealed = [space for space, key in closed.items() if values[key] is not None]
+            stacks = {space: self._stacks[space] for space in builders}
+            sealed_keys = [keys.sealed(stack.writable_tag) for stack in stacks.values()]
+            all_keys = sealed_keys + [keys.version(stack.writable_tag) for stack in stacks.values()]
+            keys_by_tag: dict[bytes, list[bytes]] = {}
+            for space, stack in stacks.items():
+                for tag in stack.tags:
+                    keys_by_tag[tag] = builders[space](tag)
+                    all_keys += keys_by_tag[tag]
+            values = await self._store.read(all_keys)
+            sealed = [space for space, value in zip(stacks, values, strict=False) if value is not None]
             if not sealed:
-                return Snapshot(layers, values, keys_by_tag=named, values_by_tag=_split_by_tag(named, found))
+                return SegmentRead(stacks, all_keys, values, _split_by_tag(keys_by_tag, values))
             for space in sealed:
-                await self._advance_writable(space, layers[space].last + 1)
-
-    async def read_all_segments(
-        self, space: str, key_builder: KeyBuilder
-    ) -> tuple[SegmentStack, list[bytes | None]]:
-        """What stands under the tag of each live segment: for keys that only grow, when nothing is to be committed.
-
-        ``read`` keeps every value under its key, which takes longer than all else of a look-up.
-        """
-        while True:
-            layers = self._stacks.get(space) or await self.stack(space)
-            everything = [keys.sealed(layers.writable_tag)]
-            for tag in layers.tags:
-                everything += key_builder(tag)
-            closed, *values = await self._store.read(everything)
-            if closed is None:
-                return layers, values
-            await self._advance_writable(space, layers.last + 1)
+                await self._advance_writable(space, stacks[space].last + 1)
 
     async def read_more(self, snapshot: Snapshot, space: str, suffixes: Iterable[bytes]) -> Snapshot:
-        """More keys of the layers that ``snapshot`` was read from; a commit checks that they still are."""
-        layers = snapshot.stacks[space]
-        everything = list(dict.fromkeys(tag + key for tag in layers.tags for key in suffixes))
-        values = await self._store.read(everything) if everything else []
-        return Snapshot({space: layers}, dict(zip(everything, values, strict=True)))
+        """Read more keys of the segments that ``snapshot`` was read from; the commit checks they are live."""
+        stack = snapshot.stacks[space]
+        all_keys = list(dict.fromkeys(tag + suffix for tag in stack.tags for suffix in suffixes))
+        values = await self._store.read(all_keys) if all_keys else []
+        return Snapshot({space: stack}, dict(zip(all_keys, values, strict=True)))
 
     async def seal(self, space: str, number: int, now_ms: int) -> None:
-        """Close the segment with this number, if nobody has; the next one is writable then."""
+        """Seal segment ``number`` unless it is sealed already; the next one is writable then."""
         closed = keys.sealed(keys.tag(space, number))
         version = AdvanceVersion(keys.version(keys.tag(space, number)), b"closed")
         await self._store.commit(
@@ -122,40 +133,37 @@ class Segments:
         await self._advance_writable(space, number + 1)
 
     async def seal_if_full(self, space: str, now_ms: int) -> None:
-        """For who left a mark. Not at once when the store is away: the next mark comes."""
-        layers = await self.stack(space)
+        """Seal the writable segment if it is full; for committers of sampled articles.
+
+        Does nothing while the store is unavailable: the next sampled article checks again.
+        """
+        stack = await self.stack(space)
         try:
-            marks = (await self._store.read([keys.sampled_numbers(layers.writable_tag)]))[0]
-            if decode_samples(marks)[1].sum() >= self.max_articles:
-                await self.seal(space, layers.last, now_ms)
+            samples = (await self._store.read([keys.sampled_numbers(stack.writable_tag)]))[0]
+            if decode_samples(samples)[1].sum() >= self.max_articles:
+                await self.seal(space, stack.last, now_ms)
         except StoreUnavailable:
             return
 
-    async def refresh(self, space: str) -> SegmentStack:
-        """As the head says now: dropped segments and the floor are learnt this way only."""
-        _, head = await self._read_head(space)
-        return self._merge_head(space, head)
-
     async def advance_head(self, space: str, **fields: int) -> bool:
-        """Write fields of the head, only ever upwards; False when somebody else wrote it meanwhile."""
+        """Raise fields of the stored head, never lower them; False if another process wrote it meanwhile."""
         raw, head = await self._read_head(space)
-        now = {name: max(value, getattr(head, name)) for name, value in fields.items()}
-        moved = msgspec.structs.replace(head, **now)
+        raised = {name: max(value, getattr(head, name)) for name, value in fields.items()}
+        moved = msgspec.structs.replace(head, **raised)
         if moved == head:
             self._merge_head(space, head)
             return True
-        put = Put(keys.space_head(space), FORMAT + msgspec.msgpack.encode(moved))
+        put = Put(keys.space_head(space), FORMAT_1 + msgspec.msgpack.encode(moved))
         if await self._store.commit(Transaction((ValueEquals(put.key, raw),), (put,))):
             return False
         self._merge_head(space, moved)
         return True
 
-    async def head(self, space: str) -> SpaceHead:
-        """The head as it is stored."""
-        return (await self._read_head(space))[1]
-
     async def _advance_writable(self, space: str, last: int) -> None:
-        """Go on in segment ``last``: the one before it is closed. Who loses the race to the head lost nothing."""
+        """Use segment ``last``, since the one before it is sealed.
+
+        Losing the race for the head is harmless.
+        """
         known = self._stacks.get(space, SegmentStack(space))
         if known.last < last:
             self._stacks[space] = SegmentStack(space, known.first, last, known.floor)
@@ -169,9 +177,8 @@ class Segments:
 
     def _merge_head(self, space: str, head: SpaceHead) -> SegmentStack:
         known = self._stacks.get(space, SegmentStack(space))
-        last = max(head.last, known.last)
         self._stacks[space] = SegmentStack(
-            space, max(head.first, known.first), last, max(head.floor, known.floor)
+            space, max(head.first, known.first), max(head.last, known.last), max(head.floor, known.floor)
         )
         return self._stacks[space]
 
@@ -181,26 +188,19 @@ class Segments:
 
 
 def _with_tag(suffixes: Sequence[bytes], tag: bytes) -> list[bytes]:
-    return [tag + key for key in suffixes]
+    return [tag + suffix for suffix in suffixes]
 
 
 def _split_by_tag(
-    keys_by_tag: Mapping[bytes, Sequence[bytes]], values: Sequence[bytes | None]
-) -> dict[bytes, list[bytes | None]]:
-    """What was read, of which the last stands under the tags in that order, by tag."""
-    parts, at = {}, len(values) - sum(map(len, keys_by_tag.values()))
-    for tag, under in keys_by_tag.items():
-        parts[tag] = list(values[at : at + len(under)])
-        at += len(under)
+    keys_by_tag: Mapping[bytes, list[bytes]], values: Sequence[bytes | None]
+) -> dict[bytes, SegmentBuckets]:
+    """The last of the values belong to these keys, in this order."""
+    parts, start = {}, len(values) - sum(map(len, keys_by_tag.values()))
+    for tag, tag_keys in keys_by_tag.items():
+        parts[tag] = SegmentBuckets(tag_keys, list(values[start : start + len(tag_keys)]))
+        start += len(tag_keys)
     return parts
 
 
 def _decode_head(raw: bytes | None) -> SpaceHead:
-    if raw is None:
-        return SpaceHead()
-    if raw[:1] != FORMAT:
-        raise StoreUnavailable(
-            f"The store holds a list of segments of format {raw[:1].hex()}, this version reads "
-            f"{FORMAT.hex()}: run the version that wrote it, or reindex."
-        )
-    return decode_value(_head_decoder, raw[1:], "The list of segments")
+    return SpaceHead() if raw is None else decode_formatted(_head_decoder, raw, "A list of segments")

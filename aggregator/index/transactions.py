@@ -1,12 +1,12 @@
-"""What one insert, update or delete changes in a segment: pure, as one transaction each.
+"""Transactions: what one insert, update or delete changes in a segment. Pure.
 
-A transaction says what its author believes (checks) and what follows from it (writes); the store
-applies all of it or none. That alone makes "exactly one of several simultaneous near-copies is
-new": whoever commits second finds a bucket longer than it read, and decides again (optimistic
-commit; model-checked, ARCHITECTURE.md "The commit").
+A transaction states what its author relies on (checks) and what follows (writes); the store applies all of
+it or nothing. That alone guarantees that exactly one of several simultaneous near-duplicates is new: the
+second commit finds a bucket longer than it read, and the article is decided again (optimistic concurrency,
+model-checked; ARCHITECTURE.md, "The commit").
 
-Nothing is ever removed from a bucket: the length is its version. An article that left (deleted, or
-superseded by an update) is marked DEAD by number, and its record is gone.
+Nothing is removed from a bucket: its length is its version. The number of an article that left (deleted, or
+replaced by an update) is marked DEAD, and its record is deleted.
 """
 
 from __future__ import annotations
@@ -40,18 +40,20 @@ from aggregator.store.base import (
     ValueEquals,
     Write,
 )
+from aggregator.time_units import DAY_MS
 
-# A band bucket longer than this holds a shingle that half the web prints: it proposes nothing useful
-# any more, and reading it would cost every article that carries the same boilerplate.
+# A longer sketch bucket belongs to a shingle of widespread boilerplate: it finds nothing useful, and every
+# article with that boilerplate would pay for reading it.
 SKETCH_BUCKET_MAX_BYTES = 64 * 1024
 
 
 class SegmentTransactions:
-    """Builds the transactions of the writable segment of one space.
+    """Builds the transactions on the writable segment of one space.
 
-    ``alone``: there are no older segments, so what is removed is gone; otherwise it is marked ABSENT,
-    without a time to live, lest what an older segment says come back. ``lean_ms``: an exact copy leans on
-    the entries of a text that came at most so long before. ``mark_rate``: see ``store/marks.py``.
+    ``is_only_segment``: there are no older segments, so removed keys are deleted; otherwise they are set to
+    ABSENT without a time to live, so that a value in an older segment does not reappear.
+    ``shared_entries_grace_ms``: an exact copy shares the index entries of an article that is at most this
+    much older. ``sampling_exponent``: see ``segment_sampling.py``.
     """
 
     def __init__(
@@ -61,7 +63,7 @@ class SegmentTransactions:
         ttl_ms: int | None,
         *,
         is_only_segment: bool = True,
-        shared_entries_grace_ms: int = 86_400_000,
+        shared_entries_grace_ms: int = DAY_MS,
         sampling_exponent: int = NO_SAMPLING,
     ) -> None:
         self._tag = tag
@@ -78,11 +80,13 @@ class SegmentTransactions:
         lookup_checks: Sequence[Check],
         version_guard: ValueEquals | None = None,
     ) -> Transaction:
-        """A new id. ``seen``: all that was looked at is as it was, the id and the match included.
+        """Insert a new id.
 
-        ``given``: the segment has taken no commit since, so there is nothing to look at.
+        ``lookup_checks``: everything the decision relies on is unchanged, including the binding and the
+        match. ``version_guard``: the segment has taken no other commit since; while it holds, the store
+        skips the checks.
 
-        An exact copy adds no index entries while the text it repeats stands there for as long.
+        An exact copy adds no index entries if it can share those of the article it repeats.
         """
         binding = Binding(record.number, record.first_version, record.text_hash, record.id, outcome)
         checks: list[Check] = [self._open_check(), *lookup_checks]
@@ -110,9 +114,9 @@ class SegmentTransactions:
         group: DuplicateGroup,
         records_to_index: Sequence[ArticleRecord],
     ) -> Transaction:
-        """New content under a known id: the new version takes the old one's place and keeps its verdict.
+        """Store new content under a known id: the new version replaces the old one and keeps its verdict.
 
-        ``carriers``: stored exact copies of the old text, which must now stand in the index themselves.
+        ``records_to_index``: exact copies of the old text that shared its entries and now need their own.
         """
         old = current.binding
         binding = Binding(record.number, old.first_version, record.text_hash, record.id, old.outcome)
@@ -136,25 +140,25 @@ class SegmentTransactions:
         records_to_index: Sequence[ArticleRecord],
         promoted_record: ArticleRecord | None = None,
     ) -> Transaction:
-        """Take an article down; its copies are re-pointed to ``heir``, the earliest one left.
+        """Delete an article; the duplicates of its group are repointed to ``new_canonical``.
 
-        ``group`` is the group the article belongs to; ``heir`` is the canonical article afterwards: the earliest copy when the canonical one goes, else the
-        canonical one itself. ``carriers``: see ``update``. ``promoted``: the record of a copy that becomes
-        canonical.
+        ``group`` is the article's group; ``new_canonical`` its canonical article afterwards: the earliest
+        duplicate if the canonical article is deleted, else the same as before. ``records_to_index``: see
+        ``update``. ``promoted_record``: the record of a duplicate that becomes canonical.
         """
-        gone = current.binding
+        removed = current.binding
         writes: list[Write] = [
             self._removal_write(current.key),
             *self._reindex(records_to_index),
-            *self._mark_dead(gone),
-            self._stream_write("deleted", gone),
+            *self._mark_dead(removed),
+            self._stream_write("deleted", removed),
         ]
-        writes += self._repoint_members(gone, group, new_canonical)
+        writes += self._repoint_members(removed, group, new_canonical)
         writes += self._term_writes(promoted_record) if promoted_record is not None else []
-        if gone.outcome.match is None:
-            writes.append(self._put(keys.tombstone(self._tag, gone.first_version), keys.DEAD))
+        if removed.outcome.match is None:
+            writes.append(self._put(keys.tombstone(self._tag, removed.first_version), keys.DEAD))
         checks = (self._open_check(), ValueEquals(current.key, current.raw), *group.unchanged_checks)
-        return self._transaction(checks, writes, b"-", gone.number)
+        return self._transaction(checks, writes, b"-", removed.number)
 
     def copy_in(
         self,
@@ -163,16 +167,17 @@ class SegmentTransactions:
         record: ArticleRecord | None,
         lookup_checks: Sequence[Check],
     ) -> Transaction:
-        """An article that another space decided, under its number and with its verdict; announced there.
+        """Copy an article that another space decided, under its number and with its verdict.
 
-        ``before``: what its id is bound to here; ``record`` may be None when this very number is and stays a
-        copy. Each text gets entries of its own, exact copies too: what they lean on there may not be here.
+        It is announced in the stream of that space. ``previous``: the binding of its id here; ``record`` may
+        be None if this version is stored here and remains a duplicate. Exact copies get index entries too:
+        the article whose entries they share in the other space may be missing here.
         """
-        standing = previous is not None and previous.number == binding.number
+        is_stored = previous is not None and previous.number == binding.number
         writes: list[Write] = [self._binding_write(binding)]
-        if previous is not None and not standing:
+        if previous is not None and not is_stored:
             writes += self._mark_dead(previous)
-        if record is not None and not standing:
+        if record is not None and not is_stored:
             writes += [*self._posting_writes(record), *self._sample_writes(record)]
         match = binding.outcome.match
         if match is not None:
@@ -181,19 +186,19 @@ class SegmentTransactions:
                 self._state_write(binding),
                 Append(keys.duplicate_ids(self._tag, match.canonical_first), row),
             ]
-        elif not standing or (previous is not None and previous.outcome.match is not None):
+        elif not is_stored or (previous is not None and previous.outcome.match is not None):
             writes += [self._state_write(binding), *(self._term_writes(record) if record is not None else [])]
         return Transaction((self._open_check(), *lookup_checks), tuple(writes))
 
     def remove_copy(self, removed: Binding, lookup_checks: Sequence[Check]) -> Transaction:
-        """The other space has it no longer: out it goes, and its number can never come back."""
+        """Remove an article that the other space no longer has; its number can never return."""
         return Transaction(
             (self._open_check(), *lookup_checks),
             (self._removal_write(self._binding_key(removed.id)), *self.tombstone_writes(removed)),
         )
 
     def tombstone_writes(self, removed: Binding) -> list[Write]:
-        """What keeps whoever is late from bringing in a number that left."""
+        """Marks that keep a late writer from adding a version that was removed."""
         writes = self._mark_dead(removed)
         if removed.outcome.match is None and removed.number == removed.first_version:
             writes.append(self._put(keys.tombstone(self._tag, removed.first_version), keys.DEAD))
@@ -220,7 +225,9 @@ class SegmentTransactions:
         if new_key != old_key or not rows:
             writes.append(Delete(old_key))
         if rows:
-            writes.append(Put(new_key, rows))  # others will be appended, who live longer
+            writes.append(
+                Put(new_key, rows)
+            )  # without expiry: later duplicates are appended, which live longer
         return writes
 
     def _transaction(
@@ -231,7 +238,7 @@ class SegmentTransactions:
         number: int,
         version_guard: ValueEquals | None = None,
     ) -> Transaction:
-        """Every commit is a link of the version, so an equal version means that no other came between."""
+        """Add the version: a hash chain of all commits, so an equal version means an equal history."""
         version = AdvanceVersion(keys.version(self._tag), operation + number.to_bytes(8, "big"))
         return Transaction(tuple(checks), (*writes, version), version_guard)
 
@@ -244,22 +251,22 @@ class SegmentTransactions:
         return arrival_ms_of(record.number) - arrival_ms_of(match.number) <= self._shared_entries_grace_ms
 
     def _sample_writes(self, record: ArticleRecord) -> list[Write]:
-        mark = sample_entry(record.number, self._sampling_exponent)
-        return [Append(keys.sampled_numbers(self._tag), mark)] if mark else []
+        sample = sample_entry(record.number, self._sampling_exponent)
+        return [Append(keys.sampled_numbers(self._tag), sample)] if sample else []
 
     def _mark_dead(self, removed: Binding) -> list[Write]:
-        """A version leaves; its entries stay, so its number is dead, and listed for compaction."""
-        listed = removed.number.to_bytes(8, "little")
+        """A version leaves but its index entries stay: mark its number, and list it for compaction."""
+        entry = removed.number.to_bytes(8, "little")
         return [
             self._put(keys.state(self._tag, removed.number), keys.DEAD),
-            Append(keys.dead_numbers(self._tag), listed),
+            Append(keys.dead_numbers(self._tag), entry),
         ]
 
     def _removal_write(self, key: bytes) -> Write:
         return Delete(key) if self._is_only_segment else Put(key, keys.ABSENT)
 
     def _state_write(self, binding: Binding) -> Write:
-        """The state of a number: the group it is a copy in, or nothing when it is canonical."""
+        """The state of a number: its canonical article if it is a duplicate, else absent."""
         match, key = binding.outcome.match, keys.state(self._tag, binding.number)
         if match is None:
             return self._removal_write(key)
@@ -269,28 +276,35 @@ class SegmentTransactions:
         return [write for record in records_to_index for write in self._posting_writes(record)]
 
     def _posting_writes(self, record: ArticleRecord) -> list[Write]:
-        number, cut, wording = record.number, self._plan.split(record.fingerprint), sketch_keys(record.sketch)
-        blocks = AppendMany(
-            tuple([keys.block_bucket(self._tag, block, value) for block, (value, _) in enumerate(cut)]),
-            tuple(encode_postings([rest for _, rest in cut], number, self._plan.remainder_bytes)),
+        number, blocks, wording = (
+            record.number,
+            self._plan.split(record.fingerprint),
+            sketch_keys(record.sketch),
+        )
+        block_write = AppendMany(
+            tuple([keys.block_bucket(self._tag, block, value) for block, (value, _) in enumerate(blocks)]),
+            tuple(encode_postings([rest for _, rest in blocks], number, self._plan.remainder_bytes)),
         )
         if not wording:
-            return [blocks]
-        words = AppendMany(
+            return [block_write]
+        sketch_write = AppendMany(
             tuple(keys.sketch_buckets(self._tag, wording)),
             tuple(encode_sketch_postings(wording, number)),
             SKETCH_BUCKET_MAX_BYTES,
         )
-        return [blocks, words]
+        return [block_write, sketch_write]
 
     def _term_writes(self, record: ArticleRecord) -> list[Write]:
-        """Only canonical articles: the copies of one wire story would push out all else under its terms."""
-        values = term_index.index_keys(record.terms)
-        if not values:
+        """For canonical articles only: duplicates of one newswire story would displace all others."""
+        index_keys = term_index.index_keys(record.terms)
+        if not index_keys:
             return []
-        under, entries = keys.term_buckets(self._tag, values), encode_term_postings(values, record.number)
+        buckets = keys.term_buckets(self._tag, index_keys)
+        entries = encode_term_postings(index_keys, record.number)
         return [
-            AppendCapped(tuple(under), tuple(entries), term_index.MAX_ARTICLES_PER_TERM * TERM_POSTING_BYTES)
+            AppendCapped(
+                tuple(buckets), tuple(entries), term_index.MAX_ARTICLES_PER_TERM * TERM_POSTING_BYTES
+            )
         ]
 
     def _binding_write(self, binding: Binding) -> Write:

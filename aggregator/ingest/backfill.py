@@ -48,7 +48,7 @@ async def backfill_from_store(
     saved = (await index.store.read([position_key]))[0]
     positions: dict[bytes, bytes] = msgspec.msgpack.decode(saved, type=dict[bytes, bytes]) if saved else {}
     while True:
-        items, positions = await index.read_stream(positions, BATCH_ARTICLES)
+        items, positions = await index.stream.read(positions, BATCH_ARTICLES)
         if not items:
             return stats
         ids = list(dict.fromkeys(item.id for item in items if item.kind == "article"))
@@ -111,12 +111,12 @@ async def _replicate_throttled(
 
 
 async def _stored_records(index: Index, ids: Sequence[str]) -> list[ArticleRecord]:
-    return [stored.record for stored in (await index.get_many(ids)).values()]
+    return [stored.record for stored in (await index.articles.get_many(ids)).values()]
 
 
 async def _stored_article(index: Index, record: ArticleRecord) -> Article | None:
     """The article as posted, if its text is kept."""
-    data = await index.read_text(record.number)
+    data = await index.records.read_text(record.number)
     if data is None:
         return None
     return Article(id=record.id, title=record.title, text=decompress_text(data), lang=record.lang)

@@ -48,7 +48,7 @@ class Committer:
         texts = {
             p.pending.number: compress_text(p.pending.analysis.text) for p in missing if self._store_texts
         }
-        taken = await self._index.put_records([p.record for p in missing if p.record], texts)
+        taken = await self._index.records.insert([p.record for p in missing if p.record], texts)
         for plan in missing:
             plan.pending.record_written = plan.pending.number not in taken
             if not plan.pending.record_written:
@@ -85,7 +85,7 @@ class Committer:
         """
         if not plans or len(self._index.spaces) < 2:
             return {}
-        found = await self._index.bindings_in_other_spaces(
+        found = await self._index.bindings.in_other_spaces(
             {p.pending.article.id: p.answer.space for p in plans}
         )
         older: dict[str, tuple[BindingSnapshot, ...]] = {}
@@ -95,17 +95,19 @@ class Committer:
             older[id_] = tuple(b for b in others if b.binding.number < plan.latest_number)
             for newest in others[:1]:
                 if newest.binding.number > plan.latest_number:
-                    await self._index.remove_older(plan.answer.space, id_, below_number=newest.binding.number)
+                    await self._index.articles.remove_older(
+                        plan.answer.space, id_, below_number=newest.binding.number
+                    )
         return older
 
     async def _remove_replaced(self, plan: CommitPlan, older_versions: Sequence[BindingSnapshot]) -> None:
         """Delete the replaced version's record and the id's older versions in other spaces."""
         if plan.superseded_number is not None:
-            await self._index.delete_records({plan.superseded_number: plan.answer.space})
+            await self._index.records.delete({plan.superseded_number: plan.answer.space})
             if self._dual_writer is not None:
                 await self._dual_writer.drop_record(plan.superseded_number)
         for older in older_versions:
-            removed = await self._index.remove_older(
+            removed = await self._index.articles.remove_older(
                 older.space, older.binding.id, below_number=plan.latest_number
             )
             if removed and self._dual_writer is not None:

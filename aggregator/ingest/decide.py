@@ -50,8 +50,7 @@ class _Case:
     snapshot: Snapshot
     now_ms: int
     dry_run: bool
-    bucket_keys: list[bytes]
-    changed_keys: set[bytes]
+    changed_buckets: set[bytes]
     candidates: list[Candidate]
     bindings: list[BindingSnapshot]
     current: BindingSnapshot | None  # of ``bindings``, the one in the article's space
@@ -78,22 +77,24 @@ class Decider:
         The store is read only for duplicate groups that change; a repeat stores newer metadata at once.
         """
         probe = lookup.probe
-        bucket_keys = snapshot.writable_keys(probe.space, probe.id)
-        changed_keys = snapshot.changed_keys(bucket_keys)
-        if changed_keys:  # an earlier article of this batch shares a bucket with it
-            matches = self._index.extend_result(snapshot, probe, now_ms, lookup.matches, changed_keys)
+        changed_buckets = snapshot.changed_buckets(probe.id)
+        if changed_buckets:  # an earlier article of this batch shares a bucket with it
+            matches = self._index.lookup.extend_result(
+                snapshot, probe, now_ms, lookup.matches, changed_buckets
+            )
             if matches is not lookup.matches:
                 lookup.matches, lookup.candidate_numbers = matches, matches.ranked_numbers
-        bindings = self._index.live_bindings(snapshot, probe.binding_key, now_ms)
+        bindings = self._index.bindings.live(snapshot, probe.binding_key, now_ms)
         case = _Case(
             pending=pending,
             lookup=lookup,
             snapshot=snapshot,
             now_ms=now_ms,
             dry_run=dry_run,
-            bucket_keys=bucket_keys,
-            changed_keys=changed_keys,
-            candidates=self._index.build_candidates(snapshot, probe, lookup.candidate_numbers, self._policy),
+            changed_buckets=changed_buckets,
+            candidates=self._index.lookup.build_candidates(
+                snapshot, probe, lookup.candidate_numbers, self._policy
+            ),
             bindings=bindings,
             current=next((b for b in bindings if b.space == pending.analysis.space), None),
         )
@@ -112,16 +113,15 @@ class Decider:
             outcome = Outcome("new", distance=outcome.distance)
         record = await self._assign_number(case, led_group)
         snapshot, probe = case.snapshot, case.lookup.probe
-        checks = self._index.commit_checks(
+        checks = self._index.lookup.commit_checks(
             snapshot,
             probe,
-            case.bucket_keys,
-            case.changed_keys,
+            case.changed_buckets,
             case.lookup.candidate_numbers,
             outcome.match,
         )
         transaction = self._index.transactions(snapshot, probe.space).insert(
-            record, outcome, checks, snapshot.no_foreign_commit(probe.space)
+            record, outcome, checks, snapshot.version_guard(probe.space)
         )
         return self._build_plan(case, outcome, record, transaction)
 
@@ -132,17 +132,17 @@ class Decider:
         if record is not None and not case.dry_run:
             updated = merge_metadata(record, pending.article)
             if metadata_of(updated) != metadata_of(record):
-                await self._index.update_record_metadata(current, updated)
+                await self._index.articles.update_metadata(current, updated)
                 if self._dual_writer is not None:
                     await self._dual_writer.update_metadata(updated)
         if pending.record_written and pending.number != number:
-            await self._index.delete_records({pending.number: pending.analysis.space})
+            await self._index.records.delete({pending.number: pending.analysis.space})
         return self._build_plan(case, current.binding.outcome, record, None)
 
     async def _plan_update(self, case: _Case, current: BindingSnapshot) -> CommitPlan:
         """New content under a known id: the verdict stays, the old version leaves the index."""
         record = await self._assign_number(case, current.binding.first_version)
-        transaction = await self._index.update_transaction(case.snapshot, current, record)
+        transaction = await self._index.articles.update_transaction(case.snapshot, current, record)
         return self._build_plan(
             case, current.binding.outcome, record, transaction, superseded_number=current.binding.number
         )
@@ -157,7 +157,7 @@ class Decider:
         if pending.record_written and (
             pending.number <= newest or pending.first_version != (first_version or pending.number)
         ):
-            await self._index.delete_records({pending.number: pending.analysis.space})
+            await self._index.records.delete({pending.number: pending.analysis.space})
             pending.number, pending.record_written = 0, False
         if pending.number <= newest:  # the clock of another process may be ahead
             pending.number = self._number_generator.next(max(case.now_ms, arrival_ms_of(newest) + 1))

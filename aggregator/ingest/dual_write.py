@@ -61,11 +61,11 @@ class DualWriter:
             for hashed, item in posted_by_hash.items()
             if not any(
                 known.binding.number == item.record.number
-                for known in self._index.bindings_of_hash(shadow, hashed)
+                for known in self._index.bindings.of_hash(shadow, hashed)
             )
         ]
         records = await self._shadow_records(missing)
-        await self._index.put_records(
+        await self._index.records.insert(
             [r for r in records.values() if r.space in self._index.shadow_spaces], {}
         )
         await self._reconcile(list(posted_by_hash), records, {})
@@ -82,7 +82,7 @@ class DualWriter:
         members = [rows[i : i + 16] for i in range(0, len(rows), 16)]
         await self._reconcile(list(dict.fromkeys([*removed_by_hash, *members])), {}, removed_by_hash)
         for space in self._index.shadow_spaces:
-            await self._index.delete_records({b.number: space for b in removed_by_hash.values()})
+            await self._index.records.delete({b.number: space for b in removed_by_hash.values()})
 
     async def ensure_absent(self, id_: str) -> None:
         """Remove whatever the shadow spaces bind to an id that the serving spaces do not know."""
@@ -91,17 +91,17 @@ class DualWriter:
     async def drop_record(self, number: int) -> None:
         """Delete the shadow record of a version that was replaced."""
         for space in self._index.shadow_spaces:
-            await self._index.delete_records({number: space})
+            await self._index.records.delete({number: space})
 
     async def update_metadata(self, record: ArticleRecord) -> None:
         """Copy the metadata of a serving record whose version is in the shadow spaces."""
         hashed = keys.id_hash(record.id)
         shadow = await self._index.segments.read(_binding_keys(self._index.shadow_spaces, [hashed]))
-        for known in self._index.bindings_of_hash(shadow, hashed):
+        for known in self._index.bindings.of_hash(shadow, hashed):
             number = known.binding.number
-            shadow_record = (await self._index.read_records({number: known.space})).get(number)
+            shadow_record = (await self._index.records.read({number: known.space})).get(number)
             if shadow_record is not None and number == record.number:
-                await self._index.update_record_metadata(known, copy_metadata(record, shadow_record))
+                await self._index.articles.update_metadata(known, copy_metadata(record, shadow_record))
 
     async def _shadow_records(self, missing: Sequence[PostedArticle]) -> dict[int, ArticleRecord]:
         """The shadow records by number: converted, else analyzed from the text."""
@@ -136,9 +136,9 @@ class DualWriter:
         index = self._index
         shadow = await index.segments.read(_binding_keys(index.shadow_spaces, id_hashes))
         serving = await index.segments.read(_binding_keys(index.spaces, id_hashes))
-        shadow_bindings = {hashed: index.bindings_of_hash(shadow, hashed) for hashed in id_hashes}
+        shadow_bindings = {hashed: index.bindings.of_hash(shadow, hashed) for hashed in id_hashes}
         serving_bindings = {
-            hashed: next(iter(index.bindings_of_hash(serving, hashed)), None) for hashed in id_hashes
+            hashed: next(iter(index.bindings.of_hash(serving, hashed)), None) for hashed in id_hashes
         }
         states = await self._read_states(
             shadow, [known for known in serving_bindings.values() if known], removed.values()
@@ -231,7 +231,7 @@ class DualWriter:
             and serving.binding.outcome.match is None
             and known.binding.outcome.match is not None
         }
-        return {**new_records, **(await self._index.read_records(promoted) if promoted else {})}
+        return {**new_records, **(await self._index.records.read(promoted) if promoted else {})}
 
 
 def _belongs_in_space(

@@ -20,12 +20,14 @@ from dataclasses import dataclass
 
 from aggregator.concurrency.yielding import Spawn, TaskHandle, YieldControl, spawn_task, yield_control
 from aggregator.errors import CommitConflict
-from aggregator.index import MAX_COMMIT_ATTEMPTS, Index, Snapshot
+from aggregator.index import Index, Snapshot
 from aggregator.index.lookup import EMPTY_RESULT
 from aggregator.ingest.commit import Committer
 from aggregator.ingest.decide import ArticleLookup, Decider
 from aggregator.ingest.pending import CommitPlan, PendingArticle
 
+# Attempts to commit a batch while other processes keep committing near-duplicates of its articles.
+MAX_COMMIT_ATTEMPTS = 24
 YIELD_EVERY_ARTICLES = 4
 # Where other processes commit all the time, prefetching costs more than it saves: pause it for some batches.
 BACKOFF_BATCHES = 8
@@ -199,21 +201,22 @@ class BatchPipeline:
         started = time.perf_counter()
         now_ms = self._clock()
         lookups = [
-            ArticleLookup(self._index.probe(p.analysis, p.article.id), EMPTY_RESULT, []) for p in pending
+            ArticleLookup(self._index.lookup.probe(p.analysis, p.article.id), EMPTY_RESULT, [])
+            for p in pending
         ]
         probes = [lookup.probe for lookup in lookups]
-        snapshot = await self._index.read_snapshot(probes)
+        snapshot = await self._index.lookup.read_snapshot(probes)
         wanted: dict[int, str] = {}
-        for part in self._index.probe_groups(probes):
+        for part in self._index.lookup.probe_groups(probes):
             await self._yield_control()
-            found = self._index.evaluate_probes(snapshot, [probes[i] for i in part], now_ms)
+            found = self._index.lookup.evaluate_probes(snapshot, [probes[i] for i in part], now_ms)
             for i, matches in zip(part, found, strict=True):
                 lookups[i].matches, lookups[i].candidate_numbers = matches, matches.ranked_numbers
                 wanted.update(dict.fromkeys(lookups[i].candidate_numbers, probes[i].space))
         for probe in probes:
-            for known in self._index.live_bindings(snapshot, probe.binding_key, now_ms):
+            for known in self._index.bindings.live(snapshot, probe.binding_key, now_ms):
                 wanted.setdefault(known.binding.number, known.space)
-        await self._index.load_into_snapshot(snapshot, wanted)
+        await self._index.lookup.load_into_snapshot(snapshot, wanted)
         return Batch(pending, lookups, snapshot, now_ms, time.perf_counter() - started)
 
     async def _decide(self, batch: Batch, dry_run: bool = False) -> list[CommitPlan]:

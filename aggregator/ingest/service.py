@@ -203,20 +203,22 @@ class IngestService:
         Raises NotFound, CommitConflict, StoreUnavailable.
         """
         try:
-            removed = await self._index.delete(id_)
+            removed = await self._index.articles.delete(id_)
             versions = {b.binding.number: (b.binding.first_version, b.space) for b in removed}
             if self._dual_writer is not None:
                 await self._dual_writer.replicate_removal(removed)
         except NotFound:
             if self._dual_writer is not None:
                 await self._dual_writer.ensure_absent(id_)
-            versions = {r.number: (r.first_version, r.space) for r in await self._index.orphaned_records(id_)}
+            versions = {
+                r.number: (r.first_version, r.space) for r in await self._index.articles.orphaned_records(id_)
+            }
             if not versions:
                 raise
         for first_version in dict.fromkeys(first_version for first_version, _ in versions.values()):
             if self._on_delete is not None:
                 await self._on_delete(first_version, id_, self._clock())
-        await self._index.delete_records({number: space for number, (_, space) in versions.items()})
+        await self._index.records.delete({number: space for number, (_, space) in versions.items()})
 
 
 def _finished_answer(pending: PendingArticle, analyze_ms: float) -> Answer | AggregatorError:

@@ -130,8 +130,8 @@ class Explainer:
                 raise analysis
             label = article.id or article.title[:80] or "(text)"
             return ComparedArticle.create(label, analysis, analysis.text or article.title)
-        record = (await self._index.get(id_or_article)).record
-        stored = await self._index.read_text(record.number)
+        record = (await self._index.articles.get(id_or_article)).record
+        stored = await self._index.records.read_text(record.number)
         text = decompress_text(stored) or record.title if stored is not None else None
         return ComparedArticle.create(record.id, record, text)
 

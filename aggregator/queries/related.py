@@ -111,7 +111,7 @@ class RelatedArticles:
         subject = self._subject_cache.get(id_)
         found = await self._find(subject, limit, related_filter) if subject is not None else None
         if found is None:
-            subject = _build_subject(await self._index.get(id_))
+            subject = _build_subject(await self._index.articles.get(id_))
             _cache_put(self._subject_cache, id_, subject)
             found = await self._find(replace(subject, binding=None), limit, related_filter)
         return found or []
@@ -160,7 +160,7 @@ class RelatedArticles:
         """Related articles; None if the subject was cached and its id is bound to something else by now."""
         now_ms = self._clock()
         candidates, event_numbers = await asyncio.gather(
-            self._index.find_related(subject.analysis, subject.id, now_ms),
+            self._index.related.find(subject.analysis, subject.id, now_ms),
             self._event_members(subject, now_ms),
         )
         if subject.binding is not None and (
@@ -170,7 +170,7 @@ class RelatedArticles:
             return None
         shown = [
             candidate
-            for candidate in await self._index.load_candidates(candidates, event_numbers)
+            for candidate in await self._index.related.load_candidates(candidates, event_numbers)
             if related_filter.matches(candidate.record)
             and (
                 candidate.distance <= self._related_bits
@@ -189,7 +189,9 @@ class RelatedArticles:
         if now_ms - read_ms >= EVENT_MEMBERS_TTL_MS:
             ids = await self._members_of_event(group)
             space = subject.analysis.space
-            numbers = await self._index.article_numbers_of(space, ids[-MAX_EVENT_MEMBERS:]) if ids else ()
+            numbers = (
+                await self._index.related.article_numbers_of(space, ids[-MAX_EVENT_MEMBERS:]) if ids else ()
+            )
             _cache_put(self._event_members_cache, group, (now_ms, numbers))
         return numbers
 

@@ -25,13 +25,13 @@ async def test_a_run_is_short_and_the_next_one_resumes() -> None:
     maintenance = IndexMaintenance(newsroom.index, newsroom.clock, time_budget_ms=40)
 
     await maintenance.run_once()
-    assert maintenance.compactor.counters.entries_removed == 0
+    assert maintenance.jobs.compactor.counters.entries_removed == 0
     runs = 1
     while maintenance._pending_chunks is not None:
         await maintenance.run_once()
         runs += 1
 
-    assert maintenance.compactor.counters.entries_removed > 4
+    assert maintenance.jobs.compactor.counters.entries_removed > 4
     assert runs == maintenance.runs > 20
 
 

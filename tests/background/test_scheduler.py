@@ -28,7 +28,7 @@ class Stream:
     def __init__(self) -> None:
         self.items: list[StreamItem] = []
         self.problem: Exception | None = None
-        self.read = asyncio.Event()
+        self.was_read = asyncio.Event()
         self.gate = asyncio.Event()
         self.gate.set()
 
@@ -46,10 +46,10 @@ class Stream:
             for i in range(count)
         ]
 
-    async def read_stream(
+    async def read(
         self, positions: Mapping[bytes, bytes], count: int
     ) -> tuple[list[StreamItem], dict[bytes, bytes]]:
-        self.read.set()
+        self.was_read.set()
         await self.gate.wait()
         if self.problem is not None:
             raise self.problem
@@ -126,7 +126,7 @@ async def test_stop_waits_for_the_running_tick(store: MemoryStore, stream: Strea
     stream.gate.clear()
     stream.burst()
     scheduler.start()
-    await asyncio.wait_for(stream.read.wait(), 10)
+    await asyncio.wait_for(stream.was_read.wait(), 10)
 
     stopping = asyncio.create_task(scheduler.stop())
     await asyncio.sleep(0)
@@ -180,7 +180,7 @@ async def test_stop_waits_for_running_extra_tasks(store: MemoryStore, stream: St
         extra_tasks=[PeriodicTask("webhooks", deliver, 0.01)],
     )
     scheduler.start()
-    await asyncio.wait_for(stream.read.wait(), 10)
+    await asyncio.wait_for(stream.was_read.wait(), 10)
     await asyncio.wait_for(started.wait(), 10)
 
     stopping = asyncio.create_task(scheduler.stop())
@@ -200,7 +200,7 @@ async def test_a_hanging_tick_does_not_delay_the_stop(
     scheduler = Scheduler(DetectorRunner(EventRepository(store), BurstRule()), stream, lambda: NOW_MS, 0.05)
     stream.gate.clear()
     scheduler.start()
-    await asyncio.wait_for(stream.read.wait(), 10)
+    await asyncio.wait_for(stream.was_read.wait(), 10)
 
     await asyncio.wait_for(scheduler.stop(), 10)
 
@@ -216,7 +216,7 @@ async def test_a_tick_cancelled_by_a_stop_is_logged_without_a_traceback(
     stream.gate.clear()
     scheduler = Scheduler(DetectorRunner(EventRepository(store), BurstRule()), stream, lambda: NOW_MS, 0.02)
     scheduler.start()
-    await stream.read.wait()
+    await stream.was_read.wait()
     running = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
 
     await scheduler.stop()

@@ -131,8 +131,8 @@ async def pages_of(service: Service) -> dict[str, str]:
     largest = max((e for e in events if e.status != "closed"), key=lambda e: e.size, default=None)
     if largest is not None:
         paths["report"] = f"/events/{largest.id}"
-    for item in await service.index.recent(500):
-        stored = (await service.index.get_many([item.id])).get(item.id)
+    for item in await service.index.stream.recent(500):
+        stored = (await service.index.articles.get_many([item.id])).get(item.id)
         match = stored.outcome.match if stored else None
         if match is not None and match.rule == "overlap" and stored:
             paths["compare"] = str(yarl.URL("/compare").with_query(a=match.canonical_id, b=item.id))

@@ -67,7 +67,7 @@ class Witness:
         """What is stored of these; those that are not are left out."""
         index, found = self._index(), {}
         for start in range(0, len(ids), STEP):
-            stored = await index.get_many(ids[start : start + STEP])
+            stored = await index.articles.get_many(ids[start : start + STEP])
             found.update({id_: one.outcome.verdict for id_, one in stored.items()})
         return found
 
@@ -77,7 +77,7 @@ class Witness:
         counted: Counter[str] = Counter()
         positions: dict[bytes, bytes] = {}
         while True:
-            items, positions = await index.read_stream(positions, STEP)
+            items, positions = await index.stream.read(positions, STEP)
             counted.update(item.id for item in items)
             if not items:
                 return counted

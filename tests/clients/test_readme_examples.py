@@ -1,4 +1,6 @@
-"""The examples of README, run as they stand there."""
+"""The Python examples of the README are executed."""
+
+from __future__ import annotations
 
 import asyncio
 import re
@@ -22,22 +24,22 @@ README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
-async def test_the_client_example_reserves_what_it_inserts(monkeypatch):
-    """With a client patient enough for this machine."""
-    monkeypatch.setattr("aggregator.clients.client.Client.__init__.__kwdefaults__", _patient())
+async def test_the_client_example_stores_what_it_inserts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a deadline that is long enough for a busy machine."""
+    monkeypatch.setattr("aggregator.clients.client.Client.__init__.__kwdefaults__", _with_long_deadline())
     example = next(text for text in EXAMPLES if "SyncClient" in text)
     inserted: list[Any] = []
     async with open_service(Settings(store_url="memory")) as service, TestServer(make_app(service)) as server:
-        here = example.replace("http://127.0.0.1:8080", str(server.make_url("")))
-        await asyncio.to_thread(exec, here, {"insert": inserted.append})
-        stored = await service.index.get("ferry-1")
+        code = example.replace("http://127.0.0.1:8080", str(server.make_url("")))
+        await asyncio.to_thread(exec, code, {"insert": inserted.append})
+        stored = await service.index.articles.get("ferry-1")
 
     assert [article["id"] for article in inserted] == [stored.record.id]
 
 
 @pytest.mark.parametrize("text", [text for text in EXAMPLES if "ITEM_PIPELINES" in text])
-async def test_the_scrapy_example_configures_a_pipeline(text):
-    """Its settings are all known, and the class it names is ours."""
+async def test_the_scrapy_example_configures_the_pipeline(text: str) -> None:
+    """The class exists, and all settings are documented."""
     given: dict[str, Any] = {}
     exec(text, given)
     settings = {name: value for name, value in given.items() if name.isupper()}
@@ -49,5 +51,5 @@ async def test_the_scrapy_example_configures_a_pipeline(text):
     await NewsDedupPipeline.from_crawler(crawler).close_spider()
 
 
-def _patient() -> dict[str, Any]:
+def _with_long_deadline() -> dict[str, Any]:
     return {**(Client.__init__.__kwdefaults__ or {}), "deadline_s": 30.0}

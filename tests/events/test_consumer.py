@@ -49,7 +49,7 @@ class FakeIndex:
         for i in range(count):
             self.add(start + i)
 
-    async def read_stream(
+    async def read(
         self, positions: Mapping[bytes, bytes], count: int
     ) -> tuple[list[StreamItem], dict[bytes, bytes]]:
         start = int(positions.get(b"s", b"0"))
@@ -392,7 +392,7 @@ async def test_a_story_in_fragments_fires_with_the_tick() -> None:
             await room.ingest.submit(
                 Article(id=f"{round_}-{n}", title=f"{subject} {n}", text=text, lang="eo")
             )
-        await detector.poll(room.index, room.clock())
+        await detector.poll(room.index.stream, room.clock())
 
     assert room.clock.now_ms % 60_000 < 59_000, "a minute has passed; the test shows nothing"
     assert len(await detector.repository.list_events()) == 5

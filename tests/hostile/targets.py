@@ -29,7 +29,7 @@ from aggregator.events import repository
 from aggregator.events.detection import EditorOverrides, Mute
 from aggregator.index.blocks import PLANS
 from aggregator.index.codec import postings, records
-from aggregator.index.codec.stream_entries import decode_stream_entry, decode_stream_item, encode_stream_entry
+from aggregator.index.codec.stream_entries import decode_stream_entry, encode_stream_entry, to_stream_item
 from aggregator.store import pipelining
 from tests.support.factories import event
 
@@ -124,10 +124,11 @@ def record(data: bytes) -> None:
 
 def article_stream(data: bytes) -> None:
     """What the detector reads, with and without its record."""
-    item = decode_stream_item(data, "en.3f2a", None)
+    item = to_stream_item(decode_stream_entry(data), "en.3f2a", None)
     assert isinstance(item, StreamItem) and item.kind in ("article", "deleted")
     assert decode_stream_entry(data).number == item.number
-    assert decode_stream_item(data, "en.3f2a", records.encode_record(_record())).title == "Port opens"
+    item = to_stream_item(decode_stream_entry(data), "en.3f2a", records.encode_record(_record()))
+    assert item.title == "Port opens"
 
 
 def change_stream(data: bytes) -> None:

@@ -76,7 +76,7 @@ async def test_a_look_up_finds_exactly_what_brute_force_finds(
         bits = np.bitwise_count(stored ^ np.uint64(asked))
         for radius in range(MAX_RADIUS + 1):
             expected = [(numbers[i], int(bits[i])) for i in np.flatnonzero(bits <= radius)]
-            found, distances = await index.find_within_radius(SPACE, asked, radius, FIRST_MS)
+            found, distances = await index.lookup.find_within_radius(SPACE, asked, radius, FIRST_MS)
 
             assert list(zip(found.tolist(), distances.tolist(), strict=True)) == expected, radius
             pairs += len(expected)

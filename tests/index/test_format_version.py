@@ -46,7 +46,7 @@ async def test_data_from_before_stamps_is_not_taken_for_an_empty_store(store: St
             r"format 4, written by version 0\.9\.0; this version .* reads 3\. Start that version",
         ),
         (b"2 0.0.1", r"format 2, written by version 0\.0\.1; .* reads 3\. Keep that version running"),
-        (b"\xffjunk", "is not ours"),
+        (b"\xffjunk", "belongs to another program"),
     ],
 )
 async def test_another_format_is_refused_in_one_sentence_and_left_as_it_is(

@@ -100,7 +100,7 @@ async def test_a_deleted_article_is_not_missed(store: Store) -> None:
     """Its entries stay in the buckets, and it may leave while the audit runs."""
     index = Index(store, [SPACE])
     await fill(index, fingerprints())
-    await index.delete("a3")
+    await index.articles.delete("a3")
 
     assert (await audited(index)).ok
 

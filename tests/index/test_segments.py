@@ -72,18 +72,18 @@ async def test_a_frozen_article_is_matched_updated_and_deleted_like_any_other(st
     again = (await other.post("c", edited(story(1), 3))).outcome.match
     assert again is not None
     assert again.canonical_id == "a"
-    assert [r.id for r in await newsroom.index.group_members("c")] == ["a", "copy", "b", "c"]
+    assert [r.id for r in await newsroom.index.articles.group_members("c")] == ["a", "copy", "b", "c"]
 
     await other.ingest.delete("a")
     with pytest.raises(NotFound):
-        await newsroom.index.get("a")
-    assert (await newsroom.index.get("copy")).outcome.match is None
-    assert [r.id for r in await newsroom.index.group_members("b")] == ["copy", "b", "c"]
+        await newsroom.index.articles.get("a")
+    assert (await newsroom.index.articles.get("copy")).outcome.match is None
+    assert [r.id for r in await newsroom.index.articles.group_members("b")] == ["copy", "b", "c"]
 
     await newsroom.post("copy", story(9))
     assert (await other.post("d", story(9).upper())).outcome.match is not None
     await seal(other)
-    assert [r.id for r in await newsroom.index.group_members("c")] == ["copy", "b", "c", "d"]
+    assert [r.id for r in await newsroom.index.articles.group_members("c")] == ["copy", "b", "c", "d"]
     assert (await newsroom.post("a", story(1))).outcome.verdict == "duplicate"
 
 
@@ -92,14 +92,14 @@ async def test_the_stream_goes_on_over_seals(store: Store) -> None:
     newsroom = core(store, segment_max_articles=2)
     for i in range(7):
         await newsroom.post(f"a{i}", story(i))
-    assert [item.id for item in await newsroom.index.recent(3)] == ["a6", "a5", "a4"]
+    assert [item.id for item in await newsroom.index.stream.recent(3)] == ["a6", "a5", "a4"]
     await newsroom.ingest.delete("a0")
 
     for step in (1, 2, 3, 100):
         followed: list[tuple[str, str]] = []
         positions: dict[bytes, bytes] = {}
         while True:
-            items, positions = await newsroom.index.read_stream(positions, step)
+            items, positions = await newsroom.index.stream.read(positions, step)
             if not items:
                 break
             followed += [(item.id, item.kind) for item in items]
@@ -129,9 +129,9 @@ async def test_eight_writers_over_many_seals_lose_and_double_nothing(server_url:
         index = rooms[0].index
         (space,) = index.spaces
         layers = await index.segments.refresh(space)
-        stored = {article.id: await index.get(article.id) for article in articles}
+        stored = {article.id: await index.articles.get(article.id) for article in articles}
         new = Counter(id_.split("-")[0] for id_, one in stored.items() if one.outcome.match is None)
-        items, _ = await index.read_stream({}, len(articles) * 2)
+        items, _ = await index.stream.read({}, len(articles) * 2)
         held = [await _held(stores[0], tag) for tag in layers.tags]
     finally:
         for each in stores:

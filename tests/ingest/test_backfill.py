@@ -65,13 +65,13 @@ class Process:
         found: dict[str, tuple[Binding, list[str], bool] | None] = {}
         for id_ in [*TEXTS, *(f"n{n}" for n in range(40))]:
             try:
-                known = await self.index.find_binding(id_)
+                known = await self.index.bindings.find(id_)
             except NotFound:
                 found[id_] = None
                 continue
-            record = (await self.index.get(id_)).record
-            near, _ = await self.index.find_within_radius(known.space, record.fingerprint, 0, 0)
-            members = [member.id for member in await self.index.group_members(id_)]
+            record = (await self.index.articles.get(id_)).record
+            near, _ = await self.index.lookup.find_within_radius(known.space, record.fingerprint, 0, 0)
+            members = [member.id for member in await self.index.articles.group_members(id_)]
             found[id_] = (known.binding, members, record.number in near.tolist())
         return found
 
@@ -116,12 +116,12 @@ async def test_after_the_switch_verdicts_stay(store: Store) -> None:
     """After the switch a repeat gets its stored verdict, a copy finds its original; the old space follows."""
     process = Process(store, CURRENT, NEXT_MODEL)
     verdicts = {id_: await process.post(id_, text) for id_, text in TEXTS.items()}
-    before = [item.number for item in (await process.index.read_stream({}, 1000))[0]]
+    before = [item.number for item in (await process.index.stream.read({}, 1000))[0]]
 
     switched = Process(store, NEXT_MODEL, CURRENT)
     assert {id_: await switched.post(id_, text) for id_, text in TEXTS.items()} == verdicts
     assert await switched.post("n1", edited(TEXTS["a20"], 5, 2)) == "duplicate"
-    after = [item.number for item in (await switched.index.read_stream({}, 1000))[0]]
+    after = [item.number for item in (await switched.index.stream.read({}, 1000))[0]]
 
     assert after[: len(before)] == before
     assert len(after) == len(before) + 1

@@ -78,8 +78,8 @@ async def test_exact_copy_and_copy_of_a_copy(newsroom: Core) -> None:
 
     assert b is not None and c is not None
     assert (b.rule, c.rule, c.id, c.canonical_id) == (b.rule, "exact", "b", "a")
-    assert [r.id for r in await newsroom.index.group_members("b")] == ["a", "b", "c"]
-    assert [r.id for r in await newsroom.index.group_members("a")] == ["a", "b", "c"]
+    assert [r.id for r in await newsroom.index.articles.group_members("b")] == ["a", "b", "c"]
+    assert [r.id for r in await newsroom.index.articles.group_members("a")] == ["a", "b", "c"]
 
 
 async def test_truncated_copy_is_found_by_its_sketch_keys(newsroom: Core) -> None:
@@ -98,7 +98,7 @@ async def test_dry_run_stores_nothing(newsroom: Core) -> None:
 
     assert (await newsroom.ingest.submit(article, dry_run=True)).outcome.verdict == "new"
     with pytest.raises(NotFound):
-        await newsroom.index.get("a")
+        await newsroom.index.articles.get("a")
     assert (await newsroom.ingest.submit(article)).outcome.verdict == "new"
 
 
@@ -115,7 +115,7 @@ async def test_dry_run_leaves_the_metadata_alone(newsroom: Core) -> None:
 
     await newsroom.ingest.submit(Article(id="a", title="As asked", text=story(1)), dry_run=True)
 
-    assert (await newsroom.index.get("a")).record.title == "As stored"
+    assert (await newsroom.index.articles.get("a")).record.title == "As stored"
 
 
 @pytest.mark.parametrize("throttled", [False, True])
@@ -189,7 +189,7 @@ async def test_update_of_a_canonical_article_keeps_its_copies(newsroom: Core) ->
 
     assert c is not None
     assert c.canonical_id == "a"
-    assert {r.id for r in await newsroom.index.group_members("a")} == {"a", "b", "c"}
+    assert {r.id for r in await newsroom.index.articles.group_members("a")} == {"a", "b", "c"}
 
 
 async def test_the_old_text_is_still_found_through_its_exact_copy(newsroom: Core) -> None:
@@ -209,7 +209,7 @@ async def test_metadata_of_a_repeat_is_refreshed(newsroom: Core) -> None:
     await newsroom.post("a", story(1), title="Old headline", source="one")
     again = await newsroom.post("a", story(1), title="New headline")
 
-    record = (await newsroom.index.get("a")).record
+    record = (await newsroom.index.articles.get("a")).record
     assert again.stored is False
     assert (record.title, record.source) == ("New headline", "one")
 
@@ -223,13 +223,13 @@ async def test_delete_promotes_the_earliest_copy(newsroom: Core) -> None:
     await newsroom.ingest.delete("a")
 
     with pytest.raises(NotFound):
-        await newsroom.index.get("a")
+        await newsroom.index.articles.get("a")
     assert (await newsroom.post("b", edited(story(1), 2))).outcome.verdict == "new"
     for i, id_ in enumerate("cd"):
         match = (await newsroom.post(id_, edited(story(1), i + 3))).outcome.match
         assert match is not None
         assert (match.id, match.canonical_id) == (match.id if match.id in "bc" else "b", "b")
-    assert [r.id for r in await newsroom.index.group_members("c")] == ["b", "c", "d"]
+    assert [r.id for r in await newsroom.index.articles.group_members("c")] == ["b", "c", "d"]
 
 
 async def test_after_a_delete_the_exact_copy_is_found(newsroom: Core) -> None:
@@ -298,8 +298,8 @@ async def test_delete_of_a_copy_leaves_the_group(newsroom: Core) -> None:
     await newsroom.post("c", edited(edited(story(1), 2, changes=30), 3, changes=2))
     await newsroom.ingest.delete("b")
 
-    assert [r.id for r in await newsroom.index.group_members("a")] == ["a", "c"]
-    match = (await newsroom.index.get("c")).outcome.match
+    assert [r.id for r in await newsroom.index.articles.group_members("a")] == ["a", "c"]
+    match = (await newsroom.index.articles.get("c")).outcome.match
     assert match is not None
     assert (match.id, match.canonical_id) == ("a", "a")
 
@@ -311,14 +311,14 @@ async def test_changed_language_moves_the_id() -> None:
 
     await newsroom.ingest.submit(Article(id="a", text=story(2), lang="fr"))
 
-    assert (await newsroom.index.get("a")).record.lang == "fr"
+    assert (await newsroom.index.articles.get("a")).record.lang == "fr"
 
 
 async def test_an_expired_article_is_no_candidate() -> None:
     """A copy of an article older than the retention period is new."""
     newsroom = core(MemoryStore(), retention_ms=86_400_000)
     await newsroom.post("a", story(1))
-    newsroom.clock.now_ms += 86_400_000 + newsroom.index.shared_entries_grace_ms + 1
+    newsroom.clock.now_ms += 86_400_000 + newsroom.index.retention.shared_entries_grace_ms + 1
 
     assert (await newsroom.post("b", edited(story(1), 2))).outcome.verdict == "new"
 
@@ -328,8 +328,8 @@ async def test_stream_has_every_article_once(newsroom: Core) -> None:
     for i in range(5):
         await newsroom.post(f"a{i}", story(i), title=f"title {i}")
     await newsroom.ingest.delete("a2")
-    items, positions = await newsroom.index.read_stream({}, 100)
-    rest, _ = await newsroom.index.read_stream(positions, 100)
+    items, positions = await newsroom.index.stream.read({}, 100)
+    rest, _ = await newsroom.index.stream.read(positions, 100)
 
     assert sorted((i.id, i.kind) for i in items) == sorted(
         [(f"a{i}", "article") for i in range(5)] + [("a2", "deleted")]
@@ -337,7 +337,7 @@ async def test_stream_has_every_article_once(newsroom: Core) -> None:
     assert rest == []
     assert [i.title for i in items if i.id == "a1"] == ["title 1"]
     assert [i.title for i in items if i.id == "a2"] == ["", ""]
-    assert (await newsroom.index.recent(2))[1].id == "a4" or (await newsroom.index.recent(2))[0].id == "a4"
+    assert (await newsroom.index.stream.recent(2))[1].id == "a4" or (await newsroom.index.stream.recent(2))[0].id == "a4"
 
 
 @pytest.mark.parametrize("policy", [Policy(), Policy(name="hamming")])
@@ -374,13 +374,13 @@ async def test_any_history_keeps_groups_consistent(history: list[tuple[int, int,
         live[id_] = edited(story(text), writer, changes=3)
         await newsroom.post(id_, live[id_])
     for id_, live_text in live.items():
-        stored = await newsroom.index.get(id_)
+        stored = await newsroom.index.articles.get(id_)
         match = stored.outcome.match
         if match is not None:
-            canonical = await newsroom.index.get(match.canonical_id)
+            canonical = await newsroom.index.articles.get(match.canonical_id)
             assert canonical.outcome.match is None
             assert match.id in live
-        assert id_ in {r.id for r in await newsroom.index.group_members(id_)}
+        assert id_ in {r.id for r in await newsroom.index.articles.group_members(id_)}
         again = await newsroom.ingest.submit(Article(id="probe", text=live_text, lang="en"), dry_run=True)
         assert again.outcome.verdict == "duplicate"
 
@@ -406,7 +406,7 @@ async def test_an_id_twice_in_a_batch(newsroom: Core) -> None:
     answers = await newsroom.ingest.submit_many(articles)
 
     assert [a.stored for a in answers if isinstance(a, Answer)] == [True, False, True]
-    record = (await newsroom.index.get("a")).record
+    record = (await newsroom.index.articles.get("a")).record
     assert (record.source, record.first_version < record.number) == ("z", True)
 
 
@@ -415,7 +415,7 @@ async def test_fingerprints_only_stores_nothing_else() -> None:
     newsroom = core(MemoryStore(), policy=Policy(name="hamming"), store_texts=False, fingerprints_only=True)
     await newsroom.post("a", story(1), title="Headline", url="https://example.org/a", source="one")
     again = await newsroom.post("b", story(1))
-    record = (await newsroom.index.get("a")).record
+    record = (await newsroom.index.articles.get("a")).record
 
     assert again.outcome.match is not None and again.outcome.match.rule == "exact"
     assert (record.title, record.url, record.source, record.terms, record.sketch.size) == ("", "", "", (), 0)

@@ -51,7 +51,7 @@ async def test_filters(newsroom: Core) -> None:
         == []
     )
     assert await newsroom.related.of_id("a", related_filter=RelatedFilter(lang="zh")) == []
-    own = (await newsroom.index.get(everything[0].id)).record.lang
+    own = (await newsroom.index.articles.get(everything[0].id)).record.lang
     assert len(await newsroom.related.of_id("a", related_filter=RelatedFilter(lang=own))) == len(everything)
     assert len(await newsroom.related.of_id("a", limit=1)) == min(1, len(everything))
 
@@ -71,7 +71,7 @@ async def test_members_of_the_same_event() -> None:
     for i in range(3):
         await newsroom.post(f"a{i}", story(i), title=f"Report {i}")
 
-    first_version = (await newsroom.index.get("a0")).record.first_version
+    first_version = (await newsroom.index.articles.get("a0")).record.first_version
 
     async def members_of_event(group: int) -> list[str]:
         return ["a0", "a1", "deleted"] if group == first_version else []

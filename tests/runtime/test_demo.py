@@ -214,7 +214,7 @@ async def test_the_event_contains_only_dam_articles_wherever_a_minute_begins() -
     async with open_service(QUICK) as service:
         for row in rows:
             await service.ingest.submit(decode_article(json.dumps(demo.article_body(row, now)).encode()))
-        items, _ = await service.index.read_stream({}, len(rows))
+        items, _ = await service.index.stream.read({}, len(rows))
 
     for before_minute_ms in range(8_000, 16_000, 500):
         event = detect_event(items, round(now.timestamp() * 1000) - before_minute_ms)

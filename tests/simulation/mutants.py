@@ -7,17 +7,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import pytest
 
 from aggregator.domain import arrival_ms_of
-from aggregator.index import Index, keys
+from aggregator.index import Probe, keys, lookup
+from aggregator.index.article_stream import ArticleStream
+from aggregator.index.articles import Articles
 from aggregator.index.codec.records import Binding
 from aggregator.index.compaction import Compactor
 from aggregator.index.duplicate_groups import bindings_to_index
 from aggregator.index.lookup import Lookup
-from aggregator.index.segments import Segments
+from aggregator.index.retention import RetentionJob
+from aggregator.index.segments import SegmentRead, Segments, _split_by_tag
 from aggregator.index.snapshot import Snapshot
 from aggregator.index.transactions import SegmentTransactions
 from aggregator.ingest.commit import Committer
@@ -38,7 +42,7 @@ from aggregator.store.base import (
 from tests.simulation.transport import Transport
 
 Patch = pytest.MonkeyPatch
-BINDINGS_TO_INDEX = "aggregator.index.bindings.bindings_to_index"
+BINDINGS_TO_INDEX = "aggregator.index.articles.bindings_to_index"
 MUTANTS: dict[str, tuple[str, Callable[[Patch], None]]] = {}
 
 
@@ -146,13 +150,13 @@ def _(patch: Patch) -> None:
 
 def _group_with(patch: Patch, checks: Callable[[Any], tuple[Check, ...]]) -> None:
     """Replace the checks that a duplicate group is unchanged."""
-    original = Index._read_group
+    original = Articles._read_group
 
-    async def altered(self: Index, *arguments: Any) -> Any:
+    async def altered(self: Articles, *arguments: Any) -> Any:
         group, canonical = await original(self, *arguments)
         return replace(group, unchanged_checks=checks(group.unchanged_checks)), canonical
 
-    patch.setattr(Index, "_read_group", altered)
+    patch.setattr(Articles, "_read_group", altered)
 
 
 @mutant("conflicts earlier in the batch are ignored", "a copy between the articles of a batch")
@@ -162,12 +166,12 @@ def _(patch: Patch) -> None:
 
 def _without_batch_checks(patch: Patch) -> None:
     """Leave out the checks that earlier articles of the batch were committed as decided."""
-    original = Index.commit_checks
+    original = Lookup.commit_checks
 
-    def unchecked(self: Index, snapshot: Snapshot, *rest: Any) -> list[Check]:
-        return original(self, replace(snapshot, writers_by_key={}), *rest)
+    def unchecked(self: Lookup, snapshot: Snapshot, *rest: Any) -> list[Check]:
+        return original(self, replace(snapshot, writers={}), *rest)
 
-    patch.setattr(Index, "commit_checks", unchecked)
+    patch.setattr(Lookup, "commit_checks", unchecked)
 
 
 @mutant("conflicts of the batch before are ignored", "overlapping batches")
@@ -246,28 +250,19 @@ def _(patch: Patch) -> None:
 
 @mutant("look-ups trust a cached head", "a look-up over a seal")
 def _(patch: Patch) -> None:
-    original = Segments.read_built_keys
+    original = Segments.read_keys
 
-    async def trusting(self: Segments, builders: Any) -> Snapshot:
-        wanted = {space: builder(b"") for space, builder in builders.items()}
-        if not any(key.startswith(b"b") for suffixes in wanted.values() for key in suffixes):
+    async def trusting(self: Segments, builders: Any) -> SegmentRead:
+        if not any(key.startswith(b"b") for builder in builders.values() for key in builder(b"")):
             return await original(self, builders)
-        await self._load_heads(wanted)
-        parts = [
-            await self.read_more(Snapshot(dict(self._stacks)), space, suffixes)
-            for space, suffixes in wanted.items()
-        ]
-        stacks = {space: stack for part in parts for space, stack in part.stacks.items()}
-        values = {key: value for part in parts for key, value in part.values.items()}
-        keys_by_tag = {
-            tag: [tag + suffix for suffix in wanted[space]]
-            for space, stack in stacks.items()
-            for tag in stack.tags
-        }
-        values_by_tag = {tag: [values[key] for key in tagged] for tag, tagged in keys_by_tag.items()}
-        return Snapshot(stacks, values, keys_by_tag=keys_by_tag, values_by_tag=values_by_tag)
+        await self._load_heads(builders)
+        stacks = {space: self._stacks[space] for space in builders}
+        keys_by_tag = {tag: builders[space](tag) for space, stack in stacks.items() for tag in stack.tags}
+        all_keys = list(chain.from_iterable(keys_by_tag.values()))
+        values = await self._store.read(all_keys)
+        return SegmentRead(stacks, all_keys, values, _split_by_tag(keys_by_tag, values))
 
-    patch.setattr(Segments, "read_built_keys", trusting)
+    patch.setattr(Segments, "read_keys", trusting)
 
 
 @mutant("a delete uncovers the value in an older segment", "a frozen article is deleted")
@@ -277,11 +272,10 @@ def _(patch: Patch) -> None:
 
 @mutant("sealed buckets are not read", "a seal between near-copies")
 def _(patch: Patch) -> None:
-    patch.setattr(
-        Snapshot,
-        "lookup_values",
-        lambda self, space, id_: [[self.values[key] for key in self.writable_keys(space, id_)]],
-    )
+    def writable_only(snapshot: Snapshot, probes: Sequence[Probe], part: slice) -> list[bytes | None]:
+        return [value for probe in probes for value in snapshot.buckets[probe.id][-1].values[part]]
+
+    patch.setattr(lookup, "_values_read", writable_only)
 
 
 @mutant("the oldest segment wins", "a frozen article is updated")
@@ -294,11 +288,11 @@ def _(patch: Patch) -> None:
 
 @mutant("the stream moves to the next segment too early", "the stream over a seal")
 def _(patch: Patch) -> None:
-    async def hasty(self: Index, tags: Any, after: Any, count: int) -> Any:
-        entries = await self.store.stream_read([keys.stream(tag) for tag in tags], after, count)
-        return await self.store.read([keys.sealed(tag) for tag in tags]), entries
+    async def hasty(self: ArticleStream, tags: Any, after: Any, count: int) -> Any:
+        entries = await self._store.stream_read([keys.stream(tag) for tag in tags], after, count)
+        return await self._store.read([keys.sealed(tag) for tag in tags]), entries
 
-    patch.setattr(Index, "_read_with_sealed", hasty)
+    patch.setattr(ArticleStream, "_read_with_sealed", hasty)
 
 
 @mutant("the writable segment is compacted", "a length that comes back")
@@ -339,10 +333,10 @@ def _(patch: Patch) -> None:
 
 @mutant("segments with live articles are dropped", "a sealed segment with live articles")
 def _(patch: Patch) -> None:
-    async def always(self: Compactor, *arguments: Any) -> bool:
+    async def always(self: RetentionJob, *arguments: Any) -> bool:
         return True
 
-    patch.setattr(Compactor, "_is_expired", always)
+    patch.setattr(RetentionJob, "_is_expired", always)
 
 
 @mutant("an exact copy shares entries indefinitely", "an exact copy long after")

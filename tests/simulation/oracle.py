@@ -22,7 +22,7 @@ from aggregator.index.codec.records import (
     decode_pointer,
     decode_record,
 )
-from aggregator.index.codec.stream_entries import decode_stream_item
+from aggregator.index.codec.stream_entries import decode_stream_entry, to_stream_item
 from aggregator.store.memory import MemoryStore
 
 PLAN = PLANS["4x16"]
@@ -65,7 +65,7 @@ def view(store: MemoryStore, space: str, floor: int = 0) -> View:
             if key.startswith(tag):
                 _add(found, newest, key[len(tag) :], value)
         for _, payload in store._streams.get(keys.stream(tag), ()):
-            item = decode_stream_item(payload, space, None)
+            item = to_stream_item(decode_stream_entry(payload), space, None)
             found.stream.append((item.kind, item.number, item.id))
     for key, value in newest.items():
         if value == keys.ABSENT:

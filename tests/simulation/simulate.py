@@ -16,6 +16,7 @@ from aggregator.errors import AggregatorError, NotFound, StoreUnavailable
 from aggregator.index import Index, keys
 from aggregator.index.codec.records import decode_binding
 from aggregator.index.compaction import Compactor
+from aggregator.index.maintenance import SegmentMaintenance
 from aggregator.ingest.pipeline import Execution
 from aggregator.ingest.service import IngestService
 from aggregator.store.base import AppendMany, Delete, Put, Transaction
@@ -153,7 +154,8 @@ class World:
             case Wait():
                 self._wait()
             case Maintain():
-                await SmallCompactor(ingest._index, keys_per_chunk=64).run(self.clock.now_ms)
+                compactor = SmallCompactor(ingest._index, keys_per_chunk=64)
+                await SegmentMaintenance(ingest._index, compactor).run(self.clock.now_ms)
             case ReadStream():
                 await self._read_stream(ingest)
             case Lookup():
@@ -183,7 +185,7 @@ class World:
         """As the detector does: the position is stored together with what was read."""
         while True:
             before = self.stream_positions
-            items, positions = await ingest._index.read_stream(before, 2)
+            items, positions = await ingest._index.stream.read(before, 2)
             if not items:
                 return
             if self.stream_positions is not before:  # another reader was faster
@@ -217,7 +219,7 @@ class World:
     def _floor(self, space: str) -> int:
         """Article numbers below it have expired."""
         index = Index(self.store, [space], retention_ms=self.retention_ms)
-        return index.floor(finish(index.segments.refresh(space)), self.clock.now_ms)
+        return index.retention.floor(finish(index.segments.refresh(space)), self.clock.now_ms)
 
     def _oldest_findable(self) -> int:
         """Article numbers from here on must be found."""
@@ -296,7 +298,7 @@ class World:
         ingest = self._ingest(self.store)
         for id_ in dict.fromkeys(call.id for call in self.calls):
             try:
-                stored = finish(index.get(id_))
+                stored = finish(index.articles.get(id_))
             except NotFound:
                 stored = None
             final = stored.record.space.encode() + stored.record.text_hash if stored else None
@@ -346,20 +348,20 @@ class World:
         post = next(p for p in _posts(self.program) if _content(p) == content)
         probe = replace(post.article(), id="probe")
         match = finish(ingest.submit(probe, dry_run=True)).outcome.match
-        number = finish(index.find_binding(id_)).binding.number
+        number = finish(index.bindings.find(id_)).binding.number
         if number < self._oldest_findable():
             return
         if match is None:
             self._violation(f"{id_} is not found by its text")
-        elif match.canonical_first >= self._floor(finish(index.find_binding(id_)).space):
-            finish(index.get(match.canonical_id))
+        elif match.canonical_first >= self._floor(finish(index.bindings.find(id_)).space):
+            finish(index.articles.get(match.canonical_id))
         again = finish(ingest.submit(Article(id=id_, text=probe.text, lang=post.lang)))
         if again.outcome != outcome or again.stored:
             self._violation(
                 f"the answer for a repeat of {id_} was {_describe(again.outcome)}, "
                 f"stored is {_describe(outcome)}"
             )
-        if id_ not in {r.id for r in finish(index.group_members(id_))}:
+        if id_ not in {r.id for r in finish(index.articles.group_members(id_))}:
             self._violation(f"{id_} is not a member of its group")
 
     def _violation(self, what: str) -> None:
@@ -383,7 +385,7 @@ def _all_bucket_keys() -> tuple[bytes, ...]:
             analyzed = analysis(text, lang)
             blocks = enumerate(oracle.PLAN.block_values(analyzed.fingerprint))
             found.update((keys.block_bucket(b"", block, value), None) for block, value in blocks)
-            found.update((keys.sketch_bucket(b"", key), None) for key in sketch_keys(analyzed.sketch))
+            found.update(dict.fromkeys(keys.sketch_buckets(b"", sketch_keys(analyzed.sketch))))
     return tuple(found)
 
 
@@ -411,8 +413,8 @@ class _ObservedStore:
 
 async def _remove(ingest: IngestService, id_: str) -> bool | None:
     """Whether the delete removed the article; None if it finished a delete that another process had begun."""
-    index = ingest._index
-    original = index.orphaned_records
+    articles = ingest._index.articles
+    original = articles.orphaned_records
     finished = False
 
     async def recorded(id_: str) -> list[ArticleRecord]:
@@ -421,13 +423,13 @@ async def _remove(ingest: IngestService, id_: str) -> bool | None:
         finished = bool(records)
         return records
 
-    index.orphaned_records = recorded  # type: ignore[method-assign]
+    articles.orphaned_records = recorded  # type: ignore[method-assign]
     try:
         await ingest.delete(id_)
     except NotFound:
         return False
     finally:
-        index.orphaned_records = original  # type: ignore[method-assign]
+        articles.orphaned_records = original  # type: ignore[method-assign]
     return None if finished else True
 
 

@@ -6,6 +6,7 @@ import zlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -70,7 +71,7 @@ class FakeService:
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings(store_url="memory")
         self.store = FakeStore()
-        self.index = self.ingest = self.related = self.explain = self
+        self.ingest = self.related = self.explain = self
         self.events = self.editor_actions = FakeEvents(self)
         self.change_broadcaster = ChangeBroadcaster(EventRepository(MemoryStore()), poll_interval_s=0.01)
         self.saved_filters = SavedFilters(MemoryStore())
@@ -82,7 +83,7 @@ class FakeService:
             EventRepository(webhook_store), self.webhook_subscriptions, self.clock
         )
         self.background = None
-        self.spaces = ("en.0000",)
+        self.index = SimpleNamespace(articles=self, stream=self, spaces=("en.0000",))
         self.commit_retries = 0
         self.failure: Exception | None = None
         self.articles: dict[str, StoredArticle] = {}
@@ -191,7 +192,7 @@ class FakeService:
         self.check()
         return {id_: self.articles[id_] for id_ in ids if id_ in self.articles}
 
-    async def stream_length(self) -> int:
+    async def length(self) -> int:
         self.check()
         return len(self.articles)
 

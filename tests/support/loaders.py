@@ -24,7 +24,7 @@ def record(fingerprint: int, place: int, space: str = SPACE) -> ArticleRecord:
 async def fill(index: Index, fingerprints: Sequence[int], start: int = 0) -> list[int]:
     """Insert them as new articles, in one commit each; returns their numbers."""
     records = [record(fingerprint, place) for place, fingerprint in enumerate(fingerprints, start)]
-    await index.put_records(records, {})
+    await index.records.insert(records, {})
     snapshot = await index.segments.read({SPACE: ()})
     segment = index.transactions(snapshot, SPACE)
     failed = await index.store.commit_many([segment.insert(r, Outcome("new"), []) for r in records])

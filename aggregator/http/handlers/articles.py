@@ -98,7 +98,7 @@ async def _stream_batch(request: web.Request, query: IngestQuery) -> web.StreamR
 async def get(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """A stored article."""
     service = request.app[SERVICE]
-    stored = await service.index.get(check_path_id(request.match_info["id"]))
+    stored = await service.index.articles.get(check_path_id(request.match_info["id"]))
     event = (await service.events.event_ids_of([stored.group])).get(stored.group)
     return json_response.struct_response(
         encoding.article_out(stored.record, stored.outcome, event, request.app[DISTANCE_THRESHOLDS])
@@ -109,7 +109,7 @@ async def delete(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """Undo a reservation, or delete an article."""
     service, id_ = request.app[SERVICE], check_path_id(request.match_info["id"])
     if request.get(CALLER_KEY) is not None and request[CALLER_KEY].sources:
-        auth.check_source(request, (await service.index.get(id_)).record.source)
+        auth.check_source(request, (await service.index.articles.get(id_)).record.source)
     await service.ingest.delete(id_)
     return web.Response(status=204)
 
@@ -117,7 +117,7 @@ async def delete(request: web.Request, query: NoQuery) -> web.StreamResponse:
 async def get_copies(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """All stored articles of an article's duplicate group."""
     id_ = check_path_id(request.match_info["id"])
-    records = await request.app[SERVICE].index.group_members(id_)
+    records = await request.app[SERVICE].index.articles.group_members(id_)
     return json_response.struct_response(
         CopiesOut(
             id=id_,

@@ -62,7 +62,7 @@ async def get(request: web.Request, query: NoQuery) -> web.StreamResponse:
 
     async def record(id_: str) -> ArticleRecord | None:
         try:
-            return (await service.index.get(id_)).record
+            return (await service.index.articles.get(id_)).record
         except NotFound:  # deleted in the meantime
             return None
 

@@ -169,19 +169,19 @@ SERVICE_METRICS = (
         lambda context: [((), float(sum(context.pending_deliveries.values())))],
     ),
     MetricSpec(
-        "aggregator_index_lookups", "counter", "Index lookups.", from_service(lambda s: s.index.lookups)
+        "aggregator_index_lookups", "counter", "Index lookups.", from_service(lambda s: s.index.lookup.counters.lookups)
     ),
     MetricSpec(
         "aggregator_index_candidates",
         "counter",
         "Bucket entries compared by lookups.",
-        from_service(lambda s: s.index.entries_read),
+        from_service(lambda s: s.index.lookup.counters.entries_read),
     ),
     MetricSpec(
         "aggregator_index_largest_bucket",
         "gauge",
         "Entries of the largest bucket read by a lookup since the start.",
-        from_service(lambda s: s.index.largest_bucket_entries),
+        from_service(lambda s: s.index.lookup.counters.largest_bucket_entries),
     ),
 )
 BACKGROUND_METRICS = (
@@ -276,13 +276,13 @@ BACKGROUND_METRICS = (
         "aggregator_index_entries_removed",
         "counter",
         "Index entries removed by compaction.",
-        from_background(lambda s: s.maintenance.compactor.counters.entries_removed),
+        from_background(lambda s: s.maintenance.jobs.compactor.counters.entries_removed),
     ),
     MetricSpec(
         "aggregator_index_segments_dropped",
         "counter",
         "Index segments dropped.",
-        from_background(lambda s: s.maintenance.compactor.counters.segments_dropped),
+        from_background(lambda s: s.maintenance.jobs.retention.segments_dropped),
     ),
 )
 

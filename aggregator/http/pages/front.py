@@ -25,7 +25,7 @@ async def front(request: web.Request, query: FrontQuery) -> web.StreamResponse:
     position = await service.change_broadcaster.latest_position()
     event_filter = await event_filters.build_filter(service.saved_filters, query)
     events = await service.events.list_events(limit=MAX_EVENTS, event_filter=event_filter)
-    recent = await service.index.recent(MAX_VERDICTS)
+    recent = await service.index.stream.recent(MAX_VERDICTS)
     settings = service.settings
     return html_response(
         request,

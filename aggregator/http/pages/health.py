@@ -53,8 +53,8 @@ async def health(request: web.Request, query: None) -> web.StreamResponse:
     articles = 0
     problem = info.problem or ""
     try:
-        arrivals = await service.index.recent_entries(MAX_ARRIVALS)
-        articles = await service.index.stream_length()
+        arrivals = await service.index.stream.recent_entries(MAX_ARRIVALS)
+        articles = await service.index.stream.length()
     except StoreUnavailable as error:
         problem = problem or str(error)
     now_ms = service.clock()

@@ -103,17 +103,17 @@ async def _resolve_id(request: web.Request, given: str) -> str:
     if given.lower().startswith(("http://", "https://")):
         candidates.append(canonical_url(given))
     for id_ in candidates:
-        if is_id_or_url(id_) and await request.app[SERVICE].index.get_many([validate_id(id_, "q")]):
+        if is_id_or_url(id_) and await request.app[SERVICE].index.articles.get_many([validate_id(id_, "q")]):
             return id_
     raise NotFound(f"No article is stored under {given[:200]!r}. Paste the text itself to get its verdict.")
 
 
 async def _look_up_stored(request: web.Request, id_: str) -> LookupResult:
     service = request.app[SERVICE]
-    stored = await service.index.get(id_)
+    stored = await service.index.articles.get(id_)
     record, outcome = stored.record, stored.outcome
     match = outcome.match
-    group = await service.index.group_members(id_)
+    group = await service.index.articles.group_members(id_)
     events = await service.events.event_ids_of([stored.group])
     return LookupResult(
         verdict=outcome.verdict,
@@ -137,7 +137,7 @@ async def _look_up_pasted(request: web.Request, text: str) -> LookupResult:
     service = request.app[SERVICE]
     answer = await service.ingest.submit(to_article(ArticleIn(text=text)), dry_run=True)
     match = answer.outcome.match
-    group = await service.index.group_members(match.canonical_id) if match else []
+    group = await service.index.articles.group_members(match.canonical_id) if match else []
     return LookupResult(
         verdict=answer.outcome.verdict,
         record=None,
@@ -191,7 +191,7 @@ async def _load_comparison(request: web.Request, a: str, b: str) -> Comparison:
     service = request.app[SERVICE]
     sides = [await _article_or_id(request, side) for side in (a, b)]
     first, second = await service.explain.load_pair(sides[0], sides[1])
-    stored = await service.index.get_many([side for side in sides if isinstance(side, str)])
+    stored = await service.index.articles.get_many([side for side in sides if isinstance(side, str)])
     records = [stored[s].record if isinstance(s, str) and s in stored else None for s in sides]
     explanation = await asyncio.to_thread(explain, first, second, service.explain.policy)
     return Comparison(

@@ -48,7 +48,7 @@ async def report(request: web.Request, query: NoQuery) -> web.StreamResponse:
     position = await service.change_broadcaster.latest_position()
     event = await service.events.get(check_path_id(request.match_info["id"]))
     ids = event.items[-MAX_ITEMS:]
-    stored = await service.index.get_many([*ids, *event.items[:1]])
+    stored = await service.index.articles.get_many([*ids, *event.items[:1]])
     groups = await _load_groups(request, ids, stored)
     items = _report_items(event, ids, stored, groups)
     first = min((s.record for s in stored.values()), key=_published_or_arrived_ms, default=None)
@@ -81,7 +81,7 @@ async def _load_groups(
 
     async def load_group(id_: str) -> Sequence[ArticleRecord]:
         try:
-            return await index.group_members(id_)
+            return await index.articles.group_members(id_)
         except NotFound:  # deleted in the meantime
             return ()
 

@@ -1,16 +1,19 @@
-"""Packed bucket entries: what a bucket's key does not say, and whose it is; filtered without a Python loop.
+"""Postings: the packed entries of buckets, filtered with numpy.
 
-    rest      little-endian, as many bytes as the kind of bucket needs
-    8 bytes   little-endian uint64: the article number
+    remainder  what the bucket's key does not say, little-endian
+    8 bytes    little-endian uint64: the article number
 
-    bucket of         its key says                the rest of an entry
-    a block           the block's value           the fingerprint's other bits (``blocks.BlockPlan.cut``): 6 bytes
-                                                  under 4x16, 7 under the plans of narrower blocks
-    a band            its lowest 18 bits          its upper 14 bits: 2 bytes
-    a topic           the top 20 bits of a value  the lowest 32: 24 of the term's hash, 8 of its weight: 4 bytes
+    bucket    its key says                   remainder
+    block     the block's value              the other bits of the fingerprint (``BlockPlan.split``): 6 bytes
+                                             under 4x16, 7 under plans with narrower blocks
+    sketch    low 18 bits of a sketch key    its upper 14 bits: 2 bytes
+    term      top 20 bits of an index key    its lowest 32 (24 of the term's hash, 8 of the weight): 4 bytes
 
-An article found in several buckets counts once. Entries are only ever appended, so a bucket's
-length is its version (``index/``).
+An article found in several buckets counts once. Entries are only appended, so a bucket's length is its
+version.
+
+Functions for lookups take the buckets of one segment after another, and are given ``floor``: smaller article
+numbers have expired. A truncated bucket raises StoreUnavailable.
 """
 
 from __future__ import annotations
@@ -36,49 +39,47 @@ ArticleNumbers = npt.NDArray[np.uint64]
 Distances = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.int64]
 
-
 NO_NUMBERS = np.empty(0, np.uint64)
 NO_COUNTS = np.empty(0, np.int64)
-_TERM_HASH_MASK = np.uint32(0xFFFF_FF00)  # of a topic's rest; the remainder is the weight
+_TERM_HASH_MASK = np.uint32(0xFFFF_FF00)  # of a term remainder; the other bits are the weight
+
+
+# -- encoding ----------------------------------------------------------------------------------
 
 
 def encode_posting(remainder: int, number: int, remainder_bytes: int) -> bytes:
-    """One entry of ``rest_bytes`` + 8 bytes."""
-    return remainder.to_bytes(remainder_bytes, "little") + number.to_bytes(NUMBER_BYTES, "little")
+    """One entry of ``remainder_bytes`` + 8 bytes."""
+    return encode_postings((remainder,), number, remainder_bytes)[0]
 
 
 def encode_postings(remainders: Iterable[int], number: int, remainder_bytes: int) -> list[bytes]:
-    """``pack`` of each under one number."""
+    """Entries of one article, one per remainder."""
     end = number.to_bytes(NUMBER_BYTES, "little")
-    return [rest.to_bytes(remainder_bytes, "little") + end for rest in remainders]
+    return [remainder.to_bytes(remainder_bytes, "little") + end for remainder in remainders]
 
 
 def encode_sketch_postings(sketch_keys: Iterable[int], number: int) -> list[bytes]:
-    """An entry of the bucket ``keys.band(band)`` for each, under one number."""
-    return encode_postings(
-        [band >> SKETCH_BUCKET_BITS for band in sketch_keys], number, SKETCH_REMAINDER_BYTES
-    )
-
-
-def encode_term_posting(index_key: int, number: int) -> bytes:
-    """An entry of the bucket ``keys.topic(value)``; ``value`` as ``topics.indexed`` gives it."""
-    return encode_term_postings((index_key,), number)[0]
+    """Entries for ``keys.sketch_buckets(tag, sketch_keys)``."""
+    remainders = [key >> SKETCH_BUCKET_BITS for key in sketch_keys]
+    return encode_postings(remainders, number, SKETCH_REMAINDER_BYTES)
 
 
 def encode_term_postings(index_keys: Iterable[int], number: int) -> list[bytes]:
-    """``pack_topic`` of each under one number."""
-    return encode_postings(
-        [value & _TERM_REMAINDER_MASK for value in index_keys], number, TERM_REMAINDER_BYTES
-    )
+    """Entries for ``keys.term_buckets(tag, index_keys)``; the keys are those of ``term_index.index_keys``."""
+    remainders = [key & _TERM_REMAINDER_MASK for key in index_keys]
+    return encode_postings(remainders, number, TERM_REMAINDER_BYTES)
+
+
+# -- lookups in block buckets ------------------------------------------------------------------
 
 
 def numbers_within(
     buckets: Sequence[bytes | None], probe_plan: ProbePlan, radius: int, floor: int
 ) -> tuple[ArticleNumbers, Distances]:
-    """Article numbers at or above ``floor`` within ``radius`` bits, and their distances.
+    """Article numbers within ``radius`` bits, and their distances.
 
-    ``buckets``: those of ``keys.buckets(around)`` in that order, as often as there are layers. Both (n,),
-    ascending by number, each number once (at its smallest distance).
+    ``buckets``: those of ``keys.block_buckets(tag, probe_plan)``, of one segment after another. Both results
+    are (n,), ascending by number, each number once (at its smallest distance).
     """
     return numbers_within_each(buckets, [probe_plan], radius, floor)[0]
 
@@ -86,40 +87,39 @@ def numbers_within(
 def numbers_within_each(
     buckets: Sequence[bytes | None], probe_plans: Sequence[ProbePlan], radius: int, floor: int
 ) -> list[tuple[ArticleNumbers, Distances]]:
-    """``within`` of several look-ups of one plan and radius; ``buckets``: all of the first, all of the next, ..."""
-    rest_bytes, flipped = probe_plans[0].remainder_bytes, probe_plans[0].flipped_bits
-    entry = rest_bytes + NUMBER_BYTES
+    """``numbers_within`` of several lookups of one plan and radius; ``buckets``: lookup by lookup."""
+    remainder_bytes, flipped = probe_plans[0].remainder_bytes, probe_plans[0].flipped_bits
+    entry_bytes = remainder_bytes + NUMBER_BYTES
     filled = [bucket or b"" for bucket in buckets]
     sizes, joined = list(map(len, filled)), b"".join(filled)
     if not joined:
         return [(NO_NUMBERS, NO_COUNTS)] * len(probe_plans)
-    counts = _entry_counts(sizes, [len(flips) for *_, flips in probe_plans[0].block_probes], entry)
-    unused = np.uint64(8 * (8 - rest_bytes))
-    own = (
-        np.array([[rest for _, _, rest, _ in around.block_probes] for around in probe_plans], np.uint64)
-        << unused
-    )
-    layers = len(counts) // own.size
-    differing = np.ndarray((len(joined) // entry,), "<u8", joined, 0, (entry,)) << unused
-    differing ^= (own if layers == 1 else np.tile(own, layers)).reshape(-1).repeat(counts)
+    counts = _entry_counts(sizes, [len(flips) for *_, flips in probe_plans[0].block_probes], entry_bytes)
+    # Remainders are read as 8 bytes each; the shift drops the bytes of the number that follow.
+    unused_bits = np.uint64(8 * (8 - remainder_bytes))
+    own = np.array([[rest for _, _, rest, _ in plan.block_probes] for plan in probe_plans], np.uint64)
+    own <<= unused_bits
+    segments = len(counts) // own.size
+    differing = np.ndarray((len(joined) // entry_bytes,), "<u8", joined, 0, (entry_bytes,)) << unused_bits
+    differing ^= (own if segments == 1 else np.tile(own, segments)).reshape(-1).repeat(counts)
     bits = np.bitwise_count(differing)
-    (near,) = (bits <= radius).nonzero()  # few: all that follows is about them
+    (near,) = (bits <= radius).nonzero()  # few: everything below works on these
     if not len(near):
         return [(NO_NUMBERS, NO_COUNTS)] * len(probe_plans)
-    # A neighbour's bucket: what was flipped in its key differs as well.
-    place = np.array(sizes).cumsum().searchsorted(near * entry, "right")
-    distances = (bits[near] + flipped[place % len(flipped)]).astype(np.int64)
-    numbers, whose = _number_view(joined, rest_bytes)[near], place // (layers * len(flipped))
+    # In a neighboring bucket, the flipped bits of its key differ as well.
+    position = np.array(sizes).cumsum().searchsorted(near * entry_bytes, "right")
+    distances = (bits[near] + flipped[position % len(flipped)]).astype(np.int64)
+    numbers, query = _number_view(joined, remainder_bytes)[near], position // (segments * len(flipped))
     keep = (distances <= radius) & (numbers >= np.uint64(floor))
-    numbers, distances, whose = numbers[keep], distances[keep], whose[keep]
-    order = np.lexsort((distances, numbers, whose))
-    numbers, distances, whose = numbers[order], distances[order], whose[order]
-    first = _first_of_each_run(numbers, whose)
-    return _split_by_query(whose[first], len(probe_plans), numbers[first], distances[first])
+    numbers, distances, query = numbers[keep], distances[keep], query[keep]
+    order = np.lexsort((distances, numbers, query))
+    numbers, distances, query = numbers[order], distances[order], query[order]
+    first = _first_of_each_run(numbers, query)
+    return _split_by_query(query[first], len(probe_plans), numbers[first], distances[first])
 
 
 def _first_of_each_run(numbers: ArticleNumbers, query_ids: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Of sorted (whose, number), each pair's first place."""
+    """Where a new pair begins in pairs sorted by query and number."""
     first = np.ones(len(numbers), bool)
     first[1:] = (numbers[1:] != numbers[:-1]) | (query_ids[1:] != query_ids[:-1])
     return first
@@ -128,7 +128,7 @@ def _first_of_each_run(numbers: ArticleNumbers, query_ids: npt.NDArray[np.int64]
 def _split_by_query(
     query_ids: npt.NDArray[np.int64], count: int, numbers: ArticleNumbers, values: npt.NDArray[np.int64]
 ) -> list[tuple[ArticleNumbers, Counts]]:
-    """Both by whose they are, 0 to ``count`` (exclusive), which ascends."""
+    """``numbers`` and ``values`` of each query 0..count-1; ``query_ids`` ascends."""
     ends = query_ids.searchsorted(np.arange(count + 1)).tolist()
     return [(numbers[a:b], values[a:b]) for a, b in pairwise(ends)]
 
@@ -136,78 +136,89 @@ def _split_by_query(
 def _entry_counts(
     bucket_sizes: Sequence[int], buckets_per_block: Sequence[int], entry_bytes: int
 ) -> list[int]:
-    """How many entries stand in so many buckets at a time, in turn. Raises StoreUnavailable when some are torn."""
+    """Number of entries in each run of buckets of one block; the runs repeat."""
     counts, at = [], 0
     while at < len(bucket_sizes):
         for step in buckets_per_block:
-            count, torn = divmod(sum(bucket_sizes[at : at + step]), entry_bytes)
-            if torn:
+            count, extra = divmod(sum(bucket_sizes[at : at + step]), entry_bytes)
+            if extra:
                 raise _truncated_bucket_error()
             counts.append(count)
             at += step
     return counts
 
 
+# -- lookups in sketch buckets -----------------------------------------------------------------
+
+
 def numbers_sharing_each(
     buckets: Sequence[bytes | None], sketch_keys: Sequence[Sequence[int]], floor: int
 ) -> list[tuple[ArticleNumbers, Counts]]:
-    """Of each look-up, article numbers with one of its values among their bands, and how many of them. Both (n,).
+    """For each lookup, the article numbers that share its sketch keys, and how many keys. Both (n,).
 
-    ``values``: those of each look-up, each once. ``buckets``: theirs, as often as there are layers; all of the first
-    look-up, all of the next, ...
+    ``sketch_keys``: those of each lookup, each once. ``buckets``: lookup by lookup, and segment by segment.
     """
     if not any(buckets):
         return [(NO_NUMBERS, NO_COUNTS)] * len(sketch_keys)
-    layers = len(buckets) // sum(map(len, sketch_keys))
-    asked = [
-        (value >> SKETCH_BUCKET_BITS, i) for i, some in enumerate(sketch_keys) for value in [*some] * layers
+    segments = len(buckets) // sum(map(len, sketch_keys))
+    wanted = [
+        (key >> SKETCH_BUCKET_BITS, i)
+        for i, own_keys in enumerate(sketch_keys)
+        for key in [*own_keys] * segments
     ]
-    # Most entries of a bucket are of other bands: what follows is about few.
-    joined, place = _join_with_values(buckets, range(len(asked)), SKETCH_REMAINDER_BYTES)
-    own, whose = np.array(asked).T
-    (alike,) = (_remainder_view(joined, "<u2", SKETCH_REMAINDER_BYTES) == own[place]).nonzero()
-    if not len(alike):
+    # Most entries of a bucket are of other sketch keys: everything below works on few.
+    joined, position = _join_with_values(buckets, range(len(wanted)), SKETCH_REMAINDER_BYTES)
+    own, query = np.array(wanted).T
+    (equal,) = (_remainder_view(joined, "<u2", SKETCH_REMAINDER_BYTES) == own[position]).nonzero()
+    if not len(equal):
         return [(NO_NUMBERS, NO_COUNTS)] * len(sketch_keys)
-    numbers, whose = _number_view(joined, SKETCH_REMAINDER_BYTES)[alike], whose[place[alike]]
+    numbers, query = _number_view(joined, SKETCH_REMAINDER_BYTES)[equal], query[position[equal]]
     keep = numbers >= np.uint64(floor)
-    order = np.lexsort((numbers[keep], whose[keep]))
-    numbers, whose = numbers[keep][order], whose[keep][order]
-    (first,) = _first_of_each_run(numbers, whose).nonzero()
+    order = np.lexsort((numbers[keep], query[keep]))
+    numbers, query = numbers[keep][order], query[keep][order]
+    (first,) = _first_of_each_run(numbers, query).nonzero()
     counts = np.append(first[1:], len(numbers)) - first
-    return _split_by_query(whose[first], len(sketch_keys), numbers[first], counts)
+    return _split_by_query(query[first], len(sketch_keys), numbers[first], counts)
+
+
+# -- entries appended since a lookup: so few that a Python loop is faster than numpy -----------
 
 
 def appended_within(
     appended: Mapping[int, bytes], probe_plan: ProbePlan, radius: int, floor: int
 ) -> dict[int, int]:
-    """What ``within`` finds among a few entries: number -> distance.
+    """What ``numbers_within`` finds among a few entries: number -> distance.
 
-    ``grown``: entries that came to buckets, by the bucket's place; a place behind them is another kind's.
+    ``appended``: entries by the position of their bucket; positions after the block buckets are ignored.
     """
     found: dict[int, int] = {}
-    for place, entries in appended.items():
+    for position, entries in appended.items():
+        start = 0
         for _, _, own, flips in probe_plan.block_probes:
-            if place < len(flips):
-                flipped = flips[place].bit_count()
-                for rest, number in _iterate_postings(entries, probe_plan.remainder_bytes):
-                    distance = (own ^ rest).bit_count() + flipped
+            if position < start + len(flips):
+                flipped = flips[position - start].bit_count()
+                for remainder, number in _iterate_postings(entries, probe_plan.remainder_bytes):
+                    distance = (own ^ remainder).bit_count() + flipped
                     if distance <= radius and number >= floor:
                         found[number] = min(distance, found.get(number, distance))
                 break
-            place -= len(flips)
+            start += len(flips)
     return found
 
 
 def appended_sharing(
     appended: Mapping[int, bytes], sketch_keys: Sequence[int], block_bucket_count: int, floor: int
 ) -> dict[int, int]:
-    """What ``sharing_each`` finds among a few entries: number -> how many. ``grown``: as above; bands stand behind ``before`` others."""
+    """What ``numbers_sharing_each`` finds among a few entries: number -> number of shared sketch keys.
+
+    ``appended``: entries by the position of their bucket; the sketch buckets follow the block buckets.
+    """
     found: dict[int, int] = {}
-    for place, entries in appended.items():
-        if place >= block_bucket_count:
-            own = sketch_keys[place - block_bucket_count] >> SKETCH_BUCKET_BITS
-            for rest, number in _iterate_postings(entries, SKETCH_REMAINDER_BYTES):
-                if rest == own and number >= floor:
+    for position, entries in appended.items():
+        if position >= block_bucket_count:
+            own = sketch_keys[position - block_bucket_count] >> SKETCH_BUCKET_BITS
+            for remainder, number in _iterate_postings(entries, SKETCH_REMAINDER_BYTES):
+                if remainder == own and number >= floor:
                     found[number] = found.get(number, 0) + 1
     return found
 
@@ -215,47 +226,56 @@ def appended_sharing(
 def merge_matches(
     matches: tuple[ArticleNumbers, Counts], additions: Mapping[int, int], combine: Callable[[int, int], int]
 ) -> tuple[ArticleNumbers, Counts]:
-    """Both together, ascending by number; ``join`` says what stands beside a number that is in both."""
+    """Both together, ascending by number; the values of a number that is in both are combined."""
     if not additions:
         return matches
-    both = dict(zip(*(of.tolist() for of in matches), strict=True))
+    merged = dict(zip(*(column.tolist() for column in matches), strict=True))
     for number, value in additions.items():
-        both[number] = combine(both[number], value) if number in both else value
-    numbers = sorted(both)
-    return np.array(numbers, np.uint64), np.array([both[number] for number in numbers], np.int64)
+        merged[number] = combine(merged[number], value) if number in merged else value
+    numbers = sorted(merged)
+    return np.array(numbers, np.uint64), np.array([merged[number] for number in numbers], np.int64)
 
 
 def _iterate_postings(entries: bytes, remainder_bytes: int) -> Iterator[tuple[int, int]]:
-    """Rest and number of each."""
-    entry = remainder_bytes + NUMBER_BYTES
-    for at in range(0, len(entries), entry):
-        rest, number = entries[at : at + remainder_bytes], entries[at + remainder_bytes : at + entry]
-        yield int.from_bytes(rest, "little"), int.from_bytes(number, "little")
+    """Remainder and number of each entry."""
+    entry_bytes = remainder_bytes + NUMBER_BYTES
+    for at in range(0, len(entries), entry_bytes):
+        remainder, number = (
+            entries[at : at + remainder_bytes],
+            entries[at + remainder_bytes : at + entry_bytes],
+        )
+        yield int.from_bytes(remainder, "little"), int.from_bytes(number, "little")
+
+
+# -- lookups in term buckets -------------------------------------------------------------------
 
 
 def top_by_terms(buckets: Sequence[bytes | None], weights: Mapping[int, float], floor: int) -> ArticleNumbers:
-    """Article numbers under any of these terms (hashes as ``topics.probed``), those that weigh most first.
+    """Article numbers under any of these terms (``term_index.query_weights``), those of largest weight first.
 
-    ``buckets``: those of ``weights``, as often as there are layers. An article's weight is the product of both
-    weights, summed over the terms; of equals the newer is first.
+    ``buckets``: those of ``weights``, segment by segment. An article's weight is the sum over the terms of
+    the product of both weights; ties: newer first.
     """
     low = (1 << TERM_REMAINDER_BITS) - 1
     joined, own = _join_with_values(buckets, [hashed & low for hashed in weights], TERM_REMAINDER_BYTES)
-    rests = _remainder_view(joined, "<u4", TERM_REMAINDER_BYTES)
+    remainders = _remainder_view(joined, "<u4", TERM_REMAINDER_BYTES)
     numbers = _number_view(joined, TERM_REMAINDER_BYTES)
-    keep = (rests & _TERM_HASH_MASK == own) & (numbers >= np.uint64(floor))
+    keep = (remainders & _TERM_HASH_MASK == own) & (numbers >= np.uint64(floor))
     if not keep.any():
         return NO_NUMBERS
-    _, ours = _join_with_values(buckets, list(weights.values()), TERM_REMAINDER_BYTES)
-    product = ours[keep] * (rests[keep] & ~_TERM_HASH_MASK)
-    found, place = np.unique(numbers[keep], return_inverse=True)
-    sums = np.bincount(place.reshape(-1), product)
+    _, query_weights = _join_with_values(buckets, list(weights.values()), TERM_REMAINDER_BYTES)
+    products = query_weights[keep] * (remainders[keep] & ~_TERM_HASH_MASK)
+    found, position = np.unique(numbers[keep], return_inverse=True)
+    sums = np.bincount(position.reshape(-1), products)
     order = np.lexsort((found, sums))[::-1]
     return found[order][sums[order] > 0]
 
 
+# -- whole buckets -----------------------------------------------------------------------------
+
+
 def compact_bucket(bucket: bytes, remainder_bytes: int, floor: int, dead: ArticleNumbers) -> bytes:
-    """The bucket without entries below ``floor`` or of ``dead`` numbers; these ascending."""
+    """The bucket without entries below ``floor`` or of ``dead`` numbers, which ascend."""
     numbers = decode_numbers(bucket, remainder_bytes)
     gone = numbers < np.uint64(floor)
     if len(dead):
@@ -267,24 +287,24 @@ def compact_bucket(bucket: bytes, remainder_bytes: int, floor: int, dead: Articl
 
 
 def decode_numbers(bucket: bytes, remainder_bytes: int) -> ArticleNumbers:
-    """The article numbers of all entries, (n,). Raises StoreUnavailable when the bucket ends within an entry."""
+    """The article numbers of all entries, (n,)."""
     if len(bucket) % (remainder_bytes + NUMBER_BYTES):
         raise _truncated_bucket_error()
     return _number_view(bucket, remainder_bytes)
 
 
 def decode_remainders(bucket: bytes, remainder_bytes: int) -> npt.NDArray[np.uint64]:
-    """What the entries of a block's bucket keep of their fingerprints, (n,); as ``numbers_of``."""
-    unused = np.uint64(8 * (8 - remainder_bytes))
+    """The remainders of all entries of a block bucket, (n,)."""
+    unused_bits = np.uint64(8 * (8 - remainder_bytes))
     if not len(decode_numbers(bucket, remainder_bytes)):
         return NO_NUMBERS
-    return _remainder_view(bucket, "<u8", remainder_bytes) << unused >> unused
+    return _remainder_view(bucket, "<u8", remainder_bytes) << unused_bits >> unused_bits
 
 
 def _join_with_values(
     buckets: Sequence[bytes | None], values: Sequence[float], remainder_bytes: int
 ) -> tuple[bytes, npt.NDArray[np.float64 | np.int64]]:
-    """All entries, and for each the value that its bucket was read for, (n,)."""
+    """All entries, and for each the value of its bucket, (n,). ``values`` repeat per segment."""
     filled = [bucket or b"" for bucket in buckets]
     joined, sizes = b"".join(filled), np.array(list(map(len, filled)), np.int64)
     counts = sizes // (remainder_bytes + NUMBER_BYTES)
@@ -297,15 +317,15 @@ def _join_with_values(
 
 
 def _remainder_view(joined: bytes, dtype: str, remainder_bytes: int) -> npt.NDArray[np.uint64]:
-    entry = remainder_bytes + NUMBER_BYTES
-    return np.ndarray((len(joined) // entry,), dtype, joined, 0, (entry,))
+    entry_bytes = remainder_bytes + NUMBER_BYTES
+    return np.ndarray((len(joined) // entry_bytes,), dtype, joined, 0, (entry_bytes,))
 
 
 def _number_view(joined: bytes, remainder_bytes: int) -> ArticleNumbers:
-    entry = remainder_bytes + NUMBER_BYTES
+    entry_bytes = remainder_bytes + NUMBER_BYTES
     if not joined:
         return NO_NUMBERS
-    return np.ndarray((len(joined) // entry,), "<u8", joined, remainder_bytes, (entry,))
+    return np.ndarray((len(joined) // entry_bytes,), "<u8", joined, remainder_bytes, (entry_bytes,))
 
 
 def _truncated_bucket_error() -> Exception:

@@ -1,8 +1,7 @@
-"""How records and id bindings are written down: a format byte, then MessagePack.
+"""Stored form of records, bindings and states: a format byte, then MessagePack.
 
-A reader that meets another format byte refuses with a clear error instead of guessing. A record leaves out what
-its key says, number and space; its texts are compressed together, since a headline stands in its address too.
-How a sample is packed is told in ``store/samples.py``.
+A record leaves out what its key says, number and space. Its texts are compressed together, since a headline
+is often repeated in the URL. ``sketches.py`` packs the sketch.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import struct
 import zlib
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -23,21 +22,19 @@ from aggregator.domain import (
     Sketch,
     VerdictName,
 )
-from aggregator.errors import StoreUnavailable
+from aggregator.index.codec.format_byte import FORMAT_1, FORMAT_2, FORMAT_3, decode_formatted
 from aggregator.index.codec.sketches import decode_sketch_sample, encode_sketch_sample
 from aggregator.store.decoding import corrupt_error, decode_value
 
-DEFAULT_FORMAT = b"\x01"
-RECORD_FORMAT = b"\x03"
-BINDING_FORMAT = b"\x02"
-_MIN_COMPRESS_BYTES = 100  # bytes of texts that nothing is won by compressing
+RECORD_FORMAT = FORMAT_3
+BINDING_FORMAT = FORMAT_2
+_MIN_COMPRESS_BYTES = 100  # compressing shorter texts saves nothing
 _MAX_TEXT_BYTES = 1 << 24
-_RAW_DEFLATE = -zlib.MAX_WBITS  # no head, no checksum
-T = TypeVar("T")
+_RAW_DEFLATE = -zlib.MAX_WBITS  # no header, no checksum
 
 
 class Binding(msgspec.Struct, frozen=True, array_like=True):
-    """What an id is bound to: its current version, its first version, and the stored decision."""
+    """The current version of an id, its first version, and the stored verdict."""
 
     number: int
     first_version: int
@@ -47,12 +44,12 @@ class Binding(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def group(self) -> int:
-        """The first number of the group it is in."""
+        """The number of its duplicate group: the first version of the canonical article."""
         return self.outcome.group(self.first_version)
 
 
 class _MatchRow(msgspec.Struct, frozen=True, array_like=True):
-    """A Match; None where the canonical article is the matched one itself."""
+    """A Match; the canonical fields are None where the matched article is canonical."""
 
     id: str
     number: int
@@ -64,7 +61,7 @@ class _MatchRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _BindingRow(msgspec.Struct, frozen=True, array_like=True):
-    """A Binding; ``first`` is None in a first version."""
+    """A Binding; ``first_version`` is None in a first version."""
 
     number: int
     first_version: int | None
@@ -77,7 +74,7 @@ class _BindingRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _TextFields(msgspec.Struct, frozen=True, array_like=True):
-    """What strangers wrote; ``terms`` one a line."""
+    """The untrusted texts; ``terms`` one per line."""
 
     id: str
     title: str
@@ -87,7 +84,7 @@ class _TextFields(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _RecordRow(msgspec.Struct, frozen=True, array_like=True):
-    """A Record; ``first`` is None in a first version, ``texts`` are compressed where that saves anything."""
+    """An ArticleRecord; ``first_version`` is None in a first version, ``texts`` are compressed if long."""
 
     first_version: int | None
     lang: str
@@ -103,7 +100,7 @@ class _RecordRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class CanonicalPointer(msgspec.Struct, frozen=True, array_like=True):
-    """State of a number that is a copy: the canonical article of its group."""
+    """State of the number of a duplicate: the canonical article of its group."""
 
     id: str
     first_version: int
@@ -117,7 +114,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def encode_record(record: ArticleRecord) -> bytes:
-    """Term weights keep 8 bits each: they rank neighbours, nothing is summed over them."""
+    """The stored form of a record. Term weights keep 8 bits each, enough to rank related articles."""
     row = _RecordRow(
         first_version=None if record.first_version == record.number else record.first_version,
         lang=record.lang,
@@ -144,21 +141,21 @@ def _compress_texts(record: ArticleRecord) -> _TextFields | bytes:
 
 
 def _decompress_texts(data: bytes) -> _TextFields:
-    """Raises ValueError when it is damaged."""
+    """Raises ValueError if the data is damaged."""
     inflating = zlib.decompressobj(_RAW_DEFLATE)
     try:
         plain = inflating.decompress(data, _MAX_TEXT_BYTES)
     except zlib.error as error:
         raise ValueError(str(error)) from error
     if not inflating.eof:
-        raise ValueError("its texts are cut off")
+        raise ValueError("its texts are truncated")
     return decode_value(_texts_decoder, plain, "A record")
 
 
-@lru_cache(maxsize=4096)  # the originals of many copies, the frames of many templates come again and again
+@lru_cache(maxsize=4096)  # originals of many duplicates and articles from one template are read repeatedly
 def decode_record(data: bytes, space: str, number: int) -> ArticleRecord:
-    """The record written by ``encode_record``. Raises StoreUnavailable when it is damaged or foreign."""
-    row = decode_formatted(_record_decoder, data, RECORD_FORMAT)
+    """Decode a record. Raises StoreUnavailable if it is damaged or has another format."""
+    row = decode_formatted(_record_decoder, data, "A record", RECORD_FORMAT)
     try:
         return _record_from_row(row, space, number)
     except ValueError as error:
@@ -166,11 +163,12 @@ def decode_record(data: bytes, space: str, number: int) -> ArticleRecord:
 
 
 def decode_stream_fields(data: bytes, space: str) -> dict[str, Any]:
-    """The fields of a record that the article stream tells. Raises StoreUnavailable when it is damaged or foreign.
+    """The fields of a record that a ``StreamItem`` has, by name.
 
-    Sample and figures stay packed, and nothing is kept: who follows the stream sees each article once.
+    Sketch and figures are not decoded and nothing is cached: a stream reader sees each article once. Raises
+    StoreUnavailable if the record is damaged or has another format.
     """
-    row = decode_formatted(_record_decoder, data, RECORD_FORMAT)
+    row = decode_formatted(_record_decoder, data, "A record", RECORD_FORMAT)
     try:
         texts = _row_texts(row)
         terms = _row_terms(row, texts)
@@ -189,7 +187,7 @@ def decode_stream_fields(data: bytes, space: str) -> dict[str, Any]:
 
 
 def _record_from_row(row: _RecordRow, space: str, number: int) -> ArticleRecord:
-    """Raises ValueError when the sample, the weights, the figures or the texts were cut."""
+    """Raises ValueError if sketch, weights, figures or texts are truncated."""
     texts = _row_texts(row)
     return ArticleRecord(
         number=number,
@@ -220,7 +218,7 @@ def _row_terms(row: _RecordRow, texts: _TextFields) -> tuple[tuple[str, float], 
 
 
 def encode_binding(binding: Binding) -> bytes:
-    """What an id is bound to, as it is stored."""
+    """The stored form of a binding."""
     outcome = binding.outcome
     row = _BindingRow(
         number=binding.number,
@@ -248,8 +246,8 @@ def _match_row(match: Match) -> _MatchRow:
 
 
 def decode_binding(data: bytes) -> Binding:
-    """The opposite. Raises StoreUnavailable when it is damaged or foreign."""
-    row = decode_formatted(_binding_decoder, data, BINDING_FORMAT)
+    """Decode a binding. Raises StoreUnavailable if it is damaged or has another format."""
+    row = decode_formatted(_binding_decoder, data, "A binding", BINDING_FORMAT)
     return Binding(
         row.number,
         row.number if row.first_version is None else row.first_version,
@@ -274,20 +272,10 @@ def _match_from_row(row: _MatchRow) -> Match:
 
 
 def encode_pointer(id_: str, first_version: int) -> bytes:
-    """What a copy points at, as it is stored."""
-    return DEFAULT_FORMAT + _encode(CanonicalPointer(id_, first_version))
+    """The stored form of the state of a duplicate."""
+    return FORMAT_1 + _encode(CanonicalPointer(id_, first_version))
 
 
 def decode_pointer(data: bytes) -> CanonicalPointer:
-    """The opposite. Raises StoreUnavailable when it is damaged or foreign."""
-    return decode_formatted(_pointer_decoder, data)
-
-
-def decode_formatted(decoder: msgspec.msgpack.Decoder[T], data: bytes, format_: bytes = DEFAULT_FORMAT) -> T:
-    """What stands behind the byte of its format. Raises StoreUnavailable when it is damaged or foreign."""
-    if data[:1] != format_:
-        raise StoreUnavailable(
-            f"The store holds a record of format {data[:1].hex() or 'none'}, this version reads "
-            f"{format_.hex()}: run the version that wrote it, or reindex."
-        )
-    return decode_value(decoder, data[1:], "A record")
+    """Decode the state of a duplicate. Raises StoreUnavailable if it is damaged or has another format."""
+    return decode_formatted(_pointer_decoder, data, "A state")

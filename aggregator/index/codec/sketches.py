@@ -1,13 +1,14 @@
-"""How the sample of a sketch is packed: some 12 bits a hash instead of 32.
+"""Compressed form of a sketch's hashes: about 12 bits per hash instead of 32.
 
-    bytes 0..1    how many hashes, little-endian
-    byte 2        k, the width of a gap's lower part
-    then bits     the lowest 12 of each of the first eight hashes: those name the article's bands, whole;
-                  the lower k bits of each gap; of each gap what is above them, as so many zeros and a one
+    bytes 0..1    number of hashes, little-endian
+    byte 2        k, the width of the lower part of a gap
+    then bits     the lowest 12 of each of the first eight hashes, which are the sketch keys and kept whole;
+                  the lower k bits of each gap; the upper part of each gap in unary: that many zeros and a one
 
-Hashes are sorted and chance, so the gaps between them (in steps of 2**12) are geometrically distributed, for which
-this code is nearly the shortest there is (Golomb 1966, Rice 1979). What ``overlap.compare`` looks at of a hash,
-its upper 20 bits, is kept; the rest of those beyond the bands becomes zero.
+The hashes are sorted and uniformly distributed, so the gaps between them (in steps of 2**12) are
+geometrically distributed; this code is nearly optimal for them (Golomb 1966, Rice 1979).
+``shingles.estimate_overlaps`` compares the upper 20 bits of a hash, which are kept; the lower bits of all
+but the first eight hashes become zero.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _MAX_GAP_BITS = 32 - IGNORED_LOW_BITS
 
 
 def encode_sketch_sample(sample: npt.NDArray[np.uint32]) -> bytes:
-    """A sorted sample, (n,) uint32, written down."""
+    """Encode a sorted sample, (n,) uint32."""
     if not len(sample):
         return b""
     gaps = (sample >> IGNORED_LOW_BITS).astype(np.int64)
@@ -40,9 +41,9 @@ def encode_sketch_sample(sample: npt.NDArray[np.uint32]) -> bytes:
 
 
 def decode_sketch_sample(data: bytes) -> npt.NDArray[np.uint32]:
-    """The sample, (n,) uint32, whose hashes after the first eight have lost their lowest 12 bits.
+    """Decode a sample, (n,) uint32; the lowest 12 bits of the hashes after the first eight are zero.
 
-    Raises ValueError when it is not whole.
+    Raises ValueError if the data is truncated.
     """
     if not data:
         return np.empty(0, np.uint32)
@@ -56,7 +57,7 @@ def decode_sketch_sample(data: bytes) -> npt.NDArray[np.uint32]:
     (ends,) = bits[fine + lower :].nonzero()
     if not 0 < len(ends) == count or k > _MAX_GAP_BITS:
         raise ValueError("a sample ends within a number")
-    # The i-th one stands behind what all gaps up to there have above their lower parts, and i ones.
+    # Before the i-th one there are the upper parts of all gaps up to it, and i ones.
     above = (ends - np.arange(count)) << k
     steps = above + _numbers_from_bits(bits[fine : fine + lower], count, k).cumsum(dtype=np.int64)
     if steps[-1] >> _MAX_GAP_BITS:
@@ -67,7 +68,7 @@ def decode_sketch_sample(data: bytes) -> npt.NDArray[np.uint32]:
 
 
 def _low_bits(values: npt.NDArray[np.uint32] | npt.NDArray[np.int64], width: int) -> BitArray:
-    """The lowest bits of each, the lowest of all first."""
+    """The lowest ``width`` bits of each value, least significant first."""
     whole = np.unpackbits(values.astype("<u4").view(np.uint8), bitorder="little").reshape(-1, 32)
     return whole[:, :width].reshape(-1)
 

@@ -1,5 +1,6 @@
-"""How the article stream is written down: a format byte, then MessagePack. What it tells of an article beyond its decision
-stands in the article's record.
+"""Stored form of article stream entries: a format byte, then MessagePack.
+
+An entry has the verdict; everything else about the article is in its record.
 """
 
 from __future__ import annotations
@@ -7,11 +8,12 @@ from __future__ import annotations
 import msgspec
 
 from aggregator.domain import NUMBER_RANDOM_BITS, StreamItem, VerdictName
-from aggregator.index.codec.records import DEFAULT_FORMAT, Binding, decode_formatted, decode_stream_fields
+from aggregator.index.codec.format_byte import FORMAT_1, decode_formatted
+from aggregator.index.codec.records import Binding, decode_stream_fields
 
 
 class StreamEntry(msgspec.Struct, frozen=True, array_like=True):
-    """A stream entry as it is written: a ``StreamItem`` without what its record says."""
+    """A ``StreamItem`` without the fields of its record."""
 
     kind: str
     number: int
@@ -28,9 +30,9 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def encode_stream_entry(kind: str, binding: Binding) -> bytes:
-    """``kind``: "article" for one that came, "deleted" for one that was taken down."""
+    """The stored form of an entry. ``kind``: "article" for a stored version, "deleted" for a deletion."""
     match = binding.outcome.match
-    row = StreamEntry(
+    entry = StreamEntry(
         kind=kind,
         number=binding.number,
         first_version=binding.first_version,
@@ -40,23 +42,18 @@ def encode_stream_entry(kind: str, binding: Binding) -> bytes:
         canonical_first=match.canonical_first if match else None,
         exact=match is not None and match.rule == "exact",
     )
-    return DEFAULT_FORMAT + _encode(row)
-
-
-def decode_stream_item(data: bytes, space: str, record: bytes | None) -> StreamItem:
-    """``completed`` of an entry as it is stored. Raises StoreUnavailable when it or the record is damaged or foreign."""
-    return to_stream_item(decode_stream_entry(data), space, record)
+    return FORMAT_1 + _encode(entry)
 
 
 def decode_stream_entry(data: bytes) -> StreamEntry:
-    """A stream entry alone. Raises StoreUnavailable when it is damaged or foreign."""
-    return decode_formatted(_entry_decoder, data)
+    """Decode an entry. Raises StoreUnavailable if it is damaged or has another format."""
+    return decode_formatted(_entry_decoder, data, "A stream entry")
 
 
 def to_stream_item(entry: StreamEntry, space: str, record: bytes | None) -> StreamItem:
-    """A stream entry with its record as that is stored; one that is gone (None) leaves its fields empty.
+    """An entry with the fields of its stored record; they are empty if the record is gone (None).
 
-    Raises StoreUnavailable when the record is damaged or foreign.
+    Raises StoreUnavailable if the record is damaged or has another format.
     """
     return StreamItem(
         number=entry.number,

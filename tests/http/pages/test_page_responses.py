@@ -137,7 +137,7 @@ async def test_health_shows_the_state_of_the_service(
     async def fail(self: object, limit: int) -> None:
         raise StoreUnavailable("The store does not answer; try again.")
 
-    monkeypatch.setattr(type(real.index), "recent_entries", fail)
+    monkeypatch.setattr(type(real.index.stream), "recent_entries", fail)
     response = await client.get("/health")
     assert response.status == 200
     assert "The store is unavailable." in await response.text()

@@ -17,7 +17,7 @@ from aggregator.index.codec.postings import (
     decode_remainders,
     encode_posting,
     encode_sketch_postings,
-    encode_term_posting,
+    encode_term_postings,
     merge_matches,
     numbers_sharing_each,
     numbers_within,
@@ -35,8 +35,8 @@ def test_layout() -> None:
     assert encode_posting(1, 2, 6) == b"\x01" + b"\x00" * 5 + b"\x02" + b"\x00" * 7
     assert encode_posting(2**56 - 1, 2**64 - 1, 7) == b"\xff" * 15
     assert encode_sketch_postings([0x1234_5678], 2)[0] == b"\x8d\x04" + b"\x02" + b"\x00" * 7
-    assert encode_term_posting(0xABCDE_12345678, 2) == b"\x78\x56\x34\x12" + b"\x02" + b"\x00" * 7
-    assert keys.term_bucket(b"", 0xABCDE_12345678) == b"tabcde"
+    assert encode_term_postings([0xABCDE_12345678], 2)[0] == b"\x78\x56\x34\x12" + b"\x02" + b"\x00" * 7
+    assert keys.term_buckets(b"", [0xABCDE_12345678]) == [b"tabcde"]
 
 
 @pytest.mark.parametrize("rest", [1, 8, 13])
@@ -167,11 +167,11 @@ def test_sharing_counts_bands(stored: list[tuple[int, int]], wanted: list[int], 
     """How many of the wanted bands each number is listed under, also where two bands share a bucket."""
     filled: dict[bytes, bytes] = {}
     for band, number in stored:
-        key = keys.sketch_bucket(b"", band)
+        key = keys.sketch_buckets(b"", [band])[0]
         filled[key] = filled.get(key, b"") + encode_sketch_postings([band], number)[0]
 
     ((numbers, counts),) = numbers_sharing_each(
-        [filled.get(keys.sketch_bucket(b"", band)) for band in wanted], [wanted], floor
+        [filled.get(keys.sketch_buckets(b"", [band])[0]) for band in wanted], [wanted], floor
     )
 
     expected = {n: sum(m == n and v in wanted for v, m in stored) for _, n in stored if n >= floor}
@@ -191,9 +191,9 @@ def test_several_look_ups_by_bands(
     """Each finds what it finds alone, also one without any band."""
     filled: dict[bytes, bytes] = {}
     for band, number in stored:
-        key = keys.sketch_bucket(b"", band)
+        key = keys.sketch_buckets(b"", [band])[0]
         filled[key] = filled.get(key, b"") + encode_sketch_postings([band], number)[0]
-    read = [[filled.get(keys.sketch_bucket(b"", band)) for band in some] * layers for some in wanted]
+    read = [[filled.get(keys.sketch_buckets(b"", [band])[0]) for band in some] * layers for some in wanted]
 
     together = numbers_sharing_each([bucket for one in read for bucket in one], wanted, 3)
 
@@ -217,9 +217,9 @@ def test_what_came_since_is_added_by_bands(
     read: list[list[bytes]] = []
     for table in (stored, came):
         for band, number in table:
-            key = keys.sketch_bucket(b"", band)
+            key = keys.sketch_buckets(b"", [band])[0]
             filled[key] = filled.get(key, b"") + encode_sketch_postings([band], number)[0]
-        read.append([filled.get(keys.sketch_bucket(b"", band), b"") for band in wanted])
+        read.append([filled.get(keys.sketch_buckets(b"", [band])[0], b"") for band in wanted])
     before, after = read
     grown = {3 + i: b[len(a) :] for i, (a, b) in enumerate(zip(before, after, strict=True))}
     grown[2] = b"another kind's"

@@ -8,7 +8,7 @@ import pytest
 from aggregator.domain import NUMBER_RANDOM_BITS, ArticleRecord, Match, Outcome, Sketch, StreamItem
 from aggregator.errors import StoreUnavailable
 from aggregator.index.codec.records import Binding, decode_record, encode_record
-from aggregator.index.codec.stream_entries import decode_stream_entry, decode_stream_item, encode_stream_entry
+from aggregator.index.codec.stream_entries import decode_stream_entry, encode_stream_entry, to_stream_item
 
 NUMBER = 1_770_000_000_000 << NUMBER_RANDOM_BITS
 COPY = Binding(
@@ -27,7 +27,7 @@ def test_an_entry_is_completed_with_its_record() -> None:
     """All that a record and the stream both name is what a reader of records gets."""
     written = encode_record(RECORD)
     item, known = (
-        decode_stream_item(encode_stream_entry("article", COPY), "en.0001", written),
+        to_stream_item(decode_stream_entry(encode_stream_entry("article", COPY)), "en.0001", written),
         decode_record(written, "en.0001", NUMBER),
     )
 
@@ -40,7 +40,7 @@ def test_an_entry_is_completed_with_its_record() -> None:
 def test_without_its_record_an_entry_tells_the_decision(kind: str) -> None:
     """A record may have expired before somebody follows."""
     data = encode_stream_entry(kind, COPY)
-    item = decode_stream_item(data, "en.0001", None)
+    item = to_stream_item(decode_stream_entry(data), "en.0001", None)
 
     assert (item.kind, item.number, item.first_version, item.id, item.verdict) == (
         kind,
@@ -64,11 +64,13 @@ def test_what_is_damaged_or_foreign_is_refused() -> None:
         (data, written[:-3]),
     ):
         with pytest.raises(StoreUnavailable):
-            decode_stream_item(entry, "en.0001", record)
+            to_stream_item(decode_stream_entry(entry), "en.0001", record)
 
 
 def test_nothing_is_kept_of_what_passes() -> None:
     """Records that come again and again keep their place in the cache."""
     before = decode_record.cache_info()
-    decode_stream_item(encode_stream_entry("article", COPY), "en.0001", encode_record(RECORD))
+    to_stream_item(
+        decode_stream_entry(encode_stream_entry("article", COPY)), "en.0001", encode_record(RECORD)
+    )
     assert decode_record.cache_info() == before

@@ -1,0 +1,246 @@
+"""Stored articles by id: reading, groups of duplicates, updates and deletes.
+
+Bindings, states and duplicate lists are changed in the writable segment only, whichever segment the article
+was inserted into: a value there overrides the frozen segments (``snapshot.py``). So an article of a frozen
+segment can be matched, updated, deleted and promoted in one commit of one segment. Duplicate lists add up
+over the segments; a row whose binding no longer belongs to the group is skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from aggregator.domain import ArticleRecord, Outcome
+from aggregator.index import keys
+from aggregator.index.bindings import Bindings, binding_in_space, expired_error
+from aggregator.index.codec.records import Binding
+from aggregator.index.duplicate_groups import (
+    BindingSnapshot,
+    DuplicateGroup,
+    bindings_to_index,
+    next_canonical,
+)
+from aggregator.index.records import Records
+from aggregator.index.segments import Segments
+from aggregator.index.snapshot import Snapshot
+from aggregator.index.transactions import SegmentTransactions
+from aggregator.store.base import Store, Transaction
+from aggregator.store.optimistic import commit_attempts
+
+# Dead numbers per space that ``orphaned_records`` examines: a delete that failed is repeated soon.
+RECENT_DEAD_LIMIT = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class StoredArticle:
+    """An article as it is stored now."""
+
+    record: ArticleRecord
+    outcome: Outcome
+
+    @property
+    def group(self) -> int:
+        """The number of its duplicate group: the first version of the canonical article."""
+        return self.outcome.group(self.record.first_version)
+
+
+class Articles:
+    """Reads and changes stored articles. ``transactions(snapshot, space)``: see ``Index.transactions``."""
+
+    def __init__(
+        self,
+        store: Store,
+        segments: Segments,
+        records: Records,
+        bindings: Bindings,
+        transactions: Callable[[Snapshot, str], SegmentTransactions],
+    ) -> None:
+        self._store = store
+        self._segments = segments
+        self._records = records
+        self._bindings = bindings
+        self._transactions = transactions
+
+    async def get(self, id_: str) -> StoredArticle:
+        """The article stored under an id.
+
+        Raises NotFound, or Expired while the binding of an expired article is still stored.
+        """
+        known = await self._bindings.find(id_)
+        number = known.binding.number
+        record = (await self._records.read({number: known.space})).get(number)
+        if record is None:
+            raise expired_error(id_)
+        return StoredArticle(record, known.binding.outcome)
+
+    async def get_many(self, ids: Sequence[str]) -> dict[str, StoredArticle]:
+        """The stored articles among these ids: two round trips."""
+        found = await self._bindings.find_many(ids)
+        records = await self._records.read({known.binding.number: known.space for known in found.values()})
+        return {
+            id_: StoredArticle(records[known.binding.number], known.binding.outcome)
+            for id_, known in found.items()
+            if known.binding.number in records
+        }
+
+    async def group_members(self, id_: str) -> list[ArticleRecord]:
+        """The duplicate group of an id: the canonical article first, then by arrival.
+
+        Raises NotFound, Expired.
+        """
+        snapshot, found = await self._bindings.find_all(id_)
+        known = found[0]
+        group, canonical = await self._read_group(snapshot, known)
+        bindings = [m.binding for m in (canonical, *group.members) if m is not None]
+        by_id = {binding.id: binding for binding in (*bindings, known.binding)}
+        ordered = sorted(by_id.values(), key=lambda b: (b.outcome.match is not None, b.first_version))
+        records = await self._records.read({binding.number: known.space for binding in ordered})
+        return [records[binding.number] for binding in ordered if binding.number in records]
+
+    async def update_metadata(self, known: BindingSnapshot, record: ArticleRecord) -> None:
+        """Replace the metadata of a stored version (title, URL, source, date); its text is unchanged.
+
+        If the version left meanwhile (by a delete or an update), the record is deleted again.
+        """
+        await self._records.replace(record)
+        key = keys.binding_by_id(b"", record.id)
+        current = binding_in_space(await self._segments.read({known.space: [key]}), known.space, key)
+        if current is None or current.binding.number != record.number:
+            await self._records.delete({record.number: record.space})
+
+    async def update_transaction(
+        self, snapshot: Snapshot, known: BindingSnapshot, record: ArticleRecord
+    ) -> Transaction:
+        """The transaction that stores ``record`` as the new version of ``known``, read in ``snapshot``."""
+        group, canonical = await self._read_group(snapshot, known)
+        to_index = bindings_to_index(known.binding, _remaining_members(known, group, canonical))
+        records = await self._read_records(record.space, to_index)
+        return self._transactions(snapshot, record.space).update(known, record, group, list(records.values()))
+
+    async def delete(self, id_: str) -> list[BindingSnapshot]:
+        """Delete an article; its duplicates are repointed to the earliest one left. Raises NotFound, Expired.
+
+        Returns the deleted bindings, one per space. The caller deletes their records after everything else
+        that the delete entails: until then ``orphaned_records`` finds them, and a retry can complete the
+        delete.
+        """
+        for _ in commit_attempts(_conflict_message(id_)):
+            snapshot, found = await self._bindings.find_all(id_)
+            removed = [await self._remove(snapshot, known) for known in found]
+            if any(removed):
+                return [known for known in removed if known is not None]
+        raise AssertionError("unreachable")
+
+    async def orphaned_records(self, id_: str) -> list[ArticleRecord]:
+        """Records of deleted versions of an id, which a crash between commit and clean-up left behind.
+
+        Only versions that left the writable segment recently; compaction deletes the others.
+        """
+        tags = {space: (await self._segments.stack(space)).writable_tag for space in self._bindings.spaces}
+        dead_by_space = await self._store.read([keys.dead_numbers(tag) for tag in tags.values()])
+        spaces_by_number: dict[int, str] = {}
+        for space, dead in zip(tags, dead_by_space, strict=True):
+            latest = np.frombuffer(dead or b"", "<u8")[-RECENT_DEAD_LIMIT:]
+            spaces_by_number.update(dict.fromkeys(latest.tolist(), space))
+        records = await self._records.read(spaces_by_number)
+        return [record for record in records.values() if record.id == id_]
+
+    async def remove_older(self, space: str, id_: str, *, below_number: int) -> bool:
+        """Remove an id from one space if its number is smaller; False if there was nothing to remove.
+
+        When an id is posted in two languages at the same moment, the version with the larger number stays.
+        """
+        key = keys.binding_by_id(b"", id_)
+        snapshot = await self._segments.read({space: [key]})
+        known = binding_in_space(snapshot, space, key)
+        removed = await self._remove(snapshot, known, below_number=below_number) if known else None
+        if removed is None:
+            return False
+        await self._records.delete({removed.binding.number: space})
+        return True
+
+    async def _remove(
+        self, snapshot: Snapshot, known: BindingSnapshot, *, below_number: int | None = None
+    ) -> BindingSnapshot | None:
+        """Remove a binding that was read in ``snapshot``, whatever version it binds meanwhile.
+
+        Returns the binding that was removed, whose record is still stored; None if another process removed
+        it, or its number is not below ``below_number``.
+        """
+        space, key = known.space, keys.binding_by_id(b"", known.binding.id)
+        for _ in commit_attempts(_conflict_message(known.binding.id)):
+            if below_number is not None and known.binding.number >= below_number:
+                return None
+            if await self._try_remove(snapshot, known):
+                return known
+            snapshot = await self._segments.read({space: [key]})
+            current = binding_in_space(snapshot, space, key)
+            if current is None:
+                return None
+            known = current
+        raise AssertionError("unreachable")
+
+    async def _try_remove(self, snapshot: Snapshot, known: BindingSnapshot) -> bool:
+        """One attempt; False if anything it depends on changed meanwhile."""
+        group, canonical = await self._read_group(snapshot, known)
+        is_canonical = known.binding.outcome.match is None
+        new_canonical = next_canonical(known.binding, group) if is_canonical else canonical
+        promoted = new_canonical.binding if is_canonical and new_canonical else None
+        to_index = bindings_to_index(known.binding, _remaining_members(known, group, canonical), promoted)
+        records = await self._read_records(known.space, [*to_index, promoted] if promoted else to_index)
+        transaction = self._transactions(snapshot, known.space).delete(
+            known,
+            group,
+            new_canonical,
+            [records[b.number] for b in to_index if b.number in records],
+            records.get(promoted.number) if promoted else None,
+        )
+        return not await self._store.commit(transaction)
+
+    async def _read_group(
+        self, snapshot: Snapshot, known: BindingSnapshot
+    ) -> tuple[DuplicateGroup, BindingSnapshot | None]:
+        """The group of a binding, and its canonical binding (``known`` itself, if that is canonical)."""
+        space, match = known.space, known.binding.outcome.match
+        group_number = known.binding.group
+        list_key = keys.duplicate_ids(b"", group_number)
+        canonical_key = keys.binding_by_id(b"", match.canonical_id if match else known.binding.id)
+        read = await self._segments.read_more(snapshot, space, [list_key, canonical_key])
+        canonical = binding_in_space(read, space, canonical_key)
+        if canonical is not None and canonical.binding.first_version != group_number:
+            canonical = None  # expired, and its id was inserted again
+        id_hashes = dict.fromkeys(_split_id_hashes(read.values_in_all_segments(space, [list_key])))
+        member_keys = [keys.binding_by_hash(b"", id_hash) for id_hash in id_hashes]
+        members_read = await self._segments.read_more(snapshot, space, member_keys)
+        found = [binding_in_space(members_read, space, key) for key in member_keys]
+        members = [m for m in found if m is not None and _canonical_first(m.binding) == group_number]
+        checks = [read.unchanged_check(space, list_key), read.unchanged_check(space, canonical_key)]
+        checks += [members_read.unchanged_check(space, key) for key in member_keys]
+        return DuplicateGroup(group_number, tuple(members), tuple(checks)), canonical
+
+    async def _read_records(self, space: str, bindings: Sequence[Binding]) -> dict[int, ArticleRecord]:
+        return await self._records.read(dict.fromkeys((b.number for b in bindings), space))
+
+
+def _split_id_hashes(lists: Iterable[bytes | None]) -> Iterable[bytes]:
+    for rows in lists:
+        yield from ((rows or b"")[i : i + 16] for i in range(0, len(rows or b""), 16))
+
+
+def _canonical_first(binding: Binding) -> int | None:
+    return binding.outcome.match.canonical_first if binding.outcome.match else None
+
+
+def _remaining_members(
+    known: BindingSnapshot, group: DuplicateGroup, canonical: BindingSnapshot | None
+) -> list[Binding]:
+    """The members of the group without ``known``."""
+    members = (canonical, *group.members)
+    return [m.binding for m in members if m is not None and m.binding.id != known.binding.id]
+
+
+def _conflict_message(id_: str) -> str:
+    return f"The article {id_[:200]!r} kept changing while it was deleted; try again."

@@ -1,0 +1,58 @@
+"""Article records and texts, stored under their article numbers outside the segments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from aggregator.domain import ArticleRecord
+from aggregator.index import keys
+from aggregator.index.codec.records import decode_record, encode_record
+from aggregator.store.base import Put, Store
+
+
+class Records:
+    """Reads, writes and deletes records and compressed texts. ``ttl_ms``: their time to live."""
+
+    def __init__(self, store: Store, ttl_ms: int | None) -> None:
+        self._store = store
+        self._ttl_ms = ttl_ms
+
+    async def read(self, spaces_by_number: Mapping[int, str]) -> dict[int, ArticleRecord]:
+        """The records of article numbers, given with their spaces; absent records are left out."""
+        if not spaces_by_number:
+            return {}
+        values = await self._store.read([keys.record(space, n) for n, space in spaces_by_number.items()])
+        return {
+            number: decode_record(data, space, number)
+            for (number, space), data in zip(spaces_by_number.items(), values, strict=True)
+            if data is not None
+        }
+
+    async def read_text(self, number: int) -> bytes | None:
+        """The compressed text of a version; None if texts are not stored."""
+        return (await self._store.read([keys.text(number)]))[0]
+
+    async def insert(self, records: Sequence[ArticleRecord], texts: Mapping[int, bytes]) -> set[int]:
+        """Write records, and compressed texts by number, under fresh numbers.
+
+        Returns the numbers that were taken already; nothing is written under them.
+        """
+        puts = [Put(keys.record(r.space, r.number), encode_record(r), self._ttl_ms) for r in records]
+        written = await self._store.put(puts, only_if_absent=True)
+        taken = {r.number for r, ok in zip(records, written, strict=True) if not ok}
+        text_puts = [Put(keys.text(n), t, self._ttl_ms) for n, t in texts.items() if n not in taken]
+        if text_puts:
+            await self._store.put(text_puts)
+        return taken
+
+    async def replace(self, record: ArticleRecord) -> None:
+        """Overwrite the record of a version."""
+        await self._store.put(
+            [Put(keys.record(record.space, record.number), encode_record(record), self._ttl_ms)]
+        )
+
+    async def delete(self, spaces_by_number: Mapping[int, str]) -> None:
+        """Delete records and texts of versions that left the index or never entered it."""
+        await self._store.delete(
+            [key for n, space in spaces_by_number.items() for key in (keys.record(space, n), keys.text(n))]
+        )

@@ -1,26 +1,31 @@
-"""A small crawl, run as a process of its own: python crawl.py SITE PAGES DATABASE [SETTING=VALUE ...]
+"""A small crawl in a separate process: python crawl.py SITE PAGES DATABASE [SETTING=VALUE ...].
 
-The "database" is a file with one line per item that came through, written by the last pipeline; an item whose
-id the environment variable POISON names fails there once, as a full disk would make it.
+The "database" is a file with one line per stored item, written by the last pipeline. Storing an item whose id
+is listed in the environment variable POISON fails once, like a full disk.
 """
+
+from __future__ import annotations
 
 import json
 import os
 import sys
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import scrapy
 from scrapy.crawler import CrawlerProcess
+from scrapy.http import Response
 
 
 class Database:
-    """The pipeline behind ours."""
+    """The pipeline after the deduplication."""
 
     def __init__(self) -> None:
         self.poison = set(filter(None, os.environ.get("POISON", "").split(",")))
 
-    def process_item(self, item):
-        """Insert, or fail."""
+    def process_item(self, item: dict[str, Any]) -> dict[str, Any]:
+        """Store the item, or fail."""
         if item["id"] in self.poison:
             self.poison.discard(item["id"])
             raise OSError("disk full")
@@ -30,17 +35,17 @@ class Database:
 
 
 class News(scrapy.Spider):
-    """Every page of the site, in order of their numbers as far as the net allows."""
+    """Requests every page of the site."""
 
     name = "news"
 
-    async def start(self):
+    async def start(self) -> AsyncIterator[Any]:
         """One request per page."""
         for number in range(int(sys.argv[2])):
             yield scrapy.Request(f"{sys.argv[1]}/page/{number}")
 
-    def parse(self, response):
-        """The article of a page, under the field names of this crawler."""
+    def parse(self, response: Response) -> Iterator[dict[str, Any]]:
+        """The article of a page, with the field names of this crawler."""
         yield {
             "id": response.url.rsplit("/", 1)[1],
             "headline": response.css("h1::text").get(),

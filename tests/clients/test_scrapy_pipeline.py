@@ -1,4 +1,6 @@
-"""A real crawl by Scrapy of a small site on loopback, with the real service behind its pipeline."""
+"""Scrapy crawls of a small site on loopback, with a service behind the pipeline."""
+
+from __future__ import annotations
 
 import asyncio
 import json
@@ -9,6 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -25,7 +28,10 @@ pytestmark = pytest.mark.services
 
 @dataclass
 class Site:
-    """Pages, of which those from ``stories`` on are near-copies of the first. ``visits`` may do something."""
+    """Pages; those from number ``stories`` on are near-duplicates of the first ones.
+
+    ``visits``: function to call at the n-th request.
+    """
 
     url: str = ""
     pages: int = PAGES
@@ -34,13 +40,13 @@ class Site:
     visits: dict[int, Callable[[], object]] = field(default_factory=dict)
 
     async def page(self, request: web.Request) -> web.Response:
-        """One page."""
+        """Serve one page."""
         number = int(request.match_info["number"])
         self.served += 1
         if self.served in self.visits:
-            done = self.visits[self.served]()
-            if asyncio.iscoroutine(done):
-                await done
+            result = self.visits[self.served]()
+            if asyncio.iscoroutine(result):
+                await result
         text = story(number % self.stories, 12)
         if number >= self.stories:
             text = edited(text, number)
@@ -49,25 +55,25 @@ class Site:
 
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
-    """The site, served."""
-    made = Site()
+    """A site that is served."""
+    served = Site()
     app = web.Application()
-    app.router.add_get("/page/{number}", made.page)
+    app.router.add_get("/page/{number}", served.page)
     async with TestServer(app) as server:
-        made.url = str(server.make_url("")).rstrip("/")
-        yield made
+        served.url = str(server.make_url("")).rstrip("/")
+        yield served
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What reached the database, and what the pipeline counted."""
+    """The database, and the counts of the pipeline."""
 
-    rows: list[dict]
+    rows: list[dict[str, Any]]
     stats: dict[str, int]
 
     @property
     def stories(self) -> set[int]:
-        """Which stories are in the database, as original or as copy."""
+        """The stories in the database, as original or as copy."""
         return {int(row["id"]) % STORIES for row in self.rows}
 
 
@@ -77,25 +83,26 @@ def _outcome(database: Path) -> Outcome:
 
 
 async def crawl(site: Site, folder: Path, *settings: str, poison: str = "") -> Outcome:
-    """Run the crawl to its end."""
+    """Run a crawl to its end."""
     database = folder / "database.jsonl"
     database.touch()
+    arguments = [str(CRAWL), site.url, str(site.pages), str(database), *settings]
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-W", "error::DeprecationWarning:aggregator", str(CRAWL), site.url, str(site.pages), str(database), *settings,
+        sys.executable, "-W", "error::DeprecationWarning:aggregator", *arguments,
         env={**os.environ, "POISON": poison}, cwd=folder,
     )  # fmt: skip
     assert await process.wait() == 0
     return _outcome(database)
 
 
-async def test_exactly_one_of_each_story_reaches_the_database(site, tmp_path):
-    """300 pages with 100 near-copies: 200 items, each tagged; an insert that fails frees its story."""
+async def test_exactly_one_of_each_story_reaches_the_database(site: Site, tmp_path: Path) -> None:
+    """300 pages with 100 near-duplicates: 200 tagged items; a failed insert removes its reservation."""
     async with serving(store_url="memory") as url:
         outcome = await crawl(
             site, tmp_path, f"NEWSDEDUP_URL={url}", "NEWSDEDUP_ON_FAILURE=closed", poison="150"
         )
 
-    # Page 150 has no copy: its insert failed, so it is missing, and its reservation was taken back.
+    # Page 150 has no copy; its insert failed, so it is missing, and its reservation was removed.
     assert len(outcome.rows) == STORIES - 1
     assert outcome.stories == set(range(STORIES)) - {150}
     assert {row["dedup"]["verdict"] for row in outcome.rows} <= {"new", "related"}
@@ -103,8 +110,8 @@ async def test_exactly_one_of_each_story_reaches_the_database(site, tmp_path):
     assert outcome.stats["newsdedup/undone"] == 1
 
 
-async def test_tagging_lets_duplicates_pass(site, tmp_path):
-    """Who wants to keep copies gets told whose they are."""
+async def test_tagged_duplicates_pass(site: Site, tmp_path: Path) -> None:
+    """NEWSDEDUP_DUPLICATES=tag stores duplicates with the id of their canonical article."""
     site.pages, site.stories = 30, 20
     async with serving(store_url="memory") as url:
         outcome = await crawl(
@@ -116,8 +123,8 @@ async def test_tagging_lets_duplicates_pass(site, tmp_path):
     assert all(int(row["dedup"]["canonical_id"]) % 20 == int(row["id"]) % 20 for row in copies)
 
 
-async def test_failing_open_loses_no_story(site, tmp_path):
-    """The service dies in mid-crawl: what has no answer passes, untested."""
+async def test_failing_open_loses_no_story(site: Site, tmp_path: Path) -> None:
+    """The service is killed during the crawl: items without an answer pass unchecked."""
     pids: dict[int, str] = {}
     async with serving(data_dir=tmp_path / "var", pids=pids) as url:
         site.visits[120] = lambda: os.kill(next(iter(pids)), signal.SIGKILL)
@@ -128,28 +135,34 @@ async def test_failing_open_loses_no_story(site, tmp_path):
     assert len(outcome.rows) == PAGES - outcome.stats.get("newsdedup/duplicate", 0)
 
 
-async def test_failing_closed_waits_for_the_service(site, tmp_path, free_port):
-    """Killed in mid-crawl and started again: the items waited, and exactly 200 come through."""
+async def test_failing_closed_retries_until_the_service_is_back(
+    site: Site, tmp_path: Path, free_port: int
+) -> None:
+    """Killed during the crawl and restarted: exactly 200 items are stored."""
     pids: dict[int, str] = {}
-    options = {"data_dir": tmp_path / "var", "appendfsync": "always", "port": free_port}
+    options: dict[str, Any] = {"data_dir": tmp_path / "var", "appendfsync": "always", "port": free_port}
     async with AsyncExitStack() as stack:
         url = await stack.enter_async_context(serving(**options, pids=pids))
 
-        async def replaced() -> None:
+        async def restart() -> None:
             os.kill(next(iter(pids)), signal.SIGKILL)
             await stack.enter_async_context(serving(**options))
 
-        site.visits[120] = replaced
+        site.visits[120] = restart
         outcome = await crawl(
-            site, tmp_path, f"NEWSDEDUP_URL={url}", "NEWSDEDUP_ON_FAILURE=closed", "NEWSDEDUP_RETRY_SECONDS=90"
+            site,
+            tmp_path,
+            f"NEWSDEDUP_URL={url}",
+            "NEWSDEDUP_ON_FAILURE=closed",
+            "NEWSDEDUP_RETRY_SECONDS=90",
         )
 
     assert (len(outcome.rows), outcome.stories) == (STORIES, set(range(STORIES)))
     assert "newsdedup/held" not in outcome.stats
 
 
-async def test_failing_closed_holds_what_it_cannot_ask_about(site, tmp_path):
-    """No service at all: nothing passes, everything is in a file that can be ingested later."""
+async def test_failing_closed_holds_unchecked_items(site: Site, tmp_path: Path) -> None:
+    """Without a service no item passes; all are in a file that can be ingested later."""
     site.pages = 30
     outcome = await crawl(
         site,

@@ -1,4 +1,6 @@
-"""What the Scrapy pipeline makes of its settings and of an item's fields, without a crawl."""
+"""Settings and item fields of the Scrapy pipeline, without a crawl."""
+
+from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
@@ -13,14 +15,14 @@ from tests.support.server_fixture import serving
 
 
 def pipeline(**settings: object) -> NewsDedupPipeline:
-    """The pipeline under these settings."""
+    """A pipeline with these settings."""
     return NewsDedupPipeline.from_crawler(
         get_crawler(settings_dict={f"NEWSDEDUP_{name}": value for name, value in settings.items()})
     )
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         (
             {"FIELDS": {"body": "maintext"}},
@@ -33,16 +35,16 @@ def pipeline(**settings: object) -> NewsDedupPipeline:
         ({"URL": "localhost:8080"}, "NEWSDEDUP_URL: 'localhost:8080' is not an http:// or https:// URL."),
     ],
 )
-def test_a_wrong_setting_is_told_at_the_start(settings: dict[str, object], said: str) -> None:
-    """And not by thousands of items that pass unchecked."""
-    with pytest.raises(NotConfigured) as told:
+def test_an_invalid_setting_stops_the_start(settings: dict[str, object], message: str) -> None:
+    """Otherwise thousands of items would pass unchecked."""
+    with pytest.raises(NotConfigured) as raised:
         pipeline(**settings)
 
-    assert str(told.value).startswith(said)
+    assert str(raised.value).startswith(message)
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "expected"),
     [
         (datetime(2026, 11, 20, 8), "2026-11-20T08:00:00+00:00"),
         (datetime(2026, 11, 20, 8, tzinfo=timezone(timedelta(hours=1))), "2026-11-20T08:00:00+01:00"),
@@ -57,25 +59,25 @@ def test_a_wrong_setting_is_told_at_the_start(settings: dict[str, object], said:
         (1e30, None),
     ],
 )
-def test_dates_in_the_forms_that_items_have_them_in(value: object, told: str | None) -> None:
-    """Feeds, metadata and databases write them differently; none of them keeps an article from being checked."""
-    assert _to_rfc3339(value) == told
+def test_dates_are_parsed_in_several_forms(value: object, expected: str | None) -> None:
+    """Feeds, metadata and databases use different forms; an invalid date is None."""
+    assert _to_rfc3339(value) == expected
 
 
 @pytest.mark.services
 async def test_an_item_with_an_unreadable_date_is_checked(caplog: pytest.LogCaptureFixture) -> None:
-    """It goes without its date, which is counted; an item without text is warned of once."""
+    """The date is omitted and counted; an item without text is logged once."""
     async with serving(store_url="memory") as url:
-        checked = pipeline(URL=url, FIELDS={"text": "maintext"}, ON_FAILURE="closed")
+        dedup = pipeline(URL=url, FIELDS={"text": "maintext"}, ON_FAILURE="closed")
         first = {"id": "a", "maintext": story(1), "published_at": "yesterday"}
-        assert (await checked.process_item(first))["dedup"]["verdict"] == "new"
+        assert (await dedup.process_item(first))["dedup"]["verdict"] == "new"
         with pytest.raises(DropItem, match="duplicate of a"):
-            await checked.process_item({**first, "id": "b"})
+            await dedup.process_item({**first, "id": "b"})
         for id_ in ("c", "d"):
-            await checked.process_item({"id": id_, "title": f"Ferry {id_}", "text": story(2), "maintext": []})
-        await checked.close_spider()
+            await dedup.process_item({"id": id_, "title": f"Ferry {id_}", "text": story(2), "maintext": []})
+        await dedup.close_spider()
 
-    assert checked._stats is not None and checked._stats.get_value("newsdedup/undated") == 2
+    assert dedup._stats is not None and dedup._stats.get_value("newsdedup/undated") == 2
     assert [r.getMessage() for r in caplog.records if "checked by its headline" in r.getMessage()] == [
         "an item has neither 'maintext' nor 'html' and is checked by its headline only; "
         "map its fields with NEWSDEDUP_FIELDS"
@@ -85,16 +87,16 @@ async def test_an_item_with_an_unreadable_date_is_checked(caplog: pytest.LogCapt
 @pytest.mark.services
 @pytest.mark.parametrize("mode", ["open", "closed"])
 async def test_a_wrong_key_loses_no_item(mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Failing open it passes, untested; failing closed it is held, as when nobody answers."""
+    """Failing open it passes unchecked; failing closed it is held, as without an answer."""
     held = tmp_path / "held.jsonl"
     monkeypatch.setenv("AGGREGATOR_BOOTSTRAP_KEY", "k" * 32)
     async with serving(store_url="memory") as url:
-        refused = pipeline(URL=url, KEY="wrong", ON_FAILURE=mode, HELD=str(held), DEADLINE=5)
+        dedup = pipeline(URL=url, KEY="wrong", ON_FAILURE=mode, HELD=str(held), DEADLINE=5)
         item = {"id": "a", "text": story(1)}
         if mode == "open":
-            assert (await refused.process_item(item))["dedup"]["verdict"] == "unknown"
+            assert (await dedup.process_item(item))["dedup"]["verdict"] == "unknown"
         else:
             with pytest.raises(DropItem, match="held in"):
-                await refused.process_item(item)
+                await dedup.process_item(item)
             assert held.read_text().startswith('{"id": "a"')
-        await refused.close_spider()
+        await dedup.close_spider()

@@ -1,4 +1,4 @@
-"""The Python examples of the README are executed."""
+"""The Python examples of README.md and docs/integrations.md are executed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,13 @@ from aggregator.clients.scrapy_pipeline import NewsDedupPipeline
 from aggregator.http.app import make_app
 from aggregator.settings import Settings
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "integrations.md")
+EXAMPLES = [
+    example
+    for document in DOCUMENTS
+    for example in re.findall(r"```python\n(.*?)```", document.read_text(encoding="utf-8"), re.DOTALL)
+]
 
 
 async def test_the_client_example_stores_what_it_inserts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from aggregator.errors import ConfigurationError
 from aggregator.offline import jsonl
 from aggregator.offline.evaluation import methods as protocol
 from aggregator.offline.evaluation.ocr_noise import CLEAN, NOISE_LEVELS
-from aggregator.offline.evaluation.proposers import METHODS
+from aggregator.offline.evaluation.pair_scorers import METHODS
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
 

@@ -22,7 +22,7 @@ from aggregator.settings import Settings
 
 if TYPE_CHECKING:
     from aggregator.analysis.analyzer import Analyzer
-    from aggregator.offline.evaluation.near_duplicates import LabeledArticle
+    from aggregator.offline.evaluation.labeled import LabeledArticle
 
 BURST_MODES: tuple[Literal["stories", "neighbours"], ...] = ("stories", "neighbours")
 
@@ -87,7 +87,7 @@ def pairs(args: argparse.Namespace, settings: Settings) -> int:
 
     jsonl.check_readable(args.files)
     report = protocol.evaluate(protocol.parse_pairs(jsonl.read_rows(args.files)), _load_analyzer(settings))
-    curves = report.curves()
+    curves = report.calibration_curves()
     _draw_curves(args, curves)
     result = report.as_json() | {"curves": calibration.as_json(curves)}
     return _print_report(args, result, protocol.format_table(report), curves)
@@ -133,10 +133,10 @@ def events(args: argparse.Namespace, settings: Settings) -> int:
             for mode in (BURST_MODES if args.mode == "both" else (args.mode,))
         ]
     if args.plot:
-        from aggregator.offline.evaluation import plot_window
+        from aggregator.offline.evaluation import plots
 
         for report in reports:
-            plot_window.draw_windows(report, Path(args.plot))
+            plots.draw_windows(report, Path(args.plot))
     if args.json:
         results = [report.as_json() for report in reports]
         print(json.dumps(results if args.mode == "both" else results[0]))
@@ -195,7 +195,9 @@ def _analyze_labeled(
 
 def _draw_curves(args: argparse.Namespace, curves: Sequence[Curve]) -> None:
     if args.plot:
-        calibration.draw_curves(curves, Path(args.plot))
+        from aggregator.offline.evaluation import plots
+
+        plots.draw_curves(curves, Path(args.plot))
 
 
 def _load_analyzer(settings: Settings) -> Analyzer:

@@ -15,7 +15,7 @@ from aggregator.contract.requests import ArticleIn
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator.offline import jsonl
-from aggregator.offline.evaluation.near_duplicates import LabeledArticle
+from aggregator.offline.evaluation.labeled import LabeledArticle
 
 _decode_article = msgspec.json.Decoder(ArticleIn).decode
 

@@ -1,8 +1,8 @@
-"""Do the groups of ``aggregator dedupe`` agree with labels?
+"""Agreement of the clusters of ``aggregator dedupe`` with labels (B-cubed, ARI).
 
-    aggregator dedupe LABELLED --out DIR; python tests/benchmarks/bench_groups.py LABELLED DIR
+    aggregator dedupe LABELLED --out DIR; python -m tests.benchmarks.bench_groups LABELLED DIR
 
-``LABELLED``: articles with an ``id`` and a ``cluster`` each. Nothing is tuned: these are the groups as shipped.
+LABELLED holds articles with ``id`` and ``cluster``. Nothing is tuned on the labels.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import argparse
 from pathlib import Path
 
 from aggregator.offline import jsonl
+from aggregator.offline.evaluation.labeled import SPOTSIGS_LABEL_MERGES
 from aggregator.offline.evaluation.metrics import adjusted_rand, b_cubed
-from aggregator.offline.evaluation.near_duplicates import SPOTSIGS_LABEL_MERGES
 
 
 def main() -> None:
@@ -24,16 +24,15 @@ def main() -> None:
     args = options.parse_args()
     group_of = {row["id"]: str(row["cluster"]) for row in jsonl.read_rows([str(args.out / "clusters.jsonl")])}
     label_of = {str(row["id"]): str(row["cluster"]) for row in jsonl.read_rows([args.labelled])}
-    found = [group_of.get(id_, f"alone {id_}") for id_ in label_of]
+    found = [group_of.get(id_, f"single {id_}") for id_ in label_of]
     labels = list(label_of.values())
     for name, truth in (
         ("as labelled", labels),
         ("groups merged", [SPOTSIGS_LABEL_MERGES.get(label, label) for label in labels]),
     ):
         precision, recall, f1 = b_cubed(truth, found)
-        print(
-            f"{name:14} B-cubed P {precision:.3f} R {recall:.3f} F1 {f1:.3f}  ARI {adjusted_rand(truth, found):.3f}"
-        )
+        ari = adjusted_rand(truth, found)
+        print(f"{name:14} B-cubed P {precision:.3f} R {recall:.3f} F1 {f1:.3f}  ARI {ari:.3f}")
 
 
 if __name__ == "__main__":

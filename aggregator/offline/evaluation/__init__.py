@@ -1,0 +1,1 @@
+"""Evaluation protocols: quality of verdicts, groups, related articles and events on labeled data."""

@@ -1,13 +1,12 @@
-"""Do the groups that ``canonical_id`` makes agree with an editor's?
+"""Agreement of duplicate groups (``canonical_id``) with labeled ones.
 
-Labelled articles (``cluster`` each) are shown one after another in seeded random orders, as in
-``near_duplicates``; afterwards an article's group is the canonical article it was pointed at. Groups and labels
-are compared as partitions: adjusted Rand index, homogeneity, completeness and V-measure, B-cubed.
+Labeled articles are stored in seeded random orders (``online_protocol.py``); the group of an article is the
+canonical article that it was assigned to. Groups and labels are compared as partitions: adjusted Rand index,
+homogeneity, completeness and V-measure, B-cubed.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import mean
@@ -15,13 +14,17 @@ from typing import Any
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.dedup.verdict import Policy
-from aggregator.domain import Answer, Article
-from aggregator.offline.evaluation.metrics import adjusted_rand, b_cubed, v_measure
-from aggregator.offline.evaluation.near_duplicates import (
+from aggregator.domain import Article
+from aggregator.offline.evaluation.labeled import (
+    AS_LABELED,
+    MERGED,
     SPOTSIGS_LABEL_MERGES,
     LabeledArticle,
-    decide_in_order,
+    labelings,
+    shuffle,
 )
+from aggregator.offline.evaluation.metrics import adjusted_rand, b_cubed, v_measure
+from aggregator.offline.evaluation.online_protocol import analyze_by_id, decide_in_order, duplicate_group
 
 METRIC_NAMES = (
     "adjusted_rand", "homogeneity", "completeness", "v_measure",
@@ -31,7 +34,7 @@ METRIC_NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """One order under one labelling; measures 0..1 (the adjusted Rand index may fall below 0)."""
+    """One order under one labeling; measures 0..1 (the adjusted Rand index may be below 0)."""
 
     groups: int
     adjusted_rand: float
@@ -45,24 +48,26 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class LabelingResult:
-    """One labelling over all orders."""
+    """One labeling over all orders. ``clusters``: number of distinct labels."""
 
     labels: str
     clusters: int
     orders: Sequence[Agreement]
 
     def mean(self, name: str) -> float:
-        return float(mean(getattr(one, name) for one in self.orders))
+        """Mean of a measure over all orders."""
+        return float(mean(getattr(order, name) for order in self.orders))
 
     def lowest(self, name: str) -> float:
-        return float(min(getattr(one, name) for one in self.orders))
+        """Lowest value of a measure over all orders."""
+        return float(min(getattr(order, name) for order in self.orders))
 
     def as_json(self) -> dict[str, Any]:
         """Means, lowest values, and each order."""
-        figures = {name: round(self.mean(name), 4) for name in METRIC_NAMES}
+        means = {name: round(self.mean(name), 4) for name in METRIC_NAMES}
         lowest = {f"{name}_lowest": round(self.lowest(name), 4) for name in METRIC_NAMES}
         return {"labels": self.labels, "clusters": self.clusters, "groups": round(self.mean("groups"), 1),
-                **figures, **lowest, "orders": [asdict(one) for one in self.orders]}  # fmt: skip
+                **means, **lowest, "orders": [asdict(order) for order in self.orders]}  # fmt: skip
 
 
 def compare_partitions(truth: Sequence[str], predicted: Sequence[str]) -> Agreement:
@@ -84,38 +89,36 @@ async def evaluate(
     label_merges: Mapping[str, str] = SPOTSIGS_LABEL_MERGES,
     background: Sequence[Article] = (),
 ) -> list[LabelingResult]:
-    """One row per labelling: as given, and with known overlapping labels merged when the file has them.
+    """One row per labeling: as given, and with overlapping labels merged if the file has such labels.
 
-    Then a last row says what groups that equal the labels as given would score under the merged ones.
+    In that case a last row compares the labels as given with the merged ones. ``background`` articles are
+    stored before the labeled ones.
     """
-    articles = [g.article for g in gold]
-    analysed = dict(zip((a.id for a in articles), analyzer.analyze_many(articles), strict=True))
-    before = analyzer.analyze_many(background)
-    labellings: dict[str, Mapping[str, str]] = {"as labelled": {}}
-    if set(label_merges) & {g.label for g in gold}:
-        labellings["groups merged"] = label_merges
-    found: dict[str, list[Agreement]] = {name: [] for name in labellings}
+    analyses = analyze_by_id(analyzer, [*background, *(item.article for item in gold)])
+    labels_by_labeling = labelings(gold, label_merges)
+    agreements: dict[str, list[Agreement]] = {labeling: [] for labeling in labels_by_labeling}
     for seed in range(orders):
-        shuffled = list(gold)
-        random.Random(seed).shuffle(shuffled)
-        answers = await decide_in_order(shuffled, analysed, policy, background, before, analyzer.spaces)
-        groups = [_canonical_id(one, answer) for one, answer in zip(shuffled, answers, strict=True)]
-        for name, merge in labellings.items():
-            found[name].append(compare_partitions([merge.get(g.label, g.label) for g in shuffled], groups))
+        order = shuffle(gold, seed)
+        answers = await decide_in_order(order, background, analyses, policy, analyzer.spaces)
+        ids = [item.article.id for item in order]
+        groups = [duplicate_group(id_, answer) for id_, answer in zip(ids, answers, strict=True)]
+        for labeling, label_by_id in labels_by_labeling.items():
+            agreements[labeling].append(compare_partitions([label_by_id[id_] for id_ in ids], groups))
     rows = [
-        LabelingResult(name, len({merge.get(g.label, g.label) for g in gold}), found[name])
-        for name, merge in labellings.items()
+        LabelingResult(labeling, len(set(label_by_id.values())), agreements[labeling])
+        for labeling, label_by_id in labels_by_labeling.items()
     ]
-    if len(rows) > 1:  # the bound that merging sets: pages in one merged label need not tell of one thing
-        given, lumped = [g.label for g in gold], [label_merges.get(g.label, g.label) for g in gold]
+    if MERGED in labels_by_labeling:
+        # Upper bound for groups that are exactly as labeled: a merged label may cover several stories.
+        merged, given = (list(labels_by_labeling[name].values()) for name in (MERGED, AS_LABELED))
         rows.append(
-            LabelingResult("labels themselves", rows[-1].clusters, [compare_partitions(lumped, given)])
+            LabelingResult("labels themselves", rows[-1].clusters, [compare_partitions(merged, given)])
         )
     return rows
 
 
 def format_table(rows: Sequence[LabelingResult]) -> str:
-    """For a terminal: means, and the lowest of all orders below."""
+    """Table for a terminal: means, and below them the lowest values of all orders."""
     heads = ("ARI", "homog.", "compl.", "V", "B3 P", "B3 R", "B3 F1")
     lines = [f"{'labels':18} {'':7} {'labels':>7} {'groups':>7} " + " ".join(f"{head:>6}" for head in heads)]
     for row in rows:
@@ -124,8 +127,3 @@ def format_table(rows: Sequence[LabelingResult]) -> str:
         lines.append(f"{row.labels:18} {'mean':7} {row.clusters:7} {row.mean('groups'):7.1f} {means}")
         lines.append(f"{'':18} {'lowest':7} {'':7} {'':7} {lowest}")
     return "\n".join(lines)
-
-
-def _canonical_id(labeled: LabeledArticle, answer: object) -> str:
-    match = answer.outcome.match if isinstance(answer, Answer) else None
-    return match.canonical_id if match is not None else labeled.article.id

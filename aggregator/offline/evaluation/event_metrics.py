@@ -1,6 +1,6 @@
-"""What came of replayed windows with known events: detected, delay, alerts a day, routine, and a table of them.
+"""Measures of replayed windows with known events: detected, delay, alerts per day, routine alerts.
 
-The definitions are those of ``events.py``, which finds out; here is only counted.
+``events.py`` defines the measures and judges the alerts; this module counts, and prints the table.
 """
 
 from __future__ import annotations
@@ -21,7 +21,14 @@ BIG_EVENT_TITLES = 30
 
 @dataclass(frozen=True, slots=True)
 class KnownEvent:
-    """One labelled event."""
+    """One labeled event.
+
+    day_ms           00:00 UTC of the day of the event
+    pattern          matches the titles about it
+    t16_ms           time at which 16 matching titles were within 4 hours; None: never
+    t16_is_late      the source lacks the day of the event, so ``t16_ms`` is too late to measure a delay
+    matching_titles  number of matching titles in the window
+    """
 
     name: str
     day_ms: int
@@ -34,7 +41,11 @@ class KnownEvent:
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """One event that fired in the judged part of a window. ``matching``, ``routine``: of the first 16 titles."""
+    """One event that the detector reported in the judged part of a window.
+
+    matching_share  share of its first 16 titles that match the known event
+    routine_titles  number of routine announcements among its first 16 titles
+    """
 
     detected_at_ms: int
     title: str
@@ -48,13 +59,18 @@ class Alert:
 
     @property
     def is_routine(self) -> bool:
-        """Of its first 16 titles at least ``ROUTINE_TITLES`` are routine announcements."""
+        """Whether at least ``MIN_ROUTINE_TITLES`` of its first 16 titles are routine announcements."""
         return self.routine_titles >= MIN_ROUTINE_TITLES
 
 
 @dataclass(frozen=True, slots=True)
 class WindowResult:
-    """What came of one window. ``days``: length of its judged part; ``matching_ms``: matching titles in it."""
+    """Alerts of one window.
+
+    alerts             of the judged part, which has ``judged_days`` days
+    hit                the alert that detected the known event
+    matching_times_ms  times of the matching titles in the judged part
+    """
 
     known_event: KnownEvent
     alerts: tuple[Alert, ...]
@@ -64,7 +80,7 @@ class WindowResult:
 
     @property
     def delay_min(self) -> float | None:
-        """Minutes from ``t16`` to the alert that hit, negative when before; None where nothing did, or was asked."""
+        """Minutes from ``t16`` to the hit, negative if before; None without a hit or without a ``t16``."""
         if self.hit is None or self.known_event.t16_ms is None:
             return None
         return (self.hit.detected_at_ms - self.known_event.t16_ms) / MINUTE_MS
@@ -79,17 +95,17 @@ class EventReport:
 
     @property
     def windows_with_t16(self) -> int:
-        """Windows with a ``t16``."""
+        """Number of windows with a ``t16``."""
         return sum(w.known_event.t16_ms is not None for w in self.windows)
 
     @property
     def detected(self) -> int:
-        """Windows of these with a hit."""
+        """Number of windows with a hit."""
         return sum(w.hit is not None for w in self.windows)
 
     @property
     def median_delay_min(self) -> float | None:
-        """Over the detected ones, those whose ``t16`` is known to be late left out."""
+        """Median delay over the hits, except where ``t16`` is late."""
         delays = [
             w.delay_min for w in self.windows if w.delay_min is not None and not w.known_event.t16_is_late
         ]
@@ -97,43 +113,43 @@ class EventReport:
 
     @property
     def alert_count(self) -> int:
-        """Alerts in the judged parts of all windows."""
+        """Number of alerts in the judged parts of all windows."""
         return sum(len(w.alerts) for w in self.windows)
 
     @property
     def alerts_per_day(self) -> float:
-        """These per day of the judged parts."""
+        """Alerts per day of the judged parts."""
         return self.alert_count / (sum(w.judged_days for w in self.windows) or 1.0)
 
     @property
     def routine_alerts(self) -> int:
-        """How many of the alerts are routine."""
+        """Number of routine alerts."""
         return sum(a.is_routine for w in self.windows for a in w.alerts)
 
     @property
     def jackknife(self) -> list[EventReport]:
-        """The report without each of its windows in turn: figures that hang on one window show it."""
+        """One report per window, without that window: shows measures that depend on a single window."""
         return [
             EventReport(self.label, tuple(w for w in self.windows if w is not out)) for out in self.windows
         ]
 
     @property
     def big_events(self) -> list[WindowResult]:
-        """Known events with over ``BIG`` titles, whether or not 16 of them lie within 4 hours."""
+        """Windows of events with over ``BIG_EVENT_TITLES`` titles, with or without a ``t16``."""
         return [w for w in self.windows if w.known_event.matching_titles > BIG_EVENT_TITLES]
 
     @property
     def big_detected(self) -> int:
-        """How many of ``big`` were hit."""
+        """Number of ``big_events`` with a hit."""
         return sum(w.hit is not None for w in self.big_events)
 
     @property
     def big_alerts(self) -> int:
-        """Alerts that grew to over ``BIG`` items."""
+        """Number of alerts that grew to over ``BIG_EVENT_TITLES`` items."""
         return sum(a.size > BIG_EVENT_TITLES for w in self.windows for a in w.alerts)
 
     def as_json(self) -> dict[str, Any]:
-        """The figures, and every alert of every window."""
+        """The measures, and every alert of every window."""
         return {
             "rule": self.label,
             "asked": self.windows_with_t16,
@@ -151,15 +167,9 @@ class EventReport:
 
 
 def format_table(reports: Sequence[EventReport]) -> str:
-    """For people: one line per rule, then each window under each."""
-    head = f"{'rule':<14}{'detected':>10}{'median delay':>14}{'alerts a day':>14}{'routine':>10}"
-    lines = [head]
-    for r in reports:
-        delay = "-" if r.median_delay_min is None else f"{r.median_delay_min:.0f} min"
-        share = f"{r.routine_alerts / r.alert_count:.0%}" if r.alert_count else "-"
-        lines.append(
-            f"{r.label:<14}{f'{r.detected} of {r.windows_with_t16}':>10}{delay:>14}{r.alerts_per_day:>14.2f}{share:>10}"
-        )
+    """Table for a terminal: measures per rule, big events, ranges without one window, and each window."""
+    lines = [f"{'rule':<14}{'detected':>10}{'median delay':>14}{'alerts a day':>14}{'routine':>10}"]
+    lines += [_report_line(report) for report in reports]
     lines += [
         "",
         f"{f'over {BIG_EVENT_TITLES} items (Hu & You)':<26}{'known':>8}{'detected':>10}{'of all alerts':>15}",
@@ -172,11 +182,19 @@ def format_table(reports: Sequence[EventReport]) -> str:
         "",
         f"{'without any one window':<26}{'missed':>8}{'median delay':>14}{'alerts a day':>14}{'routine':>10}",
     ]
-    lines += [_jackknife_line(r) for r in reports]
-    lines += ["", f"{'window':<22}" + "".join(f"{r.label:>26}" for r in reports)]
-    for same in zip(*(r.windows for r in reports), strict=True):
-        lines.append(f"{same[0].known.name:<22}" + "".join(f"{_window_cell(w):>26}" for w in same))
+    lines += [_jackknife_line(report) for report in reports]
+    lines += ["", f"{'window':<22}" + "".join(f"{report.label:>26}" for report in reports)]
+    for results in zip(*(report.windows for report in reports), strict=True):
+        name = results[0].known_event.name
+        lines.append(f"{name:<22}" + "".join(f"{_window_cell(result):>26}" for result in results))
     return "\n".join(lines)
+
+
+def _report_line(report: EventReport) -> str:
+    detected = f"{report.detected} of {report.windows_with_t16}"
+    delay = "-" if report.median_delay_min is None else f"{report.median_delay_min:.0f} min"
+    routine = f"{report.routine_alerts / report.alert_count:.0%}" if report.alert_count else "-"
+    return f"{report.label:<14}{detected:>10}{delay:>14}{report.alerts_per_day:>14.2f}{routine:>10}"
 
 
 def _jackknife_line(report: EventReport) -> str:
@@ -194,10 +212,10 @@ def _jackknife_line(report: EventReport) -> str:
 
 def _window_cell(window: WindowResult) -> str:
     if window.known_event.t16_ms is None:
-        found = "not asked"
+        outcome = "not asked"
     else:
-        found = "missed" if window.delay_min is None else f"{window.delay_min:+.0f} min"
-    return f"{found}, {len(window.alerts)} alerts"
+        outcome = "missed" if window.delay_min is None else f"{window.delay_min:+.0f} min"
+    return f"{outcome}, {len(window.alerts)} alerts"
 
 
 def _window_json(window: WindowResult) -> dict[str, Any]:

@@ -1,16 +1,16 @@
-"""How many known events does the detector find in a real wire, how soon, and at what price in false alarms?
+"""Known events in recorded headlines: how many the detector finds, how soon, and at which rate of alerts.
 
-For every window of ``events_dev.json`` the stream is replayed. With ``date`` the day of the event and
-``t16`` the time at which 16 titles that match its pattern lay within 4 hours:
+Every window of ``events_dev.json`` is replayed. With ``date`` the day of the event and ``t16`` the time at
+which 16 titles that match its pattern were within 4 hours:
 
 * **detected**: an alert between 00:00 UTC of ``date`` and 24 h after ``t16``, at least 60 % of whose first
-  16 items match; windows without a ``t16`` are not asked;
+  16 items match; windows without a ``t16`` do not count;
 * **delay**: minutes from ``t16`` to that alert (negative: before);
-* **alerts a day**: alerts from 24 h before ``date`` to the window's end, over that time (earlier: history);
-* **routine**: alerts 8 of whose first 16 titles are routine announcements (``ROUTINE``: what editors of
-  a wire never want to be woken for; it judges here and stands nowhere in the detector).
+* **alerts a day**: alerts from 24 h before ``date`` to the end of the window, per day; earlier is history;
+* **routine**: alerts 8 of whose first 16 titles are routine announcements (``ROUTINE_PATTERN``), about which
+  an editor never wants an alert. The pattern is used for judging only; the detector does not know it.
 
-``event_figures.py`` makes the figures of what is found here.
+``event_metrics.py`` computes the measures.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 from aggregator.errors import InvalidInput
 from aggregator.events.detection import BurstRule, Event
 from aggregator.offline.evaluation.event_metrics import Alert, EventReport, KnownEvent, WindowResult
-from aggregator.offline.jsonl import read_rows as read_rows
+from aggregator.offline.jsonl import read_rows
 from aggregator.offline.replay import changed_events, parse_time_ms
 from aggregator.time_units import DAY_MS
 
@@ -40,14 +40,13 @@ ROUTINE_PATTERN = re.compile(
 
 
 def read_known_events(path: Path) -> list[KnownEvent]:
-    """The labelled events of an ``events_dev.json``. Raises BadInput when it is not one."""
+    """The labeled events of an ``events_dev.json``. Raises InvalidInput if the file has another format."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
     try:
-        listed = json.loads(text)
-        return [_parse_known_event(entry) for entry in listed]
+        return [_parse_known_event(entry) for entry in json.loads(text)]
     except (ValueError, KeyError, TypeError, re.error) as error:
         raise InvalidInput(f"{path}: not a list of known events ({type(error).__name__}: {error}).") from None
 
@@ -55,21 +54,21 @@ def read_known_events(path: Path) -> list[KnownEvent]:
 def evaluate(
     windows: Path, events: Path, rule: BurstRule, *, label: str = "", executor: Executor | None = None
 ) -> EventReport:
-    """Replay every window file (in directory ``windows``) that ``events`` names under ``rule``.
+    """Replay under ``rule`` every window file (in directory ``windows``) that the file ``events`` names.
 
-    ``executor`` (processes) runs windows side by side; the figures do not depend on it.
+    ``executor`` (processes) replays windows in parallel; results do not depend on it. Raises InvalidInput.
     """
-    known = read_known_events(events)
-    missing = [k.window_file for k in known if not (windows / k.window_file).is_file()]
+    known_events = read_known_events(events)
+    missing = [k.window_file for k in known_events if not (windows / k.window_file).is_file()]
     if missing:
         raise InvalidInput(f"{windows} lacks {', '.join(missing)}, which {events} names.")
     run = partial(evaluate_window, windows, rule)
-    results = executor.map(run, known) if executor else map(run, known)
+    results = executor.map(run, known_events) if executor else map(run, known_events)
     return EventReport(label or rule.mode, tuple(results))
 
 
 def evaluate_window(windows: Path, rule: BurstRule, known_event: KnownEvent) -> WindowResult:
-    """Replay one window and judge its alerts."""
+    """Replay one window under ``rule`` and judge its alerts."""
     rows = list(read_rows([str(windows / known_event.window_file)]))
     return judge_window(rows, (event for event, _ in changed_events(rows, rule)), known_event)
 
@@ -77,15 +76,15 @@ def evaluate_window(windows: Path, rule: BurstRule, known_event: KnownEvent) -> 
 def judge_window(
     rows: Sequence[dict[str, Any]], events: Iterable[Event], known_event: KnownEvent
 ) -> WindowResult:
-    """Compare events (later states of one id replace earlier ones) with what is known."""
+    """Judge the reported events; later states of an event replace earlier ones."""
     titles = {row["id"]: row["title"] for row in rows}
     since_ms = known_event.day_ms - DAY_MS
     end_ms = max((parse_time_ms(row.get("published_at")) or 0 for row in rows), default=since_ms)
-    # An alert is judged by what an editor saw first: the items in order of joining do not change.
-    last = {event.id: event for event in events}
+    # The last state also has the items that an editor saw first: items are only appended.
+    last_states = {event.id: event for event in events}
     alerts = tuple(
         _build_alert(event, titles, known_event)
-        for event in sorted(last.values(), key=lambda e: (e.detected_at_ms, e.id))
+        for event in sorted(last_states.values(), key=lambda e: (e.detected_at_ms, e.id))
         if event.detected_at_ms >= since_ms
     )
     times = ((parse_time_ms(row.get("published_at")), row["title"]) for row in rows)
@@ -100,16 +99,17 @@ def _parse_known_event(entry: dict[str, Any]) -> KnownEvent:
     if day_ms is None:
         raise ValueError(f"no date: {entry['date']!r}")
     first_ms, t16_ms = parse_time_ms(entry.get("first")), parse_time_ms(entry["t16"])
-    # The day itself is missing at the source when not one title of that day matches.
-    late = first_ms is not None and first_ms >= day_ms + DAY_MS
+    # No title of the day itself matches: the source lacks that day.
+    t16_is_late = first_ms is not None and first_ms >= day_ms + DAY_MS
     pattern = re.compile(entry["regex"], re.IGNORECASE)
+    matching_titles = int(entry.get("matches", 0))
     return KnownEvent(
-        entry["name"], day_ms, pattern, entry["window_file"], t16_ms, late, int(entry.get("matches", 0))
+        entry["name"], day_ms, pattern, entry["window_file"], t16_ms, t16_is_late, matching_titles
     )
 
 
 def _build_alert(event: Event, titles: dict[str, str], known_event: KnownEvent) -> Alert:
-    first = [titles.get(id_, "") for id_ in event.items[:JUDGED_ITEMS]]
+    first_titles = [titles.get(id_, "") for id_ in event.items[:JUDGED_ITEMS]]
     return Alert(
         detected_at_ms=event.detected_at_ms,
         title=event.title,
@@ -118,8 +118,8 @@ def _build_alert(event: Event, titles: dict[str, str], known_event: KnownEvent) 
         expected=event.expected,
         terms=event.terms,
         timeline=event.timeline,
-        matching_share=sum(bool(known_event.pattern.search(t)) for t in first) / JUDGED_ITEMS,
-        routine_titles=sum(bool(ROUTINE_PATTERN.search(t)) for t in first),
+        matching_share=sum(bool(known_event.pattern.search(t)) for t in first_titles) / JUDGED_ITEMS,
+        routine_titles=sum(bool(ROUTINE_PATTERN.search(t)) for t in first_titles),
     )
 
 

@@ -1,7 +1,7 @@
-"""Saved web pages as articles: the extraction stage is scored with what follows it.
+"""Saved web pages as articles, so that an evaluation includes the extraction of text from HTML.
 
-Pages lie in a directory or a tar archive (compressed or not), each under the id of its article. Their bytes are
-decoded as a browser would.
+Pages are files in a directory or a tar archive (compressed or not), named by the id of their article. Their
+bytes are decoded as a browser would.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from aggregator.errors import InvalidInput
 
 CHARSET_SEARCH_BYTES = 4096
 _CHARSET = re.compile(rb"""charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]+)""", re.IGNORECASE)
-# What browsers read under these names (WHATWG Encoding).
+# The encodings that browsers use for these names (WHATWG Encoding).
 _ENCODING_ALIASES = {"iso-8859-1": "cp1252", "latin1": "cp1252", "us-ascii": "cp1252", "ascii": "cp1252"}
 
 
 def with_page_html(articles: Sequence[Article], path: Path) -> list[Article]:
-    """The articles with their page's markup in place of title and text. Raises BadInput when one is missing."""
+    """Replace title and text by the HTML of each article's page. Raises InvalidInput if a page is missing."""
     if not path.exists():
-        raise InvalidInput(f"{path} cannot be read: there is no such file or directory.")
+        raise InvalidInput(f"{path} cannot be read: No such file or directory.")
     pages = _read_archive(path) if path.is_file() else _read_directory(path, articles)
     missing = [a.id for a in articles if a.id not in pages]
     if missing:
@@ -41,16 +41,17 @@ def _read_archive(path: Path) -> Mapping[str, bytes]:
             opened = ((member.name, archive.extractfile(member)) for member in archive)
             return {name.removeprefix("./"): file.read() for name, file in opened if file is not None}
     except (OSError, tarfile.TarError, EOFError) as error:
-        raise InvalidInput(f"{path}: not an archive that can be read ({error}).") from None
+        raise InvalidInput(f"{path}: not an archive that can be read ({error}); give a tar file.") from None
 
 
 def _read_directory(path: Path, articles: Sequence[Article]) -> Mapping[str, bytes]:
+    # An id such as "../secret" must not read a file outside of the directory.
     inside = {a.id: path / a.id for a in articles if path.resolve() in (path / a.id).resolve().parents}
     return {id_: file.read_bytes() for id_, file in inside.items() if file.is_file()}
 
 
 def _decode_page(page: bytes) -> str:
-    """As a browser would: what the page declares; else UTF-8 if it is that, else Windows' Western alphabet."""
+    """Decode by the declared charset, else as UTF-8 if valid, else as Windows-1252."""
     declared = _CHARSET.search(page[:CHARSET_SEARCH_BYTES])
     for encoding in (declared[1].decode("ascii") if declared else "utf-8-sig", "utf-8-sig"):
         with contextlib.suppress(UnicodeDecodeError, LookupError):

@@ -1,8 +1,8 @@
-"""Every method side by side: on labelled articles, clean and as a scanner would have read them.
+"""Comparison of duplicate detection methods on labeled articles, clean and with OCR noise.
 
-For each method and each clustering the threshold is tuned on the clusters with even numbers (by B-cubed F1) and
-scored on the odd ones, and the reverse; the figures are the means of both. Labels that share texts are merged
-first (``near_duplicates.SPOTSIGS_MERGED``); ARI is given for the labels as they are too.
+For each method and clustering the threshold is tuned on every other cluster (by B-cubed F1) and scored on the
+rest, and the reverse; the measures are the means of both. Overlapping labels are merged first
+(``labeled.SPOTSIGS_LABEL_MERGES``); the adjusted Rand index is given for the labels as they are too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from math import comb
 from statistics import mean
 from typing import Any
 
@@ -22,17 +21,17 @@ import numpy.typing as npt
 
 from aggregator.errors import InvalidInput
 from aggregator.offline.archive.cluster import Links, cluster
-from aggregator.offline.evaluation.metrics import adjusted_rand, b_cubed, precision_recall_f1
-from aggregator.offline.evaluation.near_duplicates import SPOTSIGS_LABEL_MERGES, LabeledArticle
+from aggregator.offline.evaluation.labeled import SPOTSIGS_LABEL_MERGES, LabeledArticle
+from aggregator.offline.evaluation.metrics import adjusted_rand, b_cubed, pair_count, precision_recall_f1
 from aggregator.offline.evaluation.ocr_noise import CLEAN, NOISE_LEVELS, NoiseLevel, add_ocr_noise
-from aggregator.offline.evaluation.proposers import METHODS, NEURAL_METHODS, ScoredPairs
+from aggregator.offline.evaluation.pair_scorers import METHODS, NEURAL_METHODS, ScoredPairs
 
 CLUSTERINGS = ("union-find", "average", "leiden")
-# Cosines and distances need high thresholds, overlaps low ones: evenly spaced in log odds, .005 to .99.
+# Evenly spaced in log odds, 0.005 to 0.99: cosines and distances need high thresholds, overlaps low ones.
 THRESHOLDS = tuple(float(t) for t in 1 / (1 + np.exp(-np.linspace(-5.3, 4.6, 41))))
-MAX_LINKS = 200_000  # of the strongest pairs: of a thousand articles more are near nothing
+MAX_LINKS = 200_000  # strongest pairs that are clustered; weaker ones of 1,000 articles are not similar
 
-# Figures that others published, of other systems and mostly on other data.
+# Results published for other systems, mostly on other data.
 PUBLISHED_SCORES = (
     ("NEWS-COPY (historical newspapers, scanned)", "ARI", "LSH", 0.737),
     ("NEWS-COPY (historical newspapers, scanned)", "ARI", "n-gram overlap", 0.440),
@@ -53,7 +52,7 @@ PUBLISHED_RUNTIMES = (
 
 @dataclass(frozen=True, slots=True)
 class MethodResult:
-    """One method with one clustering at one level of noise; means of both directions of tuning."""
+    """One method with one clustering at one noise level; means of both directions of tuning."""
 
     level: str
     method: str
@@ -65,10 +64,10 @@ class MethodResult:
     pair_recall: float
     pair_f1: float
     mean_group: float
-    thresholds: tuple[float, float]  # tuned on even, on odd
-    whole_b_cubed_f1: float  # of all clusters at the first of them
-    seconds: float  # of CPU, from articles to scored pairs
-    memory_mb: float  # more than before
+    thresholds: tuple[float, float]  # tuned on the even and on the odd clusters
+    whole_b_cubed_f1: float  # of all clusters at the first threshold
+    seconds: float  # CPU time from articles to scored pairs
+    memory_mb: float  # increase of the peak memory
 
 
 def evaluate(
@@ -81,78 +80,86 @@ def evaluate(
 ) -> list[MethodResult]:
     """One row per level, method and clustering.
 
-    Raises ConfigurationError when a method's extra is missing, BadInput when a half has no copies to tune on.
+    Raises ConfigurationError if a method's extra is missing, InvalidInput if a half has no copies to tune on.
     """
-    truth = [label_merges.get(one.label, one.label) for one in gold]
-    if not all(
-        _has_copies(_select(truth, half)) for half in (_is_even_cluster(truth), ~_is_even_cluster(truth))
-    ):
+    truth = _merged_labels(gold, label_merges)
+    is_even = _is_even_cluster(truth)
+    if not all(_has_copies(_select(truth, half)) for half in (is_even, ~is_even)):
         raise InvalidInput(
             "Give copies of at least two articles, each with an equal `cluster`: "
             "thresholds are tuned on every other one and scored on the rest."
         )
     tasks = [(gold, method, level, label_merges) for level in levels for method in methods]
-    # A process of its own for each, so that its peak memory is its own.
+    # One process per task: the peak memory of a process never falls.
     with ProcessPoolExecutor(processes, max_tasks_per_child=1) as executor:
-        found = executor.map(_evaluate_method, *zip(*tasks, strict=True))
-        return [row for rows in found for row in rows]
+        results = executor.map(evaluate_method, *zip(*tasks, strict=True))
+        return [row for rows in results for row in rows]
 
 
-def _evaluate_method(
+def evaluate_method(
     gold: Sequence[LabeledArticle], method: str, level: NoiseLevel, label_merges: Mapping[str, str]
 ) -> list[MethodResult]:
+    """One row per clustering, computed in this process."""
     articles = [
-        replace(one.article, text=add_ocr_noise(one.article.text, level, one.article.id)) for one in gold
+        replace(item.article, text=add_ocr_noise(item.article.text, level, item.article.id)) for item in gold
     ]
-    before = _peak_mb()
+    memory_before_mb = _peak_mb()
     started = time.process_time()
     scored = METHODS[method](articles)
     seconds = time.process_time() - started
-    memory = _peak_mb() - before
-    labels = [one.label for one in gold]
-    truth = [label_merges.get(label, label) for label in labels]
-    rows = []
-    for clustering in CLUSTERINGS:
-        figures = _tune_and_score(scored, clustering, truth, labels)
-        rows.append(
-            MethodResult(level.name, method, clustering, **figures, seconds=seconds, memory_mb=memory)
+    memory_mb = _peak_mb() - memory_before_mb
+    labels, truth = [item.label for item in gold], _merged_labels(gold, label_merges)
+    return [
+        MethodResult(
+            level.name,
+            method,
+            clustering,
+            **tune_and_score(scored, clustering, truth, labels),
+            seconds=seconds,
+            memory_mb=memory_mb,
         )
-    return rows
+        for clustering in CLUSTERINGS
+    ]
 
 
-def _tune_and_score(
+def tune_and_score(
     scored: ScoredPairs, clustering: str, truth: Sequence[str], labels: Sequence[str]
 ) -> dict[str, Any]:
-    """Tune on one half, score on the other, both ways."""
+    """Measures and thresholds of a ``MethodResult``: tuned on one half, scored on the other, both ways."""
     even = _is_even_cluster(truth)
-    tuned, figures = [], []
-    whole = 0.0
-    found: dict[float, npt.NDArray[np.int64]] = {}
+    thresholds: list[float] = []
+    metrics: list[dict[str, float]] = []
+    whole_f1 = 0.0
+    groups_by_threshold: dict[float, npt.NDArray[np.int64]] = {}
     for half in (even, ~even):
-        if not found or scored.features is not None:  # only a classifier's scores depend on the half
+        if not thresholds or scored.features is not None:  # only a classifier's scores depend on the half
             links = strongest_links(scored, _link_strength(scored, truth, half), len(truth))
-            found = {t: group_labels(links, clustering, t) for t in THRESHOLDS}
+            groups_by_threshold = {t: group_labels(links, clustering, t) for t in THRESHOLDS}
         best = _best_threshold(
-            {t: b_cubed(_select(truth, half), groups[half].tolist())[2] for t, groups in found.items()}
+            {
+                threshold: b_cubed(_select(truth, half), groups[half].tolist())[2]
+                for threshold, groups in groups_by_threshold.items()
+            }
         )
-        tuned.append(best)
-        figures.append(_half_metrics(truth, labels, found[best], ~half))
-        whole = whole or b_cubed(truth, found[best].tolist())[2]
-    means = {name: mean(one[name] for one in figures) for name in figures[0]}
-    return {**means, "thresholds": tuple(tuned), "whole_b_cubed_f1": whole}
+        if not thresholds:
+            whole_f1 = b_cubed(truth, groups_by_threshold[best].tolist())[2]
+        thresholds.append(best)
+        metrics.append(_half_metrics(truth, labels, groups_by_threshold[best], ~half))
+    means = {name: mean(half[name] for half in metrics) for name in metrics[0]}
+    return {**means, "thresholds": tuple(thresholds), "whole_b_cubed_f1": whole_f1}
 
 
 def _best_threshold(f1_by_threshold: Mapping[float, float]) -> float:
-    """The threshold of the highest figure; of several, the middle one, which has most room on both sides."""
+    """The threshold with the highest F1; of several the middle one, which is the most robust."""
     highest = max(f1_by_threshold.values())
-    best = [threshold for threshold, figure in f1_by_threshold.items() if figure >= highest - 1e-9]
+    best = [threshold for threshold, f1 in f1_by_threshold.items() if f1 >= highest - 1e-9]
     return best[len(best) // 2]
 
 
 def _link_strength(
     scored: ScoredPairs, truth: Sequence[str], half: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.float64]:
-    """The scores, or what a classifier trained on this half's pairs makes of their features."""
+    """(n,) scores, or the probabilities of a classifier trained on the pairs within this half."""
     if scored.features is None:
         return scored.score
     from sklearn.linear_model import LogisticRegression
@@ -160,21 +167,21 @@ def _link_strength(
 
     known = half[scored.a] & half[scored.b]
     same = np.array(truth)[scored.a] == np.array(truth)[scored.b]
-    scaled = StandardScaler().fit(scored.features[known])
-    model = LogisticRegression(max_iter=1_000).fit(scaled.transform(scored.features[known]), same[known])
-    found: npt.NDArray[np.float64] = model.predict_proba(scaled.transform(scored.features))[:, 1]
-    return found
+    scaler = StandardScaler().fit(scored.features[known])
+    model = LogisticRegression(max_iter=1_000).fit(scaler.transform(scored.features[known]), same[known])
+    strength: npt.NDArray[np.float64] = model.predict_proba(scaler.transform(scored.features))[:, 1]
+    return strength
 
 
 def strongest_links(scored: ScoredPairs, strength: npt.NDArray[np.float64], count: int) -> Links:
-    """At most LINKS_MAX pairs of any strength, strongest first."""
+    """At most ``MAX_LINKS`` pairs with a positive strength, strongest first."""
     order = np.argsort(-strength, kind="stable")[:MAX_LINKS]
     order = order[strength[order] > 0]
     return Links(count, scored.a[order], scored.b[order], strength[order])
 
 
 def group_labels(links: Links, clustering: str, threshold: float) -> npt.NDArray[np.int64]:
-    """(n,) labels: union-find over pairs at or above the threshold, or a split of the whole graph."""
+    """(n,) group labels: union-find over pairs from the threshold on, or a partition of the whole graph."""
     if clustering == "union-find":
         end = int(np.searchsorted(-links.strength, -threshold, side="right"))
         links = Links(links.article_count, links.a[:end], links.b[:end], links.strength[:end])
@@ -184,34 +191,37 @@ def group_labels(links: Links, clustering: str, threshold: float) -> npt.NDArray
 def _half_metrics(
     truth: Sequence[str], labels: Sequence[str], predicted: npt.NDArray[np.int64], half: npt.NDArray[np.bool_]
 ) -> dict[str, float]:
-    wanted, given = _select(truth, half), predicted[half].tolist()
-    precision, recall, f1 = pairwise_precision_recall_f1(wanted, given)
-    groups = [size for size in Counter(given).values() if size > 1]
+    half_truth, groups = _select(truth, half), predicted[half].tolist()
+    precision, recall, f1 = pairwise_precision_recall_f1(half_truth, groups)
+    sizes = [size for size in Counter(groups).values() if size > 1]
     return {
-        "b_cubed_f1": b_cubed(wanted, given)[2],
-        "adjusted_rand": adjusted_rand(wanted, given),
-        "adjusted_rand_as_labelled": adjusted_rand(_select(labels, half), given),
+        "b_cubed_f1": b_cubed(half_truth, groups)[2],
+        "adjusted_rand": adjusted_rand(half_truth, groups),
+        "adjusted_rand_as_labelled": adjusted_rand(_select(labels, half), groups),
         "pair_precision": precision,
         "pair_recall": recall,
         "pair_f1": f1,
-        "mean_group": mean(groups) if groups else 0.0,
+        "mean_group": mean(sizes) if sizes else 0.0,
     }
 
 
 def pairwise_precision_recall_f1(
     truth: Sequence[str], predicted: Sequence[int]
 ) -> tuple[float, float, float]:
-    """Precision, recall and F1 over pairs that are in one group."""
-    both = sum(comb(n, 2) for n in Counter(zip(truth, predicted, strict=True)).values())
-    given = sum(comb(n, 2) for n in Counter(predicted).values())
-    wanted = sum(comb(n, 2) for n in Counter(truth).values())
-    return precision_recall_f1(both, given, wanted)
+    """Precision, recall and F1 over pairs of articles in one group."""
+    return precision_recall_f1(
+        pair_count(zip(truth, predicted, strict=True)), pair_count(predicted), pair_count(truth)
+    )
+
+
+def _merged_labels(gold: Sequence[LabeledArticle], label_merges: Mapping[str, str]) -> list[str]:
+    return [label_merges.get(item.label, item.label) for item in gold]
 
 
 def _is_even_cluster(truth: Sequence[str]) -> npt.NDArray[np.bool_]:
-    """Which articles are of every other cluster, in order of their names."""
-    names = {label: at for at, label in enumerate(sorted(set(truth)))}
-    return np.array([names[label] % 2 == 0 for label in truth], bool)
+    """(n,) whether the article belongs to the first, third, ... cluster in order of names."""
+    numbers = {label: number for number, label in enumerate(sorted(set(truth)))}
+    return np.array([numbers[label] % 2 == 0 for label in truth], bool)
 
 
 def _has_copies(labels: Sequence[str]) -> bool:
@@ -227,34 +237,34 @@ def _peak_mb() -> float:
 
 
 def best_per_method(rows: Sequence[MethodResult]) -> dict[str, list[MethodResult]]:
-    """Per level, each method with its best clustering, best first."""
-    found: dict[str, list[MethodResult]] = {}
+    """Per noise level the best clustering of each method (by B-cubed F1), best method first."""
+    ranked: dict[str, list[MethodResult]] = {}
     for level in dict.fromkeys(row.level for row in rows):
         best: dict[str, MethodResult] = {}
         for row in (row for row in rows if row.level == level):
             if row.method not in best or row.b_cubed_f1 > best[row.method].b_cubed_f1:
                 best[row.method] = row
-        found[level] = sorted(best.values(), key=lambda row: -row.b_cubed_f1)
-    return found
+        ranked[level] = sorted(best.values(), key=lambda row: -row.b_cubed_f1)
+    return ranked
 
 
 def as_json(rows: Sequence[MethodResult]) -> list[dict[str, Any]]:
-    """Plain values."""
+    """One object per row, numbers rounded to 4 decimals."""
     return [{k: round(v, 4) if isinstance(v, float) else v for k, v in asdict(row).items()} for row in rows]
 
 
 def format_table(rows: Sequence[MethodResult]) -> str:
-    """For a terminal."""
+    """Table for a terminal, followed by published results."""
     heads = ("B3 F1", "ARI", "ARI lab.", "pair P", "pair R", "pair F1", "group", "whole", "CPU s", "MB")
     lines = [f"{'level':7} {'method':18} {'clustering':11}" + "".join(f"{head:>9}" for head in heads)]
     for row in rows:
-        figures = (
-            row.b_cubed_f1, row.adjusted_rand, row.adjusted_rand_as_labelled, row.pair_precision, row.pair_recall,
-            row.pair_f1,
+        measures = (
+            row.b_cubed_f1, row.adjusted_rand, row.adjusted_rand_as_labelled, row.pair_precision,
+            row.pair_recall, row.pair_f1,
         )  # fmt: skip
         lines.append(
             f"{row.level:7} {row.method:18} {row.clustering:11}"
-            + "".join(f"{figure:9.3f}" for figure in figures)
+            + "".join(f"{measure:9.3f}" for measure in measures)
             + f"{row.mean_group:9.1f}{row.whole_b_cubed_f1:9.3f}{row.seconds:9.1f}{row.memory_mb:9.0f}"
         )
     lines += methods_not_run(rows)
@@ -267,13 +277,15 @@ def format_table(rows: Sequence[MethodResult]) -> str:
 
 
 def methods_not_run(rows: Sequence[MethodResult]) -> list[str]:
-    """Per level that was run, a line naming the methods that were not."""
-    found = []
+    """Per evaluated noise level, a line with the methods that were not run, if any."""
+    lines = []
     for level in dict.fromkeys(row.level for row in rows):
-        left = [name for name in METHODS if name not in {row.method for row in rows if row.level == level}]
-        found += [f"{level:7} not run: {', '.join(left)}"] if left else []
-    return found
+        run = {row.method for row in rows if row.level == level}
+        missing = [name for name in METHODS if name not in run]
+        lines += [f"{level:7} not run: {', '.join(missing)}"] if missing else []
+    return lines
 
 
 def is_neural(row: MethodResult) -> bool:
+    """Whether the method uses trained vectors."""
     return row.method in NEURAL_METHODS

@@ -1,4 +1,4 @@
-"""The comparison of methods as one HTML page: a plot per level of noise, the table, published figures."""
+"""Comparison of methods as one HTML page: a plot per noise level, the table, published results."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ COLUMN_HEADINGS = (
 
 
 def render_page(rows: Sequence[MethodResult]) -> str:
-    """Complete HTML."""
+    """Return the complete HTML document."""
     return "".join(
         (
             '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Methods side by side</title>',
             style_sheet(),
             "</head><body><h1>Methods side by side</h1>",
-            "<p><code>aggregator evaluate methods FILE --out PAGE</code>. Thresholds tuned on even clusters and scored ",
-            "on odd ones, and the reverse; means of both. Groups of labels that share texts are merged, but for ",
-            "“ARI as labelled”. The plots show each method with its best clustering.</p>",
-            *(_level_plot(level, found) for level, found in best_per_method(rows).items()),
+            "<p><code>aggregator evaluate methods FILE --out PAGE</code>. Thresholds are tuned on even ",
+            "clusters and scored on odd ones, and the reverse; the table shows the means of both. ",
+            "Overlapping labels are merged, except for “ARI as labelled”. The plots show each method with ",
+            "its best clustering.</p>",
+            *(_level_plot(level, ranked) for level, ranked in best_per_method(rows).items()),
             "<table><tr>",
             *(f"<th>{head}</th>" for head in COLUMN_HEADINGS),
             "</tr>",
@@ -41,7 +42,8 @@ def render_page(rows: Sequence[MethodResult]) -> str:
             *(f"<p>{escape(line)}</p>" for line in methods_not_run(rows)),
             "<h2>Published, of other systems</h2><p>Not measured here; on the data named.</p><table>",
             *(
-                f"<tr><td>{escape(data)}</td><td>{escape(system)}</td><td>{measure}</td><td>{value:.3f}</td></tr>"
+                f"<tr><td>{escape(data)}</td><td>{escape(system)}</td><td>{measure}</td>"
+                f"<td>{value:.3f}</td></tr>"
                 for data, measure, system, value in PUBLISHED_SCORES
             ),
             "</table><table>",
@@ -54,16 +56,16 @@ def render_page(rows: Sequence[MethodResult]) -> str:
     )
 
 
-def _level_plot(level: str, found: Sequence[MethodResult]) -> str:
-    """B-cubed F1 of each method with its best clustering."""
-    names = [f"{row.method}{' *' if is_neural(row) else ''}, {row.clustering}" for row in found]
-    return plots.ranked_bar_chart(f"B-cubed F1, {level} (* neural)", names, [row.b_cubed_f1 for row in found])
+def _level_plot(level: str, ranked: Sequence[MethodResult]) -> str:
+    """Bar chart of the B-cubed F1 of each method with its best clustering."""
+    names = [f"{row.method}{' *' if is_neural(row) else ''}, {row.clustering}" for row in ranked]
+    return plots.ranked_bar_chart(f"B-cubed F1, {level} (* neural)", names, [r.b_cubed_f1 for r in ranked])
 
 
 def _table_row(row: MethodResult) -> str:
-    figures = (
+    measures = (
         row.b_cubed_f1, row.adjusted_rand, row.adjusted_rand_as_labelled, row.pair_precision, row.pair_recall,
         row.pair_f1, row.mean_group, row.whole_b_cubed_f1, row.seconds, row.memory_mb,
     )  # fmt: skip
-    cells = "".join(f"<td>{figure:.3f}</td>" for figure in figures)
+    cells = "".join(f"<td>{measure:.3f}</td>" for measure in measures)
     return f"<tr><td>{row.level}</td><td>{escape(row.method)}</td><td>{row.clustering}</td>{cells}</tr>"

@@ -1,7 +1,7 @@
-"""What a scanner makes of a text: characters taken for others, words broken and run together, pages cut off.
+"""OCR noise: confused characters, broken and joined words, truncated pages.
 
-Seeded, so two runs damage alike. The levels span what is reported for scanned newspapers: word error rates of
-about 5, 15 and 35 %.
+Seeded, so two runs damage a text alike. The levels cover the word error rates reported for scanned
+newspapers: about 5, 15 and 35 %.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-# Confusions that recognisers are known for, most of them both ways round.
+# Typical confusions of OCR engines, most of them in both directions.
 CONFUSED_CHARACTERS = {
     "e": "co", "c": "eo", "o": "0ce", "l": "1iI", "i": "l1j", "h": "bn", "b": "h6", "n": "urm", "u": "nv",
     "s": "5a", "a": "ou", "t": "fl", "f": "t", "m": "n", "r": "n", "g": "9q", "v": "y", "y": "v", "w": "v",
@@ -19,7 +19,13 @@ CONFUSED_CHARACTERS = {
 
 @dataclass(frozen=True, slots=True)
 class NoiseLevel:
-    """Rates per character (confused), per letter within a word (broken), per space (joined), per text (cut)."""
+    """Probabilities, each 0..1.
+
+    confusion_rate   per character: replaced by a similar one
+    break_rate       per letter: a space is inserted after it
+    space_loss_rate  per space: removed
+    truncation_rate  per text: cut off
+    """
 
     name: str
     confusion_rate: float
@@ -34,22 +40,21 @@ NOISE_LEVELS = (
     NoiseLevel("medium", 0.03, 0.006, 0.03, 0.2),
     NoiseLevel("heavy", 0.08, 0.015, 0.06, 0.3),
 )
-MIN_KEPT_SHARE = 0.5  # of the words, when a text is cut
+MIN_KEPT_SHARE = 0.5  # of the characters of a truncated text
 
 
 def add_ocr_noise(text: str, level: NoiseLevel, seed: str) -> str:
-    """``text`` as a scanner at this level may give it."""
+    """Return ``text`` with noise of ``level``; equal seeds give equal results."""
     rng = random.Random(f"{seed}|{level.name}")
     if rng.random() < level.truncation_rate:
         text = text[: int(len(text) * rng.uniform(MIN_KEPT_SHARE, 1.0))]
-    out = []
+    noisy = []
     for character in text:
         if character == " " and rng.random() < level.space_loss_rate:
             continue
-        known = CONFUSED_CHARACTERS.get(character.lower())
-        if known and rng.random() < level.confusion_rate:
-            character = rng.choice(known)
-        out.append(character)
-        if character.isalpha() and rng.random() < level.break_rate:
-            out.append(" ")
-    return "".join(out)
+        similar = CONFUSED_CHARACTERS.get(character.lower())
+        seen = rng.choice(similar) if similar and rng.random() < level.confusion_rate else character
+        noisy.append(seen)
+        if seen.isalpha() and rng.random() < level.break_rate:
+            noisy.append(" ")
+    return "".join(noisy)

@@ -1,49 +1,52 @@
-"""Do our scores tell the pairs that people call alike from those they do not?
+"""ROC AUC, thresholds and policies on pairs of articles that people judged alike or not.
 
-Every row of a pair file has two articles, ``text1`` and ``text2`` (and ``title1``, ``lang1`` ... when known),
-and a judgement: ``same`` (true or false), or ``overall`` from 1 (same story) to 4 (unrelated) as in SemEval-2022
-task 8. There <= 2 counts as alike, >= 3 as not, and what lies between is left out.
+Every row of a pair file has two articles, ``text1`` and ``text2`` (optionally ``title1``, ``lang1``, ...),
+and a judgment: ``same`` (true or false), or ``overall`` from 1 (same story) to 4 (unrelated) as in
+SemEval-2022 task 8, where <= 2 counts as alike, >= 3 as different, and pairs between are left out.
 
 Four scores are compared, each 0..1 and higher for more alike:
 
-* **similarity**  cosine of the stored terms, what ``/related`` ranks by;
-* **tf-idf**      cosine of all index terms, idf from the file itself: the plain baseline;
-* **overlap**     containment of the stored samples, what makes a copy;
-* **bits**        1 - distance / 64.
+* **similarity**  cosine of the stored terms, by which ``/related`` ranks;
+* **tf-idf**      cosine of all index terms, with the idf of the file itself: the plain baseline;
+* **overlap**     containment of the stored shingle samples, which decides about duplicates;
+* **bits**        1 - Hamming distance / 64.
 
-ROC AUC needs no threshold; the table of thresholds says which one to set for a wanted precision. Beside them: what each
-policy would call the same. A row without titles gives ``same-event`` no headline, and then it asks for nearly equal texts.
+ROC AUC needs no threshold; the table of thresholds shows which one reaches a required precision. In addition,
+the pairs that each policy calls duplicates are scored. Without titles the policy ``same-event`` has no
+headline to compare and requires nearly equal texts.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.shingles import estimate_overlap
-from aggregator.analysis.simhash import hamming_distance
+from aggregator.analysis.simhash import FINGERPRINT_BITS, hamming_distance
 from aggregator.analysis.text.tokenizer import tokenize
 from aggregator.dedup.similarity import cosine
 from aggregator.dedup.verdict import Candidate, Policy, decide
 from aggregator.domain import Analysis, Article, ArticleRecord
-from aggregator.errors import AggregatorError, InvalidInput
-from aggregator.offline.evaluation.calibration import SHARE_THRESHOLDS, Curve, Point, build_curve
+from aggregator.errors import InvalidInput
+from aggregator.offline.evaluation.calibration import Curve, build_curve
 from aggregator.offline.evaluation.metrics import precision_recall_f1, roc_auc
 from aggregator.offline.evaluation.near_duplicates import POLICIES
 
 SCORES = ("similarity", "tf-idf", "overlap", "bits")
 COMPARED_POLICIES = {**POLICIES, "same-event": Policy(name="same-event")}
+MEASURES = ("precision", "recall", "f1")
 MAX_SAME_RATING = 2.0
 MIN_DIFFERENT_RATING = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedPair:
-    """Two articles and what people said of them."""
+    """Two articles, and whether people judged them alike."""
 
     first: Article
     second: Article
@@ -52,7 +55,10 @@ class JudgedPair:
 
 @dataclass(frozen=True, slots=True)
 class ScoredPair:
-    """One pair under every score of ``SCORES``. ``langs``: "en", or "de-en" for two. ``called``: the same by which policy?"""
+    """One pair under every score of ``SCORES`` and every policy of ``COMPARED_POLICIES``.
+
+    ``languages``: "en", or "de-en" if the articles differ.
+    """
 
     languages: str
     same: bool
@@ -68,12 +74,18 @@ class PairReport:
 
     @property
     def languages(self) -> list[str]:
-        """Those with pairs of both kinds, most pairs first, after "all"."""
+        """The word "all", then the languages that have pairs of both judgments, most pairs first."""
         counts = Counter(p.languages for p in self.pairs)
         both = [lang for lang, _ in counts.most_common() if len({p.same for p in self.pairs_in(lang)}) == 2]
         return ["all", *both]
 
+    @property
+    def same_count(self) -> int:
+        """Number of pairs judged alike."""
+        return sum(p.same for p in self.pairs)
+
     def pairs_in(self, languages: str) -> list[ScoredPair]:
+        """The pairs of a value of ``languages``."""
         return [p for p in self.pairs if languages in ("all", p.languages)]
 
     def auc(self, languages: str, score: str) -> float:
@@ -81,36 +93,30 @@ class PairReport:
         chosen = self.pairs_in(languages)
         return roc_auc([p.same for p in chosen], [p.scores[score] for p in chosen])
 
-    def threshold_points(self, score: str) -> list[Point]:
-        """The threshold table."""
-        return [_threshold_point(self.pairs, score, threshold) for threshold in SHARE_THRESHOLDS]
+    def curve(self, score: str) -> Curve:
+        """Precision and recall of a score of ``SCORES`` over its thresholds."""
+        return build_curve(score, ((p.scores[score], p.same) for p in self.pairs), self.same_count)
 
     def policy_metrics(self, policy: str) -> tuple[float, float, float]:
-        """Precision, recall and F1 of what a policy of ``RULES`` calls the same."""
-        return _pair_metrics(self.pairs, [p.same for p in self.pairs if p.same_by_policy[policy]])
+        """Precision, recall and F1 of the pairs that a policy calls duplicates."""
+        called = [p.same for p in self.pairs if p.same_by_policy[policy]]
+        return precision_recall_f1(sum(called), len(called), self.same_count)
 
-    def curves(self) -> list[Curve]:
-        """Precision and recall against distance, overlap and similarity."""
-        alike = sum(p.same for p in self.pairs)
-        named = {"distance": "bits", "overlap": "overlap", "similarity": "similarity"}
+    def calibration_curves(self) -> list[Curve]:
+        """The curves of the scores that have a setting, the distance in bits."""
+        distances = ((FINGERPRINT_BITS * (1 - p.scores["bits"]), p.same) for p in self.pairs)
         return [
-            build_curve(
-                name,
-                ((64 * (1 - p.scores[s]) if s == "bits" else p.scores[s], p.same) for p in self.pairs),
-                alike,
-            )
-            for name, s in named.items()
+            build_curve("distance", distances, self.same_count),
+            self.curve("overlap"),
+            self.curve("similarity"),
         ]
 
-    def best_f1_point(self, score: str) -> Point:
-        """The threshold of the highest F1, the lowest such."""
-        return max(self.threshold_points(score), key=lambda point: point.f1)
-
     def as_json(self) -> dict[str, Any]:
-        """Every figure of the table."""
+        """Every value of the table."""
+        curves = {score: self.curve(score) for score in SCORES}
         return {
             "pairs": len(self.pairs),
-            "alike": sum(p.same for p in self.pairs),
+            "alike": self.same_count,
             "roc_auc": {
                 lang: {"pairs": len(self.pairs_in(lang))} | {s: round(self.auc(lang, s), 4) for s in SCORES}
                 for lang in self.languages
@@ -119,51 +125,57 @@ class PairReport:
                 score: [
                     {"at": p.threshold, "precision": round(p.precision, 4), "recall": round(p.recall, 4),
                      "f1": round(p.f1, 4)}
-                    for p in self.threshold_points(score)
+                    for p in curve.points
                 ]
-                for score in SCORES
+                for score, curve in curves.items()
             },
-            "best": {score: self.best_f1_point(score).threshold for score in SCORES},
+            "best": {score: curve.best_f1_point.threshold for score, curve in curves.items()},
             "policies": {
-                name: dict(zip(("precision", "recall", "f1"), (round(v, 4) for v in self.policy_metrics(name)), strict=True))
+                name: {
+                    key: round(value, 4)
+                    for key, value in zip(MEASURES, self.policy_metrics(name), strict=True)
+                }
                 for name in COMPARED_POLICIES
             },
         }  # fmt: skip
 
 
 def parse_pairs(rows: Iterable[Mapping[str, Any]]) -> list[JudgedPair]:
-    """The judged pairs of a file, undecided ones left out. Raises BadInput naming the row."""
-    found = []
-    for at, row in enumerate(rows, 1):
-        same = _parse_judgment(row, at)
+    """The judged pairs of a file without the undecided ones. Raises InvalidInput naming the row."""
+    judged = []
+    for number, row in enumerate(rows, 1):
+        same = _parse_judgment(row, number)
         if same is not None:
-            found.append(JudgedPair(_parse_article(row, at, "1"), _parse_article(row, at, "2"), same))
-    if len({pair.same for pair in found}) < 2:
+            judged.append(
+                JudgedPair(_parse_article(row, number, "1"), _parse_article(row, number, "2"), same)
+            )
+    if len({pair.same for pair in judged}) < 2:
         raise InvalidInput("These pairs are all of one kind: give some that are alike and some that are not.")
-    return found
+    return judged
 
 
 def evaluate(pairs: Sequence[JudgedPair], analyzer: Analyzer) -> PairReport:
-    """Score every pair. A pair with an article that has no words is passed over."""
+    """Score every pair. A pair with an article that cannot be analyzed is left out."""
     firsts = analyzer.analyze_many([p.first for p in pairs])
     seconds = analyzer.analyze_many([p.second for p in pairs])
     usable = [
         (pair.same, a, b)
         for pair, a, b in zip(pairs, firsts, seconds, strict=True)
-        if not isinstance(a, AggregatorError) and not isinstance(b, AggregatorError)
+        if isinstance(a, Analysis) and isinstance(b, Analysis)
     ]
-    vectors = _tfidf([_term_counts(one) for _, a, b in usable for one in (a, b)])
-    scored = []
-    for at, (same, a, b) in enumerate(usable):
-        tfidf = sum(w * vectors[2 * at + 1].get(term, 0.0) for term, w in vectors[2 * at].items())
-        scored.append(
-            ScoredPair(_language_pair(a, b), same, _scores(a, b) | {"tf-idf": tfidf}, _same_by_policy(a, b))
-        )
-    return PairReport(scored)
+    cosines = _tfidf_cosines([(a, b) for _, a, b in usable])
+    return PairReport(
+        [
+            ScoredPair(
+                _language_pair(a, b), same, _scores(a, b) | {"tf-idf": tfidf_cosine}, _same_by_policy(a, b)
+            )
+            for (same, a, b), tfidf_cosine in zip(usable, cosines, strict=True)
+        ]
+    )
 
 
 def format_table(report: PairReport) -> str:
-    """For a terminal: AUC per language, then thresholds of the stored similarity, then what to set."""
+    """Tables for a terminal: AUC per language, thresholds of the similarity, best thresholds, policies."""
     lines = [f"ROC AUC {'pairs':>8} {'alike':>6}" + "".join(f"{score:>12}" for score in SCORES)]
     for lang in report.languages:
         chosen = report.pairs_in(lang)
@@ -172,12 +184,10 @@ def format_table(report: PairReport) -> str:
     lines += ["", f"{'similarity':>10} {'P':>6} {'R':>6} {'F1':>6}"]
     lines += [
         f"{p.threshold:10.2f} {p.precision:6.3f} {p.recall:6.3f} {p.f1:6.3f}"
-        for p in report.threshold_points("similarity")
+        for p in report.curve("similarity").points
     ]
-    best = "; ".join(
-        f"{s} from {report.best_f1_point(s).threshold:.2f} (F1 {report.best_f1_point(s).f1:.3f})"
-        for s in SCORES
-    )
+    best_points = {score: report.curve(score).best_f1_point for score in SCORES}
+    best = "; ".join(f"{score} from {p.threshold:.2f} (F1 {p.f1:.3f})" for score, p in best_points.items())
     lines += ["", f"Highest F1: {best}.", "", f"{'policy':12} {'P':>6} {'R':>6} {'F1':>6}"]
     lines += [
         f"{name:12} " + " ".join(f"{value:6.3f}" for value in report.policy_metrics(name))
@@ -209,12 +219,12 @@ def _scores(a: Analysis, b: Analysis) -> dict[str, float]:
     return {
         "similarity": cosine(a.terms, b.terms),
         "overlap": estimate_overlap(a.sketch, b.sketch).containment,
-        "bits": 1 - hamming_distance(a.fingerprint, b.fingerprint) / 64 if comparable else 0.0,
+        "bits": 1 - hamming_distance(a.fingerprint, b.fingerprint) / FINGERPRINT_BITS if comparable else 0.0,
     }
 
 
 def _same_by_policy(a: Analysis, b: Analysis) -> dict[str, bool]:
-    """Would the second have been a duplicate of the first?"""
+    """Whether each policy calls the second article a duplicate of the first."""
     if a.space != b.space:
         return dict.fromkeys(COMPARED_POLICIES, False)
     record = ArticleRecord(
@@ -229,28 +239,17 @@ def _same_by_policy(a: Analysis, b: Analysis) -> dict[str, bool]:
     }
 
 
-def _term_counts(analysis: Analysis) -> Counter[str]:
-    return Counter(tokenize(f"{analysis.title}\n{analysis.text}", analysis.lang))
+def _tfidf_cosines(pairs: Sequence[tuple[Analysis, Analysis]]) -> list[float]:
+    """Cosine of each pair's TF-IDF vectors (Salton & Buckley 1988), with smoothed idf over all articles."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
 
-
-def _tfidf(texts: Sequence[Counter[str]]) -> list[dict[str, float]]:
-    """Unit vectors: term frequency times log((1 + n) / (1 + df)) + 1 (Salton & Buckley 1988, smoothed)."""
-    frequency = Counter(term for counts in texts for term in counts)
-    idf = {term: math.log((1 + len(texts)) / (1 + df)) + 1 for term, df in frequency.items()}
-    vectors = [{term: count * idf[term] for term, count in counts.items()} for counts in texts]
-    norms = [math.sqrt(sum(w * w for w in vector.values())) or 1.0 for vector in vectors]
-    return [{t: w / norm for t, w in vector.items()} for vector, norm in zip(vectors, norms, strict=True)]
+    terms = [tokenize(f"{one.title}\n{one.text}", one.lang) for pair in pairs for one in pair]
+    if not any(terms):
+        return [0.0] * len(pairs)
+    vectors = TfidfVectorizer(analyzer=list).fit_transform(terms)
+    cosines: list[float] = np.asarray(vectors[0::2].multiply(vectors[1::2]).sum(axis=1)).ravel().tolist()
+    return cosines
 
 
 def _language_pair(a: Analysis, b: Analysis) -> str:
     return a.lang if a.lang == b.lang else "-".join(sorted((a.lang, b.lang)))
-
-
-def _threshold_point(pairs: Sequence[ScoredPair], score: str, threshold: float) -> Point:
-    called = [p.same for p in pairs if p.scores[score] >= threshold]
-    return Point(threshold, *_pair_metrics(pairs, called))
-
-
-def _pair_metrics(pairs: Sequence[ScoredPair], judgments: Sequence[bool]) -> tuple[float, float, float]:
-    """Of calls, each right or wrong."""
-    return precision_recall_f1(sum(judgments), len(judgments), sum(p.same for p in pairs))

@@ -1,14 +1,14 @@
-"""Does ``/related`` show the other articles about the same event?
+"""Recall and nDCG of related articles about labeled events, compared with brute force.
 
-Labelled articles (``cluster`` = event) are mixed among background articles, evenly over a window of time, and all
-go through the real ingest. Then each is asked for its ``k`` related articles. Two figures, each the mean over the
-labelled articles that have others of their event:
+Labeled articles (``cluster`` = event) are mixed with background articles, evenly over a window of time, and
+all are stored by the ingest service. Then the ``k`` related articles of each are requested. Two measures,
+each the mean over the labeled articles whose event has other articles:
 
-* **recall@k**  share of the event's other articles among the first k (k of them are all one can ask for);
-* **nDCG@k**    the same, and earlier is better.
+* **recall@k**  share of the event's other articles among the first k, of at most k;
+* **nDCG@k**    the same, weighted towards the first ranks.
 
-Beside them stands brute force: the cosine of the full TF-IDF vectors (the model's weights, not only the stored
-heaviest terms) with every stored article. Copies of one text count once on either side, as in an answer.
+Brute force ranks every stored article by the cosine of the full TF-IDF vectors (the model's weights, not only
+the stored heaviest terms). Copies of one text count once in both rankings, as in an answer of the service.
 """
 
 from __future__ import annotations
@@ -23,21 +23,26 @@ from typing import Any
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Analysis, Answer, Article
-from aggregator.errors import AggregatorError, InvalidInput
+from aggregator.errors import InvalidInput
 from aggregator.index import Index
 from aggregator.ingest.service import IngestService
+from aggregator.offline.evaluation.labeled import LabeledArticle
 from aggregator.offline.evaluation.metrics import ndcg_at, recall_at
-from aggregator.offline.evaluation.near_duplicates import LabeledArticle
+from aggregator.offline.evaluation.online_protocol import (
+    CLOCK_START_MS,
+    Analyses,
+    analyze_by_id,
+    duplicate_group,
+    precomputed,
+)
 from aggregator.queries.related import RelatedArticles
 from aggregator.store.memory import MemoryStore
 from aggregator.time_units import HOUR_MS
 
-CLOCK_START_MS = 1_600_000_000_000
-
 
 @dataclass(frozen=True, slots=True)
 class RankingScore:
-    """How well one way of ranking did, 0..1. ``shown``: related articles per question."""
+    """Quality of one ranking, 0..1. ``mean_shown``: related articles per question."""
 
     name: str
     recall: float
@@ -47,7 +52,7 @@ class RankingScore:
 
 @dataclass(frozen=True, slots=True)
 class RelatedReport:
-    """Our answers and brute force, over ``asked`` questions."""
+    """The rankings of the service and of brute force over ``question_count`` questions."""
 
     k: int
     question_count: int
@@ -55,13 +60,14 @@ class RelatedReport:
 
     @property
     def recall_of_brute_force(self) -> float:
-        """Our recall as a share of brute force's."""
-        ours, brute = self.rankings
-        return ours.recall / brute.recall if brute.recall else 1.0
+        """Recall of the service divided by that of brute force."""
+        served, brute_force = self.rankings
+        return served.recall / brute_force.recall if brute_force.recall else 1.0
 
     def as_json(self) -> dict[str, Any]:
-        """Every figure of the table."""
-        return {"k": self.k, "asked": self.question_count, "recall_of_brute_force": round(self.recall_of_brute_force, 4),
+        """Every value of the table."""
+        return {"k": self.k, "asked": self.question_count,
+                "recall_of_brute_force": round(self.recall_of_brute_force, 4),
                 "rankings": [{"name": r.name, "recall": round(r.recall, 4), "ndcg": round(r.ndcg, 4),
                               "shown": round(r.mean_shown, 2)} for r in self.rankings]}  # fmt: skip
 
@@ -76,71 +82,74 @@ async def evaluate(
     policy: Policy | None = None,
     seed: int = 0,
 ) -> RelatedReport:
-    """Ask for every labelled article whose event has others. Raises BadInput when none has."""
-    policy = policy or Policy()
-    stream = _mix([g.article for g in gold], background, seed)
-    analysed = dict(zip((a.id for a in stream), analyzer.analyze_many(stream), strict=True))
-    now_ms = [CLOCK_START_MS]
+    """Request the related articles of every labeled article whose event has others.
 
-    async def look_up(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
-        return [analysed[a.id] for a in articles]
+    ``hours``: duration over which the articles arrive. Raises InvalidInput if no event has two articles.
+    """
+    policy = policy or Policy()
+    stream = _mix(gold, background, seed)
+    analyses = analyze_by_id(analyzer, stream)
+    now_ms = CLOCK_START_MS
+
+    def clock() -> int:
+        return now_ms
 
     index = Index(MemoryStore(), analyzer.spaces)
-    ingest = IngestService(index, look_up, policy, clock=lambda: now_ms[0])
-    groups: dict[str, str] = {}
-    for at, article in enumerate(stream):
-        now_ms[0] = CLOCK_START_MS + int(at * hours * HOUR_MS / len(stream))
+    ingest = IngestService(index, precomputed(analyses), policy, clock=clock)
+    group_by_id: dict[str, str] = {}
+    for position, article in enumerate(stream):
+        now_ms = CLOCK_START_MS + int(position * hours * HOUR_MS / len(stream))
         answer = (await ingest.submit_many([article]))[0]
         if isinstance(answer, Answer):
-            match = answer.outcome.match
-            groups[article.id] = match.canonical_id if match else article.id
-    related = RelatedArticles(index, look_up, clock=lambda: now_ms[0], related_bits=policy.related_bits)
-    wanted = _relevant_groups(gold, groups)
-    if not wanted:
+            group_by_id[article.id] = duplicate_group(article.id, answer)
+    relevant_by_id = _relevant_groups(gold, group_by_id)
+    if not relevant_by_id:
         raise InvalidInput(
             "No two of these articles are about one event: give each a `cluster`, equal for an event."
         )
-    ours = {id_: [groups[item.id] for item in await related.of_id(id_, limit=k)] for id_ in wanted}
-    brute = _brute_force(
-        analyzer, {i: a for i, a in analysed.items() if isinstance(a, Analysis)}, groups, wanted, k
+    related = RelatedArticles(index, precomputed(analyses), clock=clock, related_bits=policy.related_bits)
+    served = {
+        id_: [group_by_id[item.id] for item in await related.of_id(id_, limit=k)] for id_ in relevant_by_id
+    }
+    brute_force = _rank_by_brute_force(analyzer, analyses, group_by_id, relevant_by_id, k)
+    rankings = (
+        _score_ranking("related", served, relevant_by_id, k),
+        _score_ranking("brute force", brute_force, relevant_by_id, k),
     )
-    rankings = (_score_ranking("related", ours, wanted, k), _score_ranking("brute force", brute, wanted, k))
-    return RelatedReport(k, len(wanted), rankings)
+    return RelatedReport(k, len(relevant_by_id), rankings)
 
 
 def format_table(report: RelatedReport) -> str:
-    """For a terminal."""
+    """Table for a terminal: one line per ranking."""
     k = report.k
-    head = f"{'ranking':14} {f'recall@{k}':>10} {f'nDCG@{k}':>10} {'shown':>7}"
-    lines = [f"{r.name:14} {r.recall:10.3f} {r.ndcg:10.3f} {r.mean_shown:7.1f}" for r in report.rankings]
     return "\n".join(
         [
             f"{report.question_count} articles asked for",
-            head,
-            *lines,
+            f"{'ranking':14} {f'recall@{k}':>10} {f'nDCG@{k}':>10} {'shown':>7}",
+            *(f"{r.name:14} {r.recall:10.3f} {r.ndcg:10.3f} {r.mean_shown:7.1f}" for r in report.rankings),
             f"share of brute force: {report.recall_of_brute_force:.3f}",
         ]
     )
 
 
-def _mix(gold: Sequence[Article], background: Sequence[Article], seed: int) -> list[Article]:
-    """Labelled articles in random order, spread evenly among the background, which keeps its own."""
-    shuffled = list(gold)
+def _mix(gold: Sequence[LabeledArticle], background: Sequence[Article], seed: int) -> list[Article]:
+    """Labeled articles in random order at random positions among the background, which keeps its order."""
     rng = random.Random(seed)
-    rng.shuffle(shuffled)
-    places = [(rng.random(), 0, a) for a in shuffled]
-    places += [((at + 0.5) / len(background), 1, a) for at, a in enumerate(background)]
-    return [article for _, _, article in sorted(places, key=lambda place: place[:2])]
+    order = [item.article for item in gold]
+    rng.shuffle(order)
+    positioned = [(rng.random(), 0, article) for article in order]
+    positioned += [((at + 0.5) / len(background), 1, article) for at, article in enumerate(background)]
+    return [article for _, _, article in sorted(positioned, key=lambda item: item[:2])]
 
 
-def _relevant_groups(gold: Sequence[LabeledArticle], groups: Mapping[str, str]) -> dict[str, set[str]]:
-    """For each labelled article the copy groups of its event, its own left out; only those that have any."""
-    events: dict[str, set[str]] = defaultdict(set)
-    stored = [g for g in gold if g.article.id in groups]
-    for one in stored:
-        events[one.label].add(groups[one.article.id])
-    others = {one.article.id: events[one.label] - {groups[one.article.id]} for one in stored}
-    return {id_: found for id_, found in others.items() if found}
+def _relevant_groups(gold: Sequence[LabeledArticle], group_by_id: Mapping[str, str]) -> dict[str, set[str]]:
+    """Article id -> the other duplicate groups of its event; only articles with at least one."""
+    stored = [item for item in gold if item.article.id in group_by_id]
+    groups_by_event: dict[str, set[str]] = defaultdict(set)
+    for item in stored:
+        groups_by_event[item.label].add(group_by_id[item.article.id])
+    others = {i.article.id: groups_by_event[i.label] - {group_by_id[i.article.id]} for i in stored}
+    return {id_: groups for id_, groups in others.items() if groups}
 
 
 def _score_ranking(
@@ -154,26 +163,28 @@ def _score_ranking(
     )
 
 
-def _brute_force(
+def _rank_by_brute_force(
     analyzer: Analyzer,
-    analyses: Mapping[str, Analysis],
-    groups: Mapping[str, str],
+    analyses: Analyses,
+    group_by_id: Mapping[str, str],
     relevant_by_id: Mapping[str, set[str]],
     k: int,
 ) -> dict[str, list[str]]:
-    """The ``k`` nearest copy groups by the cosine of all weights, through an inverted index of exact sums."""
-    vectors = {id_: analyzer.term_weights(one) for id_, one in analyses.items()}
+    """The ``k`` nearest duplicate groups by the cosine of all weights, computed with an inverted index."""
+    usable = {id_: analysis for id_, analysis in analyses.items() if isinstance(analysis, Analysis)}
+    vectors = {id_: analyzer.term_weights(analysis) for id_, analysis in usable.items()}
     postings: dict[tuple[str, str], list[tuple[str, float]]] = defaultdict(list)
     for id_, vector in vectors.items():
         for term, weight in vector.items():
-            postings[analyses[id_].space, term].append((id_, weight))
-    answers = {}
+            postings[usable[id_].space, term].append((id_, weight))
+    rankings = {}
     for id_ in relevant_by_id:
-        sums: dict[str, float] = defaultdict(float)
+        cosines: dict[str, float] = defaultdict(float)
         for term, weight in vectors[id_].items():
-            for other, its in postings[analyses[id_].space, term]:
-                sums[other] += weight * its
-        ranked = dict.fromkeys(groups[o] for o in sorted(sums, key=lambda o: -sums[o]) if o in groups)
-        ranked.pop(groups[id_], None)
-        answers[id_] = list(ranked)[:k]
-    return answers
+            for other, other_weight in postings[usable[id_].space, term]:
+                cosines[other] += weight * other_weight
+        nearest = sorted(cosines, key=lambda other: -cosines[other])
+        groups = dict.fromkeys(group_by_id[other] for other in nearest if other in group_by_id)
+        groups.pop(group_by_id[id_], None)
+        rankings[id_] = list(groups)[:k]
+    return rankings

@@ -1,25 +1,24 @@
-"""The published system beside ours: online shingling after Rodier & Carter (LREC 2020), itself after Broder (1997).
+"""Online shingling, a published near-duplicate detector: Rodier & Carter (LREC 2020), after Broder (1997).
 
-It has no fingerprint. An article is the set of its word shingles; a sample of them is kept, and the smallest of the
-sample are its sketch. Earlier articles that collide with enough of the sketch are candidates; the one with the
-highest overlap coefficient is the original, if that is high enough. The settings, by the letters of the paper:
+An article is the set of its word shingles; a sample of them is kept, whose smallest hashes are the sketch.
+Earlier articles that share enough of the sketch are candidates; the one with the highest overlap coefficient
+is the original if that coefficient is high enough. There is no fingerprint. The settings have the letters of
+the paper:
 
     n  words per shingle
-    k  the sample keeps one shingle in k (those whose hash is divisible by k; 1: all)
-    p  sketch size, in shingles of the sample
-    t  collisions of sketches that make a candidate
-    f  leading share of the text that is looked at, 0..1
-    r  overlap coefficient |A and B| / min(|A|, |B|) of the samples that makes a near-duplicate, 0..1
+    k  one shingle in k is sampled (those whose hash is divisible by k; 1: all)
+    p  sketch size, in sampled shingles
+    t  shared sketch shingles (collisions) of a candidate
+    f  leading share of the text that is used, 0..1
+    r  minimum overlap coefficient |A and B| / min(|A|, |B|) of the samples of a near-duplicate, 0..1
 
-This is our reading of the method, made to compare settings in the shape of the paper's tables 2 and 3: one line per
-setting with precision, recall and F1 in the online protocol. Figures need not equal the published ones, since
-tokeniser and hash are ours.
+This reimplementation compares settings in the format of the paper's tables 2 and 3: precision, recall and F1
+per setting in the online protocol. Results may differ from the published ones: tokenizer and hash differ.
 """
 
 from __future__ import annotations
 
 import itertools
-import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -30,16 +29,17 @@ from aggregator.analysis.shingles import shingle_hashes
 from aggregator.analysis.text.tokenizer import words
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
+from aggregator.offline.evaluation.labeled import SPOTSIGS_LABEL_MERGES, LabeledArticle, labelings, shuffle
 from aggregator.offline.evaluation.metrics import precision_recall_f1
-from aggregator.offline.evaluation.near_duplicates import SPOTSIGS_LABEL_MERGES, LabeledArticle
+from aggregator.offline.evaluation.online_protocol import count_decisions
 
-MAX_SHINGLE_WORDS = 5  # what ``overlap`` can hash
-TOKENIZER_LANGUAGE = "en"  # words are cut alike in every language that separates them
+MAX_SHINGLE_WORDS = 5  # limit of ``shingle_hashes``
+TOKENIZER_LANGUAGE = "en"  # words are split alike in all languages that separate them
 
 
 @dataclass(frozen=True, slots=True)
 class ShinglingSettings:
-    """One setting; see above."""
+    """One setting; the fields are described in the module docstring."""
 
     n: int = 3
     k: int = 1
@@ -51,7 +51,7 @@ class ShinglingSettings:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What one article was taken for. ``original``: id of the earlier article it copies, else None."""
+    """Decision about one article. ``original``: id of the earlier article that it duplicates, else None."""
 
     id: str
     original: str | None
@@ -61,7 +61,10 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class SettingResult:
-    """One setting under one labelling; each figure 0..1, the mean of all orders, and the lowest F1."""
+    """One setting under one labeling: means over all orders and the lowest F1, each 0..1.
+
+    candidates  mean number of candidates per article
+    """
 
     setting: ShinglingSettings
     labels: str
@@ -72,21 +75,21 @@ class SettingResult:
     candidates: float
 
     def as_json(self) -> dict[str, Any]:
-        """Setting and figures in one flat object."""
-        figures = ("precision", "recall", "f1", "f1_lowest", "candidates")
-        rounded = {name: round(getattr(self, name), 4) for name in figures}
+        """Setting and measures in one flat object."""
+        measures = ("precision", "recall", "f1", "f1_lowest", "candidates")
+        rounded = {name: round(getattr(self, name), 4) for name in measures}
         return asdict(self.setting) | {"labels": self.labels} | rounded
 
 
 @dataclass(slots=True)
 class ShingleSamples:
-    """The shingle samples of a set of articles under one (n, k, f); overlaps of pairs are computed once."""
+    """Shingle samples of articles under one (n, k, f), by id; the overlap of a pair is computed once."""
 
     by_id: Mapping[str, frozenset[int]]
     _overlap_cache: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def overlap(self, a: str, b: str) -> float:
-        """Overlap coefficient of two articles, 0 when either is empty."""
+        """Overlap coefficient of two articles; 0 if either is empty."""
         pair = (a, b) if a < b else (b, a)
         known = self._overlap_cache.get(pair)
         if known is None:
@@ -97,36 +100,36 @@ class ShingleSamples:
 
 
 def sample_texts(texts: Mapping[str, str], n: int, k: int, f: float) -> ShingleSamples:
-    """Samples of all texts, by id."""
-    found = {}
+    """Samples of ``texts`` (id -> text); settings as in the module docstring."""
+    samples = {}
     for id_, text in texts.items():
-        spoken = words(text, TOKENIZER_LANGUAGE)
-        hashes = shingle_hashes(spoken[: max(1, round(len(spoken) * f))] if spoken else spoken, n)
-        found[id_] = frozenset(hash_ for hash_ in hashes.tolist() if hash_ % k == 0)
-    return ShingleSamples(found)
+        tokens = words(text, TOKENIZER_LANGUAGE)
+        hashes = shingle_hashes(tokens[: max(1, round(len(tokens) * f))], n)
+        samples[id_] = frozenset(hash_ for hash_ in hashes.tolist() if hash_ % k == 0)
+    return ShingleSamples(samples)
 
 
 def decide_in_order(
     order: Sequence[str], samples: ShingleSamples, setting: ShinglingSettings
 ) -> list[Decision]:
-    """Every article in its order against those before it: the online rule.
+    """Decide every article of ``order`` (ids) against those before it.
 
-    Among candidates the highest overlap wins, the earliest such; each stands in the index, copy or not.
+    The candidate with the highest overlap is chosen, of several the earliest. Duplicates are indexed too.
     """
     index: dict[int, list[int]] = defaultdict(list)
     decisions = []
-    for at, id_ in enumerate(order):
+    for position, id_ in enumerate(order):
         sketch = sorted(samples.by_id[id_])[: setting.p]
         hits = Counter(itertools.chain.from_iterable(index[value] for value in sketch))
-        candidates = sorted(place for place, collisions in hits.items() if collisions >= setting.t)
+        candidates = sorted(earlier for earlier, collisions in hits.items() if collisions >= setting.t)
         best, overlap = None, 0.0
-        for place in candidates:
-            value = samples.overlap(id_, order[place])
+        for earlier in candidates:
+            value = samples.overlap(id_, order[earlier])
             if value >= setting.r and value > overlap:
-                best, overlap = order[place], value
+                best, overlap = order[earlier], value
         decisions.append(Decision(id_, best, overlap, len(candidates)))
         for value in sketch:
-            index[value].append(at)
+            index[value].append(position)
     return decisions
 
 
@@ -138,15 +141,15 @@ def settings_grid(
     f: Iterable[float],
     r: Iterable[float],
 ) -> list[ShinglingSettings]:
-    """Every combination of values, those that share samples together; needless ones (t > p) left out.
+    """Every combination of the values except impossible ones (t > p), grouped by (n, k, f).
 
-    Raises BadInput when a value cannot be.
+    Raises InvalidInput for values out of range.
     """
     n, f, r = list(n), list(f), list(r)
     if max(n) > MAX_SHINGLE_WORDS:
-        raise InvalidInput(f"A shingle has at most {MAX_SHINGLE_WORDS} words here, not {max(n)}.")
+        raise InvalidInput(f"A shingle must have at most {MAX_SHINGLE_WORDS} words, not {max(n)}.")
     if not all(0 < share <= 1 for share in (*f, *r)):
-        raise InvalidInput("The leading share and the overlap must be above 0 and at most 1.")
+        raise InvalidInput("The leading share (f) and the overlap (r) must be above 0 and at most 1.")
     combined = itertools.product(n, k, f, p, t, r)
     return [ShinglingSettings(n_, k_, p_, t_, f_, r_) for n_, k_, f_, p_, t_, r_ in combined if t_ <= p_]
 
@@ -159,67 +162,54 @@ def evaluate(
     label_merges: Mapping[str, str] = SPOTSIGS_LABEL_MERGES,
     background: Sequence[Article] = (),
 ) -> list[SettingResult]:
-    """A line per setting and labelling, over seeded random orders (those of ``near_duplicates.evaluate``).
+    """One line per setting and labeling, over the seeded random orders of ``near_duplicates.evaluate``.
 
-    ``background`` articles come before the labelled ones; whoever is taken for a copy of one is wrong.
+    ``background`` articles come before the labeled ones; a match with one of them counts as false.
     """
-    before = [a.id for a in background]
-    texts = {a.id: a.text or a.title for a in (*background, *(g.article for g in gold))}
-    label_of = {g.article.id: g.label for g in gold}
-    labellings: dict[str, Mapping[str, str]] = {"as labelled": label_of}
-    if set(label_merges) & set(label_of.values()):
-        labellings["groups merged"] = {i: label_merges.get(label, label) for i, label in label_of.items()}
-    shuffled = [_shuffled_ids(gold, seed) for seed in range(orders)]
+    before = [article.id for article in background]
+    texts = {a.id: a.text or a.title for a in (*background, *(item.article for item in gold))}
+    labels_by_labeling = labelings(gold, label_merges)
+    shuffled = [[item.article.id for item in shuffle(gold, seed)] for seed in range(orders)]
     lines: list[SettingResult] = []
-    for (n, k, f), same in itertools.groupby(settings, key=lambda s: (s.n, s.k, s.f)):
+    for (n, k, f), group in itertools.groupby(settings, key=lambda s: (s.n, s.k, s.f)):
         samples = sample_texts(texts, n, k, f)
-        for setting in same:
+        for setting in group:
             decided = [decide_in_order(before + order, samples, setting)[len(before) :] for order in shuffled]
             lines += [
-                _summarize_orders(setting, name, labels, decided) for name, labels in labellings.items()
+                _summarize_orders(setting, labeling, label_by_id, decided)
+                for labeling, label_by_id in labels_by_labeling.items()
             ]
     return lines
 
 
 def format_table(lines: Sequence[SettingResult]) -> str:
-    """For a terminal: one line per setting, the labellings side by side; ``cand.`` per article."""
+    """Table for a terminal: one line per setting, a group of columns per labeling."""
     names = list(dict.fromkeys(line.labels for line in lines))
     head = f"{'n':>2} {'k':>3} {'p':>4} {'t':>3} {'f':>5} {'r':>5} {'cand.':>6}"
-    shown = [f"{'':33}" + "".join(f" | {name:27}" for name in names)]
-    shown.append(head + "".join(f" | {'P':>6} {'R':>6} {'F1':>6} {'lowest':>6}" for _ in names))
+    table = [f"{'':33}" + "".join(f" | {name:27}" for name in names)]
+    table.append(head + "".join(f" | {'P':>6} {'R':>6} {'F1':>6} {'lowest':>6}" for _ in names))
     for at in range(0, len(lines), len(names)):
         s = lines[at].setting
         row = f"{s.n:2} {s.k:3} {s.p:4} {s.t:3} {s.f:5.2f} {s.r:5.2f} {lines[at].candidates:6.1f}"
-        for x in lines[at : at + len(names)]:
-            row += f" | {x.precision:6.3f} {x.recall:6.3f} {x.f1:6.3f} {x.f1_lowest:6.3f}"
-        shown.append(row)
-    return "\n".join(shown)
-
-
-def _shuffled_ids(gold: Sequence[LabeledArticle], seed: int) -> list[str]:
-    shuffled = list(gold)
-    random.Random(seed).shuffle(shuffled)
-    return [one.article.id for one in shuffled]
+        for line in lines[at : at + len(names)]:
+            row += f" | {line.precision:6.3f} {line.recall:6.3f} {line.f1:6.3f} {line.f1_lowest:6.3f}"
+        table.append(row)
+    return "\n".join(table)
 
 
 def _summarize_orders(
-    setting: ShinglingSettings, name: str, labels: Mapping[str, str], orders: Sequence[Sequence[Decision]]
+    setting: ShinglingSettings,
+    labeling: str,
+    label_by_id: Mapping[str, str],
+    orders: Sequence[Sequence[Decision]],
 ) -> SettingResult:
-    scores = [_score_order(labels, decisions) for decisions in orders]
+    scores = [_score_order(label_by_id, decisions) for decisions in orders]
     candidates = mean(decision.candidates for decisions in orders for decision in decisions)
-    precision, recall, f1 = (mean(score[at] for score in scores) for at in range(3))
-    return SettingResult(setting, name, precision, recall, f1, min(score[2] for score in scores), candidates)
+    precision, recall, f1 = (mean(score[measure] for score in scores) for measure in range(3))
+    lowest_f1 = min(score[2] for score in scores)
+    return SettingResult(setting, labeling, precision, recall, f1, lowest_f1, candidates)
 
 
-def _score_order(labels: Mapping[str, str], decisions: Sequence[Decision]) -> tuple[float, float, float]:
-    seen: set[str] = set()
-    right = wrong = missed = 0
-    for one in decisions:
-        label = labels[one.id]
-        if one.original is not None:
-            right += labels.get(one.original) == label
-            wrong += labels.get(one.original) != label
-        else:
-            missed += label in seen
-        seen.add(label)
-    return precision_recall_f1(right, right + wrong, right + missed)
+def _score_order(label_by_id: Mapping[str, str], decisions: Sequence[Decision]) -> tuple[float, float, float]:
+    correct, false, missed = count_decisions(((d.id, d.original) for d in decisions), label_by_id)
+    return precision_recall_f1(correct, correct + false, correct + missed)

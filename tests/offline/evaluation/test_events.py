@@ -1,4 +1,4 @@
-"""Scoring the detector against known events, on windows we wrote ourselves."""
+"""Scores of the detector on known events, with generated windows."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from aggregator.errors import InvalidInput
 from aggregator.events.detection import BurstRule
 from aggregator.offline.evaluation.event_metrics import format_table
 from aggregator.offline.evaluation.events import evaluate, read_known_events
-from aggregator.offline.evaluation.plot_window import draw_windows
+from aggregator.offline.evaluation.plots import draw_windows
 
 DAY = datetime(2031, 3, 1, tzinfo=UTC)
 ASPECTS = ("mayor", "rescue", "inquiry", "traffic", "hospital", "witness", "insurance", "ferry", "repair")
 
 
 def titles(words: str, start_h: float, count: int = 20) -> list[dict[str, Any]]:
+    """One row per minute whose titles begin with ``words``."""
     return [
         {
             "id": f"{words}{start_h}{i}",
@@ -34,7 +35,7 @@ def titles(words: str, start_h: float, count: int = 20) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """One window: an event, a routine alert, an alert in the history; and a window without a t16."""
+    """One window with an event, a routine alert and an alert in the history, for three known events."""
     rows = (
         titles("Old volcano eruption", -40)
         + titles("Harbour bridge collapse", 10)
@@ -51,14 +52,14 @@ def data(tmp_path: Path) -> Path:
         "first": "2031-03-01T10:00:00Z",
         "t16": "2031-03-01T10:20:00Z",
     }
-    unasked = {**known, "name": "Spread", "t16": None}
+    without_t16 = {**known, "name": "Spread", "t16": None}
     missed = {**known, "name": "Other", "regex": "volcano"}
-    (tmp_path / "events.json").write_text(json.dumps([known, unasked, missed]))
+    (tmp_path / "events.json").write_text(json.dumps([known, without_t16, missed]))
     return tmp_path
 
 
-def test_the_figures_are_those_of_the_definitions(data: Path) -> None:
-    """Detected, delay, alerts a day and routine on a window whose answers are known."""
+def test_measures_follow_their_definitions(data: Path) -> None:
+    """Detected, delay, alerts and routine alerts of a window with known results."""
     report = evaluate(data, data / "events.json", BurstRule())
 
     assert (report.detected, report.windows_with_t16) == (1, 2)
@@ -70,8 +71,8 @@ def test_the_figures_are_those_of_the_definitions(data: Path) -> None:
     assert bridge.hit is bridge.alerts[0] and bridge.hit.matching_share == 1.0
 
 
-def test_rules_stand_side_by_side_in_the_table_and_in_json(data: Path) -> None:
-    """The literal rule beside ours, and all of it as plain JSON."""
+def test_table_compares_two_rules_and_the_report_is_json(data: Path) -> None:
+    """Both burst modes are columns of the table; ``as_json`` has only JSON values."""
     rules = [BurstRule(), BurstRule(mode="neighbours")]
     reports = [evaluate(data, data / "events.json", rule) for rule in rules]
 
@@ -79,13 +80,13 @@ def test_rules_stand_side_by_side_in_the_table_and_in_json(data: Path) -> None:
 
     assert "stories" in text and "neighbours" in text and "1 of 2" in text
     assert "-5 min, 2 alerts" in text and "not asked" in text and "missed" in text
-    again = json.loads(json.dumps(reports[0].as_json()))
-    assert again["detected"] == 1 and len(again["windows"][0]["alerts"]) == 2
-    assert again["windows"][0]["alerts"][0]["hit"] is True
+    decoded = json.loads(json.dumps(reports[0].as_json()))
+    assert decoded["detected"] == 1 and len(decoded["windows"][0]["alerts"]) == 2
+    assert decoded["windows"][0]["alerts"][0]["hit"] is True
 
 
-def test_a_t16_that_is_late_by_a_missing_day_is_left_out_of_the_delay(data: Path) -> None:
-    """First title a day after the date: the day itself is missing at the source."""
+def test_a_late_t16_does_not_count_in_the_delay(data: Path) -> None:
+    """The first title is a day after the date, because the source lacks that day."""
     path = data / "events.json"
     entry = {**json.loads(path.read_text())[0], "first": "2031-03-02T01:00:00Z"}
     path.write_text(json.dumps([entry]))
@@ -95,8 +96,8 @@ def test_a_t16_that_is_late_by_a_missing_day_is_left_out_of_the_delay(data: Path
     assert report.detected == 1 and report.median_delay_min is None
 
 
-def test_wrong_files_are_named(data: Path) -> None:
-    """A clear sentence for a file that is no list of events, and for missing windows."""
+def test_wrong_files_are_named_in_the_error(data: Path) -> None:
+    """A missing list of events, a file in another format, and a missing window."""
     (data / "bad.json").write_text('[{"name": "x"}]')
     with pytest.raises(InvalidInput, match=r"none\.json cannot be read: No such file or directory\."):
         read_known_events(data / "none.json")
@@ -107,8 +108,8 @@ def test_wrong_files_are_named(data: Path) -> None:
         evaluate(data, data / "events.json", BurstRule())
 
 
-def test_big_events_are_those_of_the_paper(data: Path) -> None:
-    """Over 30 titles; an alert that stays smaller is none."""
+def test_big_events_have_over_30_titles(data: Path) -> None:
+    """As in the paper; an alert that stays smaller does not count as big."""
     path = data / "events.json"
     entries = [
         {**entry, "matches": matches}
@@ -122,17 +123,17 @@ def test_big_events_are_those_of_the_paper(data: Path) -> None:
     assert report.as_json()["big_events"] == 1
 
 
-def test_every_window_is_left_out_once(data: Path) -> None:
-    """Without the window that has the hit nothing is detected, and the table says how far the figures move."""
+def test_jackknife_leaves_every_window_out_once(data: Path) -> None:
+    """Without the window that has the hit nothing is detected; the table shows the range of each measure."""
     report = evaluate(data, data / "events.json", BurstRule())
 
     assert [(part.detected, part.windows_with_t16) for part in report.jackknife] == [(0, 1), (1, 2), (1, 1)]
-    line = next(li for li in format_table([report]).splitlines() if li.startswith("stories") and ".." in li)
+    line = next(x for x in format_table([report]).splitlines() if x.startswith("stories") and ".." in x)
     assert line.split() == ["stories", "0..1", "-5..-5", "min", "0.67..0.67", "50%..50%"]
 
 
-def test_every_window_gets_its_timeline(data: Path, tmp_path: Path) -> None:
-    """One picture per known event, named after it and the rule."""
+def test_every_window_is_drawn(data: Path, tmp_path: Path) -> None:
+    """One image per known event, named after the event and the rule."""
     pytest.importorskip("matplotlib")
     report = evaluate(data, data / "events.json", BurstRule(), label="stories")
     assert len(report.windows[0].matching_times_ms) == 20

@@ -1,4 +1,4 @@
-"""Saved pages as articles."""
+"""Saved web pages as articles."""
 
 import io
 import tarfile
@@ -10,18 +10,18 @@ from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator.offline.evaluation.html_articles import with_page_html
 
-SAYS = '<meta charset="shift_jis"><p>船</p>'
+JAPANESE = '<meta charset="shift_jis"><p>船</p>'
 PAGES = {
     "a/1.htm": "<p>Fähre</p>".encode("latin-1"),
     "a/2.htm": "<p>Bär</p>".encode(),
-    "a/3.htm": SAYS.encode("shift_jis"),
+    "a/3.htm": JAPANESE.encode("shift_jis"),
     "a/4.htm": '<meta charset="nonsense"><p>Bär</p>'.encode(),
 }
 ARTICLES = [Article(id=id_, text="as given") for id_ in PAGES]
 
 
 def test_directory_and_archive_agree(tmp_path: Path) -> None:
-    """Each page under its article's id, decoded by what its bytes are or say."""
+    """A page is found by its article's id and decoded by its declared charset or its bytes."""
     (tmp_path / "pages" / "a").mkdir(parents=True)
     with tarfile.open(tmp_path / "pages.tar.xz", "w:xz") as archive:
         for name, page in PAGES.items():
@@ -31,17 +31,17 @@ def test_directory_and_archive_agree(tmp_path: Path) -> None:
             archive.addfile(member, io.BytesIO(page))
 
     for path in (tmp_path / "pages", tmp_path / "pages.tar.xz"):
-        found = with_page_html(ARTICLES, path)
-        assert [(a.text, a.html) for a in found] == [
+        articles = with_page_html(ARTICLES, path)
+        assert [(a.text, a.html) for a in articles] == [
             ("", "<p>Fähre</p>"),
             ("", "<p>Bär</p>"),
-            ("", SAYS),
+            ("", JAPANESE),
             ("", '<meta charset="nonsense"><p>Bär</p>'),
         ]
 
 
-def test_missing_pages_and_foreign_files(tmp_path: Path) -> None:
-    """One sentence; a file outside of the directory is never read."""
+def test_missing_pages_and_unusable_files_are_refused(tmp_path: Path) -> None:
+    """A file outside of the directory is never read."""
     (tmp_path / "pages").mkdir()
     (tmp_path / "secret").write_text("x")
     with pytest.raises(InvalidInput, match=r"no page 'a/1\.htm'"):

@@ -1,8 +1,9 @@
-"""Methods side by side: each finds the copies of a small archive, thresholds are tuned on the other half."""
+"""Comparison of methods: each finds the copies of a small archive, thresholds are tuned on the other half."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,69 +12,68 @@ import pytest
 from aggregator.cli import main
 from aggregator.domain import Article
 from aggregator.offline.evaluation import methods
+from aggregator.offline.evaluation.labeled import LabeledArticle
 from aggregator.offline.evaluation.methods_page import render_page
-from aggregator.offline.evaluation.near_duplicates import LabeledArticle
 from aggregator.offline.evaluation.ocr_noise import CLEAN, NOISE_LEVELS, add_ocr_noise
-from aggregator.offline.evaluation.proposers import METHODS, NEURAL_METHODS, ScoredPairs
+from aggregator.offline.evaluation.pair_scorers import METHODS, NEURAL_METHODS, ScoredPairs
 from tests.support.factories import edited, story
 
 
 def gold(groups: int = 8, size: int = 3) -> list[LabeledArticle]:
     """Groups of an original and near-copies of it."""
-    found = []
+    articles = []
     for group in range(groups):
         text = story(500 + group, 12)
         for copy in range(size):
             article = Article(id=f"{group}-{copy}", title=f"Group {group}", text=edited(text, copy, 3 * copy))
-            found.append(LabeledArticle(article, f"label{group:02}"))
-    return found
+            articles.append(LabeledArticle(article, f"label{group:02}"))
+    return articles
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_proposes_the_true_pairs_and_scores_them_higher(method: str) -> None:
-    """Pairs of one group against all others."""
-    labelled = gold()
-    found = METHODS[method]([one.article for one in labelled])
-    same = np.array([labelled[a].label == labelled[b].label for a, b in zip(found.a, found.b, strict=True)])
+def test_every_method_scores_true_pairs_higher(method: str) -> None:
+    """Most pairs of one group are scored, and higher than all others on average."""
+    labeled = gold()
+    scored = METHODS[method]([item.article for item in labeled])
+    same = np.array([labeled[a].label == labeled[b].label for a, b in zip(scored.a, scored.b, strict=True)])
 
-    assert (found.a < found.b).all()
-    assert ((found.score >= 0) & (found.score <= 1)).all()
+    assert (scored.a < scored.b).all()
+    assert ((scored.score >= 0) & (scored.score <= 1)).all()
     assert same.sum() >= 0.6 * 8 * 3
     if (~same).any():
-        margin = (
-            0.0 if method in NEURAL_METHODS else 0.1
-        )  # two dozen texts of made-up words teach a network little
-        assert found.score[same].mean() > found.score[~same].mean() + margin
+        # 24 texts of made-up words are too few to train vectors.
+        margin = 0.0 if method in NEURAL_METHODS else 0.1
+        assert scored.score[same].mean() > scored.score[~same].mean() + margin
 
 
 @pytest.mark.parametrize("method", ["combined", "re-ranking"])
 def test_thresholds_are_tuned_on_one_half_and_scored_on_the_other(method: str) -> None:
-    """Easy copies are grouped without a fault, whichever way round."""
-    rows = methods._evaluate_method(gold(), method, CLEAN, {})
+    """Easy copies are grouped without an error in both directions."""
+    rows = methods.evaluate_method(gold(), method, CLEAN, {})
 
     assert [row.clustering for row in rows] == list(methods.CLUSTERINGS)
     for row in rows:
         assert (row.b_cubed_f1, row.adjusted_rand, row.pair_f1, row.mean_group) == (1.0, 1.0, 1.0, 3.0)
 
 
-def test_a_score_that_says_nothing_groups_nothing_right() -> None:
-    """The figures do fall."""
-    labelled = gold()
-    a, b = np.triu_indices(len(labelled), 1)
+def test_random_scores_give_low_measures() -> None:
+    """B-cubed F1 falls when scores carry no information."""
+    labeled = gold()
+    a, b = np.triu_indices(len(labeled), 1)
     random = ScoredPairs(a.astype(np.int64), b.astype(np.int64), np.random.default_rng(1).random(len(a)))
-    truth = [one.label for one in labelled]
+    truth = [item.label for item in labeled]
 
-    assert methods._tune_and_score(random, "union-find", truth, truth)["b_cubed_f1"] < 0.7
+    assert methods.tune_and_score(random, "union-find", truth, truth)["b_cubed_f1"] < 0.7
 
 
 def test_pairs_are_counted_over_groups() -> None:
-    """Two of three together, one stray with them."""
+    """Two of three copies in one group, together with an unrelated article."""
     assert methods.pairwise_precision_recall_f1(["x", "x", "x", "y"], [1, 1, 2, 1]) == (1 / 3, 1 / 3, 1 / 3)
     assert methods.pairwise_precision_recall_f1(["x", "y"], [1, 2]) == (1.0, 1.0, 1.0)
 
 
-def test_damage_is_seeded_and_grows_with_the_level() -> None:
-    """The same text twice is damaged alike; a clean one not at all."""
+def test_ocr_noise_is_seeded_and_grows_with_the_level() -> None:
+    """The same seed gives the same noise; the level ``CLEAN`` changes nothing."""
     text = story(3)
     kept = []
     for level in NOISE_LEVELS:
@@ -88,7 +88,7 @@ def test_damage_is_seeded_and_grows_with_the_level() -> None:
 def test_the_command_prints_a_table_and_draws_a_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Rows for what was asked for, and published figures labelled as such."""
+    """Rows of the selected method, and published results marked as such."""
     file = tmp_path / "gold.jsonl"
     lines = [
         {"id": g.article.id, "title": g.article.title, "text": g.article.text, "cluster": g.label}
@@ -103,26 +103,26 @@ def test_the_command_prints_a_table_and_draws_a_page(
     assert "clean   not run: simhash, sketch, combined" in printed
     assert "n-gram overlap 3" in (tmp_path / "m.html").read_text(encoding="utf-8")
     assert main([*args[:3], "--method", "magic"]) == 2
-    assert "there is no 'magic'" in capsys.readouterr().err
+    assert "unknown value 'magic'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("groups", [0, 1])
+@pytest.mark.parametrize(
+    ("groups", "message"), [(0, "no articles found"), (1, "Give copies of at least two articles")]
+)
 def test_too_few_groups_of_copies_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], groups: int
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], groups: int, message: str
 ) -> None:
-    """One group cannot be both tuned on and scored; no traceback from within a method."""
+    """One group cannot be both tuned on and scored; the message comes before any method runs."""
     file = tmp_path / "gold.jsonl"
     lines = [{"text": g.article.text, "cluster": g.label} for g in gold(groups)]
     file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
 
     assert main(["evaluate", "methods", str(file)]) == 2
-    assert "Give copies of at least two articles" in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_the_page_marks_neural_methods() -> None:
-    """They are compared apart."""
-    row = methods._evaluate_method(gold(4), "simhash", CLEAN, {})[0]
+    """An asterisk follows the name of a method with trained vectors."""
+    row = methods.evaluate_method(gold(4), "simhash", CLEAN, {})[0]
 
-    assert "doc2vec *" in render_page(
-        [row, methods.MethodResult(**{**methods.asdict(row), "method": "doc2vec"})]
-    )
+    assert "doc2vec *" in render_page([row, replace(row, method="doc2vec")])

@@ -1,4 +1,4 @@
-"""The published shingling system: five kinds of articles as in its Table 1, and the grid."""
+"""Online shingling: five kinds of articles as in Table 1 of the publication, and the grid of settings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
-from aggregator.offline.evaluation.near_duplicates import LabeledArticle
+from aggregator.offline.evaluation.labeled import LabeledArticle
 from aggregator.offline.evaluation.shingling import (
     Decision,
     ShinglingSettings,
@@ -46,21 +46,21 @@ TEXTS = {
 
 
 def decisions(setting: ShinglingSettings) -> dict[str, Decision]:
-    """The five articles in their order."""
+    """Decisions about the five articles, by id."""
     samples = sample_texts(TEXTS, setting.n, setting.k, setting.f)
-    return {one.id: one for one in decide_in_order(list(TEXTS), samples, setting)}
+    return {decision.id: decision for decision in decide_in_order(list(TEXTS), samples, setting)}
 
 
 def test_five_kinds_of_articles() -> None:
-    """Original, edited copy, overlap that is there but not enough, copy of a copy, unrelated."""
-    found = decisions(ShinglingSettings(n=3, p=64, t=1, r=0.2))
+    """Original, edited copy, overlap below the threshold, copy of a copy, unrelated."""
+    by_id = decisions(ShinglingSettings(n=3, p=64, t=1, r=0.2))
 
-    assert [one.original for one in found.values()] == [None, "original", None, "edited", None]
-    assert found["original"].candidates == 0
-    assert found["edited"].overlap > 0.8
-    assert found["excerpt"].candidates == 2
-    assert found["copy of copy"].candidates == 3
-    assert found["unrelated"].candidates == 0
+    assert [decision.original for decision in by_id.values()] == [None, "original", None, "edited", None]
+    assert by_id["original"].candidates == 0
+    assert by_id["edited"].overlap > 0.8
+    assert by_id["excerpt"].candidates == 2
+    assert by_id["copy of copy"].candidates == 3
+    assert by_id["unrelated"].candidates == 0
 
 
 @pytest.mark.parametrize(
@@ -73,21 +73,22 @@ def test_five_kinds_of_articles() -> None:
     ],
 )
 def test_settings_move_precision_and_recall(setting: ShinglingSettings, called: list[str]) -> None:
-    """Less overlap asked for calls the excerpt a copy too; more overlap, collisions or words find nothing."""
-    assert [id_ for id_, one in decisions(setting).items() if one.original] == called
+    """A lower overlap calls the excerpt a copy too; a higher overlap, more collisions or words find less."""
+    assert [id_ for id_, decision in decisions(setting).items() if decision.original] == called
 
 
 @pytest.mark.parametrize(
-    ("n", "r", "said"), [([6], [0.2], "at most 5 words"), ([3], [1.2], "at most 1"), ([3], [0.0], "above 0")]
+    ("n", "r", "message"),
+    [([6], [0.2], "at most 5 words"), ([3], [1.2], "at most 1"), ([3], [0.0], "above 0")],
 )
-def test_values_that_cannot_be(n: list[int], r: list[float], said: str) -> None:
-    """One sentence names the bound."""
-    with pytest.raises(InvalidInput, match=said):
+def test_values_out_of_range_are_refused(n: list[int], r: list[float], message: str) -> None:
+    """The error names the limit."""
+    with pytest.raises(InvalidInput, match=message):
         settings_grid(n, [1], [8], [1], [1.0], r)
 
 
 def test_leading_share() -> None:
-    """Half of the text is half of the shingles."""
+    """Half of the text has half of the shingles."""
     whole, half = (sample_texts(TEXTS, 3, 1, f).by_id["original"] for f in (1.0, 0.5))
 
     assert half < whole
@@ -95,7 +96,7 @@ def test_leading_share() -> None:
 
 
 def test_sampling_keeps_a_share() -> None:
-    """One shingle in eight, the same ones in every article."""
+    """One shingle in eight is sampled, the same ones in every article."""
     texts = {"a": story(1, 200), "b": story(1, 100)}
     whole, sampled = sample_texts(texts, 3, 1, 1.0), sample_texts(texts, 3, 8, 1.0)
 
@@ -103,8 +104,8 @@ def test_sampling_keeps_a_share() -> None:
     assert sampled.overlap("a", "b") == whole.overlap("a", "b") == 1.0
 
 
-def test_grid_is_every_combination_in_the_shape_of_a_table() -> None:
-    """One line per setting and labelling; what is found among edited stories is right."""
+def test_grid_has_every_combination() -> None:
+    """One line per setting and labeling; no match among edited stories is false."""
     gold = [
         LabeledArticle(Article(id=f"{s}-{c}", text=edited(story(s), c, changes=c + 1)), f"story {s}")
         for s in range(6)
@@ -113,7 +114,7 @@ def test_grid_is_every_combination_in_the_shape_of_a_table() -> None:
     settings = settings_grid([2, 3], [1, 4], [16], [1, 20], [1.0], [0.2, 0.5])
     lines = evaluate(gold, settings, orders=2)
 
-    assert len(settings) == 8  # 20 collisions of 16 shingles cannot be
+    assert len(settings) == 8  # 20 collisions of 16 shingles are impossible
     assert [line.setting for line in lines] == settings
     assert all(line.precision == 1.0 and line.f1_lowest <= line.f1 for line in lines)
     assert max(line.f1 for line in lines) == 1.0
@@ -121,8 +122,8 @@ def test_grid_is_every_combination_in_the_shape_of_a_table() -> None:
     assert set(lines[0].as_json()) >= {"n", "k", "p", "t", "f", "r", "f1"}
 
 
-def test_a_copy_of_the_background_is_wrong() -> None:
-    """The first of three stories is in the background, so one of its two copies meets it, wrongly."""
+def test_a_match_with_the_background_is_false() -> None:
+    """The first of three stories is in the background, so one of its two copies matches it."""
     gold = [
         LabeledArticle(Article(id=f"{s}-{c}", text=edited(story(s), c)), f"story {s}")
         for s in range(3)

@@ -1,6 +1,6 @@
-"""Every method of the literature as one function: articles in, scored pairs out.
+"""Pair scorers: duplicate detection methods of the literature as functions from articles to scored pairs.
 
-A score lies in 0..1 and is what a threshold is applied to; pairs that a method never looks at are absent.
+A score is in 0..1, and a threshold is applied to it. Pairs that a method does not compare are absent.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
+from aggregator.analysis.shingles import shingle_hashes
+from aggregator.analysis.simhash import FINGERPRINT_BITS
 from aggregator.analysis.text import tokenizer
 from aggregator.domain import Article
 from aggregator.offline.archive import vectors
+from aggregator.offline.archive.arrays import Floats, Rows
 from aggregator.offline.archive.cluster import Links, components, pairs_within_components
 from aggregator.offline.archive.columns import Columns, columns_from_signatures
 from aggregator.offline.archive.encode import Encoder, Encoding
@@ -23,15 +25,19 @@ from aggregator.offline.archive.pairs import Pairs, merge_pairs, pack_pairs, unp
 from aggregator.offline.archive.titles import required_similarities
 from aggregator.offline.archive.verify import estimate_overlaps
 
-Rows = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-
 NGRAM_WIDTHS = (3, 4, 5, 10, 15)
+MAX_SIMHASH_DISTANCE_BITS = 16
+CANDIDATE_DISTANCE_BITS = 3
+_LANG = "en"  # the compared methods were published for English
+_RANDOM_SEED = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoredPairs:
-    """Pairs of rows ``a`` < ``b`` with a score each; ``features`` (n, k) for a pair classifier."""
+    """Pairs of rows ``a`` < ``b`` (n,) with their ``score`` (n,).
+
+    features  (n, k) input of a pair classifier, whose probability then replaces the score; else None
+    """
 
     a: Rows
     b: Rows
@@ -43,48 +49,49 @@ PairScorer = Callable[[Sequence[Article]], ScoredPairs]
 
 
 def simhash(articles: Sequence[Article]) -> ScoredPairs:
-    """1 - Hamming distance / 64, of pairs within 16 bits."""
+    """1 - Hamming distance / 64 of pairs within ``MAX_SIMHASH_DISTANCE_BITS``."""
     columns = _columns(articles)
     a, b = np.triu_indices(len(columns), 1)
     distance = np.bitwise_count(columns.fingerprint[a] ^ columns.fingerprint[b])
-    near = distance <= 16
-    return ScoredPairs(a[near], b[near], 1 - distance[near] / 64)
+    near = distance <= MAX_SIMHASH_DISTANCE_BITS
+    return ScoredPairs(a[near], b[near], 1 - distance[near] / FINGERPRINT_BITS)
 
 
 def sketch(articles: Sequence[Article]) -> ScoredPairs:
-    """Resemblance of candidates that share a band, and of all other pairs of their components."""
+    """Resemblance of all pairs within connected components of pairs that share a sketch key."""
     return _resemblance_within_components(_columns(articles), bits=False)
 
 
 def combined(articles: Sequence[Article], shingles: str = "letters") -> ScoredPairs:
-    """The same of candidates that share a band or are within 3 bits: what ``dedupe`` groups by."""
+    """As ``sketch``, with candidates within ``CANDIDATE_DISTANCE_BITS`` too: the method of ``dedupe``."""
     return _resemblance_within_components(_columns(articles, shingles), bits=True)
 
 
 def tfidf(articles: Sequence[Article]) -> ScoredPairs:
-    """Cosine of word weights, 64 nearest."""
+    """Cosine of TF-IDF vectors, 64 nearest articles of each."""
     return ScoredPairs(*vectors.nearest_pairs(vectors.tfidf(_texts(articles))))
 
 
 def tfidf_with_titles(articles: Sequence[Article]) -> ScoredPairs:
-    """Cosine beside what the titles ask for (``titled.py``): a half where that rule is just met."""
-    found = tfidf(articles)
-    required = required_similarities([(one.title, one.lang or "en") for one in articles], found.a, found.b)
-    return ScoredPairs(found.a, found.b, found.score / (found.score + required))
+    """TF-IDF cosine c relative to the cosine r that the titles require (``titles.py``): c / (c + r)."""
+    near = tfidf(articles)
+    titles = [(article.title, article.lang or _LANG) for article in articles]
+    required = required_similarities(titles, near.a, near.b)
+    return ScoredPairs(near.a, near.b, near.score / (near.score + required))
 
 
 def doc2vec(articles: Sequence[Article]) -> ScoredPairs:
-    """Cosine of paragraph vectors, 64 nearest by faiss (Zhang 2023)."""
+    """Cosine of paragraph vectors, 64 nearest articles of each by faiss (Zhang 2023)."""
     return ScoredPairs(*vectors.nearest_pairs(vectors.doc2vec(_texts(articles))))
 
 
 def embedding(articles: Sequence[Article]) -> ScoredPairs:
-    """Cosine of static sentence vectors, 64 nearest by faiss."""
+    """Cosine of static sentence vectors, 64 nearest articles of each by faiss."""
     return ScoredPairs(*vectors.nearest_pairs(vectors.embedding(_texts(articles))))
 
 
 def ngrams(articles: Sequence[Article], width: int) -> ScoredPairs:
-    """|A and B| / min(|A|, |B|) of exact sets of word n-grams, all pairs that share one."""
+    """Overlap coefficient |A and B| / min(|A|, |B|) of exact sets of word n-grams, for pairs above 0."""
     from sklearn.feature_extraction.text import CountVectorizer
 
     grams = CountVectorizer(analyzer=partial(_word_ngrams, width=width), binary=True, dtype=np.float32)
@@ -97,45 +104,41 @@ def ngrams(articles: Sequence[Article], width: int) -> ScoredPairs:
 
 
 def minhash(articles: Sequence[Article], hashes: int, band_rows: int) -> ScoredPairs:
-    """Share of equal MinHash values of word 3-grams, of pairs that agree in a whole band."""
-    from aggregator.analysis import shingles as overlap
-
-    rng = np.random.default_rng(1)
+    """Share of equal MinHash values of word 3-grams, for pairs that agree in a band of ``band_rows``."""
+    rng = np.random.default_rng(_RANDOM_SEED)
     odd = rng.integers(0, 2**63, hashes, np.uint64) * np.uint64(2) + np.uint64(1)
-    found = np.zeros((len(articles), hashes), np.uint64)
+    signatures = np.zeros((len(articles), hashes), np.uint64)
     for row, text in enumerate(_texts(articles)):
-        shingles = overlap.shingle_hashes(tokenizer.words(text, "en"))
+        shingles = shingle_hashes(tokenizer.words(text, _LANG))
         for at in range(hashes if len(shingles) else 0):
             mixed = (shingles ^ odd[at]) * odd[(at + 1) % hashes]
-            found[row, at] = (mixed ^ mixed >> np.uint64(29)).min()
+            signatures[row, at] = (mixed ^ mixed >> np.uint64(29)).min()
     a, b = np.triu_indices(len(articles), 1)
-    equal = found[a] == found[b]
+    equal = signatures[a] == signatures[b]
     banded = equal.reshape(len(a), -1, band_rows).all(axis=2).any(axis=1)
     return ScoredPairs(a[banded], b[banded], equal[banded].mean(axis=1))
 
 
 def reranking_features(articles: Sequence[Article]) -> ScoredPairs:
-    """Candidates of ``combined`` and ``tfidf`` with all that is known of a pair, for a classifier to score."""
+    """Candidates of ``combined`` and ``tfidf`` with the features that a pair classifier is trained on."""
     columns = _columns(articles)
     near = tfidf(articles)
     pairs = merge_pairs([pack_pairs(near.a, near.b), _candidates(columns, bits=True)])
     a, b = unpack_pairs(pairs)
-    found = estimate_overlaps(columns, pairs)
+    overlaps = estimate_overlaps(columns, pairs)
     cosine = np.zeros(len(pairs))
     cosine[np.searchsorted(pairs, pack_pairs(near.a, near.b))] = near.score
-    distance = np.bitwise_count(columns.fingerprint[a] ^ columns.fingerprint[b]) / 64
-    bare = ScoredPairs(a, b, found.containment)
-    figures = (
-        found.containment,
-        found.resemblance,
-        np.log1p(found.shared),
-        found.size_ratio,
+    distance = np.bitwise_count(columns.fingerprint[a] ^ columns.fingerprint[b]) / FINGERPRINT_BITS
+    features = (
+        overlaps.containment,
+        overlaps.resemblance,
+        np.log1p(overlaps.shared),
+        overlaps.size_ratio,
         cosine,
         distance,
+        _title_agreement(articles, a, b),
     )
-    return ScoredPairs(
-        a, b, found.containment, np.stack([*figures, _title_agreement(articles, bare)], axis=1)
-    )
+    return ScoredPairs(a, b, overlaps.containment, np.stack(features, axis=1))
 
 
 METHODS: Mapping[str, PairScorer] = {
@@ -169,7 +172,7 @@ def _resemblance_within_components(columns: Columns, *, bits: bool) -> ScoredPai
 
 
 def _candidates(columns: Columns, *, bits: bool) -> Pairs:
-    return find_candidates(columns, np.arange(len(columns)), 3, bits=bits)
+    return find_candidates(columns, np.arange(len(columns)), CANDIDATE_DISTANCE_BITS, bits=bits)
 
 
 def _texts(articles: Sequence[Article]) -> list[str]:
@@ -177,15 +180,15 @@ def _texts(articles: Sequence[Article]) -> list[str]:
 
 
 def _word_ngrams(text: str, width: int) -> list[str]:
-    words = tokenizer.words(text, "en")
+    words = tokenizer.words(text, _LANG)
     return [" ".join(words[at : at + width]) for at in range(max(1, len(words) - width + 1))]
 
 
-def _title_agreement(articles: Sequence[Article], scored: ScoredPairs) -> Floats:
-    """Share of the shorter title's words that both have."""
-    titles = [frozenset(tokenizer.tokenize(article.title, "en")) for article in articles]
+def _title_agreement(articles: Sequence[Article], a: Rows, b: Rows) -> Floats:
+    """(n,) share of the shorter title's terms that both titles have."""
+    titles = [frozenset(tokenizer.tokenize(article.title, _LANG)) for article in articles]
     shares = [
-        len(titles[a] & titles[b]) / max(1, min(len(titles[a]), len(titles[b])))
-        for a, b in zip(scored.a.tolist(), scored.b.tolist(), strict=True)
+        len(titles[i] & titles[j]) / max(1, min(len(titles[i]), len(titles[j])))
+        for i, j in zip(a.tolist(), b.tolist(), strict=True)
     ]
     return np.array(shares, np.float64)

@@ -54,6 +54,10 @@ class Comparable(Protocol):
         """Language of the text, ISO 639-1."""
 
     @property
+    def title(self) -> str:
+        """The headline, "" if there is none."""
+
+    @property
     def short(self) -> bool:
         """Whether the text has too few words for 64 stable bits."""
 
@@ -165,15 +169,28 @@ def _duplicate_outcome(subject: Analysis, candidate: Candidate, rule: MatchRule,
 
 
 def _is_match(subject: Analysis, candidate: Candidate, policy: Policy) -> bool:
-    """Whether the policy's rule calls the two the same, regardless of which came first."""
+    return compare_pair(
+        subject, candidate.record, candidate.distance, candidate.overlap, candidate.similarity, policy
+    )[0]
+
+
+def compare_pair(
+    a: Comparable, b: Comparable, distance: int, overlap: OverlapEstimate, similarity: float, policy: Policy
+) -> tuple[bool, Novelty]:
+    """Whether the policy's rule matches the two articles, in either order of arrival.
+
+    ``distance`` in bits, ``similarity`` is the cosine of the terms. The second value says what was exchanged
+    if the wording is that of a copy only because both fill in one template; such articles do not match.
+    """
     if policy.name == "hamming":
-        return candidate.distance <= policy.duplicate_bits
+        return distance <= policy.duplicate_bits, ""
     if policy.name == "same-event":
-        return _same_event(subject, candidate)
-    similarity = comparable_similarity(candidate.similarity, subject.lang, candidate.record.lang)
-    return is_copy(candidate.overlap, similarity, policy) and not template_difference(
-        candidate.overlap, subject, candidate.record
-    )
+        titles = title_similarity(a.title, a.lang, b.title, b.lang)
+        return similarity >= required_similarity(titles), ""
+    if not is_copy(overlap, comparable_similarity(similarity, a.lang, b.lang), policy):
+        return False, ""
+    template = template_difference(overlap, a, b)
+    return not template, template
 
 
 def template_difference(overlap: OverlapEstimate, a: Comparable, b: Comparable) -> Novelty:
@@ -221,11 +238,6 @@ def _closest_in_largest_group(matches: Sequence[Candidate]) -> Candidate:
     )
     votes = Counter(c.canonical[1] for c in nearest_first)
     return max(nearest_first, key=lambda c: votes[c.canonical[1]])
-
-
-def _same_event(subject: Analysis, candidate: Candidate) -> bool:
-    titles = title_similarity(subject.title, subject.lang, candidate.record.title, candidate.record.lang)
-    return candidate.similarity >= required_similarity(titles)
 
 
 def is_copy(overlap: OverlapEstimate, similarity: float, policy: Policy) -> bool:

@@ -28,11 +28,9 @@ from aggregator.dedup.title_rule import required_similarity, title_similarity
 from aggregator.dedup.verdict import (
     CONTAINMENT_STANDARD_ERRORS,
     Policy,
-    comparable_similarity,
-    is_copy,
+    compare_pair,
     novelty,
     required_shared_shingles,
-    template_difference,
 )
 from aggregator.domain import Analysis, AnalyzeMany, Article, ArticleRecord, Sketch, WeightedTerms
 from aggregator.errors import AggregatorError
@@ -146,15 +144,9 @@ def explain(a: ComparedArticle, b: ComparedArticle, policy: Policy) -> Explanati
     passages = _shared_and_own_passages(a, b) if has_texts else None
     overlap = estimate_overlap(a.sketch, b.sketch)
     similarity = cosine(a.terms, b.terms)
-    titles = title_similarity(a.title, a.lang, b.title, b.lang)
     is_match, template = False, ""
-    if policy.name == "hamming":
-        is_match = distance is not None and distance <= policy.duplicate_bits
-    elif policy.name == "same-event":
-        is_match = comparable and similarity >= required_similarity(titles)
-    elif comparable and is_copy(overlap, comparable_similarity(similarity, a.lang, b.lang), policy):
-        template = template_difference(overlap, a, b)
-        is_match = not template
+    if distance is not None:
+        is_match, template = compare_pair(a, b, distance, overlap, similarity, policy)
     novelties: set[str] = {novelty(a, b, policy), novelty(b, a, policy)} if is_match else set()
     return Explanation(
         labels=(a.label, b.label),
@@ -172,7 +164,7 @@ def explain(a: ComparedArticle, b: ComparedArticle, policy: Policy) -> Explanati
         summary=(
             _different_spaces_summary(a, b)
             if distance is None
-            else _title_rule_summary(similarity, titles, is_match)
+            else _title_rule_summary(similarity, title_similarity(a.title, a.lang, b.title, b.lang), is_match)
             if policy.name == "same-event"
             else _content_summary(distance, overlap, similarity, is_match, policy, has_sketches)
         )

@@ -1,32 +1,31 @@
-"""From a corpus to a feature model, offline; the only module that imports scikit-learn.
+"""Fit of a feature model to a corpus, offline. Only offline modules import scikit-learn.
 
-TF-IDF (scikit-learn's ``CountVectorizer`` and ``TfidfTransformer``) over our own index terms, principal
-axes of it, 64 hyperplanes, all after the TF-IDF folded into the one matrix that serving multiplies with:
+TF-IDF (``CountVectorizer`` and ``TfidfTransformer`` of scikit-learn) over the index terms of the service, its
+principal axes and 64 hyperplanes; everything after the TF-IDF is folded into one matrix:
 
-    x -> centred(x) @ axes.T -> * scale -> @ hyperplanes   ==   x @ matrix - offset      (64,)
-    matrix (V, 64), kept as float16; axes of PCA; scale 1 unless whitened or sharpened
+    x -> centered(x) @ axes.T -> * scale -> @ hyperplanes   ==   x @ matrix - offset      (64,)
+    matrix (V, 64), stored as float16; axes of PCA; scale is 1 unless whitened or sharpened
 
-**Centring.** PCA proper subtracts the corpus mean ("mean": ``offset = mean @ matrix``). That is right for
-articles like those of the corpus. But a headline, or an article of another trade, has little in common
-with the mean: its projection is small, the constant offset decides the bits, and such texts get the bits
-of ``-offset``, all alike. So the default takes away only as much of the mean as an article has of it
-("direction": ``x - (x . m) m`` with m the mean at unit length), which is the same for a typical article
-(``x . m = |mean|``) and nothing for an untypical one. It folds into the matrix; the offset is 0.
+**Centering.** PCA subtracts the corpus mean ("mean": ``offset = mean @ matrix``). That suits articles like
+those of the corpus. A headline, or an article on other subjects, has little in common with the mean: its
+projection is small, the constant offset determines the bits, and all such texts get the bits of ``-offset``.
+The default therefore subtracts only as much of the mean as an article has of it ("direction":
+``x - (x . m) m`` with m the mean at unit length). For a typical article that is the mean
+(``x . m = |mean|``), for one unlike the corpus nothing. It folds into the matrix; the offset is 0.
 
-**Learned hyperplanes** are turned so that articles of the corpus stand away from them (iterative quantisation,
-Gong & Lazebnik, CVPR 2011): an edit then moves fewer over to the other side, and unrelated articles on one
-subject share more bits. With counts as they are ("raw") more copies are found by bits alone, and far more
-strangers with them (docs/MEASURED.md, "Models").
+**Learned hyperplanes** are rotated away from the articles of the corpus (iterative quantization, Gong &
+Lazebnik, CVPR 2011). An edit then changes fewer bits, but unrelated articles on one subject share more bits.
+Raw counts find more copies by bits alone and far more unrelated articles (docs/benchmarks/models.md).
 
-**Sharpening** (``whiten`` below 0) finds as many copies with a fraction of those strangers: an edit moves an
-article about as far along every axis, the corpus spreads most along the first ones, so these are what an edit
-changes least. Widening them makes bits firmer. For archives under the policy ``hamming``.
+**Sharpening** (``whiten`` below 0) finds as many copies with fewer unrelated articles: an edit moves an
+article about equally far along every axis while the corpus spreads most along the first ones, so an edit
+changes these least. Stretching them makes bits more stable. For archives under the policy ``hamming``.
 
-``features.FeatureModel`` is the right-hand side; the left one stays in ``Fitted`` for tests and study.
-The same articles in the same order give the same file, whatever the number of cores (but eigenvectors
-may differ in their last digits between BLAS builds, and so a rounded entry here and there).
+``features.FeatureModel`` computes the right-hand side; ``FitResult.unfolded_sums`` the left-hand side, for
+tests. The same articles in the same order give the same file, whatever the number of cores; eigenvectors may
+differ in their last digits between BLAS builds, and so may single rounded entries.
 
-What a model holds is a vocabulary and fitted numbers. No text goes into it.
+A model holds a vocabulary and fitted numbers, no text.
 """
 
 from __future__ import annotations
@@ -53,28 +52,28 @@ from aggregator.offline.jsonl import check_readable, read_rows
 
 Matrix = npt.NDArray[np.float64]
 
-_RANDOM_STATE = 0  # where the Lanczos iteration starts
+_RANDOM_STATE = 0  # start vector of the Lanczos iteration
 _LANGUAGE_SAMPLE_CHARS = 600
-_ROTATION_ITERATIONS = 40  # of the hyperplanes; the bits hardly change after thirty
+_ROTATION_ITERATIONS = 40  # the bits hardly change after 30
 _TERM_WEIGHTS = {"log": LOG_TF_WEIGHT, "raw": RAW_TF_WEIGHT, "power": POWER_TF_WEIGHT}
+_TF_POWER = 0.75  # of "power"; part of the definition of POWER_TF_WEIGHT
 
 
 @dataclass(frozen=True, slots=True)
 class FitSettings:
-    """What a fit may choose; the defaults were chosen by measurement (docs/MEASURED.md, "Models").
+    """Settings of a fit; the defaults were chosen by measurement (docs/decisions/0015-feature-model.md).
 
-    terms         largest vocabulary: the terms of most articles, ties in order of code points
-    min_articles  a term must occur in so many articles ...
-    max_share     ... and in no larger share of them (0..1]
-    components    principal axes, >= 64 with orthogonal hyperplanes
-    centring      "direction" or "mean" (see above); "none": the axes go through the origin
-    whiten        axes are divided by (their variance) ** (whiten / 2): 0 not at all, 1 fully; below 0, to -2,
-                  they are multiplied, so that the first count for more (sharpening)
-    hyperplanes   "hashed": the +-1 of the paper; "orthogonal": those made orthonormal (QR); "learned": those
-                  turned to suit the corpus (see above)
-    counts        a term weighs by "log" (1 + ln tf), "power" (tf ** .75) or "raw" (tf) of how often it
-                  occurs, times its idf
-    pca_articles  the axes are found on at most so many articles, evenly spaced; idf uses all
+    terms         size of the vocabulary: the terms of most articles, ties in order of code points
+    min_articles  minimum number of articles with a term ...
+    max_share     ... and their maximum share of all articles, 0..1
+    components    principal axes, at least 64 with orthogonal hyperplanes
+    centring      "direction" or "mean" (see above); "none": the axes pass through the origin
+    whiten        -2..1, axes are divided by variance ** (whiten / 2): 0 unchanged, 1 equal variances, below 0
+                  the first axes count for more (sharpening)
+    hyperplanes   "hashed": +-1 by hashes, as in the paper; "orthogonal": those orthonormalized (QR);
+                  "learned": those rotated to fit the corpus (see above)
+    counts        term frequency weight: "log" (1 + ln tf), "power" (tf ** 0.75) or "raw" (tf), times the idf
+    pca_articles  maximum number of articles, evenly spaced, from which the axes are computed; idf uses all
     """
 
     terms: int = 30_000
@@ -88,48 +87,40 @@ class FitSettings:
     pca_articles: int = 50_000
 
     def __post_init__(self) -> None:
-        problems = [
-            text
-            for wrong, text in (
-                (
-                    self.terms < FINGERPRINT_BITS,
-                    f"terms must be at least {FINGERPRINT_BITS}, not {self.terms}",
-                ),
-                (self.min_articles < 1, f"min_articles must be at least 1, not {self.min_articles}"),
-                (
-                    not 0 < self.max_share <= 1,
-                    f"max_share must be above 0 and at most 1, not {self.max_share:g}",
-                ),
-                (self.components < 1, f"components must be at least 1, not {self.components}"),
-                (not -2 <= self.whiten <= 1, f"whiten must be from -2 to 1, not {self.whiten:g}"),
-                (
-                    self.centring not in ("direction", "mean", "none"),
-                    f"centring must be direction, mean or none, not {self.centring!r}",
-                ),
-                (
-                    self.hyperplanes not in ("hashed", "orthogonal", "learned"),
-                    f"hyperplanes must be hashed, orthogonal or learned, not {self.hyperplanes!r}",
-                ),
-                (self.counts not in _TERM_WEIGHTS, f"counts must be log, power or raw, not {self.counts!r}"),
-                (
-                    self.hyperplanes != "hashed" and self.components < FINGERPRINT_BITS,
-                    f"{FINGERPRINT_BITS} orthogonal hyperplanes need at least {FINGERPRINT_BITS} components, not {self.components}",
-                ),
-                (self.pca_articles < 2, f"pca_articles must be at least 2, not {self.pca_articles}"),
-            )
-            if wrong
-        ]
+        checks = (
+            (self.terms >= FINGERPRINT_BITS, f"terms must be at least {FINGERPRINT_BITS}, not {self.terms}"),
+            (self.min_articles >= 1, f"min_articles must be at least 1, not {self.min_articles}"),
+            (0 < self.max_share <= 1, f"max_share must be above 0 and at most 1, not {self.max_share:g}"),
+            (self.components >= 1, f"components must be at least 1, not {self.components}"),
+            (-2 <= self.whiten <= 1, f"whiten must be from -2 to 1, not {self.whiten:g}"),
+            (
+                self.centring in ("direction", "mean", "none"),
+                f"centring must be direction, mean or none, not {self.centring!r}",
+            ),
+            (
+                self.hyperplanes in ("hashed", "orthogonal", "learned"),
+                f"hyperplanes must be hashed, orthogonal or learned, not {self.hyperplanes!r}",
+            ),
+            (self.counts in _TERM_WEIGHTS, f"counts must be log, power or raw, not {self.counts!r}"),
+            (
+                self.hyperplanes == "hashed" or self.components >= FINGERPRINT_BITS,
+                f"{FINGERPRINT_BITS} orthogonal hyperplanes need at least {FINGERPRINT_BITS} components, "
+                f"not {self.components}",
+            ),
+            (self.pca_articles >= 2, f"pca_articles must be at least 2, not {self.pca_articles}"),
+        )
+        problems = [text for is_valid, text in checks if not is_valid]
         if problems:
             raise InvalidInput("Settings of the fit: " + "; ".join(problems) + ".")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FitResult:
-    """A model and all that was fitted on the way to it.
+    """A model and the intermediate results of its fit.
 
-    axes         (components, V) unit rows, most variance first
-    mean         (V,) of the corpus; zeros when not centred
-    variance     (components,) of the corpus along each axis, about its mean
+    axes         (components, V) unit rows, highest variance first
+    mean         (V,) of the corpus; zeros without centering
+    variance     (components,) of the corpus along each axis, around its mean
     hyperplanes  (components, 64)
     """
 
@@ -142,7 +133,7 @@ class FitResult:
     hyperplanes: Matrix
 
     def unfolded_sums(self, token_lists: Iterable[Sequence[str]]) -> Matrix:
-        """(n, 64) sums as scikit-learn computes them, unfolded and unrounded: what serving must agree with."""
+        """(n, 64) sums by scikit-learn, without folding and rounding: the reference for ``FeatureModel``."""
         counter = CountVectorizer(analyzer=_identity, vocabulary=self.model.vocabulary)
         x = self.tfidf.transform(_apply_power(counter.transform(token_lists), self.settings))
         return np.asarray(_project(x, self.axes, self.mean, self.variance, self.settings) @ self.hyperplanes)
@@ -155,10 +146,10 @@ def fit(
     *,
     metadata: Mapping[str, Any] | None = None,
 ) -> FitResult:
-    """Fit a model to articles given as index terms (``text.tokens.tokenize``), read once, in order.
+    """Fit a model to articles, given as the index terms of ``tokenizer.tokenize``; read once, in order.
 
-    ``metadata`` describes the corpus to people; article count and settings are added to it. Raises
-    BadInput when there are too few articles or shared terms for the settings.
+    ``metadata`` describes the corpus; article count and settings are added to it. Raises InvalidInput if
+    there are too few articles or shared terms for the settings.
     """
     settings = settings or FitSettings()
     counter = CountVectorizer(analyzer=_identity, dtype=np.int64)
@@ -173,14 +164,14 @@ def fit(
     _check_corpus_size(counts.shape, group, settings)
     tfidf = TfidfTransformer(sublinear_tf=settings.counts == "log")
     x = tfidf.fit_transform(_apply_power(counts, settings))
-    with threadpool_limits(1):  # the sums of BLAS depend on its threads; the work is sparse and needs none
+    # One thread: sums of BLAS depend on the number of threads, and sparse products use one anyway.
+    with threadpool_limits(1):
         sampled = _sample_evenly(x, settings.pca_articles)
         axes, mean, variance = _principal_axes(sampled, settings)
         normals = _initial_hyperplanes(settings)
         if settings.hyperplanes == "learned":
             normals = _rotate_hyperplanes(normals, _project(sampled, axes, mean, variance, settings))
     matrix, offset = _fold((axes.T * _axis_scale(variance, settings.whiten)) @ normals, mean, settings)
-    described = {**(metadata or {}), "articles": counts.shape[0], "settings": asdict(settings)}
     model = FeatureModel(
         group,
         vocabulary,
@@ -188,7 +179,7 @@ def fit(
         matrix,
         offset,
         tokenizer_recipe(group),
-        metadata=described,
+        metadata={**(metadata or {}), "articles": counts.shape[0], "settings": asdict(settings)},
         term_weight=_TERM_WEIGHTS[settings.counts],
     )
     return FitResult(model, settings, tfidf, axes, mean, variance, normals)
@@ -205,9 +196,9 @@ def fit_file(
 ) -> FitResult:
     """Fit a model to the articles of ``group`` in .jsonl or .jsonl.gz files and save it as ``out``.
 
-    Rows are objects with ``title``, ``text`` (at least one not empty) and ``lang`` (else detected);
-    rows of other groups are passed over. ``progress`` is told the number of articles taken so far.
-    Raises BadInput naming file and line, or ModelError when ``out`` cannot be written.
+    Rows are objects with ``title``, ``text`` (at least one of them not empty) and ``lang`` (else detected);
+    rows of other groups are skipped. ``progress`` is called with the number of articles used so far. Raises
+    InvalidInput that names file and line, or ModelError if ``out`` cannot be written.
     """
     files = [str(path) for path in paths]
     check_readable(files)
@@ -248,13 +239,13 @@ def _choose_terms(
 ) -> tuple[npt.NDArray[np.intp], tuple[str, ...]]:
     """Columns and names of the vocabulary, in order of code points.
 
-    Not CountVectorizer's ``max_features``: it ranks by occurrences, so that a few long articles choose,
-    and breaks ties by an unstable sort.
+    ``max_features`` of CountVectorizer ranks by occurrences, so that few long articles would determine the
+    vocabulary, and breaks ties by an unstable sort.
     """
     articles = np.bincount(counts.indices, minlength=counts.shape[1])
-    fits = (articles >= settings.min_articles) & (articles <= settings.max_share * counts.shape[0])
+    is_usable = (articles >= settings.min_articles) & (articles <= settings.max_share * counts.shape[0])
     by_articles = np.lexsort((np.arange(len(articles)), -articles))
-    columns = np.sort(by_articles[fits[by_articles]][: settings.terms])
+    columns = np.sort(by_articles[is_usable[by_articles]][: settings.terms])
     return columns, tuple(str(term) for term in terms[columns])
 
 
@@ -262,13 +253,13 @@ def _check_corpus_size(shape: tuple[int, int], group: str, settings: FitSettings
     if min(shape) <= settings.components:
         raise InvalidInput(
             f"{shape[0]} articles with {shape[1]} shared terms in group {group!r} are too few for "
-            f"{settings.components} components; give more articles, or ask for fewer components."
+            f"{settings.components} components; give more articles or set fewer components."
         )
 
 
 def _apply_power(counts: sparse.csr_matrix, settings: FitSettings) -> sparse.csr_matrix:
-    """The counts to weigh: scikit-learn takes the logarithm itself, and knows no power."""
-    return counts.power(0.75) if settings.counts == "power" else counts
+    """Counts for TfidfTransformer, which computes the logarithm itself but not the power."""
+    return counts.power(_TF_POWER) if settings.counts == "power" else counts
 
 
 def _sample_evenly(x: sparse.csr_matrix, max_rows: int) -> sparse.csr_matrix:
@@ -278,7 +269,7 @@ def _sample_evenly(x: sparse.csr_matrix, max_rows: int) -> sparse.csr_matrix:
 
 
 def _principal_axes(x: sparse.csr_matrix, settings: FitSettings) -> tuple[Matrix, Matrix, Matrix]:
-    """Axes, mean and variances; Lanczos on the sparse matrix, which is never made dense to be centred."""
+    """Axes, mean and variances, by Lanczos iteration, for which the centered matrix need not be dense."""
     if settings.centring != "none":
         pca = PCA(settings.components, svd_solver="arpack", random_state=_RANDOM_STATE).fit(x)
         return pca.components_, np.asarray(pca.mean_).ravel(), pca.explained_variance_
@@ -291,22 +282,23 @@ def _principal_axes(x: sparse.csr_matrix, settings: FitSettings) -> tuple[Matrix
 def _project(
     x: sparse.csr_matrix, axes: Matrix, mean: Matrix, variance: Matrix, settings: FitSettings
 ) -> Matrix:
-    """(n, components): articles along the axes, centred and scaled as the settings say."""
+    """(n, components) positions of the articles along the axes, centered and scaled by the settings."""
     if settings.centring == "direction":
         direction = _unit_vector(mean)
-        away = np.outer(x @ direction, axes @ direction)
+        center = np.outer(x @ direction, axes @ direction)
     else:
-        away = (axes @ mean)[None, :]
-    return np.asarray((x @ axes.T - away) * _axis_scale(variance, settings.whiten))
+        center = (axes @ mean)[None, :]
+    return np.asarray((x @ axes.T - center) * _axis_scale(variance, settings.whiten))
 
 
 def _rotate_hyperplanes(normals: Matrix, projected: Matrix) -> Matrix:
-    """Orthonormal normals from which the (n, k) articles stand further away (Gong & Lazebnik 2011).
+    """Orthonormal normals whose planes are farther from the (n, k) articles (Gong & Lazebnik 2011).
 
-    In turn: the corner of the cube (signs) nearest to each article, then the normals nearest to those corners.
+    Alternates between the nearest corner of the cube (signs) of each article and the normals that fit the
+    corners best (orthogonal Procrustes problem).
     """
     lengths = np.linalg.norm(projected, axis=1, keepdims=True)
-    articles = projected / np.where(lengths > 0, lengths, 1.0)  # a sign asks for no length
+    articles = projected / np.where(lengths > 0, lengths, 1.0)  # signs do not depend on it
     for _ in range(_ROTATION_ITERATIONS):
         corners = np.where(articles @ normals > 0, 1.0, -1.0)
         left, _, right = np.linalg.svd(articles.T @ corners, full_matrices=False)
@@ -317,13 +309,13 @@ def _rotate_hyperplanes(normals: Matrix, projected: Matrix) -> Matrix:
 def _fold(
     matrix: Matrix, mean: Matrix, settings: FitSettings
 ) -> tuple[npt.NDArray[np.float16], npt.NDArray[np.float64]]:
-    """The matrix as stored and the offset that goes with it."""
+    """The matrix as stored (V, 64) and its offset (64,)."""
     if settings.centring == "direction":
         direction = _unit_vector(mean)
         matrix = matrix - np.outer(direction, direction @ matrix)
         mean = np.zeros_like(mean)
     stored = matrix.astype("<f2")
-    # Of the matrix as stored, so that rounding it moves no text off centre.
+    # From the rounded matrix, so that rounding does not shift the center.
     return stored, (mean @ stored.astype(np.float64)).astype("<f8")
 
 
@@ -332,7 +324,8 @@ def _unit_vector(vector: Matrix) -> Matrix:
 
 
 def _axis_scale(variance: Matrix, whiten: float) -> Matrix:
-    # Of the largest variance: bits ask for no common factor, but small entries lose digits in float16.
+    # Relative to the largest variance: a common factor does not change bits, but small entries lose digits
+    # in float16.
     scale: Matrix = (variance / variance.max()) ** (-whiten / 2)
     return scale
 
@@ -342,5 +335,5 @@ def _initial_hyperplanes(settings: FitSettings) -> Matrix:
     if settings.hyperplanes == "hashed":
         return normals
     orthonormal, upper = np.linalg.qr(normals)
-    # QR is unique only up to the sign of each column; this takes the one nearest to the hashes.
+    # QR is unique only up to the sign of each column: take the one nearest to the hashed hyperplane.
     return np.asarray(orthonormal * np.sign(np.diag(upper)))

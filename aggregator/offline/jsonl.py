@@ -1,8 +1,8 @@
-"""Files of articles in, verdict lines out: the lines, not their meaning.
+"""Reader and writer of JSON lines files (``.jsonl``, ``.jsonl.gz``, standard input and output).
 
-Reads ``.jsonl``, ``.jsonl.gz`` (recognised by content, not by name) and standard input (``-``) one line at
-a time, whatever their size. A line that cannot be used is reported with its file and number and
-the next one is read; only what makes the rest unreadable (a damaged gzip file) ends a file early.
+Input is read line by line, whatever its size; gzip is recognized by content, not by name. An unusable line is
+reported with its file and number, and reading continues with the next one; only damage that makes the rest
+unreadable (a truncated gzip file) ends a file early.
 """
 
 from __future__ import annotations
@@ -24,23 +24,24 @@ from aggregator.errors import InputTooLarge, InvalidInput
 STDIN = "-"
 GZIP_MAGIC = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
-# How files begin that are no lines of UTF-8, and what to do with them.
+LINES_PER_PROGRESS = 64
+# First bytes of files in other formats, and what to do with them.
 UNSUPPORTED_FORMATS = {
     b"\xff\xfe": "The file is UTF-16 or UTF-32; write it as UTF-8.",
     b"\xfe\xff": "The file is UTF-16; write it as UTF-8.",
     b"PK\x03\x04": "The file is a zip archive; unpack it first.",
-    b"\xfd7zXZ": "The file is compressed by xz; unpack it first (gzip is read as it is).",
-    b"BZh": "The file is compressed by bzip2; unpack it first (gzip is read as it is).",
-    b"\x28\xb5\x2f\xfd": "The file is compressed by zstd; unpack it first (gzip is read as it is).",
-    b"PAR1": "The file is Parquet; write its rows as lines of JSON (`aggregator dedupe` reads it as it is).",
+    b"\xfd7zXZ": "The file is compressed by xz; decompress it first (gzip is read directly).",
+    b"BZh": "The file is compressed by bzip2; decompress it first (gzip is read directly).",
+    b"\x28\xb5\x2f\xfd": "The file is compressed by zstd; decompress it first (gzip is read directly).",
+    b"PAR1": "The file is Parquet; write its rows as lines of JSON (`aggregator dedupe` reads Parquet).",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One input line: its bytes without the line end, or the error that stands in its place.
+    """One input line: its bytes without the line end, or the error that it was replaced by.
 
-    ``file`` is as the user wrote it; ``number`` counts from 1, blank lines included.
+    ``file`` is the name that the user gave; ``number`` counts from 1, blank lines included.
     """
 
     file: str
@@ -50,18 +51,18 @@ class Line:
 
     @property
     def location(self) -> str:
-        """``file:number``, as compilers write it."""
+        """``file:number``, the format of compiler messages."""
         return f"{'standard input' if self.file == STDIN else self.file}:{self.number}"
 
 
 def check_readable(files: Sequence[str]) -> None:
-    """Raise BadInput naming every file that cannot be opened, before any work is done."""
+    """Raise InvalidInput that names every file that cannot be opened."""
     problems = []
     for file in files:
         if file == STDIN:
             continue
         if Path(file).is_dir():
-            problems.append(f"{file} is a directory; name the files in it.")
+            problems.append(f"{file} is a directory; give the files in it.")
             continue
         try:
             with open(file, "rb"):
@@ -73,7 +74,7 @@ def check_readable(files: Sequence[str]) -> None:
 
 
 def total_bytes(files: Sequence[str]) -> int | None:
-    """Bytes on disk of all files together (compressed as they are), None with standard input."""
+    """Total size of the files on disk (compressed size of compressed ones), None with standard input."""
     if STDIN in files:
         return None
     return sum(os.path.getsize(file) for file in files)
@@ -82,17 +83,17 @@ def total_bytes(files: Sequence[str]) -> int | None:
 def read_lines(
     files: Sequence[str], *, max_line_bytes: int, progress: Callable[[int], None] | None = None
 ) -> Iterator[Line]:
-    """Every line of ``files`` in order that is not blank.
+    """Yield every line of ``files`` in order that is not blank.
 
-    ``progress`` is told how many bytes on disk were read since it was last told. A line longer than
-    ``max_line_bytes`` comes as a Line with TooLarge; damaged gzip data, and a whole file in another
-    encoding or of another kind (``FOREIGN``), as a last Line with BadInput.
+    ``progress`` is called with the number of bytes on disk read since its last call. A line longer than
+    ``max_line_bytes`` is a Line with InputTooLarge; damaged gzip data, or a file in another encoding or
+    format (``UNSUPPORTED_FORMATS``), gives a last Line with InvalidInput.
     """
     for file in files:
         with _open_input(file) as raw:
             reader = _ReadProgress(raw, progress) if progress else None
             for line in _lines_of_file(file, raw, max_line_bytes):
-                if reader and line.number % 64 == 0:
+                if reader and line.number % LINES_PER_PROGRESS == 0:
                     reader.update()
                 yield line
             if reader:
@@ -100,7 +101,7 @@ def read_lines(
 
 
 def read_rows(files: Sequence[str], *, max_line_bytes: int = 64 * 1024 * 1024) -> Iterator[dict[str, Any]]:
-    """Every line as a JSON object, for files that must be whole: the first bad line raises BadInput."""
+    """Yield every line as a JSON object. Raises InvalidInput at the first invalid line."""
     for line in read_lines(files, max_line_bytes=max_line_bytes):
         if line.error is not None:
             raise InvalidInput(f"{line.location}: {line.error}")
@@ -117,25 +118,25 @@ def read_rows(files: Sequence[str], *, max_line_bytes: int = 64 * 1024 * 1024) -
 
 @contextlib.contextmanager
 def open_output(file: str | None) -> Iterator[Callable[[bytes], None]]:
-    """A function that writes one line (without its end) to ``file``, or to standard output when None.
+    """Context with a function that writes one line (without its end) to ``file``; None: standard output.
 
-    A regular file appears under its name only when it is complete; until then, and after a failure, its
-    lines are in ``file.part``. A name ending in ``.gz`` is compressed. Raises BadInput if it cannot be made.
+    A regular file gets its name only when it is complete; until then, and after a failure, its lines are in
+    ``file.part``. A name ending in ``.gz`` is compressed. Raises InvalidInput if it cannot be created.
     """
     if file is None or file == STDIN:
         yield _line_writer(sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
     path = Path(file)
-    special = path.exists() and not path.is_file()
-    part = path if special else path.with_name(path.name + ".part")
+    is_device = path.exists() and not path.is_file()  # or a pipe; written directly
+    part = path if is_device else path.with_name(path.name + ".part")
     try:
-        out = cast(IO[bytes], gzip.open(part, "wb") if path.suffix == ".gz" else open(part, "wb"))  # noqa: SIM115
+        opened = gzip.open(part, "wb") if path.suffix == ".gz" else open(part, "wb")  # noqa: SIM115  # `with` below
     except OSError as error:
         raise InvalidInput(f"{file} cannot be written: {error.strerror}.") from None
-    with out:
-        yield _line_writer(out)
-    if not special:
+    with opened as out:
+        yield _line_writer(cast(IO[bytes], out))
+    if not is_device:
         os.replace(part, path)
 
 
@@ -161,8 +162,8 @@ def _lines_of_file(file: str, raw: BinaryIO, max_line_bytes: int) -> Iterator[Li
     content = io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=buffered))) if zipped else buffered
     number = 0
     try:
-        if foreign := _unsupported_format(content):
-            yield Line(file, 1, error=InvalidInput(foreign))
+        if problem := _unsupported_format(content):
+            yield Line(file, 1, error=InvalidInput(problem))
             return
         while data := content.readline(max_line_bytes + 2):
             number += 1
@@ -177,13 +178,15 @@ def _lines_of_file(file: str, raw: BinaryIO, max_line_bytes: int) -> Iterator[Li
             elif data.strip():
                 yield Line(file, number, data)
     except (EOFError, gzip.BadGzipFile, zlib.error):
-        yield Line(file, number + 1, error=InvalidInput("The gzip data is damaged or cut off from here on."))
+        yield Line(
+            file, number + 1, error=InvalidInput("The gzip data is damaged or truncated from here on.")
+        )
 
 
 def _unsupported_format(content: io.BufferedReader) -> str | None:
-    """What keeps a file from being read line by line, by how it begins."""
+    """The error for a file in another format, None for text."""
     head = content.peek(8)
-    return next((said for magic, said in UNSUPPORTED_FORMATS.items() if head.startswith(magic)), None)
+    return next((text for magic, text in UNSUPPORTED_FORMATS.items() if head.startswith(magic)), None)
 
 
 def _skip_line(content: BinaryIO) -> None:
@@ -198,7 +201,7 @@ def _line_too_long(max_line_bytes: int) -> InputTooLarge:
 
 
 class _ReadProgress:
-    """Reports how far the file on disk has been read."""
+    """Reports the bytes of a file on disk that were read since the last report."""
 
     def __init__(self, raw: BinaryIO, report: Callable[[int], None]) -> None:
         self._raw, self._report, self._reported_bytes = raw, report, 0
@@ -206,7 +209,7 @@ class _ReadProgress:
     def update(self) -> None:
         try:
             position = self._raw.tell()
-        except OSError:  # a pipe
+        except OSError:  # a pipe has no position
             return
         self._report(position - self._reported_bytes)
         self._reported_bytes = position

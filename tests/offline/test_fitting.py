@@ -1,4 +1,4 @@
-"""Fitting: the folded matrix equals scikit-learn's two steps, and a corpus file becomes a model file."""
+"""Fit of a feature model: the folded matrix equals scikit-learn's steps; corpus files give a model file."""
 
 import gzip
 import json
@@ -27,18 +27,18 @@ norton vale kessler bay harrow estmark lindholm ravens torre milbrook ash dunmor
 *TOPICS, PLACES = (line.split() for line in _WORD_LISTS.strip().splitlines())
 
 
-def write_article(randomness: random.Random) -> list[str]:
-    """Some eighty words on one topic, with places and a little of another topic."""
-    topic, other = randomness.sample(TOPICS, 2)
-    words = randomness.choices(topic, k=55) + randomness.choices(other, k=8)
-    words += randomness.choices(PLACES, k=12) + [f"name{randomness.randrange(60)}" for _ in range(6)]
-    randomness.shuffle(words)
+def write_article(rng: random.Random) -> list[str]:
+    """81 words: one topic, a few of another topic, places and names."""
+    topic, other = rng.sample(TOPICS, 2)
+    words = rng.choices(topic, k=55) + rng.choices(other, k=8)
+    words += rng.choices(PLACES, k=12) + [f"name{rng.randrange(60)}" for _ in range(6)]
+    rng.shuffle(words)
     return words
 
 
 def write_corpus(articles: int, seed: int) -> list[list[str]]:
-    randomness = random.Random(seed)
-    return [write_article(randomness) for _ in range(articles)]
+    rng = random.Random(seed)
+    return [write_article(rng) for _ in range(articles)]
 
 
 CORPUS = write_corpus(300, seed=1)
@@ -61,10 +61,10 @@ def fitted(request: pytest.FixtureRequest) -> FitResult:
 
 
 def test_folded_matrix_agrees_with_two_steps(fitted: FitResult) -> None:
-    """Every bit whose sum is not noise of rounding the matrix is the one scikit-learn's steps give."""
+    """Every bit whose sum exceeds the rounding error of the matrix equals that of scikit-learn's steps."""
     folded = np.array([fitted.model.project(tokens) for tokens in UNSEEN])
     exact = fitted.unfolded_sums(UNSEEN)
-    # float16 keeps 11 bits: each entry is off by at most 2^-11 of itself, x has norm 1.
+    # float16 has 11 significant bits: the relative error of an entry is at most 2^-11; x has norm 1.
     matrix = np.abs(fitted.model.matrix.astype(np.float64))
     noise = 2.0**-11 * 2 * np.linalg.norm(matrix, axis=0) + 1e-6
     clear = np.abs(exact) > noise
@@ -75,19 +75,19 @@ def test_folded_matrix_agrees_with_two_steps(fitted: FitResult) -> None:
 
 
 def test_folded_matrix_is_the_product_as_stored(fitted: FitResult) -> None:
-    """Against scikit-learn's TF-IDF times the stored matrix only the last digits differ."""
+    """Only the last digits differ from scikit-learn's TF-IDF times the stored matrix."""
     counter = CountVectorizer(analyzer=list, vocabulary=fitted.model.vocabulary)
     counts = counter.transform(UNSEEN)
     x = fitted.tfidf.transform(counts.power(0.75) if fitted.settings.counts == "power" else counts)
     expected = x @ fitted.model.matrix.astype(np.float64) - fitted.model.offset
     folded = np.array([fitted.model.project(tokens) for tokens in UNSEEN])
 
-    # idf is kept as float32, hence 1e-6 and not 1e-15.
+    # idf is stored as float32, hence 1e-6 and not 1e-15.
     assert np.abs(folded - expected).max() < 1e-6 * max(1, np.abs(expected).max())
 
 
 def test_model_of_a_fit(fitted: FitResult) -> None:
-    """Shapes, order of terms and what the metadata says."""
+    """Shapes, order of terms and metadata."""
     model, settings = fitted.model, fitted.settings
 
     assert model.matrix.shape == (len(model.vocabulary), 64)
@@ -101,18 +101,18 @@ def test_model_of_a_fit(fitted: FitResult) -> None:
     assert bool(np.any(model.offset)) == (settings.centring == "mean")
 
 
-def test_sums_are_centred() -> None:
-    """Over the corpus of the fit, the 64 sums have mean 0; nearly so when only the direction is taken away."""
+def test_sums_are_centered() -> None:
+    """Over the corpus the 64 sums have mean 0, or nearly 0 with directional centering."""
     by_mean = fit(CORPUS, "en", VARIANTS["paper"]).model
     by_direction = fit(CORPUS, "en", SMALL).model
-    for model, most in ((by_mean, 1e-3), (by_direction, 0.1)):
+    for model, limit in ((by_mean, 1e-3), (by_direction, 0.1)):
         sums = np.array([model.project(tokens) for tokens in CORPUS])
 
-        assert np.abs(sums.mean(axis=0)).max() < most * sums.std(axis=0).mean()
+        assert np.abs(sums.mean(axis=0)).max() < limit * sums.std(axis=0).mean()
 
 
-def test_headlines_do_not_meet_when_centred_by_direction() -> None:
-    """Texts of two words keep apart; with the whole mean taken away they come close to one another."""
+def test_directional_centering_keeps_headlines_apart() -> None:
+    """Fingerprints of texts of two words are closer to each other if the whole mean is subtracted."""
     headlines = [tokens[:2] for tokens in UNSEEN[:60]]
     spread = {}
     for name in ("direction", "mean"):
@@ -125,7 +125,7 @@ def test_headlines_do_not_meet_when_centred_by_direction() -> None:
 
 
 def test_orthogonal_hyperplanes_are_orthonormal() -> None:
-    """And each lies on the side of the hashed hyperplane it was made from."""
+    """Each normal is on the same side as the hashed one that it was computed from."""
     normals = fit(CORPUS, "en", SMALL).hyperplanes
     hashed = fit(CORPUS, "en", VARIANTS["paper"]).hyperplanes
 
@@ -133,8 +133,8 @@ def test_orthogonal_hyperplanes_are_orthonormal() -> None:
     assert ((normals * hashed).sum(axis=0) > 0).all()
 
 
-def test_learned_hyperplanes_stand_clear_of_the_articles() -> None:
-    """They are orthonormal, fewer articles lie close to them, and so an edit moves fewer bits."""
+def test_learned_hyperplanes_are_far_from_the_articles() -> None:
+    """They are orthonormal, fewer articles are close to them, and so an edit changes fewer bits."""
     flipped, close = {}, {}
     for kind in ("orthogonal", "learned"):
         fitted = fit(CORPUS, "en", FitSettings(terms=120, components=70, hyperplanes=kind))
@@ -151,8 +151,8 @@ def test_learned_hyperplanes_stand_clear_of_the_articles() -> None:
     assert flipped["learned"] < flipped["orthogonal"]
 
 
-def test_sharpened_axes_make_firmer_bits() -> None:
-    """The more the first axes count, the fewer bits a cut moves; the common factor is no part of the file."""
+def test_sharpened_axes_make_bits_more_stable() -> None:
+    """The more the first axes count, the fewer bits a cut changes; the common factor is not in the file."""
     flipped = []
     for whiten in (1.0, 0.0, -1.25):
         fitted = fit(CORPUS, "en", FitSettings(terms=120, components=70, whiten=whiten))
@@ -161,15 +161,15 @@ def test_sharpened_axes_make_firmer_bits() -> None:
             for full in UNSEEN[:60]
         ]
         flipped.append(np.mean([hamming_distance(a, b) for a, b in pairs]))
-        # Entries of float16 below this are not kept to eleven bits.
+        # Smaller entries have fewer than 11 significant bits in float16.
         assert np.median(np.abs(fitted.model.matrix)) > np.finfo(np.float16).smallest_normal
 
     assert flipped == sorted(flipped, reverse=True)
     assert flipped[2] < 0.8 * flipped[1]
 
 
-def test_same_articles_same_model() -> None:
-    """A second fit, also from a generator, gives the same content hash; other articles another."""
+def test_equal_articles_give_equal_models() -> None:
+    """A second fit, also from a generator, gives the same content hash; other articles a different one."""
     first = fit(CORPUS, "en", SMALL).model
 
     assert fit(iter(CORPUS), "en", SMALL).model.content_hash == first.content_hash
@@ -178,7 +178,7 @@ def test_same_articles_same_model() -> None:
     assert fit(CORPUS[:-1], "en", SMALL).model.content_hash != first.content_hash
 
 
-def test_hashed_hyperplanes_make_the_simhash_of_the_components() -> None:
+def test_hashed_hyperplanes_give_the_simhash_of_the_components() -> None:
     """The fingerprint is Charikar's, with features named pca:0, pca:1, ... as in the paper."""
     fitted = fit(CORPUS, "en", VARIANTS["paper"])
     counter = CountVectorizer(analyzer=list, vocabulary=fitted.model.vocabulary)
@@ -192,7 +192,7 @@ def test_hashed_hyperplanes_make_the_simhash_of_the_components() -> None:
 
 
 def test_edited_copies_are_nearer_than_others() -> None:
-    """What all of this is for: dropping a tenth of the words moves fewer bits than another article."""
+    """Without a tenth of its words an article is less than half as far away as another article."""
     model = fit(CORPUS, "en", SMALL).model
     originals = [fingerprint_from_sums(model.project(tokens)) for tokens in UNSEEN[:60]]
     copies = [fingerprint_from_sums(model.project(tokens[: len(tokens) * 9 // 10])) for tokens in UNSEEN[:60]]
@@ -203,7 +203,7 @@ def test_edited_copies_are_nearer_than_others() -> None:
 
 
 def test_terms_of_most_articles_are_chosen() -> None:
-    """Rare and all too common terms are left out; ties go in order of code points."""
+    """Rare and too frequent terms are left out."""
     token_lists = [[*tokens, "everywhere"] for tokens in CORPUS]
     token_lists[0] += ["once"] * 500
     vocabulary = fit(token_lists, "en", SMALL).model.vocabulary
@@ -213,8 +213,8 @@ def test_terms_of_most_articles_are_chosen() -> None:
     assert {"flood", "judge", "orbit"} <= set(vocabulary)
 
 
-def test_axes_of_a_sample() -> None:
-    """Beyond pca_articles the axes come from evenly spaced articles, idf from all."""
+def test_axes_are_fitted_to_a_sample() -> None:
+    """Above pca_articles the axes are computed from evenly spaced articles, idf from all."""
     sampled = fit(CORPUS, "en", FitSettings(terms=120, components=64, pca_articles=150))
     whole = fit(CORPUS, "en", FitSettings(terms=120, components=64))
 
@@ -240,27 +240,27 @@ def test_axes_of_a_sample() -> None:
         ({"pca_articles": 1}, "pca_articles must be at least 2"),
     ],
 )
-def test_settings_that_cannot_work(changes: dict[str, object], problem: str) -> None:
-    """Each is named with its value."""
+def test_invalid_settings_are_refused(changes: dict[str, object], problem: str) -> None:
+    """The error names the setting and its value."""
     with pytest.raises(InvalidInput, match=problem):
-        FitSettings(**changes)  # type: ignore[arg-type]
+        FitSettings(**changes)  # type: ignore[arg-type]  # invalid on purpose
 
 
-def test_several_wrong_settings_are_told_at_once() -> None:
-    """Not one after the other."""
+def test_one_error_names_all_invalid_settings() -> None:
+    """They are separated by semicolons."""
     with pytest.raises(InvalidInput, match=r"terms must.*; whiten must"):
         FitSettings(terms=1, whiten=-3)
 
 
 @pytest.mark.parametrize("token_lists", [[], [[]], [[], []]])
-def test_nothing_to_fit(token_lists: list[list[str]]) -> None:
-    """A corpus without a single term is refused."""
+def test_a_corpus_without_terms_is_refused(token_lists: list[list[str]]) -> None:
+    """No articles, or only empty ones."""
     with pytest.raises(InvalidInput, match="no article with index terms in group 'en'"):
         fit(token_lists, "en", SMALL)
 
 
-def test_too_few_articles() -> None:
-    """Fewer articles than components cannot give that many axes."""
+def test_too_few_articles_are_refused() -> None:
+    """The number of axes cannot exceed the number of articles."""
     with pytest.raises(
         InvalidInput, match=r"40 articles with \d+ shared terms in group 'en' are too few for 70"
     ):
@@ -275,27 +275,27 @@ def write_rows(path: Path, token_lists: list[list[str]], lang: str | None = "en"
             out.write(json.dumps(row) + "\n")
 
 
-def test_file_to_model_file(tmp_path: Path) -> None:
-    """Plain and gzipped files, other groups passed over, rows without text too; progress is told."""
+def test_corpus_files_give_a_model_file(tmp_path: Path) -> None:
+    """Plain and gzipped files; rows of other groups and without text are skipped; progress is reported."""
     write_rows(tmp_path / "a.jsonl", CORPUS[:150])
     write_rows(tmp_path / "b.jsonl.gz", CORPUS[150:])
     write_rows(tmp_path / "de.jsonl", CORPUS[:20], lang="de")
     (tmp_path / "empty.jsonl").write_text('{"title": "", "text": null}\n\n{"id": "7"}\n')
     files = [tmp_path / name for name in ("a.jsonl", "b.jsonl.gz", "de.jsonl", "empty.jsonl")]
-    told: list[int] = []
+    progress: list[int] = []
     fitted = fit_file(
-        files, "en", tmp_path / "en.model", SMALL, metadata={"corpus": "x"}, progress=told.append
+        files, "en", tmp_path / "en.model", SMALL, metadata={"corpus": "x"}, progress=progress.append
     )
     loaded = FeatureModel.load(tmp_path / "en.model")
 
-    assert told == list(range(1, 301))
+    assert progress == list(range(1, 301))
     assert loaded.content_hash == fitted.model.content_hash
     assert (loaded.metadata["corpus"], loaded.metadata["articles"]) == ("x", 300)
 
 
 @pytest.mark.parametrize("line", ["{", "[1]", '"text"'])
-def test_a_bad_line_is_named(tmp_path: Path, line: str) -> None:
-    """File and line number stand in the error, and no model is written."""
+def test_the_error_names_an_invalid_line(tmp_path: Path, line: str) -> None:
+    """It has file and line number, and no model is written."""
     path = tmp_path / "corpus.jsonl"
     write_rows(path, CORPUS[:2])
     with path.open("a") as out:
@@ -306,8 +306,8 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str) -> None:
     assert not (tmp_path / "en.model").exists()
 
 
-def test_missing_corpus_and_unwritable_target(tmp_path: Path) -> None:
-    """Both ends of the path are told apart."""
+def test_missing_corpus_and_unwritable_target_are_refused(tmp_path: Path) -> None:
+    """The target is checked before any article is read."""
     write_rows(tmp_path / "corpus.jsonl", CORPUS)
 
     with pytest.raises(InvalidInput, match=r"absent\.jsonl cannot be read"):
@@ -316,11 +316,11 @@ def test_missing_corpus_and_unwritable_target(tmp_path: Path) -> None:
         read: list[int] = []
         with pytest.raises(ModelError, match="cannot be written here"):
             fit_file([tmp_path / "corpus.jsonl"], "en", absent, SMALL, progress=read.append)
-        assert not read, "it was fitted first"
+        assert not read, "articles were read before the target was checked"
 
 
-def test_a_corpus_of_another_language(tmp_path: Path) -> None:
-    """Nothing of the asked group is an error, not an empty model."""
+def test_a_corpus_of_another_language_is_refused(tmp_path: Path) -> None:
+    """No article of the requested group is an error, not an empty model."""
     write_rows(tmp_path / "de.jsonl", CORPUS, lang="de")
 
     with pytest.raises(InvalidInput, match="no article with index terms in group 'en'"):

@@ -1,4 +1,4 @@
-"""A small archive of our own making, with copies whose groups are known."""
+"""A small generated archive with known duplicate groups."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ DAY = "2026-03-{:02}T08:00:00Z"
 
 
 def archive_rows(first: int = 0) -> list[dict[str, Any]]:
-    """60 articles: 40 alone, and 5 groups of an original, an edited, a cut and an equal copy; another ``first``, other texts."""
+    """60 articles: 40 unrelated ones, and 5 groups of an original with an edited, a cut and an equal copy.
+
+    Another ``first`` gives other texts.
+    """
     rows = [_row(f"alone{n}", story(first + n), n % 28 + 1) for n in range(40)]
     for group in range(5):
         text = story(first + 1000 + group)
@@ -35,7 +38,7 @@ def _row(id_: str, text: str, day: int) -> dict[str, Any]:
 
 
 def write_lines(path: Path, rows: list[dict[str, Any]]) -> Path:
-    """JSON Lines."""
+    """Write rows as JSON Lines; returns the path."""
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 

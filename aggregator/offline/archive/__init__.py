@@ -1,4 +1,5 @@
-"""What are the groups of copies in a whole archive? Where the service answers one article, this answers millions.
+"""Deduplication of a whole archive: the duplicate groups of millions of articles, found by batch joins.
 
-``pipeline.py`` is the story; ``job.py`` says what a run can be asked; ``finish.py`` writes its files.
+Start with ``pipeline.py`` (the stages). ``job.py`` holds the parameters of a run, ``write_results.py``
+writes its files. Design: docs/design/archives.md; measurements: docs/benchmarks/archives.md.
 """

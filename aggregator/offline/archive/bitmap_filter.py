@@ -1,56 +1,49 @@
-"""May two articles share much? Seen from two maps of bits, before any sample is looked at.
+"""Bitmap filter: an upper bound for the shared hashes of two samples, from bitmaps of 2,048 bits.
 
-Each hash of a sample marks one of MARKS bits. Of two maps the marks in common tell how many hashes two samples share
-(linear counting, Whang et al. 1990): a hundred numbers of two samples need not be fetched and merged to see that two
-articles have one phrase in common and nothing else, as nearly all candidates have.
+Each hash of a sample sets one of ``BITMAP_BITS`` bits. The bits that two bitmaps share estimate how many
+hashes the samples share (linear counting, Whang et al. 1990), so most candidates, which share one phrase
+and nothing else, are rejected without reading and merging about a hundred hashes of each sample.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+
+from aggregator.offline.archive.arrays import Flags, Floats, Hashes, Keys, Rows, batches
 
 BITMAP_BITS = 2_048
-TOLERANCE_STANDARD_ERRORS = 3  # standard errors below what a copy's marks come to
-_ROWS_PER_SLICE = 2_048
+TOLERANCE_STANDARD_ERRORS = 3  # standard errors below the expected number of common bits
+_ROWS_PER_BATCH = 2_048
 _HASH_MULTIPLIER = np.uint32(0x85EBCA6B)
 _HASH_SHIFT = np.uint32(32 - (BITMAP_BITS - 1).bit_length())
 
-Hashes = npt.NDArray[np.uint32]
-Bitmaps = npt.NDArray[np.uint64]
-Counts = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
-
-def sample_bitmaps(sample: Hashes, sizes: Counts) -> Bitmaps:
-    """(n, MARKS / 64) maps of n samples; ``sample``: all of them one after another, (n,) ``sizes``: how long each is."""
-    found = np.empty((len(sizes), BITMAP_BITS // 64), np.uint64)
+def sample_bitmaps(sample: Hashes, sizes: Rows) -> Keys:
+    """(n, BITMAP_BITS / 64) bitmaps of n samples, concatenated in ``sample``; ``sizes``: (n,) lengths."""
+    bitmaps = np.empty((len(sizes), BITMAP_BITS // 64), np.uint64)
     ends = np.cumsum(sizes)
-    for at in range(0, len(sizes), _ROWS_PER_SLICE):
-        some = sizes[at : at + _ROWS_PER_SLICE]
-        hashes = sample[ends[at] - sizes[at] : ends[at] - sizes[at] + some.sum()]
-        bits = np.zeros((len(some), BITMAP_BITS), np.bool_)
-        bits.ravel()[
-            np.repeat(np.arange(len(some)) * BITMAP_BITS, some) + (hashes * _HASH_MULTIPLIER >> _HASH_SHIFT)
-        ] = True
-        found[at : at + _ROWS_PER_SLICE] = np.packbits(bits, axis=1).view(np.uint64)
-    return found
+    for batch in batches(len(sizes), _ROWS_PER_BATCH):
+        lengths = sizes[batch]
+        start = ends[batch.start] - lengths[0]
+        hashes = sample[start : start + lengths.sum()]
+        bits = np.zeros((len(lengths), BITMAP_BITS), np.bool_)
+        first_bits = np.repeat(np.arange(len(lengths)) * BITMAP_BITS, lengths)
+        bits.ravel()[first_bits + (hashes * _HASH_MULTIPLIER >> _HASH_SHIFT)] = True
+        bitmaps[batch] = np.packbits(bits, axis=1).view(np.uint64)
+    return bitmaps
 
 
-def may_share(
-    a: Bitmaps, b: Bitmaps, size_a: Counts, size_b: Counts, min_common: Floats
-) -> npt.NDArray[np.bool_]:
-    """Which pairs of samples may share ``least`` hashes; (n, MARKS / 64) maps, (n,) sizes of the samples."""
+def may_share(a: Keys, b: Keys, size_a: Rows, size_b: Rows, min_common: Floats) -> Flags:
+    """Which pairs of samples may share ``min_common`` hashes; false negatives are rare (3 standard errors).
+
+    ``a``, ``b``: (n, BITMAP_BITS / 64) bitmaps; ``size_a``, ``size_b``: (n,) sizes of the samples.
+    """
     common = np.bitwise_count(a & b).sum(axis=1, dtype=np.int64)
-    # Chance that a bit is marked by each, and by both when so many hashes are the same.
-    bare = 1.0 - 1.0 / BITMAP_BITS
-    marked_a, marked_b = 1.0 - bare**size_a, 1.0 - bare**size_b
-    both = marked_a + marked_b - 1.0 + bare ** (size_a + size_b - min_common)
-    by_chance = (
-        BITMAP_BITS * marked_a * (1.0 - marked_a) * marked_b * (1.0 - marked_b)
-    )  # variance of marks that meet
-    lacking = (
-        TOLERANCE_STANDARD_ERRORS * np.sqrt(by_chance) + 1.0
-    )  # even of a few hashes two may have one mark
-    found: npt.NDArray[np.bool_] = common >= BITMAP_BITS * both - lacking
-    return found
+    # Probability that a bit is set in each bitmap, and in both if the samples share ``min_common`` hashes.
+    unset = 1.0 - 1.0 / BITMAP_BITS
+    set_a, set_b = 1.0 - unset**size_a, 1.0 - unset**size_b
+    set_in_both = set_a + set_b - 1.0 + unset ** (size_a + size_b - min_common)
+    variance = BITMAP_BITS * set_a * (1.0 - set_a) * set_b * (1.0 - set_b)
+    tolerance = TOLERANCE_STANDARD_ERRORS * np.sqrt(variance) + 1.0  # 1: two of few hashes may set one bit
+    possible: Flags = common >= BITMAP_BITS * set_in_both - tolerance
+    return possible

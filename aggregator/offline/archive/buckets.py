@@ -1,28 +1,29 @@
-"""Which rows stand in one bucket? Entries, sorted: a key in the upper half of a uint64, a row in the lower.
+"""Buckets of sorted entries: uint64 numbers with a key in the upper half and a row in the lower.
 
-Sorting them brings the rows of one key together, ascending. A bucket that is too large is not compared in full, since
-that would be quadratic: its rows are put in order of something that near-copies have alike, and each is paired with
-the next ``WINDOW``.
+Sorting entries groups the rows of one key, ascending. Comparing all rows of a large bucket would be
+quadratic, so its rows are sorted by a property that near-duplicates share, and each row is compared with
+the next ``NEIGHBORS_PER_ROW`` only (the sorted-neighborhood method, Hernandez and Stolfo 1995).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from aggregator.offline.archive.pairs import Rows
+from aggregator.offline.archive.arrays import Hashes, Keys, Rows
+from aggregator.offline.archive.pairs import Pairs, merge_pairs, order_pairs
 
 NEIGHBORS_PER_ROW = 8
 _PAIRS_PER_SLICE = 1 << 21
 
-Entries = npt.NDArray[np.uint64]
+Entries = Keys
 KEY_MASK = np.uint64(0xFFFFFFFF00000000)
+ROW_MASK = np.uint64(0xFFFFFFFF)
 
 
 def bucket_bounds(entries: Entries) -> tuple[Rows, Rows]:
-    """Where each bucket of the ascending entries starts, and its size."""
+    """Start and size of each bucket of the ascending entries."""
     keys = entries & KEY_MASK
     starts = np.flatnonzero(np.diff(keys, prepend=~keys[:1])).astype(np.int64)
     return starts, np.diff(starts, append=len(entries))
@@ -31,12 +32,12 @@ def bucket_bounds(entries: Entries) -> tuple[Rows, Rows]:
 def following_positions(positions: Rows, counts: Rows) -> Rows:
     """The ``counts`` positions that follow each position: (n,), n the sum of ``counts``."""
     before = np.cumsum(counts) - counts
-    found: Rows = np.arange(int(counts.sum())) + np.repeat(positions + 1 - before, counts)
-    return found
+    following: Rows = np.arange(int(counts.sum())) + np.repeat(positions + 1 - before, counts)
+    return following
 
 
 def slices_by_count(counts: Rows, max_count: int = _PAIRS_PER_SLICE) -> Iterator[slice]:
-    """Cut so that the counts of each slice come to ``most`` at most, or it is a single one."""
+    """Slices whose counts sum to at most ``max_count``; a larger count gets its own slice."""
     total = np.cumsum(counts)
     start = 0
     while start < len(counts):
@@ -46,24 +47,40 @@ def slices_by_count(counts: Rows, max_count: int = _PAIRS_PER_SLICE) -> Iterator
         start = end
 
 
-def order_by_smallest_keys(members: Rows, keys: npt.NDArray[np.uint32]) -> Rows:
-    """Members in the order of their smallest hashes; their ascending (n, BANDS) ``bands``."""
-    found: Rows = members[np.lexsort((members, keys[:, 3], keys[:, 2], keys[:, 1], keys[:, 0]))]
-    return found
+def order_by_smallest_keys(members: Rows, keys: Hashes) -> Rows:
+    """Members sorted by their four smallest keys; ``keys``: (n, KEYS_PER_ARTICLE), ascending."""
+    ordered: Rows = members[np.lexsort((members, keys[:, 3], keys[:, 2], keys[:, 1], keys[:, 0]))]
+    return ordered
 
 
-def window_pairs(ordered: Rows) -> tuple[Rows, Rows]:
-    """Each row with the next ``WINDOW`` in this order."""
-    size = len(ordered)
-    first = np.concatenate(
-        [np.arange(size - step) for step in range(1, min(NEIGHBORS_PER_ROW, size - 1) + 1)]
+def join_large_buckets(
+    buckets: Iterable[Rows],
+    sort_orders: Callable[[Rows], Sequence[Rows]],
+    select: Callable[[Rows, Rows], Pairs],
+) -> tuple[list[Pairs], int]:
+    """Compare each row of each bucket with its next neighbors in one or more sort orders.
+
+    Args:
+        buckets: rows of each bucket.
+        sort_orders: returns the rows of a bucket in the orders to compare them in.
+        select: returns the candidates among pairs of rows a < b.
+
+    Returns:
+        Candidates of each bucket, and the number of pairs that were not compared.
+    """
+    candidates, uncompared = [], 0
+    for members in buckets:
+        compared = [order_pairs(*_window_pairs(order)) for order in sort_orders(members)]
+        candidates.append(merge_pairs([select(a, b) for a, b in compared]))
+        all_pairs = len(members) * (len(members) - 1) // 2
+        uncompared += max(0, all_pairs - sum(len(a) for a, _ in compared))
+    return candidates, uncompared
+
+
+def _window_pairs(ordered: Rows) -> tuple[Rows, Rows]:
+    """Each row with the next ``NEIGHBORS_PER_ROW`` rows in this order."""
+    steps = range(1, min(NEIGHBORS_PER_ROW, len(ordered) - 1) + 1)
+    return (
+        np.concatenate([ordered[:-step] for step in steps]),
+        np.concatenate([ordered[step:] for step in steps]),
     )
-    second = np.concatenate(
-        [np.arange(step, size) for step in range(1, min(NEIGHBORS_PER_ROW, size - 1) + 1)]
-    )
-    return ordered[first], ordered[second]
-
-
-def uncompared_pairs(size: int, compared: int) -> int:
-    """How many pairs of a bucket of so many rows were not compared."""
-    return max(0, size * (size - 1) // 2 - compared)

@@ -1,7 +1,7 @@
-"""Is a pair a copy, judged by all its figures together? Trained on articles whose groups are known (re-ranking).
+"""Pair classifier: logistic regression over the estimates of a pair, trained on labeled articles.
 
-A logistic regression over what the columns say of a pair, so that it costs no more than the rule of
-``confirm.py`` and runs wherever that does. Nothing is shipped: what counts as a copy is in the labels.
+Its features come from the columns, so it costs no more than the rule of ``verify.py``. No weights are
+shipped: the labels define what a duplicate is.
 """
 
 from __future__ import annotations
@@ -9,22 +9,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
+from aggregator.offline.archive.arrays import Flags, Floats
 from aggregator.offline.archive.columns import Columns, columns_from_signatures
 from aggregator.offline.archive.encode import Encoder, Encoding
 from aggregator.offline.archive.join import find_candidates
 from aggregator.offline.archive.pairs import Pairs, unpack_pairs
 from aggregator.offline.archive.verify import PairOverlaps, estimate_overlaps
 
-Floats = npt.NDArray[np.float64]
-Weights = tuple[float, ...]  # one for each of ``features``, and the bias
+Weights = tuple[float, ...]  # one per feature, then the bias
 
 
 def features(columns: Columns, pairs: Pairs, pair_overlaps: PairOverlaps) -> Floats:
-    """(n, 5): containment, resemblance, ln(1 + shared), ratio of sizes, Hamming distance / 64 (two spaces: .5)."""
+    """(n, 5): containment, resemblance, ln(1 + shared), size ratio, distance / 64 (two spaces: 0.5)."""
     a, b = unpack_pairs(pairs)
     distance = np.bitwise_count(columns.fingerprint[a] ^ columns.fingerprint[b]) / 64
     distance = np.where(columns.space[a] == columns.space[b], distance, 0.5)
@@ -35,31 +34,34 @@ def features(columns: Columns, pairs: Pairs, pair_overlaps: PairOverlaps) -> Flo
     )
 
 
-def are_copies(weights: Weights, feature_rows: Floats) -> npt.NDArray[np.bool_]:
-    """Which of ``features`` speak for a copy more than against it."""
-    sums: npt.NDArray[np.float64] = feature_rows @ np.array(weights[:-1]) + weights[-1]
+def are_copies(weights: Weights, feature_rows: Floats) -> Flags:
+    """Which pairs are duplicates with a probability of at least 0.5; ``feature_rows``: see ``features``."""
+    sums: Floats = feature_rows @ np.array(weights[:-1]) + weights[-1]
     return sums >= 0
 
 
 def train(
     articles: Sequence[Article], labels: Sequence[str], encoding: Encoding, radius_bits: int
 ) -> Weights:
-    """From the candidate pairs among labelled articles. Raises BadInput when they are all copies, or none is."""
+    """Train on the candidate pairs among labeled articles; ``labels``: cluster of each article.
+
+    Raises InvalidInput unless there are candidate pairs both within a cluster and across clusters.
+    """
     encoder = Encoder(encoding)
     columns = columns_from_signatures([encoder.encode(article) for article in articles])
     pairs = find_candidates(columns, np.arange(len(columns)), radius_bits)
     a, b = unpack_pairs(pairs)
-    named = np.unique(np.array(labels), return_inverse=True)[1]
-    same = named[a] == named[b]
+    cluster = np.unique(np.array(labels), return_inverse=True)[1]
+    same = cluster[a] == cluster[b]
     if same.all() or not same.any():
         raise InvalidInput(
-            "The labelled articles need candidate pairs of one cluster and of two, to learn from."
+            "The labeled articles need similar pairs both within a cluster and across clusters, to train on."
         )
     return _fit_weights(features(columns, pairs, estimate_overlaps(columns, pairs)), same)
 
 
-def _fit_weights(feature_rows: Floats, is_same: npt.NDArray[np.bool_]) -> Weights:
-    """The weights of the figures as they are; they are scaled for the fit only."""
+def _fit_weights(feature_rows: Floats, is_same: Flags) -> Weights:
+    """Weights for unscaled features; they are standardized for the fit only."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
 

@@ -1,7 +1,8 @@
-"""All chunks as one set of columns, on disk and mapped, so that no process holds more than what it looks at.
+"""Columns of all articles of an archive, stored as .npy files and memory-mapped.
 
-Row r of every column is the r-th usable row of the input. Samples and ids are one long array each with the
-ends of the rows beside it.
+Row r of every column is the r-th usable row of the input. Values of variable length (samples, figures, ids)
+are concatenated in one array, with the end of each row in a second one. A process holds only the pages that
+it reads.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
+from aggregator.offline.archive.arrays import Array, Hashes, Rows, batches
 from aggregator.offline.archive.checkpoint import write_bytes
 from aggregator.offline.archive.encode import (
     FIXED_WIDTH_COLUMNS,
@@ -24,21 +25,34 @@ from aggregator.offline.archive.encode import (
     arrays_from_signatures,
     chunk_metadata,
 )
-from aggregator.offline.archive.sketch_keys import KEYS_PER_ARTICLE, SketchKeySelector, select_sketch_keys
+from aggregator.offline.archive.sketch_keys import (
+    KEYS_PER_ARTICLE,
+    ROWS_PER_BATCH,
+    SketchKeySelector,
+    select_sketch_keys,
+)
 
-Array = npt.NDArray[Any]
 _METADATA_FILE = "about.json"
-_ROWS_PER_SLICE = 20_000
+_VARIABLE_LENGTH_COLUMNS = ("sample", "figure", "id")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """n articles; each array has n rows unless said otherwise.
+    """Columns of n articles; each array has n rows unless said otherwise.
 
-    fingerprint uint64 · text_hash (n, 2) uint64 · date_ms int64, UNDATED when none · words, size uint32 ·
-    lettered uint8: 1 for shingles of letters · bands (n, 32) uint32 · marks (n, 32) uint64 (``marks.py``) · space, source: positions in ``spaces`` and
-    ``sources`` · sample: all samples one after another, ``sample_end`` where each ends (int64) · figure, figure_end:
-    likewise, each article's hashes of figures ascending · id, id_end: likewise, UTF-8 bytes
+    fingerprint         uint64
+    text_hash           (n, 2) uint64
+    space, source       index into ``spaces`` and ``sources``
+    date_ms             int64, ``UNDATED`` if unknown
+    words, size         uint32, number of words and of distinct shingles
+    sample_size         uint16, number of hashes in the sample
+    figure_count        uint8, number of hashes of figures
+    uses_char_ngrams    uint8, 1 for character n-grams, 0 for word shingles
+    sketch_keys         (n, 32) uint32, ascending (``sketch_keys.py``)
+    bitmap              (n, 32) uint64 (``bitmap_filter.py``)
+    sample, sample_end  concatenated samples (uint32), and the end of each (int64)
+    figure, figure_end  likewise the hashes of figures (uint32), ascending in each article
+    id, id_end          likewise the ids, UTF-8 bytes
     """
 
     fingerprint: Array
@@ -48,11 +62,11 @@ class Columns:
     date_ms: Array
     words: Array
     size: Array
-    sampled: Array
-    figured: Array
-    lettered: Array
-    bands: Array
-    marks: Array
+    sample_size: Array
+    figure_count: Array
+    uses_char_ngrams: Array
+    sketch_keys: Array
+    bitmap: Array
     sample: Array
     sample_end: Array
     figure: Array
@@ -66,36 +80,26 @@ class Columns:
         return len(self.fingerprint)
 
     def id_of(self, row: int) -> str:
+        """The id of the article in this row."""
         start = int(self.id_end[row - 1]) if row else 0
         return self.id[start : int(self.id_end[row])].tobytes().decode("utf-8", "surrogatepass")
 
-    def sample_of(self, row: int) -> npt.NDArray[np.uint32]:
-        end = int(self.sample_end[row])
-        found: npt.NDArray[np.uint32] = self.sample[end - int(self.sampled[row]) : end]
-        return found
 
-
-_VARIABLE_LENGTH = ("sample", "figure", "id")
-ARRAY_NAMES = (
-    *(name for name, _, _ in FIXED_WIDTH_COLUMNS),
-    "bands",
-    *_VARIABLE_LENGTH,
-    *(f"{name}_end" for name in _VARIABLE_LENGTH),
-)
+ARRAY_NAMES = tuple(field.name for field in fields(Columns) if field.name not in ("spaces", "sources"))
 
 
 def columns_from_signatures(signatures: Sequence[Signature]) -> Columns:
     """Columns in memory, for small corpora."""
     arrays, spaces, sources = arrays_from_signatures(signatures)
-    arrays["sample_end"] = np.cumsum(arrays["sampled"], dtype=np.int64)
-    arrays["figure_end"] = np.cumsum(arrays["figured"], dtype=np.int64)
+    arrays["sample_end"] = np.cumsum(arrays["sample_size"], dtype=np.int64)
+    arrays["figure_end"] = np.cumsum(arrays["figure_count"], dtype=np.int64)
     arrays["id_end"] = np.cumsum(arrays.pop("id_size"), dtype=np.int64)
-    arrays["bands"] = select_sketch_keys(arrays["sample"], arrays["sample_end"], arrays["sampled"])
+    arrays["sketch_keys"] = select_sketch_keys(arrays["sample"], arrays["sample_end"], arrays["sample_size"])
     return _build_columns(arrays, spaces, sources)
 
 
 def gather_columns(chunks: Sequence[Path], directory: Path) -> Columns:
-    """Write the columns of these chunks into ``directory`` unless they are there already, and map them."""
+    """Write the columns of these chunks into ``directory`` unless they exist, and map them."""
     if not (directory / _METADATA_FILE).exists():
         directory.mkdir(parents=True, exist_ok=True)
         _write_columns(chunks, directory)
@@ -103,141 +107,146 @@ def gather_columns(chunks: Sequence[Path], directory: Path) -> Columns:
 
 
 def open_columns(directory: Path) -> Columns:
-    """The columns that ``gather`` wrote."""
-    about = json.loads((directory / _METADATA_FILE).read_text(encoding="utf-8"))
-    arrays = {name: _open_array(directory / f"{name}.npy") for name in ARRAY_NAMES}
-    return _build_columns(arrays, **about)
+    """Map the columns that ``gather_columns`` wrote."""
+    metadata = json.loads((directory / _METADATA_FILE).read_text(encoding="utf-8"))
+    arrays = {name: open_array(directory / f"{name}.npy") for name in ARRAY_NAMES}
+    return _build_columns(arrays, **metadata)
+
+
+def open_array(file: Path) -> Array:
+    """Map the array in ``file``, as a plain ndarray: slicing np.memmap costs extra bookkeeping."""
+    mapped: Array = np.load(file, mmap_mode="r")
+    return np.asarray(mapped)
 
 
 def _build_columns(arrays: Mapping[str, Array], spaces: Sequence[str], sources: Sequence[str]) -> Columns:
-    named: dict[str, Any] = {**arrays, "spaces": spaces, "sources": sources}
-    return Columns(**named)
-
-
-def _open_array(file: Path) -> Array:
-    found: Array = np.load(file, mmap_mode="r")
-    return np.asarray(found)  # a plain array over the same pages: memmap's own bookkeeping is slow on slices
+    values: dict[str, Any] = {**arrays, "spaces": spaces, "sources": sources}
+    return Columns(**values)
 
 
 def _write_columns(chunks: Sequence[Path], directory: Path) -> None:
-    """Column by column into files, chunk after chunk: little of it is in memory at a time."""
-    counted = np.array([_chunk_sizes(chunk) for chunk in chunks], np.int64).reshape(-1, 4)
-    rows, samples, figures, ids = counted.sum(axis=0).tolist()
-    forms: dict[str, tuple[str, tuple[int, ...]]] = {
+    """Append the columns of each chunk to their files; one chunk at a time is in memory."""
+    sizes = np.array([_chunk_sizes(chunk) for chunk in chunks], np.int64).reshape(-1, 4)
+    rows, samples, figures, ids = sizes.sum(axis=0).tolist()
+    layouts: dict[str, tuple[str, tuple[int, ...]]] = {
         name: (dtype, (rows, width) if width > 1 else (rows,)) for name, dtype, width in FIXED_WIDTH_COLUMNS
     }
-    forms |= {"sample": ("<u4", (samples,)), "sample_end": ("<i8", (rows,))}
-    forms |= {"figure": ("<u4", (figures,)), "figure_end": ("<i8", (rows,))}
-    forms |= {"id": ("|u1", (ids,)), "id_end": ("<i8", (rows,))}
-    before = np.cumsum(counted, axis=0) - counted
-    chosen = SketchKeySelector(rows)
+    layouts |= {"sample": ("<u4", (samples,)), "figure": ("<u4", (figures,)), "id": ("|u1", (ids,))}
+    layouts |= {f"{name}_end": ("<i8", (rows,)) for name in _VARIABLE_LENGTH_COLUMNS}
+    before = np.cumsum(sizes, axis=0) - sizes
+    key_selector = SketchKeySelector(rows)
     names: dict[str, dict[str, int]] = {"space": {}, "source": {}}
     with contextlib.ExitStack() as stack:
         out = {
-            name: stack.enter_context(_array_file(directory / f"{name}.npy", *form))
-            for name, form in forms.items()
+            name: stack.enter_context(_create_array_file(directory / f"{name}.npy", *layout))
+            for name, layout in layouts.items()
         }
         for chunk, (_, *starts) in zip(chunks, before.tolist(), strict=True):
-            for name, values in _chunk_columns(chunk, starts, names, chosen).items():
+            for name, values in _chunk_columns(chunk, starts, names, key_selector).items():
                 out[name].write(values.data)
-    with _array_file(directory / "bands.npy", "<u4", (rows, KEYS_PER_ARTICLE)) as file:
-        for found in _sketch_key_slices(directory, chosen):
-            file.write(found.data)
-    write_bytes(
-        directory / _METADATA_FILE, json.dumps({f"{name}s": list(names[name]) for name in names}).encode()
-    )
+    with _create_array_file(directory / "sketch_keys.npy", "<u4", (rows, KEYS_PER_ARTICLE)) as file:
+        for keys in _sketch_key_batches(directory, key_selector):
+            file.write(keys.data)
+    metadata = {f"{name}s": list(positions) for name, positions in names.items()}
+    write_bytes(directory / _METADATA_FILE, json.dumps(metadata).encode())
 
 
 @contextlib.contextmanager
-def _array_file(file: Path, dtype: str, shape: tuple[int, ...]) -> Iterator[BinaryIO]:
-    """A file to write the values of an array of this form into, one after another."""
+def _create_array_file(file: Path, dtype: str, shape: tuple[int, ...]) -> Iterator[BinaryIO]:
+    """Open a .npy file with its header written, to append the values of the array to."""
     with open(file, "wb") as out:
-        form = {"descr": dtype, "fortran_order": False, "shape": shape}
-        np.lib.format.write_array_header_1_0(out, form)
+        header = {"descr": dtype, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(out, header)
         yield out
 
 
 def _chunk_sizes(chunk: Path) -> tuple[int, ...]:
-    """Rows, sampled hashes, figures and bytes of ids in a chunk."""
+    """Number of rows, sampled hashes, hashes of figures and bytes of ids in a chunk."""
     with np.load(chunk) as arrays:
-        sizes = [arrays[name] for name in ("sampled", "figured", "id_size")]
+        sizes = [arrays[name] for name in ("sample_size", "figure_count", "id_size")]
         return len(sizes[0]), *(int(size.sum(dtype=np.int64)) for size in sizes)
 
 
 def _chunk_columns(
     chunk: Path, starts: Sequence[int], names: Mapping[str, dict[str, int]], key_selector: SketchKeySelector
 ) -> dict[str, Array]:
-    """All columns of a chunk but its bands, for which it is counted; ``starts``: what of each list goes before it."""
-    about = chunk_metadata(chunk)
+    """All columns of a chunk except the sketch keys, for which its samples are counted.
+
+    ``starts``: number of sampled hashes, hashes of figures and bytes of ids in the chunks before;
+    ``names``: index of each space and source so far, extended here.
+    """
+    metadata = chunk_metadata(chunk)
     with np.load(chunk) as arrays:
-        found = {
-            name: arrays[name] for name in (*(name for name, _, _ in FIXED_WIDTH_COLUMNS), *_VARIABLE_LENGTH)
-        }
+        fixed = (name for name, _, _ in FIXED_WIDTH_COLUMNS)
+        columns = {name: arrays[name] for name in (*fixed, *_VARIABLE_LENGTH_COLUMNS)}
         id_size = arrays["id_size"]
-    for name, known in names.items():
-        table = [known.setdefault(one, len(known)) for one in about[f"{name}s"]]
-        if len(found[name]):
-            found[name] = np.array(table, found[name].dtype)[found[name]]
-    ends = np.cumsum(found["sampled"], dtype=np.int64)
-    key_selector.add_samples(found["sample"], ends, found["sampled"])
-    lists = (ends, np.cumsum(found["figured"], dtype=np.int64), np.cumsum(id_size, dtype=np.int64))
-    return found | {
-        f"{name}_end": start + end for name, start, end in zip(_VARIABLE_LENGTH, starts, lists, strict=True)
+    for column, index_of in names.items():
+        index = [index_of.setdefault(name, len(index_of)) for name in metadata[f"{column}s"]]
+        if len(columns[column]):
+            columns[column] = np.array(index, columns[column].dtype)[columns[column]]
+    lengths = (columns["sample_size"], columns["figure_count"], id_size)
+    ends = [np.cumsum(length, dtype=np.int64) for length in lengths]
+    key_selector.add_samples(columns["sample"], ends[0], columns["sample_size"])
+    return columns | {
+        f"{name}_end": start + end
+        for name, start, end in zip(_VARIABLE_LENGTH_COLUMNS, starts, ends, strict=True)
     }
 
 
-def _sketch_key_slices(directory: Path, key_selector: SketchKeySelector) -> Iterator[npt.NDArray[np.uint32]]:
-    """Bands of a slice of rows after the other; each maps the samples anew, so that they do not stay in memory."""
-    ends, sampled = (_open_array(directory / f"{name}.npy") for name in ("sample_end", "sampled"))
-    for at in range(0, len(ends), _ROWS_PER_SLICE):
-        some = slice(at, at + _ROWS_PER_SLICE)
-        start = int(ends[at]) - int(sampled[at])
-        sample = _open_array(directory / "sample.npy")[start : int(ends[some][-1])]
-        yield key_selector.select(sample, ends[some] - start, sampled[some])
+def _sketch_key_batches(directory: Path, key_selector: SketchKeySelector) -> Iterator[Hashes]:
+    """Sketch keys of consecutive batches of rows.
+
+    Each batch maps the samples anew, so that pages of earlier batches do not stay in memory.
+    """
+    ends, sizes = (open_array(directory / f"{name}.npy") for name in ("sample_end", "sample_size"))
+    for batch in batches(len(ends), ROWS_PER_BATCH):
+        start = int(ends[batch.start]) - int(sizes[batch.start])
+        sample = open_array(directory / "sample.npy")[start : int(ends[batch][-1])]
+        yield key_selector.select(sample, ends[batch] - start, sizes[batch])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DistinctTexts:
-    """Rows of equal text taken together: only the first of each is compared with others.
+    """Rows grouped by equal text; only the first row of each group is compared with others.
 
-    first    (n,) int64: the row that stands for each row (itself, when it is the first)
-    rows     those that stand for themselves, ascending
-    since_ms, until_ms   (n,) int64 dates of the first and last copy, valid at ``rows``; UNDATED: none
+    first_row                    (n,) the first row of each row's group rows                         the
+    first rows, ascending first_date_ms, last_date_ms  (n,) int64 earliest and latest date of the group,
+    valid at ``rows``, or UNDATED
     """
 
-    first_row: npt.NDArray[np.int64]
-    rows: npt.NDArray[np.int64]
-    first_date_ms: npt.NDArray[np.int64]
-    last_date_ms: npt.NDArray[np.int64]
+    first_row: Rows
+    rows: Rows
+    first_date_ms: Rows
+    last_date_ms: Rows
 
 
 def group_equal_texts(columns: Columns, within_ms: int | None = None) -> DistinctTexts:
-    """Group rows of equal text; with ``within_ms`` a copy so much later than the last one starts a group anew.
+    """Group rows of equal text. Undated copies belong to the first group of their text.
 
-    Undated copies belong to the first group of their text.
+    With ``within_ms``, a copy at least that much later than the one before it starts a new group.
     """
     count = len(columns)
-    date = np.array(columns.date_ms)
+    date: Rows = np.array(columns.date_ms)
     order = np.lexsort((np.arange(count), date, columns.text_hash[:, 1], columns.text_hash[:, 0]))
     hashes, dates = columns.text_hash[order], date[order]
     starts = np.ones(count, bool)
     starts[1:] = (hashes[1:] != hashes[:-1]).any(axis=1)
     if within_ms is not None:
-        known = (dates[1:] != UNDATED) & (dates[:-1] != UNDATED)
-        gap = np.zeros(len(known), np.int64)
-        np.subtract(dates[1:], dates[:-1], out=gap, where=known)
+        both_dated = (dates[1:] != UNDATED) & (dates[:-1] != UNDATED)
+        gap = np.zeros(len(both_dated), np.int64)
+        np.subtract(dates[1:], dates[:-1], out=gap, where=both_dated)
         starts[1:] |= gap >= within_ms
     group = np.cumsum(starts) - 1
     groups = int(group[-1]) + 1 if count else 0
-    earliest_row = np.full(groups, count, np.int64)
-    np.minimum.at(earliest_row, group, order)
-    first = np.empty(count, np.int64)
-    first[order] = earliest_row[group]
-    since, until = np.full(count, UNDATED), np.full(count, UNDATED)
-    low, high = np.full(groups, np.iinfo(np.int64).max), np.full(groups, UNDATED)
+    first_of_group = np.full(groups, count, np.int64)
+    np.minimum.at(first_of_group, group, order)
+    first_row = np.empty(count, np.int64)
+    first_row[order] = first_of_group[group]
+    earliest, latest = np.full(groups, np.iinfo(np.int64).max), np.full(groups, UNDATED)
     dated = dates != UNDATED
-    np.minimum.at(low, group[dated], dates[dated])
-    np.maximum.at(high, group[dated], dates[dated])
-    since[earliest_row] = np.where(high == UNDATED, UNDATED, low)
-    until[earliest_row] = high
-    return DistinctTexts(first, np.flatnonzero(first == np.arange(count)), since, until)
+    np.minimum.at(earliest, group[dated], dates[dated])
+    np.maximum.at(latest, group[dated], dates[dated])
+    first_date, last_date = np.full(count, UNDATED), np.full(count, UNDATED)
+    first_date[first_of_group] = np.where(latest == UNDATED, UNDATED, earliest)
+    last_date[first_of_group] = latest
+    return DistinctTexts(first_row, np.flatnonzero(first_row == np.arange(count)), first_date, last_date)

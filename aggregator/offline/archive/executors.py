@@ -1,7 +1,7 @@
-"""Where do the partitions run? In this process, in processes of this machine, or on a Dask cluster.
+"""Executors of the tasks of a run: this process, worker processes of this machine, or a Dask cluster.
 
-All three are a ``concurrent.futures.Executor``; nothing else here knows which it is. Work is handed out a few
-tasks ahead and results are taken as they come, so inputs of any length pass through.
+All are used as a ``concurrent.futures.Executor``. Two tasks per worker are submitted ahead, and results are
+returned as they complete, so the number of tasks is not limited by memory.
 """
 
 from __future__ import annotations
@@ -18,57 +18,59 @@ from typing import Any, TypeVar
 from aggregator.errors import AggregatorError, StoreUnavailable
 from aggregator.offline.archive.optional_imports import import_optional
 
-T = TypeVar("T")
 R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """An executor (None: this process) and how many tasks keep it busy."""
+    """An executor (None: this process) and its number of workers."""
 
     executor: Executor | None
     worker_count: int
 
     def map(self, function: Callable[..., R], tasks: Iterable[tuple[Any, ...]]) -> Iterator[R]:
-        """Results of ``work(*task)`` in the order in which they come. Raises what the first failure raised."""
+        """Yield ``function(*task)`` of all tasks in order of completion. Raises the first exception."""
         if self.executor is None:
             yield from (function(*task) for task in tasks)
             return
-        waiting: set[Future[R]] = set()
+        pending: set[Future[R]] = set()
         try:
             for task in tasks:
-                waiting.add(self.executor.submit(function, *task))
-                if len(waiting) >= 2 * self.worker_count:
-                    done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                    yield from (one.result() for one in done)
-            while waiting:
-                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                yield from (one.result() for one in done)
+                pending.add(self.executor.submit(function, *task))
+                if len(pending) >= 2 * self.worker_count:
+                    done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                    yield from (future.result() for future in done)
+            while pending:
+                done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                yield from (future.result() for future in done)
         except BrokenProcessPool:
             raise AggregatorError(
-                "A worker process died (out of memory?); run the same command again to go on from here."
+                "A worker process died (out of memory?); run the same command again to resume."
             ) from None
         finally:
-            for one in waiting:
-                one.cancel()
+            for future in pending:
+                future.cancel()
 
 
 @contextlib.contextmanager
 def open_pool(processes: int, dask: str = "") -> Iterator[Pool]:
-    """The pool for ``--processes`` (0: one per core) or ``--dask``."""
+    """The pool of ``--processes`` (0: one per core), or of the Dask scheduler at ``dask``.
+
+    Raises StoreUnavailable if the scheduler does not answer.
+    """
     if dask:
         with _dask_pool(dask) as pool:
             yield pool
         return
-    width = processes or os.cpu_count() or 1
-    if width == 1:
+    worker_count = processes or os.cpu_count() or 1
+    if worker_count == 1:
         yield Pool(None, 1)
         return
-    # "spawn": forked children would share the locks of whatever libraries were loaded here.
+    # "spawn": forked children would inherit the held locks of the libraries loaded here.
     context = multiprocessing.get_context("spawn")
-    executor = ProcessPoolExecutor(width, mp_context=context)
+    executor = ProcessPoolExecutor(worker_count, mp_context=context)
     try:
-        yield Pool(executor, width)
+        yield Pool(executor, worker_count)
     finally:
         executor.shutdown(wait=True, cancel_futures=True)
 
@@ -81,6 +83,6 @@ def _dask_pool(address: str) -> Iterator[Pool]:
     except (OSError, TimeoutError) as error:
         raise StoreUnavailable(f"No Dask scheduler answers at {address} ({error}).") from None
     with client:
-        width = sum(client.nthreads().values())
+        worker_count = sum(client.nthreads().values())
         with client.get_executor(pure=False, retries=3) as executor:
-            yield Pool(executor, max(1, width))
+            yield Pool(executor, max(1, worker_count))

@@ -1,4 +1,4 @@
-"""What a run is asked to do, where its files lie, and whether an earlier run's work can be taken up."""
+"""Parameters of a run, its directories, and the check whether unfinished work can be resumed."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from aggregator.offline import jsonl
 from aggregator.offline.archive.checkpoint import write_bytes
 from aggregator.offline.archive.encode import Encoding
 
-WORK_FORMAT_VERSION = 3  # of the files in ``Job.work``; work of another one is not taken up
+WORK_FORMAT_VERSION = 4  # of the files in ``Job.work_dir``; work of another version is refused
 OutputFormat = Literal["jsonl", "parquet"]
 RepresentativeRule = Literal["earliest", "longest", "medoid"]
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One value per stage.
+    """The method of each stage.
 
-    encode      simhash | sketch | combined: which join proposes candidates; or tfidf | doc2vec | embedding,
-                the 64 nearest by vectors with at least this ``cosine``
-    verify      none | containment | titles (``titles.py``) | classifier, with its ``weights`` (``classifier.py``)
-    cluster     union-find | average | leiden | louvain, with its ``threshold``
-    radius_bits of the fingerprint join, 0..3
+    encode       simhash | sketch | combined: joins that propose candidates; or tfidf | doc2vec | embedding:
+    the 64
+                 nearest vectors with at least this ``cosine``
+    verify       none | containment | titles (``titles.py``) | classifier with ``weights`` (``classifier.py``)
+    cluster      union-find | average | leiden | louvain, with ``threshold``
+    radius_bits  radius of the fingerprint join, 0 to 3
     """
 
     encode: str = "combined"
@@ -35,13 +36,19 @@ class Method:
     cluster: str = "average"
     threshold: float = 0.02
     radius_bits: int = 3
-    cosine: float = 0.8  # Zhang's
+    cosine: float = 0.8  # as Zhang (2023)
     weights: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """All that decides the result; ``within_ms`` None links articles of any dates."""
+    """Everything that determines the result of a run.
+
+    within_ms   link only articles whose dates differ by less; None: of any dates
+    cap         maximum number of distinct texts in a group
+    write_copy  write the deduplicated rows
+    seed        of the random choice of clusters for review
+    """
 
     inputs: tuple[str, ...]
     out_dir: Path
@@ -57,11 +64,11 @@ class Job:
 
     @property
     def work_dir(self) -> Path:
-        """Where unfinished work lies."""
+        """Directory of the working files of an unfinished run."""
         return self.out_dir / "work"
 
     def identity(self) -> dict[str, Any]:
-        """What must be equal for work to be taken up again."""
+        """The parameters that must be equal for work to be resumed."""
         stats = [Path(file).stat() for file in self.inputs]
         files = [
             [str(Path(file).resolve()), stat.st_size, stat.st_mtime_ns]
@@ -79,12 +86,12 @@ class Job:
 
 
 def prepare_work_dir(job: Job, *, fresh: bool) -> bool:
-    """Make the directories; True when an earlier run's work is there to go on with.
+    """Create the directories of a run; True if it resumes unfinished work. ``fresh`` discards such work.
 
-    Raises BadInput when the work is of other files, settings or another version.
+    Raises InvalidInput if the work is of other files, other settings or another version.
     """
     if jsonl.STDIN in job.inputs:
-        raise InvalidInput("dedupe reads its input twice, so it cannot be standard input; name a file.")
+        raise InvalidInput("dedupe reads its input twice and cannot use standard input; name a file.")
     jsonl.check_readable(job.inputs)
     if fresh:
         shutil.rmtree(job.work_dir, ignore_errors=True)
@@ -104,7 +111,7 @@ def _can_resume(job: Job) -> bool:
         return False
     if json.loads(file.read_bytes()) != now:
         raise InvalidInput(
-            f"{job.work_dir} holds unfinished work on other files, with other settings or of another version; "
-            "give another --out, or --fresh to discard it."
+            f"{job.work_dir} holds unfinished work of other files, other settings or another version; "
+            "choose another --out, or discard it with --fresh."
         )
     return True

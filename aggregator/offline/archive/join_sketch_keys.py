@@ -1,9 +1,10 @@
-"""Which articles share enough of their smallest hashes?
+"""Sketch-key join: pairs of articles that share enough of their sketch keys.
 
-All bands of all articles are one sorted list (``bands.entries``). Each row's partners are those that follow it in the
-buckets it stands in; they are counted by sorting them. Some shingles are in every tenth article ("one of the"): one
-that is shared counts the more, the fewer have it, and what two articles share must come to ``ENOUGH``, or be all that
-one of them has.
+The sketch keys of all articles form one sorted list of entries (``sketch_keys.sorted_entries``). The
+partners of a row are the rows that follow it in its buckets; shared keys are counted by sorting (partner,
+weight) numbers. Some shingles ("one of the") occur in every tenth article, so a shared key weighs more, the
+fewer articles have it: a pair is a candidate if the weights sum to ``MIN_SHARED_WEIGHT``, or if it shares
+all keys of a very short sample.
 """
 
 from __future__ import annotations
@@ -13,37 +14,38 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from aggregator.offline.archive.arrays import Flags, Hashes, Keys, Rows
 from aggregator.offline.archive.buckets import (
     KEY_MASK,
+    ROW_MASK,
     Entries,
     following_positions,
+    join_large_buckets,
     order_by_smallest_keys,
     slices_by_count,
-    uncompared_pairs,
-    window_pairs,
 )
 from aggregator.offline.archive.columns import Columns
-from aggregator.offline.archive.pairs import Pairs, Rows, merge_pairs, order_pairs, pack_pairs
+from aggregator.offline.archive.pairs import Pairs, merge_pairs, pack_pairs
 from aggregator.offline.archive.sketch_keys import first_occurrences
 
-HASH_WEIGHTS = ((16, 4), (64, 3), (256, 1))  # (rows that have a hash, what it counts)
+HASH_WEIGHTS = ((16, 4), (64, 3), (256, 1))  # (articles that have a key, weight of the key)
 MIN_SHARED_WEIGHT = 4
 MAX_BUCKET_ROWS = HASH_WEIGHTS[-1][0]
-LARGE_BUCKET_MIN_COMMON_KEYS = 6  # bands, between neighbours in a larger bucket
+LARGE_BUCKET_MIN_COMMON_KEYS = 6  # sketch keys that neighbors in a large bucket must share
 _WEIGHT_MAX_ROWS = np.array([rows for rows, _ in HASH_WEIGHTS])
 _WEIGHTS = np.array([weight for _, weight in HASH_WEIGHTS], np.uint64)
-_ROW_MASK = np.uint64(0xFFFFFFFF)
-# Of a number that stands for a shared hash: where the block's row begins, the partner's row, and what the hash counts.
+# A shared key is one uint64: row within the block (bits 36 and up), partner row (bits 4-35), weight (bits
+# 0-3).
 _BLOCK_ROW_SHIFT, _PARTNER_SHIFT, _WEIGHT_MASK = np.uint64(36), np.uint64(4), np.uint64(15)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _BlockEntries:
-    """Where the bands of a block of rows stand in the list, row after row.
+    """Location of the sketch keys of a block of rows in the sorted entries, row after row.
 
-    row    position of the row in the block
-    at     position of its entry in the list
-    start, end    of the bucket
+    row                       position of the row in the block
+    position                  position of its entry among the entries
+    bucket_start, bucket_end  bounds of its bucket
     """
 
     row: Rows
@@ -53,52 +55,61 @@ class _BlockEntries:
 
 
 def join_sketch_keys(block: Rows, columns: Columns, key_entries: Entries) -> tuple[Pairs, int]:
-    """Candidates whose smaller row is in ``block`` (at most 2**20); and pairs left out of large buckets beginning there."""
-    places = _locate_entries(block, columns, key_entries)
-    sizes = places.bucket_end - places.bucket_start
+    """Candidates whose smaller row is in ``block`` (at most 2**20 rows).
+
+    Returns:
+        Ascending pairs, and the number of pairs not compared in the large buckets whose first row is in
+        ``block``.
+    """
+    entries = _locate_entries(block, columns, key_entries)
+    sizes = entries.bucket_end - entries.bucket_start
     large = sizes > MAX_BUCKET_ROWS
-    counts = np.where(large, 0, places.bucket_end - places.position - 1)
+    counts = np.where(large, 0, entries.bucket_end - entries.position - 1)
     weights = _WEIGHTS[np.searchsorted(_WEIGHT_MAX_ROWS, np.minimum(sizes, MAX_BUCKET_ROWS))]
-    ends = np.searchsorted(places.row, np.arange(len(block) + 1))
-    short = np.asarray(columns.sampled) < MIN_SHARED_WEIGHT
+    ends = np.searchsorted(entries.row, np.arange(len(block) + 1))
+    short = np.asarray(columns.sample_size) < MIN_SHARED_WEIGHT
     found = []
-    for some in slices_by_count(np.bincount(places.row, counts, len(block)).astype(np.int64)):
-        mine = slice(int(ends[some.start]), int(ends[some.stop]))
-        heads = places.row[mine].astype(np.uint64) << _BLOCK_ROW_SHIFT | weights[mine]
-        partners = key_entries[following_positions(places.position[mine], counts[mine])] & _ROW_MASK
-        shared = np.repeat(heads, counts[mine]) | partners << _PARTNER_SHIFT
-        found.append(_pairs_above_weight(shared, block, columns.sampled, short))
-    skipped = 0
-    for place in np.flatnonzero(large & (places.position == places.bucket_start)).tolist():
-        members = (key_entries[places.bucket_start[place] : places.bucket_end[place]] & _ROW_MASK).astype(
-            np.int64
-        )
-        pairs, more = _join_large_bucket(members, columns)
-        found.append(pairs)
-        skipped += more
-    return merge_pairs(found), skipped
+    for part in slices_by_count(np.bincount(entries.row, counts, len(block)).astype(np.int64)):
+        own = slice(int(ends[part.start]), int(ends[part.stop]))
+        heads = entries.row[own].astype(np.uint64) << _BLOCK_ROW_SHIFT | weights[own]
+        partners = key_entries[following_positions(entries.position[own], counts[own])] & ROW_MASK
+        shared = np.repeat(heads, counts[own]) | partners << _PARTNER_SHIFT
+        found.append(_pairs_above_weight(shared, block, columns.sample_size, short))
+    first_of_large = np.flatnonzero(large & (entries.position == entries.bucket_start))
+    bounds = zip(
+        entries.bucket_start[first_of_large].tolist(),
+        entries.bucket_end[first_of_large].tolist(),
+        strict=True,
+    )
+    from_large, uncompared = join_large_buckets(
+        ((key_entries[start:end] & ROW_MASK).astype(np.int64) for start, end in bounds),
+        lambda members: (order_by_smallest_keys(members, columns.sketch_keys[members]),),
+        lambda a, b: _pairs_with_common_keys(a, b, columns),
+    )
+    return merge_pairs(found + from_large), uncompared
 
 
 def _locate_entries(block: Rows, columns: Columns, key_entries: Entries) -> _BlockEntries:
-    bands = columns.bands[block]
-    row, column = np.nonzero(first_occurrences(bands))
-    wanted = pack_pairs(bands[row, column], block[row])
+    sketch_keys = columns.sketch_keys[block]
+    row, column = np.nonzero(first_occurrences(sketch_keys))
+    wanted = pack_pairs(sketch_keys[row, column], block[row])
     order = np.argsort(wanted)
-    wanted = wanted[order]  # ascending, they are found one after another
-    places = np.empty((3, len(wanted)), np.int64)
-    places[0, order] = np.searchsorted(key_entries, wanted)
-    places[1, order] = np.searchsorted(key_entries, wanted & KEY_MASK)
-    places[2, order] = np.searchsorted(key_entries, wanted | _ROW_MASK, side="right")
-    return _BlockEntries(row, *places)
+    wanted = wanted[order]  # ascending searches read the entries front to back
+    located = np.empty((3, len(wanted)), np.int64)
+    located[0, order] = np.searchsorted(key_entries, wanted)
+    located[1, order] = np.searchsorted(key_entries, wanted & KEY_MASK)
+    located[2, order] = np.searchsorted(key_entries, wanted | ROW_MASK, side="right")
+    return _BlockEntries(row, *located)
 
 
 def _pairs_above_weight(
-    shared: npt.NDArray[np.uint64],
-    block: Rows,
-    sampled: npt.NDArray[np.uint16],
-    has_short_sample: npt.NDArray[np.bool_],
+    shared: Keys, block: Rows, sample_size: npt.NDArray[np.uint16], has_short_sample: Flags
 ) -> Pairs:
-    """Pairs that come to ENOUGH. ``shared``: one number per shared hash: row of the block, partner, what it counts."""
+    """Pairs whose shared keys weigh at least ``MIN_SHARED_WEIGHT``; sorts ``shared`` in place.
+
+    ``shared``: one number per shared key, as laid out above. A sample of fewer than ``MIN_SHARED_WEIGHT``
+    hashes matches if all of it is shared.
+    """
     shared.sort()
     pairs = shared >> _PARTNER_SHIFT
     starts = np.flatnonzero(np.diff(pairs, prepend=~pairs[:1]))
@@ -106,37 +117,32 @@ def _pairs_above_weight(
         return pairs
     pairs = pairs[starts]
     enough = np.add.reduceat(shared & _WEIGHT_MASK, starts) >= MIN_SHARED_WEIGHT
-    a, b = block[(pairs >> np.uint64(32)).astype(np.int64)], (pairs & _ROW_MASK).astype(np.int64)
+    a, b = block[(pairs >> np.uint64(32)).astype(np.int64)], (pairs & ROW_MASK).astype(np.int64)
     if has_short_sample.any():
         common = np.diff(starts, append=len(shared))
         few = np.flatnonzero(~enough & (has_short_sample[a] | has_short_sample[b]))
-        enough[few] = common[few] >= np.minimum(sampled[a[few]], sampled[b[few]])
+        enough[few] = common[few] >= np.minimum(sample_size[a[few]], sample_size[b[few]])
     return pack_pairs(a[enough], b[enough])
 
 
-def _join_large_bucket(members: Rows, columns: Columns) -> tuple[Pairs, int]:
-    """Neighbours in the order of their smallest hashes that have many in common."""
-    bands = columns.bands[members]
-    first, second = window_pairs(order_by_smallest_keys(np.arange(len(members)), bands))
-    near = have_common_keys(bands[first], bands[second], LARGE_BUCKET_MIN_COMMON_KEYS)
-    pairs = pack_pairs(*order_pairs(members[first[near]], members[second[near]]))
-    return pairs, uncompared_pairs(len(members), len(first))
+def _pairs_with_common_keys(a: Rows, b: Rows, columns: Columns) -> Pairs:
+    near = have_common_keys(columns.sketch_keys[a], columns.sketch_keys[b], LARGE_BUCKET_MIN_COMMON_KEYS)
+    return pack_pairs(a[near], b[near])
 
 
-def have_common_keys(
-    a: npt.NDArray[np.uint32], b: npt.NDArray[np.uint32], min_common: int
-) -> npt.NDArray[np.bool_]:
-    """Do two articles have ``least`` of their bands in common, or all of a shorter sample? (n, BANDS) each."""
+def have_common_keys(a: Hashes, b: Hashes, min_common: int) -> Flags:
+    """Whether two articles share ``min_common`` sketch keys, or all keys of the shorter sample.
+
+    ``a``, ``b``: (n, KEYS_PER_ARTICLE) each, ascending; a short sample repeats its last hash.
+    """
     both = np.sort(np.concatenate([a, b], axis=-1), axis=-1)
-    repeats_a, repeats_b = _count_repeats(a), _count_repeats(b)  # a short sample repeats its last hash
+    repeats_a, repeats_b = _count_repeats(a), _count_repeats(b)
     common = _count_repeats(both) - repeats_a - repeats_b
-    found: npt.NDArray[np.bool_] = common >= np.minimum(
-        min_common, a.shape[-1] - np.maximum(repeats_a, repeats_b)
-    )
-    return found
+    enough: Flags = common >= np.minimum(min_common, a.shape[-1] - np.maximum(repeats_a, repeats_b))
+    return enough
 
 
-def _count_repeats(hashes: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
-    """How many of the ascending hashes in the last axis equal the one before."""
-    found: npt.NDArray[np.int64] = (hashes[..., 1:] == hashes[..., :-1]).sum(axis=-1)
-    return found
+def _count_repeats(hashes: Hashes) -> Rows:
+    """Number of hashes along the last axis (ascending) that equal the one before."""
+    repeats: Rows = (hashes[..., 1:] == hashes[..., :-1]).sum(axis=-1)
+    return repeats

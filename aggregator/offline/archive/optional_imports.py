@@ -1,4 +1,4 @@
-"""Heavy libraries, imported when a method first needs them, with a plain sentence when one is missing."""
+"""Import of optional libraries at first use, with an error that names the missing extra."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aggregator.errors import ConfigurationError
 
 
 def import_optional(module: str, extra: str, feature: str) -> Any:
-    """The module; raises ConfigurationError naming the extra that brings it."""
+    """Import ``module``. Raises ConfigurationError naming the extra that installs it."""
     try:
         return importlib.import_module(module)
     except ImportError:

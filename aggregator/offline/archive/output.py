@@ -1,7 +1,7 @@
-"""The files of a finished run: pairs, clusters, representatives, bad rows and the deduplicated copy.
+"""Output tables of a run: pairs, clusters, representatives, bad rows and the deduplicated copy.
 
-Tables are JSON Lines or Parquet. The copy is made by reading the input once more; a JSON row is written as it was
-read, byte for byte.
+Tables are JSON Lines or Parquet. The copy is made by reading the input again; a JSON row is copied byte for
+byte.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from aggregator.errors import InvalidInput
 from aggregator.offline import jsonl
 from aggregator.offline.archive import rows
+from aggregator.offline.archive.arrays import Flags
 from aggregator.offline.archive.encode import chunk_metadata, usable_rows
 from aggregator.offline.archive.job import Job, OutputFormat
 from aggregator.offline.archive.optional_imports import import_optional
 from aggregator.offline.archive.pairs import unpack_pairs
-from aggregator.offline.archive.pipeline import DedupeResult
+from aggregator.offline.archive.pipeline import DIFFERENT_SPACES, DedupeResult
 from aggregator.offline.archive.representatives import RepresentativeChoice
 
 PARQUET_BATCH_ROWS = 20_000
@@ -32,30 +32,32 @@ RowWriter = Callable[[dict[str, Any] | bytes], None]
 
 @contextlib.contextmanager
 def open_table(path: Path, format: OutputFormat) -> Iterator[RowWriter]:
-    """A function that adds one row to ``path``, which appears when it is complete."""
+    """Open a table and yield a function that adds a row; the file ``path`` appears when it is complete."""
     with _parquet_table(path) if format == "parquet" else _json_lines_table(path) as write:
         yield write
 
 
 def table_file_name(table: str, format: OutputFormat) -> str:
+    """Name of the file of a table."""
     return f"{table}.{format}"
 
 
 def write_pairs(job: Job, result: DedupeResult) -> None:
-    """Confirmed pairs, and each row of equal text with the first of its text."""
-    columns, found = result.columns, result.confirmed
-    a, b = unpack_pairs(found.pairs)
+    """Write the confirmed pairs, and each row of equal text paired with the first row of its text."""
+    columns, confirmed = result.columns, result.confirmed
+    a, b = unpack_pairs(confirmed.pairs)
     with open_table(job.out_dir / table_file_name("pairs", job.format), job.format) as write:
+        distance = confirmed.distance
         for at in range(len(a)):
             write(
                 {
                     "id1": columns.id_of(int(a[at])),
                     "id2": columns.id_of(int(b[at])),
                     "rule": "overlap",
-                    "distance": None if found.distance[at] > 64 else int(found.distance[at]),
-                    "containment": round(float(found.overlaps.containment[at]), 4),
-                    "resemblance": round(float(found.overlaps.resemblance[at]), 4),
-                    "shared": round(float(found.overlaps.shared[at])),
+                    "distance": None if distance[at] == DIFFERENT_SPACES else int(distance[at]),
+                    "containment": round(float(confirmed.overlaps.containment[at]), 4),
+                    "resemblance": round(float(confirmed.overlaps.resemblance[at]), 4),
+                    "shared": round(float(confirmed.overlaps.shared[at])),
                 }
             )
         first = result.distinct_texts.first_row
@@ -69,14 +71,14 @@ def write_pairs(job: Job, result: DedupeResult) -> None:
 
 
 def write_clusters(job: Job, result: DedupeResult, choice: RepresentativeChoice) -> None:
-    """One line per article in a group of two or more, group after group; and one line per group."""
+    """Write one row per article in a group of two or more, group by group, and one row per group."""
     columns, labels = result.columns, result.labels
     sizes = np.bincount(labels, minlength=len(labels))
     members = np.flatnonzero(sizes[labels] > 1)
     members = members[np.argsort(labels[members], kind="stable")]
     with (
         open_table(job.out_dir / table_file_name("clusters", job.format), job.format) as write,
-        open_table(job.out_dir / table_file_name("representatives", job.format), job.format) as write_one,
+        open_table(job.out_dir / table_file_name("representatives", job.format), job.format) as write_group,
     ):
         number, last = 0, -1
         for row in members.tolist():
@@ -84,7 +86,7 @@ def write_clusters(job: Job, result: DedupeResult, choice: RepresentativeChoice)
             if label != last:
                 number, last = number + 1, label
                 chosen = columns.id_of(int(choice.representative[row]))
-                write_one({"cluster": number, "id": chosen, "size": int(sizes[label])})
+                write_group({"cluster": number, "id": chosen, "size": int(sizes[label])})
             copy_of = int(choice.copy_of[row])
             write(
                 {
@@ -97,7 +99,7 @@ def write_clusters(job: Job, result: DedupeResult, choice: RepresentativeChoice)
 
 
 def write_bad_rows(job: Job, chunks: Iterable[Path]) -> tuple[int, str]:
-    """Rows that could not be used, with file, row number and reason; how many, and the first reason."""
+    """Write the invalid rows with file, row number and reason; returns their number and the first reason."""
     count, example = 0, ""
     with _json_lines_table(job.out_dir / "bad_rows.jsonl") as write:
         for chunk in chunks:
@@ -111,23 +113,26 @@ def write_bad_rows(job: Job, chunks: Iterable[Path]) -> tuple[int, str]:
 def write_copy_and_collect(
     job: Job,
     chunks: Sequence[Path],
-    is_kept: npt.NDArray[np.bool_],
+    is_kept: Flags,
     wanted_rows: Iterable[int],
     on_progress: Callable[[int], None],
 ) -> dict[int, dict[str, Any]]:
-    """Write the deduplicated copy (if asked for) and bring back the rows in ``wanted``, by number."""
-    missing, found = set(wanted_rows), {}
+    """Write the deduplicated copy (if ``job.write_copy``), and return the rows ``wanted_rows`` by number.
+
+    Both are done in one pass over the input.
+    """
+    wanted, articles = set(wanted_rows), {}
     with contextlib.ExitStack() as stack:
         write = None
         if job.write_copy:
             path = job.out_dir / table_file_name("deduplicated", job.format)
             write = stack.enter_context(open_table(path, job.format))
         for at, row in enumerate(usable_rows(job.inputs, chunks, on_progress)):
-            if at in missing:
-                found[at] = rows.row_as_dict(row)
+            if at in wanted:
+                articles[at] = rows.row_as_dict(row)
             if write is not None and is_kept[at]:
                 write(row)
-    return found
+    return articles
 
 
 @contextlib.contextmanager
@@ -139,45 +144,45 @@ def _json_lines_table(path: Path) -> Iterator[RowWriter]:
 
 @contextlib.contextmanager
 def _parquet_table(path: Path) -> Iterator[RowWriter]:
-    """Rows in batches; the first batch decides the columns."""
+    """Rows written in batches; the first batch determines the schema."""
     pyarrow = import_optional("pyarrow", "corpus", "Writing Parquet")
     parquet = import_optional("pyarrow.parquet", "corpus", "Writing Parquet")
     part = path.with_name(path.name + ".part")
-    waiting: list[dict[str, Any]] = []
+    buffered: list[dict[str, Any]] = []
     writer: list[Any] = []
 
     def flush() -> None:
-        if not waiting and writer:
+        if not buffered and writer:
             return
-        schema = writer[0].schema if writer else _infer_schema(pyarrow, waiting)
+        schema = writer[0].schema if writer else _infer_schema(pyarrow, buffered)
         if not writer:
             writer.append(parquet.ParquetWriter(part, schema))
         try:
-            writer[0].write_table(pyarrow.Table.from_pylist(waiting, schema=schema))
+            writer[0].write_table(pyarrow.Table.from_pylist(buffered, schema=schema))
         except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
             raise InvalidInput(
                 f"{path}: a column holds values of several kinds ({error}); use --format jsonl."
             ) from None
-        waiting.clear()
+        buffered.clear()
 
     def write(row: dict[str, Any] | bytes) -> None:
-        waiting.append(rows.row_as_dict(row))
-        if len(waiting) == PARQUET_BATCH_ROWS:
+        buffered.append(rows.row_as_dict(row))
+        if len(buffered) == PARQUET_BATCH_ROWS:
             flush()
 
     try:
         yield write
         flush()
     finally:
-        for one in writer:
-            one.close()
+        for opened in writer:
+            opened.close()
     os.replace(part, path)
 
 
-def _infer_schema(pyarrow: Any, found: Sequence[dict[str, Any]]) -> Any:
-    """The columns of these rows; one that is empty so far is taken for text."""
-    names = dict.fromkeys(name for row in found for name in row)
-    inferred = pyarrow.Table.from_pylist([{name: row.get(name) for name in names} for row in found]).schema
+def _infer_schema(pyarrow: Any, batch: Sequence[dict[str, Any]]) -> Any:
+    """The schema of these rows; a column without values is a string column."""
+    names = dict.fromkeys(name for row in batch for name in row)
+    inferred = pyarrow.Table.from_pylist([{name: row.get(name) for name in names} for row in batch]).schema
     fields = [
         pyarrow.field(field.name, pyarrow.string()) if pyarrow.types.is_null(field.type) else field
         for field in inferred

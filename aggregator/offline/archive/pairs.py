@@ -1,4 +1,4 @@
-"""A pair of articles as one number, so that millions of pairs sort and compare at the speed of the machine."""
+"""Pairs of rows, each packed into one uint64, so that millions of pairs sort and compare as integers."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from aggregator.offline.archive.arrays import Rows
+
 Pairs = npt.NDArray[np.uint64]  # the first row in the upper half, the second in the lower
-Rows = npt.NDArray[np.int64]
 _FIRST_ROW_SHIFT, _SECOND_ROW_MASK = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
 def pack_pairs(first: npt.NDArray[np.integer], second: npt.NDArray[np.integer]) -> Pairs:
-    """``first`` in the upper half and ``second`` in the lower; both 0 <= n < 2**32."""
-    found: Pairs = first.astype(np.uint64) << _FIRST_ROW_SHIFT | second.astype(np.uint64)
-    return found
+    """Pack ``first`` into the upper half and ``second`` into the lower; both 0 <= n < 2**32."""
+    pairs: Pairs = first.astype(np.uint64) << _FIRST_ROW_SHIFT | second.astype(np.uint64)
+    return pairs
 
 
 def order_pairs(a: Rows, b: Rows) -> tuple[Rows, Rows]:
-    """Two columns of rows with the smaller of each pair in the first."""
+    """Two columns of rows with the smaller row of each pair in the first."""
     return np.minimum(a, b), np.maximum(a, b)
 
 
@@ -29,9 +30,8 @@ def unpack_pairs(pairs: Pairs) -> tuple[Rows, Rows]:
 
 
 def merge_pairs(parts: Sequence[Pairs]) -> Pairs:
-    """Each pair once, ascending."""
-    found = np.sort(
-        np.concatenate([np.empty(0, np.uint64), *parts])
-    )  # faster than np.unique, which hashes first
-    distinct: Pairs = found[np.diff(found, prepend=~found[:1]) != 0]
+    """The distinct pairs of all parts, ascending."""
+    # Sorting is faster than np.unique, which hashes first.
+    ordered = np.sort(np.concatenate([np.empty(0, np.uint64), *parts]))
+    distinct: Pairs = ordered[np.diff(ordered, prepend=~ordered[:1]) != 0]
     return distinct

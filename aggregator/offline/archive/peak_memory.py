@@ -1,8 +1,8 @@
-"""How much memory does a run take? This process and its workers together, looked at while they work.
+"""Peak memory of a run: this process and its workers together, sampled while they run.
 
-The working files are mapped, and a page that three processes look at is in memory once; the sum of the processes'
-own peaks counts it three times. Linux tells each process's share (PSS, "proportional set size", proc(5)), and how
-much of it is anonymous: the rest are pages of files, which the system takes back when it needs them.
+The working files are memory-mapped, and a page that three processes map is in memory once; a sum of
+resident sizes would count it three times. Linux reports the proportional set size of each process (PSS,
+proc(5)) and its anonymous part; the rest are pages of files, which the kernel can reclaim.
 """
 
 from __future__ import annotations
@@ -21,35 +21,33 @@ SAMPLE_INTERVAL_S = 1.0
 
 @dataclass(slots=True)
 class PeakMemory:
-    """Most so far, in bytes: of everything, and of what is no page of a file."""
+    """Largest sample so far, in bytes: of all memory, and of anonymous memory (not pages of files)."""
 
     total_bytes: int = 0
     anonymous_bytes: int = 0
 
     def sample(self) -> None:
-        """How much it is now. Where the system does not tell: this process's own peak."""
+        """Sample now. Systems without PSS report the peak resident size of this process only."""
         pids = ["self", *(str(child.pid) for child in multiprocessing.active_children())]
         shares = [_proportional_set_bytes(pid) for pid in pids]
         total, anonymous = (sum(column) for column in zip(*shares, strict=True))
         if not total:
             unit = 1 if sys.platform == "darwin" else 1024
             total = anonymous = unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        self.total_bytes, self.anonymous_bytes = (
-            max(self.total_bytes, total),
-            max(self.anonymous_bytes, anonymous),
-        )
+        self.total_bytes = max(self.total_bytes, total)
+        self.anonymous_bytes = max(self.anonymous_bytes, anonymous)
 
 
 @contextmanager
 def track_peak_memory(interval_s: float = SAMPLE_INTERVAL_S) -> Iterator[PeakMemory]:
-    """Looks again and again until the block ends."""
+    """Sample every ``interval_s`` seconds in a thread until the block ends."""
     peak, ended = PeakMemory(), threading.Event()
 
-    def look() -> None:
+    def sample_until_ended() -> None:
         while not ended.wait(interval_s):
             peak.sample()
 
-    thread = threading.Thread(target=look, name="memory", daemon=True)
+    thread = threading.Thread(target=sample_until_ended, name="memory", daemon=True)
     thread.start()
     try:
         yield peak
@@ -59,7 +57,7 @@ def track_peak_memory(interval_s: float = SAMPLE_INTERVAL_S) -> Iterator[PeakMem
 
 
 def _proportional_set_bytes(pid: str) -> tuple[int, int]:
-    """(PSS, its anonymous part) of one process; (0, 0) when it has ended."""
+    """(PSS, its anonymous part) of a process; (0, 0) if it has ended or the system has no PSS."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     except OSError:

@@ -1,4 +1,4 @@
-"""Bars and lines as inline SVG: a report is one file that opens anywhere."""
+"""Bar charts as inline SVG, so that a report is one self-contained file."""
 
 from __future__ import annotations
 
@@ -7,42 +7,43 @@ from html import escape
 from math import log10
 
 WIDTH_PX, HEIGHT_PX, MARGIN_PX = 640, 220, 44
-LABEL_WIDTH_PX, LINE_HEIGHT_PX = 230, 16  # of ranked lines: where bars begin, and how far lines are apart
+LABEL_WIDTH_PX, LINE_HEIGHT_PX = 230, 16  # of a ranked bar chart
 
 
 def bar_chart(title: str, names: Sequence[str], values: Sequence[float], *, logarithmic: bool = False) -> str:
-    """One bar per name, its value above it; ``logarithmic`` for counts that span magnitudes."""
+    """One vertical bar per name with its value above; ``logarithmic`` for counts of different magnitudes."""
     heights = [log10(value + 1) if logarithmic else value for value in values]
     top = max(heights, default=0) or 1
     step = (WIDTH_PX - 2 * MARGIN_PX) / max(1, len(names))
-    drawn = []
+    elements = []
     for at, (name, value, height) in enumerate(zip(names, values, heights, strict=True)):
-        x, tall = MARGIN_PX + at * step, (HEIGHT_PX - 2 * MARGIN_PX) * height / top
-        y = HEIGHT_PX - MARGIN_PX - tall
+        x, bar_height = MARGIN_PX + at * step, (HEIGHT_PX - 2 * MARGIN_PX) * height / top
+        y = HEIGHT_PX - MARGIN_PX - bar_height
         middle = x + step / 2
-        drawn.append(
-            f'<rect x="{x + step * 0.1:.1f}" y="{y:.1f}" width="{step * 0.8:.1f}" height="{tall:.1f}"/>'
+        elements.append(
+            f'<rect x="{x + step * 0.1:.1f}" y="{y:.1f}" width="{step * 0.8:.1f}" height="{bar_height:.1f}"/>'
         )
         if len(names) <= 16 or at % (len(names) // 12) == 0:
-            drawn.append(f'<text x="{middle:.1f}" y="{HEIGHT_PX - MARGIN_PX + 14}">{escape(name)}</text>')
+            elements.append(f'<text x="{middle:.1f}" y="{HEIGHT_PX - MARGIN_PX + 14}">{escape(name)}</text>')
         if len(names) <= 16:
-            drawn.append(f'<text x="{middle:.1f}" y="{y - 4:.1f}">{_abbreviate(value)}</text>')
-    return _figure_with_axis(title + (" (logarithmic)" if logarithmic else ""), "".join(drawn))
+            elements.append(f'<text x="{middle:.1f}" y="{y - 4:.1f}">{_abbreviate(value)}</text>')
+    return _figure_with_axis(title + (" (logarithmic)" if logarithmic else ""), "".join(elements))
 
 
 def ranked_bar_chart(title: str, names: Sequence[str], values: Sequence[float]) -> str:
-    """One line per name, best first: long names and shares of 1."""
-    drawn = []
+    """One horizontal bar per name, in the given order; for long names and values from 0 to 1."""
+    elements = []
     for at, (name, value) in enumerate(zip(names, values, strict=True)):
-        y, wide = 4 + at * LINE_HEIGHT_PX, (WIDTH_PX - LABEL_WIDTH_PX - MARGIN_PX) * value
-        drawn.append(
+        y, bar_width = 4 + at * LINE_HEIGHT_PX, (WIDTH_PX - LABEL_WIDTH_PX - MARGIN_PX) * value
+        elements.append(
             f'<text x="{LABEL_WIDTH_PX - 6}" y="{y + 11}" style="text-anchor:end">{escape(name)}</text>'
         )
-        drawn.append(f'<rect x="{LABEL_WIDTH_PX}" y="{y}" width="{wide:.1f}" height="{LINE_HEIGHT_PX - 4}"/>')
-        drawn.append(
-            f'<text x="{LABEL_WIDTH_PX + wide + 4:.1f}" y="{y + 11}" style="text-anchor:start">{value:.3f}</text>'
+        elements.append(
+            f'<rect x="{LABEL_WIDTH_PX}" y="{y}" width="{bar_width:.1f}" height="{LINE_HEIGHT_PX - 4}"/>'
         )
-    return _svg_figure(title, "".join(drawn), len(names) * LINE_HEIGHT_PX + 8)
+        x = LABEL_WIDTH_PX + bar_width + 4
+        elements.append(f'<text x="{x:.1f}" y="{y + 11}" style="text-anchor:start">{value:.3f}</text>')
+    return _svg_figure(title, "".join(elements), len(names) * LINE_HEIGHT_PX + 8)
 
 
 def _figure_with_axis(title: str, inner: str) -> str:

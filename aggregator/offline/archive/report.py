@@ -1,4 +1,4 @@
-"""``report.html`` with tables, plots and examples, and ``review.html``, clusters to check by hand."""
+"""HTML pages of a run: ``report.html`` (tables, plots, examples) and ``review.html`` (manual review)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from aggregator.offline.archive import plots
 from aggregator.offline.archive.checkpoint import write_bytes
 from aggregator.offline.archive.pairs import unpack_pairs
 from aggregator.offline.archive.pipeline import DedupeResult
+from aggregator.offline.archive.summary import format_date
 
 MAX_EXAMPLES = 12
 OPENING_CHARS = 280
-# Zhang (2023) checked by hand: five random clusters of each size 2-10, one of each size 11-30.
+# As in the manual check of Zhang (2023): five random clusters of each size from 2 to 10, one of each from
+# 11 to 30.
 REVIEW_CLUSTERS_PER_SIZE = {**dict.fromkeys(range(2, 11), 5), **dict.fromkeys(range(11, 31), 1)}
 
 _TEMPLATES = jinja2.Environment(
@@ -30,12 +32,12 @@ _TEMPLATES = jinja2.Environment(
 
 
 def style_sheet() -> str:
-    """The style sheet that these pages share."""
+    """The ``<style>`` element of the pages."""
     return (Path(__file__).parent / "pages" / "style.html").read_text(encoding="utf-8")
 
 
 def example_pairs(result: DedupeResult) -> list[tuple[int, int, int]]:
-    """(position, row, row) of confirmed pairs from the least to the most overlap."""
+    """(position, row, row) of confirmed pairs, evenly spaced in ascending order of containment."""
     a, b = unpack_pairs(result.confirmed.pairs)
     if not len(a):
         return []
@@ -48,30 +50,32 @@ def sample_review_clusters(result: DedupeResult, seed: int) -> list[list[int]]:
     """Rows of randomly chosen clusters, smallest clusters first; the same for the same seed."""
     labels = result.labels
     sizes = np.bincount(labels, minlength=max(1, len(labels)))
-    chosen = random.Random(seed)
-    found = []
+    rng = random.Random(seed)
+    clusters = []
     for size, count in REVIEW_CLUSTERS_PER_SIZE.items():
         of_size = np.flatnonzero(sizes == size).tolist()
-        for label in sorted(chosen.sample(of_size, min(count, len(of_size)))):
-            found.append(np.flatnonzero(labels == label).tolist())
-    return found
+        for label in sorted(rng.sample(of_size, min(count, len(of_size)))):
+            clusters.append(np.flatnonzero(labels == label).tolist())
+    return clusters
 
 
 def write_report(
     out: Path, result: DedupeResult, summary: Mapping[str, Any], articles_by_row: Mapping[int, dict[str, Any]]
 ) -> None:
-    """Everything that ``figures.summary`` found, drawn, and the examples with their openings."""
-    found = result.confirmed.overlaps
-    shown = [
+    """Write ``report.html``: the summary as tables and plots, and the openings of example pairs."""
+    overlaps = result.confirmed.overlaps
+    examples = [
         {
-            "containment": float(found.containment[at]),
-            "shared": float(found.shared[at]),
+            "containment": float(overlaps.containment[at]),
+            "shared": float(overlaps.shared[at]),
             "distance": int(result.confirmed.distance[at]),
-            "articles": [_article_context(row, result, articles_by_row) for row in (one, other)],
+            "articles": [_article_context(row, result, articles_by_row) for row in pair],
         }
-        for at, one, other in example_pairs(result)
+        for at, *pair in example_pairs(result)
     ]
-    page = _TEMPLATES.get_template("report.html").render(s=summary, plots=_plots(summary), examples=shown)
+    page = _TEMPLATES.get_template("report.html").render(
+        summary=summary, plots=_plots(summary), examples=examples
+    )
     write_bytes(out / "report.html", page.encode())
 
 
@@ -81,7 +85,7 @@ def write_review(
     clusters: Sequence[Sequence[int]],
     articles_by_row: Mapping[int, dict[str, Any]],
 ) -> None:
-    """The chosen clusters, each article with a box to tick when it does not belong."""
+    """Write ``review.html``: the chosen clusters, with a checkbox per article that is not a duplicate."""
     shown = [[_article_context(row, result, articles_by_row) for row in cluster] for cluster in clusters]
     page = _TEMPLATES.get_template("review.html").render(clusters=shown)
     write_bytes(out / "review.html", page.encode())
@@ -90,7 +94,7 @@ def write_review(
 def _plots(summary: Mapping[str, Any]) -> list[str]:
     sizes = [row for row in summary["cluster_sizes"] if row["size"] != "1"]
     names = [row["size"] for row in sizes]
-    drawn = [
+    charts = [
         plots.bar_chart("Clusters per size", names, [row["clusters"] for row in sizes], logarithmic=True),
         plots.bar_chart(
             "Confirmed pairs per Hamming distance", [str(d) for d in range(65)], summary["distances"]
@@ -102,25 +106,23 @@ def _plots(summary: Mapping[str, Any]) -> list[str]:
     ]
     if len(summary["sources"]) > 1:
         names = [row["source"][:12] for row in summary["sources"]]
-        drawn.append(
+        charts.append(
             plots.bar_chart("Copies per source", names, [row["copies"] for row in summary["sources"]])
         )
     if len(summary["months"]) > 1:
         months = [row["month"] for row in summary["months"]]
-        drawn.append(
+        charts.append(
             plots.bar_chart("Articles per month", months, [row["articles"] for row in summary["months"]])
         )
-        drawn.append(
+        charts.append(
             plots.bar_chart("Copies per month", months, [row["copies"] for row in summary["months"]])
         )
-    return drawn
+    return charts
 
 
 def _article_context(
     row: int, result: DedupeResult, articles_by_row: Mapping[int, dict[str, Any]]
 ) -> dict[str, str]:
-    from aggregator.offline.archive.summary import format_date
-
     given = articles_by_row.get(row, {})
     text = str(given.get("text") or given.get("html") or "")
     return {

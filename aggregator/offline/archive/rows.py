@@ -1,9 +1,8 @@
-"""What are the rows of these files, in blocks that can be read again?
+"""Input rows of an archive in reproducible blocks: JSON Lines (also gzip), CSV with a header, and Parquet.
 
-JSON Lines (plain or gzip), CSV with a heading, and Parquet (extra ``corpus``). A block is so many rows of one
-file; the same files always give the same blocks, so a run that was interrupted knows which ones it has done.
-A row stays as it is on disk until a worker decodes it: ``article`` does that, leniently, since archives are
-older than any contract.
+A block is a number of consecutive rows of one file. The same files always give the same blocks, so an
+interrupted run knows which ones are done. A row is decoded by a worker (``parse_article``), and leniently:
+archives do not follow the service's contract. Parquet needs the extra ``corpus``.
 """
 
 from __future__ import annotations
@@ -29,24 +28,25 @@ from aggregator.offline.archive.optional_imports import import_optional
 MAX_BLOCK_ROWS = 2_000
 MAX_BLOCK_BYTES = 16_000_000
 MAX_LINE_BYTES = 64 * 1024 * 1024
-ARTICLE_FIELDS = ("id", "title", "text", "html", "url", "source", "published_at", "lang")
 PARQUET_MAGIC = b"PAR1"
-MAX_NAMED_COLUMNS = 8  # columns, in a refusal
+MAX_NAMED_COLUMNS = 8  # in an error message
 
-Row = bytes | dict[str, Any]
+Row = bytes | dict[str, Any]  # a line of JSON, or a decoded row
+NumberedRow = tuple[int, Row | InvalidInput]  # with the row's number in its file, from 1
+ProgressCallback = Callable[[int], None]  # is called with the number of bytes read since the last call
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Rows of one file in order; a row that cannot even be cut out of the file is its BadInput."""
+    """Consecutive rows of one file; a row that cannot be read from the file is an InvalidInput."""
 
     number: int  # over all files, from 0
     file: str
-    rows: Sequence[tuple[int, Row | InvalidInput]]  # with the row's number in the file, from 1
+    rows: Sequence[NumberedRow]
 
 
 class _ArticleColumns(msgspec.Struct):
-    """The columns that are read; everything else in a row is carried along untouched."""
+    """The columns that are read; other columns of a row are only copied."""
 
     id: str | int | None = None
     title: str | None = None
@@ -54,15 +54,17 @@ class _ArticleColumns(msgspec.Struct):
     html: str | None = None
     url: str | None = None
     source: str | None = None
-    published_at: Any = None  # str, number or datetime: JSON has no times
+    published_at: Any = None  # str, number, or (Parquet) datetime
     lang: str | None = None
 
+
+ARTICLE_FIELDS = _ArticleColumns.__struct_fields__
 
 _decode = msgspec.json.Decoder(_ArticleColumns).decode
 
 
-def read_blocks(files: Sequence[str], progress: Callable[[int], None] | None = None) -> Iterator[Block]:
-    """All rows of all files, at most BLOCK_ROWS and about BLOCK_BYTES of one file together."""
+def read_blocks(files: Sequence[str], progress: ProgressCallback | None = None) -> Iterator[Block]:
+    """All rows of all files, in blocks of at most ``MAX_BLOCK_ROWS`` rows and about ``MAX_BLOCK_BYTES``."""
     number = 0
     for file in files:
         for rows in _group_into_blocks(_read_rows(file, progress)):
@@ -71,9 +73,9 @@ def read_blocks(files: Sequence[str], progress: Callable[[int], None] | None = N
 
 
 def parse_article(row: Row, column_names: Mapping[str, str]) -> Article:
-    """The article of one row; ``columns`` says which column holds a field, when not the one of its name.
+    """The article of one row; ``column_names``: column of each field that is not named like its column.
 
-    Raises BadInput when there is nothing to compare, or a field is of the wrong kind.
+    Raises InvalidInput if there is nothing to compare or a field has the wrong type.
     """
     given = _decode_row(row, column_names)
     title, text, html = given.title or "", given.text or "", given.html or ""
@@ -92,17 +94,18 @@ def parse_article(row: Row, column_names: Mapping[str, str]) -> Article:
 
 
 def row_as_dict(row: Row) -> dict[str, Any]:
-    """All columns of a row that ``article`` has accepted."""
-    found = msgspec.json.decode(row) if isinstance(row, bytes) else row
-    return cast("dict[str, Any]", found)
+    """All columns of a row that ``parse_article`` has accepted."""
+    decoded = msgspec.json.decode(row) if isinstance(row, bytes) else row
+    return cast("dict[str, Any]", decoded)
 
 
 def _column_hint(row: Row, column_names: Mapping[str, str]) -> str:
-    """What to do, for a row that has no column for any of the three: its columns are called otherwise."""
-    there = row_as_dict(row)
-    if not there or any(column_names.get(name, name) in there for name in ("text", "html", "title")):
+    """For a row without columns for text, html and title: its columns and the option to map them."""
+    present = row_as_dict(row)
+    if not present or any(column_names.get(name, name) in present for name in ("text", "html", "title")):
         return ""
-    return f": its columns are {', '.join(list(there)[:MAX_NAMED_COLUMNS])}; --column FIELD=NAME says which holds what"
+    columns = ", ".join(list(present)[:MAX_NAMED_COLUMNS])
+    return f": its columns are {columns}; map them with --column FIELD=NAME"
 
 
 def _decode_row(row: Row, column_names: Mapping[str, str]) -> _ArticleColumns:
@@ -111,7 +114,7 @@ def _decode_row(row: Row, column_names: Mapping[str, str]) -> _ArticleColumns:
             return _decode(row)
         full = row_as_dict(row)
         if not isinstance(full, dict):
-            raise InvalidInput(f"Expected a JSON object, found {type(full).__name__}.")
+            raise InvalidInput(f"Expected a JSON object, got {type(full).__name__}.")
         return msgspec.convert(
             {name: full.get(column_names.get(name, name)) for name in ARTICLE_FIELDS}, _ArticleColumns
         )
@@ -126,12 +129,12 @@ def _article_id(given: _ArticleColumns, title: str, text: str) -> str:
         return str(given.id)
     try:
         return derive_id(None, given.url or "", title, text)
-    except AggregatorError:  # an address that is none: the content still names the row
+    except AggregatorError:  # invalid URL: derive the id from the content
         return derive_id(None, "", title, text)
 
 
 def _timestamp_ms(value: Any) -> int | None:
-    """Milliseconds since 1970 UTC; times without a zone are taken as UTC, numbers as seconds (or ms)."""
+    """Milliseconds since 1970 UTC. Times without zone are UTC, numbers seconds (above 1e11 ms)."""
     if value is None or value == "":
         return None
     if isinstance(value, int | float):
@@ -145,15 +148,13 @@ def _timestamp_ms(value: Any) -> int | None:
             ) from None
     if not isinstance(value, datetime):
         raise InvalidInput(
-            f"published_at: expected a time, found {type(value).__name__}.", field="published_at"
+            f"published_at: expected a time, got {type(value).__name__}.", field="published_at"
         )
     return round((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def _group_into_blocks(
-    rows: Iterable[tuple[int, Row | InvalidInput]],
-) -> Iterator[list[tuple[int, Row | InvalidInput]]]:
-    group: list[tuple[int, Row | InvalidInput]] = []
+def _group_into_blocks(rows: Iterable[NumberedRow]) -> Iterator[list[NumberedRow]]:
+    group: list[NumberedRow] = []
     size = 0
     for at, row in rows:
         group.append((at, row))
@@ -165,7 +166,7 @@ def _group_into_blocks(
         yield group
 
 
-def _read_rows(file: str, progress: Callable[[int], None] | None) -> Iterator[tuple[int, Row | InvalidInput]]:
+def _read_rows(file: str, progress: ProgressCallback | None) -> Iterator[NumberedRow]:
     if Path(file).name.lower().endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
         return _csv_rows(file, progress)
     if file != jsonl.STDIN and _starts_with(file, PARQUET_MAGIC):
@@ -173,30 +174,30 @@ def _read_rows(file: str, progress: Callable[[int], None] | None) -> Iterator[tu
     return _json_rows(file, progress)
 
 
-def _json_rows(file: str, progress: Callable[[int], None] | None) -> Iterator[tuple[int, Row | InvalidInput]]:
+def _json_rows(file: str, progress: ProgressCallback | None) -> Iterator[NumberedRow]:
     for line in jsonl.read_lines([file], max_line_bytes=MAX_LINE_BYTES, progress=progress):
         yield line.number, line.error if line.error is not None else line.data
 
 
-def _csv_rows(file: str, progress: Callable[[int], None] | None) -> Iterator[tuple[int, Row | InvalidInput]]:
+def _csv_rows(file: str, progress: ProgressCallback | None) -> Iterator[NumberedRow]:
     csv.field_size_limit(MAX_LINE_BYTES)
     with open(file, "rb") as raw:
         content = gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == jsonl.GZIP_MAGIC else raw
         text = io.TextIOWrapper(cast(BinaryIO, content), "utf-8-sig", errors="replace", newline="")
         reader = csv.DictReader(text, delimiter="\t" if ".tsv" in Path(file).name.lower() else ",")
-        number = told = 0
+        number = reported = 0
         while (row := _next_row(reader)) is not None:
             number += 1
             yield number, row
             if progress and number % 1024 == 0:
-                progress(raw.tell() - told)
-                told = raw.tell()
+                progress(raw.tell() - reported)
+                reported = raw.tell()
         if progress:
-            progress(raw.tell() - told)
+            progress(raw.tell() - reported)
 
 
 def _next_row(reader: csv.DictReader[str]) -> Row | InvalidInput | None:
-    """The next row, what is wrong with it, or None at the end."""
+    """The next row, the error in it, or None at the end of the file or of its readable gzip data."""
     try:
         row = next(reader, None)
     except (csv.Error, EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -206,13 +207,11 @@ def _next_row(reader: csv.DictReader[str]) -> Row | InvalidInput | None:
     if row is None:
         return None
     if None in row or None in row.values():
-        return InvalidInput("The row has more or fewer values than the heading has names.")
+        return InvalidInput("The row has more or fewer values than the header has columns.")
     return {name: value or None for name, value in row.items()}
 
 
-def _parquet_rows(
-    file: str, progress: Callable[[int], None] | None
-) -> Iterator[tuple[int, Row | InvalidInput]]:
+def _parquet_rows(file: str, progress: ProgressCallback | None) -> Iterator[NumberedRow]:
     parquet = import_optional("pyarrow.parquet", "corpus", "Reading Parquet")
     try:
         opened = parquet.ParquetFile(file)
@@ -224,7 +223,7 @@ def _parquet_rows(
                 yield number, row
             if progress:
                 progress(round(share * len(batch)))
-    except OSError as error:  # pyarrow's errors of a damaged file are OSErrors
+    except OSError as error:  # pyarrow raises OSError for a damaged file
         yield 0, InvalidInput(f"The Parquet file is damaged from here on ({error}).")
 
 

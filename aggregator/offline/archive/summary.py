@@ -1,4 +1,4 @@
-"""What is worth knowing of a finished run: counts, sizes, distances, sources, times."""
+"""Summary of a finished run: counts, cluster sizes, distances, sources, months, times (``summary.json``)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from aggregator.offline.archive.encode import UNDATED
-from aggregator.offline.archive.pairs import unpack_pairs
-from aggregator.offline.archive.pipeline import DedupeResult
+from aggregator.offline.archive.pairs import order_pairs, unpack_pairs
+from aggregator.offline.archive.pipeline import DIFFERENT_SPACES, DedupeResult
 from aggregator.offline.archive.representatives import RepresentativeChoice
 
-# Rows of Zhang's (2023) table of cluster sizes, widened at the top.
+# The ranges of Zhang's (2023) table of cluster sizes, with larger ones added.
 CLUSTER_SIZE_RANGES = (
     (1, 1),
     (2, 2),
@@ -31,7 +31,7 @@ MAX_SOURCES_LISTED = 15
 
 
 def summarize(result: DedupeResult, choice: RepresentativeChoice, bad_rows: int) -> dict[str, Any]:
-    """Plain values, ready for JSON."""
+    """The summary as JSON values."""
     rows = len(result.columns)
     sizes = np.bincount(result.labels, minlength=max(1, rows))
     sizes = sizes[sizes > 0]
@@ -69,47 +69,48 @@ def summarize(result: DedupeResult, choice: RepresentativeChoice, bad_rows: int)
 
 def cluster_size_table(sizes: Any) -> list[dict[str, Any]]:
     """Clusters and articles per range of cluster sizes."""
-    found = []
+    table = []
     for low, high in CLUSTER_SIZE_RANGES:
-        some = sizes[(sizes >= low) & (sizes <= high)]
+        in_range = sizes[(sizes >= low) & (sizes <= high)]
         name = str(low) if low == high else f"over {low - 1}" if high > 10**9 else f"{low}-{high}"
-        found.append({"size": name, "clusters": len(some), "articles": int(some.sum())})
-    return found
+        table.append({"size": name, "clusters": len(in_range), "articles": int(in_range.sum())})
+    return table
 
 
 def _distance_histogram(result: DedupeResult) -> list[int]:
-    """Confirmed pairs of one space per Hamming distance, 0 to 64."""
+    """Number of confirmed pairs of one space per Hamming distance, 0 to 64."""
     distance = result.confirmed.distance
-    found: list[int] = np.bincount(distance[distance <= 64], minlength=65).tolist()
-    return found
+    counts: list[int] = np.bincount(distance[distance != DIFFERENT_SPACES], minlength=65).tolist()
+    return counts
 
 
 def _containment_histogram(result: DedupeResult) -> list[int]:
-    """Confirmed pairs per twentieth of containment."""
+    """Number of confirmed pairs per interval of containment of width 0.05."""
     counts: list[int] = np.histogram(result.confirmed.overlaps.containment, 20, (0, 1))[0].tolist()
     return counts
 
 
 def _top_sources(result: DedupeResult, choice: RepresentativeChoice) -> list[dict[str, Any]]:
-    """The sources with most articles, and how many of those leave."""
+    """The sources with most articles, and how many of these are removed."""
     names = result.columns.sources
     source = np.asarray(result.columns.source)
     total = np.bincount(source, minlength=len(names))
-    gone = np.bincount(source[~choice.is_kept], minlength=len(names))
+    removed = np.bincount(source[~choice.is_kept], minlength=len(names))
     return [
-        {"source": names[at] or "(none)", "articles": int(total[at]), "copies": int(gone[at])}
+        {"source": names[at] or "(none)", "articles": int(total[at]), "copies": int(removed[at])}
         for at in np.argsort(-total, kind="stable")[:MAX_SOURCES_LISTED].tolist()
     ]
 
 
 def _top_source_pairs(result: DedupeResult) -> list[dict[str, Any]]:
-    """Which sources carry the same texts most often, by confirmed pairs."""
+    """The pairs of sources that share most texts, by number of confirmed pairs."""
     names: Sequence[str] = result.columns.sources
     if len(names) < 2:
         return []
     a, b = unpack_pairs(result.confirmed.pairs)
-    one, other = (np.asarray(result.columns.source)[rows].astype(np.int64) for rows in (a, b))
-    keys, counts = np.unique(np.minimum(one, other) * len(names) + np.maximum(one, other), return_counts=True)
+    source = np.asarray(result.columns.source).astype(np.int64)
+    low, high = order_pairs(source[a], source[b])
+    keys, counts = np.unique(low * len(names) + high, return_counts=True)
     return [
         {
             "sources": [names[int(keys[at]) // len(names)], names[int(keys[at]) % len(names)]],
@@ -120,7 +121,7 @@ def _top_source_pairs(result: DedupeResult) -> list[dict[str, Any]]:
 
 
 def _monthly_counts(result: DedupeResult, choice: RepresentativeChoice) -> list[dict[str, Any]]:
-    """Articles and copies per calendar month."""
+    """Number of articles and removed copies per calendar month."""
     date = np.asarray(result.columns.date_ms)
     dated = date != UNDATED
     month = date[dated].astype("datetime64[ms]").astype("datetime64[M]").astype(np.int64)
@@ -128,12 +129,12 @@ def _monthly_counts(result: DedupeResult, choice: RepresentativeChoice) -> list[
         return []
     low = int(month.min())
     total = np.bincount(month - low)
-    gone = np.bincount((month - low)[~choice.is_kept[dated]], minlength=len(total))
+    removed = np.bincount((month - low)[~choice.is_kept[dated]], minlength=len(total))
     return [
         {
             "month": f"{1970 + (low + at) // 12}-{(low + at) % 12 + 1:02}",
             "articles": n,
-            "copies": int(gone[at]),
+            "copies": int(removed[at]),
         }
         for at, n in enumerate(total.tolist())
         if n
@@ -141,5 +142,5 @@ def _monthly_counts(result: DedupeResult, choice: RepresentativeChoice) -> list[
 
 
 def format_date(ms: int) -> str:
-    """The date of a time, for people; empty when undated."""
+    """ISO date (UTC) of a time in milliseconds; empty if undated."""
     return "" if ms == UNDATED else datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d")

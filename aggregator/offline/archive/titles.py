@@ -1,7 +1,8 @@
-"""Which candidates are alike enough, given their titles? The rule of ``titled.py`` for many pairs at once.
+"""Title rule for many pairs: the minimum cosine of a pair depends on the similarity of its titles.
 
-The cosine is of term weights of this corpus (``vectors.tfidf``). Texts are read again for it, and those of all
-candidates are in memory at once: a comparison for corpora of up to some hundred thousand articles.
+The rule is that of ``dedup/title_rule.py``; term weights are those of this archive (``vectors.tfidf``).
+Texts are read again, and those of all candidates are in memory at once: for comparing methods on up to some
+100,000 articles.
 """
 
 from __future__ import annotations
@@ -10,57 +11,54 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from aggregator.dedup.title_rule import required_similarity, title_similarity
-from aggregator.offline.archive.checkpoint import save_arrays
+from aggregator.offline.archive.arrays import Flags, Floats, Rows, batches
+from aggregator.offline.archive.checkpoint import load_or_compute
 from aggregator.offline.archive.job import Job
 from aggregator.offline.archive.pairs import Pairs, unpack_pairs
 from aggregator.offline.archive.vector_candidates import comparable_text, read_articles
 from aggregator.offline.archive.vectors import Vectors, tfidf
 
-Rows = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-_PAIRS_PER_SLICE = 1 << 16
+_PAIRS_PER_BATCH = 1 << 16
 
 
 def filter_by_title_rule(job: Job, chunks: Sequence[Path], pairs: Pairs) -> Pairs:
-    """Those candidates whose cosine is what their titles ask for; kept in a file for a run that is taken up again."""
+    """The candidates whose cosine reaches what their titles require; checkpointed in a file."""
     file = job.work_dir / "confirmed" / "titled" / "pairs.npz"
-    if not file.exists():
-        file.parent.mkdir(exist_ok=True)
-        save_arrays(file, pairs=pairs[_title_rule_mask(job, chunks, *unpack_pairs(pairs))])
-    with np.load(file) as arrays:
-        found: Pairs = arrays["pairs"]
-    return found
+    return load_or_compute(
+        file, lambda: {"pairs": pairs[_title_rule_mask(job, chunks, *unpack_pairs(pairs))]}
+    )["pairs"]
 
 
-def _title_rule_mask(job: Job, chunks: Sequence[Path], a: Rows, b: Rows) -> npt.NDArray[np.bool_]:
+def _title_rule_mask(job: Job, chunks: Sequence[Path], a: Rows, b: Rows) -> Flags:
     if not len(a):
         return np.zeros(0, bool)
-    chosen, place = np.unique(np.concatenate([a, b]), return_inverse=True)
-    a, b = place[: len(a)], place[len(a) :]
-    found = read_articles(job, chunks, chosen)
-    titles = [(one.title, one.lang or job.encoding.lang or "en") for one in found]
-    cosines = pair_products(tfidf([comparable_text(one) for one in found]), a, b)
-    # A title alone is its own text: were it to lower what is asked for, it would speak twice.
-    required = required_similarities(
-        [title if one.text else ("", "en") for one, title in zip(found, titles, strict=True)], a, b
-    )
-    return cosines >= required
+    chosen, position = np.unique(np.concatenate([a, b]), return_inverse=True)
+    a, b = position[: len(a)], position[len(a) :]
+    articles = read_articles(job, chunks, chosen)
+    cosines = pair_products(tfidf([comparable_text(article) for article in articles]), a, b)
+    # The title of an article without a text is compared as its text already; it must not lower the
+    # threshold too.
+    titles = [
+        (article.title, article.lang or job.encoding.lang or "en") if article.text else ("", "en")
+        for article in articles
+    ]
+    return cosines >= required_similarities(titles, a, b)
 
 
 def pair_products(vectors: Vectors, a: Rows, b: Rows) -> Floats:
-    """(n,) the product of each pair of sparse rows."""
-    parts = [np.empty(0)]
-    for start in range(0, len(a), _PAIRS_PER_SLICE):
-        some = slice(start, start + _PAIRS_PER_SLICE)
-        parts.append(np.asarray(vectors[a[some]].multiply(vectors[b[some]]).sum(axis=1)).ravel())
-    return np.concatenate(parts)
+    """(n,) inner product of the sparse vectors of each pair of rows."""
+    products = [np.empty(0)]
+    for batch in batches(len(a), _PAIRS_PER_BATCH):
+        products.append(np.asarray(vectors[a[batch]].multiply(vectors[b[batch]]).sum(axis=1)).ravel())
+    return np.concatenate(products)
 
 
 def required_similarities(titles: Sequence[tuple[str, str]], a: Rows, b: Rows) -> Floats:
-    """(n,) the least cosine of each pair of rows; ``titles``: title and language of each row."""
+    """(n,) minimum cosine of each pair of rows; ``titles``: title and language of each row."""
     pairs = zip(a.tolist(), b.tolist(), strict=True)
-    found = (required_similarity(title_similarity(*titles[one], *titles[other])) for one, other in pairs)
-    return np.fromiter(found, np.float64, len(a))
+    required = (
+        required_similarity(title_similarity(*titles[first], *titles[second])) for first, second in pairs
+    )
+    return np.fromiter(required, np.float64, len(a))

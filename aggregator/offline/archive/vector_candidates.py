@@ -1,7 +1,7 @@
-"""Candidates by vectors: the 64 nearest of each article whose cosine reaches a threshold (Zhang 2023).
+"""Candidates by vectors: the 64 nearest articles of each whose cosine reaches a threshold (Zhang 2023).
 
-Unlike the joins this needs all texts and all vectors in memory at once: a comparison for corpora of up to some
-hundred thousand articles, not the way to seven million.
+Unlike the joins this needs all texts and all vectors in memory at once: for comparing methods on up to some
+100,000 articles.
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
 from aggregator.domain import Article
 from aggregator.offline.archive import rows, vectors
-from aggregator.offline.archive.checkpoint import save_arrays
+from aggregator.offline.archive.arrays import Array, Rows
+from aggregator.offline.archive.checkpoint import load_or_compute
 from aggregator.offline.archive.columns import DistinctTexts
 from aggregator.offline.archive.encode import usable_rows
 from aggregator.offline.archive.job import Job
-from aggregator.offline.archive.pairs import Pairs, Rows, merge_pairs, pack_pairs
+from aggregator.offline.archive.pairs import Pairs, merge_pairs, pack_pairs
 
 VECTOR_ENCODERS: Mapping[str, Callable[[Sequence[str]], vectors.Vectors]] = {
     "tfidf": vectors.tfidf,
@@ -27,32 +26,27 @@ VECTOR_ENCODERS: Mapping[str, Callable[[Sequence[str]], vectors.Vectors]] = {
 
 
 def vector_candidates(job: Job, chunks: Sequence[Path], distinct_texts: DistinctTexts) -> Pairs:
-    """Ascending pairs of distinct rows; kept in a file for a run that is taken up again."""
-    file = job.work_dir / "candidates" / "vectors.npz"
-    if not file.exists():
-        texts = [comparable_text(one) for one in read_articles(job, chunks, distinct_texts.rows)]
+    """Ascending pairs of rows of distinct texts; checkpointed in a file."""
+
+    def compute() -> dict[str, Array]:
+        texts = [comparable_text(article) for article in read_articles(job, chunks, distinct_texts.rows)]
         a, b, cosine = vectors.nearest_pairs(VECTOR_ENCODERS[job.method.encode](texts))
         near = cosine >= job.method.cosine
-        save_arrays(
-            file, pairs=merge_pairs([pack_pairs(distinct_texts.rows[a[near]], distinct_texts.rows[b[near]])])
-        )
-    with np.load(file) as arrays:
-        found: Pairs = arrays["pairs"]
-    return found
+        return {
+            "pairs": merge_pairs([pack_pairs(distinct_texts.rows[a[near]], distinct_texts.rows[b[near]])])
+        }
+
+    return load_or_compute(job.work_dir / "candidates" / "vectors.npz", compute)["pairs"]
 
 
 def read_articles(job: Job, chunks: Sequence[Path], selected_rows: Rows) -> list[Article]:
     """The articles of these rows (ascending), by reading the input again."""
     columns = dict(job.encoding.columns)
-    wanted = iter(selected_rows.tolist())
-    found, next_one = [], next(wanted, None)
-    for at, row in enumerate(usable_rows(job.inputs, chunks)):
-        if at == next_one:
-            found.append(rows.parse_article(row, columns))
-            next_one = next(wanted, None)
-    return found
+    wanted = set(selected_rows.tolist())
+    usable = enumerate(usable_rows(job.inputs, chunks))
+    return [rows.parse_article(row, columns) for at, row in usable if at in wanted]
 
 
 def comparable_text(article: Article) -> str:
-    """What there is of it."""
+    """The text of an article; without one its title, else its HTML."""
     return article.text or article.title or article.html

@@ -1,10 +1,10 @@
-"""Vector encodings of the literature, and the 64 nearest of each article.
+"""Vector encodings of the literature, and the 64 nearest neighbors of each article.
 
-tfidf      word weights, cosine                        (scikit-learn)
-doc2vec    Zhang's (2023) settings where gensim has them: window 8, 256 dimensions, vocabulary up to 1.5 M
-embedding  static sentence vectors; the weights come inside the package, nothing is downloaded
+tfidf      term weights                                (scikit-learn)
+doc2vec    Zhang's (2023) settings where gensim has them: window 8, 256 dimensions, vocabulary up to 1,500,000
+embedding  static sentence vectors; the weights are part of the package, nothing is downloaded
 
-All rows have length 1, so that a product is a cosine.
+All vectors have length 1, so their inner product is the cosine.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from aggregator.analysis.text import tokenizer
+from aggregator.offline.archive.arrays import Floats, Rows, batches
 from aggregator.offline.archive.optional_imports import import_optional
+from aggregator.offline.archive.pairs import order_pairs
 
 NEAREST_COUNT = 64
 DOC2VEC_PARAMETERS = {
@@ -27,61 +29,51 @@ DOC2VEC_PARAMETERS = {
     "epochs": 20,
 }
 EMBEDDING_MAX_CHARS = 2_000
+_LANG = "en"  # the compared methods were published for English
 _RANDOM_SEED = 1
+_ROWS_PER_BATCH = 512
 
 Vectors = Any  # (n, d) float32, or a scipy sparse matrix of that shape
-Rows = npt.NDArray[np.int64]
 
 
-def tfidf(texts: Sequence[str], lang: str = "en") -> Vectors:
-    """(n, V) sparse: 1 + ln tf times idf, of the service's index terms; (n, 1) zeros when no text has any."""
+def tfidf(texts: Sequence[str]) -> Vectors:
+    """(n, V) sparse: (1 + ln tf) * idf of the service's index terms; (n, 1) zeros if no text has a term."""
     from scipy.sparse import csr_matrix
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    found = TfidfVectorizer(analyzer=list, sublinear_tf=True)
-    terms = [tokenizer.tokenize(text, lang) for text in texts]
+    terms = [tokenizer.tokenize(text, _LANG) for text in texts]
     if not any(terms):
         return csr_matrix((len(texts), 1), dtype=np.float32)
-    return found.fit_transform(terms).astype(np.float32)
+    return TfidfVectorizer(analyzer=list, sublinear_tf=True).fit_transform(terms).astype(np.float32)
 
 
-def doc2vec(texts: Sequence[str], lang: str = "en") -> Vectors:
-    """(n, 256): paragraph vectors (Le & Mikolov 2014), one thread so that two runs agree."""
+def doc2vec(texts: Sequence[str]) -> Vectors:
+    """(n, 256) paragraph vectors (Le and Mikolov 2014); one thread, so that runs are reproducible."""
     gensim = import_optional("gensim.models.doc2vec", "neural", "Doc2Vec")
-    documents = [gensim.TaggedDocument(tokenizer.words(text, lang), [at]) for at, text in enumerate(texts)]
+    documents = [gensim.TaggedDocument(tokenizer.words(text, _LANG), [at]) for at, text in enumerate(texts)]
     model = gensim.Doc2Vec(documents, workers=1, seed=_RANDOM_SEED, **DOC2VEC_PARAMETERS)
     return _normalize_rows(np.array([model.dv[at] for at in range(len(texts))], np.float32))
 
 
 def embedding(texts: Sequence[str]) -> Vectors:
-    """(n, 64): a small distilled sentence model, of the opening of each text."""
+    """(n, 64) vectors of a distilled sentence model, of the first ``EMBEDDING_MAX_CHARS`` characters."""
     model = import_optional("static_model", "neural", "Sentence embedding")
-    return _normalize_rows(
-        np.array(model.get_embeddings([text[:EMBEDDING_MAX_CHARS] for text in texts]), np.float32)
-    )
+    openings = [text[:EMBEDDING_MAX_CHARS] for text in texts]
+    return _normalize_rows(np.array(model.get_embeddings(openings), np.float32))
 
 
-def nearest_pairs(
-    vectors: Vectors, neighbor_count: int = NEAREST_COUNT
-) -> tuple[Rows, Rows, npt.NDArray[np.float64]]:
-    """Pairs a < b of each row with its ``top`` nearest by cosine, each pair once; of fewer than two rows none."""
-    if row_count(vectors) < 2:
+def nearest_pairs(vectors: Vectors, neighbor_count: int = NEAREST_COUNT) -> tuple[Rows, Rows, Floats]:
+    """Distinct pairs a < b of each row with its ``neighbor_count`` nearest rows; cosines from 0 to 1."""
+    count = vectors.shape[0]
+    if count < 2:
         none = np.empty(0, np.int64)
         return none, none, np.empty(0)
-    rows, others, cosine = (
-        _search_sparse(vectors, neighbor_count)
-        if hasattr(vectors, "tocsr")
-        else _search_dense(vectors, neighbor_count)
-    )
+    search = _search_sparse if hasattr(vectors, "tocsr") else _search_dense
+    rows, others, cosine = search(vectors, neighbor_count)
     keep = (rows != others) & (others >= 0)
-    low, high = np.minimum(rows, others)[keep], np.maximum(rows, others)[keep]
-    _, first = np.unique(low * row_count(vectors) + high, return_index=True)
+    low, high = order_pairs(rows[keep], others[keep])
+    _, first = np.unique(low * count + high, return_index=True)
     return low[first], high[first], np.clip(cosine[keep][first].astype(np.float64), 0.0, 1.0)
-
-
-def row_count(vectors: Vectors) -> int:
-    count: int = vectors.shape[0]
-    return count
 
 
 def _search_dense(vectors: Vectors, neighbor_count: int) -> tuple[Rows, Rows, npt.NDArray[np.float32]]:
@@ -95,13 +87,13 @@ def _search_dense(vectors: Vectors, neighbor_count: int) -> tuple[Rows, Rows, np
 
 
 def _search_sparse(vectors: Vectors, neighbor_count: int) -> tuple[Rows, Rows, npt.NDArray[np.float32]]:
-    """Exact search by sparse products, some rows at a time."""
+    """Exact search by sparse products, in batches of rows."""
     rows, others, cosines = [], [], []
-    for start in range(0, vectors.shape[0], 512):
-        block = (vectors[start : start + 512] @ vectors.T).toarray()
+    for batch in batches(vectors.shape[0], _ROWS_PER_BATCH):
+        block = (vectors[batch] @ vectors.T).toarray()
         count = min(neighbor_count + 1, block.shape[1])
         best = np.argpartition(-block, count - 1, axis=1)[:, :count]
-        rows.append(np.repeat(np.arange(start, start + len(block)), count))
+        rows.append(np.repeat(np.arange(batch.start, batch.start + len(block)), count))
         others.append(best.ravel())
         cosines.append(np.take_along_axis(block, best, 1).ravel())
     return np.concatenate(rows), np.concatenate(others).astype(np.int64), np.concatenate(cosines)

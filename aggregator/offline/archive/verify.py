@@ -1,8 +1,7 @@
-"""Which candidates do share their wording? ``overlap.compare`` and ``verdict.is_copy`` for millions of pairs.
+"""Verification of candidates: ``shingles.estimate_overlap`` and ``verdict.is_copy`` for millions of pairs.
 
-The same estimates from the same samples as one pair at a time (a test holds them equal), over numpy arrays: the
-samples of a batch of pairs are laid out as keys (position in the batch, hash), sorted, and equal neighbours
-counted.
+The estimates are those of one pair at a time (a test compares them), computed with numpy: the samples of a
+batch of pairs become keys (position in the batch, hash), which are sorted, and equal neighbors are counted.
 """
 
 from __future__ import annotations
@@ -14,18 +13,17 @@ import numpy.typing as npt
 
 from aggregator.dedup.templates import SAME_LENGTH_MIN_SHARED_FACTOR, SAME_LENGTH_RATIO, TRUNCATED_RATIO
 from aggregator.dedup.verdict import CONTAINMENT_STANDARD_ERRORS, TRUNCATED_MIN_SHARED_FACTOR, Policy
+from aggregator.offline.archive.arrays import Flags, Floats, Hashes, Keys, Rows, batches
 from aggregator.offline.archive.columns import Columns
-from aggregator.offline.archive.pairs import Pairs, Rows, pack_pairs, unpack_pairs
+from aggregator.offline.archive.pairs import Pairs, pack_pairs, unpack_pairs
 
 PAIRS_PER_BATCH = 4_096
 _MAX_HASH = 0xFFFFFFFF
 
-Floats = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairOverlaps:
-    """Per pair, as in ``overlap.Overlap``: (n,) float64 each."""
+    """Estimated overlaps of n pairs, (n,) each; the fields are those of ``shingles.OverlapEstimate``."""
 
     containment: Floats
     resemblance: Floats
@@ -33,33 +31,38 @@ class PairOverlaps:
     size_ratio: Floats
     error: Floats
 
-    def select(self, indexes: Rows) -> PairOverlaps:
-        """Those of some pairs."""
-        return PairOverlaps(*(getattr(self, name)[indexes] for name in self.__slots__))
+    def select(self, indexes: Rows | Flags) -> PairOverlaps:
+        """The overlaps of some pairs, by index or by mask."""
+        return PairOverlaps(*(getattr(self, name)[indexes] for name in OVERLAP_FIELDS))
+
+
+OVERLAP_FIELDS = PairOverlaps.__slots__
 
 
 def estimate_overlaps(columns: Columns, pairs: Pairs) -> PairOverlaps:
     """The overlap of each pair, estimated from the samples."""
     parts = [
-        _estimate_batch(columns, *unpack_pairs(pairs[at : at + PAIRS_PER_BATCH]))
-        for at in range(0, len(pairs), PAIRS_PER_BATCH)
+        _estimate_batch(columns, *unpack_pairs(pairs[batch]))
+        for batch in batches(len(pairs), PAIRS_PER_BATCH)
     ]
     return PairOverlaps(*np.concatenate([np.empty((5, 0)), *parts], axis=1))
 
 
-def are_copies(pair_overlaps: PairOverlaps, policy: Policy) -> npt.NDArray[np.bool_]:
-    """``verdict.is_copy`` for every pair, terms left aside: an archive's columns do not have them.
+def are_copies(pair_overlaps: PairOverlaps, policy: Policy) -> Flags:
+    """``verdict.is_copy`` for every pair, without the similarity of terms, which the columns do not have.
 
-    So two different articles in one site's long frame pass here when a fifth of the shorter is frame, and short
-    frames filled in with other names when they agree in three quarters; the service asks for similar terms too.
-    Nearness of fingerprints is no stand-in: that of a copy that was cut or padded may lie anywhere. What terms would
-    change was measured (docs/MEASURED.md, "Whole archives").
+    So two different articles that share a long template pass if a fifth of the shorter one is template, and
+    short templates with other names pass if they agree in three quarters; the service requires similar
+    terms too. Fingerprints cannot replace terms: those of a truncated or padded copy may differ in any
+    number of bits. Measurements: docs/benchmarks/archives.md.
     """
     factor = np.where(pair_overlaps.size_ratio < TRUNCATED_RATIO, TRUNCATED_MIN_SHARED_FACTOR, 1.0)
     factor = np.where(pair_overlaps.size_ratio >= SAME_LENGTH_RATIO, SAME_LENGTH_MIN_SHARED_FACTOR, factor)
-    sure = pair_overlaps.containment - CONTAINMENT_STANDARD_ERRORS * pair_overlaps.error
-    some = (sure >= policy.min_containment) & (pair_overlaps.shared >= policy.min_shared_shingles * factor)
-    return some | (pair_overlaps.containment >= policy.strong_containment)
+    lower_bound = pair_overlaps.containment - CONTAINMENT_STANDARD_ERRORS * pair_overlaps.error
+    enough_shared = pair_overlaps.shared >= policy.min_shared_shingles * factor
+    return ((lower_bound >= policy.min_containment) & enough_shared) | (
+        pair_overlaps.containment >= policy.strong_containment
+    )
 
 
 def _estimate_batch(columns: Columns, a: Rows, b: Rows) -> Floats:
@@ -72,30 +75,30 @@ def _estimate_batch(columns: Columns, a: Rows, b: Rows) -> Floats:
     size_a, size_b = columns.size[a].astype(float), columns.size[b].astype(float)
     smaller, larger = np.minimum(size_a, size_b), np.maximum(size_a, size_b)
     base = np.where(size_a <= size_b, in_a, in_b)
-    some = common > 0
+    overlapping = common > 0
     containment = np.zeros(count)
-    np.divide(common, base, out=containment, where=some)
+    np.divide(common, base, out=containment, where=overlapping)
     np.minimum(containment, 1.0, out=containment)
     resemblance = np.zeros(count)
-    np.divide(common, in_a + in_b - common, out=resemblance, where=some)
+    np.divide(common, in_a + in_b - common, out=resemblance, where=overlapping)
     ratio = np.zeros(count)
-    np.divide(smaller, larger, out=ratio, where=some)
+    np.divide(smaller, larger, out=ratio, where=overlapping)
     error = np.zeros(count)
-    np.divide(containment * (1.0 - containment), base, out=error, where=some)
-    np.multiply(
-        error, np.maximum(0.0, 1.0 - np.divide(base, smaller, where=some, out=np.ones(count))), out=error
-    )
+    np.divide(containment * (1.0 - containment), base, out=error, where=overlapping)
+    sampled_share = np.divide(base, smaller, where=overlapping, out=np.ones(count))
+    np.multiply(error, np.maximum(0.0, 1.0 - sampled_share), out=error)
     return np.stack([containment, resemblance, containment * smaller, ratio, np.sqrt(error)])
 
 
-def _sample_keys(columns: Columns, rows: Rows) -> npt.NDArray[np.uint64]:
-    return position_keys(columns.sample, columns.sample_end[rows], columns.sampled[rows])
+def _sample_keys(columns: Columns, rows: Rows) -> Keys:
+    return position_keys(columns.sample, columns.sample_end[rows], columns.sample_size[rows])
 
 
-def position_keys(
-    values: npt.NDArray[np.uint32], ends: npt.NDArray[np.int64], sizes: npt.NDArray[np.unsignedinteger]
-) -> npt.NDArray[np.uint64]:
-    """Position of the pair in the upper half, hash in the lower; ascending where each row's list is."""
+def position_keys(values: Hashes, ends: Rows, sizes: npt.NDArray[np.unsignedinteger]) -> Keys:
+    """Keys (position of the pair, value) of n lists in ``values``; ascending if each list is.
+
+    ``ends``, ``sizes``: (n,) end and length of each list.
+    """
     counts = sizes.astype(np.int64)
     filled = np.cumsum(counts)
     position = np.repeat(np.arange(len(counts)), counts)
@@ -103,22 +106,22 @@ def position_keys(
     return pack_pairs(position, values[at])
 
 
-def count_common_keys(a: npt.NDArray[np.uint64], b: npt.NDArray[np.uint64], count: int) -> Floats:
-    """(count,) how many keys of each pair are in both lists of keys."""
+def count_common_keys(a: Keys, b: Keys, count: int) -> Floats:
+    """(count,) number of keys of each pair that are in both lists."""
     both = np.sort(np.concatenate([a, b]))
     equal = both[1:][both[1:] == both[:-1]] >> np.uint64(32)
     return np.bincount(equal.astype(np.int64), minlength=count).astype(float)
 
 
-def _completeness_limits(columns: Columns, rows: Rows) -> npt.NDArray[np.int64]:
-    """The largest hash up to which a sample is complete."""
-    sizes = columns.sampled[rows].astype(np.int64)
+def _completeness_limits(columns: Columns, rows: Rows) -> Rows:
+    """The largest hash up to which each sample is complete."""
+    sizes = columns.sample_size[rows].astype(np.int64)
     last = columns.sample[columns.sample_end[rows] - 1].astype(np.int64)
     return np.where(sizes < columns.size[rows], last, _MAX_HASH)
 
 
-def _count_up_to(keys: npt.NDArray[np.uint64], limit: npt.NDArray[np.int64], count: int) -> Floats:
-    """How many hashes of each row of the batch are at most its limit."""
+def _count_up_to(keys: Keys, limit: Rows, count: int) -> Floats:
+    """Number of hashes of each row of the batch up to its limit, inclusive."""
     row = np.arange(count)
     starts = np.searchsorted(keys, pack_pairs(row, np.zeros(count, np.int64)))
     ends = np.searchsorted(keys, pack_pairs(row, limit), side="right")

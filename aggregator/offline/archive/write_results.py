@@ -1,4 +1,4 @@
-"""From a result to the files of ``--out``, in one place."""
+"""Writes all files of ``--out`` from the result of a run."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from aggregator.offline.archive import output, report
-from aggregator.offline.archive import summary as figures
 from aggregator.offline.archive.checkpoint import write_bytes
 from aggregator.offline.archive.job import Job
 from aggregator.offline.archive.pairs import merge_pairs
 from aggregator.offline.archive.peak_memory import PeakMemory
 from aggregator.offline.archive.pipeline import DedupeResult, ProgressListener, near_in_time
 from aggregator.offline.archive.representatives import RepresentativeChoice, choose_representatives
+from aggregator.offline.archive.summary import summarize
 from aggregator.time_units import DAY_MS
 
 
@@ -31,22 +31,27 @@ def write_results(
     peak_memory: PeakMemory,
     keep_work: bool,
 ) -> dict[str, Any]:
-    """Write every file; the summary that ``summary.json`` holds."""
+    """Write all files, and return the content of ``summary.json``; the working files are deleted at the end.
+
+    ``keep_work`` keeps the working files; ``worker_count`` and ``peak_memory`` are part of the summary.
+    """
     started = time.monotonic()
     choice = choose_representatives(result, job.representative)
     progress.start_stage("write", None, "rows")
     bad, example = output.write_bad_rows(job, result.chunks)
     output.write_pairs(job, result)
     output.write_clusters(job, result, choice)
-    progress.start_stage("copy", sum(_file_size_bytes(file) for file in job.inputs), "B")
+    progress.start_stage("copy", sum(Path(file).stat().st_size for file in job.inputs), "B")
     clusters = report.sample_review_clusters(result, job.seed)
-    wanted = [row for _, one, other in report.example_pairs(result) for row in (one, other)]
-    wanted += [row for cluster in clusters for row in cluster]
-    texts = output.write_copy_and_collect(job, result.chunks, choice.is_kept, wanted, progress.advance)
+    shown = [row for _, *pair in report.example_pairs(result) for row in pair]
+    shown += [row for cluster in clusters for row in cluster]
+    articles_by_row = output.write_copy_and_collect(
+        job, result.chunks, choice.is_kept, shown, progress.advance
+    )
     result.stage_seconds["write"] = time.monotonic() - started
     summary = _summarize_run(job, result, choice, bad, worker_count, peak_memory) | {"first_bad_row": example}
-    report.write_report(job.out_dir, result, summary, texts)
-    report.write_review(job.out_dir, result, clusters, texts)
+    report.write_report(job.out_dir, result, summary, articles_by_row)
+    report.write_review(job.out_dir, result, clusters, articles_by_row)
     write_bytes(job.out_dir / "summary.json", json.dumps(summary, indent=1).encode())
     if not keep_work:
         shutil.rmtree(job.work_dir)
@@ -61,20 +66,22 @@ def _summarize_run(
     worker_count: int,
     peak_memory: PeakMemory,
 ) -> dict[str, Any]:
-    found = figures.summarize(result, choice, bad_rows)
-    found["total_seconds"] = round(sum(result.stage_seconds.values()), 2)
-    found["articles_per_second"] = round(found["articles"] / max(1e-9, found["total_seconds"]), 1)
+    summary = summarize(result, choice, bad_rows)
+    total_seconds = round(sum(result.stage_seconds.values()), 2)
     peak_memory.sample()
-    found["peak_memory_gb"] = round(peak_memory.total_bytes / 1e9, 3)
-    found["peak_anonymous_gb"] = round(peak_memory.anonymous_bytes / 1e9, 3)
-    found["cpu_seconds"] = round(_cpu_s(), 2)
-    found["processes"] = worker_count
-    found["within"] = _date_limit_effect(job, result)
-    return found
+    return summary | {
+        "total_seconds": total_seconds,
+        "articles_per_second": round(summary["articles"] / max(1e-9, total_seconds), 1),
+        "peak_memory_gb": round(peak_memory.total_bytes / 1e9, 3),
+        "peak_anonymous_gb": round(peak_memory.anonymous_bytes / 1e9, 3),
+        "cpu_seconds": round(_cpu_s(), 2),
+        "processes": worker_count,
+        "within": _date_limit_effect(job, result),
+    }
 
 
 def _date_limit_effect(job: Job, result: DedupeResult) -> dict[str, Any] | None:
-    """What ``--within`` left out of the candidates."""
+    """Number of candidate pairs with and without ``--within``; None if the option is not used."""
     if job.within_ms is None:
         return None
     files = sorted((job.work_dir / "candidates").glob("*.npz"))
@@ -88,10 +95,6 @@ def _date_limit_effect(job: Job, result: DedupeResult) -> dict[str, Any] | None:
 
 
 def _cpu_s() -> float:
-    """Of this process and its workers; only of the last run, when there were several."""
-    found = [resource.getrusage(of) for of in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in found)
-
-
-def _file_size_bytes(file: str) -> int:
-    return Path(file).stat().st_size
+    """CPU time of this process and its finished workers; earlier runs of resumed work are not included."""
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)

@@ -1,4 +1,4 @@
-"""A glance at two maps of bits lets every copy pass."""
+"""The bitmap filter passes every copy and rejects most unrelated pairs."""
 
 import numpy as np
 import pytest
@@ -11,8 +11,8 @@ from tests.offline.archive.test_verify import signature
 from tests.support.factories import story
 
 
-def test_a_hash_marks_one_bit() -> None:
-    """Equal samples have equal maps, whatever stands beside them; an empty one has no mark."""
+def test_a_hash_sets_one_bit() -> None:
+    """Equal samples have equal bitmaps wherever they are in the batch; an empty sample sets no bit."""
     sample = np.array([5, 9, 70_000, 5, 9, 70_000, 3], np.uint32)
     found = sample_bitmaps(sample, np.array([3, 0, 3, 1]))
 
@@ -23,20 +23,20 @@ def test_a_hash_marks_one_bit() -> None:
 
 @pytest.mark.parametrize(("size_a", "size_b"), [(8, 8), (100, 100), (40, 400), (400, 400), (512, 512)])
 @pytest.mark.parametrize("share", [0.1, 0.3, 1.0])
-def test_what_shares_enough_passes(size_a: int, size_b: int, share: float) -> None:
-    """Samples that share just so many hashes: of a thousand pairs hardly one is turned down."""
+def test_samples_that_share_the_minimum_pass(size_a: int, size_b: int, share: float) -> None:
+    """Of 1,000 pairs of samples that share exactly the minimum, more than 99 % pass."""
     rng = np.random.default_rng(size_a)
     common = max(1, round(share * min(size_a, size_b)))
     hashes = rng.integers(0, 2**32, (1_000, size_a + size_b - common), np.uint32)
     sizes = np.full(1_000, size_a), np.full(1_000, size_b)
-    one, other = hashes[:, :size_a], hashes[:, size_a - common :]
-    maps = [sample_bitmaps(some.ravel(), size) for some, size in zip((one, other), sizes, strict=True)]
+    samples = hashes[:, :size_a], hashes[:, size_a - common :]
+    a, b = (sample_bitmaps(sample.ravel(), size) for sample, size in zip(samples, sizes, strict=True))
 
-    assert may_share(*maps, *sizes, np.full(1_000, float(common))).mean() > 0.99
+    assert may_share(a, b, *sizes, np.full(1_000, float(common))).mean() > 0.99
 
 
-def test_a_glance_lets_copies_pass_and_few_strangers() -> None:
-    """Cut to any length a copy is looked at; of whole articles that share nothing hardly one, of cut ones few."""
+def test_copies_pass_and_few_unrelated_pairs_do() -> None:
+    """Copies cut to any length pass; of unrelated pairs under 2 % pass, under 15 % with cut articles."""
     texts = [story(n, 60).split() for n in range(40)]
     columns = columns_from_signatures(
         [signature(words) for words in texts]

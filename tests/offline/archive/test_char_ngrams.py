@@ -1,4 +1,4 @@
-"""Shingles of letters: blind to spaces, and hardly troubled by misread letters."""
+"""Character n-grams: independent of spaces, and robust against misread letters."""
 
 import pytest
 
@@ -14,8 +14,8 @@ from aggregator.offline.evaluation.ocr_noise import NOISE_LEVELS, add_ocr_noise
 from tests.support.factories import story
 
 
-def test_broken_words_change_nothing() -> None:
-    """Only the letters count, wherever the spaces are."""
+def test_split_words_have_the_same_ngrams() -> None:
+    """Only the letters count, not the positions of the spaces."""
     assert (
         char_ngram_hashes("thehousepassed").tolist()
         == char_ngram_hashes("".join(["the", "house", "passed"])).tolist()
@@ -26,16 +26,16 @@ def test_broken_words_change_nothing() -> None:
     )
 
 
-def test_equal_runs_count_once_and_short_texts_are_one_run() -> None:
-    """A run is eight characters of any alphabet."""
+def test_equal_ngrams_count_once_and_a_short_text_is_one_ngram() -> None:
+    """An n-gram is eight characters of any alphabet."""
     assert len(char_ngram_hashes("a" * 20)) == 1
     assert len(char_ngram_hashes("abcdefgh")) == len(char_ngram_hashes("abc")) == 1
     assert len(char_ngram_hashes("")) == 0
     assert len(char_ngram_hashes("домикилес")) == 2
 
 
-def test_a_text_that_shares_a_fifth_and_what_chance_gives_is_just_a_copy() -> None:
-    """The rule for letters is that for words, measured with another rule."""
+def test_the_policy_is_converted_from_word_shingles() -> None:
+    """The minimum containment is 0.2 of what chance leaves; the minimum of shared shingles is in n-grams."""
     policy = policy_for_char_ngrams(Policy())
 
     assert policy.min_containment == pytest.approx(0.2 + 0.8 * UNRELATED_CONTAINMENT)
@@ -43,15 +43,16 @@ def test_a_text_that_shares_a_fifth_and_what_chance_gives_is_just_a_copy() -> No
     assert 0.8 < policy.strong_containment < 0.9
 
 
-def test_two_scans_of_one_text_share_more_runs_than_word_shingles() -> None:
-    """Which is what they are for."""
+def test_two_scans_of_one_text_share_more_ngrams_than_word_shingles() -> None:
+    """With heavy OCR noise, containment by n-grams is more than twice that by word shingles."""
     text = story(11)
-    one, other = (
+    first, second = (
         add_ocr_noise(text, NOISE_LEVELS[2], seed).lower().replace(".", "").split() for seed in "ab"
     )
-    letters = shingles.estimate_overlap(char_ngram_sketch(one), char_ngram_sketch(other)).containment
-    words = shingles.estimate_overlap(shingles.build_sketch(one), shingles.build_sketch(other)).containment
+    sketch = char_ngram_sketch(first)
+    by_ngrams = shingles.estimate_overlap(sketch, char_ngram_sketch(second))
+    by_words = shingles.estimate_overlap(shingles.build_sketch(first), shingles.build_sketch(second))
 
-    assert letters > 2 * words
-    strangers = char_ngram_sketch(story(12).lower().replace(".", "").split())
-    assert shingles.estimate_overlap(char_ngram_sketch(one), strangers).containment < 0.05
+    assert by_ngrams.containment > 2 * by_words.containment
+    unrelated = char_ngram_sketch(story(12).lower().replace(".", "").split())
+    assert shingles.estimate_overlap(sketch, unrelated).containment < 0.05

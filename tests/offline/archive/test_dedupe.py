@@ -1,46 +1,46 @@
-"""The whole command: groups are found, bad rows set aside, interrupted runs go on, results are complete."""
+"""``aggregator dedupe``: groups, invalid rows, resumed runs, formats and methods."""
 
+import csv
 import gzip
 import json
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from aggregator.cli import main
-from aggregator.offline.archive import rows as corpus_rows
+from aggregator.offline.archive import job, pipeline, rows, write_results
 from tests.support.archive_data import archive_rows, read_lines, write_lines
 
 TABLES = ("pairs", "clusters", "representatives", "deduplicated")
 
 
 def run(out: Path, *args: object) -> int:
-    """The command in this process, without workers."""
+    """Run the command without worker processes; returns the exit code."""
     return main(["dedupe", *map(str, args), "--out", str(out), "--processes", "1", "--no-progress"])
 
 
 def groups(out: Path) -> set[frozenset[str]]:
-    """Ids by cluster."""
+    """The ids of each cluster."""
     found: dict[int, set[str]] = {}
     for row in read_lines(out / "clusters.jsonl"):
         found.setdefault(row["cluster"], set()).add(row["id"])
     return {frozenset(ids) for ids in found.values()}
 
 
-WANTED = {frozenset(f"g{g}-{kind}" for kind in ("original", "edited", "cut", "equal")) for g in range(5)}
+EXPECTED = {frozenset(f"g{g}-{kind}" for kind in ("original", "edited", "cut", "equal")) for g in range(5)}
 
 
 def test_groups_representatives_and_the_deduplicated_copy(tmp_path: Path) -> None:
-    """Five groups; the earliest of each stays; every row that stays is as it was."""
+    """The earliest article of each of five groups is kept; kept rows are copied byte for byte."""
     source = write_lines(tmp_path / "a.jsonl", archive_rows())
 
     assert run(tmp_path / "out", source) == 0
-    assert groups(tmp_path / "out") == WANTED
+    assert groups(tmp_path / "out") == EXPECTED
     kept = (tmp_path / "out" / "deduplicated.jsonl").read_bytes().splitlines()
     lines = source.read_bytes().splitlines()
-    assert kept == [
-        line for line in lines if json.loads(line)["id"].endswith(("original",)) or b"alone" in line
-    ]
+    assert kept == [line for line in lines if json.loads(line)["id"].endswith("original") or b"alone" in line]
     chosen = {row["id"] for row in read_lines(tmp_path / "out" / "representatives.jsonl")}
     assert chosen == {f"g{g}-original" for g in range(5)}
     assert "g0-cut" in (tmp_path / "out" / "review.html").read_text(encoding="utf-8")
@@ -48,27 +48,27 @@ def test_groups_representatives_and_the_deduplicated_copy(tmp_path: Path) -> Non
     assert not (tmp_path / "out" / "work").exists()
 
 
-def test_bad_rows_are_set_aside_with_their_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The others are used, and the exit code tells."""
+def test_invalid_rows_are_listed_with_their_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The other rows are used; the exit code is 1."""
     source = write_lines(tmp_path / "a.jsonl", archive_rows())
     with open(source, "ab") as file:
         file.write(
-            b'{"id": "broken"\n{"id": "empty", "text": " "}\n{"id": "when", "text": "words", "published_at": "soon"}\n'
+            b'{"id": "broken"\n{"id": "empty", "text": " "}\n'
+            b'{"id": "when", "text": "words", "published_at": "soon"}\n'
         )
 
     assert run(tmp_path / "out", source) == 1
     bad = read_lines(tmp_path / "out" / "bad_rows.jsonl")
     assert [row["row"] for row in bad] == [61, 62, 63]
-    assert [
-        "cannot be read" in bad[0]["reason"],
-        "neither text" in bad[1]["reason"],
-        "soon" in bad[2]["reason"],
-    ] == [True] * 3
-    assert groups(tmp_path / "out") == WANTED
+    for row, reason in zip(bad, ("cannot be read", "neither text", "soon"), strict=True):
+        assert reason in row["reason"]
+    assert groups(tmp_path / "out") == EXPECTED
     assert "3 bad rows" in capsys.readouterr().err
 
 
-STRANGERS = [
+UNRELATED = [
     {"id": "and", "text": "And of the, or not."},
     {
         "id": "ferry",
@@ -83,52 +83,51 @@ STRANGERS = [
 
 @pytest.mark.parametrize("count", range(4))
 @pytest.mark.parametrize("encode", ["combined", "simhash", "sketch", "tfidf"])
-def test_an_archive_without_any_copies_stays_as_it_is(tmp_path: Path, count: int, encode: str) -> None:
-    """Nothing to link, down to no article at all: empty tables, every row in the deduplicated copy."""
-    source = write_lines(tmp_path / "a.jsonl", STRANGERS[:count])
+def test_an_archive_without_duplicates_is_unchanged(tmp_path: Path, count: int, encode: str) -> None:
+    """Tables are empty and all rows are kept, also for an archive without articles."""
+    source = write_lines(tmp_path / "a.jsonl", UNRELATED[:count])
 
     assert run(tmp_path / "out", source, "--encode", encode) == 0
-    assert (
-        read_lines(tmp_path / "out" / "clusters.jsonl") == read_lines(tmp_path / "out" / "pairs.jsonl") == []
-    )
-    assert read_lines(tmp_path / "out" / "deduplicated.jsonl") == STRANGERS[:count]
+    assert read_lines(tmp_path / "out" / "clusters.jsonl") == []
+    assert read_lines(tmp_path / "out" / "pairs.jsonl") == []
+    assert read_lines(tmp_path / "out" / "deduplicated.jsonl") == UNRELATED[:count]
 
 
-def test_columns_of_other_names_are_named(tmp_path: Path) -> None:
-    """Who forgot --column learns which columns there are; who gave an empty text does not."""
+def test_an_archive_without_known_columns_gets_a_hint(tmp_path: Path) -> None:
+    """The error names the columns of the row and --column; a row with an empty text gets no such hint."""
     source = tmp_path / "a.csv"
     source.write_text("headline,body\nDam breaks,The dam broke\n", encoding="utf-8")
     empty = write_lines(tmp_path / "b.jsonl", [{"id": "e", "text": " "}])
 
     assert run(tmp_path / "csv", source) == run(tmp_path / "json", empty) == 1
-    (told,), (short,) = (read_lines(tmp_path / out / "bad_rows.jsonl") for out in ("csv", "json"))
-    assert told["reason"] == (
-        "The row has neither text, html nor title: its columns are headline, body; --column FIELD=NAME says which holds what."
+    (unmapped,), (blank,) = (read_lines(tmp_path / out / "bad_rows.jsonl") for out in ("csv", "json"))
+    assert unmapped["reason"] == (
+        "The row has neither text, html nor title: its columns are headline, body; "
+        "map them with --column FIELD=NAME."
     )
-    assert short["reason"] == "The row has neither text, html nor title."
+    assert blank["reason"] == "The row has neither text, html nor title."
 
 
-def test_an_interrupted_run_goes_on_and_ends_the_same(
+def test_an_interrupted_run_resumes_with_the_same_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stopped in every stage in turn; the final files are those of a run at one go."""
-    monkeypatch.setattr(corpus_rows, "MAX_BLOCK_ROWS", 7)
+    """Interrupted in every stage, a run ends with the files of an uninterrupted one, and repeats no task."""
+    monkeypatch.setattr(rows, "MAX_BLOCK_ROWS", 7)
     source = write_lines(tmp_path / "a.jsonl", archive_rows())
     assert run(tmp_path / "once", source) == 0
 
-    from aggregator.offline.archive import pipeline, write_results
-
-    for module, name in (
-        (pipeline, "gather"),
-        (pipeline, "merged"),
+    last = (write_results, "choose_representatives")
+    for at in (
+        (pipeline, "gather_columns"),
+        (pipeline, "merge_pairs"),
         (pipeline, "cluster"),
-        (write_results, "choose"),
+        last,
     ):
-        interrupted_run(tmp_path / "out", source, monkeypatch, at=(module, name))
+        interrupted_run(tmp_path / "out", source, monkeypatch, at=at)
     made = sorted((tmp_path / "out" / "work").rglob("*.npz"))
     before = {file: file.stat().st_mtime_ns for file in made}
     made[0].unlink()
-    interrupted_run(tmp_path / "out", source, monkeypatch, at=(write_results, "choose"))
+    interrupted_run(tmp_path / "out", source, monkeypatch, at=last)
     assert {file: file.stat().st_mtime_ns for file in made[1:]} == {file: before[file] for file in made[1:]}
 
     assert run(tmp_path / "out", source) == 0
@@ -138,23 +137,23 @@ def test_an_interrupted_run_goes_on_and_ends_the_same(
         ).read_bytes()
 
 
-def interrupted_run(out: Path, source: Path, monkeypatch: pytest.MonkeyPatch, at: tuple[Any, str]) -> None:
-    """A run that somebody ends when it calls this function of a module."""
+def interrupted_run(
+    out: Path, source: Path, monkeypatch: pytest.MonkeyPatch, at: tuple[ModuleType, str]
+) -> None:
+    """A run that is interrupted (SIGINT) when it calls this function of a module."""
 
-    def interrupted(*args: Any, **named: Any) -> Any:
+    def interrupt(*args: Any, **named: Any) -> Any:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(*at, interrupted)
+        patch.setattr(*at, interrupt)
         assert run(out, source) == 130
 
 
-def test_work_of_other_settings_is_not_taken_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+def test_work_of_other_settings_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A clear refusal, and --fresh starts anew."""
-    from aggregator.offline.archive import pipeline
-
+    """The error names --fresh, which discards the work."""
     source = write_lines(tmp_path / "a.jsonl", archive_rows())
     interrupted_run(tmp_path / "out", source, monkeypatch, at=(pipeline, "cluster"))
 
@@ -163,12 +162,10 @@ def test_work_of_other_settings_is_not_taken_up(
     assert run(tmp_path / "out", source, "--cap", "7", "--fresh") == 0
 
 
-def test_work_of_another_version_is_not_taken_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+def test_work_of_another_version_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its files are of another form: refused, and --fresh starts anew."""
-    from aggregator.offline.archive import job, pipeline
-
+    """Its files may have another format; --fresh discards them."""
     source = write_lines(tmp_path / "a.jsonl", archive_rows())
     with monkeypatch.context() as patch:
         patch.setattr(job, "WORK_FORMAT_VERSION", 1)
@@ -179,17 +176,17 @@ def test_work_of_another_version_is_not_taken_up(
     assert run(tmp_path / "out", source, "--fresh") == 0
 
 
-def test_within_links_only_articles_of_about_the_same_time(tmp_path: Path) -> None:
-    """The equal copy of 19 days later leaves its group; undated articles link freely."""
-    rows = archive_rows()
-    rows[-4]["published_at"] = rows[-1]["published_at"] = None
-    source = write_lines(tmp_path / "a.jsonl", rows)
+def test_within_links_only_articles_close_in_time(tmp_path: Path) -> None:
+    """The equal copy of 19 days later is not in the group; undated articles are always linked."""
+    articles = archive_rows()
+    articles[-4]["published_at"] = articles[-1]["published_at"] = None
+    source = write_lines(tmp_path / "a.jsonl", articles)
 
     assert run(tmp_path / "out", source, "--within", "7d") == 0
     assert groups(tmp_path / "out") == {
         group - {f"g{g}-equal"} if g != 4 else group
         for g in range(5)
-        for group in WANTED
+        for group in EXPECTED
         if f"g{g}-cut" in group
     }
     summary = json.loads((tmp_path / "out" / "summary.json").read_bytes())
@@ -197,7 +194,7 @@ def test_within_links_only_articles_of_about_the_same_time(tmp_path: Path) -> No
 
 
 def test_two_processes_give_the_same_files(tmp_path: Path) -> None:
-    """Results do not depend on who did the work."""
+    """Results do not depend on the number of worker processes."""
     source = write_lines(tmp_path / "a.jsonl", archive_rows())
     run(tmp_path / "one", source)
     args = ["dedupe", str(source), "--out", str(tmp_path / "two"), "--processes", "2"]
@@ -209,25 +206,23 @@ def test_two_processes_give_the_same_files(tmp_path: Path) -> None:
         ).read_bytes()
 
 
-def test_csv_gzip_and_parquet_give_the_same_groups(tmp_path: Path) -> None:
-    """Whatever the archive is kept in."""
-    import csv
-
-    rows = archive_rows()
+def test_csv_and_gzip_give_the_same_groups(tmp_path: Path) -> None:
+    """Compressed JSON Lines, and CSV with line breaks in the texts."""
+    articles = archive_rows()
     packed = tmp_path / "a.jsonl.gz"
-    packed.write_bytes(gzip.compress(b"".join(json.dumps(row).encode() + b"\n" for row in rows)))
+    packed.write_bytes(gzip.compress(b"".join(json.dumps(row).encode() + b"\n" for row in articles)))
     with open(tmp_path / "a.csv", "w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, [*rows[0]])
+        writer = csv.DictWriter(file, [*articles[0]])
         writer.writeheader()
-        writer.writerows(row | {"text": row["text"].replace(". ", ".\n\n")} for row in rows)
+        writer.writerows(row | {"text": row["text"].replace(". ", ".\n\n")} for row in articles)
 
     assert run(tmp_path / "gz", packed) == 0
     assert run(tmp_path / "csv", tmp_path / "a.csv") == 0
-    assert groups(tmp_path / "gz") == groups(tmp_path / "csv") == WANTED
+    assert groups(tmp_path / "gz") == groups(tmp_path / "csv") == EXPECTED
 
 
 def test_parquet_in_and_out(tmp_path: Path) -> None:
-    """The tables come back as columns."""
+    """Input and output tables can be Parquet."""
     parquet = pytest.importorskip("pyarrow.parquet")
     import pyarrow
 
@@ -242,18 +237,18 @@ def test_parquet_in_and_out(tmp_path: Path) -> None:
 
 
 def test_other_column_names(tmp_path: Path) -> None:
-    """Archives name their columns as they like."""
-    rows = [{"guid": row["id"], "body": row["text"]} for row in archive_rows()]
-    source = write_lines(tmp_path / "a.jsonl", rows)
+    """--column maps fields to columns; an unknown field is refused."""
+    renamed = [{"guid": row["id"], "body": row["text"]} for row in archive_rows()]
+    source = write_lines(tmp_path / "a.jsonl", renamed)
 
     assert run(tmp_path / "out", source, "--column", "id=guid", "--column", "text=body") == 0
-    assert groups(tmp_path / "out") == WANTED
+    assert groups(tmp_path / "out") == EXPECTED
     assert run(tmp_path / "out", source, "--column", "body=text") == 2
 
 
 @pytest.mark.parametrize("prefer", ["longest", "medoid"])
 def test_other_representatives(tmp_path: Path, prefer: str) -> None:
-    """The longest, or the one in the middle; never the one that was cut."""
+    """The longest article or the medoid is never the truncated copy."""
     source = write_lines(tmp_path / "a.jsonl", archive_rows())
 
     assert run(tmp_path / "out", source, "--representative", prefer) == 0
@@ -263,56 +258,58 @@ def test_other_representatives(tmp_path: Path, prefer: str) -> None:
 
 @pytest.mark.parametrize("encode", ["tfidf", "doc2vec"])
 def test_candidates_by_vectors(tmp_path: Path, encode: str) -> None:
-    """The nearest by cosine are confirmed like any others."""
+    """The nearest vectors are candidates, which are verified as others are."""
     source = write_lines(tmp_path / "a.jsonl", archive_rows())
 
     assert run(tmp_path / "out", source, "--encode", encode, "--cosine", "0.3") == 0
-    assert groups(tmp_path / "out") == WANTED
+    assert groups(tmp_path / "out") == EXPECTED
 
 
-def test_a_cosine_that_depends_on_the_titles_confirms(tmp_path: Path) -> None:
-    """Under equal headlines a fifth of the terms is enough; without any the texts must be nearly one."""
-    rows = archive_rows()
-    for row in rows:
+def test_verify_titles_lowers_the_cosine_for_equal_titles(tmp_path: Path) -> None:
+    """With equal titles a truncated copy is a duplicate; without titles the texts must be nearly equal."""
+    articles = archive_rows()
+    for row in articles:
         row["title"] = "Mayor opens the harbour bridge"
         if row["id"].endswith("-cut"):
             row["text"] = " ".join(row["text"].split()[:60])
-    source = write_lines(tmp_path / "a.jsonl", rows)
+    source = write_lines(tmp_path / "a.jsonl", articles)
     assert run(tmp_path / "out", source, "--verify", "titles") == 0
-    assert groups(tmp_path / "out") == WANTED
+    assert groups(tmp_path / "out") == EXPECTED
 
-    other = write_lines(tmp_path / "b.jsonl", [row | {"title": None} for row in rows])
+    other = write_lines(tmp_path / "b.jsonl", [row | {"title": None} for row in articles])
     assert run(tmp_path / "other", other, "--verify", "titles") == 0
     assert groups(tmp_path / "other") == {
-        frozenset(id_ for id_ in group if not id_.endswith("-cut")) for group in WANTED
+        frozenset(id_ for id_ in group if not id_.endswith("-cut")) for group in EXPECTED
     }
 
 
-def test_a_classifier_learns_from_labelled_articles_what_a_copy_is(tmp_path: Path) -> None:
-    """Trained on other groups than it is used on."""
-    labelled = archive_rows(first=5000)
-    for row in labelled:
+def test_verify_classifier_is_trained_on_labeled_articles(tmp_path: Path) -> None:
+    """Trained on other groups than those it is used on."""
+    labeled = archive_rows(first=5000)
+    for row in labeled:
         row["cluster"] = row["id"].partition("-")[0]
-    known = write_lines(tmp_path / "known.jsonl", labelled)
+    known = write_lines(tmp_path / "known.jsonl", labeled)
     source = write_lines(tmp_path / "a.jsonl", archive_rows())
 
     assert run(tmp_path / "out", source, "--verify", "classifier", "--labelled", known) == 0
-    assert groups(tmp_path / "out") == WANTED
+    assert groups(tmp_path / "out") == EXPECTED
 
 
 def test_a_classifier_without_labels_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """And labels that teach nothing are."""
-    rows = archive_rows()
-    source = write_lines(tmp_path / "a.jsonl", rows)
+    """Labels of a single cluster are refused too."""
+    articles = archive_rows()
+    source = write_lines(tmp_path / "a.jsonl", articles)
     assert run(tmp_path / "out", source, "--verify", "classifier") == 2
     assert "--labelled FILE" in capsys.readouterr().err
-    same = write_lines(tmp_path / "same.jsonl", [row | {"cluster": "one"} for row in rows])
+    same = write_lines(tmp_path / "same.jsonl", [row | {"cluster": "one"} for row in articles])
     assert run(tmp_path / "out", source, "--verify", "classifier", "--labelled", same) == 2
-    assert "of one cluster and of two" in capsys.readouterr().err
+    assert "both within a cluster and across clusters" in capsys.readouterr().err
 
 
-def test_a_resemblance_beyond_one_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Bits instead of a share, say; resolutions of communities may be any."""
+def test_a_threshold_above_1_is_refused_for_average_linkage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A minimum resemblance is from 0 to 1; the resolution of leiden and louvain is not limited."""
     source = write_lines(tmp_path / "a.jsonl", archive_rows())
     assert run(tmp_path / "out", source, "--threshold", "7") == 2
-    assert "threshold: a resemblance is from 0 to 1, not 7." in capsys.readouterr().err
+    assert "threshold: 7 is not a resemblance from 0 to 1." in capsys.readouterr().err

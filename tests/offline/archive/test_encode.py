@@ -1,4 +1,4 @@
-"""Encoding for archives gives what the service stores, only sooner."""
+"""The archive encoder returns the numbers that the service stores."""
 
 import string
 
@@ -14,9 +14,9 @@ from aggregator.offline.archive.english import is_plain_english
 from tests.support.factories import story
 
 ENCODER = Encoder(Encoding(shingles="words"))
-ANALYSER = Analyzer(load_models())
+ANALYZER = Analyzer(load_models())
 TEXTS = [
-    "The minister said on Tuesday that 1,200 homes in the valley had lost power; it's not known for how long.",
+    "The minister said on Tuesday that 1,200 homes in the valley had lost power; it's not known why.",
     "“Prices rose by 3.5% — the most since 1998,” the bank’s governor told reporters in Zürich on Monday.",
     "Die Ministerin sagte am Dienstag, dass im Tal 1.200 Haushalte ohne Strom seien.",
     "国家统计局星期一公布的数据显示，今年前三季度国内生产总值同比增长百分之五。",
@@ -27,21 +27,22 @@ TEXTS = [
 
 @given(st.sampled_from(TEXTS), st.integers(1, 4), st.text(string.printable + "é’國", max_size=40))
 @settings(max_examples=60, deadline=None)
-def test_the_numbers_are_those_of_the_service(text: str, times: int, title: str) -> None:
+def test_signatures_equal_those_of_the_service(text: str, times: int, title: str) -> None:
     """Fingerprint, sample, text hash and space, for plain English and anything else."""
     article = Article(id="a", title=title, text="\n".join([text] * times))
-    ours, wanted = ENCODER.encode(article), ANALYSER.analyze(article)
+    actual, expected = ENCODER.encode(article), ANALYZER.analyze(article)
 
-    assert (ours.fingerprint, ours.space, ours.size) == (wanted.fingerprint, wanted.space, wanted.sketch.size)
-    assert ours.sample.tolist() == wanted.sketch.sample.tolist()
-    assert ours.text_hash.to_bytes(16, "big") == wanted.text_hash
+    assert (actual.fingerprint, actual.space) == (expected.fingerprint, expected.space)
+    assert actual.size == expected.sketch.size
+    assert actual.sample.tolist() == expected.sketch.sample.tolist()
+    assert actual.text_hash.to_bytes(16, "big") == expected.text_hash
 
 
-def test_plain_english_is_recognised_and_nothing_else_is() -> None:
-    """What it says is English, the detector calls so too."""
+def test_only_plain_english_is_recognized_as_such() -> None:
+    """Text recognized as plain English is English to the language detector too."""
     english = (
         TEXTS[0]
-        + " They have been told that help is on the way, but it was not clear when it would come to them."
+        + " They have been promised that help is on the way, but it was not clear when it would come to them."
     )
 
     assert is_plain_english(english)

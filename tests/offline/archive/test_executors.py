@@ -1,4 +1,4 @@
-"""A Dask cluster as executor: worker processes, one of them killed, and still the same result."""
+"""A Dask cluster as executor: killed workers do not change the result."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from aggregator.cli import main
-from aggregator.offline.archive import pipeline
-from aggregator.offline.archive import rows as corpus_rows
+from aggregator.offline.archive import join, pipeline, rows
 from tests.support.archive_data import archive_rows, write_lines
 
 TABLES = ("pairs", "clusters", "representatives", "deduplicated")
 
 
 @pytest.fixture
-def cluster() -> Iterator[object]:
-    """Three worker processes of one thread each, on this machine."""
+def cluster() -> Iterator[Any]:
+    """A Dask cluster of three local worker processes with one thread each."""
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
         n_workers=3,
@@ -28,50 +28,50 @@ def cluster() -> Iterator[object]:
         dashboard_address=None,
         memory_limit=None,
         host="127.0.0.1",
-    ) as found:
-        yield found
+    ) as started:
+        yield started
 
 
 @pytest.mark.services
 @pytest.mark.filterwarnings("default")
-def test_a_killed_worker_changes_nothing(
-    tmp_path: Path, cluster: object, monkeypatch: pytest.MonkeyPatch
+def test_killed_workers_do_not_change_the_result(
+    tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One dies while blocks are being encoded, one when the join has begun."""
+    """One worker is killed while blocks are encoded, one at the start of the join."""
     import distributed
 
-    monkeypatch.setattr(corpus_rows, "MAX_BLOCK_ROWS", 4)
+    monkeypatch.setattr(rows, "MAX_BLOCK_ROWS", 4)
     source = write_lines(tmp_path / "a.jsonl", archive_rows())
     args = ["dedupe", str(source), "--no-progress", "--out"]
     assert main([*args, str(tmp_path / "one"), "--processes", "1"]) == 0
-    address = cluster.scheduler_address  # type: ignore[attr-defined]
+    address = cluster.scheduler_address
     killed: list[int] = []
 
     def kill_one() -> None:
-        with distributed.Client(address, set_as_default=False) as client:
+        with distributed.Client(address, set_as_default=False) as client:  # type: ignore[no-untyped-call]
             pids = client.run(os.getpid)
         killed.append(next(pid for pid in pids.values() if pid not in killed))
         os.kill(killed[-1], signal.SIGKILL)
 
-    blocks = corpus_rows.read_blocks
+    blocks = rows.read_blocks
 
-    def watched_blocks(*given: object) -> Iterator[corpus_rows.Block]:
-        for block in blocks(*given):  # type: ignore[arg-type]
+    def watched_blocks(*args: Any) -> Iterator[rows.Block]:
+        for block in blocks(*args):
             if block.number == 5 and not killed:
                 kill_one()
             yield block
 
-    real_partitions = pipeline.partitions
+    real_partitions = join.partitions
 
-    def watched_partitions(*given: object, **named: object) -> object:
+    def watched_partitions(*args: Any, **named: Any) -> Any:
         kill_one()
-        return real_partitions(*given, **named)  # type: ignore[arg-type]
+        return real_partitions(*args, **named)
 
-    monkeypatch.setattr(corpus_rows, "read_blocks", watched_blocks)
+    monkeypatch.setattr(rows, "read_blocks", watched_blocks)
     monkeypatch.setattr(pipeline, "partitions", watched_partitions)
 
     assert main([*args, str(tmp_path / "dask"), "--dask", address]) == 0
     assert len(killed) == 2
     for name in TABLES:
-        one, other = (tmp_path / where / f"{name}.jsonl" for where in ("one", "dask"))
-        assert one.read_bytes() == other.read_bytes()
+        local, distributed_run = (tmp_path / out / f"{name}.jsonl" for out in ("one", "dask"))
+        assert local.read_bytes() == distributed_run.read_bytes()

@@ -1,4 +1,4 @@
-"""The synthetic corpus: the same everywhere, copies in equal shares and as described."""
+"""The synthetic corpus is reproducible, with copies of each kind in equal shares."""
 
 from collections import Counter
 
@@ -14,12 +14,12 @@ PLAN = SyntheticPlan(1_000, 100)
 
 
 def words(number: int) -> list[str]:
-    """Words of one article."""
+    """The words of an article."""
     return str(article_row(PLAN, number)["text"]).split()
 
 
 def test_every_kind_has_its_share_and_no_original_is_used_twice() -> None:
-    """A hundred copies; joined ones have two originals."""
+    """Of 100 copies each kind has 20; joined ones have two originals."""
     planted = list(planted_pairs(PLAN))
 
     assert Counter(kind for kind, _, _ in planted) == {
@@ -30,8 +30,8 @@ def test_every_kind_has_its_share_and_no_original_is_used_twice() -> None:
     assert {int(id_[1:]) % 10 for id_ in originals} == {3, 4}
 
 
-def test_copies_are_what_they_are_called() -> None:
-    """Each kind against its originals."""
+def test_copies_are_derived_from_their_originals() -> None:
+    """The copy of each kind is compared with its originals."""
     for number in range(9, 60, 10):
         planted = PLAN.copy_source(number)
         assert planted is not None
@@ -52,8 +52,8 @@ def test_copies_are_what_they_are_called() -> None:
             assert 0.7 * len(original) // 10 <= changed <= len(original) // 10
 
 
-def test_an_article_depends_on_its_number_and_the_seed_alone() -> None:
-    """A golden opening: a changed generator would make figures incomparable."""
+def test_an_article_depends_on_its_number_and_the_seed_only() -> None:
+    """The same number and seed give the same article, another seed another text."""
     assert article_row(PLAN, 0) == article_row(PLAN, 0)
     assert article_row(PLAN, 0)["id"] == article_id(0)
     assert article_row(SyntheticPlan(1_000, 100, seed=2), 0)["text"] != article_row(PLAN, 0)["text"]

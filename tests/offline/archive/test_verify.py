@@ -1,4 +1,4 @@
-"""Confirmation of many pairs at once says what the rule says of each."""
+"""Batch verification agrees with the rule for one pair."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from aggregator.analysis import shingles
 from aggregator.dedup import verdict
 from aggregator.domain import Sketch
-from aggregator.offline.archive.columns import columns_from_signatures
+from aggregator.offline.archive.columns import Columns, columns_from_signatures
 from aggregator.offline.archive.encode import Signature
 from aggregator.offline.archive.pairs import pack_pairs
 from aggregator.offline.archive.verify import are_copies, estimate_overlaps
@@ -17,14 +17,20 @@ WORDS = story(1, 60).split()
 
 
 def signature(words: list[str]) -> Signature:
-    """Only the sample matters here."""
-    found = shingles.build_sketch(words)
-    return Signature("", "", "en.0000", 0, 0, 0, len(words), found.size, found.sample)
+    """A signature with the sample of these words; other values do not matter."""
+    sketch = shingles.build_sketch(words)
+    return Signature("", "", "en.0000", 0, 0, 0, len(words), sketch.size, sketch.sample)
+
+
+def sketch_of(columns: Columns, row: int) -> Sketch:
+    """The sketch of the article in a row."""
+    end = int(columns.sample_end[row])
+    return Sketch(int(columns.size[row]), columns.sample[end - int(columns.sample_size[row]) : end])
 
 
 @given(st.lists(st.tuples(st.integers(0, 500), st.integers(1, 599)), min_size=2, max_size=6))
 @settings(max_examples=50, deadline=None)
-def test_many_pairs_at_once_get_the_figures_of_one_at_a_time(cuts: list[tuple[int, int]]) -> None:
+def test_batch_estimates_equal_those_of_one_pair(cuts: list[tuple[int, int]]) -> None:
     """Windows of one long text, so that all degrees of overlap occur."""
     texts = [WORDS[start : start + size] for start, size in cuts]
     columns = columns_from_signatures([signature(words) for words in texts])
@@ -32,13 +38,10 @@ def test_many_pairs_at_once_get_the_figures_of_one_at_a_time(cuts: list[tuple[in
     found = estimate_overlaps(columns, pack_pairs(a, b))
     verdicts = are_copies(found, verdict.Policy())
 
-    for at, (one, other) in enumerate(zip(a.tolist(), b.tolist(), strict=True)):
-        wanted = shingles.estimate_overlap(
-            Sketch(int(columns.size[one]), columns.sample_of(one)),
-            Sketch(int(columns.size[other]), columns.sample_of(other)),
-        )
+    for at, (i, j) in enumerate(zip(a.tolist(), b.tolist(), strict=True)):
+        expected = shingles.estimate_overlap(sketch_of(columns, i), sketch_of(columns, j))
         assert (found.containment[at], found.resemblance[at], found.shared[at], found.size_ratio[at]) == (
-            wanted.containment, wanted.resemblance, wanted.shared, wanted.size_ratio,
+            expected.containment, expected.resemblance, expected.shared, expected.size_ratio,
         )  # fmt: skip
-        assert abs(found.error[at] - wanted.error) < 1e-12
-        assert verdicts[at] == verdict.is_copy(wanted, 1.0, verdict.Policy())
+        assert abs(found.error[at] - expected.error) < 1e-12
+        assert verdicts[at] == verdict.is_copy(expected, 1.0, verdict.Policy())

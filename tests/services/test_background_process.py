@@ -158,7 +158,8 @@ async def test_a_stopping_service_saves_its_position_and_releases_the_lease(valk
         assert not is_alive(process)
         assert await here.store.get(DETECTOR_LEASE_KEY) is None
         store = open_redis_store(valkey_url)
-        assert await DetectorRunner(EventRepository(store), BurstRule()).lag(Index(store, spaces).stream, 100) == 0
+        detector = DetectorRunner(EventRepository(store), BurstRule())
+        assert await detector.lag(Index(store, spaces).stream, 100) == 0
         await store.close()
 
 

@@ -12,9 +12,9 @@ KINDS = ("store killed", "log torn", "store full", "connections cut", "answers n
 @pytest.mark.timeout(240)
 async def test_no_acknowledged_article_is_lost_and_no_event_is_repeated() -> None:
     """Two replicas under load; checked after each fault."""
-    account = await chaos("always", {kind: FAULTS[kind] for kind in KINDS}, len(KINDS), rate=30)
+    report = await chaos("always", {kind: FAULTS[kind] for kind in KINDS}, len(KINDS), rate=30)
 
-    print(*account.lines(), sep="\n")
-    assert account.failures == {}
-    assert account.figures["acknowledged"] > 100
-    assert min(count for counts in account.before.values() for count in counts) > 0
+    print(*report.lines(), sep="\n")
+    assert report.failures == {}
+    assert report.figures["acknowledged"] > 100
+    assert min(count for counts in report.before.values() for count in counts) > 0

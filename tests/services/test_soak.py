@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.soak.soak import SLACK, Account, endure
+from tests.soak.soak import SLACK, SoakReport, soak
 from tests.soak.trend import trend
 
 
@@ -15,11 +15,11 @@ from tests.soak.trend import trend
 @pytest.mark.timeout(240)
 async def test_no_connection_file_or_task_leaks() -> None:
     """Also from clients that disconnect and event streams that are closed."""
-    account = await endure(0.1, rate=30)
+    report = await soak(0.1, rate=30)
 
-    print(account.idle, account.answers)
-    assert account.failures() == []
-    assert account.answers["listener"] > 0 and account.answers["hung up"] > 0
+    print(report.idle, report.responses)
+    assert report.failures() == []
+    assert report.responses["listener"] > 0 and report.responses["hung up"] > 0
 
 
 def test_a_steady_rise_is_measured_exactly() -> None:
@@ -29,7 +29,7 @@ def test_a_steady_rise_is_measured_exactly() -> None:
     found = trend(at_s, [100 + 2 * t / 60 for t in at_s])
 
     assert found.per_minute == pytest.approx(2)
-    assert found.surely_rises_by == pytest.approx(2)
+    assert found.min_rise_per_minute == pytest.approx(2)
 
 
 def test_noise_around_a_constant_is_no_significant_trend() -> None:
@@ -46,20 +46,20 @@ def test_noise_around_a_constant_is_no_significant_trend() -> None:
 
 def soak_failures(kb_at: Callable[[float], float]) -> list[str]:
     """Failures of a soak of 30 minutes; ``kb_at``: memory of the background process at each minute."""
-    account = Account(30, at_s=[i / 2 for i in range(3600)], idle=[dict.fromkeys([*SLACK, "events"], 1)] * 2)
+    report = SoakReport(30, at_s=[i / 2 for i in range(3600)], idle=[dict.fromkeys([*SLACK, "events"], 1)] * 2)
     rng = random.Random(5)
-    account.samples = {
+    report.samples = {
         "memory_kb": [250_000.0] * 3600,
-        "scheduler_memory_kb": [kb_at(t / 60) + rng.choice((0, 1000)) for t in account.at_s],
+        "background_memory_kb": [kb_at(t / 60) + rng.choice((0, 1000)) for t in report.at_s],
     }
-    return account.failures()
+    return report.failures()
 
 
 def test_a_slow_leak_fails_and_a_step_does_not() -> None:
     """0.12 % of 80 MB per minute, besides a checkpoint's buffer, fails; one step of 1 MB does not."""
     (found,) = soak_failures(lambda minute: 80_000 + 96 * minute)
 
-    assert found.startswith("scheduler_memory_kb rises by at least")
+    assert found.startswith("background_memory_kb rises by at least")
     assert soak_failures(lambda minute: 80_000 + 1000 * (minute > 20)) == []
 
 

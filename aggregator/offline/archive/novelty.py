@@ -29,8 +29,8 @@ def have_different_figures(
 ) -> Flags:
     """(n,) whether the figures of each pair show two articles.
 
-    That is one template filled twice (``templates.same_template_other_figures``), or, for short articles
-    and if the policy keeps updates, changed figures (``templates.figures_changed``).
+    They do if one template is filled twice (``templates.same_template_other_figures``), or if the figures
+    changed (``templates.figures_changed``) and the articles are short or the policy keeps updates.
     """
     a, b = unpack_pairs(pairs)
     first, second = columns.figure_count[a].astype(float), columns.figure_count[b].astype(float)

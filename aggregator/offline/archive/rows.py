@@ -134,7 +134,7 @@ def _article_id(given: _ArticleColumns, title: str, text: str) -> str:
 
 
 def _timestamp_ms(value: Any) -> int | None:
-    """Milliseconds since 1970 UTC. Times without zone are UTC, numbers seconds (above 1e11 ms)."""
+    """Milliseconds since 1970 UTC. Times without zone are UTC; numbers are seconds, or ms above 1e11."""
     if value is None or value == "":
         return None
     if isinstance(value, int | float):

@@ -38,7 +38,8 @@ ROWS_PER_PART = 20_000
 _FIRST_ARTICLE_S = 1_577_836_800  # 2020-01-01
 _FUNCTION_WORD_LIST = (
     "the of and to in a that is was for it with as on be at by this had are but from have they which or an "
-    "were their has been its more will would who said not he his she her we when there if out so up into than them"
+    "were their has been its more will would who said not he his she her we when there if out so up into "
+    "than them"
 )
 _FUNCTION_WORDS = _FUNCTION_WORD_LIST.split()
 

@@ -1,7 +1,7 @@
 """Composition root: builds a wired service from settings.
 
 ``open_service`` serves production. ``build_core`` wires index, ingest and queries alone; tests, benchmarks
-and the simulation use it with a store, a clock and an analysis function of their own.
+and the simulation pass their store, clock and analysis function.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def build_layout(serving: Analyzer, shadow: Analyzer | None) -> IndexLayout:
 
 
 def build_dual_writer(index: Index, serving: Analyzer, shadow_pool: AnalysisPool | None) -> DualWriter | None:
-    """The writer of the shadow spaces; None if there are none."""
+    """The writer of the shadow spaces; None without shadow spaces."""
     if shadow_pool is None or not index.shadow_spaces:
         return None
     shadow = shadow_pool.analyzer

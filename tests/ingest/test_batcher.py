@@ -39,7 +39,7 @@ class BatchRecorder:
             raise StoreUnavailable("The store is unavailable.")
 
     def submit(self, id_: str) -> asyncio.Task[None]:
-        """Submit an article in a task of its own."""
+        """Submit an article in a separate task."""
         return asyncio.create_task(self.batcher.submit(pending(id_)))
 
     async def started(self) -> None:

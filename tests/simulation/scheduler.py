@@ -25,7 +25,7 @@ class Choices(Protocol):
         """Which of ``count`` tasks runs next; 0 continues with the present one."""
 
     def fault(self, count: int, applied: bool) -> int:
-        """Which of ``count`` faults the command meets; 0 is none."""
+        """Which of ``count`` faults the command meets; 0 means no fault."""
 
 
 class Scripted:

@@ -1,22 +1,29 @@
-"""What would an exhaustive comparison have said? ``python tests/benchmarks/bench_brute_force.py FILE VERDICTS``
+"""Compare the verdicts of the service with an exhaustive comparison of all pairs of articles.
 
-FILE holds articles (.jsonl.gz), VERDICTS the lines ``aggregator ingest`` wrote for it. Every article is
+    python -m tests.benchmarks.bench_brute_force FILE VERDICTS
+
+FILE holds articles (.jsonl.gz), VERDICTS the output of ``aggregator ingest`` for it. Every article is
 compared with all earlier ones, without fingerprint, sketch or index:
 
-* duplicate   the overlap rule of ``verdict.py`` on exact shingle sets;
-* related     not a duplicate, and TF-IDF cosine to an earlier article >= cos(7/64 pi) = .94, the
-              angle that seven differing bits stand for.
+* duplicate   the overlap rule of ``dedup/verdict.py`` on exact shingle sets;
+* related     not a duplicate, and TF-IDF cosine to an earlier article >= cos(7/64 pi) = 0.94, the angle that
+              corresponds to 7 differing bits.
 
-Prints both counts side by side and how the verdicts agree, article by article.
+Prints both counts and a table of agreement between the two.
 """
 
+from __future__ import annotations
+
+import argparse
 import gzip
 import json
 import math
 import sys
 from collections import Counter
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from tqdm import tqdm
@@ -30,45 +37,55 @@ CHUNK = 256
 RELATED_COSINE = math.cos(7 / 64 * math.pi)
 
 
-def main(file: str, verdicts: str) -> None:
-    """Compare and print."""
-    with gzip.open(file, "rt", encoding="utf-8") as lines:
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("file", metavar="FILE")
+    parser.add_argument("verdicts", metavar="VERDICTS")
+    options = parser.parse_args()
+    with gzip.open(options.file, "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
-    with open(verdicts, encoding="utf-8") as lines:
-        ours = {v["id"]: v for v in map(json.loads, lines) if "verdict" in v}
+    with open(options.verdicts, encoding="utf-8") as lines:
+        verdicts = {v["id"]: v for v in map(json.loads, lines) if "verdict" in v}
     tfidf = _tfidf(rows)
     exact, nearest = brute_force(rows, tfidf)
     print(f"{'':12}{'new':>8}{'related':>9}{'duplicate':>11}")
-    for name, found in (("service", [v["verdict"] for v in ours.values()]), ("brute force", exact.values())):
+    for name, found in (
+        ("service", [v["verdict"] for v in verdicts.values()]),
+        ("brute force", exact.values()),
+    ):
         count = Counter(found)
         print(f"{name:12}{count['new']:8}{count['related']:9}{count['duplicate']:11}")
-    agree = Counter((exact[i], ours[i]["verdict"]) for i in exact if i in ours)
-    for (truth, mine), n in sorted(agree.items()):
-        print(f"brute force {truth:9} -> service {mine:9} {n:7}")
-    place = {row["id"]: i for i, row in enumerate(rows)}
-    shown = [
-        (place[i], place[v["related"][0]["id"]])
-        for i, v in ours.items()
+    agree = Counter((exact[i], verdicts[i]["verdict"]) for i in exact if i in verdicts)
+    for (expected, actual), n in sorted(agree.items()):
+        print(f"brute force {expected:9} -> service {actual:9} {n:7}")
+    position = {row["id"]: i for i, row in enumerate(rows)}
+    first_related = [
+        (position[i], position[v["related"][0]["id"]])
+        for i, v in verdicts.items()
         if v["verdict"] == "related" and v["related"]
     ]
-    of_shown = [float((tfidf[a] @ tfidf[b].T).sum()) for a, b in shown]
+    related_cosines = [float((tfidf[a] @ tfidf[b].T).sum()) for a, b in first_related]
     for name, values in (
-        ("of related articles to the first one shown", of_shown),
+        ("of related articles to the first related article of the answer", related_cosines),
         (
             "of new articles to the nearest earlier one",
-            [nearest[i] for i, v in ours.items() if v["verdict"] == "new"],
+            [nearest[i] for i, v in verdicts.items() if v["verdict"] == "new"],
         ),
     ):
         spread = " ".join(f"{q}%: {np.percentile(values, q):.2f}" for q in (5, 25, 50, 75, 95))
         print(f"exact cosine {name}: {spread}")
 
 
-def _tfidf(rows: list[dict]) -> sparse.csr_matrix:
+def _tfidf(rows: list[dict[str, Any]]) -> sparse.csr_matrix:
     terms = [tokenizer.tokenize(f"{r['title'] or ''}\n{r['text'] or ''}", "en") for r in rows]
     return TfidfVectorizer(analyzer=lambda t: t, sublinear_tf=True, dtype=np.float32).fit_transform(terms)
 
 
-def brute_force(rows: list[dict], tfidf: sparse.csr_matrix) -> tuple[dict[str, str], dict[str, float]]:
+def brute_force(
+    rows: list[dict[str, Any]], tfidf: sparse.csr_matrix
+) -> tuple[dict[str, str], dict[str, float]]:
     """Verdict and largest cosine per id, by exhaustive comparison with all earlier rows."""
     shingles = _shingle_matrix(
         [shingle_hashes(dedup_words(r["title"] or "", r["text"] or "", "en")) for r in rows]
@@ -87,7 +104,9 @@ def brute_force(rows: list[dict], tfidf: sparse.csr_matrix) -> tuple[dict[str, s
     return found, nearest
 
 
-def _verdict(i: int, shared: sparse.csr_matrix, sizes: np.ndarray, cosines: np.ndarray) -> str:
+def _verdict(
+    i: int, shared: sparse.csr_matrix, sizes: npt.NDArray[np.float32], cosines: npt.NDArray[np.float32]
+) -> str:
     policy = Policy()
     for j, common in zip(shared.indices, shared.data, strict=True):
         if j < i:
@@ -108,4 +127,4 @@ def _shingle_matrix(hashes: list[np.ndarray]) -> sparse.csr_matrix:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

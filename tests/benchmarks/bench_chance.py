@@ -1,9 +1,10 @@
-"""What do unrelated articles share by chance, in runs of letters and in word shingles?
+"""Containment of unrelated articles by chance, with character n-grams and with word shingles.
 
-    python tests/benchmarks/bench_chance.py FILE... [--source NAME]
+    python -m tests.benchmarks.bench_chance FILE... [--source NAME]
 
-The containment of all pairs among the first 300 articles of at least 300 words of each file, of one source if named.
-``letters.CHANCE_CONTAINMENT`` rests on the column of nine in ten. Copies among them only show in the last column.
+Prints quantiles of the containment of all pairs among the first 300 articles of at least 300 words of each
+file (with ``--source`` of that source only). ``archive/char_ngrams.CHANCE_CONTAINMENT`` is taken from the
+column 0.9; copies among the articles affect the last column only.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ def main() -> None:
     args = options.parse_args()
     print(f"{'file':40} {'shingles':8}" + "".join(f"{share:>8}" for share in SHARES))
     for file in args.files:
-        articles = chosen(file, args.source)
+        articles = long_articles(file, args.source)
         for shingles in ("letters", "words"):
             figures = "".join(f"{figure:8.3f}" for figure in containments(articles, shingles))
             print(f"{file[-40:]:40} {shingles:8}{figures}")
 
 
-def chosen(file: str, source: str | None) -> list[Article]:
-    """The first long articles."""
+def long_articles(file: str, source: str | None) -> list[Article]:
+    """The first ``ARTICLES`` articles of at least ``WORDS`` words."""
     found: list[Article] = []
     for row in jsonl.read_rows([file]):
         text = str(row.get("text") or "")
@@ -51,7 +52,7 @@ def chosen(file: str, source: str | None) -> list[Article]:
 
 
 def containments(articles: list[Article], shingles: str) -> list[float]:
-    """The containment that so many of all pairs do not exceed."""
+    """Quantiles ``SHARES`` of the containment over all pairs."""
     encoder = Encoder(Encoding(shingles=shingles))
     columns = columns_from_signatures([encoder.encode(article) for article in articles])
     a, b = np.triu_indices(len(articles), 1)

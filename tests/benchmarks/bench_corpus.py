@@ -1,9 +1,9 @@
-"""A synthetic corpus through ``aggregator dedupe``: time, memory, recall per kind of copy, precision.
+"""``aggregator dedupe`` on a synthetic corpus: time, memory, recall per kind of copy, and precision.
 
-    python tests/benchmarks/bench_corpus.py --articles 250000 --dir DIR [--processes 2] [--words 400]
+    python -m tests.benchmarks.bench_corpus --articles 250000 --dir DIR [--processes 2] [--words 400]
 
-DIR gets the corpus (about 2.6 kB an article) and the result. The last column extrapolates to 7,193,990 articles,
-the size of Zhang's corpus (2023).
+DIR gets the corpus (about 2.6 kB per article) and the result. The last column extrapolates the time to
+7,193,990 articles, the size of the corpus of Zhang (2023).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 from aggregator.offline.archive import synthetic
 
-ZHANG = 7_193_990
+ZHANG_ARTICLES = 7_193_990
 AFTER_ENCODING = ("gather", "join", "confirm", "cluster")
 
 
@@ -36,7 +36,7 @@ def main() -> None:
     options.add_argument("--shingles", default="letters", help="passed on to dedupe")
     args = options.parse_args()
     plan = synthetic.SyntheticPlan(args.articles, args.words)
-    files = corpus(plan, args.dir / f"corpus-{args.articles}-{args.words}", args.processes)
+    files = generate_corpus(plan, args.dir / f"corpus-{args.articles}-{args.words}", args.processes)
     out = args.dir / f"out-{args.articles}-{args.words}"
     command = [sys.executable, "-m", "aggregator", "dedupe", *map(str, files), "--out", str(out), "--fresh"]
     more = ["--shingles", args.shingles, "--processes", str(args.processes)]
@@ -44,8 +44,8 @@ def main() -> None:
     report(plan, json.loads((out / "summary.json").read_bytes()), score(plan, out / "pairs.jsonl"))
 
 
-def corpus(plan: synthetic.SyntheticPlan, directory: Path, processes: int) -> list[Path]:
-    """The corpus, made unless it is there."""
+def generate_corpus(plan: synthetic.SyntheticPlan, directory: Path, processes: int) -> list[Path]:
+    """Generate the corpus unless it exists; its files."""
     done = directory / "done"
     if not done.exists():
         started = time.monotonic()
@@ -60,36 +60,39 @@ def score(plan: synthetic.SyntheticPlan, file: Path) -> dict[str, Any]:
     """Recall per kind and precision of the confirmed pairs against the planted ones."""
     planted = {frozenset(pair): kind for kind, *pair in synthetic.planted_pairs(plan)}
     found: Counter[str] = Counter()
-    wrong = 0
+    false_pairs = 0
     with open(file, encoding="utf-8") as lines:
         for line in lines:
             row = json.loads(line)
             kind = planted.get(frozenset((row["id1"], row["id2"])))
-            wrong += kind is None
+            false_pairs += kind is None
             found.update([kind] if kind else [])
-    wanted = Counter(planted.values())
-    right = found.total()
+    planted_of_kind = Counter(planted.values())
+    correct = found.total()
     return {
-        "recall": {kind: found[kind] / wanted[kind] for kind in synthetic.COPY_KINDS},
-        "all": right / wanted.total(),
-        "precision": right / max(1, right + wrong),
+        "recall": {kind: found[kind] / planted_of_kind[kind] for kind in synthetic.COPY_KINDS},
+        "all": correct / planted_of_kind.total(),
+        "precision": correct / max(1, correct + false_pairs),
     }
 
 
 def report(plan: synthetic.SyntheticPlan, summary: dict[str, Any], scored: dict[str, Any]) -> None:
-    """A row of Markdown under its heading, and the seconds by stage."""
+    """Print a Markdown table of one row, and the seconds by stage."""
     seconds = summary["seconds"]
     join_s = sum(seconds[stage] for stage in AFTER_ENCODING)
-    scale = ZHANG / plan.articles
+    scale = ZHANG_ARTICLES / plan.articles
     kinds = " | ".join(f"{scored['recall'][kind]:.4f}" for kind in synthetic.COPY_KINDS)
     heads = " | ".join(synthetic.COPY_KINDS)
     print(
-        f"| articles | total s | encode s | encodings to clusters s | CPU s | GB (of it no page of a file) | {heads} | recall | precision | 7.19 M min |"
+        f"| articles | total s | encode s | encodings to clusters s | CPU s | GB (without pages of files) "
+        f"| {heads} | recall | precision | 7.19 M min |"
     )
     print(
         f"| {plan.articles:,} | {summary['total_seconds']:.0f} | {seconds['encode']:.0f} | {join_s:.0f} | "
-        f"{summary['cpu_seconds']:.0f} | {summary['peak_memory_gb']:.2f} ({summary['peak_anonymous_gb']:.2f}) | {kinds} | {scored['all']:.4f} | "
-        f"{scored['precision']:.4f} | {summary['total_seconds'] * scale / 60:.0f}, of it {join_s * scale / 60:.1f} |"
+        f"{summary['cpu_seconds']:.0f} | {summary['peak_memory_gb']:.2f} "
+        f"({summary['peak_anonymous_gb']:.2f}) | {kinds} | {scored['all']:.4f} | "
+        f"{scored['precision']:.4f} | "
+        f"{summary['total_seconds'] * scale / 60:.0f}, of it {join_s * scale / 60:.1f} |"
     )
     print("seconds: " + ", ".join(f"{stage} {seconds[stage]:.1f}" for stage in AFTER_ENCODING))
 

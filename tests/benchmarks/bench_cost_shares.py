@@ -1,8 +1,9 @@
-"""Where does the time of an article go? ``scripts/bench shares [--single RATE] [--articles N]``
+"""CPU shares of the stages of an article (``scripts/bench shares [--single RATE] [--articles N]``).
 
-Samples all Python code of a running service and its processes (py-spy, 200 times a second) while it takes batches, or
-single posts at a rate, and tells the share of each part: the innermost line of the program that a sample is in.
-Shares, unlike times, hardly change on a busy machine. The store, a program of its own, is not in them.
+Samples the Python stacks of a running service and its child processes (py-spy, 200 times per second) while it
+receives batches, or single posts at RATE per second, and prints the share of each part. A sample is counted
+for the innermost frame that belongs to the program. Shares, unlike times, hardly change on a busy machine.
+The store is another program and is not included.
 """
 
 from __future__ import annotations
@@ -22,37 +23,37 @@ from pathlib import Path
 
 import uvloop
 
-from tests.benchmarks.bench_http import batches, bodies, offered, tell
-from tests.benchmarks.bench_service import own_service
+from tests.benchmarks.bench_http import measure_batches, open_loop, record_result, request_bodies
+from tests.benchmarks.bench_service import running_service
 
-# Part -> what its lines have in their file's name; the first that fits decides.
+# Part -> substrings of the file names in its frames; the first part that matches wins.
 PARTS = {
-    "detector": ("aggregator/bursts/", "aggregator/event"),
+    "detector": ("aggregator/events/",),
     "analysis: language": ("text/language.py", "py3langid/"),
-    "analysis: words and stems": ("text/tokens.py", "text/characters.py", "nltk/", "collections/__init__.py",
-                                  "aggregator/vocabulary.py"),
-    "analysis: fingerprint": ("aggregator/features.py", "aggregator/fingerprint.py"),
-    "analysis: the rest": ("aggregator/analyse.py", "aggregator/text/"),
-    "between processes": ("analysis_worker.py", "analysis_pool.py"),
-    "store connection": ("aggregator/store/pipe", "aggregator/store/link", "aggregator/store/redis", "aggregator/store/runs",
-                         "aggregator/store/wire"),
-    "index: look-up, records, commit": ("aggregator/index/", "aggregator/changes.py", "aggregator/store/",
-                                        "aggregator/recording.py", "aggregator/beside.py", "aggregator/succession.py"),
-    "decision": ("aggregator/ingest.py", "aggregator/verdict.py", "aggregator/similarity.py", "aggregator/arrivals.py",
-                 "aggregator/gathering.py", "aggregator/rounds.py", "aggregator/deciding.py", "aggregator/titled.py"),
-    "JSON": ("http/decoding.py", "http/views.py", "http/responses.py", "http/answers.py", "aggregator/urls.py"),
+    "analysis: words and stems": ("text/tokenizer.py", "text/normalization.py", "text/orthography.py",
+                                  "text/stemming.py", "nltk/", "collections/__init__.py",
+                                  "analysis/vocabulary.py"),
+    "analysis: fingerprint": ("analysis/features.py", "analysis/simhash.py"),
+    "between processes": ("analysis/pool/",),
+    "analysis: the rest": ("analysis/analyzer.py", "aggregator/analysis/text/"),
+    "store connection": ("store/pipelining.py", "store/client.py", "store/redis.py",
+                         "store/commit_batching.py", "store/protocol.py"),
+    "index: look-up, records, commit": ("aggregator/index/", "aggregator/store/", "ingest/commit.py",
+                                        "ingest/dual_write.py"),
+    "decision": ("aggregator/ingest/", "aggregator/dedup/"),
+    "JSON": ("aggregator/contract/", "http/json_response.py", "analysis/article_id.py"),
     "HTTP": ("aggregator/http/", "aiohttp/"),
 }  # fmt: skip
 IDLE = ("_worker (concurrent/futures/thread.py", "select (selectors.py", "readinto (socket.py")
 
 
 def part_of(frames: list[str]) -> str | None:
-    """The part that a stack, outermost first, belongs to; None for a thread that waits."""
-    if frames and any(waits in frames[-1] for waits in IDLE):
+    """Part that a stack, outermost frame first, belongs to; None for an idle thread."""
+    if frames and any(idle in frames[-1] for idle in IDLE):
         return None
     for frame in reversed(frames):
-        if "aggregator/overlap.py" in frame:
-            return "analysis: shingles" if any("Analyser." in f for f in frames) else "decision"
+        if "analysis/shingles.py" in frame:
+            return "analysis: shingles" if any("analysis/analyzer.py" in f for f in frames) else "decision"
         for part, names in PARTS.items():
             if any(name in frame for name in names):
                 return part
@@ -60,7 +61,7 @@ def part_of(frames: list[str]) -> str | None:
 
 
 def shares(path: Path) -> dict[str, float]:
-    """Per cent of the samples in a file of py-spy's raw format."""
+    """Percentage of samples per part, from a file in py-spy's raw format."""
     found: Counter[str] = Counter()
     for line in path.read_text(encoding="utf-8").splitlines():
         stack, _, count = line.rpartition(" ")
@@ -73,8 +74,10 @@ def shares(path: Path) -> dict[str, float]:
 
 @asynccontextmanager
 async def sampled(pid: int, file: Path) -> AsyncIterator[None]:
-    """Samples are taken of the process and those below it."""
-    command = shutil.which("py-spy") or str(Path(sys.executable).parent / "py-spy")
+    """Sample a process and its descendants into ``file``."""
+    command = shutil.which("py-spy", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if command is None:
+        sys.exit("py-spy is not installed; run scripts/setup bench.")
     options = ("--format", "raw", "--rate", "200", "--subprocesses", "--threads", "--output", str(file))
     spy = await asyncio.create_subprocess_exec(
         command, "record", "--pid", str(pid), *options, stdout=asyncio.subprocess.DEVNULL
@@ -87,27 +90,26 @@ async def sampled(pid: int, file: Path) -> AsyncIterator[None]:
 
 async def run(single: float, articles: int) -> None:
     """Warm up, sample, print."""
-    stream = bodies("en")
+    stream = request_bodies("en")
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "samples.txt"
-        async with own_service() as running:
-            warm = list(itertools.islice(stream, 500))
-            await batches(running, warm)
+        async with running_service() as running:
+            await measure_batches(running, list(itertools.islice(stream, 500)))  # warm-up
             async with sampled(running.pid, file):
                 if single:
-                    figures = await offered(running, stream, single, articles / single)
+                    figures = await open_loop(running, stream, single, articles / single)
                 else:
-                    figures = await batches(running, list(itertools.islice(stream, articles)))
-        tell("single posts" if single else "batch", load=os.getloadavg()[0], shares=shares(file), **figures)
+                    figures = await measure_batches(running, list(itertools.islice(stream, articles)))
+        name = "single posts" if single else "batch"
+        record_result(name, load=os.getloadavg()[0], shares=shares(file), **figures)
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(
         prog="scripts/bench shares", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--single", type=float, default=0, metavar="RATE", help="single posts a second (0: batches)"
+        "--single", type=float, default=0, metavar="RATE", help="single posts per second (0: batches)"
     )
     parser.add_argument("--articles", type=int, default=2000)
     args = parser.parse_args()

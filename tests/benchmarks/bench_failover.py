@@ -1,10 +1,10 @@
-"""Cost of a killed primary of a cluster per store configuration (``scripts/bench failover``); one JSON line per run.
+"""Cost of a killed cluster primary per store configuration (``scripts/bench failover``), as JSON lines.
 
-A cluster of three primaries with one replica each (node timeout 2 s), one service, and eight crawlers that post
-pairs of near-copies and repeat refused posts. The primary that holds the index gets SIGKILL and its replica takes
-over. Two cases: the replica is in sync; replication has been cut for the last ``CUT_S`` seconds (the primary
-refuses PSYNC) while the cluster bus works. The killed server is restarted after ``RESTART_S`` seconds and
-becomes a replica.
+A cluster of three primaries with one replica each (node timeout 2 s), one service, and eight crawlers that
+post pairs of near-copies and repeat refused posts. The primary that holds the index gets SIGKILL and its
+replica takes over. Two cases: the replica is in sync; replication has been cut for the last ``CUT_S`` seconds
+(the primary refuses PSYNC) while the cluster bus works. The killed server is restarted after ``RESTART_S``
+seconds and becomes a replica.
 
     answered   articles acknowledged, before and after
     refusals   responses 503; the crawler repeats the post
@@ -29,7 +29,7 @@ import aiohttp
 
 from aggregator.index import keys
 from tests.support.cluster import Cluster, running_cluster
-from tests.support.crawler import CrawlReport, Crawler
+from tests.support.crawler import Crawler, CrawlReport
 from tests.support.server_fixture import serving
 
 CUT_S = 4.0

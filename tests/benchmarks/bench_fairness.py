@@ -2,9 +2,9 @@
 
     python -m tests.benchmarks.bench_fairness [--pages 4] [--seconds 20]
 
-One analysis process. The first caller sends pages whose extraction exceeds the time limit; then a second caller
-sends plain pages one after another. Prints the latency of the second caller's pages alone, and while the pages of
-the first are processed.
+One analysis process. The first caller sends pages whose extraction exceeds the time limit; then a second
+caller sends plain pages one after another. Prints the latency of the second caller's pages alone, and while
+the pages of the first are processed.
 """
 
 from __future__ import annotations

@@ -1,20 +1,25 @@
-"""How much does the service bear? ``scripts/bench http [--lang en zh] [--rates 50 100 ...] [--json FILE]``
+"""Throughput and latency of the service over loopback (``scripts/bench http``).
 
-Per language, over loopback, a fresh service with its embedded store:
+    scripts/bench http [--lang en zh] [--rates 50 100 ...] [--json FILE]
 
-    batch      all articles as NDJSON in four turns, one request after another (of each of ``--callers``); how far the
-               event detector was behind then, and how long it took to catch up (its CPU counts). After each turn
-               what the CPU of its parts allows: text (article to fingerprint and sample) and index (check-and-insert
-               of ready analyses) of the same articles, behind the same ones, on ``--cores``; so both see the machine
-               as quick as it is, the same words known and as much stored. A turn before the first does not count.
-               Then datasketch's MinHashLSH on the same kind of store, for some of the articles
-    single     POST /v1/articles at rising rates, an **open loop**: requests are sent when they are due (a Poisson
-               process), whatever became of those before, and latency counts from when they were due
-    overload   three times the highest rate that held: what is answered, what is refused and how fast, and
-               whether a request afterwards is answered as before
+Per language, on a new service with its embedded store:
 
-Articles are those of the development data (English cut to 400 words, Chinese to 800 characters), else made up.
-Generator, service and store share this machine's cores; each one's CPU and memory are printed.
+    batch      all articles as NDJSON in four turns, one request after another per caller (``--callers``); how
+               far the event detector lagged at the end, and the time it took to catch up (its CPU is
+               included). After each turn the same articles go through text analysis alone (article to
+               fingerprint and sketch) and through the index alone (check-and-insert of ready analyses), so
+               that both are measured at the same machine speed, with the same caches and the same number of
+               stored articles; this gives the rate that ``--cores`` cores would allow. An additional first
+               turn is not counted. Last, datasketch's MinHashLSH on the same kind of store, for some of the
+               articles
+    single     POST /v1/articles at rising rates, **open loop**: requests are sent when they are due (Poisson
+               process) regardless of earlier ones, and latency counts from the due time
+    overload   three times the highest sustained rate: rates of answers and refusals, latency of refusals, and
+               whether requests afterwards are answered as before
+
+Articles come from the development data (English cut to 400 words, Chinese to 800 characters), or are
+generated if it is absent. Load generator, service and store share the cores of this machine; CPU and memory
+of each are printed.
 """
 
 from __future__ import annotations
@@ -50,8 +55,8 @@ from aggregator.offline import jsonl
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import open_redis_store
 from aggregator.time_units import wall_clock_ms
-from tests.benchmarks.bench_service import Running, default_file, own_service
-from tests.benchmarks.bench_service import articles as english
+from tests.benchmarks.bench_service import RunningService, default_file, running_service
+from tests.benchmarks.bench_service import articles as english_articles
 from tests.support.cpu_spinner import add_option, awake
 from tests.support.development_data import DATA
 from tests.support.processes import server_cpu_s
@@ -63,12 +68,12 @@ CONNECTIONS = 256
 PEER_PERMUTATIONS = 128
 CATCH_UP_S = 120.0
 TURNS = 4
-ANSWERED, READ = "aggregator_articles_total", "aggregator_detector_articles_total"
-_OURS = "市议会今天通过新的桥梁预算案工程将于春季开始河边居民希望夜间施工能够尽量减少噪音"
+ANSWERED, READ = "aggregator_articles_total", "aggregator_detector_articles_total"  # metrics
+_CHINESE_SAMPLE = "市议会今天通过新的桥梁预算案工程将于春季开始河边居民希望夜间施工能够尽量减少噪音"
 
 
-def bodies(lang: str) -> Iterator[dict[str, str]]:
-    """Articles of a language, without end: later rounds come under other ids, with a word of their own."""
+def request_bodies(lang: str) -> Iterator[dict[str, str]]:
+    """Endless articles of a language; later rounds get new ids and one additional word."""
     for turn in itertools.count():
         for row in _texts(lang):
             yield row if not turn else {
@@ -78,7 +83,7 @@ def bodies(lang: str) -> Iterator[dict[str, str]]:
 
 def _texts(lang: str) -> Iterator[dict[str, str]]:
     if lang == "en":
-        yield from english(default_file())
+        yield from english_articles(default_file())
     elif (file := DATA / "xinwenlianbo_dev.jsonl.gz").exists():
         for row in jsonl.read_rows([str(file)]):
             if len(row["text"]) >= CHARACTERS // 2:
@@ -89,42 +94,46 @@ def _texts(lang: str) -> Iterator[dict[str, str]]:
                 }
     else:
         for number in range(10_000):
-            made = random.Random(number)
-            yield {"id": f"zh{number}", "text": "".join(made.choices(_OURS, k=CHARACTERS))}
+            rng = random.Random(number)
+            yield {"id": f"zh{number}", "text": "".join(rng.choices(_CHINESE_SAMPLE, k=CHARACTERS))}
 
 
-# -- batches, and what the CPU of their parts allows -------------------------------------------
+# -- batches, and the rate that their stages allow ---------------------------------------------
 
 
-async def batches(running: Running, rows: Sequence[dict[str, str]], callers: int = 1) -> dict[str, Any]:
-    """NDJSON requests, of each caller one after another; articles per second, how far the detector was behind at the
-    end and for how long, and CPU per article of each process until it was not."""
+async def measure_batches(
+    running: RunningService, rows: Sequence[dict[str, str]], callers: int = 1
+) -> dict[str, Any]:
+    """Send NDJSON requests, one after another per caller.
+
+    Returns articles per second, the lag of the detector at the end and the time it took to catch up, and the
+    CPU of each process per article until then.
+    """
     lines = [json.dumps(row).encode() for row in rows]
     async with aiohttp.ClientSession(headers={"Content-Type": "application/x-ndjson"}) as session:
-        begun = time.time_ns()  # in no id before: the detector reads each article once
-        await _batch(
-            session, running.url, [b'{"id": "warm-%d-%d", "text": "warm up"}' % (begun, i) for i in range(64)]
-        )
-        await _caught_up(session, running.url)
+        began_ns = time.time_ns()  # makes the ids new: the detector reads each article once
+        warm_up = [b'{"id": "warm-%d-%d", "text": "warm up"}' % (began_ns, i) for i in range(64)]
+        await _post_batch(session, running.url, warm_up)
+        await _wait_for_detector(session, running.url)
         before, started = running.usage(), time.perf_counter()
         starts = iter(range(0, len(lines), BATCH_LINES))
 
         async def caller() -> None:
             for start in starts:
-                await _batch(session, running.url, lines[start : start + BATCH_LINES])
+                await _post_batch(session, running.url, lines[start : start + BATCH_LINES])
 
         async with asyncio.TaskGroup() as group:
             for _ in range(callers):
                 group.create_task(caller())
         seconds = time.perf_counter() - started
-        behind, later_s = await _caught_up(session, running.url)
+        lag, catch_up_s = await _wait_for_detector(session, running.url)
     after = running.usage()
     return {
         "articles": len(rows),
         "callers": callers,
         "per_second": round(len(rows) / seconds, 1),
-        "detector_behind": behind,
-        "caught_up_after_s": round(later_s, 1),
+        "detector_behind": lag,
+        "caught_up_after_s": round(catch_up_s, 1),
         "cpu_us_per_article": {
             role: round(s / len(rows) * 1e6) for role, s in after.since(before).items()
         },
@@ -135,28 +144,28 @@ async def batches(running: Running, rows: Sequence[dict[str, str]], callers: int
     }  # fmt: skip
 
 
-async def _batch(session: aiohttp.ClientSession, url: str, lines: Sequence[bytes]) -> None:
-    async with session.post(url + "/v1/articles/batch", data=b"\n".join(lines)) as answer:
-        said = (await answer.read()).splitlines()
-    assert answer.status == 200 and len(said) == len(lines), (answer.status, said[:1])
-    assert all(b'"verdict"' in line for line in said), next(s for s in said if b'"verdict"' not in s)
+async def _post_batch(session: aiohttp.ClientSession, url: str, lines: Sequence[bytes]) -> None:
+    async with session.post(url + "/v1/articles/batch", data=b"\n".join(lines)) as response:
+        replies = (await response.read()).splitlines()
+    assert response.status == 200 and len(replies) == len(lines), (response.status, replies[:1])
+    assert all(b'"verdict"' in line for line in replies), next(s for s in replies if b'"verdict"' not in s)
 
 
-async def _caught_up(session: aiohttp.ClientSession, url: str) -> tuple[int, float]:
-    """How many articles the detector has not read yet, and how long it takes to read them."""
+async def _wait_for_detector(session: aiohttp.ClientSession, url: str) -> tuple[int, float]:
+    """Wait until the detector has read all articles; its lag in articles before, and the seconds waited."""
     started = time.perf_counter()
-    first = behind = await _behind(session, url)
+    first = lag = await _detector_lag(session, url)
     async with asyncio.timeout(CATCH_UP_S):
-        while behind > 0:
+        while lag > 0:
             await asyncio.sleep(0.1)
-            behind = await _behind(session, url)
+            lag = await _detector_lag(session, url)
     return first, time.perf_counter() - started if first else 0.0
 
 
-async def _behind(session: aiohttp.ClientSession, url: str) -> int:
-    """Articles answered and not read by the detector, of whatever processes."""
-    async with session.get(url + "/metrics") as answer:
-        lines = (await answer.text()).splitlines()
+async def _detector_lag(session: aiohttp.ClientSession, url: str) -> int:
+    """Number of articles answered but not read by the detector, summed over all processes."""
+    async with session.get(url + "/metrics") as response:
+        lines = (await response.text()).splitlines()
     answered, read = (
         sum(int(float(line.split()[-1])) for line in lines if line.startswith(name))
         for name in (ANSWERED, READ)
@@ -164,26 +173,26 @@ async def _behind(session: aiohttp.ClientSession, url: str) -> int:
     return answered - read
 
 
-class Parts:
-    """Text and index by themselves, over the articles that the service was given, in the same order."""
+class StageBench:
+    """Text analysis alone and index alone, with the articles that the service received, in the same order."""
 
     def __init__(self, server: EmbeddedServer) -> None:
-        self._analyser = Analyzer(load_models())
-        self._ready: dict[str, Any] = {}
+        self._analyzer = Analyzer(load_models())
+        self._analyses: dict[str, Any] = {}
         self._store, self._sync = open_redis_store(server.url), redis.Redis.from_url(server.url)
-        index = Index(self._store, self._analyser.spaces, retention_ms=90 * 86_400_000)
+        index = Index(self._store, self._analyzer.spaces, retention_ms=90 * 86_400_000)
         self._ingest = build_core(index, self._prepared, Policy(), clock=wall_clock_ms).ingest
 
-    async def take(self, rows: Sequence[dict[str, str]]) -> dict[str, float]:
-        """CPU in microseconds per article: ``text`` in this process, ``index`` in this one and its store together."""
-        given = [Article(id=r["id"], title=r.get("title", ""), text=r["text"]) for r in rows]
+    async def measure(self, rows: Sequence[dict[str, str]]) -> dict[str, float]:
+        """CPU in microseconds per article; ``index_cpu_us`` is the sum of this process and the store."""
+        articles = [Article(id=r["id"], title=r.get("title", ""), text=r["text"]) for r in rows]
         started = time.process_time()
-        made = self._analyser.analyze_many(given)
+        analyses = self._analyzer.analyze_many(articles)
         text_s = time.process_time() - started
-        self._ready = {a.id: found for a, found in zip(given, made, strict=True)}
+        self._analyses = {a.id: analysis for a, analysis in zip(articles, analyses, strict=True)}
         before_s, started = server_cpu_s(self._sync), time.process_time()
-        for start in range(0, len(given), BATCH_LINES):
-            await self._ingest.submit_many(given[start : start + BATCH_LINES])
+        for start in range(0, len(articles), BATCH_LINES):
+            await self._ingest.submit_many(articles[start : start + BATCH_LINES])
         client_s = time.process_time() - started
         index_s = client_s + server_cpu_s(self._sync) - before_s
         return {
@@ -193,16 +202,16 @@ class Parts:
         }
 
     async def close(self) -> None:
-        """Of the store only the connections."""
+        """Close the connections; the store keeps running."""
         await self._store.close()
         self._sync.close()
 
-    async def _prepared(self, some: Sequence[Article]) -> list[Analysis | AggregatorError]:
-        return [self._ready[article.id] for article in some]
+    async def _prepared(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
+        return [self._analyses[article.id] for article in articles]
 
 
-def peer(rows: Sequence[dict[str, str]]) -> dict[str, Any] | str:
-    """datasketch's MinHashLSH on such a store: query, then insert; without it, why it is not run."""
+def datasketch_baseline(rows: Sequence[dict[str, str]]) -> dict[str, Any] | str:
+    """Datasketch's MinHashLSH on the same kind of store: query, then insert; a reason if it cannot run."""
     try:
         from datasketch import MinHash, MinHashLSH
     except ImportError:
@@ -218,10 +227,12 @@ def peer(rows: Sequence[dict[str, str]]) -> dict[str, Any] | str:
         before_s, started_s, started = server_cpu_s(sync), time.process_time(), time.perf_counter()
         for row in rows:
             words = row["text"].split() if " " in row["text"][:200] else list(row["text"])
-            found = MinHash(num_perm=PEER_PERMUTATIONS)
-            found.update_batch([" ".join(words[i : i + 3]).encode() for i in range(max(1, len(words) - 2))])
-            if not lsh.query(found):
-                lsh.insert(row["id"], found)
+            signature = MinHash(num_perm=PEER_PERMUTATIONS)
+            signature.update_batch(
+                [" ".join(words[i : i + 3]).encode() for i in range(max(1, len(words) - 2))]
+            )
+            if not lsh.query(signature):
+                lsh.insert(row["id"], signature)
         seconds, cpu_s = time.perf_counter() - started, time.process_time() - started_s
         cpu_s += server_cpu_s(sync) - before_s
         sync.close()
@@ -235,10 +246,10 @@ def peer(rows: Sequence[dict[str, str]]) -> dict[str, Any] | str:
 # -- single requests, open loop ----------------------------------------------------------------
 
 
-async def offered(
-    running: Running, rows: Iterator[dict[str, str]], rate: float, seconds: float
+async def open_loop(
+    running: RunningService, rows: Iterator[dict[str, str]], rate: float, seconds: float
 ) -> dict[str, Any]:
-    """``rate`` requests per second for ``seconds``; latency from when each was due."""
+    """Send ``rate`` requests per second for ``seconds``; latency counts from the time a request was due."""
     rng = np.random.default_rng(int(rate))
     due_s = np.cumsum(rng.exponential(1 / rate, round(rate * seconds)))
     data = [json.dumps(next(rows)).encode() for _ in due_s]
@@ -250,11 +261,11 @@ async def offered(
     ) as session:
         before, started = running.usage(), time.perf_counter()
 
-        async def one(body: bytes, due: float) -> None:
+        async def post(body: bytes, due: float) -> None:
             try:
-                async with session.post(running.url + "/v1/articles", data=body) as answer:
-                    await answer.read()
-                    status = answer.status
+                async with session.post(running.url + "/v1/articles", data=body) as response:
+                    await response.read()
+                    status = response.status
             except (aiohttp.ClientError, TimeoutError):
                 status = 0
             taken.setdefault(status, []).append((time.perf_counter() - started - due) * 1000)
@@ -263,7 +274,7 @@ async def offered(
             for body, due in zip(data, due_s.tolist(), strict=True):
                 wait_s = due - (time.perf_counter() - started)
                 await asyncio.sleep(max(0.0, wait_s))
-                group.create_task(one(body, due))
+                group.create_task(post(body, due))
         lasted = time.perf_counter() - started
     after = running.usage()
     good = [ms for status in (200, 201) for ms in taken.get(status, [])]
@@ -288,93 +299,96 @@ def _quantiles(prefix: str, ms: Sequence[float]) -> dict[str, float]:
     }
 
 
-def holds(figures: dict[str, Any]) -> bool:
-    """Everything answered, and 99 % of it within the limit."""
+def is_sustained(figures: dict[str, Any]) -> bool:
+    """Whether every request was answered, and 99 % of them within ``P99_MS``."""
     return figures.get("p99_ms", P99_MS + 1) <= P99_MS and set(figures["statuses"]) <= {"200", "201"}
 
 
-async def rising(
-    running: Running, rows: Iterator[dict[str, str]], rates: Sequence[float], seconds: float
+async def highest_sustained_rate(
+    running: RunningService, rows: Iterator[dict[str, str]], rates: Sequence[float], seconds: float
 ) -> float:
-    """The latency curve, printed; the highest rate that held, or 0. Between the last that held and the first that did not: once more."""
+    """Measure rising rates until one fails, then the mean of the last two; 0 if none is sustained."""
     best, worst = 0.0, 0.0
     for rate in rates:
-        figures = await offered(running, rows, rate, seconds)
-        tell("single", **figures)
-        if not holds(figures):
+        figures = await open_loop(running, rows, rate, seconds)
+        record_result("single", **figures)
+        if not is_sustained(figures):
             worst = rate
             break
         best = rate
     if best and worst:
-        figures = await offered(running, rows, (best + worst) / 2, seconds)
-        tell("single", **figures)
-        best = (best + worst) / 2 if holds(figures) else best
+        figures = await open_loop(running, rows, (best + worst) / 2, seconds)
+        record_result("single", **figures)
+        best = (best + worst) / 2 if is_sustained(figures) else best
     return best
 
 
 # -- everything --------------------------------------------------------------------------------
 
-TOLD: list[dict[str, Any]] = []
+RESULTS: list[dict[str, Any]] = []
 
 
-def tell(measured: str, **figures: Any) -> None:
-    """One line."""
-    TOLD.append({"measured": measured, **figures})
-    print(json.dumps(TOLD[-1]), flush=True)
+def record_result(measured: str, **figures: Any) -> None:
+    """Append to ``RESULTS`` and print one JSON line."""
+    RESULTS.append({"measured": measured, **figures})
+    print(json.dumps(RESULTS[-1]), flush=True)
 
 
 async def run(lang: str, args: argparse.Namespace) -> None:
-    """All measurements of a language."""
-    stream = bodies(lang)
+    """Run all measurements of one language."""
+    stream = request_bodies(lang)
     options = ["--workers", str(args.workers)] if args.workers > 1 else []
-    async with own_service(*options) as running:
-        await in_turns(running, lang, stream, args)
-        tell("warm-up", lang=lang, **(await offered(running, stream, args.rates[0], 2)))
-        best = await rising(running, stream, args.rates, args.seconds)
-        tell("highest rate", lang=lang, p99_within_ms=P99_MS, per_second=best)
+    async with running_service(*options) as running:
+        await measure_turns(running, lang, stream, args)
+        record_result("warm-up", lang=lang, **(await open_loop(running, stream, args.rates[0], 2)))
+        best = await highest_sustained_rate(running, stream, args.rates, args.seconds)
+        record_result("highest rate", lang=lang, p99_within_ms=P99_MS, per_second=best)
         if best:
-            tell("overload", lang=lang, **(await offered(running, stream, 3 * best, args.seconds)))
-            tell("afterwards", lang=lang, **(await offered(running, stream, args.rates[0], 3)))
+            record_result("overload", lang=lang, **(await open_loop(running, stream, 3 * best, args.seconds)))
+            record_result("afterwards", lang=lang, **(await open_loop(running, stream, args.rates[0], 3)))
 
 
-async def in_turns(
-    running: Running, lang: str, stream: Iterator[dict[str, str]], args: argparse.Namespace
+async def measure_turns(
+    running: RunningService, lang: str, stream: Iterator[dict[str, str]], args: argparse.Namespace
 ) -> None:
-    """The service, then its parts, with the same articles; the first turn does not count. Medians of the others."""
-    told: list[dict[str, float]] = []
-    spent: list[float] = []
+    """Alternate between the service and its stages alone; print each turn and the medians."""
+    limits: list[dict[str, float]] = []
+    spent_us: list[float] = []
     with tempfile.TemporaryDirectory() as directory, EmbeddedServer(directory) as server:
-        parts = Parts(server)
+        stages = StageBench(server)
         for turn in range(TURNS + 1):
             rows = list(itertools.islice(stream, args.articles // TURNS))
-            figures, cpu = await batches(running, rows, args.callers), await parts.take(rows)
+            figures, cpu = await measure_batches(running, rows, args.callers), await stages.measure(rows)
             if turn:
-                tell("batch", lang=lang, **figures)
-                spent.append(
+                record_result("batch", lang=lang, **figures)
+                spent_us.append(
                     sum(us for role, us in figures["cpu_us_per_article"].items() if role != "generator")
                 )
-                told.append(allowed(figures["per_second"], spent[-1], cpu, args.cores))
-                tell("what its parts allow", lang=lang, **told[-1])
-        await parts.close()
-    tell("medians", lang=lang, **{name: round(median(one[name] for one in told), 3) for name in told[0]})
-    other = await asyncio.to_thread(peer, rows[: args.peer])
-    if isinstance(other, str):
-        tell("datasketch MinHashLSH", lang=lang, said=other)
+                limits.append(achievable_rate(figures["per_second"], spent_us[-1], cpu, args.cores))
+                record_result("rate that the stages allow", lang=lang, **limits[-1])
+        await stages.close()
+    medians = {name: round(median(turn[name] for turn in limits), 3) for name in limits[0]}
+    record_result("medians", lang=lang, **medians)
+    baseline = await asyncio.to_thread(datasketch_baseline, rows[: args.peer])
+    if isinstance(baseline, str):
+        record_result("datasketch MinHashLSH", lang=lang, error=baseline)
         return
-    tell(
+    record_result(
         "datasketch MinHashLSH",
         lang=lang,
-        **other,
-        times_as_fast=round(figures["per_second"] / other["per_second"], 1),
-        times_less_cpu=round(other["cpu_us_per_article"] / spent[-1], 1),
+        **baseline,
+        times_as_fast=round(figures["per_second"] / baseline["per_second"], 1),
+        times_less_cpu=round(baseline["cpu_us_per_article"] / spent_us[-1], 1),
     )
 
 
-def allowed(per_second: float, spent_us: float, cpu: dict[str, float], cores: int) -> dict[str, float]:
-    """What so many cores could do if there were nothing but text and index, and how much of it was reached."""
+def achievable_rate(
+    per_second: float, spent_us: float, cpu: dict[str, float], cores: int
+) -> dict[str, float]:
+    """Rate that ``cores`` cores allow if only text and index took CPU, and the share reached."""
     us = cpu["text_cpu_us"] + cpu["index_cpu_us"]
     return {
-        **{name: round(each) for name, each in cpu.items()},
+        **{name: round(us_each) for name, us_each in cpu.items()},
         "cores": cores,
         "reached_per_second": per_second,
         "per_second": round(cores * 1e6 / us, 1),
@@ -384,13 +398,12 @@ def allowed(per_second: float, spent_us: float, cpu: dict[str, float], cores: in
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(
         prog="scripts/bench http", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--lang", nargs="*", default=["en", "zh"], choices=["en", "zh"])
     parser.add_argument("--articles", type=int, default=4000, help="in batches, per language")
-    parser.add_argument("--callers", type=int, default=1, help="that send batches at once")
+    parser.add_argument("--callers", type=int, default=1, help="concurrent callers that send batches")
     parser.add_argument("--peer", type=int, default=500, help="articles for datasketch")
     parser.add_argument(
         "--rates", type=float, nargs="*", default=[50, 100, 200, 300, 400, 600, 800, 1000, 1200, 1500]
@@ -405,7 +418,7 @@ def main() -> None:
         for lang in args.lang:
             uvloop.run(run(lang, args))
     if args.json:
-        Path(args.json).write_text(json.dumps(TOLD, indent=1), encoding="utf-8")
+        Path(args.json).write_text(json.dumps(RESULTS, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

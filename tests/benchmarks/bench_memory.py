@@ -1,13 +1,13 @@
-"""How much does the store hold per article, and in what?
+"""Memory of the store per article, in total and per kind of key.
 
-    python tests/benchmarks/bench_memory.py [FILE ...] [--articles 14000] [--fingerprints-only] [--at 1000000]
+    python -m tests.benchmarks.bench_memory [FILE ...] [--articles 14000] [--fingerprints-only] [--at 1000000]
 
-Real articles (default: allsides_dev) go through the service's own ingest into an embedded server (or an empty one
-at ``--store``). Printed: the server's used_memory per article, all in, and per kind of key what MEMORY USAGE says
-of a sample of keys. Sparse buckets cost a key each, so the figure falls as the index fills: ``--at 1000000`` adds
-what buckets cost per article in an index of so many, while it grows and once compacted. They are made by themselves,
-one in sixteen of their keys, as full as they would be there; topics as if no two articles' terms met more often than
-by chance, which is the dearest case.
+Real articles (default: allsides_dev) go through the ingest of the service into an embedded server (or an
+empty one at ``--store``). Prints the growth of the server's used_memory per article, and MEMORY USAGE per
+kind of key, extrapolated from a sample of keys. Sparse buckets cost one key each, so the figure falls as the
+index fills: ``--at 1000000`` adds the cost of buckets per article in an index of that size, growing and
+compacted. For that, 1/16 of the bucket keys are generated with the sizes that they would have there; terms
+are assumed to co-occur by chance only, which is the most expensive case.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import contextlib
 import itertools
 import random
 import tempfile
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -39,20 +38,20 @@ from aggregator.index.term_index import INDEXED_TERMS, MAX_ARTICLES_PER_TERM
 from aggregator.offline.jsonl import read_rows
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import open_redis_store
+from aggregator.time_units import wall_clock_ms
 from tests.support.development_data import DATA
 from tests.support.factories import in_process
 
 RETENTION_MS = 90 * 86_400_000
 SAMPLE = 2000
-PART = 16
+SIMULATED_SHARE = 16  # one in this many bucket keys is generated
 KINDS = {
-    "b": "fingerprint buckets", "s": "band buckets", "t": "topic buckets", "i": "id bindings",
-    "p": "states", "c": "copies", "r": "records",
+    "b": "fingerprint buckets", "s": "sketch buckets", "t": "term buckets", "i": "id bindings",
+    "p": "pointers", "c": "copies", "r": "records",
 }  # fmt: skip
 
 
 def main() -> None:
-    """Run and print."""
     options = _options()
     with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as stack:
         url = options.store or stack.enter_context(EmbeddedServer(Path(directory))).url
@@ -64,17 +63,22 @@ def main() -> None:
         for kind, (number, size) in sorted(_by_kind(client).items(), key=lambda item: -item[1][1]):
             print(f"  {kind:20} {number / count:6.2f} keys  {size / count:6.0f} bytes")
         if options.at:
-            alone = sum(size for kind, (_, size) in _by_kind(client).items() if "buckets" not in kind) / count
+            without_buckets = (
+                sum(size for kind, (_, size) in _by_kind(client).items() if "buckets" not in kind) / count
+            )
             for state in ("growing", "compacted"):
-                # A server of its own: one that was emptied gives the room of its tables back little by little.
+                # A new server: an emptied one frees its hash tables only gradually.
                 empty = stack.enter_context(EmbeddedServer(Path(directory) / state))
                 fresh = redis.Redis.from_url(empty.url)
-                shared = _of_buckets(fresh, options.at, state == "growing", options.fingerprints_only)
-                print(f"at {options.at:,}, {state}: {alone:,.0f} alone + {shared:,.0f} in buckets")
+                in_buckets = _bucket_bytes(fresh, options.at, state == "growing", options.fingerprints_only)
+                print(
+                    f"at {options.at:,}, {state}: {without_buckets:,.0f} outside of buckets "
+                    f"+ {in_buckets:,.0f} in buckets"
+                )
 
 
-def _of_buckets(client: redis.Redis, articles: int, growing: bool, fingerprints_only: bool) -> float:
-    """Bytes per article in the buckets of an index of so many."""
+def _bucket_bytes(client: redis.Redis, articles: int, growing: bool, fingerprints_only: bool) -> float:
+    """Bytes per article in the buckets of an index of ``articles`` articles."""
     kinds = [("b", 4 << 16, 4, articles, DEFAULT_PLAN.remainder_bytes)]
     if not fingerprints_only:
         kinds.append(("s", 1 << keys.SKETCH_BUCKET_BITS, MAX_SKETCH_KEYS, articles, SKETCH_REMAINDER_BYTES))
@@ -83,18 +87,26 @@ def _of_buckets(client: redis.Redis, articles: int, growing: bool, fingerprints_
         )
     before = client.info("memory")["used_memory"]
     rng, pipeline = np.random.default_rng(0), client.pipeline(transaction=False)
-    for name, cells, each, most, rest_bytes in kinds:
-        for place, size in enumerate(rng.poisson(articles * each / cells, cells // PART).tolist()):
-            for part in _steps(min(size, most)) if growing else [min(size, most)] if size else []:
-                pipeline.append(f"{{en.3f2a.0}}{name}{place:05x}", bytes(part * (rest_bytes + NUMBER_BYTES)))
+    for name, keys_in_all, entries_per_article, limit, rest_bytes in kinds:
+        mean_entries = articles * entries_per_article / keys_in_all
+        sizes = rng.poisson(mean_entries, keys_in_all // SIMULATED_SHARE).tolist()
+        for number, size in enumerate(sizes):
+            entries = min(size, limit)
+            for count in _appends(entries) if growing else [entries] if entries else []:
+                pipeline.append(
+                    f"{{en.3f2a.0}}{name}{number:05x}", bytes(count * (rest_bytes + NUMBER_BYTES))
+                )
             if len(pipeline) > 5_000:
                 pipeline.execute()
     pipeline.execute()
-    return float(client.info("memory")["used_memory"] - before) * PART / articles
+    return float(client.info("memory")["used_memory"] - before) * SIMULATED_SHARE / articles
 
 
-def _steps(entries: int) -> Iterator[int]:
-    """Appends after which the server has reserved as much as after ``entries`` single ones: it doubles."""
+def _appends(entries: int) -> Iterator[int]:
+    """Sizes of the fewest appends that reserve as much memory as ``entries`` single ones.
+
+    The server doubles the allocation of a string that grows.
+    """
     done, reserved = 0, 0
     while done < entries:
         step = 1 if done < 2 else min(entries, reserved + 1) - done
@@ -104,16 +116,15 @@ def _steps(entries: int) -> Iterator[int]:
         yield step
 
 
-async def _fill(url: str, files: Sequence[str], most: int, fingerprints_only: bool) -> int:
-    analyser = Analyzer(load_models())
-
+async def _fill(url: str, files: Sequence[str], limit: int, fingerprints_only: bool) -> int:
+    analyzer = Analyzer(load_models())
     store = open_redis_store(url)
-    index = Index(store, analyser.spaces, retention_ms=RETENTION_MS)
+    index = Index(store, analyzer.spaces, retention_ms=RETENTION_MS)
     ingest = build_core(
         index,
-        in_process(analyser),
+        in_process(analyzer),
         Policy(name="hamming" if fingerprints_only else "verified"),
-        clock=lambda: time.time_ns() // 1_000_000,
+        clock=wall_clock_ms,
         fingerprints_only=fingerprints_only,
     ).ingest
     articles = [
@@ -121,7 +132,7 @@ async def _fill(url: str, files: Sequence[str], most: int, fingerprints_only: bo
             id=row["id"], title=row.get("title") or "", text=row.get("text") or "", url=row.get("url") or "",
             source=row.get("source") or "", lang=row.get("lang"),
         )
-        for row in itertools.islice(read_rows(list(files)), most)
+        for row in itertools.islice(read_rows(list(files)), limit)
     ]  # fmt: skip
     await ingest.submit_many(articles)
     await store.close()
@@ -129,7 +140,7 @@ async def _fill(url: str, files: Sequence[str], most: int, fingerprints_only: bo
 
 
 def _by_kind(client: redis.Redis) -> dict[str, tuple[int, float]]:
-    """Per kind of key how many there are, and their bytes by a sample."""
+    """Per kind of key: number of keys, and their bytes extrapolated from a sample."""
     found: dict[str, list[bytes]] = defaultdict(list)
     for key in client.scan_iter(count=10_000):
         rest = key[key.index(b"}") + 1 :] if key.startswith(b"{") else key
@@ -137,8 +148,8 @@ def _by_kind(client: redis.Redis) -> dict[str, tuple[int, float]]:
     rng = random.Random(0)
     sizes = {}
     for kind, names in found.items():
-        some = rng.sample(names, min(SAMPLE, len(names)))
-        mean = sum(client.memory_usage(key) or 0 for key in some) / len(some)
+        sample = rng.sample(names, min(SAMPLE, len(names)))
+        mean = sum(client.memory_usage(key) or 0 for key in sample) / len(sample)
         sizes[kind] = (len(names), mean * len(names))
     return sizes
 
@@ -149,12 +160,10 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("files", nargs="*", metavar="FILE", default=[str(DATA / "allsides_dev.jsonl.gz")])
     parser.add_argument("--articles", type=int, default=14_000)
+    parser.add_argument("--store", help="a redis:// URL of an empty server (default: an embedded one)")
+    parser.add_argument("--fingerprints-only", action="store_true", help="as the setting of the same name")
     parser.add_argument(
-        "--store", help="a redis:// URL of an empty server (default: an embedded one of its own)"
-    )
-    parser.add_argument("--fingerprints-only", action="store_true", help="as the setting of this name")
-    parser.add_argument(
-        "--at", type=int, default=0, metavar="N", help="what it would be in an index of N articles"
+        "--at", type=int, default=0, metavar="N", help="extrapolate to an index of N articles"
     )
     return parser.parse_args()
 

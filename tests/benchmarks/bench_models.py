@@ -1,24 +1,24 @@
-"""Which settings should a shipped model have? Prints the table of docs/MEASURED.md, "Models".
+"""Quality and cost of feature models by fit settings; prints the tables of docs/benchmarks/models.md.
 
-    python tests/benchmarks/bench_models.py [--data DIR] [--terms 10000 20000 30000] [--counts log power raw]
+    python -m tests.benchmarks.bench_models [--data DIR] [--terms 10000 20000 30000] [--counts log power raw]
         [--centring direction mean none] [--components 64 128 ...] [--hyperplanes hashed orthogonal learned]
         [--whiten -1.25 0 0.5] [--draws 3]
 
-Fits on three fifths of the English corpus and looks at
+Fits on 3/5 of the English corpus and measures
 
-* copies: SpotSigs in the online protocol (each page in random order against all earlier ones, the nearest
+* copies: SpotSigs in the online protocol (pages in random order, each against all earlier ones; the nearest
   within the radius counts; label groups that share texts merged): precision P and recall R at 3 and 7 bits;
 * pairs:  recall of all SpotSigs pairs of one (merged) cluster at 3 and 7 bits;
-* edits:  share of home's articles within 7 bits of an edit of their own: cut, begun later, sentences dropped, a
-  passage of another article put before or after it.
-* home:   the other two fifths of the corpus; away: as many Reuters-21578 items, another time and trade.
-  Collisions per article: others within 3 or 7 bits whose TF-IDF cosine is below .3, so unrelated.
-* titles: collisions among 4,000 headlines of 2025 without a text, likewise.
-* bucket: the fullest 16-bit bucket of the 4x16 plan: home, away, titles.
-* reads:  stored entries that a look-up within 7 bits reads, the three in one index of some 15,000.
+* edits:  share of the articles of ``home`` within 7 bits of an edited version: cut, begun later, sentences
+  dropped, a passage of another article added before or after;
+* home:   the other 2/5 of the corpus; away: as many items of Reuters-21578, of another time and subject.
+  Collisions per article: others within 3 or 7 bits whose TF-IDF cosine is below 0.3, so unrelated;
+* titles: collisions among 4,000 headlines of 2025 without a text;
+* bucket: the fullest 16-bit bucket of the 4x16 plan in home, away and titles;
+* reads:  stored entries that a look-up within 7 bits reads, with all three in one index of about 15,000.
 
-Every figure is the mean over ``--draws`` sets of hyperplanes, since one set moves recall by about .01.
-One thread; about four minutes a vocabulary size.
+Every figure is the mean over ``--draws`` sets of hyperplanes, since a single set changes recall by about
+0.01. One thread; about four minutes per vocabulary size.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from aggregator.offline.fitting import FitSettings
 from aggregator.offline.jsonl import read_rows
 from tests.support.development_data import DATA
 
-MERGED = (
+MERGED_LABELS = (
     ("Legal_Summons", "Subpoena", "Lindsay"),
     ("Headlines", "Pelosi", "Snuff"),
     ("Caffeine", "Drink"),
@@ -53,13 +53,13 @@ MERGED = (
 CENTRING: tuple[Literal["direction", "mean", "none"], ...] = ("direction", "mean", "none")
 BACKGROUNDS = ("home", "away", "titles")
 COMPONENTS = (64, 128, 160, 192, 256)
-KINDS = ("hashed", "orthogonal", "learned")
+HYPERPLANES = ("hashed", "orthogonal", "learned")
 WHITEN = (0.0, 0.5)
 UNRELATED_BELOW = 0.3
 HEAD = (
-    "| terms | counts | centring | components | hyperplanes | whiten | P <= 3 | R <= 3 | P <= 7 | R <= 7 | pairs <= 3 "
-    "| pairs <= 7 | edits <= 7 | home <= 3 | home <= 7 | away <= 3 | away <= 7 | titles <= 3 | titles <= 7 "
-    "| bucket home | away | titles | reads |"
+    "| terms | counts | centring | components | hyperplanes | whiten | P <= 3 | R <= 3 | P <= 7 | R <= 7 "
+    "| pairs <= 3 | pairs <= 7 | edits <= 7 | home <= 3 | home <= 7 | away <= 3 | away <= 7 "
+    "| titles <= 3 | titles <= 7 | bucket home | away | titles | reads |"
 )
 
 
@@ -80,20 +80,22 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", default=DATA, type=Path)
     parser.add_argument("--terms", type=int, nargs="+", default=[10_000, 20_000, 30_000])
     parser.add_argument("--counts", nargs="+", default=["log"], choices=("log", "power", "raw"))
     parser.add_argument("--centring", nargs="+", default=CENTRING, choices=CENTRING)
     parser.add_argument("--components", type=int, nargs="+", default=COMPONENTS)
-    parser.add_argument("--hyperplanes", nargs="+", default=KINDS[:2], choices=KINDS)
+    parser.add_argument("--hyperplanes", nargs="+", default=HYPERPLANES[:2], choices=HYPERPLANES)
     parser.add_argument("--whiten", type=float, nargs="+", default=WHITEN)
     parser.add_argument("--draws", type=int, default=3)
     return parser.parse_args()
 
 
 class Corpus:
-    """The development data as index terms, with what every setting is measured against."""
+    """The development data as index terms, by group, with labels and TF-IDF vectors."""
 
     def __init__(self, data: Path) -> None:
         allsides = [tokens for tokens, _ in _articles(data / "allsides_dev.jsonl.gz")]
@@ -126,7 +128,7 @@ def _articles(path: Path) -> Iterator[tuple[list[str], dict[str, Any]]]:
 
 
 def _edited(tokens: list[str], other: list[str], rng: random.Random) -> list[str]:
-    """What a desk may leave of an article, by pieces of ten terms for want of sentences."""
+    """Simulated edit of an article; works on pieces of ten terms, since sentences are not known."""
     pieces = [tokens[at : at + 10] for at in range(0, len(tokens), 10)]
     begin = int(len(pieces) * rng.uniform(0, 0.3)) if rng.random() < 0.2 else 0
     kept = pieces[begin : begin + max(1, int(len(pieces) * rng.uniform(0.3, 1)))]
@@ -144,7 +146,7 @@ def _titles(path: Path, count: int) -> list[list[str]]:
 
 
 def _merged(cluster: str) -> str:
-    return next((group[0] for group in MERGED if cluster in group), cluster)
+    return next((group[0] for group in MERGED_LABELS if cluster in group), cluster)
 
 
 def _components(fitted: fitting.FitResult, token_lists: list[list[str]]) -> np.ndarray:
@@ -197,9 +199,9 @@ def _online(distances: np.ndarray, labels: np.ndarray, radius: int, orders: int 
         earlier[np.triu_indices(len(order))] = 99
         nearest = earlier.argmin(axis=1)
         found = earlier[np.arange(len(order)), nearest] <= radius
-        right = (found & (arrived[nearest] == arrived)).sum()
-        precision += right / max(found.sum(), 1) / orders
-        recall += right / (len(labels) - len(set(labels.tolist()))) / orders
+        correct = (found & (arrived[nearest] == arrived)).sum()
+        precision += correct / max(found.sum(), 1) / orders
+        recall += correct / (len(labels) - len(set(labels.tolist()))) / orders
     return precision, recall
 
 
@@ -229,8 +231,8 @@ def _entries_read(bits: np.ndarray, every: int = 10) -> float:
     stored: Counter[tuple[int, int]] = Counter()
     for fingerprint in bits.tolist():
         stored.update(enumerate(DEFAULT_PLAN.block_values(fingerprint)))
-    asked = bits[::every].tolist()
-    return sum(stored[key] for one in asked for key in DEFAULT_PLAN.probes(one, 7)) / len(asked)
+    queries = bits[::every].tolist()
+    return sum(stored[key] for query in queries for key in DEFAULT_PLAN.probes(query, 7)) / len(queries)
 
 
 if __name__ == "__main__":

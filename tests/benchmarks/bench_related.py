@@ -1,13 +1,16 @@
-"""How soon is "what else is about this?" answered in a large index? ``scripts/bench related [--articles 1e6] [--dir DIR]``
+"""Latency of ``/related`` in a large index (``scripts/bench related [--articles 1e6] [--dir DIR]``).
 
-Made articles go through the transactions of the service (``Segment.insert``) into an embedded Valkey, in ``--segments``
-segments: uniform fingerprints, every tenth within 4 to 7 bits of an earlier one, every twentieth a copy of an earlier
-one, samples of articles of some 400 words, 24 terms each whose frequencies follow Zipf's law, of a vocabulary so large that
-the terms an article stands under have their full list of articles, as in an index of a million, whatever the size.
-``--dir`` keeps the store, so that it is loaded once. Asked for ten neighbours each, of random ids:
+Generated articles go through the transactions of the service (``Transactions.insert``) into an embedded
+Valkey, in ``--segments`` segments: uniform fingerprints, one in ten within 4 to 7 bits of an earlier one, one
+in twenty a copy of an earlier article, sketches of articles of about 400 words, and 24 terms each whose
+frequencies follow Zipf's law. The vocabulary is so large that each indexed term of an article has its full
+list of articles, as in an index of a million, at any size. ``--dir`` keeps the store, so that it is loaded
+only once. For random ids, ten neighbors each:
 
-    in process   ``Related.of_id`` one by one, for the first time and again; reads of the store per answer, one after another
-    over HTTP    GET /v1/articles/{id}/related of a service with one worker, one caller and then ``--callers``
+    in process   ``RelatedArticles.of_id``, one id after another, first and repeated; sequential store reads
+                 per answer
+    over HTTP    GET /v1/articles/{id}/related of a service with one worker, with one caller and with
+                 ``--callers``
 """
 
 from __future__ import annotations
@@ -31,19 +34,20 @@ from aggregator.analysis.models import load_models
 from aggregator.analysis.shingles import sample_size
 from aggregator.domain import ArticleRecord, Match, Outcome, Sketch, article_number_at
 from aggregator.events.repository import EventRepository
-from aggregator.index import Index, keys
+from aggregator.index import Index, format_version, keys
 from aggregator.queries.related import RelatedArticles
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import RedisStore, open_redis_store
-from tests.benchmarks.bench_service import own_service
+from aggregator.time_units import wall_clock_ms
+from tests.benchmarks.bench_service import running_service
 
 SHINGLES, TERMS = 320, 24
-TOGETHER = 500
+COMMIT_ARTICLES = 500
 DAY_MS = 86_400_000
 
 
 def records(count: int, space: str, now_ms: int) -> Iterator[tuple[ArticleRecord, Outcome]]:
-    """Articles of the last eight weeks, oldest first, with what was decided."""
+    """Generated articles of the last eight weeks, oldest first, with their outcomes."""
     rng = np.random.default_rng(5)
     spread = 56 * DAY_MS / count
     vocabulary = max(1_000, count // 16)
@@ -51,26 +55,28 @@ def records(count: int, space: str, now_ms: int) -> Iterator[tuple[ArticleRecord
     weights /= np.linalg.norm(weights, axis=1, keepdims=True)
     earlier: list[int] = []
     before: ArticleRecord | None = None
-    for place in range(count):
+    for position in range(count):
         fingerprint = int(rng.integers(0, 2**64, dtype=np.uint64))
-        if place % 10 == 9:
+        if position % 10 == 9:
             bits = rng.choice(64, int(rng.integers(4, 8)), replace=False).tolist()
             fingerprint = earlier[int(rng.integers(len(earlier)))] ^ sum(1 << bit for bit in bits)
         earlier.append(fingerprint)
-        # Rare terms weigh most: ranks by Zipf's law, the rarest first.
+        # Ranks by Zipf's law, the rarest first, since rare terms weigh most.
         ranks = np.unique((vocabulary ** rng.random(TERMS * 2)).astype(int))[::-1][:TERMS].tolist()
-        number = article_number_at(now_ms - int((count - place) * spread), place % 1024)
+        number = article_number_at(now_ms - int((count - position) * spread), position % 1024)
         record = ArticleRecord(
-            number=number, first_version=number, id=f"https://news.example/{place:08d}", space=space, lang="en",
-            fingerprint=fingerprint, text_hash=rng.bytes(16), short=False,
-            title=f"A headline of some length about matter {place}", url=f"https://news.example/{place:08d}",
-            source=f"paper{place % 40}.example", published_at_ms=number >> 22,
+            number=number, first_version=number, id=f"https://news.example/{position:08d}",
+            space=space, lang="en", fingerprint=fingerprint, text_hash=rng.bytes(16), short=False,
+            title=f"A headline of some length about topic {position}", url=f"https://news.example/{position:08d}",
+            source=f"paper{position % 40}.example", published_at_ms=number >> 22,
             sketch=Sketch(SHINGLES, np.sort(rng.integers(0, 2**31, sample_size(SHINGLES)).astype(np.uint32))),
-            terms=tuple(zip((f"term{rank}" for rank in ranks), weights[place % 1000].tolist(), strict=False)),
-            figures=(place, place + 1),
+            terms=tuple(
+                zip((f"term{rank}" for rank in ranks), weights[position % 1000].tolist(), strict=False)
+            ),
+            figures=(position, position + 1),
         )  # fmt: skip
         outcome = Outcome("new")
-        if before is not None and place % 20 == 19:  # of the one before it, which was not a copy itself
+        if before is not None and position % 20 == 19:  # a copy of the previous article, which is not a copy
             id_, first = before.id, before.number
             outcome = Outcome("duplicate", 2, Match(id_, first, id_, first, 2, 0.9, "hamming"))
         before = record
@@ -78,21 +84,23 @@ def records(count: int, space: str, now_ms: int) -> Iterator[tuple[ArticleRecord
 
 
 async def load(index: Index, space: str, count: int, segments: int) -> None:
-    """All of them; a segment is sealed when it has its share."""
-    now_ms, started = time.time_ns() // 1_000_000, time.perf_counter()
+    """Store ``count`` generated articles; a segment is sealed when it has ``count / segments`` of them."""
+    now_ms, started = wall_clock_ms(), time.perf_counter()
     chunk: list[tuple[ArticleRecord, Outcome]] = []
-    for place, one in enumerate(records(count, space, now_ms), 1):
-        chunk.append(one)
-        if len(chunk) == TOGETHER or place == count:
+    for position, row in enumerate(records(count, space, now_ms), 1):
+        chunk.append(row)
+        if len(chunk) == COMMIT_ARTICLES or position == count:
             await _write(index, space, chunk)
             chunk = []
-        if place < count and place * segments // count > (place - 1) * segments // count:
+        if position < count and position * segments // count > (position - 1) * segments // count:
             await _write(index, space, chunk)
             chunk = []
             layers = await index.segments.stack(space)
             await index.segments.seal(space, layers.last, now_ms)
-        if place % 50_000 == 0:
-            print(f"  {place:,} loaded, {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
+        if position % 50_000 == 0:
+            print(
+                f"  {position:,} loaded, {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True
+            )
 
 
 async def _write(index: Index, space: str, chunk: Sequence[tuple[ArticleRecord, Outcome]]) -> None:
@@ -100,30 +108,31 @@ async def _write(index: Index, space: str, chunk: Sequence[tuple[ArticleRecord, 
         return
     snapshot = await index.segments.read({space: ()})
     segment = index.transactions(snapshot, space)
-    await index.put_records([record for record, _ in chunk], {})
+    await index.records.insert([record for record, _ in chunk], {})
     failed = await index.store.commit_many([segment.insert(r, outcome, []) for r, outcome in chunk])
     assert not any(failed)
-    # A detector that catches up with all of them is not what is measured.
+    # Otherwise the detector would read all articles during the measurement.
     await index.store.delete([keys.stream(tag) for tag in snapshot.stacks[space].tags])
 
 
-async def asked(
-    name: str, ids: Sequence[str], answer: Callable[[str], Awaitable[int]], callers: int = 1
+async def measure_requests(
+    name: str, ids: Sequence[str], request: Callable[[str], Awaitable[int]], callers: int = 1
 ) -> None:
-    """Every id once, by so many callers; prints times as a caller sees them and what they got."""
+    """Request every id once, from ``callers`` concurrent callers; print latencies."""
     waiting, taken, found, cpu_s = iter(ids), [], [], time.process_time()
 
     async def caller() -> None:
         for id_ in waiting:
             started = time.perf_counter()
-            found.append(await answer(id_))
+            found.append(await request(id_))
             taken.append((time.perf_counter() - started) * 1000)
 
     await asyncio.gather(*(caller() for _ in range(callers)))
     p50, p99 = np.percentile(taken, [50, 99])
     print(
-        f"{name:42} p50 {p50:6.2f}  p99 {p99:6.2f}  largest {max(taken):6.1f} ms  {np.mean(found):4.1f} neighbours"
-        f"  CPU of the asker {(time.process_time() - cpu_s) * 1000 / len(taken):.2f} ms",
+        f"{name:42} p50 {p50:6.2f}  p99 {p99:6.2f}  largest {max(taken):6.1f} ms  "
+        f"{np.mean(found):4.1f} neighbors  "
+        f"CPU of the caller {(time.process_time() - cpu_s) * 1000 / len(taken):.2f} ms",
         flush=True,
     )
 
@@ -136,57 +145,65 @@ class CountingStore:
         self.reads = 0
 
     async def read(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """As the store."""
+        """Same as ``RedisStore.read``."""
         self.reads += 1
         return await self._store.read(keys)
 
 
 async def measure(url: str, space: str, spaces: Sequence[str], args: argparse.Namespace) -> None:
-    """In process, then through a service."""
+    """Measure in process, then over HTTP."""
     count, rng = int(args.articles), np.random.default_rng(6)
-    ids = [f"https://news.example/{place:08d}" for place in rng.choice(count, args.questions, replace=False)]
+    ids = [
+        f"https://news.example/{position:08d}"
+        for position in rng.choice(count, args.questions, replace=False)
+    ]
     store = open_redis_store(url)
     counting = CountingStore(store)
     index = Index(counting, spaces, retention_ms=90 * DAY_MS)  # type: ignore[arg-type]
 
-    async def nothing(_: object) -> list[object]:
+    async def no_analyses(_: object) -> list[object]:
         return []
 
     related = RelatedArticles(
         index,
-        nothing,  # type: ignore[arg-type]
-        clock=lambda: time.time_ns() // 1_000_000,
+        no_analyses,  # type: ignore[arg-type]
+        clock=wall_clock_ms,
         members_of_event=EventRepository(counting).event_article_ids,  # type: ignore[arg-type]
     )
 
     async def of_id(id_: str) -> int:
         return len(await related.of_id(id_))
 
-    for name in ("in process, the first time", "in process, again"):
+    for name in ("in process, first", "in process, repeated"):
         counting.reads = 0
-        await asked(name, ids, of_id)
-        print(f"{'':42} {counting.reads / len(ids):.1f} reads of the store each")
+        await measure_requests(name, ids, of_id)
+        print(f"{'':42} {counting.reads / len(ids):.1f} store reads per request")
     await store.close()
-    async with own_service("--store-url", url) as running, aiohttp.ClientSession() as session:
+    async with running_service("--store-url", url) as running, aiohttp.ClientSession() as session:
 
         async def over_http(id_: str) -> int:
-            async with session.get(f"{running.url}/v1/articles/{id_.replace('/', '%2F')}/related") as answer:
-                assert answer.status == 200, await answer.text()
-                return len((await answer.json())["related"])
+            async with session.get(
+                f"{running.url}/v1/articles/{id_.replace('/', '%2F')}/related"
+            ) as response:
+                assert response.status == 200, await response.text()
+                return len((await response.json())["related"])
 
-        await asked("over HTTP, one caller, the first time", ids, over_http)
-        await asked("over HTTP, one caller, again", ids, over_http)
-        await asked(f"over HTTP, {args.callers} callers, again", ids * 2, over_http, args.callers)
+        await measure_requests("over HTTP, one caller, first", ids, over_http)
+        await measure_requests("over HTTP, one caller, repeated", ids, over_http)
+        await measure_requests(
+            f"over HTTP, {args.callers} callers, repeated", ids * 2, over_http, args.callers
+        )
 
 
 async def run(directory: Path, args: argparse.Namespace) -> None:
-    """Load what is not there, and measure."""
+    """Load the store unless it is loaded, and measure."""
     spaces = Analyzer(load_models()).spaces
     space = next(name for name in spaces if name.startswith("en."))
     done, shape = directory / "loaded.json", [int(args.articles), args.segments, space]
     with EmbeddedServer(directory) as server:
         if not done.exists():
             store = open_redis_store(server.url)
+            await format_version.write(store)  # before any record, or the service refuses the data
             started = time.perf_counter()
             await load(
                 Index(store, spaces, retention_ms=90 * DAY_MS), space, int(args.articles), args.segments
@@ -199,17 +216,18 @@ async def run(directory: Path, args: argparse.Namespace) -> None:
                 f"{time.perf_counter() - started:.0f} s, {info.memory_bytes / args.articles:,.0f} bytes each"
             )
         if json.loads(done.read_text()) != shape:
-            sys.exit(f"{directory} holds another index: {done.read_text()}; give another --dir.")
+            sys.exit(f"{directory} holds another index ({done.read_text()}); use another --dir.")
         await measure(server.url, space, spaces, args)
 
 
 def main() -> None:
-    """Run and print."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--articles", type=float, default=1e6)
-    parser.add_argument("--segments", type=int, default=4, help="the default setting would make it one")
+    parser.add_argument(
+        "--segments", type=int, default=4, help="with the default settings there would be one"
+    )
     parser.add_argument("--questions", type=int, default=1000)
     parser.add_argument("--callers", type=int, default=8)
     parser.add_argument("--dir", help="keep the store here, and load it only when it is empty")

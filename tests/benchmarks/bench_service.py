@@ -1,12 +1,12 @@
-"""How fast is the service on this machine? Run by scripts/bench; prints one JSON line per measurement.
+"""CPU and latency of the service on this machine (``scripts/bench``); one JSON line per measurement.
 
-    analyse   CPU per article, text to fingerprint and sample, in one process
+    analyse   CPU per article, text to fingerprint and sketch, in one process
     post      POST /v1/articles at concurrency 1 and 16 over loopback, articles of about 400 words:
               wall time per request as the client sees it, closed loop
     ingest    `aggregator ingest` of the whole file into memory and into the running server
 
-Articles come from a file given, else from the development data, else are made of the demonstration's words.
-Client, server and store share this machine's cores, so a server alone is faster.
+Articles come from ``--file``, else from the development data, else are generated from the words of the
+demonstration. Client, server and store share the cores of this machine; a server alone is faster.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -43,56 +44,56 @@ from tests.support.server_fixture import serving
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = 400
+REFUSED_PAUSE_S = 0.1
 
 
 def main() -> None:
-    """Measure what was asked for."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("what", nargs="*", metavar="analyse|post|ingest", help="default: all")
     parser.add_argument("--file", help=".jsonl or .jsonl.gz of articles")
-    parser.add_argument("--articles", type=int, default=2000, help="how many to analyse and post")
+    parser.add_argument("--articles", type=int, default=2000, help="number of articles to analyze and post")
     args = parser.parse_args()
     file = args.file or default_file()
-    tell(
+    print_result(
         "machine",
         cores=os.cpu_count(),
         python=platform.python_version(),
         aggregator=__version__,
-        articles=file or "made up",
+        articles=file or "generated",
     )
     texts = list(itertools.islice(articles(file), args.articles))
     asyncio.run(measure(args.what or ["analyse", "post", "ingest"], texts, file))
 
 
-async def measure(wanted: Sequence[str], texts: Sequence[dict[str, str]], file: str | None) -> None:
-    """One after the other, each on a service of its own."""
-    if "analyse" in wanted:
-        analyse(texts)
-    if "post" in wanted:
+async def measure(measurements: Sequence[str], texts: Sequence[dict[str, str]], file: str | None) -> None:
+    """Run the measurements in turn, each on a new service."""
+    if "analyse" in measurements:
+        measure_analysis(texts)
+    if "post" in measurements:
         for concurrency in (1, 16):
-            async with own_service() as running:
-                await post(running.url, texts, concurrency)
-    if "ingest" in wanted and file:
-        ingest("memory", ["--store", "memory"], file)
-        async with own_service() as running:
-            ingest("server", ["--server", running.url], file)
+            async with running_service() as running:
+                await measure_posts(running.url, texts, concurrency)
+    if "ingest" in measurements and file:
+        measure_ingest("memory", ["--store", "memory"], file)
+        async with running_service() as running:
+            measure_ingest("server", ["--server", running.url], file)
 
 
-def tell(measured: str, **figures: Any) -> None:
-    """One line."""
+def print_result(measured: str, **figures: Any) -> None:
+    """Print one JSON line."""
     print(json.dumps({"measured": measured, **figures}), flush=True)
 
 
 def default_file() -> str | None:
-    """English articles with texts, if the development data is there."""
+    """English articles with texts from the development data, if present."""
     found = DATA / "allsides_dev.jsonl.gz"
     return str(found) if found.exists() else None
 
 
 def articles(file: str | None, *, whole: bool = False) -> Iterator[dict[str, str]]:
-    """Bodies of about WORDS words each, all different; ``whole``: of WORDS or more."""
+    """Distinct request bodies of ``WORDS`` words; with ``whole`` texts are not cut."""
     if file is None:
         vocabulary = sorted(
             {word for row in demo.load_rows() if row["text"].isascii() for word in row["text"].split()}
@@ -109,33 +110,43 @@ def articles(file: str | None, *, whole: bool = False) -> Iterator[dict[str, str
             }
 
 
-def analyse(bodies: Sequence[dict[str, str]]) -> None:
-    """CPU, after a warm-up that fills the stemmer's cache as a running service has it."""
-    analyser = Analyzer(load_models())
-    given = [Article(id=b["id"], title=b.get("title", ""), text=b["text"]) for b in bodies]
-    analyser.analyze_many(given[: len(given) // 4])
+def measure_analysis(bodies: Sequence[dict[str, str]]) -> None:
+    """CPU per article, after a warm-up that fills the caches as in a running service."""
+    analyzer = Analyzer(load_models())
+    articles = [Article(id=b["id"], title=b.get("title", ""), text=b["text"]) for b in bodies]
+    analyzer.analyze_many(articles[: len(articles) // 4])
     started = time.process_time()
-    analyser.analyze_many(given)
-    tell(
+    analyzer.analyze_many(articles)
+    print_result(
         "analyse",
-        articles=len(given),
+        articles=len(articles),
         words=WORDS,
-        cpu_ms_per_article=round((time.process_time() - started) * 1000 / len(given), 3),
+        cpu_ms_per_article=round((time.process_time() - started) * 1000 / len(articles), 3),
     )
 
 
-async def post(url: str, bodies: Sequence[dict[str, str]], concurrency: int) -> None:
-    """Every body once, by so many clients; the first hundred are not counted."""
+async def measure_posts(url: str, bodies: Sequence[dict[str, str]], concurrency: int) -> None:
+    """Post every body once from ``concurrency`` clients; the first 100 are not counted.
+
+    A post that is refused (503) is repeated; only its last attempt is timed.
+    """
     waiting = iter(bodies)
     taken_ms: list[float] = []
+    refusals = 0
 
     async def client(session: aiohttp.ClientSession) -> None:
+        nonlocal refusals
         for body in waiting:
             data = json.dumps(body).encode()
-            started = time.perf_counter()
-            async with session.post(url + "/v1/articles", data=data) as answer:
-                await answer.read()
-                assert answer.status in (200, 201), await answer.text()
+            while True:
+                started = time.perf_counter()
+                async with session.post(url + "/v1/articles", data=data) as response:
+                    await response.read()
+                if response.status != HTTPStatus.SERVICE_UNAVAILABLE:
+                    break
+                refusals += 1
+                await asyncio.sleep(REFUSED_PAUSE_S)
+            assert response.status in (200, 201), response.status
             taken_ms.append((time.perf_counter() - started) * 1000)
 
     async with aiohttp.ClientSession(headers={"Content-Type": "application/json"}) as session:
@@ -143,42 +154,42 @@ async def post(url: str, bodies: Sequence[dict[str, str]], concurrency: int) -> 
         await asyncio.gather(*(client(session) for _ in range(concurrency)))
         seconds = time.perf_counter() - started
     counted = sorted(taken_ms[100:])
-    tell(
+    print_result(
         "post", concurrency=concurrency, articles=len(taken_ms), words=WORDS,
         p50_ms=round(counted[len(counted) // 2], 2), p99_ms=round(counted[int(len(counted) * 0.99)], 2),
-        per_second=round(len(taken_ms) / seconds),
+        per_second=round(len(taken_ms) / seconds), refusals=refusals,
     )  # fmt: skip
 
 
-def ingest(where: str, options: Sequence[str], file: str) -> None:
-    """The whole file through the command line; start-up included."""
+def measure_ingest(target: str, options: Sequence[str], file: str) -> None:
+    """Import the whole file with the command line; includes its start."""
     started = time.perf_counter()
     command = [sys.executable, "-m", "aggregator", "ingest", *options, "--out", os.devnull, file]
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, cwd=ROOT, check=False)
-    tell(
+    print_result(
         "ingest",
-        into=where,
+        into=target,
         exit_code=done.returncode,
         seconds=round(time.perf_counter() - started, 1),
-        said=done.stderr.strip().splitlines()[-1:],
+        last_line=done.stderr.strip().splitlines()[-1:],
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
-    """A service of our own."""
+class RunningService:
+    """A service started by the benchmark."""
 
     url: str
     pid: int
 
     def usage(self) -> Usage:
-        """CPU and memory now."""
+        """Current CPU and memory of its processes."""
         return usage(self.pid)
 
 
 @asynccontextmanager
-async def own_service(*options: str) -> AsyncIterator[Running]:
-    """``aggregator serve`` on an embedded store of its own, with the pauses of the detector that it has by default."""
+async def running_service(*options: str) -> AsyncIterator[RunningService]:
+    """``aggregator serve`` on a new embedded store, with the default interval of the detector."""
     pids: dict[int, str] = {}
     with tempfile.TemporaryDirectory() as directory:
         async with serving(
@@ -188,7 +199,7 @@ async def own_service(*options: str) -> AsyncIterator[Running]:
             log_level="WARNING",
             detector_interval_seconds=Settings().detector_interval_seconds,
         ) as url:
-            yield Running(url, next(iter(pids)))
+            yield RunningService(url, next(iter(pids)))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""How large does a service become while its store hangs and callers keep posting?
+"""Memory of the service while its store hangs and callers keep posting.
 
-A service on its embedded store, which is stopped (SIGSTOP) for a while; each caller posts again as soon as it is answered.
-Printed: memory of the process that answers requests before, at most meanwhile, and at most while it works off what it took.
+    python -m tests.benchmarks.bench_stalled [--callers 200] [--bytes 6000 2000000] [--seconds 15]
 
-    python tests/benchmarks/bench_stalled.py [--callers 200] [--bytes 6000 2000000] [--seconds 15]
+The embedded store of a service is stopped (SIGSTOP); each caller posts again as soon as it gets a response.
+Prints the memory of the web process before, its maximum while the store hangs, and its maximum afterwards.
 """
 
 from __future__ import annotations
@@ -24,46 +24,46 @@ from tests.support.server_fixture import serving
 
 PAUSE_S = 0.05
 AFTER_S = 10.0
-LOOK_S = 0.25
+SAMPLE_S = 0.25
 WORDS = [f"word{i}" for i in range(50_000)]
 
 
 class Callers:
-    """They post articles of so many bytes until they are cancelled. ``answers`` counts by status."""
+    """Callers that post articles of ``size_bytes`` until cancelled; ``responses`` counts by status."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str, size_bytes: int) -> None:
-        self.answers: Counter[int] = Counter()
+        self.responses: Counter[int] = Counter()
         self._session, self._url = session, url
         self._rng = random.Random(1)
         self._texts = [" ".join(self._rng.choices(WORDS, k=size_bytes // 8))[:size_bytes] for _ in range(8)]
 
     async def post(self) -> None:
-        """One caller."""
+        """Post articles until cancelled, as one caller."""
         while True:
             article = {"id": f"{self._rng.random()}", "text": self._rng.choice(self._texts)}
-            async with self._session.post(f"{self._url}/v1/articles", json=article) as answer:
-                await answer.read()
-                self.answers[answer.status] += 1
+            async with self._session.post(f"{self._url}/v1/articles", json=article) as response:
+                await response.read()
+                self.responses[response.status] += 1
             await asyncio.sleep(PAUSE_S)
 
 
 async def largest_mb(pid: int, seconds: float) -> int:
-    """The most it has within that time."""
+    """Maximum resident memory of a process over ``seconds``."""
     sizes = []
-    for _ in range(int(seconds / LOOK_S)):
-        await asyncio.sleep(LOOK_S)
+    for _ in range(int(seconds / SAMPLE_S)):
+        await asyncio.sleep(SAMPLE_S)
         sizes.append(resident_bytes(pid) >> 20)
     return max(sizes)
 
 
-def server_of(pid: int) -> int:
-    """The process of the embedded store."""
+def store_process_of(pid: int) -> int:
+    """Process id of the embedded store of a service."""
     (found,) = (p for p in descendants(pid) if b"valkey" in Path(f"/proc/{p}/cmdline").read_bytes())
     return found
 
 
 async def run(callers: int, size_bytes: int, seconds: float) -> None:
-    """One line of figures."""
+    """Measure one article size and print one line."""
     pids: dict[int, str] = {}
     with tempfile.TemporaryDirectory() as directory:
         async with (
@@ -71,11 +71,11 @@ async def run(callers: int, size_bytes: int, seconds: float) -> None:
             aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session,
         ):
             (pid,) = pids
-            store = server_of(pid)
+            store = store_process_of(pid)
             before = resident_bytes(pid) >> 20
-            asking = Callers(session, url, size_bytes)
+            posting = Callers(session, url, size_bytes)
             os.kill(store, signal.SIGSTOP)
-            tasks = [asyncio.create_task(asking.post()) for _ in range(callers)]
+            tasks = [asyncio.create_task(posting.post()) for _ in range(callers)]
             try:
                 hanging = await largest_mb(pid, seconds)
             finally:
@@ -84,16 +84,16 @@ async def run(callers: int, size_bytes: int, seconds: float) -> None:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-    answers = ", ".join(f"{status}: {count}" for status, count in sorted(asking.answers.items()))
+    responses = ", ".join(f"{status}: {count}" for status, count in sorted(posting.responses.items()))
     print(
-        f"{callers} callers of {size_bytes:,} bytes: {before} MB before, at most {hanging} while the store hangs for "
-        f"{seconds:g} s, at most {after} afterwards; answers {answers}",
+        f"{callers} callers of {size_bytes:,} bytes: {before} MB before, "
+        f"at most {hanging} while the store hangs for {seconds:g} s, at most {after} afterwards; "
+        f"responses {responses}",
         flush=True,
     )
 
 
 def main() -> None:
-    """One run for each size."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,10 +1,11 @@
-"""What does the process of the scheduled work spend on an article? CPU alone: nothing else goes on meanwhile.
+"""CPU of the background process per article, without any concurrent work.
 
-    python tests/benchmarks/bench_tail.py [--articles 8000] [--rate 800] [--tick 2]
+    python -m tests.benchmarks.bench_tail [--articles 8000] [--rate 800] [--tick 2]
 
-Articles of 400 words are checked and inserted into an embedded store under a clock of their own, at ``--rate`` a second;
-then the detector reads them as the scheduler does (``cli/scheduled.py``), every ``--tick`` seconds of that clock those that
-had come by then. Prints CPU per article of reader and store, in all and for each tick, and what is saved.
+Articles of 400 words are checked and inserted into an embedded store under a simulated clock, at ``--rate``
+per second. Then the detector reads them as the background process does (``runtime/background_main.py``):
+every ``--tick`` seconds of that clock the articles that had arrived by then. Prints CPU per article of reader
+and store, in total and per tick, and the size of the saved state.
 """
 
 from __future__ import annotations
@@ -36,75 +37,80 @@ from aggregator.index import Index
 from aggregator.runtime.event_loop import run_loop, tune_interpreter
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import open_redis_store
-from tests.benchmarks.bench_http import bodies
+from tests.benchmarks.bench_http import request_bodies
 from tests.support.processes import server_cpu_s
 
 START_MS = 1_790_000_000_000
-TOGETHER = 50
+BATCH_ARTICLES = 50
 
 
-class UpToNow:
-    """The stream of an index, of which no more has come than ``came``."""
+class ArrivedStream:
+    """Article stream of an index, limited to the first ``arrived`` articles."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self.came = self.read = 0
+        self.arrived = self.count_read = 0
 
-    async def read_stream(
+    async def read(
         self, positions: Mapping[bytes, bytes], count: int
     ) -> tuple[list[StreamItem], dict[bytes, bytes]]:
-        """See ``Index.stream``."""
-        left = min(count, self.came - self.read)
+        """See ``ArticleStream.read``."""
+        left = min(count, self.arrived - self.count_read)
         if not left:
             return [], dict(positions)
-        items, moved = await self._index.read_stream(positions, left)
-        self.read += len(items)
+        items, moved = await self._index.stream.read(positions, left)
+        self.count_read += len(items)
         return items, moved
 
 
-def stored(url: str, count: int, rate: float) -> Sequence[str]:
-    """Check and insert articles; the spaces they are in. In a process of its own: the scheduler's has no models."""
-    return run_loop(inserted(url, count, rate))
+def insert_articles(url: str, count: int, rate: float) -> list[str]:
+    """Check and insert articles; their spaces.
+
+    Runs in a separate process, since the background process does not load the models.
+    """
+    return run_loop(_insert_articles(url, count, rate))
 
 
-async def inserted(url: str, count: int, rate: float) -> Sequence[str]:
-    """See ``stored``."""
-    analyser, store = Analyzer(load_models()), open_redis_store(url)
-    index = Index(store, analyser.spaces)
-    given = [
+async def _insert_articles(url: str, count: int, rate: float) -> list[str]:
+    analyzer, store = Analyzer(load_models()), open_redis_store(url)
+    index = Index(store, analyzer.spaces)
+    articles = [
         Article(id=row["id"], title=row.get("title", ""), text=row["text"])
-        for row in itertools.islice(bodies("en"), count)
+        for row in itertools.islice(request_bodies("en"), count)
     ]
-    ready = {a.id: made for a, made in zip(given, analyser.analyze_many(given), strict=True)}
+    analyses = {a.id: analysis for a, analysis in zip(articles, analyzer.analyze_many(articles), strict=True)}
     now_ms = START_MS
 
-    async def prepared(some: Sequence[Article]) -> list[Analysis | AggregatorError]:
-        return [ready[article.id] for article in some]
+    async def prepared(batch: Sequence[Article]) -> list[Analysis | AggregatorError]:
+        return [analyses[article.id] for article in batch]
 
     ingest = build_core(index, prepared, Policy(), clock=lambda: now_ms).ingest
-    for start in range(0, count, TOGETHER):
+    for start in range(0, count, BATCH_ARTICLES):
         now_ms = START_MS + int(start * 1000 / rate)
-        await ingest.submit_many(given[start : start + TOGETHER])
+        await ingest.submit_many(articles[start : start + BATCH_ARTICLES])
     await store.close()
-    return analyser.spaces
+    return list(analyzer.spaces)
 
 
-async def tailed(index: Index, url: str, count: int, rate: float, tick_s: float) -> dict[str, object]:
-    """Let the detector read them; the figures."""
-    sync, source = redis.Redis.from_url(url), UpToNow(index)
-    events = DetectorRunner(EventRepository(index.store), BurstRule(), yield_control=TimeSlicer().yield_control)
+async def read_stream(index: Index, url: str, count: int, rate: float, tick_s: float) -> dict[str, object]:
+    """Let the detector read the stream; returns the figures."""
+    sync, source = redis.Redis.from_url(url), ArrivedStream(index)
+    detector = DetectorRunner(
+        EventRepository(index.store), BurstRule(), yield_control=TimeSlicer().yield_control
+    )
     tokenizer.tokenize("", "en")
     tune_interpreter()
-    server_s, started, ticks = server_cpu_s(sync), time.process_time(), []
-    while source.read < count:
-        begun, before = time.process_time(), source.read
+    server_s, started = server_cpu_s(sync), time.process_time()
+    ticks: list[int] = []
+    while source.count_read < count:
+        tick_started, before = time.process_time(), source.count_read
         now_ms = START_MS + int((len(ticks) + 1) * tick_s * 1000)
-        source.came = min(count, int((len(ticks) + 1) * tick_s * rate))
-        await events.poll(source, now_ms)
-        while events.has_backlog:
-            await events.poll(source, now_ms)
-        ticks.append(round((time.process_time() - begun) * 1e6 / max(1, source.read - before)))
-    await events.save_checkpoint(now_ms)
+        source.arrived = min(count, int((len(ticks) + 1) * tick_s * rate))
+        await detector.poll(source, now_ms)
+        while detector.has_backlog:
+            await detector.poll(source, now_ms)
+        ticks.append(round((time.process_time() - tick_started) * 1e6 / max(1, source.count_read - before)))
+    await detector.save_checkpoint(now_ms)
     used_s, server_s = time.process_time() - started, server_cpu_s(sync) - server_s
     state = bytes(sync.get(STATE_KEY) or b"")  # type: ignore[arg-type]
     sync.close()
@@ -118,18 +124,17 @@ async def tailed(index: Index, url: str, count: int, rate: float, tick_s: float)
 
 
 async def run(count: int, rate: float, tick_s: float) -> None:
-    """Print one line."""
-    spawning = multiprocessing.get_context("spawn")
+    """Measure and print one JSON line."""
+    spawn_context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as directory, EmbeddedServer(directory) as server:
-        with ProcessPoolExecutor(1, mp_context=spawning) as other:
-            spaces = await asyncio.wrap_future(other.submit(stored, server.url, count, rate))
+        with ProcessPoolExecutor(1, mp_context=spawn_context) as executor:
+            spaces = await asyncio.wrap_future(executor.submit(insert_articles, server.url, count, rate))
         store = open_redis_store(server.url)
-        print(json.dumps(await tailed(Index(store, spaces), server.url, count, rate, tick_s)))
+        print(json.dumps(await read_stream(Index(store, spaces), server.url, count, rate, tick_s)))
         await store.close()
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,27 +1,33 @@
-"""CPU time of the text stages and of the whole analysis per article: ``python tests/benchmarks/bench_text.py``.
+"""CPU time of the text stages and of the whole analysis per article.
 
-The articles are written here, about 400 English words and 800 Chinese characters, with curly quotes as
-the web has them; each repeat is a different article (numbers and order of sentences), so only the stem
-cache helps, as it does in service. Least of five rounds of process time, after one round of warming.
+    python -m tests.benchmarks.bench_text
+
+The articles are written for this benchmark: about 400 English words and 800 Chinese characters, with curly
+quotes as on the web. Every repetition is a different article (other numbers, other order of sentences), so
+only the stem cache helps, as in production. Reports the minimum of five rounds of process time after one
+warm-up round.
 """
 
 from __future__ import annotations
 
+import argparse
 import random
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
+from aggregator.analysis.text.figures import figures
 from aggregator.analysis.text.html import extract_article
 from aggregator.analysis.text.language import detect_language
-from aggregator.analysis.text.figures import figures
 from aggregator.analysis.text.normalization import normalize
 from aggregator.analysis.text.tokenizer import tokenize, words
 from aggregator.domain import Article
 
 ARTICLES = 200
 ROUNDS = 5
+# ruff: noqa: E501  one sentence per line
 
 ENGLISH = [
     "The harbour authority closed the eastern pier on Tuesday after divers found {n} cracks in its oldest pillars.",
@@ -56,7 +62,7 @@ def _articles(sentences: Sequence[str], length: int, seed: int) -> list[str]:
 
 
 def _cpu_us(stage: Callable[[str], object], texts: Sequence[str]) -> float:
-    """Process time per text in microseconds: the least of the rounds, since other work only adds."""
+    """Process time per text in microseconds: the minimum over the rounds, as noise only adds to it."""
     rounds = []
     for _ in range(ROUNDS + 1):
         start = time.process_time()
@@ -73,17 +79,22 @@ def _page(text: str) -> str:
 
 
 def main() -> None:
-    analyser = Analyzer(load_models())
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
+    analyzer = Analyzer(load_models())
     for lang, texts in (("en", _articles(ENGLISH, 22, 1)), ("zh", _articles(CHINESE, 21, 2))):
         size = sum(map(len, texts)) / ARTICLES
         count = sum(len(words(text, lang)) for text in texts) / ARTICLES
         stages: dict[str, Callable[[str], object]] = {
             "detect": detect_language,
             "normalise": normalize,
-            "words": lambda text, lang=lang: words(text, lang),
-            "tokenize": lambda text, lang=lang: tokenize(text, lang),
+            "words": partial(words, lang=lang),
+            "tokenize": partial(tokenize, lang=lang),
             "figures": figures,
-            "analyse": lambda text: analyser.analyze(Article(id="x", text=text)),  # all of it, no lang given
+            "analyse": lambda text: analyzer.analyze(
+                Article(id="x", text=text)
+            ),  # everything, including language detection
         }
         print(f"{lang}: {size:.0f} characters, {count:.0f} words per article")
         for name, stage in stages.items():

@@ -1,12 +1,13 @@
-"""Which wire items about different companies were called copies of one another?
+"""Newswire items about different companies that were called duplicates of each other.
 
-    python tests/benchmarks/bench_tickers.py [--data DIR] [--preset precise] [--plain] [--json]
+    python -m tests.benchmarks.bench_tickers [--data DIR] [--preset precise] [--plain] [--json]
 
-Reuters-21578 names the companies of an item by ticker, ``<IBM>``. Two items that both name some and share none
-are about different companies, so a verdict "duplicate" between them is very likely wrong: template news (dividend
-notices, quarterly results) that only the frame makes alike. Ingests reuters21578_dev in its order under the
-default policy and lists every such item with the one it was matched to. Where the match names no company at all the
-sets are disjoint too, but that is mostly one text sent twice, the second time with its ticker: counted apart.
+Reuters-21578 marks the companies of an item by ticker, ``<IBM>``. Two items with tickers but none in common
+are about different companies, so a verdict "duplicate" between them is very likely wrong: template news
+(dividend notices, quarterly results) that only the template makes similar. Ingests reuters21578_dev in its
+order under the default policy and lists every such item with its match. A match without any ticker has none
+in common either, but is mostly the same text sent twice, the second time with its ticker; these are counted
+separately.
 """
 
 from __future__ import annotations
@@ -24,20 +25,19 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.app import build_core, build_policy
 from aggregator.dedup.verdict import Policy
-from aggregator.domain import Analysis, Answer, Article, Match
-from aggregator.errors import AggregatorError
+from aggregator.domain import Answer, Article, Match
 from aggregator.index import Index
 from aggregator.offline.jsonl import read_rows
 from aggregator.settings import load
 from aggregator.store.memory import MemoryStore
 from tests.support.development_data import DATA
+from tests.support.factories import in_process
 
 TICKER = re.compile(r"<[A-Z0-9.-]+>")
 START_MS = 1_600_000_000_000
 
 
 def main() -> None:
-    """Run and print."""
     options = _options()
     articles = [
         Article(id=row["id"], title=row.get("title") or "", text=row.get("text") or "", lang="en")
@@ -48,40 +48,38 @@ def main() -> None:
         policy = replace(policy, min_shared_shingles=0.0, min_similarity=0.0)
     matches = asyncio.run(duplicates(articles, policy))
     by_id = {article.id: article for article in articles}
-    wrong = [(by_id[id_], match) for id_, match in matches if apart(by_id[id_], by_id[match.id])]
+    false = [(by_id[id_], match) for id_, match in matches if other_companies(by_id[id_], by_id[match.id])]
     if options.json:
-        print(json.dumps([_line(article, match, by_id[match.id]) for article, match in wrong]))
+        print(json.dumps([_line(article, match, by_id[match.id]) for article, match in false]))
         return
-    both = sum(bool(tickers(by_id[match.id])) for _, match in wrong)
+    both = sum(bool(tickers(by_id[match.id])) for _, match in false)
     print(
-        f"{len(articles)} items, {len(matches)} called duplicate, {both} of them of other companies than the match; "
-        f"{len(wrong)} when a match that names no company counts as well"
+        f"{len(articles)} items, {len(matches)} called duplicate, "
+        f"{both} of them about other companies than the match; "
+        f"{len(false)} including matches that name no company"
     )
-    for article, match in wrong:
+    for article, match in false:
         print("  ".join(str(value) for value in _line(article, match, by_id[match.id]).values()))
 
 
 async def duplicates(articles: Sequence[Article], policy: Policy) -> list[tuple[str, Match]]:
-    """Ids that were called duplicate, with what they were matched to."""
-    analyser = Analyzer(load_models())
-
-    async def look_up(some: Sequence[Article]) -> list[Analysis | AggregatorError]:
-        return analyser.analyze_many(some)
+    """Ids of the duplicates, with their matches."""
+    analyzer = Analyzer(load_models())
 
     clock = itertools.count(START_MS)
-    index = Index(MemoryStore(), analyser.spaces)
-    ingest = build_core(index, look_up, policy, clock=lambda: next(clock)).ingest
+    index = Index(MemoryStore(), analyzer.spaces)
+    ingest = build_core(index, in_process(analyzer), policy, clock=lambda: next(clock)).ingest
     answers = await ingest.submit_many(articles)
     return [(a.id, a.outcome.match) for a in answers if isinstance(a, Answer) and a.outcome.match]
 
 
 def tickers(article: Article) -> frozenset[str]:
-    """The companies an item names."""
+    """Tickers of the companies that an item names."""
     return frozenset(TICKER.findall(f"{article.title}\n{article.text}"))
 
 
-def apart(a: Article, b: Article) -> bool:
-    """Does ``a`` name companies and ``b`` none of them? The empty set is disjoint from every one."""
+def other_companies(a: Article, b: Article) -> bool:
+    """Whether ``a`` names companies and ``b`` none of them (``b`` may name none at all)."""
     return bool(tickers(a)) and not tickers(a) & tickers(b)
 
 
@@ -103,7 +101,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--data", default=DATA, type=Path)
     parser.add_argument("--preset", default="balanced", help="balanced (default) or precise")
-    parser.add_argument("--plain", action="store_true", help="containment alone decides, for comparison")
+    parser.add_argument("--plain", action="store_true", help="decide by containment alone, for comparison")
     parser.add_argument("--json", action="store_true", help="one JSON list instead of lines")
     return parser.parse_args()
 

@@ -1,10 +1,11 @@
-"""What does each policy call a copy among very many headlines? Eight words are the hardest case for 64 bits.
+r"""False duplicates among very many headlines, per policy; eight words are the hardest case for 64 bits.
 
-    python tests/benchmarks/bench_titles.py [--titles 1000000] [--policies verified] [--models-dir DIR]
+    python -m tests.benchmarks.bench_titles [--titles 1000000] [--policies verified] [--models-dir DIR]
 
-Background: the headlines of reuters_titles_2007, each once, then made ones: the first half of one and the second
-half of another. All go through the real ingest over an in-memory store, in order. A verdict "duplicate" is false
-when the two headlines have under half of the shorter one's words in common (sets of lower-cased ``\\w+``).
+Data: the distinct headlines of reuters_titles_2007, then generated ones: the first half of one and the second
+half of another. All go through the real ingest over a store in memory, in order. A verdict "duplicate" is
+false when the two headlines have less than half of the shorter one's words in common (sets of lower-cased
+``\w+``).
 """
 
 from __future__ import annotations
@@ -41,17 +42,16 @@ def titles(file: Path, count: int) -> Iterator[str]:
     yield from real
     rng = random.Random(0)
     for _ in range(count - len(real)):
-        one, other = rng.choice(real).split(), rng.choice(real).split()
-        yield " ".join(one[: (len(one) + 1) // 2] + other[len(other) // 2 :])
+        first, other = rng.choice(real).split(), rng.choice(real).split()
+        yield " ".join(first[: (len(first) + 1) // 2] + other[len(other) // 2 :])
 
 
 async def run(texts: Sequence[str], policy: Policy, models_dir: Path | None = None) -> tuple[int, int]:
-    """How many were called duplicate, and how many of them falsely."""
-    analyser = Analyzer(load_models(models_dir))
-
+    """Number of verdicts "duplicate", and how many of them are false."""
+    analyzer = Analyzer(load_models(models_dir))
     clock = itertools.count(START_MS)
-    index = Index(MemoryStore(), analyser.spaces)
-    ingest = build_core(index, in_process(analyser), policy, clock=lambda: next(clock)).ingest
+    index = Index(MemoryStore(), analyzer.spaces)
+    ingest = build_core(index, in_process(analyzer), policy, clock=lambda: next(clock)).ingest
     called = false = 0
     for start in tqdm(range(0, len(texts), BATCH), desc=policy.name, disable=None):
         batch = [
@@ -62,26 +62,25 @@ async def run(texts: Sequence[str], policy: Policy, models_dir: Path | None = No
             match = answer.outcome.match if isinstance(answer, Answer) else None
             if match is not None and isinstance(answer, Answer):
                 called += 1
-                false += not alike(texts[int(answer.id)], texts[int(match.id)])
-        gc.freeze()  # what is stored by now need not be gone through for garbage again
+                false += not have_common_words(texts[int(answer.id)], texts[int(match.id)])
+        gc.freeze()  # stored articles are never garbage: keep the collector from traversing them
     return called, false
 
 
-def alike(a: str, b: str) -> bool:
-    """At least half of the shorter one's words in common."""
+def have_common_words(a: str, b: str) -> bool:
+    """Whether at least half of the shorter headline's words are in the other."""
     first, second = (set(re.findall(r"\w+", text.lower())) for text in (a, b))
     return 2 * len(first & second) >= min(len(first), len(second))
 
 
 def main() -> None:
-    """Run and print."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--titles", type=int, default=1_000_000)
     parser.add_argument("--policies", nargs="*", default=["hamming", "verified"], metavar="NAME")
     parser.add_argument("--data", default=DATA, type=Path)
-    parser.add_argument("--models-dir", type=Path, help="models of your own (default: those that ship)")
+    parser.add_argument("--models-dir", type=Path, help="feature models (default: the shipped ones)")
     options = parser.parse_args()
     texts = list(titles(options.data / "reuters_titles_2007.jsonl.gz", options.titles))
     for name in options.policies:

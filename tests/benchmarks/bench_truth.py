@@ -1,13 +1,14 @@
-"""Are copies copies? Verdicts on real news against exhaustive comparison of the texts, by a command.
+r"""Verdicts on real news compared with an exhaustive comparison of the texts.
 
-    python tests/benchmarks/bench_truth.py [--data DIR] [--models-dir DIR] [--preset precise] [--json]
+    python -m tests.benchmarks.bench_truth [--data DIR] [--models-dir DIR] [--preset precise] [--json]
 
-Two questions, each on all of allsides_dev and reuters21578_dev in their order:
+Two measurements, each on all of allsides_dev and reuters21578_dev in their order:
 
-* **false duplicates**: of the items called duplicate, how many have a true containment below .1, or from .1 to .2?
-  True is exact: |A and B| / min(|A|, |B|) over the sets of lower-cased ``\\w+`` 3-grams of title and text. Listed.
-* **missed copies**: of the pairs of reuters21578_dev whose resemblance |A and B| / |A or B| (same sets) is at least
-  .8, how many have their later item called duplicate? Under both policies.
+* **false duplicates**: number of duplicates with a true containment below 0.1, and from 0.1 to 0.2. True
+  means exact: |A and B| / min(|A|, |B|) over the sets of lower-cased ``\w+`` 3-grams of title and text.
+  Listed.
+* **missed copies**: of the pairs of reuters21578_dev with a resemblance |A and B| / |A or B| (same sets) of
+  at least 0.8, the number whose later item is called duplicate, under both policies.
 """
 
 from __future__ import annotations
@@ -37,23 +38,22 @@ from aggregator.store.memory import MemoryStore
 from tests.support.development_data import DATA
 
 FILES = ("allsides_dev", "reuters21578_dev")
-COPY = 0.8
+MIN_RESEMBLANCE = 0.8
 START_MS = 1_600_000_000_000
 CHUNK = 512
 
 
 def main() -> None:
-    """Run and print."""
     options = _options()
     policy = build_policy(load({}, {"preset": options.preset}))
-    analyser = Analyzer(load_models(options.models_dir))
+    analyzer = Analyzer(load_models(options.models_dir))
     report = {}
     for name in FILES:
         articles = _articles(options.data / f"{name}.jsonl.gz")
-        analysed = analyser.analyze_many(articles)
+        analyses = analyzer.analyze_many(articles)
         copies = _natural_copies(articles) if name == "reuters21578_dev" else []
         for rule in (policy, replace(policy, name="hamming")):
-            answers = asyncio.run(_duplicates(articles, analysed, rule, analyser.spaces))
+            answers = asyncio.run(_duplicates(articles, analyses, rule, analyzer.spaces))
             found = {"items": len(articles), "duplicates": len(answers), **_false(articles, answers)}
             if copies:
                 called = sum(later in answers for _, later in copies)
@@ -64,38 +64,39 @@ def main() -> None:
 
 async def _duplicates(
     articles: Sequence[Article],
-    analysed: Sequence[Analysis | AggregatorError],
+    analyses: Sequence[Analysis | AggregatorError],
     policy: Policy,
     spaces: Sequence[str],
 ) -> dict[str, Match]:
-    """What was called duplicate, and of what; by id."""
-    ready = {a.id: r for a, r in zip(articles, analysed, strict=True)}
+    """Matches of the duplicates by id."""
+    analysis_of = {a.id: analysis for a, analysis in zip(articles, analyses, strict=True)}
 
-    async def look_up(some: Sequence[Article]) -> list[Analysis | AggregatorError]:
-        return [ready[a.id] for a in some]
+    async def prepared(batch: Sequence[Article]) -> list[Analysis | AggregatorError]:
+        return [analysis_of[a.id] for a in batch]
 
     clock = itertools.count(START_MS)
-    ingest = build_core(Index(MemoryStore(), spaces), look_up, policy, clock=lambda: next(clock)).ingest
+    index = Index(MemoryStore(), spaces)
+    ingest = build_core(index, prepared, policy, clock=lambda: next(clock)).ingest
     answers = await ingest.submit_many(articles)
     return {a.id: a.outcome.match for a in answers if isinstance(a, Answer) and a.outcome.match}
 
 
 def _false(articles: Sequence[Article], answers: dict[str, Match]) -> dict[str, object]:
-    """Duplicates by true containment, those below .2 with ids."""
+    """Duplicates with a true containment below 0.2, with ids."""
     by_id = {a.id: a for a in articles}
-    listed: dict[str, list[object]] = {"below_.1": [], ".1_to_.2": []}
+    listed: dict[str, list[object]] = {"below 0.1": [], "0.1 to 0.2": []}
     for id_, match in answers.items():
         a, b = _grams(by_id[id_]), _grams(by_id[match.id])
         true = len(a & b) / min(len(a), len(b)) if a and b else 1.0
         if true < 0.2:
-            listed["below_.1" if true < 0.1 else ".1_to_.2"].append(
+            listed["below 0.1" if true < 0.1 else "0.1 to 0.2"].append(
                 (id_, match.id, match.rule, round(true, 3))
             )
     return {f"true containment {name}": found for name, found in listed.items()}
 
 
 def _natural_copies(articles: Sequence[Article]) -> list[tuple[str, str]]:
-    """(earlier id, later id) of every pair with a resemblance of at least ``COPY``, by exhaustive comparison."""
+    """(earlier id, later id) of every pair with a resemblance of at least ``MIN_RESEMBLANCE``."""
     columns: dict[tuple[str, ...], int] = {}
     sets = [[columns.setdefault(g, len(columns)) for g in _grams(a)] for a in articles]
     starts = np.cumsum([0, *map(len, sets)])
@@ -106,8 +107,8 @@ def _natural_copies(articles: Sequence[Article]) -> list[tuple[str, str]]:
     for start in range(0, len(sets), CHUNK):
         shared = (matrix[start : start + CHUNK] @ matrix.T).tocoo()
         later = shared.row + start
-        both = shared.data / (sizes[later] + sizes[shared.col] - shared.data)
-        for i, j in zip(later[both >= COPY], shared.col[both >= COPY], strict=True):
+        is_copy = shared.data / (sizes[later] + sizes[shared.col] - shared.data) >= MIN_RESEMBLANCE
+        for i, j in zip(later[is_copy], shared.col[is_copy], strict=True):
             if j < i:
                 pairs.append((articles[j].id, articles[i].id))
     return pairs
@@ -143,7 +144,7 @@ def _options() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", default=DATA, type=Path)
-    parser.add_argument("--models-dir", type=Path, help="models of your own (default: those that ship)")
+    parser.add_argument("--models-dir", type=Path, help="feature models (default: the shipped ones)")
     parser.add_argument("--preset", default="balanced", help="balanced (default) or precise")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
     return parser.parse_args()

@@ -1,6 +1,6 @@
-"""Whole buckets made and written at once: what a rebuild costs when the fingerprints are at hand.
+"""Generation and bulk loading of whole buckets from an array of fingerprints, as in a rebuild.
 
-The values are those the index appends entry by entry, written in the compact form (``SET``, no room to grow).
+The values are those that the index appends entry by entry, written compactly (``SET``, without spare room).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ COMMANDS = 2_000  # per round trip
 def buckets(
     plan: BlockPlan, fingerprints: npt.NDArray[np.uint64], first_number: int = 1
 ) -> Iterator[tuple[int, int, bytes]]:
-    """(block, value, packed entries) of every bucket that is not empty; numbers count from ``first_number``."""
+    """(block, value, packed entries) of every non-empty bucket; numbers count from ``first_number``."""
     packed = np.empty((len(fingerprints), plan.remainder_bytes + NUMBER_BYTES), np.uint8)
     packed[:, plan.remainder_bytes :] = _numbers(fingerprints, first_number)
     shift = FINGERPRINT_BITS
@@ -38,7 +38,7 @@ def buckets(
 def members(
     plan: BlockPlan, fingerprints: npt.NDArray[np.uint64], first_number: int = 1
 ) -> Iterator[tuple[int, int, bytes]]:
-    """The same as members of sets, 16 bytes each: the whole fingerprint and the number."""
+    """The same as set members of 16 bytes: the whole fingerprint and the number."""
     packed = np.concatenate([_bytes(fingerprints), _numbers(fingerprints, first_number)], axis=1)
     for block, width in enumerate(plan.widths):
         yield from _grouped(packed, block, plan.block_column(fingerprints, block), width)
@@ -66,10 +66,10 @@ def _bytes(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
 
 
 def write(client: redis.Redis, commands: Iterator[tuple[object, ...]]) -> None:
-    """Send commands in long pipelines; any error is raised."""
+    """Execute commands in pipelines of ``COMMANDS``; raises any error."""
     pipeline = client.pipeline(transaction=False)
     for command in commands:
-        pipeline.execute_command(*command)
+        pipeline.execute_command(*command)  # type: ignore[no-untyped-call]  # redis-py
         if len(pipeline) >= COMMANDS:
             pipeline.execute()
     pipeline.execute()

@@ -1,14 +1,15 @@
-"""How fast are decisions committed? ``scripts/bench commit [--stored 1e6] [--articles 20000] [--bursts 5000]``
+"""Rate of check-and-insert (``scripts/bench commit [--stored 1e6] [--articles 20000] [--bursts 5000]``).
 
-Articles whose analysis is ready (fingerprint, sample of shingles, terms) go through the service's own
-``Ingest`` in one process into an embedded Valkey that holds ``--stored`` fingerprints already:
+Articles whose analysis is ready (fingerprint, sketch, terms) go through the ingest of the service in one
+process into an embedded Valkey that already holds ``--stored`` fingerprints:
 
     single    32 callers, each with one article at a time
     batch     lists of 1,000
-    bursts    near-copies of one article from several callers at the same moment, through two instances that
-              share nothing but the store; counted: bursts without exactly one "new"
+    bursts    near-copies of one article from several callers at once, through two ingest services that share
+              only the store; counts bursts without exactly one "new"
 
-Printed: articles per second, CPU of this process and of the server per article, and what took most of it.
+Prints articles per second, CPU of this process and of the server per article, and the most expensive
+functions.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ import asyncio
 import cProfile
 import json
 import pstats
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -52,36 +52,36 @@ COPIES = 4
 SHINGLES = 320  # of an article of some 400 words
 
 
-class Desk:
-    """Ready analyses by id, and an ingest over a store of its own connections."""
+class PreparedIngest:
+    """Ingest with its own store connections that takes analyses from a dictionary by article id."""
 
-    def __init__(self, url: str, ready: dict[str, Analysis]) -> None:
+    def __init__(self, url: str, analyses: dict[str, Analysis]) -> None:
         self.store = open_redis_store(url)
-        self._ready = ready
+        self._analyses = analyses
         index = Index(self.store, [SPACE], retention_ms=90 * 86_400_000)
-        self.ingest = build_core(index, self._analyse, Policy(), clock=wall_clock_ms).ingest
+        self.service = build_core(index, self._prepared, Policy(), clock=wall_clock_ms).ingest
 
-    async def _analyse(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
-        return [self._ready[article.id] for article in articles]
+    async def _prepared(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
+        return [self._analyses[article.id] for article in articles]
 
 
-def analyses(count: int, seed: int) -> Iterator[Analysis]:
-    """Unrelated articles: uniform fingerprints, samples that share nothing, two dozen terms."""
+def unrelated_analyses(count: int, seed: int) -> Iterator[Analysis]:
+    """Analyses with uniform fingerprints, disjoint sketches and 24 terms each."""
     rng = np.random.default_rng(seed)
-    sizes = sample_size(SHINGLES)
+    sample_length = sample_size(SHINGLES)
     weights = (np.full(24, 24**-0.5)).tolist()
     for number, fingerprint in enumerate(fingerprints.uniform(count, seed).tolist()):
-        sample = np.sort(rng.choice(2**31, sizes, replace=False).astype(np.uint32))
+        sample = np.sort(rng.choice(2**31, sample_length, replace=False).astype(np.uint32))
         yield Analysis(
             lang="en", space=SPACE, fingerprint=fingerprint, text_hash=rng.bytes(16), short=False,
             sketch=Sketch(SHINGLES, sample),
             terms=tuple((f"term{number * 7 % 9973 + i}", w) for i, w in enumerate(weights)),
-            figures=(number, number + 1), title="A headline of some length about a matter", text="",
+            figures=(number, number + 1), title="A headline of some length about a topic", text="",
         )  # fmt: skip
 
 
 def near_copy(of: Analysis, rng: np.random.Generator) -> Analysis:
-    """Two bits and a twentieth of the wording differ."""
+    """A copy that differs in two fingerprint bits and 1/20 of the sketch."""
     flip = sum(1 << int(bit) for bit in rng.choice(64, 2, replace=False))
     sample = of.sketch.sample.copy()
     changed = rng.choice(len(sample), len(sample) // 20, replace=False)
@@ -92,58 +92,62 @@ def near_copy(of: Analysis, rng: np.random.Generator) -> Analysis:
     )  # fmt: skip
 
 
-def articles(prefix: str, made: Iterator[Analysis], ready: dict[str, Analysis]) -> list[Article]:
-    """Their articles, with the analyses laid ready."""
-    found = []
-    for number, analysis in enumerate(made):
+def prepare_articles(
+    prefix: str, generated: Iterator[Analysis], analyses: dict[str, Analysis]
+) -> list[Article]:
+    """Articles for the generated analyses, which are added to ``analyses``."""
+    articles = []
+    for number, analysis in enumerate(generated):
         article = Article(
             id=f"{prefix}{number}", url=f"https://news.example/{prefix}/{number}", source="Gazette"
         )
-        ready[article.id] = analysis
-        found.append(article)
-    return found
+        analyses[article.id] = analysis
+        articles.append(article)
+    return articles
 
 
-async def singles(desk: Desk, given: Sequence[Article]) -> None:
-    """Each caller takes the next one as soon as it has its answer."""
-    waiting = iter(given)
+async def submit_single(ingest: PreparedIngest, articles: Sequence[Article]) -> None:
+    """``CALLERS`` callers, each with one article at a time."""
+    waiting = iter(articles)
 
     async def caller() -> None:
         for article in waiting:
-            await desk.ingest.submit(article)
+            await ingest.service.submit(article)
 
     await asyncio.gather(*(caller() for _ in range(CALLERS)))
 
 
-async def batches(desk: Desk, given: Sequence[Article]) -> None:
-    """One list after another."""
-    for start in range(0, len(given), BATCH):
-        for answer in await desk.ingest.submit_many(given[start : start + BATCH]):
+async def submit_batches(ingest: PreparedIngest, articles: Sequence[Article]) -> None:
+    """One list of ``BATCH`` articles after another."""
+    for start in range(0, len(articles), BATCH):
+        for answer in await ingest.service.submit_many(articles[start : start + BATCH]):
             assert isinstance(answer, Answer), answer
 
 
-async def bursts(desks: Sequence[Desk], given: Sequence[Sequence[Article]]) -> dict[str, int]:
-    """All copies of a burst at once, some bursts side by side; how many bursts had none or several new."""
-    waiting, wrong = iter(given), Counter({"none new": 0, "several new": 0})
+async def submit_bursts(
+    ingests: Sequence[PreparedIngest], all_bursts: Sequence[Sequence[Article]]
+) -> dict[str, int]:
+    """Submit all copies of a burst at once, several bursts concurrently; count the wrong outcomes."""
+    waiting, wrong = iter(all_bursts), Counter({"none new": 0, "several new": 0})
 
     async def caller() -> None:
         for burst in waiting:
             answers = await asyncio.gather(
-                *(desks[i % len(desks)].ingest.submit(a) for i, a in enumerate(burst))
+                *(ingests[i % len(ingests)].service.submit(a) for i, a in enumerate(burst))
             )
             new = sum(answer.outcome.verdict == "new" for answer in answers)
             wrong["none new"] += new == 0
             wrong["several new"] += new > 1
 
     await asyncio.gather(*(caller() for _ in range(CALLERS // COPIES)))
-    return {**wrong, "decided again": sum(d.ingest.commit_retries for d in desks)}
+    return {**wrong, "commit retries": sum(ingest.service.commit_retries for ingest in ingests)}
 
 
 async def timed(name: str, count: int, server: Server, work: Callable[[], Awaitable[Any]]) -> dict[str, Any]:
-    """Run, print, and give the figures."""
+    """Run ``work``, print and return its figures."""
     server.settle()
     redis_s, client_s, started = server.cpu_s(), time.process_time(), time.perf_counter()
-    more = await work()
+    extra = await work()
     seconds = time.perf_counter() - started
     client_s = time.process_time() - client_s
     redis_s = (server.cpu_s() or 0.0) - (redis_s or 0.0)
@@ -153,62 +157,63 @@ async def timed(name: str, count: int, server: Server, work: Callable[[], Awaita
         "per_second": round(count / seconds),
         "client_cpu_us": round(client_s / count * 1e6),
         "redis_cpu_us": round(redis_s / count * 1e6),
-        **(more or {}),
+        **(extra or {}),
     }
     print(json.dumps(figures), flush=True)
     return figures
 
 
-def costs(profile: cProfile.Profile, count: int) -> list[str]:
-    """Where the time of this process went, largest first, per article."""
+def most_expensive(profile: cProfile.Profile, count: int) -> list[str]:
+    """The 12 functions with the most own time, per article."""
     stats = pstats.Stats(profile)
     rows = []
     for (file, line, name), (_, _, own_s, _, _) in stats.stats.items():  # type: ignore[attr-defined]
-        place = f"{Path(file).name}:{line} " if line else ""
-        rows.append((own_s, f"{own_s / count * 1e6:6.1f} us  {place}{name}"))
+        location = f"{Path(file).name}:{line} " if line else ""
+        rows.append((own_s, f"{own_s / count * 1e6:6.1f} us  {location}{name}"))
     return [text for _, text in sorted(rows, reverse=True)[:12]]
 
 
 async def run(url: str, args: argparse.Namespace) -> list[dict[str, Any]]:
-    """Everything, in order."""
-    ready: dict[str, Analysis] = {}
+    """Run all measurements."""
+    analyses: dict[str, Analysis] = {}
     layout = Packed(url, PLANS["4x16"])
     layout.load(fingerprints.uniform(int(args.stored)))
-    server, one, other = Server(redis.Redis.from_url(url)), Desk(url, ready), Desk(url, ready)
-    single = articles("s", analyses(args.articles, 11), ready)
-    batch = articles("b", analyses(args.articles, 12), ready)
+    server = Server(redis.Redis.from_url(url))
+    first, second = PreparedIngest(url, analyses), PreparedIngest(url, analyses)
+    single = prepare_articles("s", unrelated_analyses(args.articles, 11), analyses)
+    batch = prepare_articles("b", unrelated_analyses(args.articles, 12), analyses)
     rng = np.random.default_rng(13)
     burst = [
-        articles(f"n{i}-", (near_copy(original, rng) for _ in range(COPIES)), ready)
-        for i, original in enumerate(analyses(args.bursts, 14))
+        prepare_articles(f"n{i}-", (near_copy(original, rng) for _ in range(COPIES)), analyses)
+        for i, original in enumerate(unrelated_analyses(args.bursts, 14))
     ]
-    await one.ingest.submit_many(articles("w", analyses(500, 15), ready))
-    tune_interpreter()  # as the service does: what lies ready here would be looked through again and again
+    await first.service.submit_many(prepare_articles("w", unrelated_analyses(500, 15), analyses))
+    tune_interpreter()  # as in the service; keeps the collector from traversing the prepared articles
     before = server.memory_bytes()
-    found = [await timed("single", len(single), server, lambda: singles(one, single))]
+    found = [await timed("single", len(single), server, lambda: submit_single(first, single))]
     found[0]["bytes_per_article"] = round((server.memory_bytes() - before) / len(single))
     print(f"memory per stored article: {found[0]['bytes_per_article']:,} bytes")
-    found.append(await timed("batch", len(batch), server, lambda: batches(one, batch)))
-    found.append(await timed("bursts", args.bursts * COPIES, server, lambda: bursts((one, other), burst)))
-    more = articles("p", analyses(3_000, 16), ready)
-    for name, work in (("single", singles), ("batch", batches)):
-        profile, part = cProfile.Profile(), more[:1500] if name == "single" else more[1500:]
+    found.append(await timed("batch", len(batch), server, lambda: submit_batches(first, batch)))
+    count = args.bursts * COPIES
+    found.append(await timed("bursts", count, server, lambda: submit_bursts((first, second), burst)))
+    profiled = prepare_articles("p", unrelated_analyses(3_000, 16), analyses)
+    for name, work in (("single", submit_single), ("batch", submit_batches)):
+        profile, part = cProfile.Profile(), profiled[:1500] if name == "single" else profiled[1500:]
         profile.enable()
-        await work(one, part)
+        await work(first, part)
         profile.disable()
         print(
-            f"largest costs, {name} (profiled, so slower than measured):",
-            *costs(profile, len(part)),
+            f"largest costs, {name} (with the overhead of the profiler):",
+            *most_expensive(profile, len(part)),
             sep="\n  ",
         )
-    await one.store.close()
-    await other.store.close()
+    await first.store.close()
+    await second.store.close()
     await layout.close()
     return found
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(
         prog="scripts/bench commit",
         description=__doc__,
@@ -232,4 +237,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

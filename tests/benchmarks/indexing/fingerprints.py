@@ -1,4 +1,4 @@
-"""Fingerprints to index and to ask for: uniform, clustered, and real ones of the shipped English model."""
+"""Fingerprints to store and to query: uniform, clustered, and real ones of the shipped English model."""
 
 from __future__ import annotations
 
@@ -20,29 +20,30 @@ FILES = ("reuters_titles_2007.jsonl.gz", "allsides_dev.jsonl.gz")
 
 
 def uniform(count: int, seed: int = 1) -> Fingerprints:
-    """(count,) independent fair bits."""
+    """``count`` fingerprints of independent, uniform bits."""
     return np.random.default_rng(seed).integers(0, 2**64, count, np.uint64)
 
 
 def clustered(count: int, seed: int = 2) -> Fingerprints:
-    """(count,): clusters of eight, each member 0 to 12 bits from its centre."""
+    """``count`` fingerprints in clusters of eight, each member 0 to 12 bits from its center."""
     rng = np.random.default_rng(seed)
-    centres = np.repeat(uniform(-(-count // 8), seed), 8)[:count]
-    return flipped(centres, rng.integers(0, 13, count), rng)
+    centers = np.repeat(uniform(-(-count // 8), seed), 8)[:count]
+    return flipped(centers, rng.integers(0, 13, count), rng)
 
 
 def flipped(
     fingerprints: Fingerprints, bits: npt.NDArray[np.int64], rng: np.random.Generator
 ) -> Fingerprints:
-    """Each fingerprint with so many of its bits turned over."""
+    """Each fingerprint with ``bits[i]`` random bits flipped."""
     order = np.argsort(rng.random((len(fingerprints), 64)), axis=1).astype(np.uint64)
     chosen = np.arange(64)[None, :] < bits[:, None]
     masks = np.where(chosen, np.uint64(1) << order, np.uint64(0))
-    return fingerprints ^ np.bitwise_or.reduce(masks, axis=1)
+    flips: Fingerprints = np.bitwise_or.reduce(masks, axis=1)
+    return fingerprints ^ flips
 
 
 def queries(stored: Fingerprints, count: int, radius: int, seed: int = 3) -> list[int]:
-    """Half stored ones with 0 .. ``radius`` bits flipped, half uniform, in turn."""
+    """Stored fingerprints with 0 to ``radius`` bits flipped and uniform ones, alternating."""
     rng = np.random.default_rng(seed)
     members = flipped(rng.choice(stored, count), rng.integers(0, radius + 1, count), rng)
     members[1::2] = uniform(count // 2, seed)
@@ -50,7 +51,7 @@ def queries(stored: Fingerprints, count: int, radius: int, seed: int = 3) -> lis
 
 
 def real() -> tuple[Fingerprints, str]:
-    """Those of the development data under the English model that ships, and what they are; else none."""
+    """Fingerprints of the development data under the shipped English model, and a description; else none."""
     files = [DATA / name for name in FILES if (DATA / name).exists()]
     if len(files) < len(FILES):
         return np.empty(0, np.uint64), "the development data is absent"

@@ -1,4 +1,4 @@
-"""Ways to keep fingerprints in Redis: ours, driven through the index, and the sets of the paper."""
+"""Layouts of fingerprints in Redis: the packed buckets of the index, and the sets of the paper."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from aggregator.index.blocks import BlockPlan
 from aggregator.index.codec.postings import encode_posting
 from aggregator.store.redis import open_redis_store
 from tests.benchmarks.indexing import bulk
+from tests.benchmarks.indexing.fingerprints import Fingerprints
 
 SPACE = "xx.0000"
-INSERTS = 1_000  # fingerprints per round trip when they come one by one
+INSERTS = 1_000  # fingerprints per round trip when they are added one by one
 
 
 class Packed:
-    """Packed entries in string buckets; look-ups are ``Index.near``, the service's own code."""
+    """Packed entries in string buckets; look-ups are those of the service."""
 
     def __init__(self, url: str, plan: BlockPlan) -> None:
         self.client = redis.Redis.from_url(url)
@@ -27,19 +28,19 @@ class Packed:
         self._index = Index(self._store, [SPACE], plan=plan)
         self._tag = keys.tag(SPACE, 0)
 
-    def load(self, fingerprints: np.ndarray) -> None:
-        """Whole buckets."""
+    def load(self, fingerprints: Fingerprints) -> None:
+        """Store whole buckets."""
         made = bulk.buckets(self._plan, fingerprints)
         bulk.write(
             self.client, (("SET", keys.block_bucket(self._tag, b, v), packed) for b, v, packed in made)
         )
 
-    def insert(self, fingerprints: np.ndarray, first_number: int) -> None:
-        """One by one, as they are appended when articles come in."""
-        _in_turns(self.client, self._appends(fingerprints, first_number), len(self._plan.widths))
+    def insert(self, fingerprints: Fingerprints, first_number: int) -> None:
+        """Append them one by one, as the ingest does."""
+        _execute_in_chunks(self.client, self._appends(fingerprints, first_number), len(self._plan.widths))
 
-    def _appends(self, fingerprints: np.ndarray, number: int) -> Iterator[tuple[object, ...]]:
-        for number, fingerprint in enumerate(fingerprints.tolist(), number):  # noqa: B020
+    def _appends(self, fingerprints: Fingerprints, first_number: int) -> Iterator[tuple[object, ...]]:
+        for number, fingerprint in enumerate(fingerprints.tolist(), first_number):
             for block, (value, rest) in enumerate(self._plan.split(fingerprint)):
                 yield (
                     "APPEND",
@@ -49,43 +50,43 @@ class Packed:
 
     async def near(self, fingerprint: int, radius: int) -> Sequence[int]:
         """One round trip."""
-        numbers, _ = await self._index.find_within_radius(SPACE, fingerprint, radius, 0)
+        numbers, _ = await self._index.lookup.find_within_radius(SPACE, fingerprint, radius, 0)
         return numbers  # type: ignore[return-value]
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self.client.close()
         await self._store.close()
 
 
 class Sets:
-    """The paper's layout: a SET of (fingerprint, number) per block value, read by SMEMBERS in one pipeline."""
+    """The paper's layout: a SET of (fingerprint, number) per block value, read by SMEMBERS pipelined."""
 
     def __init__(self, url: str, plan: BlockPlan, *, listpack: bool) -> None:
         self.client = redis.Redis.from_url(url)
         if not listpack and self.client.config_get("set-max-listpack-entries"):
-            # As servers before 7.2 keep them, and every server once a set has 129 members.
+            # Hash tables, as in servers before 7.2, and in every server for sets of more than 128 members.
             self.client.config_set("set-max-listpack-entries", 0)
         self._plan = plan
         self._async = redis.asyncio.Redis.from_url(url)
 
-    def load(self, fingerprints: np.ndarray) -> None:
-        """All members of a set in one command."""
+    def load(self, fingerprints: Fingerprints) -> None:
+        """Add all members of a set with one command."""
         made = bulk.members(self._plan, fingerprints)
         bulk.write(self.client, (("SADD", b"b%x:%04x" % (b, v), *_members(packed)) for b, v, packed in made))
 
-    def insert(self, fingerprints: np.ndarray, first_number: int) -> None:
-        """One by one."""
-        _in_turns(self.client, self._adds(fingerprints, first_number), len(self._plan.widths))
+    def insert(self, fingerprints: Fingerprints, first_number: int) -> None:
+        """Add them one by one."""
+        _execute_in_chunks(self.client, self._adds(fingerprints, first_number), len(self._plan.widths))
 
-    def _adds(self, fingerprints: np.ndarray, number: int) -> Iterator[tuple[object, ...]]:
-        for number, fingerprint in enumerate(fingerprints.tolist(), number):  # noqa: B020
+    def _adds(self, fingerprints: Fingerprints, first_number: int) -> Iterator[tuple[object, ...]]:
+        for number, fingerprint in enumerate(fingerprints.tolist(), first_number):
             entry = fingerprint.to_bytes(8, "little") + number.to_bytes(8, "little")
             for block, value in enumerate(self._plan.block_values(fingerprint)):
                 yield "SADD", b"b%x:%04x" % (block, value), entry
 
     async def near(self, fingerprint: int, radius: int) -> Sequence[int]:
-        """One round trip; the same comparison as ours, without a Python loop over candidates."""
+        """One round trip; compares as ``Packed`` does, without a Python loop over candidates."""
         pipeline = self._async.pipeline(transaction=False)
         for block, value in self._plan.probes(fingerprint, radius):
             pipeline.execute_command("SMEMBERS", b"b%x:%04x" % (block, value))
@@ -95,7 +96,7 @@ class Sets:
         return np.unique(table[near, 1])  # type: ignore[return-value]
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self.client.close()
         await self._async.aclose()
 
@@ -104,10 +105,10 @@ def _members(packed: bytes) -> Iterator[bytes]:
     return (packed[i : i + 16] for i in range(0, len(packed), 16))
 
 
-def _in_turns(client: redis.Redis, commands: Iterator[tuple[object, ...]], blocks: int) -> None:
+def _execute_in_chunks(client: redis.Redis, commands: Iterator[tuple[object, ...]], blocks: int) -> None:
     pipeline = client.pipeline(transaction=False)
     for command in commands:
-        pipeline.execute_command(*command)
+        pipeline.execute_command(*command)  # type: ignore[no-untyped-call]  # redis-py
         if len(pipeline) >= INSERTS * blocks:
             pipeline.execute()
     pipeline.execute()

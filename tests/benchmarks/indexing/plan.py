@@ -1,16 +1,17 @@
-"""Which block plan for how many fingerprints? ``scripts/bench plan [--measured FILE.json ...]``
+"""Comparison of block plans by a cost model (``scripts/bench plan [--measured FILE.json ...]``).
 
-A look-up's time is taken as linear, and memory as entries plus what each bucket costs beside them:
+The time of a look-up is modeled as linear, memory as entries plus a constant per bucket:
 
     us = base + per_key * keys + per_entry * entries read
     bytes = entry * blocks * stored * slack + buckets in use * per_bucket
 
-``--measured`` takes what ``scripts/bench index --json`` wrote for packed layouts: the constants are fitted to
-it, and every measured line is printed beside the model's. Without it, the constants are those of the machine
-that docs/MEASURED.md speaks of. Then plans are compared at 10^7, 10^8 and 10^9 uniform fingerprints: keys and
-megabytes per look-up at 7 bits, times at 3 and 7, memory, and nodes of so much memory. Real fingerprints
-cluster, so entries are a floor. "segments": the same in segments of so many, each asked at the same moment on
-a node of its own; the time is then that of one segment, keys and bytes are those of all.
+``--measured`` takes the output of ``scripts/bench index --json`` for packed layouts: the constants are fitted
+to it, and every measured row is printed with the prediction. Without it, the constants are those of the
+machine of docs/benchmarks/index-and-memory.md. Then plans are compared at 10^7, 10^8 and 10^9 uniform
+fingerprints: keys and megabytes per look-up at 7 bits, times at 3 and 7, memory, and the number of nodes.
+Real fingerprints cluster, so the number of entries is a lower bound. "segments": the same in segments of
+``--segment`` articles, all queried at once, each on its own node; the time is that of one segment, keys and
+bytes are totals.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +39,7 @@ MEASURED = {"ours 4x16": "4x16", "packed 5x13": "5x13"}
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Microseconds and bytes; see the module's text."""
+    """Constants of the cost model, in microseconds and bytes; see the module docstring."""
 
     base: float = 30.0
     per_key: float = 1.2
@@ -48,7 +48,7 @@ class Model:
     per_bucket: float = 55.0
 
     def time_us(self, plan: BlockPlan, stored: float, radius: int) -> float:
-        """One look-up."""
+        """Time of one look-up in microseconds."""
         return (
             self.base
             + self.per_key * keys(plan, radius)
@@ -57,23 +57,23 @@ class Model:
 
     def bytes_each(self, plan: BlockPlan, stored: float) -> float:
         """Memory per fingerprint."""
-        used = sum(2**w * -math.expm1(-stored / 2**w) for w in plan.widths)
+        used: float = sum(2**w * -math.expm1(-stored / 2**w) for w in plan.widths)
         return (plan.remainder_bytes + NUMBER_BYTES) * len(
             plan.widths
         ) * self.slack + self.per_bucket * used / stored
 
 
 def keys(plan: BlockPlan, radius: int) -> int:
-    """How many buckets one look-up names."""
+    """Number of buckets that one look-up reads."""
     return sum(
         math.comb(width, bits)
-        for width, reach in zip(plan.widths, plan.block_radii(radius), strict=True)
-        for bits in range(reach + 1)
+        for width, block_radius in zip(plan.widths, plan.block_radii(radius), strict=True)
+        for bits in range(block_radius + 1)
     )
 
 
 def fitted(rows: Sequence[dict[str, Any]]) -> Model:
-    """Constants of these measurements; relative errors count, so that small times matter as much."""
+    """Constants fitted to measurements by relative error, so that small times count as much as large ones."""
     plans = [BlockPlan(PLANS[MEASURED[row["layout"]]]) for row in rows]
     factors = np.array([
         [1.0, keys(p, r["radius"]), p.expected_candidates(r["size"], r["radius"])]
@@ -83,7 +83,8 @@ def fitted(rows: Sequence[dict[str, Any]]) -> Model:
     (base, per_key, per_entry), _ = nnls(factors / times[:, None], np.ones(len(times)))
     unit = Model(slack=0.0, per_bucket=1.0)
     sizes = np.array([
-        [(p.remainder_bytes + NUMBER_BYTES) * len(p.widths), unit.bytes_each(p, r["size"])] for p, r in zip(plans, rows, strict=True)
+        [(p.remainder_bytes + NUMBER_BYTES) * len(p.widths), unit.bytes_each(p, r["size"])]
+        for p, r in zip(plans, rows, strict=True)
     ])  # fmt: skip
     measured = np.array([row["bytes_per_fingerprint"] for row in rows])
     (slack, per_bucket), _ = nnls(sizes / measured[:, None], np.ones(len(measured)))
@@ -91,30 +92,31 @@ def fitted(rows: Sequence[dict[str, Any]]) -> Model:
 
 
 def check(model: Model, rows: Iterable[dict[str, Any]]) -> None:
-    """Measured beside computed."""
+    """Print measured and computed values."""
     print(f"{'measured':14}{'stored':>12}{'r':>3}{'p50 ms':>9}{'model':>8}{'B/fp':>7}{'model':>7}")
     for row in rows:
         plan = BlockPlan(PLANS[MEASURED[row["layout"]]])
-        us, each = (
+        us, bytes_each = (
             model.time_us(plan, row["size"], row["radius"]),
             model.bytes_each(plan, row["size"]),
         )
         print(
             f"{row['layout']:14}{row['size']:12,}{row['radius']:3}{row['p50_ms']:9.3f}{us / 1e3:8.3f}"
-            f"{row['bytes_per_fingerprint']:7.0f}{each:7.0f}"
+            f"{row['bytes_per_fingerprint']:7.0f}{bytes_each:7.0f}"
         )
 
 
 def compare(model: Model, stored: float, node_gib: float, segment: float) -> list[dict[str, Any]]:
     """All plans at one size, the fastest at 7 bits first."""
     parts = max(1, math.ceil(stored / segment))
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name, widths in PLANS.items():
         plan = BlockPlan(widths)
         total = model.bytes_each(plan, stored) * stored
+        entry_bytes = plan.remainder_bytes + NUMBER_BYTES
         rows.append({
             "plan": name, "stored": stored, "keys": keys(plan, 7),
-            "megabytes": plan.expected_candidates(int(stored), 7) * (plan.remainder_bytes + NUMBER_BYTES) / 1e6,
+            "megabytes": plan.expected_candidates(int(stored), 7) * entry_bytes / 1e6,
             "r3_ms": model.time_us(plan, stored, 3) / 1e3, "r7_ms": model.time_us(plan, stored, 7) / 1e3,
             "bytes_each": total / stored, "gib": total / 2**30, "nodes": math.ceil(total / 2**30 / node_gib),
             "segments": parts, "segments_keys": keys(plan, 7) * parts,
@@ -137,13 +139,12 @@ def compare(model: Model, stored: float, node_gib: float, segment: float) -> lis
 
 
 def main() -> None:
-    """Fit, check, compare."""
     parser = argparse.ArgumentParser(
         prog="scripts/bench plan", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--measured", nargs="*", default=[], help="what scripts/bench index --json wrote")
+    parser.add_argument("--measured", nargs="*", default=[], help="output of scripts/bench index --json")
     parser.add_argument("--node-gib", type=float, default=32.0, help="memory of one node (default 32)")
-    parser.add_argument("--segment", type=float, default=1e7, help="articles of a segment (default 1e7)")
+    parser.add_argument("--segment", type=float, default=1e7, help="articles per segment (default 1e7)")
     parser.add_argument("--json", help="write all figures to this file")
     args = parser.parse_args()
     files = [json.loads(Path(name).read_text(encoding="utf-8"))["layouts"] for name in args.measured]
@@ -160,4 +161,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

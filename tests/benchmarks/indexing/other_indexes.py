@@ -1,18 +1,23 @@
-"""Other people's indexes, driven as their documentation says. Installed with the dependency group ``bench`` only."""
+"""Indexes of other projects, used as documented; installed by the dependency group ``bench``."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import redis
+
+from tests.benchmarks.indexing.fingerprints import Fingerprints
 
 
 class FaissFlat:
-    """faiss.IndexBinaryFlat: compares with all, one thread; the limit of brute force."""
+    """faiss.IndexBinaryFlat: exhaustive comparison with one thread."""
 
     client = None
+    _index: Any
 
     def __init__(self) -> None:
         import faiss
@@ -20,24 +25,24 @@ class FaissFlat:
         faiss.omp_set_num_threads(1)
         self._index = faiss.IndexBinaryFlat(64)
 
-    def load(self, fingerprints: np.ndarray) -> None:
-        """Its only way."""
+    def load(self, fingerprints: Fingerprints) -> None:
+        """Add all at once."""
         self._index.add(_bytes(fingerprints))
 
-    def insert(self, fingerprints: np.ndarray, first_number: int) -> None:
-        """One by one."""
+    def insert(self, fingerprints: Fingerprints, first_number: int) -> None:
+        """Add them one by one."""
         rows = _bytes(fingerprints)
         for i in range(len(rows)):
             self._index.add(rows[i : i + 1])
 
     async def near(self, fingerprint: int, radius: int) -> Sequence[int]:
-        """Numbers count from 1."""
-        # A radius of faiss is exclusive.
+        """Numbers within the radius; they count from 1."""
+        # The radius of faiss is exclusive.
         _, _, found = self._index.range_search(_bytes(np.array([fingerprint], np.uint64)), radius + 1)
-        return np.unique(found) + 1  # type: ignore[no-any-return]
+        return [int(position) + 1 for position in np.unique(found)]
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
 
 class FaissMultiHash(FaissFlat):
@@ -50,47 +55,47 @@ class FaissMultiHash(FaissFlat):
         self._index = faiss.IndexBinaryMultiHash(64, 4, 16)
 
     async def near(self, fingerprint: int, radius: int) -> Sequence[int]:
-        """The same pigeonhole principle as ours."""
+        """Numbers within the radius, by the same pigeonhole principle as the index of the service."""
         self._index.nflip = 0 if radius <= 3 else 1
         return await super().near(fingerprint, radius)
 
 
 class SimhashIndex:
-    """1e0ng simhash: a dictionary per block, sets of strings, one loop over candidates in Python."""
+    """simhash.SimhashIndex: one dictionary per block, sets of strings, a Python loop over candidates."""
 
     client = None
 
     def __init__(self) -> None:
-        logging.getLogger("simhash").setLevel(logging.ERROR)  # it warns of every big bucket
+        logging.getLogger("simhash").setLevel(logging.ERROR)  # it warns about every large bucket
 
-    def load(self, fingerprints: np.ndarray) -> None:
-        """For k = 7, which its index is built for."""
+    def load(self, fingerprints: Fingerprints) -> None:
+        """Build the index for k = 7, its only radius."""
         from simhash import Simhash
         from simhash import SimhashIndex as Index
 
         self._index = Index([(str(i), Simhash(f)) for i, f in enumerate(fingerprints.tolist(), 1)], k=7)
 
-    def insert(self, fingerprints: np.ndarray, first_number: int) -> None:
-        """One by one."""
+    def insert(self, fingerprints: Fingerprints, first_number: int) -> None:
+        """Add them one by one."""
         from simhash import Simhash
 
         for number, fingerprint in enumerate(fingerprints.tolist(), first_number):
             self._index.add(str(number), Simhash(fingerprint))
 
     async def near(self, fingerprint: int, radius: int) -> Sequence[int]:
-        """Its answers are names."""
+        """Numbers within 7 bits, parsed from the names that it returns."""
         from simhash import Simhash
 
         return [int(name) for name in self._index.get_near_dups(Simhash(fingerprint))]
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
 
 class MinHashLsh:
-    """datasketch.MinHashLSH on Redis (threshold .8, 128 permutations): another method, for the same question.
+    """datasketch.MinHashLSH on Redis (threshold 0.8, 128 permutations): another method of the same purpose.
 
-    A fingerprint stands for a document: its signature is drawn from it, and a query repeats a stored one.
+    The signature of a document is generated from its fingerprint; a query repeats a stored one.
     """
 
     def __init__(self, url: str) -> None:
@@ -104,23 +109,23 @@ class MinHashLsh:
             storage_config={"type": "redis", "basename": b"bench", "redis": where},
         )
 
-    def load(self, fingerprints: np.ndarray) -> None:
-        """Its bulk way: a session that buffers."""
+    def load(self, fingerprints: Fingerprints) -> None:
+        """Bulk load with its buffering session."""
         with self._index.insertion_session(buffer_size=10_000) as session:
             for number, fingerprint in enumerate(fingerprints.tolist(), 1):
                 session.insert(number, self._signature(fingerprint))
 
-    def insert(self, fingerprints: np.ndarray, first_number: int) -> None:
-        """One by one."""
+    def insert(self, fingerprints: Fingerprints, first_number: int) -> None:
+        """Add them one by one."""
         for number, fingerprint in enumerate(fingerprints.tolist(), first_number):
             self._index.insert(number, self._signature(fingerprint))
 
     async def near(self, fingerprint: int, radius: int) -> Sequence[int]:
-        """A radius means nothing to it."""
-        return self._index.query(self._signature(fingerprint))  # type: ignore[no-any-return]
+        """Numbers of similar signatures; ``radius`` is ignored."""
+        return [int(number) for number in self._index.query(self._signature(fingerprint))]
 
     async def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self.client.close()
 
     @staticmethod
@@ -128,8 +133,8 @@ class MinHashLsh:
         from datasketch import MinHash
 
         values = np.random.default_rng(fingerprint).integers(0, 2**32, 128, np.uint64)
-        return MinHash(num_perm=128, hashvalues=values, scheme="legacy")  # whichever, but the same
+        return MinHash(num_perm=128, hashvalues=values, scheme="legacy")  # any scheme, but the same for all
 
 
-def _bytes(fingerprints: np.ndarray) -> np.ndarray:
+def _bytes(fingerprints: Fingerprints) -> npt.NDArray[np.uint8]:
     return fingerprints.astype("<u8").view(np.uint8).reshape(-1, 8)

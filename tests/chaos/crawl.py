@@ -1,4 +1,4 @@
-"""Crawlers that post near-copies at the same moment to both replicas, each until it is answered."""
+"""Crawlers that post groups of near-copies to both replicas and repeat every post until it is answered."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ import time
 from collections.abc import Iterator
 
 from aggregator.clients.decision import Unavailable
+from tests.chaos.deployment import Deployment
 from tests.chaos.ledger import Ledger
-from tests.chaos.newsroom_site import Site
 from tests.support.factories import edited
 
 CRAWLERS = 24
 COPIES = 3
 PAUSE_S = 0.05
 WORDS = 100
-FRESH = 1_000_000_000  # seeds of reports begin here
+REPORT_SEED = 1_000_000_000  # first seed of reports
 _SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in ("a", "e", "i", "o", "u", "ar", "en")]
 
 
-def coined(seed: int, count: int, syllables: int) -> list[str]:
-    """Made-up words; hardly any is made twice."""
+def generated_words(seed: int, count: int, syllables: int) -> list[str]:
+    """Generated words, nearly all distinct."""
     parts = random.Random(seed).choices(_SYLLABLES, k=syllables * count)
     return ["".join(parts[i : i + syllables]) for i in range(0, len(parts), syllables)]
 
 
-LANGUAGE = coined(0, 20_000, 4)
+VOCABULARY = generated_words(0, 20_000, 4)
 
 
-def wording(seed: int, count: int) -> list[str]:
-    """Words of one language, as all news has: two seeds share a word or two, and no phrase."""
-    return random.Random(seed).choices(LANGUAGE, k=count)
+def random_words(seed: int, count: int) -> list[str]:
+    """Words of one vocabulary: texts of two seeds share one or two words and no phrase."""
+    return random.Random(seed).choices(VOCABULARY, k=count)
 
 
 def articles() -> Iterator[tuple[int, dict[str, str]]]:
-    """(group, article) without end: a story and two edited copies, then the next. About a hundred words each."""
+    """Endless (group, article): a story of about 100 words and two edited copies, then the next group."""
     for group in itertools.count():
-        words = wording(group, WORDS)
+        words = random_words(group, WORDS)
         text, title = " ".join(words), " ".join(words[:6])
         for copy in range(COPIES):
             body = edited(text, COPIES * group + copy, changes=2) if copy else text
@@ -46,10 +46,10 @@ def articles() -> Iterator[tuple[int, dict[str, str]]]:
 
 
 class Crawl:
-    """Use as ``async with``; posts about ``rate`` articles a second meanwhile."""
+    """Posts about ``rate`` articles per second while its context (``async with``) is open."""
 
-    def __init__(self, site: Site, ledger: Ledger, rate: float) -> None:
-        self._site, self._ledger, self._rate = site, ledger, rate
+    def __init__(self, deployment: Deployment, ledger: Ledger, rate: float) -> None:
+        self._deployment, self._ledger, self._rate = deployment, ledger, rate
         self._stock = articles()
         self._next_s = 0.0
         self._stopped = False
@@ -63,24 +63,24 @@ class Crawl:
         self._stopped = True
         await asyncio.gather(*self._tasks)
 
-    def watch(self) -> None:
-        """Raises what a crawler met that it did not expect."""
+    def raise_failures(self) -> None:
+        """Raise the error of a crawler that has ended."""
         for task in self._tasks:
             if task.done():
                 task.result()
 
     async def post(self, article: dict[str, str], group: int) -> None:
-        """One article to either replica, again and again until one answers."""
+        """Post an article to a random replica, repeatedly until one answers."""
         self._ledger.posted[article["id"]] = group
         while True:
             try:
-                client = self._site.rng.choice(self._site.replicas).client
+                client = self._deployment.rng.choice(self._deployment.replicas).client
                 decision = await client.submit(article)
             except Unavailable:
                 self._ledger.refusals += 1
                 await asyncio.sleep(PAUSE_S)
             else:
-                self._ledger.enter(article["id"], decision.verdict)
+                self._ledger.acknowledge(article["id"], decision.verdict)
                 return
 
     async def _crawl(self) -> None:
@@ -92,8 +92,8 @@ class Crawl:
             await self.post(article, group)
 
 
-def report(matter: int, number: int) -> dict[str, str]:
-    """One of many reports on a matter: the same headline words, which nothing else has, and a text of its own."""
-    subject = " ".join(coined(FRESH + matter, 4, 5))
-    text = f"{subject} {subject}. {' '.join(wording(2 * FRESH + 1000 * matter + number, 30))}"
-    return {"id": f"m{matter}-{number}", "title": f"{subject} {number}", "text": text, "lang": "eo"}
+def report(topic: int, number: int) -> dict[str, str]:
+    """Report ``number`` on a topic: headline words that only this topic has, and a unique text."""
+    subject = " ".join(generated_words(REPORT_SEED + topic, 4, 5))
+    text = f"{subject} {subject}. {' '.join(random_words(2 * REPORT_SEED + 1000 * topic + number, 30))}"
+    return {"id": f"m{topic}-{number}", "title": f"{subject} {number}", "text": text, "lang": "eo"}

@@ -1,4 +1,4 @@
-"""The faults, by name. Each happens to a site that is at work and returns when its cause is over."""
+"""Faults by name. Each is a coroutine on a running deployment that returns when its cause has ended."""
 
 from __future__ import annotations
 
@@ -9,99 +9,99 @@ from collections.abc import Awaitable, Callable
 
 from redis.exceptions import OutOfMemoryError
 
-from tests.chaos.newsroom_site import REPLICAS, Site
+from tests.chaos.deployment import REPLICAS, Deployment
 
-LONGEST_STALL_S = 5.5  # more than the service waits for its store
-CLOCK_MS = 40 * 60_000  # reports of one matter stay within the four hours of an event
+LONGEST_STALL_S = 5.5  # more than the store time limit of the service
+CLOCK_MS = 40 * 60_000  # reports of one topic stay within the 4 hours of an event
 HALF_A_COMMAND = b"*3\r\n$3\r\nSET\r\n$9\r\nchaos:tor"
 TORN_BYTES = (1, 20_000)
-Fault = Callable[[Site, int], Awaitable[None]]
+Fault = Callable[[Deployment, int], Awaitable[None]]
 
 
-async def kill_service(site: Site, turn: int) -> None:
-    """SIGKILL of one replica; another process takes its place."""
-    replica = site.rng.choice(site.replicas)
+async def kill_service(deployment: Deployment, turn: int) -> None:
+    """SIGKILL of one replica, and its restart."""
+    replica = deployment.rng.choice(deployment.replicas)
     await replica.end(signal.SIGKILL)
     await replica.start()
 
 
-async def kill_store(site: Site, turn: int) -> None:
+async def kill_store(deployment: Deployment, turn: int) -> None:
     """SIGKILL of the store, and its restart from its log."""
-    await site.kill_store()
-    site.store.restart_if_dead()
+    await deployment.kill_store()
+    deployment.store.restart_if_dead()
 
 
-async def stall_store(site: Site, turn: int) -> None:
-    """SIGSTOP, and SIGCONT after a moment; each tenth time after longer than the service waits."""
-    assert site.store.pid is not None
-    os.kill(site.store.pid, signal.SIGSTOP)
+async def stall_store(deployment: Deployment, turn: int) -> None:
+    """SIGSTOP, then SIGCONT after up to 1 s; every tenth time after more than the store time limit."""
+    assert deployment.store.pid is not None
+    os.kill(deployment.store.pid, signal.SIGSTOP)
     try:
-        await asyncio.sleep(site.rng.uniform(0.2, 1.0) if turn % 10 else LONGEST_STALL_S)
+        await asyncio.sleep(deployment.rng.uniform(0.2, 1.0) if turn % 10 else LONGEST_STALL_S)
     finally:
-        os.kill(site.store.pid, signal.SIGCONT)
+        os.kill(deployment.store.pid, signal.SIGCONT)
 
 
-async def fill_store(site: Site, turn: int) -> None:
-    """The store takes no more data: maxmemory far below what it has, noeviction."""
-    await site.direct.config_set("maxmemory", "100kb")
+async def fill_store(deployment: Deployment, turn: int) -> None:
+    """Out of memory: maxmemory far below the used memory, noeviction."""
+    await deployment.direct.config_set("maxmemory", "100kb")
     refused = False
     try:
-        await site.direct.set("one more", "")
+        await deployment.direct.set("one more", "")
     except OutOfMemoryError:
         refused = True
     assert refused, "the store is not full"
-    await asyncio.sleep(site.rng.uniform(0.2, 0.8))
-    await site.direct.config_set("maxmemory", 0)
+    await asyncio.sleep(deployment.rng.uniform(0.2, 0.8))
+    await deployment.direct.config_set("maxmemory", 0)
 
 
-async def tear_log(site: Site, turn: int) -> None:
-    """The store dies in the middle of a write: its log ends with half a command."""
-    await site.kill_store()
-    whole = HALF_A_COMMAND[: site.rng.randrange(1, len(HALF_A_COMMAND))]
-    with site.newest_log().open("ab") as log:
-        log.write(whole)
-    site.store.restart_if_dead()
+async def tear_log(deployment: Deployment, turn: int) -> None:
+    """SIGKILL of the store in the middle of a write: its log ends with half a command."""
+    await deployment.kill_store()
+    torn = HALF_A_COMMAND[: deployment.rng.randrange(1, len(HALF_A_COMMAND))]
+    with deployment.newest_log().open("ab") as log:
+        log.write(torn)
+    deployment.store.restart_if_dead()
 
 
-async def cut_connections(site: Site, turn: int) -> None:
-    """All connections to the store end within an answer."""
-    site.proxy.cut()
+async def cut_connections(deployment: Deployment, turn: int) -> None:
+    """All connections to the store are cut within a reply."""
+    deployment.proxy.cut()
     await asyncio.sleep(0.2)
 
 
-async def delay_answers(site: Site, turn: int) -> None:
-    """All that goes to and from the store takes longer."""
-    site.proxy.delay_s = site.rng.uniform(0.02, 0.3)
+async def delay_answers(deployment: Deployment, turn: int) -> None:
+    """Requests to the store and its replies are delayed."""
+    deployment.proxy.delay_s = deployment.rng.uniform(0.02, 0.3)
     await asyncio.sleep(0.8)
-    site.proxy.delay_s = 0.0
+    deployment.proxy.delay_s = 0.0
 
 
-async def answer_nonsense(site: Site, turn: int) -> None:
-    """All connections answer something that is not the store's language, in the midst of an answer."""
-    site.proxy.babble()
+async def answer_nonsense(deployment: Deployment, turn: int) -> None:
+    """All connections return bytes that violate the protocol, within a reply."""
+    deployment.proxy.corrupt()
     await asyncio.sleep(0.2)
 
 
-async def restart_in_rotation(site: Site, turn: int) -> None:
-    """The next replica is told to stop, and started again."""
-    replica = site.replicas[turn % REPLICAS]
+async def restart_in_rotation(deployment: Deployment, turn: int) -> None:
+    """SIGTERM of the next replica, and its restart."""
+    replica = deployment.replicas[turn % REPLICAS]
     await replica.end(signal.SIGTERM)
     await replica.start()
 
 
-async def move_clock(site: Site, turn: int) -> None:
-    """The clock of each replica jumps, forwards or back; every other time both to the same time."""
-    same_ms = site.rng.randrange(-CLOCK_MS, CLOCK_MS)
-    for replica in site.replicas:
-        replica.move_clock(site.rng.randrange(-CLOCK_MS, CLOCK_MS) if turn % 2 else same_ms)
+async def move_clock(deployment: Deployment, turn: int) -> None:
+    """The clock of each replica jumps forwards or back; every other time both by the same offset."""
+    same_ms = deployment.rng.randrange(-CLOCK_MS, CLOCK_MS)
+    for replica in deployment.replicas:
+        replica.move_clock(deployment.rng.randrange(-CLOCK_MS, CLOCK_MS) if turn % 2 else same_ms)
 
 
-async def lose_power(site: Site, turn: int) -> None:
-    """The store dies, and the end of its log was never written: bytes of acknowledged articles are gone."""
-    await site.kill_store()
-    log = site.newest_log()
-    os.truncate(log, max(0, log.stat().st_size - site.rng.randrange(*TORN_BYTES)))
-    site.store.restart_if_dead()
+async def lose_power(deployment: Deployment, turn: int) -> None:
+    """SIGKILL of the store and loss of the end of its log, with acknowledged articles."""
+    await deployment.kill_store()
+    log = deployment.newest_log()
+    os.truncate(log, max(0, log.stat().st_size - deployment.rng.randrange(*TORN_BYTES)))
+    deployment.store.restart_if_dead()
 
 
 FAULTS: dict[str, Fault] = {

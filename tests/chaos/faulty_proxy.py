@@ -1,4 +1,4 @@
-"""A TCP proxy between a service and its store that delays, cuts and babbles when told to."""
+"""TCP proxy between a service and its store that delays, cuts or corrupts replies on demand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import suppress
 
 NONSENSE = (
     b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n",
-    b"\x00\xff\x15\x03\x01 no answer of a store\r\n",
+    b"\x00\xff\x15\x03\x01 no reply of a store\r\n",
     b"+OK\r\n:1\r\nnobody asked for this\r\n",
     b"$400000000\r\nand then nothing",
 )
@@ -16,7 +16,7 @@ CHUNK = 65536
 
 
 class FaultyProxy:
-    """Forwards every connection to ``target`` (a port of loopback) as it is, until a fault is ordered."""
+    """Forwards connections to ``target`` (a loopback port) unchanged until a fault is requested."""
 
     def __init__(self, target: int, rng: random.Random) -> None:
         self.port = 0
@@ -25,38 +25,40 @@ class FaultyProxy:
         self._links: set[_Link] = set()
 
     async def start(self) -> None:
-        """Listen on any free port."""
+        """Listen on a free port, ``port``."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
-        """End the connections and listen no more."""
+        """Close the connections and stop listening."""
         self._server.close()
         for link in list(self._links):
             link.abort()
         await asyncio.sleep(0)
 
     def cut(self) -> None:
-        """Every connection ends within its next answer."""
+        """Close every connection within its next reply."""
         for link in list(self._links):
-            link.last_words = b""
+            link.final_bytes = b""
 
-    def babble(self) -> None:
-        """Every connection answers a part of its next answer, then nonsense, and nothing that is true again."""
+    def corrupt(self) -> None:
+        """Make every connection return a part of its next reply, then nonsense, then nothing more."""
         for link in list(self._links):
-            link.last_words = self._rng.choice(NONSENSE)
+            link.final_bytes = self._rng.choice(NONSENSE)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            there, back = await asyncio.open_connection("127.0.0.1", self._target)
-        except OSError:  # the store is down, and so are we
+            store_reader, store_writer = await asyncio.open_connection("127.0.0.1", self._target)
+        except OSError:  # the store is down
             writer.transport.abort()
             return
-        link = _Link(self, writer, back)
+        link = _Link(self, writer, store_writer)
         self._links.add(link)
         try:
             with suppress(OSError):
-                await asyncio.gather(link.ask(reader), link.answer(there, self._rng))
+                await asyncio.gather(
+                    link.forward_requests(reader), link.forward_replies(store_reader, self._rng)
+                )
         finally:
             link.abort()
             self._links.discard(link)
@@ -64,10 +66,10 @@ class FaultyProxy:
 
 class _Link:
     def __init__(self, proxy: FaultyProxy, client: asyncio.StreamWriter, store: asyncio.StreamWriter) -> None:
-        self.last_words: bytes | None = None
+        self.final_bytes: bytes | None = None  # sent within the next reply, after which the link is faulty
         self._proxy, self._client, self._store = proxy, client, store
 
-    async def ask(self, requests: asyncio.StreamReader) -> None:
+    async def forward_requests(self, requests: asyncio.StreamReader) -> None:
         while data := await requests.read(CHUNK):
             await self._pause()
             if self._store.is_closing():
@@ -75,18 +77,17 @@ class _Link:
             self._store.write(data)
         self._store.close()
 
-    async def answer(self, answers: asyncio.StreamReader, rng: random.Random) -> None:
-        while data := await answers.read(CHUNK):
+    async def forward_replies(self, replies: asyncio.StreamReader, rng: random.Random) -> None:
+        while data := await replies.read(CHUNK):
             await self._pause()
-            if self.last_words is not None:
-                self._client.write(data[: rng.randrange(len(data))] + self.last_words)
+            if self.final_bytes is not None:
+                self._client.write(data[: rng.randrange(len(data))] + self.final_bytes)
                 break
             self._client.write(data)
-        if not self.last_words:
+        if not self.final_bytes:
             self._client.close()
-        while await answers.read(
-            CHUNK
-        ):  # of one that babbles nothing follows, until the client has enough of it
+        # After nonsense nothing follows; the client has to close the connection.
+        while await replies.read(CHUNK):
             pass
 
     async def _pause(self) -> None:

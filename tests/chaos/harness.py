@@ -1,15 +1,16 @@
-"""Breaks a small site in every way it can, and keeps account of what was acknowledged. Run by ``scripts/chaos``.
+"""Fault injection against a deployment of two replicas under load (``scripts/chaos``).
 
-Two replicas of the service on one store, through a proxy, while crawlers post groups of three near-copies at the
-same moment, at 100 articles a second or more. After each fault every article acknowledged since the last one must
-stand in the store with the verdict that was answered, the service must answer it for the newest of them and some older
-ones; at the end all of them are read again. No group has two that are new, none has none; each matter with more than
-fifteen reports, posted before, during and after a fault, becomes one event that is told once; each article stands once
-in the article stream. Three runs, each on a fresh store:
+Two replicas of the service share one store through a proxy while crawlers post groups of three near-copies
+concurrently, at 100 articles/s or more. After each fault, every article acknowledged since the previous one
+must be in the store with the verdict that was answered, and the service must return it for the newest of them
+and some older ones; at the end all are read again. Each group has exactly one new article. Each topic with
+more than fifteen reports, posted before, during and after a fault, becomes exactly one event that fires once.
+Each article is exactly once in the article stream. Three runs, each on a new store:
 
-    always      all kinds in turn, appendfsync always: any loss is a failure (exit code 1)
+    always      all faults in turn, appendfsync always: any loss is a failure (exit code 1)
     everysec    the store killed and its log torn, appendfsync everysec: losses are counted
-    power       the store dies and the end of its log is cut off, acknowledged articles with it: losses are counted
+    power       the store killed and the end of its log cut off, with acknowledged articles: losses are
+                counted
 """
 
 from __future__ import annotations
@@ -32,41 +33,45 @@ from typing import Any
 from aggregator.runtime.event_loop import run_loop
 from aggregator.store.redis import open_redis_store
 from tests.chaos.crawl import Crawl, report
+from tests.chaos.deployment import Deployment
 from tests.chaos.faults import FAULTS, POWER_LOSS, Fault
 from tests.chaos.ledger import Ledger
-from tests.chaos.newsroom_site import Site
-from tests.chaos.observer import REPORTS, Witness
+from tests.chaos.observer import REPORTS, StoreObserver
 from tests.support.processes import open_files, resident_bytes
 
 RATE = 140.0
-ENOUGH = 100
-PATIENCE_S = 10.0
-ASKED = 20
+FULL_RATE = 100
+TIMEOUT_S = 10.0
+QUERIED = 20  # of the newest and of the older articles, after each fault
 READERS = 8
 SLACK_BYTES = 128 * 2**20
-SLACK_ANSWERS_BYTES = 16 * 2**20  # that the store holds for those who ask, in all
+SLACK_REPLY_BYTES = 16 * 2**20  # buffers of the store for its clients
 SLACK_DESCRIPTORS = 100
 EVERYSEC = ("store killed", "log torn")
 
 
 LARGEST = "largest replica after a fault, MB"
-MEMORY = "faults after which a replica's memory did not come back"
-DESCRIPTORS = "faults after which a replica's connections did not come back"
-ANSWERS = "faults after which the store's memory for answers did not come back"
+MEMORY = "faults after which a replica's memory stayed high"
+DESCRIPTORS = "faults after which a replica's open files stayed high"
+REPLY_BUFFERS = "faults after which the store's reply buffers stayed high"
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
-    """The largest process of a replica, in memory and open files, and what the store holds for its clients."""
+class ResourceUsage:
+    """Memory and open files of the largest process of the replicas, and the reply buffers of the store."""
 
     resident_bytes: int
     descriptors: int
-    answers_bytes: int
+    reply_buffer_bytes: int
 
 
 @dataclass(slots=True)
-class Account:
-    """What one run came to. ``before``: kind -> articles acknowledged within 1 s before each of its faults."""
+class ChaosReport:
+    """Result of one run.
+
+    before   kind -> articles acknowledged within 1 s before each of its faults
+    seconds  kind -> time from each fault until the deployment was ready again
+    """
 
     setting: str
     before: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
@@ -75,147 +80,145 @@ class Account:
 
     @property
     def failures(self) -> dict[str, int]:
-        """What should be zero and is not."""
-        kept = ("acknowledged", "refusals", "matters", "articles read again", LARGEST)
-        return {name: count for name, count in self.figures.items() if count and name not in kept}
+        """Figures that should be zero and are not."""
+        informative = ("acknowledged", "refusals", "topics", "articles read again", LARGEST)
+        return {name: count for name, count in self.figures.items() if count and name not in informative}
 
     def lines(self) -> list[str]:
-        """For people."""
-        shown = [f"{self.setting}: {sum(map(len, self.before.values()))} faults"]
+        """Human-readable summary."""
+        lines = [f"{self.setting}: {sum(map(len, self.before.values()))} faults"]
         for kind, counts in self.before.items():
-            took = statistics.median(self.seconds[kind])
-            shown.append(
+            recovery_s = statistics.median(self.seconds[kind])
+            lines.append(
                 f"  {kind:18} {len(counts):3} times, acknowledged within 1 s before: least {min(counts)}, "
-                f"median {statistics.median(counts):g}; whole again after {took:.1f} s (median)"
+                f"median {statistics.median(counts):g}; recovered after {recovery_s:.1f} s (median)"
             )
-        return shown + [f"  {name}: {count}" for name, count in self.figures.items()]
+        return lines + [f"  {name}: {count}" for name, count in self.figures.items()]
 
 
 class Run:
-    """One site, one ledger."""
+    """One run: a deployment, its crawlers, and what they were answered."""
 
-    def __init__(self, site: Site, account: Account, rate: float) -> None:
-        self.site, self.account = site, account
+    def __init__(self, deployment: Deployment, result: ChaosReport, rate: float) -> None:
+        self.deployment, self.result = deployment, result
         self.ledger = Ledger()
-        self.crawl = Crawl(site, self.ledger, rate)
-        self.witness = Witness(open_redis_store(site.store.url))
-        self._full_speed = min(ENOUGH, 0.75 * rate)
-        self._matters = 0
+        self.crawl = Crawl(deployment, self.ledger, rate)
+        self.observer = StoreObserver(open_redis_store(deployment.store.url))
+        self._full_rate = min(FULL_RATE, 0.75 * rate)
+        self._topics = 0
         self._read = 0
-        self._usual: Size | None = None
+        self._usual: ResourceUsage | None = None
 
-    async def through(self, faults: Mapping[str, Fault], count: int, longest_s: float) -> None:
-        """So many faults, or what time allows, every kind as often as any other; then the final account."""
+    async def inject(self, faults: Mapping[str, Fault], count: int, longest_s: float) -> None:
+        """Inject ``count`` faults within ``longest_s``, every kind equally often; then check everything."""
         deadline_s = time.monotonic() + longest_s
         kinds = [kind for i in range(-(-count // len(faults))) for kind in self._shuffled(faults)][:count]
         async with self.crawl:
-            await self._enough()
-            self._usual = await self._size()
+            await self._wait_for_full_rate()
+            self._usual = await self._resource_usage()
             for number, kind in enumerate(kinds):
                 if time.monotonic() > deadline_s:
                     break
-                await self._one(kind, faults[kind], turn=kinds[:number].count(kind))
+                await self._inject_one(kind, faults[kind], turn=kinds[:number].count(kind))
                 if sys.stderr.isatty() or number % 10 == 9:
-                    print(
-                        f"{self.account.setting}: {number + 1} of {count} faults", file=sys.stderr, flush=True
-                    )
-        await self.site.until_ready()
+                    _log(f"{self.result.setting}: {number + 1} of {count} faults")
+        await self.deployment.until_ready()
         if sys.stderr.isatty() or count >= 10:
-            print(f"{self.account.setting}: reading all again", file=sys.stderr, flush=True)
-        await self._close()
+            _log(f"{self.result.setting}: reading all articles again")
+        await self._final_check()
 
     def _shuffled(self, faults: Mapping[str, Fault]) -> list[str]:
-        return self.site.rng.sample(list(faults), len(faults))
+        return self.deployment.rng.sample(list(faults), len(faults))
 
-    async def _one(self, kind: str, fault: Fault, turn: int) -> None:
+    async def _inject_one(self, kind: str, fault: Fault, turn: int) -> None:
         third = REPORTS // 3
-        matter, self._matters = self._matters, self._matters + 1
-        await self._reports(matter, range(third))
-        await self._enough()
+        topic, self._topics = self._topics, self._topics + 1
+        await self._post_reports(topic, range(third))
+        await self._wait_for_full_rate()
         started_s = time.monotonic()
-        self.account.before[kind].append(self.ledger.within(1.0))
-        meanwhile = asyncio.create_task(self._reports(matter, range(third, 2 * third)))
-        await fault(self.site, turn)
-        await self.site.until_ready()
-        await meanwhile
-        self.account.seconds[kind].append(time.monotonic() - started_s)
-        await self._reports(matter, range(2 * third, REPORTS))
-        await self._audit(self.ledger.unread())
-        await self.witness.read_on()
-        await self._compare()
-        self.crawl.watch()
+        self.result.before[kind].append(self.ledger.acknowledged_within(1.0))
+        reports = asyncio.create_task(self._post_reports(topic, range(third, 2 * third)))
+        await fault(self.deployment, turn)
+        await self.deployment.until_ready()
+        await reports
+        self.result.seconds[kind].append(time.monotonic() - started_s)
+        await self._post_reports(topic, range(2 * third, REPORTS))
+        await self._check_stored(self.ledger.take_unchecked())
+        await self.observer.read_changes()
+        await self._check_resources()
+        self.crawl.raise_failures()
 
-    async def _enough(self) -> None:
-        """Wait until the crawlers are at full speed again; a machine that is too slow goes on as it is."""
-        deadline_s = time.monotonic() + PATIENCE_S
-        while self.ledger.within(1.0) < self._full_speed and time.monotonic() < deadline_s:
+    async def _wait_for_full_rate(self) -> None:
+        """Wait until the crawlers are at full rate, at most ``TIMEOUT_S`` (on a slow machine)."""
+        deadline_s = time.monotonic() + TIMEOUT_S
+        while self.ledger.acknowledged_within(1.0) < self._full_rate and time.monotonic() < deadline_s:
             await asyncio.sleep(0.02)
-            self.crawl.watch()
+            self.crawl.raise_failures()
 
-    async def _reports(self, matter: int, numbers: Sequence[int]) -> None:
-        await asyncio.gather(*(self.crawl.post(report(matter, n), -1) for n in numbers))
+    async def _post_reports(self, topic: int, numbers: Sequence[int]) -> None:
+        await asyncio.gather(*(self.crawl.post(report(topic, n), -1) for n in numbers))
 
-    async def _audit(self, ids: Sequence[str]) -> None:
-        """All of ``ids`` in the store itself; the newest of them, and some older ones, by asking the service."""
-        stored = await self.witness.verdicts(ids)
+    async def _check_stored(self, ids: Sequence[str]) -> None:
+        """Compare ``ids`` with the store, and the newest of them and some older ones with the service."""
+        stored = await self.observer.verdicts(ids)
         for id_ in ids:
-            self.ledger.found(id_, stored.get(id_))
-        older = self.site.rng.sample(
-            list(self.ledger.acknowledged), min(ASKED, len(self.ledger.acknowledged))
+            self.ledger.check(id_, stored.get(id_))
+        older = self.deployment.rng.sample(
+            list(self.ledger.acknowledged), min(QUERIED, len(self.ledger.acknowledged))
         )
-        waiting = [*ids[-ASKED:], *older]
+        waiting = [*ids[-QUERIED:], *older]
         self._read += len(ids) + len(waiting)
 
-        async def ask() -> None:
+        async def query() -> None:
             while waiting:
                 id_ = waiting.pop()
-                self.ledger.found(id_, await self.site.verdict_of(id_))
+                self.ledger.check(id_, await self.deployment.verdict_of(id_))
 
-        await asyncio.gather(*(ask() for _ in range(READERS)))
+        await asyncio.gather(*(query() for _ in range(READERS)))
 
-    async def _size(self) -> Size:
-        pids = [pid for replica in self.site.replicas for pid in await replica.processes()]
-        told = await self.site.direct.info("memory")
-        return Size(
+    async def _resource_usage(self) -> ResourceUsage:
+        pids = [pid for replica in self.deployment.replicas for pid in await replica.processes()]
+        memory = await self.deployment.direct.info("memory")
+        return ResourceUsage(
             max(map(resident_bytes, pids)),
             max(map(open_files, pids)),
-            told["mem_clients_normal"],
+            memory["mem_clients_normal"],
         )
 
-    async def _compare(self) -> None:
-        """Memory and connections after a fault beside those at the start; the detector's past grows meanwhile."""
-        now, usual, figures = await self._size(), self._usual, self.account.figures
+    async def _check_resources(self) -> None:
+        """Compare memory and open files with those at the start; the detector's baseline grows meanwhile."""
+        now, usual, figures = await self._resource_usage(), self._usual, self.result.figures
         assert usual is not None
         grown = {
             MEMORY: now.resident_bytes > 2 * usual.resident_bytes + SLACK_BYTES,
             DESCRIPTORS: now.descriptors > usual.descriptors + SLACK_DESCRIPTORS,
-            ANSWERS: now.answers_bytes > usual.answers_bytes + SLACK_ANSWERS_BYTES,
+            REPLY_BUFFERS: now.reply_buffer_bytes > usual.reply_buffer_bytes + SLACK_REPLY_BYTES,
         }
         for name, is_grown in grown.items():
             figures[name] = figures.get(name, 0) + is_grown
         figures[LARGEST] = max(figures.get(LARGEST, 0), now.resident_bytes >> 20)
 
-    async def _close(self) -> None:
-        await self._audit(list(self.ledger.acknowledged))
-        await self.witness.settle(range(self._matters))
-        announced = await self.witness.announced()
+    async def _final_check(self) -> None:
+        await self._check_stored(list(self.ledger.acknowledged))
+        await self.observer.wait_for_events(range(self._topics))
+        streamed = await self.observer.stream_counts()
         ledger = self.ledger
-        self.account.figures |= {
+        self.result.figures |= {
             "acknowledged": len(ledger.acknowledged),
             "articles read again": self._read,
             "refusals": ledger.refusals,
             "lost": len(ledger.lost),
             "found with another verdict": len(ledger.changed),
-            "doubled (groups with two new)": len(ledger.doubled()),
-            "groups without a new one": len(ledger.missing()),
-            "matters": self._matters,
-            "events lost": len(set(range(self._matters)) - self.witness.told()),
-            "events doubled": self.witness.doubled(),
-            "articles announced twice": sum(count - 1 for count in announced.values()),
-            "articles never announced": len(ledger.acknowledged.keys() - announced.keys()),
-            "unexpected errors in the service's log": len(self.site.tracebacks()),
+            "doubled (groups with two new)": len(ledger.groups_with_several_new()),
+            "groups without a new one": len(ledger.groups_without_new()),
+            "topics": self._topics,
+            "events lost": len(set(range(self._topics)) - self.observer.topics_with_event()),
+            "events doubled": self.observer.repeated_events(),
+            "articles streamed twice": sum(count - 1 for count in streamed.values()),
+            "articles never streamed": len(ledger.acknowledged.keys() - streamed.keys()),
+            "unexpected errors in the service's log": len(self.deployment.tracebacks()),
         }
-        await self.witness.store.close()
+        await self.observer.store.close()
 
 
 async def chaos(
@@ -226,64 +229,72 @@ async def chaos(
     seed: int = 1,
     rate: float = RATE,
     longest_s: float = math.inf,
-) -> Account:
-    """A fresh site, so many faults, its account. ``setting``: always, everysec or power."""
-    account = Account(setting)
+) -> ChaosReport:
+    """Inject ``count`` faults into a new deployment. ``setting``: always, everysec or power."""
+    result = ChaosReport(setting)
     with tempfile.TemporaryDirectory(prefix="chaos-") as directory:
         appendfsync = "everysec" if setting == "everysec" else "always"
-        async with Site(Path(directory), appendfsync, random.Random(seed)) as site:
-            run = Run(site, account, rate)
-            await run.through(faults, count, longest_s)
-            for told in site.tracebacks():
-                print(told, file=sys.stderr)
-    return account
+        async with Deployment(Path(directory), appendfsync, random.Random(seed)) as deployment:
+            run = Run(deployment, result, rate)
+            await run.inject(faults, count, longest_s)
+            for record in deployment.tracebacks():
+                _log(record)
+    return result
 
 
-async def everything(args: argparse.Namespace) -> list[Account]:
-    """The runs that were asked for."""
-    chosen = {kind: fault for kind, fault in FAULTS.items() if not args.kinds or kind in args.kinds}
-    runs: list[tuple[str, Mapping[str, Fault], int]] = [("always", chosen, args.faults)]
+def _log(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+async def run_all(args: argparse.Namespace) -> list[ChaosReport]:
+    """Run the selected runs and print their summaries."""
+    selected = {kind: fault for kind, fault in FAULTS.items() if not args.kinds or kind in args.kinds}
+    runs: list[tuple[str, Mapping[str, Fault], int]] = [("always", selected, args.faults)]
     runs.append(("everysec", {kind: FAULTS[kind] for kind in EVERYSEC}, args.everysec))
     runs.append(("power", POWER_LOSS, args.power))
-    accounts = []
+    results = []
     for run in runs:
         if run[2]:
-            accounts.append(await chaos(*run, seed=args.seed, rate=args.rate, longest_s=60 * args.minutes))
-            print("\n".join(accounts[-1].lines()), flush=True)
-    return accounts
+            results.append(await chaos(*run, seed=args.seed, rate=args.rate, longest_s=60 * args.minutes))
+            print("\n".join(results[-1].lines()), flush=True)
+    return results
 
 
 def main() -> int:
-    """Exit code 1 when anything was lost or doubled under ``always``."""
+    """Exit code 1 if an invariant was violated under ``always``."""
     parser = argparse.ArgumentParser(
         prog="scripts/chaos", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--faults", type=int, default=300, help="under appendfsync always, kinds in turn")
-    parser.add_argument("--everysec", type=int, default=20, metavar="FAULTS", help="of the second run")
-    parser.add_argument("--power", type=int, default=10, metavar="FAULTS", help="of the third run")
-    parser.add_argument("--kinds", nargs="*", choices=list(FAULTS), help="of the first run; default: all")
-    parser.add_argument("--rate", type=float, default=RATE, help="articles posted a second")
     parser.add_argument(
-        "--minutes", type=float, default=math.inf, help="no further faults of a run after so long"
+        "--faults", type=int, default=300, help="faults of the first run (appendfsync always), kinds in turn"
+    )
+    parser.add_argument("--everysec", type=int, default=20, metavar="FAULTS", help="faults of the second run")
+    parser.add_argument("--power", type=int, default=10, metavar="FAULTS", help="faults of the third run")
+    parser.add_argument(
+        "--kinds", nargs="*", choices=list(FAULTS), help="kinds of faults of the first run; default: all"
+    )
+    parser.add_argument("--rate", type=float, default=RATE, help="articles posted per second")
+    parser.add_argument(
+        "--minutes", type=float, default=math.inf, help="time limit for the faults of each run"
     )
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file, too")
     args = parser.parse_args()
-    accounts: list[Account] = run_loop(everything(args))
+    results: list[ChaosReport] = run_loop(run_all(args))
     if args.json:
-        args.json.write_text(json.dumps([_plain(account) for account in accounts], indent=1))
-    failures = accounts[0].failures if accounts and accounts[0].setting == "always" else {}
+        args.json.write_text(json.dumps([_as_dict(result) for result in results], indent=1))
+    failures = results[0].failures if results and results[0].setting == "always" else {}
     if failures:
         print(f"FAILED: {failures}")
     return int(bool(failures))
 
 
-def _plain(account: Account) -> dict[str, Any]:
+def _as_dict(result: ChaosReport) -> dict[str, Any]:
     return {
-        "setting": account.setting,
-        "before": dict(account.before),
-        "seconds": dict(account.seconds),
-        "figures": account.figures,
+        "setting": result.setting,
+        "before": dict(result.before),
+        "seconds": dict(result.seconds),
+        "figures": result.figures,
     }
 
 

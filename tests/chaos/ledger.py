@@ -1,4 +1,4 @@
-"""What the service has acknowledged, and what must hold of it whatever happens."""
+"""Acknowledged articles and their verdicts, with the invariants that must hold for them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Ledger:
-    """Articles by id; ``groups`` are near-copies of one another.
+    """Posted and acknowledged articles by id; a group consists of near-copies.
 
-    acknowledged  id -> (verdict, when it was answered, in s of the monotonic clock)
-    posted        id -> its group; -1 for a report of an event, which is like nothing else
-    lost          acknowledged articles that could not be found
+    acknowledged  id -> (verdict, time of the answer in s of the monotonic clock)
+    posted        id -> its group; -1 for a report, which has no copies
+    lost          acknowledged articles that were not found
     changed       ids that were found with another verdict than was answered
     """
 
@@ -22,15 +22,15 @@ class Ledger:
     lost: set[str] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
     refusals: int = 0
-    _unread: list[str] = field(default_factory=list)
+    _unchecked: list[str] = field(default_factory=list)
 
-    def enter(self, id_: str, verdict: str) -> None:
-        """An answer came."""
+    def acknowledge(self, id_: str, verdict: str) -> None:
+        """Add an answer."""
         self.acknowledged[id_] = verdict, time.monotonic()
-        self._unread.append(id_)
+        self._unchecked.append(id_)
 
-    def within(self, seconds: float) -> int:
-        """How many were acknowledged so lately."""
+    def acknowledged_within(self, seconds: float) -> int:
+        """Number of articles acknowledged within the last ``seconds``."""
         since_s = time.monotonic() - seconds
         count = 0
         for _, at_s in reversed(self.acknowledged.values()):
@@ -39,30 +39,30 @@ class Ledger:
             count += 1
         return count
 
-    def unread(self) -> list[str]:
-        """What was acknowledged since this was last asked."""
-        ids, self._unread = self._unread, []
+    def take_unchecked(self) -> list[str]:
+        """Ids acknowledged since the last call."""
+        ids, self._unchecked = self._unchecked, []
         return ids
 
-    def found(self, id_: str, verdict: str | None) -> None:
-        """What the service says of an id now; None: it does not know it."""
+    def check(self, id_: str, verdict: str | None) -> None:
+        """Compare the verdict that an article has now with the answer; None: not found."""
         if verdict is None:
             self.lost.add(id_)
         elif verdict != self.acknowledged[id_][0]:
             self.changed.add(id_)
 
-    def doubled(self) -> list[int]:
-        """Groups of which more than one member was called new."""
-        return [group for group, news in self._news().items() if news > 1]
+    def groups_with_several_new(self) -> list[int]:
+        """Groups with more than one new article."""
+        return [group for group, new in self._new_by_group().items() if new > 1]
 
-    def missing(self) -> list[int]:
-        """Groups that were acknowledged whole, none of them as new: news that nobody would have stored."""
+    def groups_without_new(self) -> list[int]:
+        """Completely acknowledged groups without a new article: no client would have stored the story."""
         waiting = {self.posted[id_] for id_ in self.posted.keys() - self.acknowledged.keys()}
-        return [group for group, news in self._news().items() if not news and group not in waiting]
+        return [group for group, new in self._new_by_group().items() if not new and group not in waiting]
 
-    def _news(self) -> dict[int, int]:
-        news: dict[int, int] = defaultdict(int)
+    def _new_by_group(self) -> dict[int, int]:
+        new: dict[int, int] = defaultdict(int)
         for id_, (verdict, _) in self.acknowledged.items():
             if self.posted[id_] >= 0:
-                news[self.posted[id_]] += verdict != "duplicate"
-        return news
+                new[self.posted[id_]] += verdict != "duplicate"
+        return new

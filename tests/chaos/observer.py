@@ -1,4 +1,4 @@
-"""What stands in the store itself: every event told once, every article announced once."""
+"""Reads the store past the faulty proxy: each event must fire once, each article must be streamed once."""
 
 from __future__ import annotations
 
@@ -14,70 +14,71 @@ from aggregator.index import Index
 from aggregator.settings import Settings
 from aggregator.store.base import Store
 
-REPORTS = 18  # of one matter; more than fifteen make an event
-PATIENCE_S = 60.0
-FEW = 4  # articles of another matter that an event may have by a word they share
-STRAGGLERS_S = 3.0  # many ticks of the detector
-STEP = 500
+REPORTS = 18  # per topic; more than fifteen make an event
+TIMEOUT_S = 60.0
+MIN_REPORTS = 4  # an event may contain fewer reports of another topic, by a common word
+LATE_EVENTS_S = 3.0  # many polls of the detector
+PAGE_SIZE = 500
 
 
 @dataclass(slots=True)
-class Witness:
-    """Follows the changes of events as a reader would, past the faulty connection.
+class StoreObserver:
+    """Follows the change stream of events on a direct connection to the store.
 
-    matters  event id -> the matters that its articles are about
+    topics  event id -> topics of its articles
     """
 
     store: Store
     fired: Counter[str] = field(default_factory=Counter)
-    matters: dict[str, set[int]] = field(default_factory=dict)
+    topics: dict[str, set[int]] = field(default_factory=dict)
     _position: bytes = b""
     _spaces: Sequence[str] = field(default_factory=lambda: build_analyzers(Settings())[0].spaces)
 
-    async def read_on(self) -> None:
-        """What was told since the last time."""
-        log = EventRepository(self.store)
-        while changes := await log.changes(self._position, STEP):
+    async def read_changes(self) -> None:
+        """Read the changes since the last call."""
+        repository = EventRepository(self.store)
+        while changes := await repository.changes(self._position, PAGE_SIZE):
             self._position = changes[-1][0]
             self.fired.update(change.event_id for _, change in changes if change.kind == "fired")
 
-    async def settle(self, matters: Iterable[int]) -> None:
-        """Wait until all of these have become events, or for so long as patience lasts; then for stragglers."""
-        wanted = set(matters)
-        deadline_s = time.monotonic() + PATIENCE_S
+    async def wait_for_events(self, topics: Iterable[int]) -> None:
+        """Wait until each topic has an event, at most ``TIMEOUT_S``, then for late additional events."""
+        expected = set(topics)
+        deadline_s = time.monotonic() + TIMEOUT_S
         while time.monotonic() < deadline_s:
-            await self.read_on()
+            await self.read_changes()
             events = await EventRepository(self.store).get_many(list(self.fired))
-            self.matters = {id_: _matters(event.items) for id_, event in events.items()}
-            if wanted <= self.told():
-                deadline_s = min(deadline_s, time.monotonic() + STRAGGLERS_S)
+            self.topics = {id_: _topics(event.items) for id_, event in events.items()}
+            if expected <= self.topics_with_event():
+                deadline_s = min(deadline_s, time.monotonic() + LATE_EVENTS_S)
             await asyncio.sleep(0.2)
 
-    def told(self) -> set[int]:
-        """Matters that some event is about."""
-        return set().union(*self.matters.values()) if self.matters else set()
+    def topics_with_event(self) -> set[int]:
+        """Topics of all events."""
+        return set().union(*self.topics.values())
 
-    def doubled(self) -> int:
-        """Tellings beyond the first of each event, and events beyond the first of each matter."""
-        again = sum(count - 1 for count in self.fired.values())
-        of_matter = Counter(matter for about in self.matters.values() for matter in about)
-        return again + sum(count - 1 for count in of_matter.values())
+    def repeated_events(self) -> int:
+        """Number of repeated ``fired`` changes per event, plus additional events per topic."""
+        repeated = sum(count - 1 for count in self.fired.values())
+        events_of_topic = Counter(topic for topics in self.topics.values() for topic in topics)
+        return repeated + sum(count - 1 for count in events_of_topic.values())
 
     async def verdicts(self, ids: Sequence[str]) -> dict[str, str]:
-        """What is stored of these; those that are not are left out."""
-        index, found = self._index(), {}
-        for start in range(0, len(ids), STEP):
-            stored = await index.articles.get_many(ids[start : start + STEP])
-            found.update({id_: one.outcome.verdict for id_, one in stored.items()})
+        """Stored verdicts by id; missing articles are omitted."""
+        index = self._index()
+        found: dict[str, str] = {}
+        for start in range(0, len(ids), PAGE_SIZE):
+            stored = await index.articles.get_many(ids[start : start + PAGE_SIZE])
+            found.update({id_: article.outcome.verdict for id_, article in stored.items()})
         return found
 
-    async def announced(self) -> Counter[str]:
-        """How often each id stands in the article stream."""
+    async def stream_counts(self) -> Counter[str]:
+        """Number of entries per id in the article stream."""
         index = self._index()
         counted: Counter[str] = Counter()
         positions: dict[bytes, bytes] = {}
         while True:
-            items, positions = await index.stream.read(positions, STEP)
+            items, positions = await index.stream.read(positions, PAGE_SIZE)
             counted.update(item.id for item in items)
             if not items:
                 return counted
@@ -86,7 +87,7 @@ class Witness:
         return Index(self.store, self._spaces)
 
 
-def _matters(ids: Iterable[str]) -> set[int]:
-    """What an event with these articles is about."""
+def _topics(ids: Iterable[str]) -> set[int]:
+    """Topics of an event with these articles."""
     counted = Counter(int(id_[1:].partition("-")[0]) for id_ in ids if id_.startswith("m"))
-    return {matter for matter, count in counted.items() if count >= FEW}
+    return {topic for topic, count in counted.items() if count >= MIN_REPORTS}

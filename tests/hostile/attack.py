@@ -1,9 +1,9 @@
-"""Bad inputs by kind against the real service, and regular expressions against long texts.
+"""Malformed input against the real service, and regular expressions against long texts.
 
-    PYTHONPATH=. python tests/hostile/attack.py [--expressions]
+    python -m tests.hostile.attack [--expressions]
 
-Prints how many were tried of each kind and what they were answered. Exit code 1: a 5xx answer, or a slow expression.
-Mutated bytes against decoders: ``fuzz.py``.
+Prints the number of requests and the responses by kind of input. Exit code 1 if a response was 5xx or an
+expression was slow. Mutated bytes against decoders: ``fuzz.py``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import gzip
 import json
 import sys
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import quote
 
 from aggregator.app import open_service
@@ -23,16 +24,30 @@ from tests.hostile.expressions import cpu_seconds, expressions, texts
 from tests.support.fake_service import serving
 
 TEXT = "The harbour bridge of Brackwater stays closed, since a storm has torn two of its cables. "
-ODD = ["\x00", "\n", "\r\nX-A: b", "{}", "{en.0}", "a:b", "\u202eevil", "\u2028", "🌪" * 40, "é" * 600, "x" * 10_240,
-       "../../etc", "%00", "%0d%0a", "*", "\x1b[2J", "<script>alert(1)</script>", "' OR 1=1", "\ufeff", "a\u0301" * 300]  # fmt: skip
+ODD_TEXTS = [
+    "\x00", "\n", "\r\nX-A: b", "{}", "{en.0}", "a:b", "\u202eevil", "\u2028", "🌪" * 40, "é" * 600,
+    "x" * 10_240,
+    "../../etc", "%00", "%0d%0a", "*", "\x1b[2J", "<script>alert(1)</script>", "' OR 1=1", "\ufeff",
+    "a\u0301" * 300,
+]  # fmt: skip
+ODD_HEADERS = [
+    ("X-Request-Id", "a" * 4000), ("X-Request-Id", "\u00ff{}"), ("Authorization", "Bearer " + "x" * 4000),
+    ("Authorization", "Basic ===="), ("Cookie", "aggregator_session=" + "{}" * 900), ("Origin", "null"),
+    ("Accept", "*/*," * 900), ("Content-Type", "\u00e9"), ("Host", "a b"), ("X" * 200, "y"),
+]  # fmt: skip
+PATHS = (
+    "/v1/articles/{}", "/v1/articles/{}/related", "/v1/articles/{}/copies", "/v1/events/{}", "/v1/watches/{}",
+    "/v1/webhooks/{}", "/events/{}", "/static/{}", "/{}",
+)  # fmt: skip
 REGEX_CHARACTERS = 1_000_000
-REGEX_SECONDS = 3.0
+REGEX_LIMIT_S = 3.0
 FIELDS = ("id", "url", "title", "text", "html", "source", "published_at", "lang")
 
 
-def articles() -> Iterator[tuple[str, bytes, dict[str, str]]]:
-    """Kind, body, headers of requests to POST /v1/articles."""
-    for value in [*ODD, None, 1, 1.5, [], {}, True]:
+def article_requests() -> Iterator[tuple[str, bytes, dict[str, str]]]:
+    """Kind, body and headers of requests to POST /v1/articles."""
+    value: object
+    for value in [*ODD_TEXTS, None, 1, 1.5, [], {}, True]:
         for field in FIELDS:
             yield f"field {field}", json.dumps({"text": TEXT, field: value}).encode(), {}
     for depth in (100, 10_000, 500_000):
@@ -45,16 +60,14 @@ def articles() -> Iterator[tuple[str, bytes, dict[str, str]]]:
         yield "gzip", b"\x1f" + bomb[5:], {"Content-Encoding": "gzip"}
     for encoding in ("br", "zstd", "deflate", "gzip, gzip", "x" * 200, "identity, gzip"):
         yield "encoding", b"{}", {"Content-Encoding": encoding}
-    for page in pages():
+    for page in malformed_pages():
         yield "html", json.dumps({"html": page}).encode(), {}
-    for name, value in (("X-Request-Id", "a" * 4000), ("X-Request-Id", "\u00ff{}"), ("Authorization", "Bearer " + "x" * 4000),
-                        ("Authorization", "Basic ===="), ("Cookie", "aggregator_session=" + "{}" * 900), ("Origin", "null"),
-                        ("Accept", "*/*," * 900), ("Content-Type", "\u00e9"), ("Host", "a b"), ("X" * 200, "y")):  # fmt: skip
+    for name, value in ODD_HEADERS:
         yield "header", json.dumps({"text": TEXT}).encode(), {name: value}
 
 
-def pages() -> Iterator[str]:
-    """HTML that is hard on a parser."""
+def malformed_pages() -> Iterator[str]:
+    """HTML that is hard to parse."""
     for size in (100, 2_000):
         for tag in ("div", "table><tr><td", "b", "a href=x", "svg", "template", "p"):
             yield f"<{tag}>" * size + TEXT
@@ -66,12 +79,11 @@ def pages() -> Iterator[str]:
     yield "<?xml version='1.0' encoding='utf-7'?><p>+ADw-script+AD4-" + TEXT
 
 
-def addresses() -> Iterator[tuple[str, str, str]]:
-    """Kind, method and path."""
-    for odd in ODD:
+def path_requests() -> Iterator[tuple[str, str, str]]:
+    """Kind, method and path of requests without a body."""
+    for odd in ODD_TEXTS:
         escaped = quote(odd, safe="")
-        for path in ("/v1/articles/{}", "/v1/articles/{}/related", "/v1/articles/{}/copies", "/v1/events/{}", "/v1/watches/{}",
-                     "/v1/webhooks/{}", "/events/{}", "/static/{}", "/{}"):  # fmt: skip
+        for path in PATHS:
             yield "id in path", "GET", path.format(escaped)
         yield "id in path", "DELETE", f"/v1/articles/{escaped}"
         for parameter in (
@@ -92,76 +104,81 @@ def addresses() -> Iterator[tuple[str, str, str]]:
             yield "query", "GET", page + escaped
 
 
-async def tried_out() -> tuple[collections.Counter[tuple[str, int]], list[str]]:
-    """Answers by kind and class of status, and what must not have been answered."""
+async def send_all() -> tuple[collections.Counter[tuple[str, int]], list[str]]:
+    """Number of responses by kind and status class (0: connection closed), and the failures."""
     counts: collections.Counter[tuple[str, int]] = collections.Counter()
-    wrong = []
+    failures = []
     async with (
         open_service(Settings(store_url="memory", store_texts=True)) as service,
         serving(service) as client,
     ):
 
-        async def send(kind: str, method: str, path: str, **more: object) -> None:
+        async def send(kind: str, method: str, path: str, **options: Any) -> None:
             try:
-                async with client.request(method, path, allow_redirects=False, **more) as response:
+                async with client.request(method, path, allow_redirects=False, **options) as response:
                     await response.read()
                     counts[kind, response.status // 100] += 1
                     if response.status >= 500:
-                        wrong.append(f"{kind}: {method} {path[:80]} {response.status}")
+                        failures.append(f"{kind}: {method} {path[:80]} {response.status}")
             except (ConnectionError, OSError, ValueError) as error:
                 counts[kind, 0] += 1
                 if "refused" in str(error):
-                    wrong.append(f"{kind}: {error}")
+                    failures.append(f"{kind}: {error}")
 
-        for kind, body, headers in articles():
+        for kind, body, headers in article_requests():
             await send(kind, "POST", "/v1/articles", data=body, headers=headers)
-        for kind, method, path in addresses():
+        for kind, method, path in path_requests():
             await send(kind, method, path)
-    return counts, wrong
+    return counts, failures
 
 
 def slow_expressions() -> tuple[int, int, float, list[str]]:
-    """Expressions and texts tried, the longest time in seconds of CPU, and those that took too long.
+    """Number of expressions and texts, the longest time in s of CPU, and the slow ones.
 
-    A million characters are tried where 20,000 went well: a quadratic expression would take days.
+    A million characters are used only if 20,000 are fast: a quadratic expression would take days.
     """
     tried, longest, slow, found = 0, 0.0, [], list(expressions())
     for name, expression in found:
         for size in (20_000, REGEX_CHARACTERS):
-            took = {piece: cpu_seconds(expression, text) for piece, text in texts(expression, size)}
-            bad = {
-                piece: s for piece, s in took.items() if s > REGEX_SECONDS * max(size / REGEX_CHARACTERS, 0.1)
+            times_s = {piece: cpu_seconds(expression, text) for piece, text in texts(expression, size)}
+            too_slow = {
+                piece: s
+                for piece, s in times_s.items()
+                if s > REGEX_LIMIT_S * max(size / REGEX_CHARACTERS, 0.1)
             }
-            slow += [f"{name} on {piece!r} * {size}: {seconds:.2f} s" for piece, seconds in bad.items()]
-            if bad:
+            slow += [f"{name} on {piece!r} * {size}: {seconds:.2f} s" for piece, seconds in too_slow.items()]
+            if too_slow:
                 break
-            tried, longest = tried + len(took), max(longest, *took.values())
+            tried, longest = tried + len(times_s), max(longest, *times_s.values())
     return len(found), tried, longest, slow
 
 
 def main() -> int:
-    """Everything, as a table."""
-    options = argparse.ArgumentParser(description=__doc__)
+    """Print a table; exit code 1 for failures."""
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument(
-        "--expressions", action="store_true", help="time every regular expression, too (minutes)"
+        "--expressions", action="store_true", help="also time every regular expression (takes minutes)"
     )
     args = options.parse_args()
-    counts, wrong = asyncio.run(tried_out())
-    print(f"{'bad inputs':20} {'tried':>6} {'2xx':>6} {'3xx':>6} {'4xx':>6} {'5xx':>6} {'cut off':>8}")
+    counts, failures = asyncio.run(send_all())
+    print(f"{'malformed input':20} {'sent':>6} {'2xx':>6} {'3xx':>6} {'4xx':>6} {'5xx':>6} {'closed':>8}")
     for kind in sorted({kind for kind, _ in counts}):
-        of = [counts[kind, status] for status in (2, 3, 4, 5, 0)]
-        print(f"{kind:20} {sum(of):6} {of[0]:6} {of[1]:6} {of[2]:6} {of[3]:6} {of[4]:8}")
-    print(f"{'all':20} {counts.total():6}, 5xx: {sum(n for (_, status), n in counts.items() if status == 5)}")
+        row = [counts[kind, status] for status in (2, 3, 4, 5, 0)]
+        print(f"{kind:20} {sum(row):6} {row[0]:6} {row[1]:6} {row[2]:6} {row[3]:6} {row[4]:8}")
+    server_errors = sum(n for (_, status), n in counts.items() if status == 5)
+    print(f"{'all':20} {counts.total():6}, 5xx: {server_errors}")
     if args.expressions:
         found, tried, longest, slow = slow_expressions()
         print(
             f"regular expressions: {found} on {tried} texts of up to {REGEX_CHARACTERS} characters, "
             f"longest {longest:.2f} s of CPU, slow: {len(slow)}"
         )
-        wrong += slow
-    for problem in wrong:
-        print("WRONG", problem)
-    return bool(wrong)
+        failures += slow
+    for failure in failures:
+        print("FAILED", failure)
+    return bool(failures)
 
 
 if __name__ == "__main__":

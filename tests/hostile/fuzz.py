@@ -1,10 +1,10 @@
-"""Mutated bytes against everything that decodes some. Run by ``scripts/check``; a short form is in the tests.
+"""Mutated bytes against every decoder (``scripts/check``); a short form is part of the tests.
 
-    PYTHONPATH=. python tests/hostile/fuzz.py [--guided] [--share 1.0] [--only NAME ...] [--seed N]
+    python -m tests.hostile.fuzz [--guided] [--share 1.0] [--only NAME ...] [--seed N]
 
-Prints executions per target; exit code 1 when any input was met by an error that is none of ours. Inputs are seeds with
-a few bytes changed; ``--guided`` lets atheris (libFuzzer) look for inputs that reach new code instead, in a process per
-target. ``--share``: of each target's usual number of executions.
+Prints executions per target; exit code 1 if any input raised an error other than ``AggregatorError``. Inputs
+are seeds with a few bytes changed; with ``--guided`` atheris (libFuzzer) searches for inputs that reach new
+code instead, in one process per target. ``--share`` scales each target's number of executions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-ODD = (
+ODD_BYTES = (
     b"<",
     b"\x00",
     b"\xff\xff\xff\xff",
@@ -33,18 +33,16 @@ ODD = (
     b"\x80\x00\x00\x00",
     b"-1",
 )
-DONE = re.compile(r"stat::number_of_executed_units:\s*(\d+)")
-LONGEST_INPUT = 2000
+EXECUTED = re.compile(r"stat::number_of_executed_units:\s*(\d+)")
+MAX_INPUT_BYTES = 2000
 
 
-def fuzzed(
-    share: float, seed: int, only: Sequence[str] = ()
-) -> tuple[dict[str, tuple[int, float]], list[str]]:
-    """Per target: executions and seconds; and what was met that is none of our errors."""
+def fuzz(share: float, seed: int, only: Sequence[str] = ()) -> tuple[dict[str, tuple[int, float]], list[str]]:
+    """Executions and seconds per target, and the unexpected errors."""
     from aggregator.errors import AggregatorError
     from tests.hostile.targets import Target, targets
 
-    def problem(target: Target, data: bytes) -> str | None:
+    def unexpected_error(target: Target, data: bytes) -> str | None:
         try:
             target.run(data)
         except AggregatorError:
@@ -53,7 +51,8 @@ def fuzzed(
             return f"{target.name}: {type(error).__name__}: {error} on {data!r}"
         return None
 
-    ran, wrong = {}, []
+    executions: dict[str, tuple[int, float]] = {}
+    failures = []
     with tempfile.TemporaryDirectory() as directory:
         for target in targets(Path(directory)):
             if only and target.name not in only:
@@ -61,16 +60,17 @@ def fuzzed(
             rng = random.Random(f"{seed} {target.name}")
             started_s, count = time.perf_counter(), max(1, round(share * target.runs))
             for number in range(count):
-                told = problem(target, mutated(rng, rng.choice(target.seeds)) if number else target.seeds[0])
-                if told is not None:
-                    wrong.append(told)
+                data = mutate(rng, rng.choice(target.seeds)) if number else target.seeds[0]
+                error = unexpected_error(target, data)
+                if error is not None:
+                    failures.append(error)
                     break
-            ran[target.name] = number + 1, time.perf_counter() - started_s
-    return ran, wrong
+            executions[target.name] = number + 1, time.perf_counter() - started_s
+    return executions, failures
 
 
-def mutated(rng: random.Random, data: bytes) -> bytes:
-    """A few bytes flipped, cut, doubled or put in; one in eight times the end is cut off."""
+def mutate(rng: random.Random, data: bytes) -> bytes:
+    """Copy with a few bytes replaced, removed, repeated or inserted; every eighth one is truncated."""
     out = bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 3, 5, 8))):
         at = rng.randrange(len(out) + 1)
@@ -82,50 +82,45 @@ def mutated(rng: random.Random, data: bytes) -> bytes:
             case 2:
                 out[at:at] = out[at : at + rng.randrange(64)]
             case _:
-                out[at:at] = rng.choice(ODD)
+                out[at:at] = rng.choice(ODD_BYTES)
     if not rng.randrange(8):
         del out[rng.randrange(len(out) + 1) :]
     return bytes(out)
 
 
-def guided(share: float, seed: int, only: Sequence[str]) -> tuple[dict[str, tuple[int, float]], list[str]]:
-    """The same by atheris, a process per target, since it ends the process that it runs in."""
+def fuzz_guided(
+    share: float, seed: int, only: Sequence[str]
+) -> tuple[dict[str, tuple[int, float]], list[str]]:
+    """The same with atheris, in one process per target, since atheris exits its process."""
     from tests.hostile.targets import targets
 
-    ran, wrong = {}, []
+    executions: dict[str, tuple[int, float]] = {}
+    failures = []
     with tempfile.TemporaryDirectory() as directory:
         for target in targets(Path(directory)):
             if only and target.name not in only:
                 continue
-            command = [
-                sys.executable,
-                __file__,
-                "--target",
-                target.name,
-                "--share",
-                str(share),
-                "--seed",
-                str(seed),
-            ]
+            options = ["--target", target.name, "--share", str(share), "--seed", str(seed)]
             started_s = time.perf_counter()
             done = subprocess.run(
-                command,
+                [sys.executable, "-m", "tests.hostile.fuzz", *options],
                 capture_output=True,
                 text=True,
                 errors="replace",
+                check=False,
                 env={**os.environ, "TMPDIR": directory},
             )
-            told = done.stdout + done.stderr
-            count = DONE.search(told)
-            ran[target.name] = int(count[1]) if count else 0, time.perf_counter() - started_s
+            output = done.stdout + done.stderr
+            count = EXECUTED.search(output)
+            executions[target.name] = int(count[1]) if count else 0, time.perf_counter() - started_s
             print(f"{target.name}: done", file=sys.stderr, flush=True)
             if done.returncode or count is None:
-                wrong.append(f"{target.name}: {told[-3000:]}")
-    return ran, wrong
+                failures.append(f"{target.name}: {output[-3000:]}")
+    return executions, failures
 
 
-def guide(name: str, share: float, seed: int) -> None:
-    """One target under atheris; does not return."""
+def run_atheris(name: str, share: float, seed: int) -> None:
+    """Run one target with atheris; does not return."""
     import atheris
 
     with atheris.instrument_imports(include=["aggregator"]):
@@ -142,7 +137,7 @@ def guide(name: str, share: float, seed: int) -> None:
         with suppress(AggregatorError):
             target.run(data)
 
-    limits = [f"-runs={max(1, round(share * target.runs))}", f"-seed={seed}", f"-max_len={LONGEST_INPUT}"]
+    limits = [f"-runs={max(1, round(share * target.runs))}", f"-seed={seed}", f"-max_len={MAX_INPUT_BYTES}"]
     atheris.Setup(
         [
             sys.argv[0],
@@ -169,13 +164,14 @@ def main() -> int:
     options.add_argument("--target", help=argparse.SUPPRESS)
     args = options.parse_args()
     if args.target:
-        guide(args.target, args.share, args.seed)
-    ran, wrong = (guided if args.guided else fuzzed)(args.share, args.seed, args.only)
-    for name, (count, seconds) in ran.items():
+        run_atheris(args.target, args.share, args.seed)
+    run = fuzz_guided if args.guided else fuzz
+    executions, failures = run(args.share, args.seed, args.only)
+    for name, (count, seconds) in executions.items():
         print(f"fuzz {name:22} {count:8} executions in {seconds:6.1f} s")
-    for problem in wrong:
-        print("WRONG", problem)
-    return bool(wrong)
+    for failure in failures:
+        print("FAILED", failure)
+    return bool(failures)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What is fuzzed: everything that decodes bytes of strangers, or bytes of a disk or a wire that may be damaged.
+"""Fuzzing targets: everything that decodes client input, or stored or transmitted bytes that may be damaged.
 
-A target takes any bytes and may raise nothing but errors of our own (``AggregatorError``): those are one clear
-sentence. It also checks what must hold of an answer. ``fuzz.py`` feeds them.
+A target takes any bytes and may raise only ``AggregatorError``. It also checks invariants of the result.
+``fuzz.py`` runs them.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from types import SimpleNamespace
 import hiredis
 import msgspec
 import numpy as np
+import redis.exceptions
 
 from aggregator.analysis.features import FeatureModel
 from aggregator.analysis.shingles import build_sketch
-from aggregator.analysis.text.html import extract_article
 from aggregator.analysis.text.figures import figures
+from aggregator.analysis.text.html import extract_article
 from aggregator.analysis.text.tokenizer import split_words_and_terms, terms_of_words
 from aggregator.contract.decoding import decode_article
 from aggregator.domain import ArticleRecord, Match, Outcome, StreamItem
@@ -36,8 +37,8 @@ from tests.support.factories import event
 TEXT = "The harbour bridge of Brackwater stays closed, since 2,400 bolts were found loose on 3 May. "
 CHINESE = "港口大桥昨日关闭。记者从市政府获悉，2400颗螺栓松动，维修需时三个月。"
 CHECKSUM_BYTES = 32
-OWED = 3
-EVENT_READERS = {
+PENDING_REPLIES = 3
+EVENT_READERS: dict[bytes, Callable[[bytes], object]] = {
     b"e": repository.decode_event,
     b"i": repository.decode_index,
     b"o": repository.decode_overrides,
@@ -46,7 +47,7 @@ EVENT_READERS = {
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """``run`` on inputs made from ``seeds``; ``runs`` of them are enough for a few minutes in all."""
+    """``run`` is called with ``runs`` mutations of ``seeds``; all targets take a few minutes."""
 
     name: str
     run: Callable[[bytes], object]
@@ -55,37 +56,39 @@ class Target:
 
 
 def targets(directory: Path) -> list[Target]:
-    """All of them; ``directory`` is for the model file. Whatever is loaded once is loaded when this returns."""
-    found = [
-        Target("tokenizer en", lambda data: tokenized(data, "en"), [TEXT.encode()]),
-        Target("tokenizer zh", lambda data: tokenized(data, "zh"), [CHINESE.encode()]),
-        Target("tokenizer other", lambda data: tokenized(data, "ar"), ["الجسر مغلق ३४ สะพานปิด".encode()]),
+    """All targets, with their dictionaries loaded; ``directory`` is for the model file."""
+    all_targets = [
+        Target("tokenizer en", lambda data: check_tokenizer(data, "en"), [TEXT.encode()]),
+        Target("tokenizer zh", lambda data: check_tokenizer(data, "zh"), [CHINESE.encode()]),
+        Target(
+            "tokenizer other", lambda data: check_tokenizer(data, "ar"), ["الجسر مغلق ३४ สะพานปิด".encode()]
+        ),
         Target("article", decode_article, [json.dumps({"text": TEXT, "url": "http://a.example/b"}).encode()]),
-        Target("bucket", bucket, list(_buckets())),
-        Target("record", record, [*map(_tagged, _stored())]),
-        Target("article stream", article_stream, [_stream_row("article"), _stream_row("deleted")]),
-        Target("change stream", change_stream, list(_told())),
-        Target("answers of the store", answers, list(_answers())),
+        Target("bucket", check_bucket, list(_buckets())),
+        Target("record", check_record, [b"".join(stored) for stored in _stored_values()]),
+        Target("article stream", check_stream_entry, [_stream_entry("article"), _stream_entry("deleted")]),
+        Target("change stream", decode_event_value, list(_event_values())),
+        Target("store replies", check_replies, list(_replies())),
         Target(
             "extractor", lambda data: extract_article(data.decode("utf-8", "replace")), list(_pages()), 1_000
         ),
-        Target("model loader", lambda data: model(data, directory), list(_models(directory)), 1_000),
+        Target("model loader", lambda data: load_model(data, directory), list(_models(directory)), 1_000),
     ]
-    for target in found:
-        target.run(target.seeds[0])  # dictionaries and parsers are read once
-    return found
+    for target in all_targets:
+        target.run(target.seeds[0])  # loads dictionaries and parsers
+    return all_targets
 
 
-def tokenized(data: bytes, lang: str) -> None:
-    """Words and terms of any text; a term is never empty, and none is longer than a word may be."""
+def check_tokenizer(data: bytes, lang: str) -> None:
+    """Tokenize any text; words and terms are never empty."""
     text = data.decode("utf-8", "surrogateescape")
     words, terms = split_words_and_terms(text, lang)
     assert all(words) and all(terms_of_words(words, lang) if terms is None else terms)
     figures(text)
 
 
-def bucket(data: bytes) -> None:
-    """Every reader of packed entries, the first byte says which; numbers come out once each."""
+def check_bucket(data: bytes) -> None:
+    """Read packed postings; the first byte selects the reader. Returned numbers are unique."""
     kind, data = data[:1], data[1:]
     if kind == b"s":
         ((numbers, _),) = postings.numbers_sharing_each([data, None], [[0, 1]], 2)
@@ -94,14 +97,14 @@ def bucket(data: bytes) -> None:
         numbers = postings.top_by_terms([data, None], {0: 1.0, 256: 0.5}, 2)
         rest_bytes = postings.TERM_REMAINDER_BYTES
     else:
-        around = PLANS["4x16"].probe_plan(5, 7)
-        torn = [data, *[None] * (len(around.flipped_bits) - 1)]
-        numbers, distances = postings.numbers_within(torn, around, 7, 2)
+        probes = PLANS["4x16"].probe_plan(5, 7)
+        buckets = [data, *[None] * (len(probes.flipped_bits) - 1)]
+        numbers, distances = postings.numbers_within(buckets, probes, 7, 2)
         assert len(numbers) == len(distances) and (distances <= 7).all()
-        rest_bytes = around.remainder_bytes
+        rest_bytes = probes.remainder_bytes
     assert len(numbers) == len(set(numbers.tolist())) and (numbers >= 2).all()
-    kept = postings.compact_bucket(data, rest_bytes, 3, np.sort(numbers))
-    assert len(kept) % (rest_bytes + postings.NUMBER_BYTES) == 0 and len(kept) <= len(data)
+    compacted = postings.compact_bucket(data, rest_bytes, 3, np.sort(numbers))
+    assert len(compacted) % (rest_bytes + postings.NUMBER_BYTES) == 0 and len(compacted) <= len(data)
 
 
 def _buckets() -> Iterator[bytes]:
@@ -109,21 +112,21 @@ def _buckets() -> Iterator[bytes]:
         yield kind + b"".join(postings.encode_posting(n % 3, n, rest_bytes) for n in range(1, 9))
 
 
-def record(data: bytes) -> None:
-    """Whatever stands under a number or an id; the first byte says what is read of the rest."""
+def check_record(data: bytes) -> None:
+    """Decode a binding, pointer or record; the first byte selects which."""
     kind, rest = data[:1], data[1:]
     if kind == b"b":
         records.decode_binding(rest)
     elif kind == b"p":
         records.decode_pointer(rest)
     else:
-        # Not through its cache, which would only keep the inputs.
+        # Without its cache, which would only hold the inputs.
         found = records.decode_record.__wrapped__(rest, "en.3f2a", 7)
         assert found.sketch.sample.dtype == np.uint32
 
 
-def article_stream(data: bytes) -> None:
-    """What the detector reads, with and without its record."""
+def check_stream_entry(data: bytes) -> None:
+    """Decode an entry of the article stream, with and without its record."""
     item = to_stream_item(decode_stream_entry(data), "en.3f2a", None)
     assert isinstance(item, StreamItem) and item.kind in ("article", "deleted")
     assert decode_stream_entry(data).number == item.number
@@ -131,34 +134,35 @@ def article_stream(data: bytes) -> None:
     assert item.title == "Port opens"
 
 
-def change_stream(data: bytes) -> None:
-    """What listeners and webhooks read, and what it leads them to; the first byte says which."""
-    EVENT_READERS.get(data[:1], repository.decode_change)(data[1:])
+def decode_event_value(data: bytes) -> None:
+    """Decode a change of an event or another value of the event repository; the first byte selects which."""
+    decode = EVENT_READERS.get(data[:1], repository.decode_change)
+    decode(data[1:])
 
 
-def answers(data: bytes) -> None:
-    """Bytes that a store sends: whoever waits gets an answer or an error, and nobody gets more than was asked."""
-    asyncio.run(_answered(data))
+def check_replies(data: bytes) -> None:
+    """Feed bytes of a store to a connection: each waiting request gets its replies or an error."""
+    asyncio.run(_check_replies(data))
 
 
-async def _answered(data: bytes) -> None:
+async def _check_replies(data: bytes) -> None:
     transport = SimpleNamespace(
         set_protocol=lambda _: None, is_closing=lambda: False, write=lambda _: None, abort=lambda: None
     )
     opened = SimpleNamespace(_writer=SimpleNamespace(transport=transport), _reader=None)
     connection = pipelining._PipelinedConnection(opened, 60.0)  # type: ignore[arg-type]
-    waiting = [asyncio.ensure_future(connection.execute(b"", count)) for count in (1, OWED - 1)]
+    waiting = [asyncio.ensure_future(connection.execute(b"", count)) for count in (1, PENDING_REPLIES - 1)]
     await asyncio.sleep(0)
-    for start in range(0, len(data), 40):  # as it comes over a wire: in parts
+    for start in range(0, len(data), 40):  # in parts, as from a network
         if connection.is_open:
             connection.data_received(data[start : start + 40])
     connection.connection_lost(None)
-    for told in await asyncio.gather(*waiting, return_exceptions=True):
-        assert isinstance(told, list | pipelining.driver.ConnectionError), told
+    for reply in await asyncio.gather(*waiting, return_exceptions=True):
+        assert isinstance(reply, list | redis.exceptions.ConnectionError), reply
 
 
-def model(data: bytes, directory: Path) -> None:
-    """A file as it is, and, lest the checksum keep everything out, with the checksum of what it holds."""
+def load_model(data: bytes, directory: Path) -> None:
+    """Load a model file; if the first byte is ``s``, with a recomputed checksum, to get past that check."""
     path = directory / "fuzzed.model"
     path.write_bytes(data[1:])
     if data[:1] == b"s":
@@ -167,13 +171,15 @@ def model(data: bytes, directory: Path) -> None:
 
 
 def _pages() -> Iterator[bytes]:
-    """Small ones: what is odd about a page shows in a few hundred characters, and costs a hundredth."""
+    """Small pages: a few hundred characters show the same errors at 1/100 of the time."""
     article = (
         f"<html><head><title>x</title></head><body><article><h1>y</h1><p>{TEXT}</p></article></body></html>"
     )
     yield article.encode()
     yield f"<div><table><tr><td><b><a href='x'>{TEXT}".encode()
-    yield f"<!DOCTYPE x [<!ENTITY a 'aa'>]><html><body><!-- c --><p>&a;&#0;{TEXT}<script>if(a<b)</script>".encode()
+    yield (
+        f"<!DOCTYPE x [<!ENTITY a 'aa'>]><html><body><!-- c --><p>&a;&#0;{TEXT}<script>if(a<b)</script>"
+    ).encode()
     yield f"<?xml version='1.0' encoding='utf-16'?><p>{TEXT}</p><svg><style><![CDATA[".encode()
 
 
@@ -188,16 +194,16 @@ def _models(directory: Path) -> Iterator[bytes]:
         rng.normal(size=(len(vocabulary), 64)).astype(np.float16),
         np.zeros(64),
     ).save(path)
-    for seal in (b"s", b"-"):
-        yield seal + path.read_bytes()
+    for checksum in (b"s", b"-"):
+        yield checksum + path.read_bytes()
 
 
 def _record() -> ArticleRecord:
     return ArticleRecord(
         number=7, first_version=5, id="port", space="en.0001", lang="en", fingerprint=0x0123456789ABCDEF,
         text_hash=bytes(range(16)), short=False, title="Port opens", url="https://example.org/port",
-        source="Example", published_at_ms=None, sketch=build_sketch(TEXT.split()), terms=(("harbour", 1.0), ("bolt", 0.4)),
-        figures=(17,),
+        source="Example", published_at_ms=None, sketch=build_sketch(TEXT.split()),
+        terms=(("harbour", 1.0), ("bolt", 0.4)), figures=(17,),
     )  # fmt: skip
 
 
@@ -206,22 +212,18 @@ def _binding() -> records.Binding:
     return records.Binding(7, 5, b"h" * 16, "quay", Outcome("duplicate", 2, match, True))
 
 
-def _stored() -> Iterator[tuple[bytes, bytes]]:
+def _stored_values() -> Iterator[tuple[bytes, bytes]]:
     yield b"r", records.encode_record(_record())
     yield b"b", records.encode_binding(_binding())
     yield b"p", records.encode_pointer("port", 3)
 
 
-def _tagged(stored: tuple[bytes, bytes]) -> bytes:
-    return b"".join(stored)
-
-
-def _stream_row(kind: str) -> bytes:
+def _stream_entry(kind: str) -> bytes:
     return encode_stream_entry(kind, _binding())
 
 
-def _told() -> Iterator[bytes]:
-    """One of each that is kept of events."""
+def _event_values() -> Iterator[bytes]:
+    """One of each kind of value of the event repository."""
     yield b"c" + msgspec.json.encode(repository.ChangeRecord("fired", 5, "e", 2))
     yield b"e" + msgspec.json.encode(event("e", "Harbour bridge closed", ["a", "b"]))
     yield b"i" + msgspec.msgpack.encode(
@@ -232,10 +234,10 @@ def _told() -> Iterator[bytes]:
     )
 
 
-def _answers() -> Iterator[bytes]:
-    asked = hiredis.pack_command(("APPEND", "key", "value"))
+def _replies() -> Iterator[bytes]:
+    command = hiredis.pack_command(("APPEND", "key", "value"))  # type: ignore[arg-type]  # wrong stub
     yield b"+OK\r\n:12\r\n$5\r\nhello\r\n"
     yield b"$-1\r\n*2\r\n$1\r\na\r\n:3\r\n-ERR no such key\r\n"
     yield b"%1\r\n+a\r\n~2\r\n:1\r\n:2\r\n#t\r\n,1.5\r\n"
     yield b"_\r\n(123456789012345678901234567890\r\n=7\r\ntxt:abc\r\n"
-    yield asked * OWED
+    yield command * PENDING_REPLIES

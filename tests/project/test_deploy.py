@@ -1,4 +1,4 @@
-"""What is in deploy/ fits the service: its settings, ports, probes, and the promises of the README."""
+"""The files in deploy/ agree with the settings, ports and probes of the service and with its README."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aggregator.settings import Settings, load
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
-AT_REST = 800 << 20  # all processes of a service: ARCHITECTURE, "Which process does what"
+IDLE_BYTES = 800 << 20  # all processes of a service: ARCHITECTURE, "Which process does what"
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 MANIFESTS = [
     document
@@ -24,8 +24,8 @@ MANIFESTS = [
 ]
 
 
-def test_every_variable_that_is_set_is_a_setting() -> None:
-    """An unknown one would stop the start."""
+def test_every_environment_variable_is_a_setting() -> None:
+    """The service does not start with an unknown ``AGGREGATOR_`` variable."""
     texts = [
         path.read_text(encoding="utf-8")
         for path in [*DEPLOY.rglob("*"), ROOT / "docker-compose.yml"]
@@ -37,8 +37,8 @@ def test_every_variable_that_is_set_is_a_setting() -> None:
     assert {name.lower() for name in named} <= set(Settings.__dataclass_fields__)
 
 
-def test_compose_keeps_articles_and_asks_for_a_key() -> None:
-    """Redis logs and never evicts; nothing but loopback is published; the roots are read-only where they can be."""
+def test_compose_persists_articles_and_requires_a_key() -> None:
+    """Redis logs and never evicts; ports are published on loopback only; the service has a read-only root."""
     services = COMPOSE["services"]
     command = " ".join(services["redis"]["command"])
 
@@ -51,8 +51,8 @@ def test_compose_keeps_articles_and_asks_for_a_key() -> None:
     assert all((ROOT / path).exists() for path in mounted)
 
 
-def test_the_manifests_probe_limit_and_protect() -> None:
-    """Every container: three probes, limits, no privileges; two replicas of the service, one of which stays."""
+def test_manifests_have_probes_limits_and_no_privileges() -> None:
+    """Every container has three probes and limits; at least one of two replicas stays during a rollout."""
     kinds = {(m["kind"], m["metadata"]["name"]): m for m in MANIFESTS}
     pods = [m["spec"]["template"]["spec"] for m in MANIFESTS if m["kind"] in ("Deployment", "StatefulSet")]
     service = kinds["Deployment", "aggregator"]["spec"]
@@ -60,10 +60,10 @@ def test_the_manifests_probe_limit_and_protect() -> None:
 
     for pod in pods:
         assert pod["securityContext"]["runAsNonRoot"]
-        for each in pod["containers"]:
-            assert {"startupProbe", "readinessProbe", "livenessProbe"} <= set(each)
-            assert "memory" in each["resources"]["limits"]
-            assert each["securityContext"]["readOnlyRootFilesystem"]
+        for spec in pod["containers"]:
+            assert {"startupProbe", "readinessProbe", "livenessProbe"} <= set(spec)
+            assert "memory" in spec["resources"]["limits"]
+            assert spec["securityContext"]["readOnlyRootFilesystem"]
     assert (service["replicas"], service["strategy"]["rollingUpdate"]["maxUnavailable"]) == (2, 0)
     assert kinds["PodDisruptionBudget", "aggregator"]["spec"]["minAvailable"] == 1
     assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
@@ -71,18 +71,18 @@ def test_the_manifests_probe_limit_and_protect() -> None:
     assert "noeviction" in kinds["ConfigMap", "aggregator-redis"]["data"]["redis.conf"]
 
 
-def test_no_variable_of_kubernetes_is_taken_for_a_setting() -> None:
-    """It tells every container of the services beside it, as ``AGGREGATOR_PORT=tcp://10.0.0.1:80``, unless told not to."""
+def test_kubernetes_service_variables_are_not_read_as_settings() -> None:
+    """Kubernetes sets ``AGGREGATOR_PORT=tcp://10.0.0.1:80`` unless service links are disabled."""
     services = [m["metadata"]["name"] for m in MANIFESTS if m["kind"] == "Service"]
-    told = {f"{name.upper().replace('-', '_')}_PORT": "tcp://10.0.0.1:80" for name in services}
+    service_variables = {f"{name.upper().replace('-', '_')}_PORT": "tcp://10.0.0.1:80" for name in services}
     for manifest in MANIFESTS:
         if manifest["kind"] == "Deployment":
             pod = manifest["spec"]["template"]["spec"]
-            load({} if pod.get("enableServiceLinks") is False else told)
+            load({} if pod.get("enableServiceLinks") is False else service_variables)
 
 
-def test_an_exploding_page_costs_no_container() -> None:
-    """One page in a shared process and one beside it may take what they are given; the kernel ends all of a container at once."""
+def test_memory_limits_leave_room_for_two_exploding_pages() -> None:
+    """Two analysis processes may reach their memory limit without a kill of the container."""
     (pod,) = (m["spec"]["template"]["spec"] for m in MANIFESTS if m["kind"] == "Deployment")
     limits = (
         pod["containers"][0]["resources"]["limits"]["memory"].removesuffix("i"),
@@ -90,12 +90,13 @@ def test_an_exploding_page_costs_no_container() -> None:
     )
 
     assert all(
-        limit.endswith("G") and int(limit[:-1]) << 30 > 2 * WORKER_MEMORY_BYTES + AT_REST for limit in limits
+        limit.endswith("G") and int(limit[:-1]) << 30 > 2 * WORKER_MEMORY_BYTES + IDLE_BYTES
+        for limit in limits
     )
 
 
-def test_the_image_runs_as_nobody_special_and_holds_only_the_package() -> None:
-    """Two stages, a number for a user (Kubernetes can check it), a health check, and no secret in the context."""
+def test_the_image_runs_unprivileged_and_contains_only_the_package() -> None:
+    """Two stages, a numeric user (Kubernetes can check it), a health check, no secret in the context."""
     lines = (DEPLOY / "Dockerfile").read_text(encoding="utf-8").splitlines()
     context = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
 
@@ -112,16 +113,16 @@ def test_the_image_runs_as_nobody_special_and_holds_only_the_package() -> None:
 
 
 @pytest.mark.parametrize("name", ["prometheus.yml", "prometheus-kubernetes.yml"])
-def test_prometheus_brings_the_key_that_metrics_asks_for(name: str) -> None:
-    """Both deployments listen beyond loopback, so keys are asked for; neither opens /metrics to all."""
+def test_prometheus_sends_the_key_that_metrics_requires(name: str) -> None:
+    """Both deployments listen beyond loopback, so keys are enforced; neither makes /metrics public."""
     (job,) = yaml.safe_load((DEPLOY / name).read_text(encoding="utf-8"))["scrape_configs"]
 
     assert job["job_name"] == "aggregator" and job["authorization"]["credentials_file"]
     assert "OPEN_METRICS" not in str(MANIFESTS) + str(COMPOSE)
 
 
-def test_nobody_but_the_service_reaches_the_store() -> None:
-    """It asks for no password in either deployment; and it has a bound that it answers at, before the machine has none left."""
+def test_only_the_service_reaches_the_store() -> None:
+    """The store requires no password in either deployment; its maxmemory limits its size."""
     services, networks = COMPOSE["services"], COMPOSE["networks"]
     (policy,) = (m["spec"] for m in MANIFESTS if m["kind"] == "NetworkPolicy" and "ingress" in m["spec"])
 
@@ -136,23 +137,27 @@ def test_nobody_but_the_service_reaches_the_store() -> None:
     assert from_["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": "aggregator"}
 
 
-def test_the_service_reaches_no_private_address_but_the_store() -> None:
-    """A second wall behind the one that webhooks have; the metadata of clouds are at 169.254.169.254."""
+def test_the_service_reaches_no_private_address_except_the_store() -> None:
+    """In addition to the checks of webhooks; 169.254.169.254 is the metadata service of clouds."""
     (policy,) = (m["spec"] for m in MANIFESTS if m["kind"] == "NetworkPolicy" and "egress" in m["spec"])
     blocks = [to["ipBlock"] for rule in policy["egress"] for to in rule.get("to", ()) if "ipBlock" in to]
-    open_ = {
+    addresses = (
+        "10.1.2.3", "100.64.0.1", "127.0.0.1", "169.254.169.254", "172.31.0.1", "192.168.9.9", "fd00::1",
+        "93.184.215.14",
+    )  # fmt: skip
+    reachable = {
         address
-        for address in ("10.1.2.3", "100.64.0.1", "127.0.0.1", "169.254.169.254", "172.31.0.1", "192.168.9.9", "fd00::1", "93.184.215.14")
+        for address in addresses
         for block in blocks
         if ip_address(address) in ip_network(block["cidr"])
-        and not any(ip_address(address) in ip_network(hole) for hole in block.get("except", ()))
-    }  # fmt: skip
+        and not any(ip_address(address) in ip_network(excluded) for excluded in block.get("except", ()))
+    }
 
-    assert open_ == {"93.184.215.14"}
+    assert reachable == {"93.184.215.14"}
 
 
-def test_the_unit_reloads_and_leaves_in_time() -> None:
-    """SIGHUP on reload; SIGTERM to the first process alone, with more than the ten seconds that it may take."""
+def test_the_unit_reloads_and_stops_in_time() -> None:
+    """SIGHUP on reload; SIGTERM to the main process only, with a timeout of more than its ten seconds."""
     unit = (DEPLOY / "aggregator.service").read_text(encoding="utf-8")
 
     assert "ExecReload=/bin/kill -HUP $MAINPID" in unit and "KillMode=mixed" in unit
@@ -160,8 +165,8 @@ def test_the_unit_reloads_and_leaves_in_time() -> None:
     assert f"RestartPreventExitStatus={EXIT_CONFIGURATION_ERROR}" in unit
 
 
-def test_the_unit_lets_analysis_step_back() -> None:
-    """@resources forbids it; what comes later in the file counts."""
+def test_the_unit_allows_lowering_priorities() -> None:
+    """``~@resources`` forbids it, so a later line has to allow it."""
     unit = (DEPLOY / "aggregator.service").read_text(encoding="utf-8")
     filters = re.findall(r"^SystemCallFilter=(.+)$", unit, re.MULTILINE)
 

@@ -22,7 +22,7 @@ def normalize_name(name: str) -> str:
 
 
 def test_every_dependency_is_locked_with_a_hash() -> None:
-    """Locked versions satisfy pyproject.toml, have hashes, and name no package index."""
+    """Locked versions satisfy pyproject.toml and have hashes; the file names no package index."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     requirements = [
         Requirement(line) for line in [*project["dependencies"], *project["optional-dependencies"]["chinese"]]

@@ -46,21 +46,11 @@ def test_only_absent_data_allows_a_skip(
         "PYTHONPATH": str(ROOT / "tests" / "plugins"),
         "AGGREGATOR_DATA": str(tmp_path if data else tmp_path / "absent"),
     }
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "skips",
-        "-c",
-        str(ROOT / "pyproject.toml"),
-        "--rootdir",
-        ".",
-    ]
-    command += ["--fail-on-skip"] if strict else []
+    options = ["-p", "skips", "-c", str(ROOT / "pyproject.toml"), "--rootdir", "."]
+    options += ["--fail-on-skip"] if strict else []
 
     done = subprocess.run(
-        [*command, "test_suite.py"],
+        [sys.executable, "-m", "pytest", *options, "test_suite.py"],
         cwd=tmp_path,
         env=environment,
         capture_output=True,

@@ -46,7 +46,8 @@ def test_noise_around_a_constant_is_no_significant_trend() -> None:
 
 def soak_failures(kb_at: Callable[[float], float]) -> list[str]:
     """Failures of a soak of 30 minutes; ``kb_at``: memory of the background process at each minute."""
-    report = SoakReport(30, at_s=[i / 2 for i in range(3600)], idle=[dict.fromkeys([*SLACK, "events"], 1)] * 2)
+    idle: dict[str, float] = dict.fromkeys([*SLACK, "events"], 1)
+    report = SoakReport(30, at_s=[i / 2 for i in range(3600)], idle=[idle] * 2)
     rng = random.Random(5)
     report.samples = {
         "memory_kb": [250_000.0] * 3600,

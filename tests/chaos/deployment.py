@@ -1,4 +1,4 @@
-"""A whole site on loopback: a store with its log, a faulty proxy before it, and two replicas of the service."""
+"""Deployment on loopback: a store with its log, a faulty proxy, and two replicas of the service."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from aggregator.clients import Client
 from aggregator.clients.decision import Unavailable
 from aggregator.errors import NotFound
 from aggregator.store.embedded import EmbeddedServer, _parent_death_hook
-from tests.chaos import clocked
+from tests.chaos import shifted_clock
 from tests.chaos.faulty_proxy import FaultyProxy
 from tests.support.cluster import free_ports
 from tests.support.processes import wait_for_background_process
 
-PATIENCE_S = 120.0
+TIMEOUT_S = 120.0
 REPLICAS = 2
 DEADLINE_S = 2.0
-RECORD = re.compile(r"\n(?=\d{4}-\d\d-\d\d )")
+LOG_RECORD = re.compile(r"\n(?=\d{4}-\d\d-\d\d )")
 
 
 class Replica:
-    """One service process on a port and by a clock of its own that it keeps over restarts."""
+    """One service with a port and a clock file that it keeps over restarts."""
 
     def __init__(self, port: int, arguments: list[str], directory: Path) -> None:
         self._clock = directory / f"clock-{port}"
-        self._clock.write_bytes(clocked.encoded(0))
+        self._clock.write_bytes(shifted_clock.encode_offset(0))
         self.url = f"http://127.0.0.1:{port}"
         self.client = Client(self.url, deadline_s=DEADLINE_S, on_failure="closed")
         self.log = directory / f"service-{port}.log"
@@ -42,16 +42,16 @@ class Replica:
 
     @property
     def pid(self) -> int:
-        """Of the process that runs."""
+        """Process id of the running service."""
         assert self._process is not None
         return self._process.pid
 
     async def start(self) -> None:
-        """Returns when it answers."""
+        """Start the service and wait until it is ready."""
         with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
-                clocked.__file__,
+                shifted_clock.__file__,
                 *self._arguments,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=log,
@@ -61,31 +61,31 @@ class Replica:
         await self.until_ready()
 
     async def until_ready(self) -> None:
-        """Ask until it says so."""
-        async with asyncio.timeout(PATIENCE_S):
+        """Poll until it is ready."""
+        async with asyncio.timeout(TIMEOUT_S):
             while not await self.client.ready():
                 assert self._process is not None
                 assert self._process.returncode is None, self.log.read_text()[-2000:]
                 await asyncio.sleep(0.02)
 
     async def processes(self) -> tuple[int, int]:
-        """Of the process that answers, and of the one of its scheduled work, as soon as that is there."""
+        """Process ids of the service and of its background process; waits for the latter."""
         return self.pid, await wait_for_background_process(self.pid)
 
     async def end(self, number: signal.Signals) -> None:
-        """Send the signal and wait for the end."""
+        """Send a signal and wait for the exit."""
         if self._process is not None and self._process.returncode is None:
             self._process.send_signal(number)
             await self._process.wait()
 
     def move_clock(self, offset_ms: int) -> None:
-        """From now on it is so much later for it than it is."""
+        """Set the offset of its clock."""
         with self._clock.open("r+b") as file:
-            file.write(clocked.encoded(offset_ms))
+            file.write(shifted_clock.encode_offset(offset_ms))
 
 
-class Site:
-    """Use as ``async with Site(...) as site``."""
+class Deployment:
+    """Store, proxy and replicas, running while its context (``async with``) is open."""
 
     def __init__(self, directory: Path, appendfsync: str, rng: random.Random) -> None:
         self.rng = rng
@@ -98,10 +98,10 @@ class Site:
         self._stack = AsyncExitStack()
         self.replicas: list[Replica] = []
 
-    async def __aenter__(self) -> Site:
+    async def __aenter__(self) -> Deployment:
         self.store.start()
         self._stack.callback(self.store.stop)
-        self.direct = redis.Redis.from_url(self.store.url, socket_timeout=PATIENCE_S)
+        self.direct = redis.Redis.from_url(self.store.url, socket_timeout=TIMEOUT_S)
         self._stack.push_async_callback(self.direct.aclose)
         await self.proxy.start()
         self._stack.push_async_callback(self.proxy.close)
@@ -119,24 +119,27 @@ class Site:
         await self._stack.aclose()
 
     async def kill_store(self) -> None:
-        """SIGKILL; returns when it is dead."""
+        """SIGKILL; returns when the process has ended."""
         assert self.store.pid is not None
         os.kill(self.store.pid, signal.SIGKILL)
-        while self.store.pid is not None:  # noqa: ASYNC110
+        while self.store.pid is not None:  # noqa: ASYNC110  not a child of this event loop
             await asyncio.sleep(0.001)
 
     def newest_log(self) -> Path:
-        """The file that the store appends to."""
+        """File that the store appends to."""
         logs = (self._directory / "store" / "appendonlydir").glob("*.incr.aof")
         return max(logs, key=lambda path: int(path.name.split(".")[-3]))
 
     async def until_ready(self) -> None:
-        """All replicas answer."""
+        """Wait until all replicas are ready."""
         await asyncio.gather(*(replica.until_ready() for replica in self.replicas))
 
     async def verdict_of(self, id_: str) -> str | None:
-        """What any replica says of an article; None: not known. Raises TimeoutError when nobody answers."""
-        async with asyncio.timeout(PATIENCE_S):
+        """Verdict of an article from a random replica; None if unknown.
+
+        Raises TimeoutError if no replica answers.
+        """
+        async with asyncio.timeout(TIMEOUT_S):
             while True:
                 try:
                     return (await self.rng.choice(self.replicas).client.get(id_)).verdict
@@ -146,6 +149,6 @@ class Site:
                     await asyncio.sleep(0.05)
 
     def tracebacks(self) -> list[str]:
-        """What the replicas met that they did not expect: the line that was logged, and the traceback below it."""
+        """Log records of the replicas with a traceback."""
         logs = (replica.log.read_text(errors="replace") for replica in self.replicas)
-        return [record for log in logs for record in RECORD.split(log) if "Traceback" in record]
+        return [record for log in logs for record in LOG_RECORD.split(log) if "Traceback" in record]

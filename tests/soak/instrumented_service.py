@@ -1,0 +1,136 @@
+"""``aggregator serve`` with an accelerated clock that counts its tasks, threads and cache entries.
+
+    instrumented_service.py FILE SPEED serve [options]
+
+Every 0.5 s one JSON line is appended to FILE. Caches are filled before the service starts (words, decoded
+records, subjects of ``/related``): they are bounded, but traffic alone would take an hour or more to fill
+them. All processes of the service use the clock: its child processes import this module as ``__mp_main__``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from aggregator import app, time_units
+from aggregator.analysis import shingles
+from aggregator.analysis.analyzer import Analyzer
+from aggregator.cli import main
+from aggregator.dedup import title_rule
+from aggregator.domain import Article, Match, Outcome, StreamItem
+from aggregator.events.consumer import DetectorRunner
+from aggregator.index import StoredArticle, term_index
+from aggregator.index.codec import records
+from aggregator.ingest.pending import PendingArticle, build_record
+from aggregator.queries import related
+from aggregator.runtime import background_main
+from tests.chaos.crawl import VOCABULARY, random_words
+from tests.chaos.crawl import WORDS as WORDS_PER_ARTICLE
+
+PERIOD_S = 0.5
+CLOCK_VARIABLE = "SOAK_CLOCK"
+LEAK_VARIABLE = "SOAK_LEAK"
+EXTRA_WORDS = 24_000
+FILLER_SEED = 2_000_000_000  # first seed of articles that are not posted
+WORD_CACHES = (shingles.word_hash, term_index.term_hash)
+CACHES = (*WORD_CACHES, title_rule._term_counts, records.decode_record)
+
+
+def fill_caches() -> None:
+    """Fill the caches of words and headlines to their limits, as after weeks."""
+    for cache in WORD_CACHES:
+        for number in range(cache.cache_parameters()["maxsize"]):
+            cache(f"filler{number:06}")
+    for number in range(title_rule._term_counts.cache_parameters()["maxsize"]):
+        title_rule._term_counts(f"filler headline {number:06} of six words", "eo")
+
+
+def fill_vocabulary(analyzer: Analyzer) -> None:
+    """Add the words of all articles and further ones, so that the tables have their final size."""
+    _, model = analyzer._group_and_model("eo")
+    analyzer._vocabulary_for("eo", model).word_ids(
+        [*VOCABULARY, *(f"filler{number:06}" for number in range(EXTRA_WORDS))]
+    )
+
+
+def fill_stored(service: app.Service) -> None:
+    """Fill the caches of records and of subjects of ``/related`` with articles like those of the traffic."""
+    cached_records = records.decode_record.cache_parameters()["maxsize"]
+    for number in range(max(cached_records, related.CACHE_ENTRIES)):
+        words = random_words(FILLER_SEED + number, WORDS_PER_ARTICLE)
+        article = Article(id=f"filler-{number}", title=" ".join(words[:6]), text=" ".join(words), lang="eo")
+        analysis = service.analyzer.analyze(article)
+        data = records.encode_record(
+            build_record(PendingArticle(0, article, analysis, number=number, first_version=number))
+        )
+        record = records.decode_record(data, analysis.space, number)
+        copy = Outcome("duplicate", 0, Match(article.id, number, article.id, number, 0, 1.0, "exact"))
+        related._cache_put(
+            service.related._subject_cache, article.id, related._build_subject(StoredArticle(record, copy))
+        )
+
+
+def accelerated_clock(start_and_speed: str) -> Callable[[], int]:
+    """Clock from "START_MS SPEED" that equals the real one at START_MS and runs SPEED times as fast."""
+    start, factor = start_and_speed.split()
+    started_ms, speed, real = int(start), float(factor), time_units.wall_clock_ms
+    return lambda: int(started_ms + speed * (real() - started_ms))
+
+
+def leak(size: int) -> None:
+    """Leak ``size`` bytes per article that the detector reads."""
+    kept: list[bytes] = []
+    feed = DetectorRunner._feed
+
+    async def leaking(runner: DetectorRunner, leader: Any, items: Sequence[StreamItem], *rest: Any) -> None:
+        kept.extend(bytes(size) for _ in items)
+        await feed(runner, leader, items, *rest)
+
+    DetectorRunner._feed = leaking  # type: ignore[assignment, method-assign]
+
+
+def run() -> int:
+    """Serve with the accelerated clock and the counters; the exit code."""
+    file, speed = Path(sys.argv.pop(1)), float(sys.argv.pop(1))
+    fill_caches()
+    lines = file.open("a")
+    os.environ[CLOCK_VARIABLE] = f"{time_units.wall_clock_ms()} {speed}"
+    open_service, clock = app.open_service, accelerated_clock(os.environ[CLOCK_VARIABLE])
+
+    async def append_counts() -> None:
+        while True:
+            counts = {
+                "tasks": len(asyncio.all_tasks()),
+                "threads": threading.active_count(),
+                "cached": sum(cache.cache_info().currsize for cache in CACHES),
+            }
+            print(json.dumps(counts), file=lines, flush=True)
+            await asyncio.sleep(PERIOD_S)
+
+    @asynccontextmanager
+    async def open_instrumented(*args: Any, **options: Any) -> AsyncIterator[app.Service]:
+        async with open_service(*args, clock=clock, **options) as service:
+            fill_vocabulary(service.analyzer)
+            fill_stored(service)
+            counting = asyncio.create_task(append_counts())
+            yield service
+            counting.cancel()
+
+    app.open_service = open_instrumented
+    return main(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(run())
+elif __name__ == "__mp_main__":  # background and analysis processes
+    clock = accelerated_clock(os.environ[CLOCK_VARIABLE])
+    background_main.wall_clock_ms = clock  # type: ignore[attr-defined]  # imported name
+    if LEAK_VARIABLE in os.environ:
+        leak(int(os.environ[LEAK_VARIABLE]))

@@ -2,8 +2,8 @@
 
 An article is the set of its word shingles; a sample of them is kept, whose smallest hashes are the sketch.
 Earlier articles that share enough of the sketch are candidates; the one with the highest overlap coefficient
-is the original if that coefficient is high enough. There is no fingerprint. The settings have the letters of
-the paper:
+is the original if that coefficient is high enough. Fingerprints are not used. The settings, with the letters
+of the paper:
 
     n  words per shingle
     k  one shingle in k is sampled (those whose hash is divisible by k; 1: all)

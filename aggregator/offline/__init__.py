@@ -1,1 +1,1 @@
-"""Offline tools: archive deduplication, evaluation, model fitting, replay. Imported by the command line only."""
+"""Offline tools: archive deduplication, evaluation, model fitting, replay. Used by the command line only."""

@@ -63,7 +63,7 @@ class Bindings:
         snapshot = await self._segments.read({space: [key] for space in self.spaces})
         found = bindings_under(snapshot, key)
         if not found:
-            # A binding outlives its article for some time, which tells an expired id from an unknown one.
+            # A binding outlives its article for some time: an id with one is expired, not unknown.
             if any(snapshot.newest_value(space, key) for space in snapshot.stacks):
                 raise expired_error(id_)
             raise NotFound(f"No article is stored under the id {id_[:200]!r}.")

@@ -242,12 +242,9 @@ class Lookup:
         subject = probe.analysis
         # The flag: an exact copy, or a member of the group of the article's own id. Always a candidate.
         live: list[tuple[ArticleRecord, CanonicalPointer | None, bool]] = []
-        for number in numbers:
-            record = snapshot.records.get(number)
-            if record is None or record.id == probe.id:
-                continue
-            state = snapshot.newest_value(probe.space, _state_key(number))
-            if state == keys.DEAD:
+        states = snapshot.newest_values(probe.space, list(map(_state_key, numbers)))
+        for record, state in zip(map(snapshot.records.get, numbers), states, strict=True):
+            if record is None or record.id == probe.id or state == keys.DEAD:
                 continue
             pointer = decode_pointer(state) if state else None
             is_certain = record.text_hash == subject.text_hash or (

@@ -53,7 +53,7 @@ class SegmentStack:
         return self.first == self.last
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SegmentBuckets:
     """The buckets that one lookup read in one segment: full keys, and values as they were read."""
 
@@ -101,6 +101,14 @@ class Snapshot:
             if value is not None:
                 return None if value == keys.ABSENT else value
         return None
+
+    def newest_values(self, space: str, suffixes: Sequence[bytes]) -> list[bytes | None]:
+        """``newest_value`` of each; without frozen segments this saves a call per candidate (up to 64)."""
+        stack = self.stacks[space]
+        if not stack.has_single_segment:
+            return [self.newest_value(space, suffix) for suffix in suffixes]
+        tag, get = stack.writable_tag, self.values.get
+        return [None if (value := get(tag + suffix)) == keys.ABSENT else value for suffix in suffixes]
 
     def values_in_all_segments(self, space: str, suffixes: Sequence[bytes]) -> list[bytes | None]:
         """The values of append-only keys, segment by segment: such a value is the sum over its segments."""

@@ -1,4 +1,4 @@
-"""Segments on every kind of store: what holds in one slot of one server holds over the nodes of a cluster."""
+"""Stores for index tests: what holds in one slot of one server must hold over the nodes of a cluster."""
 
 from collections.abc import AsyncIterator
 
@@ -17,7 +17,7 @@ SERVERS = (
 
 @pytest.fixture(params=["memory", *SERVERS])
 async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
-    """A process's dictionaries, Valkey, Redis 7 and a cluster of six nodes, empty."""
+    """An empty store: in memory, Valkey, Redis 7, and a cluster of six nodes."""
     if request.param == "memory":
         yield MemoryStore()
         return
@@ -28,5 +28,5 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
 
 @pytest.fixture(params=SERVERS)
 def server_url(request: pytest.FixtureRequest) -> str:
-    """Where several processes may meet."""
+    """URL of a server that several processes can use."""
     return str(request.getfixturevalue(request.param))

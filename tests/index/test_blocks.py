@@ -1,5 +1,6 @@
 """Block plans: no fingerprint within the radius is missed, with as few keys as the proof allows."""
 
+from collections.abc import Iterator
 from itertools import product
 
 import pytest
@@ -36,38 +37,42 @@ def test_no_pair_within_the_radius_is_missed(plan: BlockPlan, fingerprint: int, 
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 @given(fingerprint=FINGERPRINTS, radius=st.integers(0, MAX_RADIUS))
-def test_all_keys_of_a_look_up_at_once(plan: BlockPlan, fingerprint: int, radius: int) -> None:
-    """They are those of the single buckets, in the same order."""
+def test_block_buckets_equals_single_buckets(plan: BlockPlan, fingerprint: int, radius: int) -> None:
+    """The same keys in the same order."""
     tag = keys.tag("en.3f2a", 7)
 
-    at_once = keys.block_buckets(tag, plan.probe_plan(fingerprint, radius))
+    built = keys.block_buckets(tag, plan.probe_plan(fingerprint, radius))
 
-    assert at_once == [
+    assert built == [
         keys.block_bucket(tag, block, value) for block, value in plan.probes(fingerprint, radius)
     ]
 
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 @given(fingerprints=st.lists(FINGERPRINTS, min_size=1, max_size=9), radius=st.integers(0, MAX_RADIUS))
-def test_all_keys_of_several_look_ups(plan: BlockPlan, fingerprints: list[int], radius: int) -> None:
-    """One look-up after another."""
-    arounds = [plan.probe_plan(fingerprint, radius) for fingerprint in fingerprints]
+def test_block_buckets_each_equals_single_lookups(
+    plan: BlockPlan, fingerprints: list[int], radius: int
+) -> None:
+    """The keys of one lookup after another."""
+    probe_plans = [plan.probe_plan(fingerprint, radius) for fingerprint in fingerprints]
 
-    spelt = keys.block_buckets_each(b"{en.3f2a.7}", arounds)
+    built = keys.block_buckets_each(b"{en.3f2a.7}", probe_plans)
 
-    assert spelt == [key for around in arounds for key in keys.block_buckets(b"{en.3f2a.7}", around)]
+    assert built == [key for plan_ in probe_plans for key in keys.block_buckets(b"{en.3f2a.7}", plan_)]
 
 
 @pytest.mark.parametrize(("plan", "radius"), list(product(PLANS.values(), range(MAX_RADIUS + 1))))
 def test_worst_spread_of_differing_bits_is_found(plan: BlockPlan, radius: int) -> None:
-    """Any spread of r bits over the blocks leaves one block within its probe radius (the proof, run)."""
-    reach = plan.block_radii(radius)
-    spreads = (s for s in product(range(radius + 1), repeat=len(plan.widths)) if sum(s) <= radius)
+    """Any spread of r bits over the blocks leaves one block within its probe radius (the proof as a test)."""
+    radii = plan.block_radii(radius)
+    spreads: Iterator[tuple[int, ...]] = (
+        s for s in product(range(radius + 1), repeat=len(plan.widths)) if sum(s) <= radius
+    )
     if len(plan.widths) == 8 and radius > 4:  # 9^8 spreads: the property test above covers these
         spreads = iter([])
 
-    assert sum(reach) == radius - len(plan.widths) + 1
-    assert all(any(bits <= t for bits, t in zip(spread, reach, strict=True)) for spread in spreads)
+    assert sum(radii) == radius - len(plan.widths) + 1
+    assert all(any(bits <= t for bits, t in zip(spread, radii, strict=True)) for spread in spreads)
 
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
@@ -82,7 +87,7 @@ def test_probe_counts(plan: BlockPlan, fingerprint: int) -> None:
 
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 def test_fewer_keys_would_miss_a_pair(plan: BlockPlan) -> None:
-    """The radii are sharp: one more differing bit, spread badly, is not found."""
+    """The radii are minimal: one more differing bit in the worst spread is not found."""
     for radius in range(MAX_RADIUS):
         missed = set()
         for (shift, *_), reach in zip(plan._block_bounds, plan.block_radii(radius), strict=True):
@@ -106,13 +111,13 @@ def test_default_plan_cuts_hex_digits() -> None:
 
 
 def test_uneven_plan_uses_all_bits() -> None:
-    """5x13 is 13, 13, 13, 13 and 12 bits; together they are the fingerprint again."""
-    plan, fingerprint, glued = PLANS["5x13"], 0x9E37_79B9_7F4A_7C15, 0
+    """5x13 has blocks of 13, 13, 13, 13 and 12 bits; joined, they are the fingerprint."""
+    plan, fingerprint, joined = PLANS["5x13"], 0x9E37_79B9_7F4A_7C15, 0
     for width, value in zip(plan.widths, plan.block_values(fingerprint), strict=True):
-        glued = glued << width | value
+        joined = joined << width | value
 
     assert plan.widths == (13, 13, 13, 13, 12)
-    assert glued == fingerprint
+    assert joined == fingerprint
     assert [PLANS[name].exact_radius for name in ("4x16", "5x13", "8x8")] == [3, 4, 7]
 
 
@@ -125,13 +130,13 @@ def test_expected_candidates() -> None:
 
 @pytest.mark.parametrize("radius", [-1, 8])
 def test_radius_out_of_range(radius: int) -> None:
-    """A radius that no plan was proven for is refused, naming the range."""
+    """A radius outside the proven range is rejected; the error names the range."""
     with pytest.raises(ValueError, match="0 to 7 bits"):
         DEFAULT_PLAN.probes(0, radius)
 
 
 @pytest.mark.parametrize("widths", [(16, 16, 16), (32, 33), (64, 0)])
 def test_widths_must_cover_64_bits(widths: tuple[int, ...]) -> None:
-    """A plan that loses or invents bits cannot be made."""
+    """Block widths that do not add up to 64, or are 0, are rejected."""
     with pytest.raises(ValueError, match="add up to 64"):
         BlockPlan(widths)

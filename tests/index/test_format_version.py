@@ -1,4 +1,4 @@
-"""The stamp of the store's format: which data a version takes, and which it leaves alone."""
+"""The format key of a store: which data a version accepts and which it leaves unchanged."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from aggregator.store.base import Put, Store
 from aggregator.store.redis import open_redis_store
 
 
-async def stamped(store: Store) -> bytes | None:
-    """What stands in the store."""
+async def format_key(store: Store) -> bytes | None:
+    """The stored format key."""
     return (await store.read([format_version.FORMAT_KEY]))[0]
 
 
-async def test_an_empty_store_gets_one(store: Store) -> None:
-    """Once, and not from who only looks."""
+async def test_write_sets_the_key_of_an_empty_store(store: Store) -> None:
+    """``check`` does not set it; a second ``write`` leaves it unchanged."""
     await format_version.check(store)
-    assert await stamped(store) is None
+    assert await format_key(store) is None
     for _ in range(2):
         await format_version.write(store)
 
-    assert await stamped(store) == b"3 " + __version__.encode()
+    assert await format_key(store) == b"3 " + __version__.encode()
 
 
-async def test_data_from_before_stamps_is_not_taken_for_an_empty_store(store: Store) -> None:
-    """Its buckets would be read as something else; nothing is changed."""
+async def test_data_without_a_format_key_is_rejected(store: Store) -> None:
+    """It has format 1, whose buckets would be misread; nothing is changed."""
     await store.put([Put(keys.record("en.3f2a", 7), b"\x01")])
-    for look in (format_version.check, format_version.write):
+    for operation in (format_version.check, format_version.write):
         with pytest.raises(ConfigurationError, match=r"format 1, .* reads 3\."):
-            await look(store)
+            await operation(store)
 
-    assert await stamped(store) is None
+    assert await format_key(store) is None
 
 
 @pytest.mark.parametrize(
-    ("found", "sentence"),
+    ("stored", "message"),
     [
         (
             b"4 0.9.0",
@@ -49,20 +49,20 @@ async def test_data_from_before_stamps_is_not_taken_for_an_empty_store(store: St
         (b"\xffjunk", "belongs to another program"),
     ],
 )
-async def test_another_format_is_refused_in_one_sentence_and_left_as_it_is(
-    store: Store, found: bytes, sentence: str
+async def test_another_format_is_rejected_and_left_unchanged(
+    store: Store, stored: bytes, message: str
 ) -> None:
-    """Nothing is changed, so the version that wrote it starts as before."""
-    await store.put([Put(format_version.FORMAT_KEY, found)])
-    for look in (format_version.check, format_version.write):
-        with pytest.raises(ConfigurationError, match=sentence):
-            await look(store)
+    """The version that wrote the data still starts."""
+    await store.put([Put(format_version.FORMAT_KEY, stored)])
+    for operation in (format_version.check, format_version.write):
+        with pytest.raises(ConfigurationError, match=message):
+            await operation(store)
 
-    assert await stamped(store) == found
+    assert await format_key(store) == stored
 
 
 async def test_the_service_does_not_start_on_a_newer_format(valkey_url: str) -> None:
-    """Whatever would serve, ingest or audit: all open the store in one place."""
+    """All commands open the store in ``open_service``."""
     store = open_redis_store(valkey_url)
     await store.put([Put(format_version.FORMAT_KEY, b"99 9.0.0")])
     await store.close()

@@ -1,4 +1,4 @@
-"""Sealing, and what holds over several segments: on every store, and with eight writers on a real one."""
+"""Sealing, and operations over several segments, on every store and with eight concurrent writers."""
 
 import asyncio
 from collections import Counter
@@ -17,30 +17,30 @@ from tests.support.factories import Clock, Core, core, edited, story
 
 
 async def seal(newsroom: Core) -> SegmentStack:
-    """Close the writable segment; gives the layers afterwards."""
+    """Seal the writable segment; returns the stack afterwards."""
     (space,) = newsroom.index.spaces
     segments = newsroom.index.segments
     await segments.seal(space, (await segments.stack(space)).last, newsroom.clock())
     return await segments.stack(space)
 
 
-async def test_a_full_segment_is_sealed_and_the_next_one_begun(store: Store) -> None:
-    """Every article counts, exact copies and updates too."""
+async def test_a_full_segment_is_sealed(store: Store) -> None:
+    """Three segments of three articles; the next segment takes the rest."""
     newsroom = core(store, segment_max_articles=3)
     for i in range(7):
         await newsroom.post(f"a{i}", story(i))
 
     (space,) = newsroom.index.spaces
     assert await newsroom.index.segments.refresh(space) == SegmentStack(space, 0, 2)
-    assert [await _held(store, keys.tag(space, n)) for n in range(3)] == [3, 3, 1]
+    assert [await _binding_count(store, keys.tag(space, n)) for n in range(3)] == [3, 3, 1]
 
 
-async def _held(store: Store, tag: bytes) -> int:
+async def _binding_count(store: Store, tag: bytes) -> int:
     return len([key for key in await store.scan(tag + b"i") if key])
 
 
-async def test_sealing_twice_is_sealing_once(store: Store) -> None:
-    """Two that find a segment full at the same moment begin one new segment."""
+async def test_concurrent_seals_begin_one_segment(store: Store) -> None:
+    """Two processes find a segment full at the same moment."""
     newsroom, other = core(store), core(store)
     (space,) = newsroom.index.spaces
     await asyncio.gather(*(each.index.segments.seal(space, 0, 1) for each in (newsroom, other)))
@@ -48,8 +48,8 @@ async def test_sealing_twice_is_sealing_once(store: Store) -> None:
     assert await newsroom.index.segments.refresh(space) == SegmentStack(space, 0, 1)
 
 
-async def test_who_dies_between_closing_and_moving_the_head_leaves_no_harm(store: Store) -> None:
-    """The next one who reads the segment finds it closed, goes on in the next and moves the head."""
+async def test_a_crash_between_sealing_and_moving_the_head_is_harmless(store: Store) -> None:
+    """The next reader of the segment finds it sealed, uses the next one and moves the head."""
     newsroom = core(store)
     (space,) = newsroom.index.spaces
     await newsroom.post("a", story(1))
@@ -59,8 +59,8 @@ async def test_who_dies_between_closing_and_moving_the_head_leaves_no_harm(store
     assert (await newsroom.index.segments.head(space)).last == 1
 
 
-async def test_a_frozen_article_is_matched_updated_and_deleted_like_any_other(store: Store) -> None:
-    """Two processes, one of which has not heard of the seal; every kind of change to what lies below."""
+async def test_a_frozen_article_is_matched_updated_and_deleted(store: Store) -> None:
+    """Two processes, one with an outdated head; every kind of change to articles of a frozen segment."""
     clock = Clock()
     newsroom, other = core(store, clock=clock), core(store, clock=clock)
     await newsroom.post("a", story(1))
@@ -87,8 +87,8 @@ async def test_a_frozen_article_is_matched_updated_and_deleted_like_any_other(st
     assert (await newsroom.post("a", story(1))).outcome.verdict == "duplicate"
 
 
-async def test_the_stream_goes_on_over_seals(store: Store) -> None:
-    """Every article once and in order, with any size of step; a reader that was away longer too."""
+async def test_the_stream_continues_over_seals(store: Store) -> None:
+    """Every article once and in order, for any batch size."""
     newsroom = core(store, segment_max_articles=2)
     for i in range(7):
         await newsroom.post(f"a{i}", story(i))
@@ -110,14 +110,14 @@ async def test_the_stream_goes_on_over_seals(store: Store) -> None:
 WRITERS, STORIES, COPIES = 8, 80, 4
 
 
-async def test_eight_writers_over_many_seals_lose_and_double_nothing(server_url: str) -> None:
-    """Near-copies of each story come in through different writers at once, while segments of 40 fill up.
+async def test_eight_writers_over_many_seals_lose_and_duplicate_nothing(server_url: str) -> None:
+    """Eight writers post near-copies of each story at once, while segments of 40 articles fill up.
 
-    Each writer has its own connection and its own idea of which segment is the writable one.
+    Each writer has its own connection and its own, possibly outdated, head.
     """
     stores = [open_redis_store(server_url) for _ in range(WRITERS)]
     clock = Clock()
-    rooms = [core(each, segment_max_articles=40, clock=clock, store_texts=False) for each in stores]
+    rooms = [core(store_, segment_max_articles=40, clock=clock, store_texts=False) for store_ in stores]
     texts = [story(i, sentences=12) for i in range(STORIES)]
     articles = [
         Article(id=f"{i}-{c}", text=edited(text, c, changes=2), lang="en")
@@ -128,31 +128,32 @@ async def test_eight_writers_over_many_seals_lose_and_double_nothing(server_url:
         await asyncio.gather(*(_write(rooms[w], w, articles) for w in range(WRITERS)))
         index = rooms[0].index
         (space,) = index.spaces
-        layers = await index.segments.refresh(space)
+        stack = await index.segments.refresh(space)
         stored = {article.id: await index.articles.get(article.id) for article in articles}
-        new = Counter(id_.split("-")[0] for id_, one in stored.items() if one.outcome.match is None)
+        new = Counter(id_.split("-")[0] for id_, article in stored.items() if article.outcome.match is None)
         items, _ = await index.stream.read({}, len(articles) * 2)
-        held = [await _held(stores[0], tag) for tag in layers.tags]
+        counts = [await _binding_count(stores[0], tag) for tag in stack.tags]
     finally:
-        for each in stores:
-            await each.close()
+        for opened in stores:
+            await opened.close()
 
     assert new == {str(i): 1 for i in range(STORIES)}
     assert Counter(item.id for item in items) == {article.id: 1 for article in articles}
-    assert sum(held) == len(articles)
-    assert layers.last >= len(articles) // 40 - 4
-    assert all(before <= 40 + WRITERS * 64 for before, _ in pairwise(held))
+    assert sum(counts) == len(articles)
+    assert stack.last >= len(articles) // 40 - 4
+    assert all(before <= 40 + WRITERS * 64 for before, _ in pairwise(counts))
 
 
 async def _write(room: Core, writer: int, articles: list[Article]) -> None:
-    """Every article is sent by two writers, in batches of sizes that differ between writers.
+    """Every article is sent by two writers, in batches whose sizes differ between writers.
 
-    What was answered "not now" is sent again, as a crawler does: on a busy machine the store may seem away.
+    Conflicts are sent again, as a crawler does, and so is a batch for which the store seemed unavailable,
+    which happens on a busy machine.
     """
-    mine = [a for i, a in enumerate(articles) if i % WRITERS in (writer, (writer + 3) % WRITERS)]
+    own = [a for i, a in enumerate(articles) if i % WRITERS in (writer, (writer + 3) % WRITERS)]
     step = 1 + writer * 3
-    for i in range(0, len(mine), step):
-        waiting = mine[i : i + step]
+    for i in range(0, len(own), step):
+        waiting = own[i : i + step]
         while waiting:
             try:
                 answers = await room.ingest.submit_many(waiting)
@@ -160,12 +161,12 @@ async def _write(room: Core, writer: int, articles: list[Article]) -> None:
                 continue
             assert all(isinstance(answer, Answer | CommitConflict) for answer in answers), answers
             waiting = [
-                a for a, told in zip(waiting, answers, strict=True) if isinstance(told, CommitConflict)
+                a for a, answer in zip(waiting, answers, strict=True) if isinstance(answer, CommitConflict)
             ]
 
 
-async def test_a_head_of_another_format_is_refused() -> None:
-    """Rather than guessing which segments there are."""
+async def test_a_head_of_another_format_is_rejected() -> None:
+    """The error names the format."""
     newsroom = core(MemoryStore())
     (space,) = newsroom.index.spaces
     await newsroom.index.store.put([Put(keys.space_head(space), b"\x63")])

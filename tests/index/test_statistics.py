@@ -1,4 +1,4 @@
-"""How many articles there are and how they are spread, from marks and samples."""
+"""Statistics of a space: estimated from sampled article numbers and sampled buckets."""
 
 from aggregator.domain import article_number_at
 from aggregator.index import keys
@@ -13,7 +13,7 @@ from tests.support.factories import core, story
 
 
 async def test_a_small_index_is_counted_by_its_buckets(store: Store) -> None:
-    """Two segments, of which one is sealed; every text counts once."""
+    """Two segments, one of them sealed; every text counts once."""
     newsroom = core(store)
     for i in range(5):
         await newsroom.post(f"a{i}", story(i))
@@ -29,16 +29,16 @@ async def test_a_small_index_is_counted_by_its_buckets(store: Store) -> None:
     assert 0 < found.mean_candidates < 1
 
 
-async def test_a_large_index_is_counted_by_its_marks() -> None:
-    """Two thousand marks of which each stands for 2**11 articles; a sample of the buckets tells their size."""
+async def test_a_large_index_is_counted_by_its_samples() -> None:
+    """2,000 samples represent 2**11 articles each; bucket sizes come from a sample of the buckets."""
     newsroom = core(MemoryStore())
     (space,) = newsroom.index.spaces
     tag = keys.tag(space, 0)
-    marks = b"".join(sample_entry(article_number_at(1_000_000 + i), 11) for i in range(2_000))
+    samples = b"".join(sample_entry(article_number_at(1_000_000 + i), 11) for i in range(2_000))
     full = b"".join(encode_posting(7, n, 6) for n in range(30))
     await newsroom.index.store.put(
         [
-            Put(keys.sampled_numbers(tag), marks),
+            Put(keys.sampled_numbers(tag), samples),
             *(Put(keys.block_bucket(tag, 0, v), full) for v in range(1 << 16)),
         ]
     )
@@ -54,15 +54,15 @@ async def test_a_large_index_is_counted_by_its_marks() -> None:
     assert (await count_segments(newsroom.index, space)).articles == 2_000 << 11
 
 
-def test_one_number_in_two_to_the_k_leaves_a_mark() -> None:
-    """And says so; the mean over real numbers is right, and a full segment has some thousands."""
-    numbers, rate = ArticleNumberGenerator(), 4
-    marks = b"".join(sample_entry(numbers.next(1_000), rate) for _ in range(64_000))
-    marked, weights = decode_samples(marks)
+def test_one_number_in_two_to_the_k_is_sampled() -> None:
+    """The estimate over generated numbers is right, and a full segment has thousands of samples."""
+    generator, exponent = ArticleNumberGenerator(), 4
+    samples = b"".join(sample_entry(generator.next(1_000), exponent) for _ in range(64_000))
+    numbers, weights = decode_samples(samples)
 
     assert set(weights) == {16}
     assert 0.9 < weights.sum() / 64_000 < 1.1
-    assert int(marked.min()) >= article_number_at(1_000)
+    assert int(numbers.min()) >= article_number_at(1_000)
     assert decode_samples(None)[1].sum() == 0
     assert sampling_exponent_for(10_000_000) == 11
     assert sampling_exponent_for(100) == 0

@@ -27,7 +27,7 @@ def test_the_heaviest_terms_are_indexed_and_more_are_queried() -> None:
 
 
 def test_articles_are_ranked_by_the_weight_of_shared_terms() -> None:
-    """Products are summed over buckets and segments; ties: newer first; other terms and old articles are left out."""
+    """Products are summed over buckets and segments; ties: newer first."""
     sea, storm, other = (term_index.term_hash(term) for term in ("sea", "storm", "other"))
 
     def posting(index_key: int, number: int) -> bytes:

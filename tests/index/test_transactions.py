@@ -1,4 +1,4 @@
-"""What one insert, update or delete consists of."""
+"""Transactions: the checks and writes of one insert, update or delete."""
 
 import msgspec
 import numpy as np
@@ -30,7 +30,7 @@ SEGMENT = SegmentTransactions(TAG, PLANS["4x16"], ttl_ms=1000)
 
 
 def record(number: int, id_: str = "") -> ArticleRecord:
-    """A stored version with three bands."""
+    """A stored version with three sketch keys."""
     sketch = Sketch(3, np.array([1, 2, 3], np.uint32))
     return ArticleRecord(
         number,
@@ -49,7 +49,7 @@ def record(number: int, id_: str = "") -> ArticleRecord:
     )
 
 
-def known(number: int, match: Match | None = None) -> BindingSnapshot:
+def binding_snapshot(number: int, match: Match | None = None) -> BindingSnapshot:
     """A binding as it was read."""
     outcome = Outcome("new") if match is None else Outcome("duplicate", match=match)
     binding = Binding(number, number, b"h" * 16, f"a{number}", outcome)
@@ -64,22 +64,22 @@ def match(to: int, canonical: int, rule: str = "overlap") -> Match:
 
 
 def group(first: int, *members: BindingSnapshot) -> DuplicateGroup:
-    """The group as it was read: its list of copies and each of their bindings."""
+    """The group as it was read: its duplicate list and the binding of each member."""
     rows = b"".join(keys.id_hash(m.binding.id) for m in members) or None
     bound = (ValueEquals(m.key, m.raw) for m in members)
     return DuplicateGroup(first, members, (ValueEquals(keys.duplicate_ids(TAG, first), rows), *bound))
 
 
 def appended(transaction: Transaction) -> list[bytes]:
-    """The keys that something is appended to."""
+    """The keys that the transaction appends to."""
     single = [w.key for w in transaction.writes if isinstance(w, Append)]
     return single + [key for w in transaction.writes if isinstance(w, AppendMany) for key in w.keys]
 
 
-def test_insert_checks_everything_it_believed() -> None:
-    """The segment is open and what was seen is as it was; four buckets and the bands are appended to."""
-    seen = [LengthEquals(b"k", 16)]
-    transaction = SEGMENT.insert(record(7), Outcome("new"), seen)
+def test_insert_checks_everything_it_relies_on() -> None:
+    """It checks that the segment is open and the lookup unchanged; it appends to 4 + 3 buckets."""
+    checks = [LengthEquals(b"k", 16)]
+    transaction = SEGMENT.insert(record(7), Outcome("new"), checks)
 
     assert ValueEquals(TAG + b"closed", None) in transaction.checks
     assert LengthEquals(b"k", 16) in transaction.checks
@@ -89,36 +89,38 @@ def test_insert_checks_everything_it_believed() -> None:
 
 
 def test_exact_copy_adds_no_index_entries() -> None:
-    """Only its binding, its pointer and a row among the copies."""
+    """Only its binding, its state and a row in the duplicate list."""
     transaction = SEGMENT.insert(record(7), Outcome("duplicate", match=match(1, 1, "exact")), [])
 
     assert appended(transaction) == [keys.duplicate_ids(TAG, 1)]
 
 
-def test_exact_copy_stands_by_itself_when_it_outlives_its_original() -> None:
-    """A day later it gets entries of its own, since those it would lean on are forgotten first."""
+def test_exact_copy_gets_entries_when_it_outlives_its_original() -> None:
+    """More than a day later it needs entries, since those of its original expire first."""
     late = record(article_number_at(86_400_002))
     for first, entries in ((article_number_at(2), 0), (article_number_at(1), 7)):
         outcome = Outcome("duplicate", match=match(first, first, "exact"))
         assert len(appended(SEGMENT.insert(late, outcome, []))) == 1 + entries
 
 
-def test_what_leaves_is_marked_absent_above_older_segments() -> None:
-    """There, a deletion would uncover what the older segment says; and the mark must outlast it."""
+def test_removed_keys_are_marked_absent_above_older_segments() -> None:
+    """Deleting the key would uncover the value in the older segment; the mark has no time to live."""
     above = SegmentTransactions(TAG, PLANS["4x16"], ttl_ms=1000, is_only_segment=False)
-    gone = known(1)
+    removed = binding_snapshot(1)
 
-    assert Put(gone.key, keys.ABSENT) in above.delete(gone, group(1), None, []).writes
-    heir = known(2, match(1, 1))
-    promotion = above.delete(gone, group(1, heir), heir, [])
+    assert Put(removed.key, keys.ABSENT) in above.delete(removed, group(1), None, []).writes
+    new_canonical = binding_snapshot(2, match(1, 1))
+    promotion = above.delete(removed, group(1, new_canonical), new_canonical, [])
     assert Put(keys.state(TAG, 2), keys.ABSENT) in promotion.writes
 
 
-def test_copies_of_an_expired_original_keep_its_name() -> None:
-    """Who was matched through a copy that leaves is matched to the original, although that is gone."""
-    gone, member = known(2, match(1, 1)), known(3, match(2, 1))
+def test_duplicates_of_an_expired_original_keep_its_id() -> None:
+    """A member matched to a deleted duplicate is matched to the original, although that has expired."""
+    removed, member = binding_snapshot(2, match(1, 1)), binding_snapshot(3, match(2, 1))
     puts = {
-        w.key: w.value for w in SEGMENT.delete(gone, group(1, member), None, []).writes if isinstance(w, Put)
+        w.key: w.value
+        for w in SEGMENT.delete(removed, group(1, member), None, []).writes
+        if isinstance(w, Put)
     }
     moved = decode_binding(puts[member.key]).outcome.match
 
@@ -127,8 +129,8 @@ def test_copies_of_an_expired_original_keep_its_name() -> None:
 
 
 def test_update_replaces_the_version_and_keeps_the_outcome() -> None:
-    """The old number is dead, the binding moves to the new one with the old decision."""
-    before = known(3, match(1, 1))
+    """The old number is dead; the binding has the new number and the old verdict."""
+    before = binding_snapshot(3, match(1, 1))
     transaction = SEGMENT.update(before, record(9, "a3"), group(before.binding.first_version), [])
     puts = {w.key: w.value for w in transaction.writes if isinstance(w, Put)}
 
@@ -139,13 +141,17 @@ def test_update_replaces_the_version_and_keeps_the_outcome() -> None:
 
 
 def test_delete_of_a_canonical_article() -> None:
-    """The earliest copy inherits the group; every member that was read is checked."""
-    members = (known(2, match(1, 1)), known(5, match(2, 1)), known(4, match(1, 1)))
+    """The earliest duplicate becomes canonical; every member that was read is checked."""
+    members = (
+        binding_snapshot(2, match(1, 1)),
+        binding_snapshot(5, match(2, 1)),
+        binding_snapshot(4, match(1, 1)),
+    )
     read = group(1, *members)
-    heir = next_canonical(known(1).binding, read)
-    assert heir is members[0]
+    new_canonical = next_canonical(binding_snapshot(1).binding, read)
+    assert new_canonical is members[0]
 
-    transaction = SEGMENT.delete(known(1), read, heir, [])
+    transaction = SEGMENT.delete(binding_snapshot(1), read, new_canonical, [])
     puts = {w.key: w.value for w in transaction.writes if isinstance(w, Put)}
 
     assert decode_binding(puts[members[0].key]).outcome == Outcome("new")
@@ -158,35 +164,38 @@ def test_delete_of_a_canonical_article() -> None:
     assert set(read.unchanged_checks) <= set(transaction.checks)
 
 
-def test_delete_of_a_lonely_article() -> None:
-    """Nothing to re-point: its binding goes, its number is dead; and it must be lonely still."""
-    gone = known(1)
-    transaction = SEGMENT.delete(gone, group(1), None, [])
+def test_delete_of_an_article_without_duplicates() -> None:
+    """Its binding is deleted, its number is dead, and it is checked that it still has no duplicates."""
+    removed = binding_snapshot(1)
+    transaction = SEGMENT.delete(removed, group(1), None, [])
 
-    assert Delete(gone.key) in transaction.writes
+    assert Delete(removed.key) in transaction.writes
     assert ValueEquals(keys.duplicate_ids(TAG, 1), None) in transaction.checks
     assert [w for w in transaction.writes if isinstance(w, Append)] == [
         Append(keys.dead_numbers(TAG), (1).to_bytes(8, "little"))
     ]
 
 
-def test_carriers_get_their_entries() -> None:
-    """An exact copy of a text that leaves is entered into the index itself."""
-    transaction = SEGMENT.delete(known(1), group(1), None, [record(8)])
+def test_records_to_index_get_entries() -> None:
+    """An exact copy of a deleted text is indexed."""
+    transaction = SEGMENT.delete(binding_snapshot(1), group(1), None, [record(8)])
 
     assert len(appended(transaction)) == 4 + 3 + 1
 
 
-def test_who_carries_a_text_that_leaves() -> None:
-    """The earliest exact copy, unless one that stands by itself has the text; a promoted heir always."""
-    gone = known(1).binding
-    first, second = known(2, match(1, 1, "exact")).binding, known(3, match(2, 1, "exact")).binding
-    edited = known(4, match(1, 1)).binding
+def test_bindings_to_index() -> None:
+    """The earliest exact copy, unless a member with entries has the text; a promoted article always."""
+    removed = binding_snapshot(1).binding
+    first, second = (
+        binding_snapshot(2, match(1, 1, "exact")).binding,
+        binding_snapshot(3, match(2, 1, "exact")).binding,
+    )
+    edited = binding_snapshot(4, match(1, 1)).binding
 
-    assert bindings_to_index(gone, []) == []
-    assert bindings_to_index(gone, [second, first]) == [first]
-    assert bindings_to_index(gone, [first, second, edited]) == []
-    assert bindings_to_index(gone, [first, second], new_canonical=first) == [first]
-    assert bindings_to_index(first, [gone, second]) == []
+    assert bindings_to_index(removed, []) == []
+    assert bindings_to_index(removed, [second, first]) == [first]
+    assert bindings_to_index(removed, [first, second, edited]) == []
+    assert bindings_to_index(removed, [first, second], new_canonical=first) == [first]
+    assert bindings_to_index(first, [removed, second]) == []
     other = msgspec.structs.replace(first, text_hash=b"o" * 16)
-    assert bindings_to_index(gone, [second, other], new_canonical=other) == [other, second]
+    assert bindings_to_index(removed, [second, other], new_canonical=other) == [other, second]

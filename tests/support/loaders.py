@@ -1,4 +1,4 @@
-"""An index filled with given fingerprints: by the transactions of the service, without analysing texts."""
+"""Fills an index with given fingerprints, by the transactions of the service but without text analysis."""
 
 from collections.abc import Sequence
 
@@ -11,19 +11,19 @@ SPACE = "xx.0000"
 FIRST_MS = 1_780_000_000_000
 
 
-def record(fingerprint: int, place: int, space: str = SPACE) -> ArticleRecord:
-    """Article ``a<place>``, which arrived so many milliseconds after the first."""
-    number = article_number_at(FIRST_MS + place)
+def record(fingerprint: int, position: int, space: str = SPACE) -> ArticleRecord:
+    """Article ``a<position>``, which arrived ``position`` ms after FIRST_MS."""
+    number = article_number_at(FIRST_MS + position)
     return ArticleRecord(
-        number=number, first_version=number, id=f"a{place}", space=space, lang="en", fingerprint=fingerprint,
-        text_hash=place.to_bytes(16, "big"), short=False, title="", url="", source="", published_at_ms=None,
-        sketch=Sketch(0, np.empty(0, np.uint32)),
+        number=number, first_version=number, id=f"a{position}", space=space, lang="en",
+        fingerprint=fingerprint, text_hash=position.to_bytes(16, "big"), short=False, title="", url="",
+        source="", published_at_ms=None, sketch=Sketch(0, np.empty(0, np.uint32)),
     )  # fmt: skip
 
 
 async def fill(index: Index, fingerprints: Sequence[int], start: int = 0) -> list[int]:
-    """Insert them as new articles, in one commit each; returns their numbers."""
-    records = [record(fingerprint, place) for place, fingerprint in enumerate(fingerprints, start)]
+    """Insert the fingerprints as new articles, one commit each; returns their article numbers."""
+    records = [record(fingerprint, position) for position, fingerprint in enumerate(fingerprints, start)]
     await index.records.insert(records, {})
     snapshot = await index.segments.read({SPACE: ()})
     segment = index.transactions(snapshot, SPACE)

@@ -1,6 +1,7 @@
-"""What is written down of an article can be read again, and that of another format is refused."""
+"""Stored forms of records, bindings and sketches: they round-trip, and other formats are rejected."""
 
 from dataclasses import fields, replace
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -33,28 +34,28 @@ PINNED_RECORD = bytes.fromhex(
 )
 
 
-def record(sample: Sketch) -> ArticleRecord:
-    """An article with this sample."""
+def record(sketch: Sketch) -> ArticleRecord:
+    """An article with this sketch."""
     return ArticleRecord(
         number=7, first_version=5, id="port", space="en.0001", lang="en", fingerprint=0x0123456789ABCDEF,
         text_hash=bytes(range(16)), short=False, title="Port opens", url="https://example.org/port",
-        source="Example", published_at_ms=None, sketch=sample, terms=(("harbour", 1.0), ("crane", 0.4)),
+        source="Example", published_at_ms=None, sketch=sketch, terms=(("harbour", 1.0), ("crane", 0.4)),
         figures=(17,),
     )  # fmt: skip
 
 
 @given(st.sets(st.integers(0, 2**32 - 1), max_size=200))
-def test_packed_samples_keep_bands_and_upper_bits(values: set[int]) -> None:
-    """The first eight hashes come back whole, the others without their lowest bits."""
+def test_packed_samples_keep_sketch_keys_and_upper_bits(values: set[int]) -> None:
+    """The first eight hashes are kept whole, the others without their lowest bits."""
     sample = np.array(sorted(values), np.uint32)
-    again = decode_sketch_sample(encode_sketch_sample(sample))
-    assert again.dtype == np.uint32
-    assert again[:MAX_SKETCH_KEYS].tolist() == sample[:MAX_SKETCH_KEYS].tolist()
-    assert (again >> IGNORED_LOW_BITS).tolist() == (sample >> IGNORED_LOW_BITS).tolist()
+    decoded = decode_sketch_sample(encode_sketch_sample(sample))
+    assert decoded.dtype == np.uint32
+    assert decoded[:MAX_SKETCH_KEYS].tolist() == sample[:MAX_SKETCH_KEYS].tolist()
+    assert (decoded >> IGNORED_LOW_BITS).tolist() == (sample >> IGNORED_LOW_BITS).tolist()
 
 
-def test_the_packed_form_is_pinned() -> None:
-    """Stores are read by later versions: what eight whole hashes and two gaps are written as."""
+def test_the_packed_sketch_is_pinned() -> None:
+    """Golden value of eight whole hashes and two gaps: later versions read it."""
     sample = np.array([*range(1, 9), 3 << 12, 40 << 12], np.uint32)
     count, k = b"\x0a\x00", b"\x02"  # the mean gap is 4 steps
     fine = "".join(f"{n:012b}"[::-1] for n in range(1, 9))
@@ -65,16 +66,15 @@ def test_the_packed_form_is_pinned() -> None:
     assert encode_sketch_sample(sample[:0]) == b""
 
 
-def test_an_article_takes_twelve_bits_a_hash() -> None:
-    """Of a text of 800 words, and twelve more for each of the eight that are kept whole."""
-    made = build_sketch([f"word{n}" for n in range(800)])
-    assert len(encode_sketch_sample(made.sample)) - MAX_SKETCH_KEYS * IGNORED_LOW_BITS / 8 < 12.1 / 8 * len(
-        made.sample
-    )
+def test_a_hash_takes_twelve_bits() -> None:
+    """For a text of 800 words, plus 12 bits for each of the eight hashes that are kept whole."""
+    sample = build_sketch([f"word{n}" for n in range(800)]).sample
+    packed_bytes = len(encode_sketch_sample(sample)) - MAX_SKETCH_KEYS * IGNORED_LOW_BITS / 8
+    assert packed_bytes < 12.1 / 8 * len(sample)
 
 
-def test_stored_samples_compare_as_fresh_ones() -> None:
-    """An article and its stored form say the same of a third, and have the same bands."""
+def test_stored_sketches_compare_like_new_ones() -> None:
+    """An article and its stored form have the same overlap with another one, and the same sketch keys."""
     first, second = (
         build_sketch([f"word{n}" for n in range(900)]),
         build_sketch([f"word{n}" for n in range(500, 1400)]),
@@ -84,28 +84,30 @@ def test_stored_samples_compare_as_fresh_ones() -> None:
     assert sketch_keys(stored) == sketch_keys(first)
 
 
-def test_the_form_of_records_is_pinned() -> None:
-    """Short texts stand as they are; number and space are the key's to say."""
+def test_the_stored_record_is_pinned() -> None:
+    """Golden value. Short texts are not compressed; number and space are in the key."""
     made = record(build_sketch(["nine", "ships", "called", "today"]))
     assert encode_record(made).hex() == PINNED_RECORD.hex()
     read = decode_record(PINNED_RECORD, "en.0001", 7)
     assert read.sketch.sample.tolist() == made.sketch.sample.tolist()
-    assert read.terms[0] == ("harbour", 1.0) and read.terms[1] == ("crane", pytest.approx(0.4))
+    assert [term for term, _ in read.terms] == ["harbour", "crane"]
+    assert [weight for _, weight in read.terms] == pytest.approx([1.0, 0.4])
     others = [f.name for f in fields(ArticleRecord) if f.name not in ("sketch", "terms")]
     assert [getattr(read, name) for name in others] == [getattr(made, name) for name in others]
 
 
 @given(st.lists(st.text(), min_size=4, max_size=4), st.integers(0, 40))
-def test_texts_come_back_as_they_were(texts: list[str], times: int) -> None:
-    """Whatever strangers wrote, short or long enough to be compressed."""
+def test_texts_round_trip(texts: list[str], times: int) -> None:
+    """Any text, short or long enough to be compressed."""
     names = ("id", "title", "url", "source")
-    made = replace(record(build_sketch(["one"])), **{n: t * times for n, t in zip(names, texts, strict=True)})
+    changes: dict[str, Any] = {n: t * times for n, t in zip(names, texts, strict=True)}
+    made = replace(record(build_sketch(["one"])), **changes)
     read = decode_record(encode_record(made), "en.0001", 7)
     assert [getattr(read, name) for name in names] == [getattr(made, name) for name in names]
 
 
-def test_a_headline_that_stands_in_its_address_is_kept_once() -> None:
-    """Texts are compressed together; what is cut off of that is damage."""
+def test_a_headline_repeated_in_the_url_is_compressed() -> None:
+    """Texts are compressed together; truncated compressed texts are rejected."""
     title = "Harbour cranes stand still after the storm, and nobody says for how long they will"
     made = replace(
         record(build_sketch(["one"])), title=title, url="https://example.org/" + title.replace(" ", "-")
@@ -120,30 +122,30 @@ def test_a_headline_that_stands_in_its_address_is_kept_once() -> None:
 
 
 @pytest.mark.parametrize("first", [5, 7])
-def test_the_first_version_of_a_record_is_kept(first: int) -> None:
-    """Whether it is this one or an earlier one."""
+def test_the_first_version_round_trips(first: int) -> None:
+    """In a first version and in a later one."""
     written = encode_record(replace(record(build_sketch(["one"])), first_version=first))
     read = decode_record(written, "en.0001", 7)
     assert (read.number, read.first_version) == (7, first)
 
 
 @pytest.mark.parametrize("format_", ["01", "02", "09"])
-def test_another_format_is_refused(format_: str) -> None:
-    """A record of an earlier or later version is not guessed at."""
+def test_another_format_is_rejected(format_: str) -> None:
+    """Records of earlier and later formats."""
     with pytest.raises(StoreUnavailable, match=f"format {format_}, this version reads 03"):
         decode_record(bytes.fromhex(format_) + encode_record(record(build_sketch(["one"])))[1:], "en.0001", 7)
 
 
-def test_a_damaged_sample_is_refused() -> None:
-    """Bytes that end within a number, or hold one too many, are damage, not another sample."""
+def test_a_damaged_sample_is_rejected() -> None:
+    """Bytes that end within a number, or hold one too many."""
     whole = encode_sketch_sample(np.arange(0, 2**22, 2**14, dtype=np.uint32))
-    for torn in (whole[:-1], whole[:2], whole + b"\x80", b"\xff" * len(whole)):
+    for damaged in (whole[:-1], whole[:2], whole + b"\x80", b"\xff" * len(whole)):
         with pytest.raises(ValueError, match=r"a sample|unpack_from"):
-            decode_sketch_sample(torn)
+            decode_sketch_sample(damaged)
 
 
-def test_a_record_with_a_damaged_sample_is_one_clear_error() -> None:
-    """Callers meet the store's error, whichever part of a record is damaged."""
+def test_a_record_with_a_damaged_sample_is_rejected() -> None:
+    """With StoreUnavailable, whichever part of the record is damaged."""
     whole = encode_record(record(build_sketch(["one", "two", "three", "four"])))
     sample = encode_sketch_sample(build_sketch(["one", "two", "three", "four"]).sample)
     cut = whole.replace(bytes([len(sample)]) + sample, bytes([len(sample) - 1]) + sample[:-1])
@@ -169,19 +171,19 @@ MATCHED = Outcome("duplicate", 2, Match("pier", 4, "port", 3, 2, 0.93, "overlap"
         Outcome("duplicate", 0, Match("port", 3, "port", 3, 0, None, "exact")),
     ],
 )
-def test_bindings_come_back_as_they_were(first: int, outcome: Outcome) -> None:
-    """Every kind of decision, in a first version and in a later one."""
+def test_bindings_round_trip(first: int, outcome: Outcome) -> None:
+    """Every kind of verdict, in a first version and in a later one."""
     binding = Binding(7, first, b"h" * 16, "quay", outcome)
     assert decode_binding(encode_binding(binding)) == binding
 
 
-def test_the_form_of_bindings_is_pinned() -> None:
-    """A first version is not told twice which number it has."""
+def test_the_stored_binding_is_pinned() -> None:
+    """Golden value. A first version stores its number once."""
     data = encode_binding(Binding(7, 7, b"h" * 16, "quay", MATCHED))
     assert data.hex() == PINNED
 
 
-def test_bindings_of_the_first_format_are_refused() -> None:
-    """Their store is not taken at the start; who meets one all the same does not guess."""
+def test_bindings_of_the_first_format_are_rejected() -> None:
+    """The start-up check rejects such a store; a single value is rejected as well."""
     with pytest.raises(StoreUnavailable, match="format 01, this version reads 02"):
         decode_binding(b"\x01" + encode_binding(Binding(7, 5, b"h" * 16, "quay", MATCHED))[1:])

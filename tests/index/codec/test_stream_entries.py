@@ -1,4 +1,4 @@
-"""What the article stream tells: a decision, and of its article what the detector asks for."""
+"""Stored form of article stream entries: verdicts, completed with the fields of the record."""
 
 from dataclasses import fields
 
@@ -14,7 +14,7 @@ NUMBER = 1_770_000_000_000 << NUMBER_RANDOM_BITS
 COPY = Binding(
     NUMBER, 5, bytes(16), "port", Outcome("duplicate", 0, Match("pier", 9, "quay", 3, 0, 1.0, "exact"))
 )
-# A longer title, so that the texts are written compressed.
+# With a title long enough for compression.
 RECORD = ArticleRecord(
     number=NUMBER, first_version=5, id="port", space="en.0001", lang="en", fingerprint=0x0123456789ABCDEF,
     text_hash=bytes(range(16)), short=False, title="The port opens " * 8, url="https://example.org/port",
@@ -24,21 +24,21 @@ RECORD = ArticleRecord(
 
 
 def test_an_entry_is_completed_with_its_record() -> None:
-    """All that a record and the stream both name is what a reader of records gets."""
-    written = encode_record(RECORD)
-    item, known = (
-        to_stream_item(decode_stream_entry(encode_stream_entry("article", COPY)), "en.0001", written),
-        decode_record(written, "en.0001", NUMBER),
+    """Every field that a record and a stream item share has the value of the record."""
+    stored = encode_record(RECORD)
+    item, record = (
+        to_stream_item(decode_stream_entry(encode_stream_entry("article", COPY)), "en.0001", stored),
+        decode_record(stored, "en.0001", NUMBER),
     )
 
-    both = {f.name for f in fields(StreamItem)} & {f.name for f in fields(ArticleRecord)}
-    assert {name: getattr(item, name) for name in both} == {name: getattr(known, name) for name in both}
-    assert len(both) == 11 and item.title == RECORD.title
+    shared = {f.name for f in fields(StreamItem)} & {f.name for f in fields(ArticleRecord)}
+    assert {name: getattr(item, name) for name in shared} == {name: getattr(record, name) for name in shared}
+    assert len(shared) == 11 and item.title == RECORD.title
 
 
 @pytest.mark.parametrize("kind", ["article", "deleted"])
-def test_without_its_record_an_entry_tells_the_decision(kind: str) -> None:
-    """A record may have expired before somebody follows."""
+def test_an_entry_without_its_record_has_the_verdict(kind: str) -> None:
+    """The record may have expired before the stream is read."""
     data = encode_stream_entry(kind, COPY)
     item = to_stream_item(decode_stream_entry(data), "en.0001", None)
 
@@ -54,21 +54,21 @@ def test_without_its_record_an_entry_tells_the_decision(kind: str) -> None:
     assert (item.title, item.terms, item.space) == ("", (), "")
 
 
-def test_what_is_damaged_or_foreign_is_refused() -> None:
-    """Entry or record, whole format or only its texts."""
-    data, written = encode_stream_entry("article", COPY), encode_record(RECORD)
+def test_damaged_values_and_other_formats_are_rejected() -> None:
+    """Entry or record, by its format byte or by truncation."""
+    data, stored = encode_stream_entry("article", COPY), encode_record(RECORD)
     for entry, record in (
         (b"\x09" + data[1:], None),
         (data[:-3], None),
-        (data, b"\x09" + written[1:]),
-        (data, written[:-3]),
+        (data, b"\x09" + stored[1:]),
+        (data, stored[:-3]),
     ):
         with pytest.raises(StoreUnavailable):
             to_stream_item(decode_stream_entry(entry), "en.0001", record)
 
 
-def test_nothing_is_kept_of_what_passes() -> None:
-    """Records that come again and again keep their place in the cache."""
+def test_stream_records_do_not_enter_the_cache() -> None:
+    """They would displace the records that are read repeatedly."""
     before = decode_record.cache_info()
     to_stream_item(
         decode_stream_entry(encode_stream_entry("article", COPY)), "en.0001", encode_record(RECORD)

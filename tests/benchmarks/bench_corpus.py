@@ -19,7 +19,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from aggregator.offline.archive import synthetic
+from tests.support import synthetic_corpus as synthetic
 
 ZHANG_ARTICLES = 7_193_990
 AFTER_ENCODING = ("gather", "join", "confirm", "cluster")

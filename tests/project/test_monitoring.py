@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml  # type: ignore[import-untyped]  # no stubs
+import yaml  # no stubs
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from aggregator.http.metrics.registry import markdown_table

@@ -1,9 +1,8 @@
-"""Processors that do not fall asleep while something is measured: option ``--awake`` of the benchmarks.
+"""Idle-priority spinner on each processor, so that none halts during a measurement (benchmark option ``--awake``).
 
-A question to the store and its answer are two wake-ups. A virtual processor that has nothing to do halts, and waking
-it goes through the host: tens of microseconds, more than a look-up takes, and one that is busy with other work
-answers sooner than one at rest. So a spinner is bound to each processor, in the kernel's class for idle work: it runs
-where nobody else wants to, and gives way at once. Linux only.
+A request to the store and its reply are two wake-ups. A virtual processor without work halts, and waking it goes
+through the host: tens of microseconds, more than a look-up takes. The spinner runs in the kernel's scheduling
+class for idle work (SCHED_IDLE), so any other task preempts it immediately. Linux only.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-# It ends with its parent, also with one that was killed. A session of its own: schedulers that share out
-# processors by session (autogroup) would otherwise count its time as the benchmark's.
+# The spinner ends with its parent, even a killed one. It has a separate session because autogroup scheduling would
+# otherwise count its time as the benchmark's.
 _SPINNER = """
 import os, sys
 parent, processor = map(int, sys.argv[1:])
@@ -33,10 +32,10 @@ while os.getppid() == parent:
 
 
 @contextmanager
-def awake(wanted: bool = True) -> Iterator[None]:
-    """No processor that this process may use halts inside; nothing is done unless ``wanted``."""
+def awake(enabled: bool = True) -> Iterator[None]:
+    """Keep all processors that this process may use from halting; a no-op unless ``enabled``."""
     with ExitStack() as stack:
-        for processor in os.sched_getaffinity(0) if wanted else ():
+        for processor in os.sched_getaffinity(0) if enabled else ():
             command = [sys.executable, "-S", "-c", _SPINNER, str(os.getpid()), str(processor)]
             spinner = subprocess.Popen(command, start_new_session=True)
             stack.callback(spinner.wait)
@@ -45,7 +44,7 @@ def awake(wanted: bool = True) -> Iterator[None]:
 
 
 def add_option(parser: argparse.ArgumentParser) -> None:
-    """The option, for whoever measures."""
+    """Add the option ``--awake``."""
     parser.add_argument(
         "--awake", action="store_true", help="keep the processors from halting (tests/support/cpu_spinner.py)"
     )

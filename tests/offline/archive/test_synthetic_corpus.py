@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from aggregator.offline.archive.synthetic import (
+from tests.support.synthetic_corpus import (
     COPY_KINDS,
     SyntheticPlan,
     article_id,

@@ -1,8 +1,8 @@
-"""Idle-priority spinner on each processor, so that none halts during a measurement (benchmark option ``--awake``).
+"""Idle-priority spinner per processor: none halts during a measurement (benchmark option ``--awake``).
 
-A request to the store and its reply are two wake-ups. A virtual processor without work halts, and waking it goes
-through the host: tens of microseconds, more than a look-up takes. The spinner runs in the kernel's scheduling
-class for idle work (SCHED_IDLE), so any other task preempts it immediately. Linux only.
+A request to the store and its reply are two wake-ups. A virtual processor without work halts, and waking it
+goes through the host: tens of microseconds, more than a look-up takes. The spinner runs in the kernel's
+scheduling class for idle work (SCHED_IDLE), so any other task preempts it immediately. Linux only.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-# The spinner ends with its parent, even a killed one. It has a separate session because autogroup scheduling would
-# otherwise count its time as the benchmark's.
+# The spinner ends with its parent, even a killed one. It has a separate session because autogroup
+# scheduling would otherwise count its time as the benchmark's.
 _SPINNER = """
 import os, sys
 parent, processor = map(int, sys.argv[1:])

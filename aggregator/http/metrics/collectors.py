@@ -169,7 +169,10 @@ SERVICE_METRICS = (
         lambda context: [((), float(sum(context.pending_deliveries.values())))],
     ),
     MetricSpec(
-        "aggregator_index_lookups", "counter", "Index lookups.", from_service(lambda s: s.index.lookup.counters.lookups)
+        "aggregator_index_lookups",
+        "counter",
+        "Index lookups.",
+        from_service(lambda s: s.index.lookup.counters.lookups),
     ),
     MetricSpec(
         "aggregator_index_candidates",

@@ -86,9 +86,7 @@ async def error_middleware(request: web.Request, handler: Handler) -> web.Stream
         if error.status < 400:
             raise
         return _http_exception_response(request, error)
-    except (
-        ConnectionError
-    ):  # the client disconnected: no response can be read, no error to log
+    except ConnectionError:  # the client disconnected: no response can be read, no error to log
         return web.Response(status=CLIENT_CLOSED_REQUEST, reason="Client Closed Request")
     except Exception as error:
         request.app[METRICS].unexpected_errors.inc()

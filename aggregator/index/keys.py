@@ -22,7 +22,6 @@ the functions return the suffix of a key, which is the same in all segments.
     x:<16 hex>           compressed text of an article number (setting ``store_texts``)
     {format}             format of the data                          ``format_version.py``
     {reindex}<spaces>    position of a backfill of these spaces      ``ingest/backfill.py``
-    {singles}            present for seconds while interactive requests arrive  ``ingest/activity.py``
 """
 
 from __future__ import annotations
@@ -38,7 +37,6 @@ SKETCH_BUCKET_BITS = 18
 TERM_BUCKET_BITS = 20
 TERM_REMAINDER_BITS = 32
 RECORD_PREFIX = b"r:"
-INTERACTIVE_BEACON = b"{singles}"
 DEAD = b"\x00"
 # Overrides older segments: the key is deleted. No other value starts with this byte.
 ABSENT = b"\x02"

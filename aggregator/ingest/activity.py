@@ -15,11 +15,11 @@ import time
 from collections.abc import Callable
 
 from aggregator.errors import StoreUnavailable
-from aggregator.index import keys
 from aggregator.ingest.throttle import QUIET_AFTER_S
 from aggregator.store.base import Put, Store
 
 PUBLISH_INTERVAL_S, POLL_INTERVAL_S = 1.0, 0.5
+BEACON_KEY = b"{singles}"
 
 
 class ActivityBeacon:
@@ -56,15 +56,13 @@ class ActivityBeacon:
 
     async def _publish(self) -> None:
         try:
-            await self._store.put(
-                [Put(keys.INTERACTIVE_BEACON, secrets.token_bytes(8), int(QUIET_AFTER_S * 1000))]
-            )
+            await self._store.put([Put(BEACON_KEY, secrets.token_bytes(8), int(QUIET_AFTER_S * 1000))])
         except StoreUnavailable:
             return
 
     async def _poll(self, now_s: float) -> None:
         try:
-            marker = (await self._store.read([keys.INTERACTIVE_BEACON]))[0]
+            marker = (await self._store.read([BEACON_KEY]))[0]
         except StoreUnavailable:
             return
         if marker is not None and marker != self._marker:

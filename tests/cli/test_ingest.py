@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from aggregator.cli.ingest import BATCH_BYTES, BATCH_LINES, iter_batches
-from aggregator.index.keys import INTERACTIVE_BEACON
+from aggregator.ingest.activity import BEACON_KEY
 from aggregator.offline.jsonl import Line
 from tests.cli.helpers import EDITED, ORIGINAL, OTHER, ROWS, article_body, run, write_jsonl
 
@@ -50,7 +50,7 @@ def test_an_import_is_throttled_while_a_service_gets_single_articles(
     """A service sets a beacon in the store; the import pauses, reports it, and gives the same answers."""
     articles = write_jsonl(tmp_path / "articles.jsonl", *(article_body(row) for row in ROWS.values()))
     with redis.Redis.from_url(valkey_url) as client:
-        client.set(INTERACTIVE_BEACON, b"now", px=60_000)
+        client.set(BEACON_KEY, b"now", px=60_000)
 
     assert run("ingest", "--store", valkey_url, articles) == 0
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from aggregator.errors import StoreUnavailable
-from aggregator.index import keys
-from aggregator.ingest.activity import POLL_INTERVAL_S, PUBLISH_INTERVAL_S, ActivityBeacon
+from aggregator.ingest.activity import BEACON_KEY, POLL_INTERVAL_S, PUBLISH_INTERVAL_S, ActivityBeacon
 from aggregator.ingest.throttle import QUIET_AFTER_S
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
@@ -75,7 +74,7 @@ async def test_many_arrivals_cause_few_writes_and_reads() -> None:
     for _ in range(100):
         server.record_arrival()
         await published(server)
-        markers.add((await store.read([keys.INTERACTIVE_BEACON]))[0])
+        markers.add((await store.read([BEACON_KEY]))[0])
         ages.append(await bulk.seconds_since_last())
         clock.now_s += PUBLISH_INTERVAL_S / 10
 

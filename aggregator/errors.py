@@ -18,7 +18,7 @@
     │   └── Overloaded             this process has no capacity left           -> 503, retry later
     ├── TooManyStreams             no slot for another event stream            -> 503, retry later
     ├── StoreUnavailable           unreachable, loading, read-only, full       -> 503, retry later
-    │   └── CommitConflict         the commit lost every race                  -> 503, retry at once
+    │   └── CommitConflict         the commit lost every race                  -> 503, retry immediately
     ├── ModelError                 missing, truncated, mismatched              -> refuse to start
     └── ConfigurationError         settings that cannot work                   -> refuse to start
 

@@ -1,7 +1,7 @@
 """Settings of the service: one frozen value, parsed once from environment and command line.
 
 The only module that reads the environment. Each field holds its documentation and its check: the table of
-docs/configuration.md is generated from here, and all problems of a configuration are reported at once, one
+docs/configuration.md is generated from here, and all problems of a configuration are reported together, one
 sentence each. Inner modules take plain numbers, never ``Settings``. The setting ``store_url`` is the variable
 ``AGGREGATOR_STORE_URL`` (``REDIS_URL`` is read too) and the option ``--store-url``.
 """

@@ -42,7 +42,7 @@ def test_redis_url_is_read_with_lower_precedence() -> None:
     assert load({"REDIS_URL": ""}).store_url == ""
 
 
-def test_all_problems_are_reported_at_once_with_their_origin() -> None:
+def test_all_problems_are_reported_in_one_error_with_their_origin() -> None:
     """One restart is enough to correct a configuration."""
     reported = problems(
         {"AGGREGATOR_PORT": "http", "AGGREGATOR_POLICY": "strict", "AGGREGATOR_PROT": "1"}, {"workers": "0"}

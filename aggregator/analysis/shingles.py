@@ -72,7 +72,7 @@ def word_hash(word: str) -> int:
 
 
 def word_hash_uncached(word: str) -> int:
-    """``word_hash`` without its cache, for callers with a cache of their own."""
+    """``word_hash`` without its cache, for callers that cache the results themselves."""
     return xxhash.xxh3_64_intdigest(word.encode("utf-8", "surrogatepass"), _HASH_SEED)
 
 

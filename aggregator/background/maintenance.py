@@ -43,7 +43,7 @@ class IndexMaintenance:
         self._lease = Lease(
             index.store, MAINTENANCE_LEASE_KEY, int(LEASE_TTL_INTERVALS * MAINTENANCE_INTERVAL_S * 1000)
         )
-        self._pending_chunks: AsyncIterator[None] | None = None
+        self._pending_steps: AsyncIterator[None] | None = None
         self._problems = ChangeFilter()
         self.jobs = SegmentMaintenance(index)
         self.statistics: dict[str, SpaceStatistics] = {}
@@ -51,15 +51,18 @@ class IndexMaintenance:
         self.runs = self.skipped = self.errors = 0
 
     async def run_once(self) -> None:
-        """One run. Never raises, except when cancelled."""
+        """One run. Never raises, except when cancelled; a failure is logged when its reason changes."""
         try:
             await self._compact_if_leader()
             await self._refresh_statistics()
-        except AggregatorError as error:
+        except Exception as error:
             self.errors += 1
-            self._pending_chunks = None
-            if self._problems.is_new(str(error)):
-                logger.warning("index maintenance failed and will be retried: %s", error)
+            self._pending_steps = None
+            expected = isinstance(error, AggregatorError)
+            if self._problems.is_new(str(error) if expected else repr(error)):
+                logger.warning(
+                    "index maintenance failed and will be retried: %s", error, exc_info=not expected
+                )
         else:
             self._problems.clear()
 
@@ -69,25 +72,26 @@ class IndexMaintenance:
             await self._refresh_segments()
 
     async def close(self) -> None:
-        """Release the lease so that another replica can continue at once. Idempotent."""
+        """Release the lease so that another replica can continue immediately. Idempotent."""
         await self._lease.close()
 
     async def _compact_if_leader(self) -> None:
         if not await self._lease.acquire():
             self.skipped += 1
-            self._pending_chunks = None
+            self._pending_steps = None
             await self._refresh_segments()
             return
         self.runs += 1
         started_ms = self._clock()
-        self._pending_chunks = self._pending_chunks or self.jobs.steps(started_ms)
-        async for _ in self._pending_chunks:
+        self._pending_steps = self._pending_steps or self.jobs.steps(started_ms)
+        async for _ in self._pending_steps:
+            # A negative duration is a clock that was set back: end the slice rather than run on.
             if not 0 <= self._clock() - started_ms < self._time_budget_ms:
                 return
-        self._pending_chunks = None
+        self._pending_steps = None
 
     async def _refresh_segments(self) -> None:
-        """Read the segments and the floor of every index."""
+        """Read the segments and the retention floor of every space."""
         for space in self._index.all_spaces:
             await self._index.segments.refresh(space)
 

@@ -38,7 +38,7 @@ class BackgroundServices:
     scheduler: Scheduler
 
     async def close(self) -> None:
-        """Release all leases so that other replicas can continue at once. Idempotent."""
+        """Release all leases so that other replicas can continue immediately. Idempotent."""
         await self.webhook_dispatcher.close()
         await self.maintenance.close()
 

@@ -82,7 +82,7 @@ def add_command(
 
 
 def add_settings_options(command: argparse.ArgumentParser, names: Iterable[str]) -> None:
-    """Add one option per setting. ``settings.load`` checks the values, so it reports all problems at once."""
+    """Add one option per setting. ``settings.load`` checks them and reports all problems in one error."""
     wanted = set(names) - set(ENVIRONMENT_ONLY_SETTINGS)
     for title, members in SETTING_GROUPS.items():
         present = [name for name in members if name in wanted]

@@ -60,7 +60,7 @@ def decode(data: bytes, decoder: DecodeFunction[T]) -> T:
         raise InvalidInput("body: empty; expected one JSON object.", field="body")
     if (
         b"\0" in data[:4]
-    ):  # JSON in UTF-8 has no zero bytes; UTF-16 of Latin text has one in every second place
+    ):  # JSON in UTF-8 has no zero bytes; UTF-16 of Latin text has one in every second byte
         raise InvalidInput("body: UTF-16 or binary data; expected one JSON object in UTF-8.", field="body")
     try:
         return decoder(data)

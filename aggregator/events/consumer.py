@@ -105,7 +105,7 @@ class DetectorRunner:
         self.has_backlog = False
 
     async def poll(self, stream: ArticleStreamReader, now_ms: int) -> list[EventChange]:
-        """Read new articles, detect events, save. Call again at once while ``has_backlog`` is set.
+        """Read new articles, detect events, save. Call again without delay while ``has_backlog`` is set.
 
         Returns the published changes; none when another leader committed first. Raises StoreUnavailable: then
         nothing is partly saved, and the next call resumes from the last checkpoint.
@@ -271,7 +271,7 @@ class _LeaderState:
             self.pending_changes += self.detector.drain_changes()
 
     def checkpoint_is_due(self, now_ms: int, interval_ms: int) -> bool:
-        """At once for changes that alert people or feeds, otherwise every ``interval_ms``."""
+        """Return whether to save now: always for alerts and deletions, otherwise every ``interval_ms``."""
         if (
             self.deleted_articles
             or self.overrides_changed

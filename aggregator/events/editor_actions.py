@@ -1,6 +1,6 @@
 """Editor actions on events: acknowledge, mute, unmute, merge, remove an item, mark as a false alarm.
 
-An action changes the stored events at once, in one optimistic commit (``unit_of_work.py``). It also records
+An action immediately changes the stored events in one optimistic commit (``unit_of_work.py``). It also adds
 an editor override (``detection/overrides.py``), which the detector applies before its own next commit, so no
 later version of the event undoes the action. Every event that an action changed carries it in its audit
 trail, with actor and time.
@@ -79,7 +79,7 @@ class EditorActions:
     ) -> tuple[EventUnitOfWork, T]:
         """Let ``plan`` fill a unit of work and commit it; retried while other writers commit first."""
         async with self._lock:
-            for _ in commit_attempts("events: too many editors act at once; try again.", MAX_COMMIT_ATTEMPTS):
+            for _ in commit_attempts("events: too many concurrent actions; try again.", MAX_COMMIT_ATTEMPTS):
                 unit = await EventUnitOfWork.begin(self._repository)
                 result = await plan(unit)
                 if not unit.has_changes:

@@ -102,7 +102,7 @@ def _serve_peer_metrics(peer_metrics: PeerMetrics) -> Callable[[web.Application]
 async def _drain(app: web.Application, runner: web.AppRunner, site: web.BaseSite) -> None:
     """Stop accepting, and close open connections with their next response.
 
-    Closing an idle connection at once would fail a request that its client is just sending. So the next
+    Closing an idle connection immediately would fail a request that its client is just sending. So the next
     response on each connection carries ``Connection: close``; after DRAIN_TIMEOUT_S the rest is idle or a
     stream.
     """

@@ -1,6 +1,6 @@
 """Micro-batching of interactive articles: those that arrive while a batch is processed form the next batch.
 
-An article that arrives alone starts at once. Under load one batch runs at a time, so the articles of one
+An article that arrives alone starts immediately. Under load one batch runs at a time, so the articles of one
 process do not conflict with each other and share the round trips to the store.
 """
 

@@ -53,7 +53,7 @@ class _Case:
     changed_buckets: set[bytes]
     candidates: list[Candidate]
     bindings: list[BindingSnapshot]
-    current: BindingSnapshot | None  # of ``bindings``, the one in the article's space
+    current: BindingSnapshot | None  # the binding in the article's space, also in ``bindings``
 
     @property
     def newest_number(self) -> int:
@@ -74,7 +74,7 @@ class Decider:
     ) -> CommitPlan:
         """Plan the commit of one article from what was looked up.
 
-        The store is read only for duplicate groups that change; a repeat stores newer metadata at once.
+        The store is read only for duplicate groups that change; a repeat stores newer metadata immediately.
         """
         probe = lookup.probe
         changed_buckets = snapshot.changed_buckets(probe.id)

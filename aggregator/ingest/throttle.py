@@ -89,5 +89,5 @@ class BulkThrottle:
 def throttled_slice(
     throttle: BulkThrottle | None, articles: int, slice_articles: int = SLICE_ARTICLES
 ) -> AbstractAsyncContextManager[int]:
-    """``BulkThrottle.slice``; all articles at once without a throttle."""
+    """``BulkThrottle.slice``; one slice of all articles without a throttle."""
     return nullcontext(articles) if throttle is None else throttle.slice(articles, slice_articles)

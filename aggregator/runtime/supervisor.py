@@ -105,7 +105,7 @@ class Supervisor:
         return self._exit_code
 
     def _begin_shutdown(self) -> None:
-        """Stop accepting: new connections are refused at once instead of waiting in the backlog."""
+        """Stop accepting: new connections are refused immediately instead of waiting in the backlog."""
         self._stop.set()
         self._listener.close()
 

@@ -119,7 +119,7 @@ class RedisClient:
         self.address = address
         self.is_cluster = isinstance(driver_client, RedisCluster)
         self._driver_client: Any = driver_client
-        # The cluster client raises at once when its connections are busy; with the semaphore callers wait.
+        # The cluster client raises immediately if its connections are busy; with the semaphore callers wait.
         self._concurrency = asyncio.Semaphore(max_concurrency) if self.is_cluster else None
         self._acquire_timeout_s = acquire_timeout_s
         self._pool = pool

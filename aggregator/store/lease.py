@@ -38,7 +38,7 @@ class Lease:
         return self.is_held
 
     async def release(self) -> None:
-        """Free the lease for another replica at once. Idempotent. Raises StoreUnavailable."""
+        """Free the lease for another replica immediately. Idempotent. Raises StoreUnavailable."""
         if self.is_held:
             self.is_held = False
             await self._store.commit(

@@ -32,7 +32,7 @@ async def count_passed(limiter: RateLimiter, requests: int, key: str = "k", toke
 
 
 async def test_a_bucket_holds_two_seconds_and_refills(store: Store) -> None:
-    """At 10 per second: 20 at once, then 10 in each second; each key has its own bucket."""
+    """At 10 per second: a burst of 20, then 10 in each second; each key has its own bucket."""
     clock = Clock()
     limiter = RateLimiter(store, clock, 10)
 

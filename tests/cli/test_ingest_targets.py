@@ -43,7 +43,7 @@ def new_verdict(data: bytes) -> bytes:
 
 @pytest.fixture(autouse=True)
 def no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retries follow at once."""
+    """Retries have no delay."""
     monkeypatch.setattr(ingest_targets, "INITIAL_BACKOFF_S", 0.0)
     monkeypatch.setattr(ingest_targets, "FIRST_CONTACT_TIMEOUT_S", 0.2)
 

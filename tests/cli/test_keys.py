@@ -24,7 +24,7 @@ def keys(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 async def test_a_running_service_accepts_new_keys_and_rejects_revoked_ones(
     valkey_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A new key is accepted at once, a revoked one is rejected within 2 s."""
+    """A new key is accepted immediately, a revoked one is rejected within 2 s."""
     store = f"--store={valkey_url}"
 
     async def keys_output(*arguments: str) -> str:

@@ -15,7 +15,7 @@ from tests.cli.helpers import ROOT, run
 
 
 def test_help_imports_no_large_package() -> None:
-    """numpy, aiohttp, the models and the store are not loaded, so --help answers at once."""
+    """numpy, aiohttp, the models and the store are not loaded, so --help answers quickly."""
     script = "import sys, aggregator.cli as c; c.options.build_parser().format_help(); print(*sys.modules)"
 
     loaded = set(subprocess.check_output([sys.executable, "-c", script], text=True, cwd=ROOT).split())
@@ -74,7 +74,7 @@ def test_a_usage_error_is_one_line(argv: tuple[str, ...], capsys: pytest.Capture
     assert error.endswith(" --help`).\n")
 
 
-def test_all_invalid_settings_are_reported_at_once(
+def test_all_invalid_settings_are_reported_in_one_error(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Variables and options together."""

@@ -187,7 +187,7 @@ async def test_an_answer_of_another_server_is_no_verdict() -> None:
 
 
 @pytest.mark.parametrize("options", [{"url": "localhost:8080"}, {"on_failure": "ajar"}])
-def test_invalid_options_are_rejected_at_once(options: dict[str, Any]) -> None:
+def test_invalid_options_are_rejected_by_the_constructor(options: dict[str, Any]) -> None:
     """When the client is created, not at the first article."""
     with pytest.raises(ConfigurationError):
         Client(**options)

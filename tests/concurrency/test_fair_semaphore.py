@@ -59,7 +59,7 @@ async def test_a_cancelled_task_leaves_no_slot_occupied() -> None:
 
 
 async def test_no_more_tasks_run_than_there_are_slots() -> None:
-    """Two at once, and all of them in the end."""
+    """Two at a time, and all of them in the end."""
     semaphore, order, done = FairSemaphore(2), list[str](), asyncio.Event()
     tasks = [asyncio.create_task(hold_slot(semaphore, order, "a", str(i), done)) for i in range(5)]
     await run_ready_tasks()

@@ -113,7 +113,7 @@ def test_other_lengths_are_not_templates() -> None:
 
 
 @given(st.floats(1, 5_000), st.floats(1, 20_000))
-def test_a_teaser_of_a_story_is_one_of_a_longer_story_too(shingles: float, longer: float) -> None:
+def test_the_teaser_rule_is_monotonic_in_the_lengths(shingles: float, longer: float) -> None:
     """The rule is monotonic: a longer story or a shorter teaser does not make a duplicate of it."""
     if is_teaser_of(shingles, longer):
         assert is_teaser_of(shingles, longer * 1.1) and is_teaser_of(shingles * 0.9, longer)

@@ -153,7 +153,7 @@ async def test_a_crashed_leader_is_replaced_without_loss_or_repetition(
     assert [kind for kind, _ in await published(repository)].count("fired") == 1
 
 
-async def test_of_two_leaders_one_loses_its_work_and_nothing_else(
+async def test_of_two_leaders_only_one_commits(
     store: Store, repository: EventRepository, index: FakeIndex
 ) -> None:
     """A leader paused past its lease has an old position: its commit fails, its next tick is right."""
@@ -195,7 +195,7 @@ async def poll_with_old_position(
 
 
 async def test_between_checkpoints_only_alerts_are_written(index: FakeIndex) -> None:
-    """A quiet stream costs one write in 10 s; an alert is saved at once."""
+    """A quiet stream costs one write in 10 s; an alert is saved immediately."""
     store = MemoryStore()
     detector = detector_over(store, checkpoint_interval_ms=10_000)
     saved = []

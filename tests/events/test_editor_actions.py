@@ -178,7 +178,7 @@ async def test_two_events_are_merged(room: Newsroom, both_open: bool, now: int) 
 
 
 async def test_impossible_merges_are_refused(room: Newsroom) -> None:
-    """Into itself, into an unknown or a closed event, and of an event merged elsewhere."""
+    """Into itself, into an unknown or a closed event, and of an event merged into another one."""
     room.stream.burst(20)
     for i in range(20):
         room.stream.add(250 + i / 10, FERRY)

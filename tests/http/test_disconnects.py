@@ -1,4 +1,4 @@
-"""Failed requests leave nothing behind.
+"""Failed requests leak no memory.
 
 Reference cycles between errors and frames would keep bodies and lookups alive until a garbage collection.
 """
@@ -55,7 +55,7 @@ def no_garbage_collection() -> Iterator[None]:
 
 
 async def test_articles_of_failed_requests_are_freed(tmp_path: Path, no_garbage_collection: None) -> None:
-    """40 single requests at once, and a batch, while the store is down."""
+    """40 concurrent single requests, and a batch, while the store is down."""
     with EmbeddedServer(tmp_path) as server:
         async with open_service(Settings(store_url=server.url)) as service, serving(service) as client:
 

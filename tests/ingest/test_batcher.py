@@ -48,7 +48,7 @@ class BatchRecorder:
             await asyncio.sleep(0)
 
 
-async def test_the_first_article_starts_at_once_and_the_rest_form_batches() -> None:
+async def test_the_first_article_starts_immediately_and_the_rest_form_batches() -> None:
     """In order of arrival, at most MAX_ARTICLES and no id twice per batch."""
     recorder = BatchRecorder()
     tasks = [recorder.submit("first")]

@@ -159,7 +159,7 @@ class ConstantActivity:
 
 
 async def skip_pause(seconds: float) -> None:
-    """A sleep that ends at once."""
+    """A sleep that ends immediately."""
 
 
 def _comparable(answer: Answer) -> tuple[object, ...]:
@@ -385,7 +385,7 @@ async def test_any_history_keeps_groups_consistent(history: list[tuple[int, int,
         assert again.outcome.verdict == "duplicate"
 
 
-async def test_index_entries_pass_on_from_exact_copy_to_exact_copy(newsroom: Core) -> None:
+async def test_index_entries_move_to_the_next_exact_copy(newsroom: Core) -> None:
     """The original is updated, then the copy that took over its entries is deleted: the next one has them."""
     for id_ in "abc":
         await newsroom.post(id_, story(1))

@@ -20,7 +20,7 @@ from aggregator.ingest.throttle import (
 
 
 class Environment:
-    """Activity, clock and event loop of a throttle; sleeping advances the clock at once."""
+    """Activity, clock and event loop of a throttle; sleeping advances the clock immediately."""
 
     def __init__(self, since_last_s: float) -> None:
         self.since_last_s, self.now_s, self.yields = since_last_s, 0.0, 0
@@ -59,7 +59,7 @@ def test_bulk_work_keeps_its_share(since_last_s: float, work_s: float) -> None:
 
 
 async def test_without_interactive_articles_everything_is_one_slice() -> None:
-    """All articles at once, any number of tasks in parallel, no pause."""
+    """All articles in one slice, any number of tasks in parallel, no pause."""
     environment = Environment(math.inf)
     throttle = environment.throttle
 
@@ -69,7 +69,7 @@ async def test_without_interactive_articles_everything_is_one_slice() -> None:
 
 
 async def test_during_interactive_articles_slices_are_small_with_pauses_between() -> None:
-    """The first starts at once; each pause is the duration of the slice before it times PAUSE_RATIO."""
+    """The first starts immediately; each pause is the duration of the slice before it times PAUSE_RATIO."""
     environment = Environment(0.0)
     started = []
 
@@ -89,7 +89,7 @@ async def test_during_interactive_articles_slices_are_small_with_pauses_between(
 
 
 async def test_time_spent_elsewhere_counts_as_pause() -> None:
-    """A task that has waited for its input starts its next slice at once."""
+    """A task that has waited for its input starts its next slice immediately."""
     environment = Environment(0.0)
     async with environment.throttle.slice(500):
         environment.now_s += 0.01

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# A package (or top-level module) imports only names in its row, besides itself and the base modules.
+# A package (or top-level module) imports only names in its row, itself and the base modules.
 BASE = {"domain", "errors", "log_limits", "settings", "time_units"}
 DOMAIN_LAYERS = {"concurrency", "store", "analysis", "dedup", "index"}
 SERVICES = DOMAIN_LAYERS | {"ingest", "queries", "events", "auth", "background", "contract", "app"}

@@ -24,7 +24,7 @@ async def newsroom() -> Core:
     return newsroom
 
 
-async def test_of_id_leaves_out_copies(newsroom: Core) -> None:
+async def test_related_articles_of_an_id_exclude_its_copies(newsroom: Core) -> None:
     """The same words in another order are related and no copies; the article's own copies are left out."""
     found = await newsroom.related.of_id("a")
 
@@ -33,7 +33,7 @@ async def test_of_id_leaves_out_copies(newsroom: Core) -> None:
     assert all(i.distance <= 7 and i.similarity > 0.8 for i in found)
 
 
-async def test_filters(newsroom: Core) -> None:
+async def test_results_are_filtered(newsroom: Core) -> None:
     """By source, by excluded source, by language and by time."""
     everything = await newsroom.related.of_id("a")
 
@@ -56,7 +56,7 @@ async def test_filters(newsroom: Core) -> None:
     assert len(await newsroom.related.of_id("a", limit=1)) == min(1, len(everything))
 
 
-async def test_of_article_and_of_ids(newsroom: Core) -> None:
+async def test_related_articles_of_a_text_and_of_several_ids(newsroom: Core) -> None:
     """A text that is not stored has related articles; of several ids none is among the answers."""
     found = await newsroom.related.of_article(Article(id="", text=story(1), lang="en"))
     assert found[0].similarity > 0.99

@@ -1,4 +1,4 @@
-"""Backup and restore as docs/runbook.md describes them: copied under load, restored elsewhere."""
+"""Backup and restore as docs/runbook.md describes them: copied under load, restored to another directory."""
 
 from __future__ import annotations
 

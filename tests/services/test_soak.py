@@ -57,7 +57,7 @@ def soak_failures(kb_at: Callable[[float], float]) -> list[str]:
 
 
 def test_a_slow_leak_fails_and_a_step_does_not() -> None:
-    """0.12 % of 80 MB per minute, besides a checkpoint's buffer, fails; one step of 1 MB does not."""
+    """0.12 % of 80 MB per minute, in addition to a checkpoint's buffer, fails; one step of 1 MB does not."""
     (found,) = soak_failures(lambda minute: 80_000 + 96 * minute)
 
     assert found.startswith("background_memory_kb rises by at least")

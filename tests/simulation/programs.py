@@ -47,7 +47,7 @@ class Post:
 
 @dataclass(frozen=True)
 class Batch:
-    """Submit several at once."""
+    """Submit several in one batch."""
 
     posts: tuple[Post, ...]
 

@@ -4,7 +4,7 @@ Every command of a writer stops twice: before it reaches the store, and after it
 answer arrives. At each stop the scheduler may run another writer, lose the command or its answer
 (``StoreUnavailable``, as ``store/redis.py`` raises it), delay the command past its writer's timeout, or crash
 the writer. Atomicity is that of a server: the keys of one hash tag are read at one instant and a transaction
-is applied at once, but each command of a pipeline is a stop.
+is applied atomically, but each command of a pipeline is a stop.
 """
 
 from __future__ import annotations

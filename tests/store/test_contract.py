@@ -345,7 +345,7 @@ async def test_a_reader_never_sees_a_partial_commit(store: Store) -> None:
 
 
 async def test_streams_are_read_in_order_from_a_position(store: Store) -> None:
-    """Entries are returned in insertion order, a page at a time, from several streams at once."""
+    """Entries are returned in insertion order, a page at a time, from several streams in one call."""
     for i in range(25):
         await store.commit(Transaction((), (StreamAdd(b"{a}s", b"a%d" % i), StreamAdd(b"{a}t", b"t%d" % i))))
     await store.commit(Transaction((), (StreamAdd(b"{b}s", b"b"),)))

@@ -146,7 +146,7 @@ def test_tls_connection_to_a_plain_port() -> None:
 
 
 @pytest.mark.services
-async def test_the_service_runs_on_it(guarded: Guarded) -> None:
+async def test_the_service_runs_on_a_guarded_server(guarded: Guarded) -> None:
     """The whole service works as a user without dangerous permissions."""
     async with serving(store_url=guarded.url(), log_level="ERROR") as url, aiohttp.ClientSession() as session:
         posted = await session.post(url + "/v1/articles", json={"id": "a", "text": "The ferry runs again."})

@@ -128,7 +128,7 @@ async def test_waiting_requests_share_one_connection_attempt() -> None:
         pool.close()
         with pytest.raises(
             driver.RedisError
-        ):  # at once, or at its timeout if redis-py missed the cancellation
+        ):  # immediately, or at its timeout if redis-py missed the cancellation
             await late
         assert pool.pending_requests == 0
 

@@ -317,7 +317,7 @@ async def test_many_callers_share_few_connections(valkey_url: str) -> None:
 
 @pytest.mark.services
 async def test_callers_wait_for_a_free_cluster_connection(cluster_url: str) -> None:
-    """The cluster client of redis-py would raise at once; the store waits."""
+    """The cluster client of redis-py would raise immediately; the store waits."""
     async with opened(cluster_url, max_connections=2) as store:
         await store.put([Put(b"a", b"x")])
         reads = [store.read([b"a", b"{%d}" % i]) for i in range(200)]
@@ -484,7 +484,7 @@ class Proxy:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection: forward requests at once, replies late or never."""
+        """Serve one connection: forward requests immediately, replies late or never."""
         upstream, downstream = await asyncio.open_unix_connection(self._path)
         forward = asyncio.create_task(self._copy(reader, downstream))
         try:

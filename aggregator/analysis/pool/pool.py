@@ -83,7 +83,7 @@ class AnalysisPool:
         self._fork_server.close()
 
     def _split_into_tasks(self, articles: Sequence[Article]) -> Iterator[list[int]]:
-        """Yield the positions of the articles of each worker task; a heavy article is a task of its own."""
+        """Yield the positions of the articles of each worker task; each heavy article is a separate task."""
         heavy = [i for i, article in enumerate(articles) if _is_heavy(article)]
         yield from ([i] for i in heavy)
         if self._offloads_batches and len(articles) > 1:

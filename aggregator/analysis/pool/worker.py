@@ -1,7 +1,7 @@
 """Client of one worker process: sends articles through a pipe and reads the analyses.
 
-The event loop does the I/O itself. An executor would use threads of its own, and each of them has to wait for
-the interpreter lock while this process is busy.
+The event loop does the I/O itself. An executor would add threads, each of which has to wait for the
+interpreter lock while this process is busy.
 """
 
 from __future__ import annotations

@@ -404,6 +404,6 @@ class BurstDetector:
 
 
 def _run(steps: Iterator[None]) -> None:
-    """Execute all steps at once."""
+    """Execute all steps in one call."""
     for _ in steps:
         pass

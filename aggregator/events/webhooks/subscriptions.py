@@ -56,7 +56,7 @@ class Subscriptions(VersionedMap[Subscription]):
 
     async def enable(self, id_: str) -> Subscription:
         """Resume the calls of a disabled subscription. Raises NotFound."""
-        return await self.update(id_, lambda one: msgspec.structs.replace(one, disabled=""))
+        return await self.update(id_, lambda subscription: msgspec.structs.replace(subscription, disabled=""))
 
 
 def new_secret() -> str:

@@ -1,6 +1,6 @@
 """Memory budget for request bodies that are still arriving.
 
-A body holds no slot of the load shedder while it arrives, so many large bodies at once could exhaust the
+A body holds no slot of the load shedder while it arrives, so many concurrent large bodies could exhaust the
 memory. The bytes of each body beyond its first EXEMPT_BYTES are charged to this budget, of which one caller
 gets half; a body that does not fit is rejected and can be sent again later. Nearly all articles are small
 enough to be exempt.

@@ -1,12 +1,12 @@
 """Load shedding: an adaptive limit on single-article requests in flight; others get 503 and Retry-After.
 
 An overloaded service that admits everything answers everything too late, and works for callers that have
-given up. Here at most ``max_slots`` articles are in flight, and fewer when answers are slow: as many as
-complete within TARGET_LATENCY_S at the recent pace (an average over about the last 50 answers). Each caller
+given up. Here at most ``max_slots`` articles are in flight, and fewer when answers are slow: the number that
+completes within TARGET_LATENCY_S at the recent pace (an average over about the last 50 answers). Each caller
 may always have GUARANTEED_PER_CALLER in flight, so that one caller's slow pages do not lock out the others.
 
-A request holds no slot while its body arrives, so slow senders lock nobody out. Articles of batches hold
-none: a batch is read no faster than it is processed, and ``per_caller.py`` limits the number of open batches.
+A request holds no slot while its body arrives, so slow senders block no other caller. Articles of batches
+hold none: a batch is read no faster than it is processed, and ``per_caller.py`` limits the open batches.
 """
 
 from __future__ import annotations

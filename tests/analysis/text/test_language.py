@@ -35,7 +35,7 @@ def test_declared_tags(tag: str, expected: str | None) -> None:
 
 
 def test_a_valid_tag_wins_and_an_invalid_one_is_ignored() -> None:
-    """The crawler knows best, unless what it says means nothing."""
+    """The declared language takes precedence over detection."""
     assert detect_language("Der Stadtrat schließt die alte Brücke.", "en-GB") == "en"
     assert detect_language("Der Stadtrat schließt die alte Brücke.", "mul") == "de"
     assert detect_language("", "fr") == "fr"
@@ -111,7 +111,7 @@ def test_plain_english_needs_no_statistics() -> None:
     assert not language._is_plainly_english(
         "And og gås gik over marken, of tidligt om morgenen, and efter and"
     )
-    # In ASCII more words count, wherever typographic punctuation stands.
+    # In ASCII more words count, wherever the typographic punctuation is.
     assert language._is_plainly_english("“Some came back,” she wrote — “but not before they could”")
     assert not language._is_plainly_english(
         "“Some came back,” she wrote, “but not before they could” к мосту"

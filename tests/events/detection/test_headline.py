@@ -21,6 +21,6 @@ from aggregator.events.detection.headline import strip_desk_prefix
         ("", ""),
     ],
 )
-def test_desk_prefixes_are_recognized_by_their_shape(title: str, stripped: str) -> None:
+def test_newswire_prefixes_are_recognized_by_their_shape(title: str, stripped: str) -> None:
     """Capitals, optionally a number, a dash."""
     assert strip_desk_prefix(title) == stripped

@@ -29,7 +29,7 @@ class _BlockedService(FakeService):
         return await super().submit(article, dry_run=dry_run)
 
 
-async def test_requests_above_the_limit_are_refused_at_once() -> None:
+async def test_requests_above_the_limit_are_refused_immediately() -> None:
     """503 with Retry-After; requests in flight are completed, and later ones admitted."""
     service = _BlockedService()
     async with serving(service) as client:
@@ -61,7 +61,7 @@ async def test_a_failed_request_releases_its_slot() -> None:
 
 
 def test_slots_are_limited() -> None:
-    """No more than ``max_slots`` at once."""
+    """At most ``max_slots`` are in use."""
     shedder = LoadShedder(1)
     with shedder.slot(), pytest.raises(Overloaded, match="1 articles"), shedder.slot():
         pass

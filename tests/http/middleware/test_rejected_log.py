@@ -26,7 +26,7 @@ def logged_fields(caplog: pytest.LogCaptureFixture) -> list[dict[str, object]]:
 
 
 def test_lines_are_throttled_and_counted(caplog: pytest.LogCaptureFixture) -> None:
-    """The first at once, then one per 10 s with the number of suppressed ones."""
+    """The first immediately, then one per 10 s with the number of suppressed ones."""
     now_s = 0.0
     rejected_log = RejectedConnectionLog(lambda: now_s)
     for _ in range(35):

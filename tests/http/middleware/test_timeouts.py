@@ -44,7 +44,7 @@ async def send_slowly(client: Client, *pieces: bytes, pause_s: float = 0.05) -> 
 
 
 async def test_endless_headers_close_the_connection() -> None:
-    """In a first request, after an answered one, and without any byte; 100 connections at once."""
+    """In a first request, after an answered one, and without any byte; 100 concurrent connections."""
     async with serving(FakeService(SHORT_TIMEOUTS)) as client:
         endless = [send_slowly(client, b"GET /healthz HTTP/1.1\r\n", b"X-A: b\r\n") for _ in range(100)]
         silent = send_slowly(client, b"")

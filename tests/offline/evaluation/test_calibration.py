@@ -68,7 +68,7 @@ def test_advice_names_the_setting_or_that_no_threshold_is_precise() -> None:
     assert as_json([hopeless])[0]["precise_at"] is None
 
 
-def test_too_many_articles(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_articles_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """All pairs are compared, so the number of articles is limited."""
     monkeypatch.setattr(calibration, "MAX_ARTICLES", 5)
     with pytest.raises(InvalidInput, match="at most 5"):
@@ -78,7 +78,7 @@ def test_too_many_articles(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("name", "magic"), [("a.png", b"\x89PNG"), ("deep/a.svg", b"<?xml")])
-def test_draw(name: str, magic: bytes, tmp_path: Path) -> None:
+def test_plots_are_drawn_as_png_or_svg(name: str, magic: bytes, tmp_path: Path) -> None:
     """PNG or SVG by the suffix of the file; other names are refused."""
     pytest.importorskip("matplotlib")
     draw_curves(duplicate_curves(*labeled(3, 2)), tmp_path / name)

@@ -55,7 +55,7 @@ class RateLimiter:
             raise _limit_exceeded(self._rate, share.exhausted_until_ms - now_ms)
         debt = min(share.tokens, 0.0)
         got, wait_ms = await self._fetch_tokens(key_id, max(1.0, self._rate * PREFETCH_S), debt, now_ms)
-        share.tokens = 0.0  # a debt is settled
+        share.tokens = 0.0  # the debt was charged to the bucket (or forgiven, after a commit conflict)
         if not got:
             share.exhausted_until_ms, share.retry_after_ms = now_ms + wait_ms, wait_ms
             raise _limit_exceeded(self._rate, wait_ms)
@@ -87,7 +87,7 @@ class RateLimiter:
         return 0.0, CONFLICT_RETRY_MS
 
     def _ttl_ms(self, tokens: float) -> int:
-        """Time until the bucket is full, when it may expire: an absent bucket counts as full."""
+        """Upper bound of the time until the bucket is full; it may expire then: an absent bucket is full."""
         return 1000 + int((self._burst - tokens + self._burst) / self._rate * 1000)
 
 

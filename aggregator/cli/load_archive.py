@@ -27,18 +27,18 @@ from aggregator.settings import Settings
 
 
 def load(file: Path, columns: Mapping[str, str], args: argparse.Namespace, settings: Settings) -> int:
-    """Send all rows of ``file``; returns the number of invalid ones. Raises StoreUnavailable."""
+    """Send all readable rows of ``file``; returns the number of rejected ones. Raises StoreUnavailable."""
     return run_loop(_load(file, columns, args, settings))
 
 
 async def _load(file: Path, columns: Mapping[str, str], args: argparse.Namespace, settings: Settings) -> int:
     counts: Counter[str] = Counter()
-    args.files = [str(file)]
+    args.files = [str(file)]  # open_target counts the input files
     with ItemProgress("articles loaded", shown=not args.no_progress) as progress:
         async with open_target(args, settings) as target:
             for batch in iter_batches(iter_lines(file, columns)):
                 for reply in await target.send(batch, dry_run=False):
-                    counts[reply.verdict or "bad"] += 1
+                    counts[reply.verdict or "bad"] += 1  # no verdict: rejected
                 progress.set_count(counts.total())
     print(f"loaded {format_counts(counts)}", file=sys.stderr)
     return counts["bad"]

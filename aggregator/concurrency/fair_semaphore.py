@@ -15,13 +15,15 @@ current_caller: ContextVar[str] = ContextVar("caller", default="")
 class FairSemaphore:
     """``slots`` concurrent slots for the tasks of one event loop.
 
-    A free slot goes to the caller that was served least recently; tasks of one caller are served first in,
-    first out. So a caller with many waiting tasks delays another caller by at most one of them.
+    Free slots go round-robin over the callers with waiting tasks; tasks of one caller are served first in,
+    first out. So a caller with many waiting tasks delays another caller by at most one task per turn.
     """
 
     def __init__(self, slots: int) -> None:
         self._free_slots = slots
-        self._queues: dict[str, deque[asyncio.Future[None]]] = {}  # waiting tasks, next caller first
+        self._queues: dict[
+            str, deque[asyncio.Future[None]]
+        ] = {}  # waiting tasks; the next caller to serve is first
 
     def queued(self, caller: str) -> int:
         """Number of waiting tasks of a caller."""
@@ -51,7 +53,8 @@ class FairSemaphore:
             raise
 
     def _release(self, caller: str) -> None:
-        if caller in self._queues:  # it was served: move it behind all other callers
+        # The caller may have taken this slot without waiting: its turn ends, so it goes behind all others.
+        if caller in self._queues:
             self._queues[caller] = self._queues.pop(caller)
         while self._queues:
             next_caller = next(iter(self._queues))

@@ -1,4 +1,4 @@
-"""Encoding of domain values as response bodies of the contract. Pure."""
+"""Conversion of domain values to the response types of the contract. Pure."""
 
 from __future__ import annotations
 
@@ -56,10 +56,16 @@ def verdict_out(answer: Answer, thresholds: DistanceThresholds) -> responses.Ver
 
 
 def duplicate_of_out(match: Match | None) -> responses.DuplicateOf | None:
-    """The article that is duplicated."""
+    """The earlier article that this one duplicates, if any."""
     if match is None:
         return None
-    return responses.DuplicateOf(match.id, match.canonical_id, match.distance, match.overlap, match.rule)
+    return responses.DuplicateOf(
+        id=match.id,
+        canonical_id=match.canonical_id,
+        distance=match.distance,
+        overlap=match.overlap,
+        rule=match.rule,
+    )
 
 
 def related_out(item: RelatedItem) -> responses.RelatedOut:
@@ -87,7 +93,7 @@ def article_out(
         lang=record.lang,
         published_at=to_datetime_or_none(record.published_at_ms),
         arrived_at=to_datetime(arrival_ms_of(record.first_version)),
-        updated_at=to_datetime(record.arrived_ms),
+        updated_at=to_datetime(record.arrived_ms),  # arrival of the current version
         verdict=outcome.verdict,
         distance=outcome.distance,
         hamming_class=thresholds.hamming_class(outcome.distance),

@@ -16,8 +16,9 @@ from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.figures import figures
 from aggregator.analysis.text.normalization import COMBINING_MARKS, UNSPACED_SCRIPTS
 
-# Compared and shown of each text: about ten pages.
+# Only this much of each text is compared and shown: about ten pages.
 MAX_COMPARED_CHARS = 30_000
+UNNUMBERED = -1  # passage number of a shingle of the other text that is in no passage yet
 _TOKEN = re.compile(rf"[{UNSPACED_SCRIPTS}][{COMBINING_MARKS}]*|[^\s{UNSPACED_SCRIPTS}]+")
 _UNSPACED_CHARACTER = re.compile(f"[{UNSPACED_SCRIPTS}]")
 
@@ -27,7 +28,7 @@ class DiffSpan:
     """A span of a text.
 
     ``passage``: number of the shared passage that it belongs to, equal in both texts, or None.
-    ``figure``: whether it has a figure that the other text lacks.
+    ``figure``: whether it has a figure (a number) that the other text lacks.
     """
 
     text: str
@@ -46,13 +47,14 @@ class _Token:
     figure: bool = False
 
 
-def align(a: str, b: str, lang_a: str, lang_b: str) -> tuple[list[DiffSpan], list[DiffSpan]]:
+def diff_texts(a: str, b: str, lang_a: str, lang_b: str) -> tuple[list[DiffSpan], list[DiffSpan]]:
     """Return both texts as spans that join to the texts, each truncated to ``MAX_COMPARED_CHARS``."""
     a, b = a[:MAX_COMPARED_CHARS], b[:MAX_COMPARED_CHARS]
     first, second = list(_split_tokens(a, lang_a)), list(_split_tokens(b, lang_b))
+    # Both texts must use the same shingle width; articles of different scripts share none anyway.
     width = SHINGLE_CHARACTERS if _is_mostly_unspaced(a) else SHINGLE_WORDS
-    numbers = _mark_passages(first, {s: -1 for s, _ in _shingles(second, width)}, width)
-    _mark_passages(second, numbers, width)
+    passage_of = _mark_passages(first, {s: UNNUMBERED for s, _ in _shingles(second, width)}, width)
+    _mark_passages(second, passage_of, width)
     _mark_figures(a, first, b)
     _mark_figures(b, second, a)
     return list(_spans(a, first)), list(_spans(b, second))
@@ -75,23 +77,23 @@ def _mark_passages(
 ) -> dict[tuple[str, ...], int]:
     """Number the shared passages of ``tokens``; return the shared shingles with their passage numbers.
 
-    ``known_passages`` maps the shingles of the other text to their passage numbers; -1 means "not yet
-    numbered" and gets the next free number.
+    ``known_passages`` maps the shingles of the other text to their passage numbers; UNNUMBERED ones get
+    the next free number.
     """
-    numbers: dict[tuple[str, ...], int] = {}
-    covered_to, number, next_number = -1, 0, 0
+    passage_of: dict[tuple[str, ...], int] = {}
+    covered_to, passage, next_passage = -1, 0, 0
     for shingle, positions in _shingles(tokens, width):
         if shingle not in known_passages:
             continue
-        given = known_passages[shingle]
+        known = known_passages[shingle]
         if min(positions) > covered_to:  # a new passage starts
-            number = given if given >= 0 else next_number
-            next_number += 1
+            passage = next_passage if known == UNNUMBERED else known
+            next_passage += 1
         covered_to = max(positions)
         for position in range(min(positions), covered_to + 1):
-            tokens[position].passage = number
-        numbers.setdefault(shingle, number)
-    return numbers
+            tokens[position].passage = passage
+        passage_of.setdefault(shingle, passage)
+    return passage_of
 
 
 def _mark_figures(text: str, tokens: list[_Token], other_text: str) -> None:

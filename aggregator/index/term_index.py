@@ -3,7 +3,7 @@
 Reports of one event in different words are further apart than any lookup radius and share no wording, but
 they share names and nouns that are rare elsewhere. So an article is indexed under its few heaviest terms and
 looked up under some more. Per term only the newest articles are kept: readers want recent ones, and a term
-with thousands of articles says nothing that the rarer terms do not (ARCHITECTURE.md, "Related").
+with thousands of articles says nothing that the rarer terms do not (docs/design/related-articles.md).
 """
 
 from __future__ import annotations

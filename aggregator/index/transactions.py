@@ -3,7 +3,7 @@
 A transaction states what its author relies on (checks) and what follows (writes); the store applies all of
 it or nothing. That alone guarantees that exactly one of several simultaneous near-duplicates is new: the
 second commit finds a bucket longer than it read, and the article is decided again (optimistic concurrency,
-model-checked; ARCHITECTURE.md, "The commit").
+model-checked; docs/design/commit-protocol.md).
 
 Nothing is removed from a bucket: its length is its version. The number of an article that left (deleted, or
 replaced by an update) is marked DEAD, and its record is deleted.

@@ -58,7 +58,7 @@ async def backfill_from_store(
         ]
         stats.examined += len(posted)
         stats.not_copied += await _replicate_throttled(dual_writer, posted, throttle)
-        if stats.not_copied == 0:  # an article that is not copied may be by the next run
+        if stats.not_copied == 0:  # otherwise keep the position, so that the next run tries again
             await index.store.put([Put(position_key, msgspec.msgpack.encode(positions))])
         on_progress(stats)
 

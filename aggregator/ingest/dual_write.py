@@ -244,8 +244,8 @@ def _belongs_in_space(
     return record is not None and record.space == space
 
 
-def _unchanged_check(bound: BindingSnapshot) -> Check:
-    return ValueEquals(bound.key, bound.raw)
+def _unchanged_check(binding: BindingSnapshot) -> Check:
+    return ValueEquals(binding.key, binding.raw)
 
 
 def _binding_keys(spaces: Sequence[str], id_hashes: Iterable[bytes]) -> dict[str, list[bytes]]:

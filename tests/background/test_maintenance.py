@@ -27,7 +27,7 @@ async def test_a_run_is_short_and_the_next_one_resumes() -> None:
     await maintenance.run_once()
     assert maintenance.jobs.compactor.counters.entries_removed == 0
     runs = 1
-    while maintenance._pending_chunks is not None:
+    while maintenance._pending_steps is not None:
         await maintenance.run_once()
         runs += 1
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.dedup.diff import MAX_COMPARED_CHARS, DiffSpan, align
+from aggregator.dedup.diff import MAX_COMPARED_CHARS, DiffSpan, diff_texts
 
 A = "The harbour bridge was closed on Friday, the port said. Nobody was hurt. Ferries run until 22."
 B = "On Monday the port spoke. The Harbour Bridge was closed on Friday; ferries run until 23."
@@ -20,7 +20,7 @@ def shared_passages(spans: list[DiffSpan]) -> dict[int, str]:
 
 def test_equal_passages_have_equal_numbers() -> None:
     """Case and punctuation do not matter; text of only one side has no number."""
-    a, b = align(A, B, "en", "en")
+    a, b = diff_texts(A, B, "en", "en")
 
     assert shared_passages(a) == {0: "The harbour bridge was closed on Friday,", 1: "Ferries run until"}
     assert shared_passages(b) == {0: "The Harbour Bridge was closed on Friday;", 1: "ferries run until"}
@@ -28,7 +28,7 @@ def test_equal_passages_have_equal_numbers() -> None:
 
 def test_different_figures_are_marked() -> None:
     """22 in the first text, 23 in the second."""
-    a, b = align(A, B, "en", "en")
+    a, b = diff_texts(A, B, "en", "en")
 
     assert [p.text for p in a if p.figure] == ["22."]
     assert [p.text for p in b if p.figure] == ["23."]
@@ -36,14 +36,14 @@ def test_different_figures_are_marked() -> None:
 
 def test_chinese_is_compared_by_characters() -> None:
     """Shingles of five characters, as in the index."""
-    a, b = align("港口大桥因暴风雨关闭。", "记者说，港口大桥因暴风雨受损。", "zh", "zh")
+    a, b = diff_texts("港口大桥因暴风雨关闭。", "记者说，港口大桥因暴风雨受损。", "zh", "zh")
 
     assert shared_passages(a) == shared_passages(b) == {0: "港口大桥因暴风雨"}
 
 
 def test_two_common_words_are_not_a_passage() -> None:
     """A shingle has three."""
-    a, b = align("harbour bridge closed", "harbour bridge open", "en", "en")
+    a, b = diff_texts("harbour bridge closed", "harbour bridge open", "en", "en")
 
     assert shared_passages(a) == shared_passages(b) == {}
 
@@ -51,7 +51,7 @@ def test_two_common_words_are_not_a_passage() -> None:
 def test_a_passage_that_moved_keeps_its_number() -> None:
     """Two sentences in the other order."""
     one, two = "alpha beta gamma delta.", "red green blue white."
-    a, b = align(f"{one} {two}", f"{two} {one}", "en", "en")
+    a, b = diff_texts(f"{one} {two}", f"{two} {one}", "en", "en")
 
     assert shared_passages(a) == shared_passages(b) == {0: one, 1: two}
 
@@ -62,14 +62,14 @@ texts = st.text(st.sampled_from("ab 12.,\n'大桥 é"), max_size=80)
 @given(texts, texts)
 def test_joined_spans_are_the_text(a: str, b: str) -> None:
     """No character is lost, doubled or changed."""
-    for spans, text in zip(align(a, b, "en", "zh"), (a, b), strict=True):
+    for spans, text in zip(diff_texts(a, b, "en", "zh"), (a, b), strict=True):
         assert "".join(p.text for p in spans) == text
         assert all(p.text for p in spans)
 
 
 def test_long_texts_are_truncated() -> None:
     """The size of the comparison page is bounded."""
-    a, _ = align("x" * (MAX_COMPARED_CHARS + 5), "", "en", "en")
+    a, _ = diff_texts("x" * (MAX_COMPARED_CHARS + 5), "", "en", "en")
 
     assert sum(len(p.text) for p in a) == MAX_COMPARED_CHARS
 
@@ -77,7 +77,7 @@ def test_long_texts_are_truncated() -> None:
 @given(texts)
 def test_a_text_compared_with_itself(text: str) -> None:
     """Both sides are equal, without different figures."""
-    a, b = align(text, text, "en", "en")
+    a, b = diff_texts(text, text, "en", "en")
 
     assert a == b
     assert not any(p.figure for p in a)

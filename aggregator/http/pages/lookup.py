@@ -12,7 +12,7 @@ from aiohttp import web
 from aggregator.analysis.article_id import MAX_ID_BYTES, canonical_url, validate_id
 from aggregator.contract.decoding import to_article
 from aggregator.contract.requests import ArticleIn, CompareForm, CompareQuery, LookupForm, LookupQuery
-from aggregator.dedup.diff import MAX_COMPARED_CHARS, DiffSpan, align
+from aggregator.dedup.diff import MAX_COMPARED_CHARS, DiffSpan, diff_texts
 from aggregator.domain import Article, ArticleRecord, Match, RelatedItem
 from aggregator.errors import InvalidInput, NoText, NotFound
 from aggregator.http.app_keys import DISTANCE_THRESHOLDS, SERVICE
@@ -207,7 +207,7 @@ async def _diff_texts(
 ) -> tuple[Sequence[DiffSpan], Sequence[DiffSpan]] | None:
     if first.text is None or second.text is None:
         return None
-    return await asyncio.to_thread(align, first.text, second.text, first.lang, second.lang)
+    return await asyncio.to_thread(diff_texts, first.text, second.text, first.lang, second.lang)
 
 
 async def _article_or_id(request: web.Request, given: str) -> str | Article:

@@ -1,4 +1,4 @@
-"""Duplicate groups: who becomes canonical, and who needs index entries, when an article leaves. Pure.
+"""Duplicate groups: the next canonical article, and new index entries, when an article leaves. Pure.
 
 A group is one canonical article and its duplicates, which point to it. When the canonical article leaves,
 the earliest duplicate is promoted; when a text leaves whose index entries exact copies share, one of them is
@@ -82,7 +82,7 @@ def next_canonical(removed: Binding, group: DuplicateGroup) -> BindingSnapshot |
 def bindings_to_index(
     removed: Binding, remaining: Sequence[Binding], new_canonical: Binding | None = None
 ) -> list[Binding]:
-    """The ``remaining`` members that need index entries of their own after ``removed`` left the group.
+    """The ``remaining`` members that must be indexed themselves after ``removed`` left the group.
 
     Only a version matched as an exact copy may share another one's entries. So the earliest member that
     shares the entries of the removed text is indexed, unless a member with certain entries has the same

@@ -1,7 +1,7 @@
 """Format version of the stored data, and the start-up check that this program reads it.
 
 One key holds the highest format that was ever written into the store, and the program version that wrote it.
-Each value also has a format byte of its own (``codec/format_byte.py``), so formats that are still readable
+Each value also has its own format byte (``codec/format_byte.py``), so formats that are still readable
 can coexist, and records are converted as their articles are posted again or expire. This key is for the
 opposite direction: a version that would meet records it cannot read refuses to start, and changes nothing,
 instead of failing article by article.

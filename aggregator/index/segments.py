@@ -1,7 +1,7 @@
 """Segments: which ones a space has, which one is writable, and when it is full.
 
 A segment holds about ten million articles under one tag, so on one node; each segment has its own tag, so a
-space spreads over a cluster. The **head** of a space, a key of its own, names the live segments and the
+space spreads over a cluster. The **head** of a space, a separate key, names the live segments and the
 floor.
 
 **Sealing** is one commit: it sets the key ``closed`` of the writable segment, which every commit checks.

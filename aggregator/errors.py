@@ -1,4 +1,4 @@
-"""Every error that the package raises on purpose, as one tree.
+"""Exceptions of the package, as one class hierarchy.
 
     AggregatorError
     ├── InvalidInput               the caller sent something unusable          -> 400, exit 2
@@ -31,7 +31,7 @@ from __future__ import annotations
 
 
 class AggregatorError(Exception):
-    """Base of every error this package raises on purpose."""
+    """Base class of all exceptions that this package defines."""
 
 
 class InvalidInput(AggregatorError):

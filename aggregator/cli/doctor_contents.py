@@ -26,7 +26,7 @@ MAX_LAG_COUNTED_ARTICLES = 5000
 # Subject of findings on stored values that cannot be read.
 CONTENTS_SUBJECT = "contents"
 EVENTS_READ_LIMIT = 500
-# A detector interval of some seconds may leave this many articles; more is worth a note.
+# A detector interval of some seconds may leave this many articles; more is reported.
 LAG_NOTE_ABOVE_ARTICLES = 1000
 
 FindingStatus = Literal["ok", "note", "wrong"]

@@ -85,7 +85,7 @@ class DualWriter:
             await self._index.records.delete({b.number: space for b in removed_by_hash.values()})
 
     async def ensure_absent(self, id_: str) -> None:
-        """Remove whatever the shadow spaces bind to an id that the serving spaces do not know."""
+        """Remove the shadow bindings of an id that the serving spaces do not contain."""
         await self._reconcile([keys.id_hash(id_)], {}, {})
 
     async def drop_record(self, number: int) -> None:

@@ -63,7 +63,7 @@ class BackgroundProcess:
                     await stop.wait()
 
     async def _run_child(self, stop: asyncio.Event) -> tuple[str, bool]:
-        """Run one process to its end: why it failed ("": stopped on purpose), and whether it was ready."""
+        """Run one process until it ends: its failure ("": stopped on request), and whether it was ready."""
         try:
             child = ChildProcess(
                 "aggregator-scheduler", child_main, self._settings, self._layout, self._peer_metrics.directory

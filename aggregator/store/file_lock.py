@@ -1,4 +1,4 @@
-"""File lock (flock): the kernel releases it when its last holder ends, however it ends.
+"""File lock (flock): the kernel releases it when its last holder exits or is killed.
 
 A child process that inherits ``descriptor`` holds the lock too.
 """

@@ -196,7 +196,7 @@ def _chunk_columns(
 def _sketch_key_batches(directory: Path, key_selector: SketchKeySelector) -> Iterator[Hashes]:
     """Sketch keys of consecutive batches of rows.
 
-    Each batch maps the samples anew, so that pages of earlier batches do not stay in memory.
+    Each batch maps the samples again, so that pages of earlier batches do not stay in memory.
     """
     ends, sizes = (open_array(directory / f"{name}.npy") for name in ("sample_end", "sample_size"))
     for batch in batches(len(ends), ROWS_PER_BATCH):

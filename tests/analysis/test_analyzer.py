@@ -74,11 +74,11 @@ def test_headlines_count_for_short_texts_only() -> None:
 
 def test_case_and_punctuation_do_not_change_the_text_hash() -> None:
     """The text hash is a hash of the normalized words."""
-    one = ANALYZER.analyze(Article(id="a", text="The ferry sank. “Nobody” was hurt", lang="en"))
-    other = ANALYZER.analyze(Article(id="b", text='THE FERRY  SANK - "nobody" was hurt!', lang="en"))
+    first = ANALYZER.analyze(Article(id="a", text="The ferry sank. “Nobody” was hurt", lang="en"))
+    second = ANALYZER.analyze(Article(id="b", text='THE FERRY  SANK - "nobody" was hurt!', lang="en"))
 
-    assert one.text_hash == other.text_hash
-    assert one.fingerprint == other.fingerprint
+    assert first.text_hash == second.text_hash
+    assert first.fingerprint == second.fingerprint
 
 
 def test_short_flag_and_term_weights() -> None:

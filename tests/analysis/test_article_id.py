@@ -69,12 +69,12 @@ def test_invalid_urls_are_rejected(url: str, part: str) -> None:
 def test_canonical_form_is_a_fixed_point(path: str, query: str) -> None:
     """Canonicalizing twice changes nothing, and the only error is InvalidInput."""
     try:
-        once = canonical_url(f"http://example.org/{path}?{query}")
+        canonical = canonical_url(f"http://example.org/{path}?{query}")
     except InvalidInput:
         return
 
-    assert once.isascii()
-    assert canonical_url("http://" + once) == once
+    assert canonical.isascii()
+    assert canonical_url("http://" + canonical) == canonical
 
 
 def test_given_id_wins_over_url_and_content() -> None:
@@ -86,11 +86,11 @@ def test_given_id_wins_over_url_and_content() -> None:
 
 def test_content_ids_ignore_case_and_white_space() -> None:
     """The same words give the same content id; another title gives another."""
-    one = derive_id(None, "", "Storm  Warning", "Wind rises.\n")
+    content_id = derive_id(None, "", "Storm  Warning", "Wind rises.\n")
 
-    assert one == derive_id(None, "", "storm warning", "wind  RISES.")
-    assert one != derive_id(None, "", "storm", "warning wind rises.")
-    assert len(one) == len("content:") + 32
+    assert content_id == derive_id(None, "", "storm warning", "wind  RISES.")
+    assert content_id != derive_id(None, "", "storm", "warning wind rises.")
+    assert len(content_id) == len("content:") + 32
 
 
 def test_long_urls_are_hashed() -> None:

@@ -68,14 +68,14 @@ def test_sample_size(shingles: int, kept: int) -> None:
 @given(word_lists, word_lists)
 def test_overlap_is_symmetric_and_bounded(a: list[str], b: list[str]) -> None:
     """The estimate does not depend on the order of the texts, and stays within its ranges."""
-    one, other = (
+    overlap, reverse = (
         estimate_overlap(build_sketch(a), build_sketch(b)),
         estimate_overlap(build_sketch(b), build_sketch(a)),
     )
 
-    assert one == other
-    assert 0.0 <= one.resemblance <= one.containment <= 1.0
-    assert one.shared <= min(build_sketch(a).size, build_sketch(b).size)
+    assert overlap == reverse
+    assert 0.0 <= overlap.resemblance <= overlap.containment <= 1.0
+    assert overlap.shared <= min(build_sketch(a).size, build_sketch(b).size)
 
 
 @given(word_lists, word_lists)
@@ -124,7 +124,7 @@ def test_many_comparisons_equal_single_ones(
 ) -> None:
     """The vectorized comparison gives the same; below ``min_containment`` it gives no overlap."""
     sketches = [build_sketch(words) for words in others]
-    single = [estimate_overlap(build_sketch(own), one) for one in sketches]
+    single = [estimate_overlap(build_sketch(own), sketch) for sketch in sketches]
     nothing = estimate_overlap(build_sketch([]), build_sketch([]))
 
     assert estimate_overlaps(build_sketch(own), sketches) == single

@@ -50,10 +50,10 @@ def test_two_common_words_are_not_a_passage() -> None:
 
 def test_a_passage_that_moved_keeps_its_number() -> None:
     """Two sentences in the other order."""
-    one, two = "alpha beta gamma delta.", "red green blue white."
-    a, b = diff_texts(f"{one} {two}", f"{two} {one}", "en", "en")
+    first, second = "alpha beta gamma delta.", "red green blue white."
+    a, b = diff_texts(f"{first} {second}", f"{second} {first}", "en", "en")
 
-    assert shared_passages(a) == shared_passages(b) == {0: one, 1: two}
+    assert shared_passages(a) == shared_passages(b) == {0: first, 1: second}
 
 
 texts = st.text(st.sampled_from("ab 12.,\n'大桥 é"), max_size=80)

@@ -16,8 +16,8 @@ def test_required_similarity(titles: float, texts: float) -> None:
 
 def test_title_similarity_meets_a_boundary_exactly() -> None:
     """One of five terms in common gives exactly 0.2."""
-    one, other = "dam river valley night flood", "dam orchard cider harvest autumn"
+    title, other_title = "dam river valley night flood", "dam orchard cider harvest autumn"
 
-    assert title_similarity(one, "en", other, "en") == 0.2
-    assert title_similarity(one, "en", one, "en") == 1.0
-    assert title_similarity(one, "en", "", "en") == 0.0
+    assert title_similarity(title, "en", other_title, "en") == 0.2
+    assert title_similarity(title, "en", title, "en") == 1.0
+    assert title_similarity(title, "en", "", "en") == 0.0

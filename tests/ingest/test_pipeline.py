@@ -63,14 +63,14 @@ class LosesAnswer(MemoryStore):
 
     def __init__(self, fails_at: int) -> None:
         super().__init__()
-        self.left = fails_at
+        self.commits_before_failure = fails_at
 
     async def commit_many(self, transactions: Sequence[Transaction]) -> list[tuple[int, ...]]:
         """Applied in any case."""
         await asyncio.sleep(0)
         results = await super().commit_many(transactions)
-        self.left -= 1
-        if self.left == 0:
+        self.commits_before_failure -= 1
+        if self.commits_before_failure == 0:
             raise StoreUnavailable("The answer was lost.")
         return results
 

@@ -68,10 +68,14 @@ async def test_passages_of_only_one_article() -> None:
 
 async def test_symmetric(explain: Explainer) -> None:
     """The order of the two articles does not matter."""
-    one, other = await explain.explain_pair("a", "c"), await explain.explain_pair("c", "a")
+    explanation, reverse = await explain.explain_pair("a", "c"), await explain.explain_pair("c", "a")
 
-    assert (one.distance, one.overlap, one.is_copy) == (other.distance, other.overlap, other.is_copy)
-    assert not one.is_copy
+    assert (explanation.distance, explanation.overlap, explanation.is_copy) == (
+        reverse.distance,
+        reverse.overlap,
+        reverse.is_copy,
+    )
+    assert not explanation.is_copy
 
 
 async def test_pasted_texts(explain: Explainer) -> None:
@@ -144,15 +148,15 @@ async def test_unknown_id(explain: Explainer) -> None:
 async def test_the_title_dependent_rule_is_explained() -> None:
     """Under policy same-event the summary gives the similarity that such titles require of the texts."""
     same_event = core(MemoryStore(), policy=Policy(name="same-event")).explain
-    one, other = (
+    first, second = (
         Article(id="", title="Ferry late", text=story(1)),
         Article(id="", title="Dam breaks", text=story(2)),
     )
 
-    found = await same_event.explain_pair(one, other)
+    found = await same_event.explain_pair(first, second)
     assert not found.is_copy
     assert "for such titles policy same-event requires 0.85: not the same event" in found.summary
-    assert (await same_event.explain_pair(one, one)).is_copy
+    assert (await same_event.explain_pair(first, first)).is_copy
 
 
 async def test_articles_in_different_languages_are_no_copies() -> None:
@@ -171,10 +175,12 @@ async def test_a_template_with_other_names_is_explained() -> None:
     """One notice about two places is a template, no copy; of unrelated articles no template is mentioned."""
     explain = Explainer(core(MemoryStore()).index, in_process(Analyzer(load_models())), Policy())
     lang, title, text, fillings = TEMPLATES["weather"]
-    one, other = (Article(id="", title=title.format(**f), text=text.format(**f), lang=lang) for f in fillings)
+    first, second = (
+        Article(id="", title=title.format(**f), text=text.format(**f), lang=lang) for f in fillings
+    )
     template, unrelated = (
-        await explain.explain_pair(one, other),
-        await explain.explain_pair(one, Article(id="", text=story(3))),
+        await explain.explain_pair(first, second),
+        await explain.explain_pair(first, Article(id="", text=story(3))),
     )
 
     assert not template.is_copy and template.summary.endswith("one template with other names.")

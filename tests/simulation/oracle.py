@@ -251,11 +251,11 @@ def is_linearizable(calls: Sequence[Call], final: bytes | None) -> bool:
 
     @cache
     def search(done: int, state: bytes | None) -> bool:
-        left = [i for i in range(len(calls)) if not done >> i & 1]
-        if all(calls[i].end == inf for i in left) and state == final:
+        open_calls = [i for i in range(len(calls)) if not done >> i & 1]
+        if all(calls[i].end == inf for i in open_calls) and state == final:
             return True
-        horizon = min((calls[i].end for i in left), default=inf)
-        for i in left:
+        horizon = min((calls[i].end for i in open_calls), default=inf)
+        for i in open_calls:
             call = calls[i]
             if call.start > horizon:
                 continue

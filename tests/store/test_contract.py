@@ -384,18 +384,18 @@ async def test_trimming_removes_only_older_entries(store: Store) -> None:
 
 async def test_a_lease_has_one_holder(store: Store) -> None:
     """Its holder renews it, others cannot acquire it until it is released; only the holder can release it."""
-    one, two = Lease(store, b"{l}", DAY_MS), Lease(store, b"{l}", DAY_MS)
-    assert await one.acquire()
-    assert await one.acquire()
-    assert not await two.acquire()
+    first, second = Lease(store, b"{l}", DAY_MS), Lease(store, b"{l}", DAY_MS)
+    assert await first.acquire()
+    assert await first.acquire()
+    assert not await second.acquire()
 
-    two.is_held = True  # as in a replica that was suspended while its lease expired
-    await two.release()
-    assert not await two.acquire()
+    second.is_held = True  # as in a replica that was suspended while its lease expired
+    await second.release()
+    assert not await second.acquire()
 
-    await one.release()
-    await one.release()
-    assert await two.acquire()
+    await first.release()
+    await first.release()
+    assert await second.acquire()
 
 
 async def test_a_lease_expires(store: Store) -> None:

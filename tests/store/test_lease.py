@@ -9,27 +9,27 @@ from aggregator.store.memory import MemoryStore
 async def test_one_replica_holds_it_until_it_is_released() -> None:
     """The holder renews it; another replica acquires it as soon as it is free."""
     store = MemoryStore()
-    one, two = Lease(store, b"l", 60_000), Lease(store, b"l", 60_000)
+    first, second = Lease(store, b"l", 60_000), Lease(store, b"l", 60_000)
 
-    assert await one.acquire() and await one.acquire()
-    assert not await two.acquire() and (one.is_held, two.is_held) == (True, False)
-    await two.release()
-    assert not await two.acquire()
-    await one.release()
-    await one.release()
-    assert await two.acquire() and not one.is_held
+    assert await first.acquire() and await first.acquire()
+    assert not await second.acquire() and (first.is_held, second.is_held) == (True, False)
+    await second.release()
+    assert not await second.acquire()
+    await first.release()
+    await first.release()
+    assert await second.acquire() and not first.is_held
 
 
 async def test_it_expires() -> None:
     """It is free exactly after ``ttl_ms``; a late release by the former holder changes nothing."""
     now_ms = [0]
     store = MemoryStore(clock=lambda: now_ms[0])
-    one, two = Lease(store, b"l", 100), Lease(store, b"l", 100)
-    assert await one.acquire()
+    first, second = Lease(store, b"l", 100), Lease(store, b"l", 100)
+    assert await first.acquire()
 
     now_ms[0] = 99
-    assert not await two.acquire()
+    assert not await second.acquire()
     now_ms[0] = 100
-    assert await two.acquire()
-    await one.release()
-    assert await two.acquire()
+    assert await second.acquire()
+    await first.release()
+    assert await second.acquire()

@@ -47,15 +47,15 @@ async def test_a_lease_expires_by_the_clock() -> None:
     """Acquired at 1000 ms for 100 ms and renewed at 1090 ms: free for another replica at 1190 ms."""
     clock = Clock()
     store = MemoryStore(clock)
-    one, two = Lease(store, b"l", 100), Lease(store, b"l", 100)
-    assert await one.acquire()
+    first, second = Lease(store, b"l", 100), Lease(store, b"l", 100)
+    assert await first.acquire()
     clock.now_ms = 1_090
-    assert await one.acquire()
+    assert await first.acquire()
 
     clock.now_ms = 1_189
-    assert not await two.acquire()
+    assert not await second.acquire()
     clock.now_ms = 1_190
-    assert await two.acquire()
+    assert await second.acquire()
 
 
 async def test_positions_increase_when_the_clock_is_set_back() -> None:

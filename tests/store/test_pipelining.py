@@ -113,8 +113,10 @@ async def test_waiting_requests_share_one_connection_attempt() -> None:
     server = await asyncio.start_server(silent, "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
-        once = Retry(NoBackoff(), 0)
-        connections = ConnectionPool(host="127.0.0.1", port=port, protocol=2, socket_timeout=0.2, retry=once)
+        no_retry = Retry(NoBackoff(), 0)
+        connections = ConnectionPool(
+            host="127.0.0.1", port=port, protocol=2, socket_timeout=0.2, retry=no_retry
+        )
         pool = PipelinedPool(connections.make_connection, count=1, timeout_s=0.2, max_idle_s=25.0)
         tasks = [asyncio.create_task(pool.execute([("GET", b"a")])) for _ in range(40)]
         done = await asyncio.gather(*tasks, return_exceptions=True)

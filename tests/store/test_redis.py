@@ -307,12 +307,12 @@ async def test_many_callers_share_few_connections(valkey_url: str) -> None:
     """300 concurrent callers: each gets its own reply, over no more than ``max_connections`` connections."""
     async with opened(valkey_url, max_connections=2) as store:
         with redis.Redis.from_url(valkey_url) as client:
-            others = len(client.client_list())
+            connections_before = len(client.client_list())
             await store.put([Put(b"%d" % i, b"%d" % i) for i in range(300)])
             found = await asyncio.gather(*(store.read([b"%d" % i]) for i in range(300)))
 
             assert found == [[b"%d" % i] for i in range(300)]
-            assert len(client.client_list()) - others == 2
+            assert len(client.client_list()) - connections_before == 2
 
 
 @pytest.mark.services

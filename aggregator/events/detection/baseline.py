@@ -201,9 +201,9 @@ class Baseline:
 
     def _drop_hour(self, hour: int) -> None:
         for term, count in self.counts_by_hour.pop(hour).items():
-            left = self._document_frequencies[term] - count
-            if left:
-                self._document_frequencies[term] = left
+            remaining = self._document_frequencies[term] - count
+            if remaining:
+                self._document_frequencies[term] = remaining
             else:
                 del self._document_frequencies[term]
         self._document_count -= self.documents_by_hour.pop(hour)

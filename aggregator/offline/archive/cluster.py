@@ -80,11 +80,11 @@ def pairs_within_components(labels: Rows, max_rows: int = ALL_PAIRS_MAX_TEXTS) -
     starts = np.flatnonzero(np.diff(labels[order], prepend=-1))
     sizes = np.diff(np.append(starts, len(labels)))
     found = [np.empty(0, np.uint64)]
-    left = ALL_PAIRS_MAX_TOTAL
+    remaining = ALL_PAIRS_MAX_TOTAL
     for size in np.unique(sizes[(sizes > 2) & (sizes <= max_rows)]).tolist():
         first, second = np.triu_indices(size, 1)
-        group_starts = starts[sizes == size][: left // len(first)]
-        left -= len(group_starts) * len(first)
+        group_starts = starts[sizes == size][: remaining // len(first)]
+        remaining -= len(group_starts) * len(first)
         rows = order[group_starts[:, None] + np.arange(size)]  # ascending within a group
         found.append(pack_pairs(rows[:, first], rows[:, second]).ravel())
     return np.sort(np.concatenate(found))

@@ -243,7 +243,7 @@ def _tfidf_cosines(pairs: Sequence[tuple[Analysis, Analysis]]) -> list[float]:
     """Cosine of each pair's TF-IDF vectors (Salton & Buckley 1988), with smoothed idf over all articles."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    terms = [tokenize(f"{one.title}\n{one.text}", one.lang) for pair in pairs for one in pair]
+    terms = [tokenize(f"{article.title}\n{article.text}", article.lang) for pair in pairs for article in pair]
     if not any(terms):
         return [0.0] * len(pairs)
     vectors = TfidfVectorizer(analyzer=list).fit_transform(terms)

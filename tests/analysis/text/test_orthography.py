@@ -69,10 +69,10 @@ def test_german_plurals_have_the_stem_of_their_singular() -> None:
 @given(ANY_TEXT, st.sampled_from(["de", "tr", "el", "ar", "ko", ""]))
 def test_normalization_is_idempotent(text: str, lang: str) -> None:
     """For any text, and every result is a nonempty word without spaces."""
-    once = normalize_spelling(words(text, lang), lang)
+    normalized = normalize_spelling(words(text, lang), lang)
 
-    assert normalize_spelling(once, lang) == once
-    assert all(word and " " not in word for word in once)
+    assert normalize_spelling(normalized, lang) == normalized
+    assert all(word and " " not in word for word in normalized)
     assert normalize_letters(normalize_letters(fold(text))) == normalize_letters(fold(text))
 
 

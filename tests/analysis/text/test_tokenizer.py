@@ -48,18 +48,18 @@ def test_normal_form_of_look_alikes() -> None:
 @given(ANY_TEXT | DIFFICULT_TEXT)
 def test_normalization_is_idempotent(text: str) -> None:
     """A normal form is its own normal form, without surrogates, with single spaces only."""
-    once = normalize(text)
-    assert normalize(once) == once
-    assert once == " ".join(once.split())
-    once.encode("utf-8")
+    normalized = normalize(text)
+    assert normalize(normalized) == normalized
+    assert normalized == " ".join(normalized.split())
+    normalized.encode("utf-8")
 
 
 def test_normalization_is_idempotent_on_every_character() -> None:
     """Every code point alone, and after a letter."""
     for start in range(0, sys.maxunicode + 1, 0x1000):
         block = "\n".join(f"{chr(code)} a{chr(code)}" for code in range(start, start + 0x1000))
-        once = normalize(block)
-        assert normalize(once) == once, hex(start)
+        normalized = normalize(block)
+        assert normalize(normalized) == normalized, hex(start)
 
 
 def words_and_terms(text: str, lang: str) -> tuple[list[str], list[str]]:

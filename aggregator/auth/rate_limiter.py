@@ -54,12 +54,12 @@ class RateLimiter:
         if 0 < share.exhausted_until_ms - now_ms <= share.retry_after_ms:
             raise _limit_exceeded(self._rate, share.exhausted_until_ms - now_ms)
         debt = min(share.tokens, 0.0)
-        got, wait_ms = await self._fetch_tokens(key_id, max(1.0, self._rate * PREFETCH_S), debt, now_ms)
+        fetched, wait_ms = await self._fetch_tokens(key_id, max(1.0, self._rate * PREFETCH_S), debt, now_ms)
         share.tokens = 0.0  # the debt was charged to the bucket (or forgiven, after a commit conflict)
-        if not got:
+        if not fetched:
             share.exhausted_until_ms, share.retry_after_ms = now_ms + wait_ms, wait_ms
             raise _limit_exceeded(self._rate, wait_ms)
-        share.tokens, share.expires_ms = got - tokens, now_ms + 1000
+        share.tokens, share.expires_ms = fetched - tokens, now_ms + 1000
 
     async def _fetch_tokens(
         self, key_id: str, max_tokens: float, debt: float, now_ms: int
@@ -72,16 +72,18 @@ class RateLimiter:
         try:
             for _ in commit_attempts("The token bucket kept changing.", MAX_ATTEMPTS):
                 raw = (await self._store.read([key]))[0]
-                left, at_ms = _BUCKET_FORMAT.unpack(raw) if raw else (self._burst, now_ms)
+                balance, at_ms = _BUCKET_FORMAT.unpack(raw) if raw else (self._burst, now_ms)
                 set_back = at_ms - now_ms > MAX_CLOCK_SKEW_MS
                 at_ms = now_ms if set_back else at_ms
-                left = min(self._burst, left + max(0, now_ms - at_ms) / 1000 * self._rate) + debt
-                taken = min(max_tokens, left) if left >= 1 else 0.0
+                balance = min(self._burst, balance + max(0, now_ms - at_ms) / 1000 * self._rate) + debt
+                taken = min(max_tokens, balance) if balance >= 1 else 0.0
                 if not (taken or debt or set_back):
-                    return 0.0, math.ceil((1 - left) / self._rate * 1000)
-                new = Put(key, _BUCKET_FORMAT.pack(left - taken, max(now_ms, at_ms)), self._ttl_ms(left))
+                    return 0.0, math.ceil((1 - balance) / self._rate * 1000)
+                new = Put(
+                    key, _BUCKET_FORMAT.pack(balance - taken, max(now_ms, at_ms)), self._ttl_ms(balance)
+                )
                 if not await self._store.commit(Transaction((ValueEquals(key, raw),), (new,))):
-                    return taken, math.ceil(max(0.0, 1 - left) / self._rate * 1000)
+                    return taken, math.ceil(max(0.0, 1 - balance) / self._rate * 1000)
         except CommitConflict:
             pass  # many processes spend tokens of one key: it exceeds its limit, too
         return 0.0, CONFLICT_RETRY_MS

@@ -18,8 +18,8 @@ METADATA_OPTIONS = ("corpus", "licence")
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Fit and write the model. Raises InvalidInput, ModelError."""
-    rules = FitSettings(**_given(args, FIT_OPTIONS))
-    metadata = _given(args, METADATA_OPTIONS)
+    rules = FitSettings(**_given_options(args, FIT_OPTIONS))
+    metadata = _given_options(args, METADATA_OPTIONS)
     with ItemProgress("articles", shown=not args.no_progress) as progress:
         fitted = fit_file(
             args.files, args.group, args.out, rules, metadata=metadata, progress=progress.set_count
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
     return EXIT_OK
 
 
-def _given(args: argparse.Namespace, names: tuple[str, ...]) -> dict[str, Any]:
+def _given_options(args: argparse.Namespace, names: tuple[str, ...]) -> dict[str, Any]:
     """The options that were given; the others keep the defaults of ``FitSettings``."""
     values = {name: getattr(args, name) for name in names}
     return {name: value for name, value in values.items() if value is not None}

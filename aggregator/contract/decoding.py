@@ -166,18 +166,18 @@ def _struct_fields(struct_type: object) -> Sequence[msgspec.inspect.Field]:
 def _invalid_input(error: msgspec.ValidationError, struct_type: object, noun: str = "field") -> InvalidInput:
     """The translated error of msgspec; ``struct_type``: expected type, ``noun``: "field" or similar."""
     match = _MESSAGE_PATH.fullmatch(str(error))
-    where = (match["where"] if match else None) or ""
+    path = (match["where"] if match else None) or ""
     reason = match["what"] if match else str(error)
     named = _NAMED_FIELD.search(reason)
     if named:
         name = _printable(named["name"]) or '""'
-        field = f"{where}.{name}" if where else name
+        field = f"{path}.{name}" if path else name
         if named["what"] == "unknown":
             known = ", ".join(field.encode_name for field in _struct_fields(struct_type))
-            allowed = f"; allowed: {known}" if known and not where else ""
+            allowed = f"; allowed: {known}" if known and not path else ""
             return InvalidInput(f"{field}: unknown {noun}{allowed}.", field=field)
         return InvalidInput(f"{field}: required {noun} is missing.", field=field)
-    field = _printable(where) or "body"
+    field = _printable(path) or "body"
     choices = _allowed_values(struct_type, field) if "enum value" in reason else []
     if choices:
         return InvalidInput(f"{field}: expected one of {', '.join(choices)}.", field=field)

@@ -258,12 +258,12 @@ def _different_spaces_summary(a: ComparedArticle, b: ComparedArticle) -> str:
 def _novelty_note(novelties: Set[str], policy: Policy) -> str:
     """The verdict on the later of two matching articles, when it has news that the earlier one lacks."""
     if "figures" in novelties:
-        why = (
+        reason = (
             "updates_are_new is on"
             if policy.updates_are_new
             else "in texts this short the figures are the news"
         )
-        return f" But their figures differ, and {why}: the later one is related, with updated figures."
+        return f" But their figures differ, and {reason}: the later one is related, with updated figures."
     if "story" in novelties:
         return (
             " But the shorter one only announces the longer one, which is related, not a duplicate, "

@@ -46,8 +46,8 @@ class RelatedFilter:
 
     def matches(self, record: ArticleRecord) -> bool:
         """Whether the article may be shown."""
-        when = record.published_at_ms if record.published_at_ms is not None else record.arrived_ms
-        if self.since_ms is not None and when < self.since_ms:
+        published_ms = record.published_at_ms if record.published_at_ms is not None else record.arrived_ms
+        if self.since_ms is not None and published_ms < self.since_ms:
             return False
         if self.source is not None and record.source != self.source:
             return False

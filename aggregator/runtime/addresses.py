@@ -33,9 +33,9 @@ def redact_url(url: str) -> str:
 
 def bind_error(settings: Settings, error: OSError) -> ConfigurationError:
     """The error for a socket that could not be bound: port in use, or not an address of this machine."""
-    where = f"{settings.host}:{settings.port}"
+    address = f"{settings.host}:{settings.port}"
     if error.errno == errno.EADDRINUSE:
         return ConfigurationError(
-            f"port: {where} is in use by another process; stop it or choose another --port."
+            f"port: {address} is in use by another process; stop it or choose another --port."
         )
-    return ConfigurationError(f"host: cannot listen on {where} ({error.strerror or error}).")
+    return ConfigurationError(f"host: cannot listen on {address} ({error.strerror or error}).")

@@ -139,23 +139,23 @@ async def test_a_stalled_store_does_not_delay_authentication(
 
 async def test_revoked_and_expired_keys_are_rejected(store: Store, clock: Clock) -> None:
     """In other processes after ``REFRESH_INTERVAL_MS``; sessions of the keys end with them."""
-    here, there = ApiKeys(store, clock), ApiKeys(store, clock)
-    key, text = await here.add("Ada", "editor")
-    brief, brief_text = await here.add("Bea", "editor", expires_ms=clock.now_ms + 1000)
-    token = await there.start_session(key)
-    assert await there.authenticate(text) == key
-    assert await there.authenticate(brief_text) == brief
-    await here.revoke(key.id)
+    process, other_process = ApiKeys(store, clock), ApiKeys(store, clock)
+    key, text = await process.add("Ada", "editor")
+    brief, brief_text = await process.add("Bea", "editor", expires_ms=clock.now_ms + 1000)
+    token = await other_process.start_session(key)
+    assert await other_process.authenticate(text) == key
+    assert await other_process.authenticate(brief_text) == brief
+    await process.revoke(key.id)
 
-    assert await here.authenticate(text) is None
+    assert await process.authenticate(text) is None
     clock.now_ms += REFRESH_INTERVAL_MS
-    assert await there.authenticate(text) is None
-    assert await there.authenticate(brief_text) is None
-    assert await there.authenticate_session(token) is None
+    assert await other_process.authenticate(text) is None
+    assert await other_process.authenticate(brief_text) is None
+    assert await other_process.authenticate_session(token) is None
     with pytest.raises(NotFound):
-        await here.revoke(key.id)
+        await process.revoke(key.id)
     with pytest.raises(NotFound):
-        await here.rotate(key.id, 1)
+        await process.rotate(key.id, 1)
 
 
 async def test_sessions(valkey_url: str, clock: Clock) -> None:

@@ -70,8 +70,8 @@ def candidate(
 def test_nothing_near_is_new() -> None:
     """Without candidates, or with distant ones only, an article is new and has no distance."""
     assert decide(subject(), [], VERIFIED).verdict == "new"
-    far = decide(subject(), [candidate(1, distance=8)], VERIFIED)
-    assert (far.verdict, far.distance, far.match) == ("new", None, None)
+    outcome = decide(subject(), [candidate(1, distance=8)], VERIFIED)
+    assert (outcome.verdict, outcome.distance, outcome.match) == ("new", None, None)
 
 
 @pytest.mark.parametrize(
@@ -295,8 +295,8 @@ def test_order_of_candidates_does_not_matter(rng: random.Random) -> None:
 def test_figures_changed(a: tuple[int, ...], b: tuple[int, ...], changed: bool) -> None:
     """A replaced figure counts, a missing one does not."""
     assert figures_changed(a, b) is changed
-    near = decide(subject(figures=a), [candidate(1, 1, 0.9, 100, figures=b)], VERIFIED)
-    assert near.updated_figures is changed
+    outcome = decide(subject(figures=a), [candidate(1, 1, 0.9, 100, figures=b)], VERIFIED)
+    assert outcome.updated_figures is changed
 
 
 def test_updates_are_new_makes_an_update_related() -> None:
@@ -304,8 +304,8 @@ def test_updates_are_new_makes_an_update_related() -> None:
     updates_policy = Policy(updates_are_new=True)
     updated, plain = candidate(1, 1, 0.9, 100, figures=(2,)), candidate(2, 1, 0.9, 100, figures=(1,))
 
-    own = decide(subject(figures=(1,)), [updated], updates_policy)
-    assert (own.verdict, own.match, own.updated_figures) == ("related", None, True)
+    outcome = decide(subject(figures=(1,)), [updated], updates_policy)
+    assert (outcome.verdict, outcome.match, outcome.updated_figures) == ("related", None, True)
     assert decide(subject(figures=(1,)), [plain], updates_policy).verdict == "duplicate"
     equal = candidate(3, 0, 1.0, 100, text_hash=b"s" * 16, figures=(2,))
     assert decide(subject(figures=(1,)), [equal], updates_policy).verdict == "duplicate"

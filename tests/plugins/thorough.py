@@ -35,6 +35,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             functions[id(function)] = function
     for function in functions.values():
         if hasattr(function, "_hypothesis_internal_settings_applied"):
-            own = function._hypothesis_internal_use_settings
-            examples = max(own.max_examples, min(EXAMPLES, FACTOR * own.max_examples))
-            function._hypothesis_internal_use_settings = settings(own, max_examples=examples)
+            applied = function._hypothesis_internal_use_settings
+            examples = max(applied.max_examples, min(EXAMPLES, FACTOR * applied.max_examples))
+            function._hypothesis_internal_use_settings = settings(applied, max_examples=examples)

@@ -17,11 +17,11 @@ FORGED = "no such id\n2026-01-01 00:00:00 ERROR aggregator: all articles are los
 
 def record(message: str, *, error: BaseException | None = None, **extra: object) -> logging.LogRecord:
     """A record as ``logging`` creates it; ``extra``: further attributes."""
-    made = logging.LogRecord("aggregator.test", logging.WARNING, __file__, 1, message, (), None)
-    made.exc_info = (type(error), error, error.__traceback__) if error else None
+    created = logging.LogRecord("aggregator.test", logging.WARNING, __file__, 1, message, (), None)
+    created.exc_info = (type(error), error, error.__traceback__) if error else None
     for name, value in extra.items():
-        setattr(made, name, value)
-    return made
+        setattr(created, name, value)
+    return created
 
 
 def raised_error(message: str) -> Exception:
@@ -46,9 +46,9 @@ def test_a_message_is_one_line_of_text_and_one_of_json(message: str) -> None:
 
 def test_an_error_message_cannot_forge_a_record() -> None:
     """Text: continuation lines have a prefix. JSON: the traceback is a field."""
-    made = record("it failed", error=raised_error(FORGED))
-    first, *others = TextFormatter().format(made).splitlines()
-    entry = json.loads(JsonFormatter().format(made))
+    created = record("it failed", error=raised_error(FORGED))
+    first, *others = TextFormatter().format(created).splitlines()
+    entry = json.loads(JsonFormatter().format(created))
 
     assert "WARNING aggregator.test: it failed" in first
     assert others and all(line.startswith("  | ") for line in others)

@@ -56,7 +56,7 @@ async def test_copies_with_distant_fingerprints_are_found_by_their_wording(valke
     2,000 bursts: ``tests/benchmarks/bench_overlap_bursts.py``.
     """
     cores = [core(open_redis_store(valkey_url)) for _ in range(2)]
-    far = 0
+    distant_bursts = 0
     for burst in range(24):
         texts = [f"{story(5_000 + 64 * burst + c, 10)} {story(burst, 30)}" for c in range(4)]
         analyzed = await cores[0].ingest.analyze_many(
@@ -65,11 +65,11 @@ async def test_copies_with_distant_fingerprints_are_found_by_their_wording(valke
         prints = [item.fingerprint for item in analyzed if isinstance(item, Analysis)]
         if any(hamming_distance(a, b) <= 7 for a, b in itertools.combinations(prints, 2)):
             continue
-        far += 1
+        distant_bursts += 1
         sent = (cores[c % 2].post(f"{burst}-{c}", text) for c, text in enumerate(texts))
         verdicts = Counter(answer.outcome.verdict for answer in await asyncio.gather(*sent))
 
         assert verdicts["duplicate"] == 3, verdicts
-    assert far >= 12
+    assert distant_bursts >= 12
     for opened in cores:
         await opened.index.store.close()

@@ -98,8 +98,8 @@ async def test_a_demoted_primary_makes_the_service_unavailable(
     """
     port, other_port = free_ports(2)
     with (
-        EmbeddedServer(tmp_path / "a", config_overrides=_on(port)) as one,
-        EmbeddedServer(tmp_path / "b", config_overrides=_on(other_port)) as other,
+        EmbeddedServer(tmp_path / "a", config_overrides=_server_config(port)) as one,
+        EmbeddedServer(tmp_path / "b", config_overrides=_server_config(other_port)) as other,
         redis.Redis.from_url(one.url) as here,
         redis.Redis.from_url(other.url) as there,
     ):
@@ -134,7 +134,7 @@ async def test_a_loading_store_makes_the_service_unavailable(
     (port,) = free_ports(1)
     slow = {"key-load-delay": "2000", "loading-process-events-interval-bytes": "1024"}
     with (
-        EmbeddedServer(tmp_path, config_overrides=_on(port)) as server,
+        EmbeddedServer(tmp_path, config_overrides=_server_config(port)) as server,
         redis.Redis.from_url(server.url) as client,
     ):
         site = await site_of(f"redis://127.0.0.1:{port}")
@@ -157,5 +157,5 @@ async def test_a_loading_store_makes_the_service_unavailable(
         await site.assert_serves()
 
 
-def _on(port: int) -> dict[str, str]:
+def _server_config(port: int) -> dict[str, str]:
     return {"port": str(port), "bind": "127.0.0.1", "repl-diskless-sync-delay": "0"}

@@ -248,18 +248,18 @@ class StoryIndex:
 
         ``top_terms``: key terms of ``story``; only these are compared.
         """
-        own = self._refreshed_norm(story, weigh)
+        own_norm = self._refreshed_norm(story, weigh)
         best, nearest = None, MERGE_COSINE
-        for key, dot, squares in self._merge_products(story, top_terms, weigh, nearest * own):
+        for key, dot, squares in self._merge_products(story, top_terms, weigh, nearest * own_norm):
             # The norm over all terms is at least that over the common ones: most candidates end here.
-            if dot < nearest * own * math.sqrt(squares):
+            if dot < nearest * own_norm * math.sqrt(squares):
                 continue
             other = self.by_key[key]
-            if dot < STALE_NORM_PREFILTER_RATIO * nearest * own * self._refreshed_norm(
+            if dot < STALE_NORM_PREFILTER_RATIO * nearest * own_norm * self._refreshed_norm(
                 other, weigh, NORM_STALE_MINUTES
             ):
                 continue
-            cosine = dot / (own * self._refreshed_norm(other, weigh))
+            cosine = dot / (own_norm * self._refreshed_norm(other, weigh))
             if cosine < nearest or (best is not None and cosine == nearest):
                 continue
             if may_merge(story, other):
@@ -298,15 +298,15 @@ class StoryIndex:
         """
         terms = list(top_terms)
         weights = [weigh(term) for term in terms]
-        own = [weight * story.term_sums[term] for weight, term in zip(weights, terms, strict=True)]
+        own_sums = [weight * story.term_sums[term] for weight, term in zip(weights, terms, strict=True)]
         postings = self._postings.lookup(terms)
         if sum(postings.lengths) < ARRAY_MIN_POSTINGS:
-            found = _loop_products(postings, own, weights)
+            found = _loop_products(postings, own_sums, weights)
         else:
-            found = _array_products(postings, own, weights, min_product)
+            found = _array_products(postings, own_sums, weights, min_product)
         keys, sizes = self._keys, self._sizes
-        large = [(keys[slot], *both) for slot, both in found.items() if sizes[slot] >= MIN_ITEMS_TO_BE_MERGED]
-        return sorted(each for each in large if each[0] != story.key)
+        large = [(keys[slot], *sums) for slot, sums in found.items() if sizes[slot] >= MIN_ITEMS_TO_BE_MERGED]
+        return sorted(product for product in large if product[0] != story.key)
 
     def _refreshed_norm(self, story: Story, weigh: TermWeigher, max_age_minutes: int = 1) -> float:
         """Return the story's norm, computed again if it is too old or the story has changed too much."""
@@ -386,8 +386,8 @@ def _array_products(
     dots = np.bincount(slots, np.array(own).repeat(postings.lengths) * weighted)
     squares = np.bincount(slots, weighted * weighted)
     near = ((dots > 0) & (dots >= min_product * np.sqrt(squares))).nonzero()[0]
-    both = zip(dots[near].tolist(), squares[near].tolist(), strict=True)
-    return dict(zip(near.tolist(), both, strict=True))
+    products = zip(dots[near].tolist(), squares[near].tolist(), strict=True)
+    return dict(zip(near.tolist(), products, strict=True))
 
 
 def _squared_weights(terms: Mapping[str, int], weigh: TermWeigher) -> tuple[list[tuple[str, float]], float]:

@@ -62,9 +62,9 @@ def find_merge_partner(
         other_term = key_terms.top_term(other)
         if not term_weights.is_bursting(other_term):
             continue
-        both = story.term_sums.get(other_term, 0) + other_sum
+        joint_sum = story.term_sums.get(other_term, 0) + other_sum
         rarer = min(term_weights.window_count(own_term), term_weights.window_count(other_term))
-        share = both / MAX_TERM_WEIGHT / rarer
+        share = joint_sum / MAX_TERM_WEIGHT / rarer
         if share >= MERGE_SHARE and share > best_share and key_terms.support_merge(story, other):
             best, best_share = other, share
     return best

@@ -16,11 +16,11 @@ from aggregator.http.handlers import event_views
 
 async def build_filter(watches: SavedFilters, query: requests.EventFilterQuery) -> EventFilter:
     """The filter of a query and of the watch it names. Raises NotFound for an unknown watch."""
-    own = event_views.query_filter(query)
+    query_filter = event_views.query_filter(query)
     if not query.watch:
-        return own
+        return query_filter
     saved = EventFilter.parse((await watches.get(query.watch)).query)
-    return replace(own, and_also=(saved,))
+    return replace(query_filter, and_also=(saved,))
 
 
 def parse_filter(query_string: str) -> requests.SavedFilterQuery:
@@ -32,5 +32,5 @@ def parse_filter(query_string: str) -> requests.SavedFilterQuery:
 
 def canonical_query_string(query: requests.SavedFilterQuery) -> str:
     """The canonical query string of a filter, without empty values."""
-    given = msgspec.structs.asdict(query)
-    return urlencode([(name, value) for name, value in given.items() if value])
+    values = msgspec.structs.asdict(query)
+    return urlencode([(name, value) for name, value in values.items() if value])

@@ -203,11 +203,11 @@ async def test_a_wrong_tag_on_a_headline_hides_correctly_tagged_duplicates() -> 
     wrong = [replace(a, lang="en", id=f"{a.id}-en") for a in right]
     ingest = new_service()
     await submit_all(ingest, right)
-    apart = await submit_all(ingest, wrong)
-    together = await submit_all(ingest, [replace(a, id=f"{a.id}-again") for a in wrong])
+    to_correct = await submit_all(ingest, wrong)
+    to_wrong = await submit_all(ingest, [replace(a, id=f"{a.id}-again") for a in wrong])
 
-    assert not any(answer.outcome.match for answer in apart)
-    assert all(answer.outcome.match for answer in together)
+    assert not any(answer.outcome.match for answer in to_correct)
+    assert all(answer.outcome.match for answer in to_wrong)
 
 
 @pytest.mark.parametrize("kind", ["as written", "truncated", "padded"])

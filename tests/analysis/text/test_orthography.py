@@ -35,10 +35,12 @@ def test_two_spellings_give_equal_words_and_terms(lang: str, one: str, other: st
 
 def test_korean_spacing_is_ignored() -> None:
     """A phrase written as one word or as two is compared by its syllables."""
-    apart, together = words("항구를 다시 열 수 있다", "ko"), words("항구를 다시 열수있다", "ko")
+    spaced, unspaced = words("항구를 다시 열 수 있다", "ko"), words("항구를 다시 열수있다", "ko")
 
-    assert apart != together
-    assert normalize_spelling(apart, "ko") == normalize_spelling(together, "ko") == list("항구를다시열수있다")
+    assert spaced != unspaced
+    assert (
+        normalize_spelling(spaced, "ko") == normalize_spelling(unspaced, "ko") == list("항구를다시열수있다")
+    )
 
 
 @pytest.mark.parametrize("tag", ["fr", "sv", "und"])

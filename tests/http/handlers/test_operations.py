@@ -140,11 +140,11 @@ async def test_every_response_has_security_headers(client: Client, path: str) ->
 
 async def test_valid_request_ids_are_kept(client: Client) -> None:
     """An invalid one is replaced."""
-    kept = await client.get("/healthz", headers={"X-Request-Id": "crawler-7.42"})
-    made = await client.get("/healthz", headers={"X-Request-Id": "x" * 100})
+    valid = await client.get("/healthz", headers={"X-Request-Id": "crawler-7.42"})
+    invalid = await client.get("/healthz", headers={"X-Request-Id": "x" * 100})
 
-    assert kept.headers["X-Request-Id"] == "crawler-7.42"
-    assert len(made.headers["X-Request-Id"]) == 16
+    assert valid.headers["X-Request-Id"] == "crawler-7.42"
+    assert len(invalid.headers["X-Request-Id"]) == 16
 
 
 @pytest.mark.parametrize(

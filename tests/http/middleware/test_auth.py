@@ -349,11 +349,13 @@ async def test_a_key_for_one_source_cannot_touch_others(client: Client, service:
     await client.post("/v1/articles", json={"id": "other", "source": "Radio", "text": "One text."})
     _, text = await service.api_keys.add("Gazette", "crawler", sources=("Gazette",))
     headers = {"Authorization": f"Bearer {text}"}
-    own = {"id": "own", "source": "Gazette", "text": "Another text."}
+    body = {"id": "own", "source": "Gazette", "text": "Another text."}
     lines = b'{"source": "Gazette", "text": "Third."}\n{"source": "Radio", "text": "Fourth."}\n'
 
-    assert (await client.post("/v1/articles", json=own, headers=headers)).status == 201
-    assert (await client.post("/v1/articles", json={**own, "source": "Radio"}, headers=headers)).status == 403
+    assert (await client.post("/v1/articles", json=body, headers=headers)).status == 201
+    assert (
+        await client.post("/v1/articles", json={**body, "source": "Radio"}, headers=headers)
+    ).status == 403
     assert (await client.post("/v1/articles", json={"text": "No source."}, headers=headers)).status == 403
     batch = (await (await client.post("/v1/articles/batch", data=lines, headers=headers)).text()).splitlines()
     assert '"verdict":"new"' in batch[0]

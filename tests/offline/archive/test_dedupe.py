@@ -124,11 +124,13 @@ def test_an_interrupted_run_resumes_with_the_same_result(
         last,
     ):
         interrupted_run(tmp_path / "out", source, monkeypatch, at=at)
-    made = sorted((tmp_path / "out" / "work").rglob("*.npz"))
-    before = {file: file.stat().st_mtime_ns for file in made}
-    made[0].unlink()
+    checkpoints = sorted((tmp_path / "out" / "work").rglob("*.npz"))
+    before = {file: file.stat().st_mtime_ns for file in checkpoints}
+    checkpoints[0].unlink()
     interrupted_run(tmp_path / "out", source, monkeypatch, at=last)
-    assert {file: file.stat().st_mtime_ns for file in made[1:]} == {file: before[file] for file in made[1:]}
+    assert {file: file.stat().st_mtime_ns for file in checkpoints[1:]} == {
+        file: before[file] for file in checkpoints[1:]
+    }
 
     assert run(tmp_path / "out", source) == 0
     for name in TABLES:

@@ -2,8 +2,8 @@
 
 A **shingle** is a run of 3 words (5 characters in scripts without spaces), hashed to 64 bits. Of the set of
 an article's shingles only the smallest hashes are kept, a *bottom-k sample* (Broder 1997): whether a shingle
-is sampled depends on its hash alone, so two articles sample their common wording alike, and the samples can
-be compared instead of the texts.
+is sampled depends on its hash alone, so two articles sample the same hashes of their common wording, and the
+samples can be compared instead of the texts.
 
 The sample has two uses. Its smallest hashes are the **sketch keys**: stored articles with a common sketch key
 become candidates even if the fingerprint moved (truncation, boilerplate). The whole sample estimates

@@ -61,7 +61,7 @@ PROBLEM_TITLES = {
 
 
 def to_problem(error: Exception) -> Problem:
-    """The problem for an error; an error from outside the package's tree reveals nothing of its content."""
+    """The problem for an error; an error that the package does not define reveals nothing of its content."""
     if isinstance(error, errors.AggregatorError):
         for error_type, status, code in ERROR_STATUSES:
             if isinstance(error, error_type):

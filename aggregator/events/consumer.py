@@ -223,7 +223,7 @@ class DetectorRunner:
         for chunk in leader.detector.dump_chunks():
             chunks.append(chunk)
             await self._yield_control()
-        # zlib releases the interpreter lock, so a thread lets requests run meanwhile.
+        # zlib releases the interpreter lock, so requests can run while a thread compresses.
         return await asyncio.to_thread(zlib.compress, b"".join(chunks), 1)
 
     async def _collect_changes(self, leader: _LeaderState, now_ms: int) -> EventUnitOfWork:

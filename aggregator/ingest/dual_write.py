@@ -181,7 +181,7 @@ class DualWriter:
             if shadow_binding is not None and shadow_binding.binding == serving_binding.binding:
                 return None
             state = keys.state(b"", serving_binding.binding.number)
-            if states.newest_value(space, state) == keys.DEAD:  # removed meanwhile: read again
+            if states.newest_value(space, state) == keys.DEAD:  # removed by another writer: read again
                 return (
                     None
                     if shadow_binding is None

@@ -17,12 +17,12 @@ class CallerUsage:
         return self._by_caller[caller]
 
     def add(self, caller: str, amount: int = 1) -> None:
-        """Take ``amount`` units."""
+        """Add ``amount`` units to the usage of this caller."""
         self.total += amount
         self._by_caller[caller] += amount
 
     def remove(self, caller: str, amount: int = 1) -> None:
-        """Give ``amount`` units back."""
+        """Remove ``amount`` units from the usage of this caller."""
         self.total -= amount
         self._by_caller[caller] -= amount
         if not self._by_caller[caller]:

@@ -1,6 +1,6 @@
 """OCR noise: confused characters, broken and joined words, truncated pages.
 
-Seeded, so two runs damage a text alike. The levels cover the word error rates reported for scanned
+Seeded, so two runs damage a text in the same way. The levels cover the word error rates reported for scanned
 newspapers: about 5, 15 and 35 %.
 """
 

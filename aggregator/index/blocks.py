@@ -1,7 +1,7 @@
 """Block plans: the buckets that hold every stored fingerprint within a radius of a given one.
 
 A plan cuts the 64 bits into m blocks; a stored fingerprint is listed under (block number, value of
-that block) for each block. A query reads, for block i, all values within ``t_i`` bits of its own
+that block) for each block. A query reads, for block i, all values within ``t_i`` bits of its value
 (``probes``), and compares what it finds.
 
 **Recall is exact** (general pigeonhole principle: Qin et al., ICDE 2018; with all ``t_i`` equal

@@ -66,7 +66,7 @@ def _check_format(raw: bytes) -> int:
     if not number.isdigit():
         raise ConfigurationError(
             f"store_url: the key {FORMAT_KEY.decode()} belongs to another program; "
-            "give the service a store of its own."
+            "give the service a separate store."
         )
     found = int(number)
     problem = (

@@ -91,7 +91,7 @@ async def test_an_expired_original_that_is_posted_again_is_canonical() -> None:
 
 
 async def test_an_exact_copy_is_found_until_it_expires() -> None:
-    """It has index entries of its own, or those it shares are kept as long."""
+    """Its own index entries, or those it shares, are kept as long."""
     for gap_days in (1, 40):
         newsroom = core(MemoryStore(), retention_ms=80 * DAY_MS)
         await newsroom.post("a", story(1))

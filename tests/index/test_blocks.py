@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.index import keys
 from aggregator.index.blocks import DEFAULT_PLAN, MAX_RADIUS, PLANS, BlockPlan
 
 FINGERPRINTS = st.integers(0, 2**64 - 1)
@@ -33,32 +32,6 @@ def test_no_pair_within_the_radius_is_missed(plan: BlockPlan, fingerprint: int, 
 
     for radius in range(len(bits), MAX_RADIUS + 1):
         assert stored_under.intersection(plan.probes(fingerprint, radius)), radius
-
-
-@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
-@given(fingerprint=FINGERPRINTS, radius=st.integers(0, MAX_RADIUS))
-def test_block_buckets_equals_single_buckets(plan: BlockPlan, fingerprint: int, radius: int) -> None:
-    """The same keys in the same order."""
-    tag = keys.tag("en.3f2a", 7)
-
-    built = keys.block_buckets(tag, plan.probe_plan(fingerprint, radius))
-
-    assert built == [
-        keys.block_bucket(tag, block, value) for block, value in plan.probes(fingerprint, radius)
-    ]
-
-
-@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
-@given(fingerprints=st.lists(FINGERPRINTS, min_size=1, max_size=9), radius=st.integers(0, MAX_RADIUS))
-def test_block_buckets_each_equals_single_lookups(
-    plan: BlockPlan, fingerprints: list[int], radius: int
-) -> None:
-    """The keys of one lookup after another."""
-    probe_plans = [plan.probe_plan(fingerprint, radius) for fingerprint in fingerprints]
-
-    built = keys.block_buckets_each(b"{en.3f2a.7}", probe_plans)
-
-    assert built == [key for plan_ in probe_plans for key in keys.block_buckets(b"{en.3f2a.7}", plan_)]
 
 
 @pytest.mark.parametrize(("plan", "radius"), list(product(PLANS.values(), range(MAX_RADIUS + 1))))

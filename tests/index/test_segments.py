@@ -87,26 +87,6 @@ async def test_a_frozen_article_is_matched_updated_and_deleted(store: Store) -> 
     assert (await newsroom.post("a", story(1))).outcome.verdict == "duplicate"
 
 
-async def test_the_stream_continues_over_seals(store: Store) -> None:
-    """Every article once and in order, for any batch size."""
-    newsroom = core(store, segment_max_articles=2)
-    for i in range(7):
-        await newsroom.post(f"a{i}", story(i))
-    assert [item.id for item in await newsroom.index.stream.recent(3)] == ["a6", "a5", "a4"]
-    await newsroom.ingest.delete("a0")
-
-    for step in (1, 2, 3, 100):
-        followed: list[tuple[str, str]] = []
-        positions: dict[bytes, bytes] = {}
-        while True:
-            items, positions = await newsroom.index.stream.read(positions, step)
-            if not items:
-                break
-            followed += [(item.id, item.kind) for item in items]
-        assert sorted(followed) == sorted([*((f"a{i}", "article") for i in range(7)), ("a0", "deleted")])
-        assert step > 1 or followed[-1] == ("a0", "deleted")
-
-
 WRITERS, STORIES, COPIES = 8, 80, 4
 
 

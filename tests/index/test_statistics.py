@@ -2,10 +2,9 @@
 
 from aggregator.domain import article_number_at
 from aggregator.index import keys
-from aggregator.index.article_numbers import ArticleNumberGenerator
 from aggregator.index.blocks import PLANS
 from aggregator.index.codec.postings import encode_posting
-from aggregator.index.segment_sampling import decode_samples, sample_entry, sampling_exponent_for
+from aggregator.index.segment_sampling import sample_entry
 from aggregator.index.statistics import count_segments, sample_buckets
 from aggregator.store.base import Put, Store
 from aggregator.store.memory import MemoryStore
@@ -52,17 +51,3 @@ async def test_a_large_index_is_counted_by_its_samples() -> None:
         30 * len(PLANS["4x16"].probes(0, 7)),
     )
     assert (await count_segments(newsroom.index, space)).articles == 2_000 << 11
-
-
-def test_one_number_in_two_to_the_k_is_sampled() -> None:
-    """The estimate over generated numbers is right, and a full segment has thousands of samples."""
-    generator, exponent = ArticleNumberGenerator(), 4
-    samples = b"".join(sample_entry(generator.next(1_000), exponent) for _ in range(64_000))
-    numbers, weights = decode_samples(samples)
-
-    assert set(weights) == {16}
-    assert 0.9 < weights.sum() / 64_000 < 1.1
-    assert int(numbers.min()) >= article_number_at(1_000)
-    assert decode_samples(None)[1].sum() == 0
-    assert sampling_exponent_for(10_000_000) == 11
-    assert sampling_exponent_for(100) == 0

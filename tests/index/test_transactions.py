@@ -1,16 +1,12 @@
 """Transactions: the checks and writes of one insert, update or delete."""
 
-import msgspec
 import numpy as np
 
-from aggregator.domain import ArticleRecord, Match, Outcome, Sketch, article_number_at
+from aggregator.domain import ArticleRecord, Outcome, Sketch, article_number_at
 from aggregator.index import keys
 from aggregator.index.blocks import PLANS
-from aggregator.index.codec.records import Binding, decode_binding, encode_binding
+from aggregator.index.codec.records import decode_binding
 from aggregator.index.duplicate_groups import (
-    BindingSnapshot,
-    DuplicateGroup,
-    bindings_to_index,
     next_canonical,
 )
 from aggregator.index.transactions import SegmentTransactions
@@ -24,8 +20,8 @@ from aggregator.store.base import (
     Transaction,
     ValueEquals,
 )
+from tests.index.helpers import TAG, binding_snapshot, group, match
 
-TAG = b"{en.0000.0}"
 SEGMENT = SegmentTransactions(TAG, PLANS["4x16"], ttl_ms=1000)
 
 
@@ -47,27 +43,6 @@ def record(number: int, id_: str = "") -> ArticleRecord:
         None,
         sketch,
     )
-
-
-def binding_snapshot(number: int, match: Match | None = None) -> BindingSnapshot:
-    """A binding as it was read."""
-    outcome = Outcome("new") if match is None else Outcome("duplicate", match=match)
-    binding = Binding(number, number, b"h" * 16, f"a{number}", outcome)
-    return BindingSnapshot(
-        keys.binding_by_hash(TAG, keys.id_hash(binding.id)), encode_binding(binding), binding
-    )
-
-
-def match(to: int, canonical: int, rule: str = "overlap") -> Match:
-    """A match between articles named after their numbers."""
-    return Match(f"a{to}", to, f"a{canonical}", canonical, 4, 0.9, rule)  # type: ignore[arg-type]
-
-
-def group(first: int, *members: BindingSnapshot) -> DuplicateGroup:
-    """The group as it was read: its duplicate list and the binding of each member."""
-    rows = b"".join(keys.id_hash(m.binding.id) for m in members) or None
-    bound = (ValueEquals(m.key, m.raw) for m in members)
-    return DuplicateGroup(first, members, (ValueEquals(keys.duplicate_ids(TAG, first), rows), *bound))
 
 
 def appended(transaction: Transaction) -> list[bytes]:
@@ -181,21 +156,3 @@ def test_records_to_index_get_entries() -> None:
     transaction = SEGMENT.delete(binding_snapshot(1), group(1), None, [record(8)])
 
     assert len(appended(transaction)) == 4 + 3 + 1
-
-
-def test_bindings_to_index() -> None:
-    """The earliest exact copy, unless a member with entries has the text; a promoted article always."""
-    removed = binding_snapshot(1).binding
-    first, second = (
-        binding_snapshot(2, match(1, 1, "exact")).binding,
-        binding_snapshot(3, match(2, 1, "exact")).binding,
-    )
-    edited = binding_snapshot(4, match(1, 1)).binding
-
-    assert bindings_to_index(removed, []) == []
-    assert bindings_to_index(removed, [second, first]) == [first]
-    assert bindings_to_index(removed, [first, second, edited]) == []
-    assert bindings_to_index(removed, [first, second], new_canonical=first) == [first]
-    assert bindings_to_index(first, [removed, second]) == []
-    other = msgspec.structs.replace(first, text_hash=b"o" * 16)
-    assert bindings_to_index(removed, [second, other], new_canonical=other) == [other, second]

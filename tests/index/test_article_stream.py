@@ -1,0 +1,79 @@
+"""Article stream: commit order over segments and spaces, read from any position."""
+
+from aggregator.index import keys
+from aggregator.store.base import Store
+from tests.index.helpers import seal
+from tests.support.factories import core, story
+
+
+async def test_the_stream_continues_over_seals(store: Store) -> None:
+    """Every article once and in order, for any batch size."""
+    newsroom = core(store, segment_max_articles=2)
+    for i in range(7):
+        await newsroom.post(f"a{i}", story(i))
+    assert [item.id for item in await newsroom.index.stream.recent(3)] == ["a6", "a5", "a4"]
+    await newsroom.ingest.delete("a0")
+
+    for step in (1, 2, 3, 100):
+        followed: list[tuple[str, str]] = []
+        positions: dict[bytes, bytes] = {}
+        while True:
+            items, positions = await newsroom.index.stream.read(positions, step)
+            if not items:
+                break
+            followed += [(item.id, item.kind) for item in items]
+        assert sorted(followed) == sorted([*((f"a{i}", "article") for i in range(7)), ("a0", "deleted")])
+        assert step > 1 or followed[-1] == ("a0", "deleted")
+
+
+async def test_positions_of_other_spaces_are_kept(store: Store) -> None:
+    """A reader may hold positions of streams that this process does not read; they are returned unchanged."""
+    newsroom = core(store)
+    await newsroom.post("a", story(1))
+    foreign = {keys.stream(b"{qq.0000.3}"): b"5-0"}
+
+    items, positions = await newsroom.index.stream.read(foreign, 10)
+
+    assert [item.id for item in items] == ["a"]
+    assert positions.items() >= foreign.items()
+    assert len(positions) == 2
+    assert await newsroom.index.stream.read(positions, 10) == ([], positions)
+
+
+async def test_an_article_after_the_seal_is_read_from_a_position_before_it(store: Store) -> None:
+    """A reader at the end of a segment goes on with the next one."""
+    newsroom = core(store)
+    await newsroom.post("before", story(1))
+    _, positions = await newsroom.index.stream.read({}, 10)
+    await seal(newsroom)
+    await newsroom.post("after", story(2))
+
+    items, moved = await newsroom.index.stream.read(positions, 10)
+
+    assert [item.id for item in items] == ["after"]
+    assert [keys.segment_of(key) for key in moved] == [1]
+
+
+async def test_the_length_counts_versions_and_deletions_of_all_segments(store: Store) -> None:
+    """A repeat adds nothing; an update and a deletion add one entry each."""
+    newsroom = core(store)
+    await newsroom.post("a", story(1))
+    await newsroom.post("a", story(1))
+    await seal(newsroom)
+    await newsroom.post("a", story(2))
+    await newsroom.ingest.delete("a")
+
+    assert await newsroom.index.stream.length() == 3
+
+
+async def test_recent_entries_are_recent_articles_without_their_records(store: Store) -> None:
+    """Same numbers and verdicts, newest first; titles are not read."""
+    newsroom = core(store)
+    for i in range(4):
+        await newsroom.post(f"a{i}", story(i), title=f"Title {i}")
+
+    full, entries = await newsroom.index.stream.recent(3), await newsroom.index.stream.recent_entries(3)
+
+    assert [(e.number, e.verdict) for e in entries] == [(f.number, f.verdict) for f in full]
+    assert [f.title for f in full] == ["Title 3", "Title 2", "Title 1"]
+    assert {e.title for e in entries} == {""}

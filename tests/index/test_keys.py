@@ -1,0 +1,113 @@
+"""Key layout: stored keys are pinned, and the fast builders agree with the simple ones."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aggregator.index import keys
+from aggregator.index.blocks import MAX_RADIUS, PLANS, BlockPlan
+
+FINGERPRINTS = st.integers(0, 2**64 - 1)
+TAG = b"{en.3f2a.7}"
+SEVEN = bytes(7) + b"\x07"
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+@given(fingerprint=FINGERPRINTS, radius=st.integers(0, MAX_RADIUS))
+def test_block_buckets_equals_single_buckets(plan: BlockPlan, fingerprint: int, radius: int) -> None:
+    """The same keys in the same order."""
+    tag = keys.tag("en.3f2a", 7)
+
+    built = keys.block_buckets(tag, plan.probe_plan(fingerprint, radius))
+
+    assert built == [
+        keys.block_bucket(tag, block, value) for block, value in plan.probes(fingerprint, radius)
+    ]
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+@given(fingerprints=st.lists(FINGERPRINTS, min_size=1, max_size=9), radius=st.integers(0, MAX_RADIUS))
+def test_block_buckets_each_equals_single_lookups(
+    plan: BlockPlan, fingerprints: list[int], radius: int
+) -> None:
+    """The keys of one lookup after another."""
+    probe_plans = [plan.probe_plan(fingerprint, radius) for fingerprint in fingerprints]
+
+    built = keys.block_buckets_each(b"{en.3f2a.7}", probe_plans)
+
+    assert built == [key for plan_ in probe_plans for key in keys.block_buckets(b"{en.3f2a.7}", plan_)]
+
+
+@pytest.mark.parametrize(
+    ("built", "expected"),
+    [
+        (keys.block_bucket(TAG, 0, 0x1F2), TAG + b"b0:01f2"),
+        (keys.block_bucket(TAG, 63, 0xFFFF), TAG + b"b3f:ffff"),
+        (keys.binding_by_hash(TAG, b"h" * 16), TAG + b"i" + b"h" * 16),
+        (keys.state(TAG, 7), TAG + b"p" + SEVEN),
+        (keys.tombstone(TAG, 7), TAG + b"g" + SEVEN),
+        (keys.duplicate_ids(TAG, 7), TAG + b"c" + SEVEN),
+        (keys.sealed(TAG), TAG + b"closed"),
+        (keys.sampled_numbers(TAG), TAG + b"marks"),
+        (keys.dead_numbers(TAG), TAG + b"dead"),
+        (keys.version(TAG), TAG + b"version"),
+        (keys.stream(TAG), TAG + b"stream"),
+        (keys.space_head("en.3f2a"), b"{en.3f2a}segments"),
+        (keys.compaction_cursor("en.3f2a"), b"{en.3f2a}upkeep"),
+        (keys.record("en.3f2a", 0xAB), b"r:en.3f2a:00000000000000ab"),
+        (keys.text(0xAB), b"x:00000000000000ab"),
+        (keys.backfill_position(["sv.0002", "de.0001"]), b"{reindex}de.0001,sv.0002"),
+    ],
+)
+def test_the_layout_is_pinned(built: bytes, expected: bytes) -> None:
+    """Stored keys: a changed one would make the data of an earlier version invisible."""
+    assert built == expected
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_a_sketch_bucket_is_named_by_the_low_bits_of_its_key(sketch_key: int) -> None:
+    """Eighteen bits in five hexadecimal digits."""
+    assert keys.sketch_buckets(TAG, [sketch_key]) == [TAG + b"s%05x" % (sketch_key & 0x3FFFF)]
+
+
+@given(st.integers(0, 2**52 - 1))
+def test_a_term_bucket_is_named_by_the_top_bits_of_its_key(index_key: int) -> None:
+    """The upper 20 of 52 bits; the remainder is in the posting."""
+    assert keys.term_buckets(TAG, [index_key]) == [TAG + b"t%05x" % (index_key >> 32)]
+
+
+@given(st.integers(0, 2**32), st.binary(max_size=20))
+def test_the_parts_of_a_key_are_found(segment: int, suffix: bytes) -> None:
+    """Tag, space and segment, whatever bytes follow the tag: hashes may contain braces and periods."""
+    tag = keys.tag("en.3f2a", segment)
+
+    assert keys.tag_of(tag + suffix) == tag
+    assert keys.space_of(tag + suffix) == "en.3f2a"
+    assert keys.segment_of(tag + suffix) == segment
+    assert tag.startswith(keys.space_prefix("en.3f2a"))
+
+
+def test_a_space_prefix_does_not_match_a_longer_space() -> None:
+    """One space may begin with the name of another."""
+    assert not keys.tag("en.3f2ab", 0).startswith(keys.space_prefix("en.3f2a"))
+
+
+@pytest.mark.parametrize("id_", ["", "}{en.0.1}", "line\nbreak", "\ud800", "x" * 100_000])
+def test_any_id_has_a_binding_key_of_one_length(id_: str) -> None:
+    """Ids are untrusted: their text never gets into a key."""
+    key = keys.binding_by_id(TAG, id_)
+
+    assert len(key) == len(TAG) + 17
+    assert key == keys.binding_by_hash(TAG, keys.id_hash(id_))
+
+
+@pytest.mark.parametrize("own", [keys.sketch_buckets, keys.term_buckets])
+def test_all_buckets_are_enumerated_once(own: Callable[[bytes, list[int]], list[bytes]]) -> None:
+    """Compaction visits every bucket that an article may be written to, in an order that never changes."""
+    found = list(keys.all_buckets([2, 1]))
+
+    assert found[:6] == [b"b0:0000", b"b0:0001", b"b0:0002", b"b0:0003", b"b1:0000", b"b1:0001"]
+    assert len(set(found)) == len(found) == 6 + (1 << 18) + (1 << 20)
+    assert set(own(b"", [0, (1 << 52) - 1, 0x1234_5678])) <= set(found)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
-from aggregator.runtime.addresses import describe_store, redact_url, service_url
+from aggregator.runtime.addresses import bind_error, describe_store, redact_url, service_url
 from aggregator.settings import Settings
 
 
@@ -29,3 +31,40 @@ def test_a_password_is_never_printed() -> None:
 def test_the_url_can_be_opened_on_this_machine(host: str, shown: str) -> None:
     """A wildcard address becomes the loopback address."""
     assert service_url(host, 8080) == f"http://{shown}:8080"
+
+
+def test_an_address_without_secrets_is_unchanged() -> None:
+    """The database number and the port stay visible."""
+    assert redact_url("redis://store.example:6380/2") == "redis://store.example:6380/2"
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (Settings(store_url="memory"), "store: memory; all data is lost at exit"),
+        (Settings(data_dir="/srv/news", appendfsync="always"), "in /srv/news (appendfsync always)"),
+    ],
+)
+def test_a_local_store_is_described_by_its_durability(settings: Settings, expected: str) -> None:
+    """The reader sees at once what a crash loses."""
+    assert describe_store(settings).endswith(expected)
+
+
+def test_a_port_in_use_is_named() -> None:
+    """The error comes from a real second listener."""
+    with socket.create_server(("127.0.0.1", 0)) as first:
+        port = first.getsockname()[1]
+        with pytest.raises(OSError, match="in use") as caught, socket.create_server(("127.0.0.1", port)):
+            pass
+    error = bind_error(Settings(host="127.0.0.1", port=port), caught.value)
+
+    assert str(error).startswith(f"port: 127.0.0.1:{port} is in use by another process;")
+
+
+def test_an_address_of_another_machine_is_named() -> None:
+    """192.0.2.0/24 is reserved for documentation."""
+    with pytest.raises(OSError, match="assign") as caught, socket.create_server(("192.0.2.1", 0)):
+        pass
+    error = bind_error(Settings(host="192.0.2.1", port=8080), caught.value)
+
+    assert str(error).startswith("host: cannot listen on 192.0.2.1:8080 (")

@@ -1,16 +1,14 @@
-"""Words, index terms and figures: golden values, and properties for any input."""
+"""Words and index terms: golden values, and properties for any input."""
 
 from __future__ import annotations
 
 import re
-import sys
-import unicodedata
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregator.analysis.text import normalization, tokenizer
+from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.figures import figures
 from aggregator.analysis.text.normalization import normalize
 from aggregator.analysis.text.stemming import SNOWBALL_LANGUAGES, STEM_CACHE_SIZE, stemmer
@@ -24,42 +22,9 @@ from aggregator.analysis.text.tokenizer import (
     tokenizer_recipe,
     words,
 )
+from tests.analysis.text.any_text import ANY_TEXT, DIFFICULT_TEXT
 
 LANGS = ["en", "zh", "de", "fr", "ru", "ar", "ja", "ko", "th", "hi", "und", ""]
-
-# Any str, lone surrogates included; then characters that are difficult for word splitting.
-ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=60)
-DIFFICULT_TEXT = st.text(
-    st.sampled_from(
-        "aZé'’ʼ`´.,-_1２٣ \t\n\x00\x1f\x85\u00ad\u200b\u200d\u202e\ufeff\ud800\udfff"
-        "中台の・ー가ก้ําहि½ﬁßİΣς́\u0345"
-    ),
-    max_size=40,
-)
-
-
-def test_normal_form_of_look_alikes() -> None:
-    """Full-width letters, curly apostrophes, invisible characters and white space make no difference."""
-    assert normalize("\ufeffThe  ＢＢＣ’s\u00ad\u200b re\u00adport\u202e\x00\n") == "the bbc's report"
-    assert normalize("Straße ﬁn\ud800 ½") == "strasse fin 1⁄2"
-    assert normalize(" \n\u3000") == ""
-
-
-@given(ANY_TEXT | DIFFICULT_TEXT)
-def test_normalization_is_idempotent(text: str) -> None:
-    """A normal form is its own normal form, without surrogates, with single spaces only."""
-    normalized = normalize(text)
-    assert normalize(normalized) == normalized
-    assert normalized == " ".join(normalized.split())
-    normalized.encode("utf-8")
-
-
-def test_normalization_is_idempotent_on_every_character() -> None:
-    """Every code point alone, and after a letter."""
-    for start in range(0, sys.maxunicode + 1, 0x1000):
-        block = "\n".join(f"{chr(code)} a{chr(code)}" for code in range(start, start + 0x1000))
-        normalized = normalize(block)
-        assert normalize(normalized) == normalized, hex(start)
 
 
 def words_and_terms(text: str, lang: str) -> tuple[list[str], list[str]]:
@@ -219,32 +184,6 @@ def test_patterns_do_not_backtrack() -> None:
         assert sum(map(len, pattern.findall(text))) >= len(text) - len(re.match(f"{mark}*", text)[0])  # type: ignore[index]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("1,200 and 1200", ["1200", "1200"]),
-        ("3.5 3.50 3.0 007 0.25 0", ["3.5", "3.5", "3", "7", "0.25", "0"]),
-        ("１，２００ １２．5 ١٢٣", ["1200", "12.5", "123"]),
-        ("1\u200b4\u00ad,000 of 3\ufeff.5", ["14000", "3.5"]),
-        ("1.200.000 12,345,67 1,2", ["1200000", "12345", "67", "1", "2"]),
-        ("At 9:05 on 12/31/2019, $5m", ["9", "5", "12", "31", "2019", "5"]),
-        ("COVID-19 killed 1,234.50.", ["19", "1234.5"]),
-        ("共12人受伤，30%", ["12", "30"]),
-        ("none", []),
-        ("9" * 5000, ["9" * 5000]),
-    ],
-)
-def test_figures(text: str, expected: list[str]) -> None:
-    """Numbers are returned in order, each in one spelling."""
-    assert figures(text) == expected
-
-
-@given(ANY_TEXT | DIFFICULT_TEXT | st.text("0123456789.,", max_size=60))
-def test_figures_are_plain_numbers(text: str) -> None:
-    """For any text a figure is digits with at most one point, without redundant zeros."""
-    assert all(re.fullmatch(r"(0|[1-9]\d*)(\.\d*[1-9])?", figure, re.ASCII) for figure in figures(text))
-
-
 @settings(max_examples=300, deadline=None)
 @given(
     st.sampled_from(sorted(SNOWBALL_LANGUAGES)),
@@ -284,16 +223,6 @@ def test_stop_words_are_normalized() -> None:
     assert stop_words("xx") == frozenset("0123456789abcdefghijklmnopqrstuvwxyz")
     for lang in ("en", "de", "fr", "ru", "zh"):
         assert all(word == normalize(word) for word in stop_words(lang))
-
-
-def test_unspaced_letters_are_letters() -> None:
-    """No punctuation or digit of the scripts without spaces is part of a word."""
-    assert not re.search(f"[{normalization.UNSPACED_SCRIPTS}]", "。、・〈〉฿๏๑။៛，")
-    assert all(
-        unicodedata.category(mark)[0] == "M"
-        for mark in "\u0301\u0e31\u093f"
-        if re.match(f"[{normalization.COMBINING_MARKS}]", mark)
-    )
 
 
 def test_golden_terms() -> None:

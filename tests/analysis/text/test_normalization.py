@@ -1,0 +1,77 @@
+"""Text normalization and the character classes of words."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import pytest
+from hypothesis import given
+
+from aggregator.analysis.text import normalization
+from aggregator.analysis.text.normalization import ascii_if_equivalent, blanking_table, fold, normalize
+from tests.analysis.text.any_text import ANY_TEXT, DIFFICULT_TEXT
+
+
+def test_normal_form_of_look_alikes() -> None:
+    """Full-width letters, curly apostrophes, invisible characters and white space make no difference."""
+    assert normalize("\ufeffThe  ＢＢＣ’s\u00ad\u200b re\u00adport\u202e\x00\n") == "the bbc's report"
+    assert normalize("Straße ﬁn\ud800 ½") == "strasse fin 1⁄2"
+    assert normalize(" \n\u3000") == ""
+
+
+@given(ANY_TEXT | DIFFICULT_TEXT)
+def test_normalization_is_idempotent(text: str) -> None:
+    """A normal form is its own normal form, without surrogates, with single spaces only."""
+    normalized = normalize(text)
+    assert normalize(normalized) == normalized
+    assert normalized == " ".join(normalized.split())
+    normalized.encode("utf-8")
+
+
+def test_normalization_is_idempotent_on_every_character() -> None:
+    """Every code point alone, and after a letter."""
+    for start in range(0, sys.maxunicode + 1, 0x1000):
+        block = "\n".join(f"{chr(code)} a{chr(code)}" for code in range(start, start + 0x1000))
+        normalized = normalize(block)
+        assert normalize(normalized) == normalized, hex(start)
+
+
+def test_unspaced_letters_are_letters() -> None:
+    """No punctuation or digit of the scripts without spaces is part of a word."""
+    assert not re.search(f"[{normalization.UNSPACED_SCRIPTS}]", "。、・〈〉฿๏๑။៛，")
+    assert re.fullmatch(f"[{normalization.COMBINING_MARKS}]+", "\u0301\u0e31\u093f")
+    assert not re.search(f"[{normalization.COMBINING_MARKS}]", "aкก中ー_'")
+
+
+@given(ANY_TEXT | DIFFICULT_TEXT)
+def test_folding_keeps_white_space(text: str) -> None:
+    """A normal form is the folded text with white space collapsed."""
+    assert normalize(text) == " ".join(fold(text).split())
+    assert fold(fold(text)) == fold(text)
+
+
+def test_the_ascii_path_of_folding_equals_the_general_one() -> None:
+    """Every ASCII character gives the same alone as next to a letter that forces the general path."""
+    for code in range(128):
+        assert fold(f"a{chr(code)}b") + "é" == fold(f"a{chr(code)}bé"), hex(code)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain `text`", "plain `text`"),
+        ("“The ferry’s late” – again…", " The ferry's late    again "),
+        ("10\u00a0€", "10  "),
+        ("“Café”", "“Café”"),
+        ("渡轮", "渡轮"),
+    ],
+)
+def test_typography_alone_does_not_need_unicode(text: str, expected: str) -> None:
+    """One letter beyond ASCII leaves the text unchanged."""
+    assert ascii_if_equivalent(text) == expected
+
+
+def test_a_blanking_table_keeps_matching_bytes_only() -> None:
+    """All others become spaces, so that lengths and positions stay."""
+    assert b"a-1 B\xe9".translate(blanking_table("[a-z0-9]")) == b"a 1   "

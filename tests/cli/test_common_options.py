@@ -1,0 +1,119 @@
+"""Values and settings that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aggregator.cli import common_options
+from aggregator.cli.common_options import (
+    ENVIRONMENT_ONLY_SETTINGS,
+    SETTING_FIELDS,
+    SETTING_GROUPS,
+    ConciseArgumentParser,
+    add_settings_options,
+    comma_separated,
+    duration_ms,
+    positive_int,
+)
+from aggregator.settings import Settings
+
+
+@given(st.integers(min_value=1, max_value=10**9), st.sampled_from([("m", 60), ("h", 3600), ("d", 86400)]))
+def test_a_time_span_is_number_and_unit(number: int, unit: tuple[str, int]) -> None:
+    """In milliseconds."""
+    name, seconds = unit
+
+    assert duration_ms(f"{number}{name}") == number * seconds * 1000
+
+
+@pytest.mark.parametrize("text", ["", "h", "24", "0h", "-1h", "1.5h", "24H", "24 h", "1w", "²h"])
+def test_another_time_span_is_rejected(text: str) -> None:
+    """The message quotes it and gives examples."""
+    with pytest.raises(argparse.ArgumentTypeError) as caught:
+        duration_ms(text)
+
+    assert str(caught.value) == f"{text!r} is not a time span such as 30m, 24h or 7d"
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "+1", "1.0", "1e3", "1_000", "²", " 1"])
+def test_another_number_is_rejected(text: str) -> None:
+    """Python's own conversion accepts some of these."""
+    with pytest.raises(argparse.ArgumentTypeError, match="is not an integer of at least 1"):
+        positive_int(text)
+
+
+@given(st.lists(st.integers(min_value=1), min_size=1))
+def test_lists_have_the_values_in_order(values: list[int]) -> None:
+    """One value is a list too."""
+    assert comma_separated(positive_int)(",".join(map(str, values))) == values
+
+
+@pytest.mark.parametrize("text", ["", "1,", "1,x", "1;2"])
+def test_a_list_with_an_unusable_value_is_rejected(text: str) -> None:
+    """The whole list is quoted."""
+    with pytest.raises(argparse.ArgumentTypeError) as caught:
+        comma_separated(int)(text)
+
+    assert str(caught.value) == f"{text!r} is not a list of numbers such as 1,2,3"
+
+
+def parser_of(*names: str) -> ConciseArgumentParser:
+    """A parser with the options of these settings."""
+    parser = ConciseArgumentParser(prog="aggregator")
+    add_settings_options(parser, names)
+    return parser
+
+
+def test_an_option_that_is_not_given_is_none() -> None:
+    """A variable or the default of the setting then applies; switches can also be turned off."""
+    parser = parser_of("port", "access_log")
+
+    assert vars(parser.parse_args([])) == {"port": None, "access_log": None}
+    assert vars(parser.parse_args(["--port", "http", "--no-access-log"])) == {
+        "port": "http", "access_log": False,
+    }  # fmt: skip
+
+
+def test_secrets_never_become_options() -> None:
+    """Command lines are visible to every user of the machine."""
+    assert ENVIRONMENT_ONLY_SETTINGS
+    assert set(ENVIRONMENT_ONLY_SETTINGS) <= set(SETTING_FIELDS)
+    assert vars(parser_of(*SETTING_FIELDS).parse_args([])).keys().isdisjoint(ENVIRONMENT_ONLY_SETTINGS)
+
+
+def test_the_help_of_an_option_is_the_documentation_of_its_setting() -> None:
+    """With its heading, its choices, and its default; percent signs are literal."""
+    help_text = " ".join(parser_of(*SETTING_FIELDS).format_help().split())
+
+    for heading in SETTING_GROUPS:
+        assert f" {heading}: " in help_text
+    assert "--log-format {text,json}" in help_text
+    assert f"(default {SETTING_FIELDS['port'].default})" in help_text
+    assert "%%" not in help_text
+
+
+def test_every_named_setting_exists() -> None:
+    """A renamed setting must not disappear from a command."""
+    listed = [
+        *common_options.SERVICE_SETTINGS,
+        *common_options.DETECTION_SETTINGS,
+        *(name for names in SETTING_GROUPS.values() for name in names),
+    ]
+
+    assert set(listed) <= {field.name for field in dataclasses.fields(Settings)}
+
+
+def test_a_usage_error_is_one_line_and_code_2(capsys: pytest.CaptureFixture[str]) -> None:
+    """The line names the help instead of listing all options."""
+    with pytest.raises(SystemExit) as caught:
+        parser_of("port").parse_args(["--nope"])
+
+    assert caught.value.code == 2
+    assert capsys.readouterr().err == (
+        "aggregator: unrecognized arguments: --nope (see `aggregator --help`).\n"
+    )

@@ -1,0 +1,93 @@
+"""Progress bars: shown on a terminal only, and never in the way of the work."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from aggregator.cli.progress import THROTTLED_LABEL, ByteProgress, ItemProgress, open_bar
+
+
+class Terminal(io.StringIO):
+    """Standard error that claims to be a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def open_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Standard error as a terminal; not a fixture, since pytest replaces standard error after the setup."""
+    opened = Terminal()
+    monkeypatch.setattr("sys.stderr", opened)
+    return opened
+
+
+def test_there_is_no_bar_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log file must not fill with bars; counting works all the same."""
+    monkeypatch.setattr("sys.stderr", output := io.StringIO())
+    with ByteProgress(100) as read, ItemProgress("articles") as done:
+        read.advance(50)
+        read.show_counts({"new": 1}, 2.0)
+        assert list(done.track("abc")) == ["a", "b", "c"]
+
+    assert open_bar(True) is None
+    assert done.count == 3
+    assert output.getvalue() == ""
+
+
+def test_there_is_no_bar_that_was_not_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """--no-progress, also on a terminal."""
+    terminal = open_terminal(monkeypatch)
+    with ByteProgress(100, shown=False) as read:
+        read.advance(50)
+
+    assert open_bar(False) is None
+    assert terminal.getvalue() == ""
+
+
+def test_bytes_and_counts_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The share read so far and the counts."""
+    terminal = open_terminal(monkeypatch)
+    with ByteProgress(100) as read:
+        read.advance(50)
+        read.show_counts({"new": 7})
+
+    assert "50%" in terminal.getvalue()
+    assert "new=7" in terminal.getvalue()
+
+
+def test_throttling_is_shown_while_its_time_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operator sees why an import is slow, and when it is no longer throttled."""
+    terminal = open_terminal(monkeypatch)
+
+    def output_of_counts(throttled_s: float) -> str:
+        start = terminal.tell()
+        read.show_counts({"new": 7}, throttled_s)
+        return terminal.getvalue()[start:]
+
+    with ByteProgress(100) as read:
+        assert THROTTLED_LABEL not in output_of_counts(0.0)
+        assert THROTTLED_LABEL in output_of_counts(1.5)
+        assert THROTTLED_LABEL not in output_of_counts(1.5)
+        assert THROTTLED_LABEL in output_of_counts(2.0)
+
+
+def test_items_are_counted_as_they_are_read() -> None:
+    """Reading stays lazy: an item is counted when it is used, not before."""
+    with ItemProgress("articles", shown=False) as done:
+        items = done.track(iter("abc"))
+        assert done.count == 0
+        assert (next(items), done.count) == ("a", 1)
+        done.set_count(10)
+        assert (next(items), done.count) == ("b", 11)
+
+
+def test_an_error_of_the_work_is_not_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bar is removed first."""
+    terminal = open_terminal(monkeypatch)
+    with pytest.raises(ValueError, match="no luck"), ItemProgress("articles") as done:
+        done.set_count(1)
+        raise ValueError("no luck")
+
+    assert terminal.getvalue().endswith("\r")

@@ -1,0 +1,97 @@
+"""Metrics of one application."""
+
+from __future__ import annotations
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from aggregator.domain import Answer, Outcome
+from aggregator.http.metrics.collectors import ScrapeContext
+from aggregator.http.metrics.registry import RECENT_ARTICLES, BackgroundMetrics, Metrics, markdown_table
+from aggregator.store.base import StoreInfo
+
+CONTEXT = ScrapeContext(StoreInfo("memory", "1", 4096, "nothing is kept", ready=True))
+
+
+def samples(metrics: BackgroundMetrics) -> dict[tuple[str, ...], float]:
+    """The samples of a scrape by name and label values, in the order of the labels."""
+    families = text_string_to_metric_families(metrics.render(CONTEXT).decode())
+    return {(s.name, *s.labels.values()): s.value for family in families for s in family.samples}
+
+
+def answer(outcome: Outcome, **timings_ms: float) -> Answer:
+    """An answer with this outcome."""
+    return Answer("a1", outcome, "en.0000", 1, False, timings_ms=timings_ms)
+
+
+def test_an_answer_is_counted_once_per_verdict_stage_and_distance() -> None:
+    """Times are exported in seconds."""
+    metrics = Metrics()
+    metrics.record_answer(answer(Outcome("duplicate", distance=2), analyse=1.5, lookup=500.0))
+    metrics.record_answer(answer(Outcome("new"), analyse=2.5))
+    found = samples(metrics)
+
+    assert [found["aggregator_articles_total", v] for v in ("new", "related", "duplicate")] == [1, 0, 1]
+    assert found["aggregator_stage_seconds_count", "analyse"] == 2
+    assert found["aggregator_stage_seconds_sum", "analyse"] == pytest.approx(0.004)
+    assert found["aggregator_stage_seconds_sum", "lookup"] == pytest.approx(0.5)
+    assert found["aggregator_distance_bits_count",] == 1
+    assert (
+        found["aggregator_distance_bits_bucket", "1.0"],
+        found["aggregator_distance_bits_bucket", "2.0"],
+    ) == (
+        0,
+        1,
+    )
+
+
+def test_an_exact_distance_of_zero_is_observed() -> None:
+    """Zero bits is a distance; None is none."""
+    metrics = Metrics()
+    metrics.record_answer(answer(Outcome("duplicate", distance=0)))
+
+    assert samples(metrics)["aggregator_distance_bits_bucket", "0.0"] == 1
+
+
+def test_the_latest_timings_are_kept() -> None:
+    """A fixed number of them, without answers that have none (a retry of a stored article)."""
+    metrics = Metrics()
+    for number in range(RECENT_ARTICLES + 5):
+        metrics.record_answer(answer(Outcome("new"), analyse=float(number)))
+    metrics.record_answer(answer(Outcome("new")))
+
+    assert len(metrics.recent_timings_ms) == RECENT_ARTICLES
+    assert (metrics.recent_timings_ms[0], metrics.recent_timings_ms[-1]) == (
+        {"analyse": 5.0},
+        {"analyse": float(RECENT_ARTICLES + 4)},
+    )
+
+
+def test_two_applications_do_not_share_counters() -> None:
+    """Each has a registry of its own."""
+    one, other = Metrics(), Metrics()
+    one.record_answer(answer(Outcome("new")))
+
+    assert samples(one)["aggregator_articles_total", "new"] == 1
+    assert samples(other)["aggregator_articles_total", "new"] == 0
+
+
+def test_the_background_process_exports_itself_only() -> None:
+    """No series of requests that it never answers."""
+    names = {name for name, *_ in samples(BackgroundMetrics())}
+
+    assert "process_resident_memory_bytes" in names
+    assert not any(name.startswith("aggregator_requests") for name in names)
+
+
+def test_every_row_of_the_table_is_complete() -> None:
+    """Sorted and unique; counters have the name that queries use."""
+    rows = [line.strip("| ").split(" | ") for line in markdown_table().splitlines()[2:]]
+    names = [row[0].strip("`") for row in rows]
+
+    assert names == sorted(set(names))
+    assert all(
+        name.endswith("_total") == (row[1] == "counter") for name, row in zip(names, rows, strict=True)
+    )
+    assert {"aggregator_requests_total", "aggregator_store_ready", "aggregator_index_segments"} <= set(names)
+    assert all(row[-1].endswith(".") for row in rows)

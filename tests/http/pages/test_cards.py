@@ -1,0 +1,89 @@
+"""Event cards: titles, rates and the sections of the front page."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aggregator.events.detection.model import Event
+from aggregator.http.pages.cards import NO_HEADLINE, event_lists, make_card, title_of, usual_rate
+from tests.support.factories import EVENT_MS, event
+
+HOUR_MS = 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("title", "terms", "expected"),
+    [
+        ("Bridge closed", ("harbour",), "Bridge closed"),
+        ("", ("harbour", "bridge"), "harbour, bridge"),
+        ("", (), NO_HEADLINE),
+    ],
+)
+def test_an_event_always_has_a_title(title: str, terms: tuple[str, ...], expected: str) -> None:
+    """The headline of a deleted article is replaced by the terms."""
+    assert title_of(event("e1", title, terms=terms)) == expected
+
+
+@pytest.mark.parametrize(
+    ("peak", "expected", "shown"),
+    [
+        (16, 0.4, "40× usual"),
+        (10, 1.0, "10× usual"),
+        (9, 2.0, "4.5× usual"),
+        (16, 0.05, "320× usual"),
+        (16, 0.049, "usually none"),
+        (16, 0.0, "usually none"),
+    ],
+)
+def test_the_rate_is_relative_to_the_usual_one(peak: int, expected: float, shown: str) -> None:
+    """Small ratios have a decimal; nothing is divided by an expectation near zero."""
+    assert usual_rate(event("e1", "Bridge", peak=peak, expected=expected)) == shown
+
+
+@pytest.mark.parametrize(("languages", "lang"), [((), ""), (("de",), "de"), (("de", "fr"), "")])
+def test_the_language_is_known_only_if_there_is_one(languages: tuple[str, ...], lang: str) -> None:
+    """A wrong lang attribute makes a screen reader mispronounce the headline."""
+    assert make_card(event("e1", "Bridge", languages=languages), EVENT_MS).lang == lang
+
+
+def test_the_sparkline_of_a_closed_event_ends_with_its_last_item() -> None:
+    """An open one moves on with time until its items are out of sight."""
+    later_ms = EVENT_MS + 24 * HOUR_MS
+    open_, closed = event("e1", "Bridge"), event("e2", "Bridge", status="closed")
+
+    assert make_card(closed, later_ms).sparkline == make_card(open_, EVENT_MS).sparkline != ()
+    assert make_card(open_, later_ms).sparkline == ()
+
+
+def test_a_clock_behind_the_last_item_hides_nothing() -> None:
+    """The clocks of the replicas may differ."""
+    early = make_card(event("e1", "Bridge"), EVENT_MS - HOUR_MS)
+
+    assert early.sparkline == make_card(event("e1", "Bridge"), EVENT_MS).sparkline
+
+
+EVENTS = st.builds(
+    lambda number, **fields: event(f"e{number}", "Bridge", **fields),
+    st.integers(min_value=0, max_value=10**6),
+    status=st.sampled_from(["breaking", "fading", "closed"]),
+    muted=st.sampled_from([None, "story", "routine"]),
+    false_alarm=st.booleans(),
+    merged_into=st.sampled_from([None, "e0"]),
+)
+
+
+@given(st.lists(EVENTS, max_size=8, unique_by=lambda e: e.id))
+def test_every_event_is_in_one_section(events: list[Event]) -> None:
+    """Muted ones whatever their status; those merged into others in none."""
+    lists = event_lists(events, EVENT_MS)
+    listed = [card.event for card in (*lists.open, *lists.muted, *lists.closed)]
+
+    assert sorted(e.id for e in listed) == sorted(e.id for e in events if e.merged_into is None)
+    assert all(card.event.muted or card.event.false_alarm for card in lists.muted)
+    assert all(card.event.status == "closed" for card in lists.closed)
+    for card in (*lists.open, *lists.closed):
+        assert card.event.muted is None
+        assert not card.event.false_alarm
+    assert all(card.event.status != "closed" for card in lists.open)

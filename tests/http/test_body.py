@@ -1,0 +1,90 @@
+"""Line splitting of request bodies, whatever the packets in which they arrive."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aggregator.errors import BodyTimeout, InputTooLarge
+from aggregator.http.body import BatchLine, LineSplitter
+
+BODY_PIECES = st.lists(st.sampled_from([b"a", b"bb", b" ", b"\t", b"\r", b"\n", b"{}", b"\xff", b"\0"]))
+
+
+def split(chunks: list[bytes], max_bytes: int = 100) -> list[BatchLine]:
+    """All lines of a body that arrives as ``chunks``."""
+    splitter = LineSplitter(max_bytes)
+    return [line for chunk in chunks for line in splitter.feed(chunk)] + splitter.flush()
+
+
+def shown(lines: list[BatchLine]) -> list[tuple[int, bytes, str]]:
+    """Lines with the names of their errors, since errors do not compare."""
+    return [(line.number, line.data, type(line.error).__name__) for line in lines]
+
+
+@given(BODY_PIECES, st.integers(min_value=1, max_value=6))
+def test_packet_boundaries_make_no_difference(pieces: list[bytes], max_bytes: int) -> None:
+    """Byte by byte, in pieces or at once: the same lines, numbers and errors."""
+    body = b"".join(pieces)
+    at_once = shown(split([body], max_bytes))
+
+    assert shown(split(pieces, max_bytes)) == at_once
+    assert shown(split([body[i : i + 1] for i in range(len(body))], max_bytes)) == at_once
+
+
+@given(BODY_PIECES)
+def test_lines_are_those_of_the_body_without_blank_ones(pieces: list[bytes]) -> None:
+    """Numbers count blank lines too; white space at the ends is removed."""
+    body = b"".join(pieces)
+    expected = [(i, line.strip(b" \t\r")) for i, line in enumerate(body.split(b"\n"), 1)]
+
+    found = split([body], max_bytes=len(body))
+
+    assert [(line.number, line.data) for line in found] == [(i, line) for i, line in expected if line]
+    assert all(line.error is None for line in found)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b"abcd", [(1, b"abcd", "NoneType")]),
+        (b"abcd\r\n", [(1, b"abcd", "NoneType")]),
+        (b"abcde\n", [(1, b"", "InputTooLarge")]),
+        (b"abcdefgh", [(1, b"", "InputTooLarge")]),
+        (b"abcdefgh\nok\n", [(1, b"", "InputTooLarge"), (2, b"ok", "NoneType")]),
+        (b"\n\n\nok", [(4, b"ok", "NoneType")]),
+        (b"", []),
+        (b"\n \t\r\n", []),
+    ],
+)
+def test_a_line_has_at_most_four_bytes_here(body: bytes, expected: list[tuple[int, bytes, str]]) -> None:
+    """The limit is exact, excludes the line end, and spares the lines after a long one."""
+    assert shown(split([body], max_bytes=4)) == expected
+
+
+def test_the_error_of_a_long_line_names_the_setting() -> None:
+    """The caller learns the limit and how to raise it."""
+    (line,) = split([b"abcde\n"], max_bytes=4)
+
+    assert isinstance(line.error, InputTooLarge)
+    assert str(line.error) == "line: larger than 4 bytes (setting max_body_bytes)."
+
+
+def test_a_line_without_end_is_not_buffered() -> None:
+    """Beyond the limit, data is counted and dropped."""
+    splitter = LineSplitter(4)
+    for _ in range(1000):
+        assert splitter.feed(b"x" * 1000) == []
+
+    assert sum(map(len, splitter._partial_line)) <= 5
+    assert shown(splitter.feed(b"\nok\n")) == [(1, b"", "InputTooLarge"), (2, b"ok", "NoneType")]
+
+
+def test_a_failure_is_reported_at_the_line_that_was_being_read() -> None:
+    """The lines before it keep their answers."""
+    splitter = LineSplitter(100)
+    splitter.feed(b"one\ntwo\nthr")
+    error = BodyTimeout("body: nothing received for 5 s.", field="body")
+
+    assert splitter.abort(error) == BatchLine(3, error=error)

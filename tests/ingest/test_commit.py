@@ -1,0 +1,95 @@
+"""Committer: records are written once and under free numbers, and answers name the event of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aggregator.analysis.analyzer import Analyzer
+from aggregator.analysis.features import HashedModel
+from aggregator.domain import Answer, Article, Outcome, article_number_at
+from aggregator.index import Index
+from aggregator.index.codec.stored_text import compress_text
+from aggregator.ingest.commit import Committer
+from aggregator.ingest.pending import CommitPlan, PendingArticle, build_record
+from aggregator.store.base import Put, Store, Transaction, ValueEquals
+from tests.support.factories import START_MS, story
+
+ANALYZER = Analyzer({"xx": HashedModel()})
+
+
+def plan(id_: str, low_bits: int, expected: bytes | None = None, groups: tuple[int, ...] = ()) -> CommitPlan:
+    """Stores a marker under the id, if it has the expected value."""
+    article = Article(id=id_, text=story(low_bits), lang="en")
+    number = article_number_at(START_MS, low_bits)
+    pending = PendingArticle(low_bits, article, ANALYZER.analyze(article), number, number)
+    record, key = build_record(pending), b"{%s}" % id_.encode()
+    return CommitPlan(
+        pending=pending,
+        answer=Answer(id_, Outcome("new"), record.space, record.fingerprint, record.short, stored=True),
+        transaction=Transaction((ValueEquals(key, expected),), (Put(key, b"committed"),)),
+        record=record,
+        latest_number=number,
+        superseded_number=None,
+        older_versions=(),
+        duplicate_groups=groups,
+    )
+
+
+def committer(store: Store) -> Committer:
+    """Commits to an index of all spaces; texts are kept."""
+    return Committer(Index(store, ANALYZER.spaces), None, None, store_texts=True)
+
+
+async def test_records_are_written_before_the_commit_and_once(store: Store) -> None:
+    """A retry writes no second record: its number is that of the first attempt."""
+    index, first = Index(store, ANALYZER.spaces), plan("a", 1)
+    await committer(store).write_records([first])
+    number, space = first.pending.number, first.answer.space
+    assert first.pending.record_written
+    assert (await index.records.read({number: space}))[number].id == "a"
+    assert await index.records.read_text(number) == compress_text(story(1))
+
+    await index.records.delete({number: space})
+    await committer(store).write_records([first])
+
+    assert await index.records.read({number: space}) == {}
+
+
+async def test_an_article_whose_number_is_taken_is_conflicted(store: Store) -> None:
+    """It gets another number next time; nothing is committed for it, and the other article is stored."""
+    await committer(store).write_records([plan("other", 1)])
+    plans = [plan("taken", 1), plan("free", 2)]
+
+    await committer(store).write_records(plans)
+    conflicted = await committer(store).commit(plans, START_MS)
+
+    assert conflicted == [plans[0].pending]
+    assert (plans[0].pending.number, plans[0].pending.record_written) == (0, False)
+    assert await store.read([b"{taken}", b"{free}"]) == [None, b"committed"]
+
+
+async def test_conflicted_articles_are_returned_in_the_order_of_the_request(store: Store) -> None:
+    """Whatever the order and reason; the numbers and records of failed commits are kept."""
+    plans = [plan("late", 3, b"changed"), plan("stored", 2), plan("early", 1, b"changed")]
+
+    await committer(store).write_records(plans)
+    conflicted = await committer(store).commit(plans, START_MS)
+
+    assert [(p.article.id, p.record_written) for p in conflicted] == [("early", True), ("late", True)]
+    assert await store.read([b"{early}", b"{stored}", b"{late}"]) == [None, b"committed", None]
+
+
+async def test_an_answer_names_the_event_of_its_first_group_that_has_one(store: Store) -> None:
+    """All groups of a batch are looked up together, each once."""
+    asked: list[list[int]] = []
+
+    async def event_ids_of(groups: Sequence[int]) -> dict[int, str]:
+        asked.append(list(groups))
+        return {20: "harbour", 30: "bridge"}
+
+    plans = [plan("a", 1, groups=(10, 30, 20)), plan("b", 2, groups=(10,)), plan("c", 3)]
+    await Committer(Index(store, ANALYZER.spaces), None, event_ids_of, store_texts=False).set_answers(plans)
+
+    answers = [p.pending.answer for p in plans]
+    assert [answer.event_id for answer in answers if isinstance(answer, Answer)] == ["bridge", None, None]
+    assert asked == [[10, 30, 20]]

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from aggregator.domain import Article, StreamItem, article_number_at
-from aggregator.errors import NotFound, StoreUnavailable
+from aggregator.errors import StoreUnavailable
 from aggregator.events.consumer import CHECKPOINT_INTERVAL_MS, ITEMS_PER_READ, STATE_KEY, DetectorRunner
 from aggregator.events.detection import BurstDetector, BurstRule, Event
 from aggregator.events.repository import CHANGES_KEY, EVENT_RETENTION_MS, POSITION_KEY, EventRepository
@@ -107,14 +107,6 @@ async def test_a_burst_is_seen_by_every_replica(
     first = index.items[0].first_version
     assert await repository.event_ids_of([first, 12345]) == {first: event.id}
     assert await published(repository) == [("fired", event.id)]
-
-
-async def test_an_empty_store_has_no_events(repository: EventRepository) -> None:
-    """No events, no event of an article number, and a clear error for an id."""
-    assert await repository.list_events() == []
-    assert await repository.event_ids_of([1]) == {} == await repository.event_ids_of([])
-    with pytest.raises(NotFound, match="no event 'e1'"):
-        await repository.get("e1")
 
 
 async def test_lists_are_filtered_and_ordered(

@@ -13,9 +13,8 @@ from aggregator.errors import Conflict, NotFound
 from aggregator.events.consumer import STATE_KEY, DetectorRunner
 from aggregator.events.detection import EditorAction, Event, EventChange
 from aggregator.events.editor_actions import EditorActions
-from aggregator.events.repository import CHANGE_RETENTION_MS, POSITION_KEY, EventRepository
-from aggregator.store.base import Delete, Store, StreamAdd, Transaction
-from aggregator.store.memory import MemoryStore
+from aggregator.events.repository import POSITION_KEY, EventRepository
+from aggregator.store.base import Delete, Store, Transaction
 from tests.events.test_consumer import FakeIndex, at, detector_over, published
 
 FERRY = "ferry passengers rescued"
@@ -249,21 +248,6 @@ async def test_every_change_record_has_the_revision(room: Newsroom) -> None:
     assert [(c.kind, c.event_id) for c in changes] == [("action", bridge.id), ("doubled", bridge.id)]
     assert [c.revision for c in changes] == [2, 3]
     assert (await room.events.get(bridge.id)).revision == 3
-
-
-async def test_the_change_stream_is_bounded() -> None:
-    """Records two days older than the newest one are trimmed."""
-    now_ms = at(0)
-    store = MemoryStore(clock=lambda: now_ms)
-    repository = EventRepository(store)
-    payload = b'{"kind":"fired","at_ms":1,"event_id":"e"}'
-    for step_ms in (0, CHANGE_RETENTION_MS - 1, 1, 1):
-        now_ms += step_ms
-        await store.commit(Transaction((), (StreamAdd(b"{events}changes", payload),)))
-
-    await repository.trim_changes()
-
-    assert len(await repository.changes()) == 3
 
 
 async def test_concurrent_editors_and_detectors_lose_nothing(room: Newsroom) -> None:

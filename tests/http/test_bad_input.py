@@ -4,15 +4,13 @@ import asyncio
 import io
 import json
 from collections.abc import AsyncIterator
-from datetime import datetime
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aggregator.contract.decoding import decode_article
-from aggregator.errors import InvalidInput
 from aggregator.settings import Settings
+from tests.contract.json_bodies import any_bodies
 from tests.support.fake_service import Client, FakeService, serving
 
 DEEP = b"[" * 100_000
@@ -253,34 +251,6 @@ async def test_a_slow_body_times_out() -> None:
     assert response.status == 408
     assert response.headers["Connection"] == "close"
     assert problem["code"] == "slow_body"
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=40),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=6,
-)
-names = st.sampled_from(
-    ["id", "url", "title", "text", "html", "source", "published_at", "lang", "ids", "a", "b", "x"]
-)
-article_bodies = st.dictionaries(names, json_values | st.datetimes().map(datetime.isoformat), max_size=6).map(
-    lambda value: json.dumps(value).encode("utf-8", "surrogatepass")
-)
-any_bodies = st.binary(max_size=200) | article_bodies | json_values.map(lambda v: json.dumps(v).encode())
-
-
-@given(any_bodies)
-@settings(max_examples=300, deadline=None)
-def test_decoding_raises_only_invalid_input(data: bytes) -> None:
-    """For any bytes: an article, or one InvalidInput with a field."""
-    try:
-        article = decode_article(data)
-    except InvalidInput as error:
-        assert error.field
-        assert "\n" not in str(error)
-    else:
-        assert article.id
-        assert article.title or article.text or article.html
 
 
 @given(st.lists(any_bodies, min_size=1, max_size=6))

@@ -1,0 +1,166 @@
+"""Decoding of requests: any input gives a valid value or one sentence that names the field."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aggregator.analysis.article_id import MAX_ID_BYTES
+from aggregator.contract.decoding import (
+    MAX_YEAR,
+    MIN_YEAR,
+    UTF8_BOM,
+    check_ids,
+    check_path_id,
+    convert_strings,
+    decode,
+    decode_article,
+    to_article,
+    to_single_line,
+    to_unix_ms,
+)
+from aggregator.contract.requests import ArticleIn, EventsQuery, ExplainIn
+from aggregator.errors import InvalidInput
+from tests.contract.json_bodies import any_bodies
+
+
+@given(any_bodies)
+@settings(max_examples=300, deadline=None)
+def test_decoding_raises_only_invalid_input(data: bytes) -> None:
+    """For any bytes: an article, or one InvalidInput with a field."""
+    try:
+        article = decode_article(data)
+    except InvalidInput as error:
+        assert error.field
+        assert "\n" not in str(error)
+    else:
+        assert article.id
+        assert article.title or article.text or article.html
+
+
+@given(any_bodies)
+def test_a_byte_order_mark_changes_nothing(data: bytes) -> None:
+    """Some crawlers write one before the object."""
+    decoder = msgspec.json.Decoder(ArticleIn).decode
+    results: list[ArticleIn | str] = []
+    for body in (data.removeprefix(UTF8_BOM), UTF8_BOM + data.removeprefix(UTF8_BOM)):
+        try:
+            results.append(decode(body, decoder))
+        except InvalidInput as error:
+            results.append(str(error))
+
+    assert results[0] == results[1]
+
+
+@given(st.text())
+def test_a_single_line_has_no_control_characters(text: str) -> None:
+    """It has no line break or double space either, and is unchanged by a second pass."""
+    line = to_single_line(text)
+
+    assert line == " ".join(line.split()) == to_single_line(line)
+    assert not any(ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0 for char in line)
+
+
+def test_text_takes_precedence_over_html() -> None:
+    """HTML is kept only if there is no text other than white space."""
+    assert to_article(ArticleIn(text="A ferry.", html="<p>B</p>")).html == ""
+    blank = to_article(ArticleIn(text=" \n", html="<p>B</p>"))
+    assert (blank.text, blank.html) == ("", "<p>B</p>")
+
+
+def test_an_article_of_control_characters_is_empty() -> None:
+    """What remains of it decides, not what was sent."""
+    with pytest.raises(InvalidInput, match="the article is empty") as refusal:
+        to_article(ArticleIn(title="\x00\x07", text="\x01 \x02"))
+    assert refusal.value.field == "text"
+
+
+def test_an_article_that_is_not_stored_needs_no_id() -> None:
+    """A stored one gets an id derived from its content, the same for the same content."""
+    body = ArticleIn(title="Ferry aground")
+
+    assert to_article(body, for_storage=False).id == ""
+    assert to_article(body).id == to_article(ArticleIn(title=" Ferry  aground")).id != ""
+    assert to_article(ArticleIn(id_="a1", title="t"), for_storage=False).id == "a1"
+
+
+@pytest.mark.parametrize("for_storage", [True, False])
+def test_an_invalid_url_is_refused_with_an_id_or_without(for_storage: bool) -> None:
+    """The address is checked also where no id is derived from it."""
+    for id_ in (None, "a1"):
+        with pytest.raises(InvalidInput) as refusal:
+            to_article(ArticleIn(id_=id_, url="ftp://one.example/x", title="t"), for_storage=for_storage)
+        assert refusal.value.field == "url"
+
+
+@pytest.mark.parametrize(
+    ("year", "valid"), [(MIN_YEAR - 1, False), (MIN_YEAR, True), (MAX_YEAR, True), (2200, False)]
+)
+def test_years_far_from_today_are_refused(year: int, valid: bool) -> None:
+    """The first and the last year are accepted."""
+    time = datetime(year, 7, 1, tzinfo=UTC)
+
+    if valid:
+        assert to_unix_ms(time, "since") is not None
+    else:
+        with pytest.raises(InvalidInput, match=f"since: the year {year} is not between") as refusal:
+            to_unix_ms(time, "since")
+        assert refusal.value.field == "since"
+
+
+def test_an_offset_is_applied() -> None:
+    """The same instant in two offsets is the same number; fractions of a millisecond are dropped."""
+    local = datetime(1970, 1, 1, 1, 0, 0, 1_999, tzinfo=timezone(timedelta(hours=1)))
+
+    assert to_unix_ms(local, "since") == 1
+    assert to_unix_ms(None, "since") is None
+
+
+def test_an_invalid_id_of_a_list_is_named_by_its_position() -> None:
+    """Positions count from 0, as in JSON paths."""
+    assert check_ids(["a", "b"]) == ["a", "b"]
+    with pytest.raises(InvalidInput) as refusal:
+        check_ids(["a", "b\n"])
+    assert refusal.value.field == "ids[1]"
+
+
+def test_an_id_in_a_path_is_limited_in_length() -> None:
+    """An id of exactly the limit is accepted."""
+    assert check_path_id("x" * MAX_ID_BYTES) == "x" * MAX_ID_BYTES
+    with pytest.raises(InvalidInput) as refusal:
+        check_path_id("x" * (MAX_ID_BYTES + 1))
+    assert refusal.value.field == "id"
+
+
+def test_query_parameters_are_converted_from_text() -> None:
+    """A misspelled parameter is refused as such, a wrong status with the allowed ones."""
+    assert convert_strings({"min_size": "20", "status": "closed"}, EventsQuery) == EventsQuery(
+        min_size=20, status="closed"
+    )
+    with pytest.raises(InvalidInput, match="mni_size: unknown query parameter; allowed: term, source"):
+        convert_strings({"mni_size": "20"}, EventsQuery)
+    with pytest.raises(InvalidInput, match=r"status: expected one of .*breaking"):
+        convert_strings({"status": "open"}, EventsQuery)
+
+
+def test_a_missing_and_a_nested_field_are_named_by_their_path() -> None:
+    """The path has no leading "$."."""
+    decoder = msgspec.json.Decoder(ExplainIn).decode
+
+    with pytest.raises(InvalidInput, match="b: required field is missing") as refusal:
+        decode(b'{"a": "a1"}', decoder)
+    assert refusal.value.field == "b"
+    with pytest.raises(InvalidInput, match="expected a string, got an integer") as refusal:
+        decode(b'{"a": {"title": 7}, "b": "b1"}', decoder)
+    assert refusal.value.field == "a.title"
+
+
+def test_line_breaks_of_an_unknown_field_do_not_reach_the_message() -> None:
+    """A message is one line in the log."""
+    with pytest.raises(InvalidInput) as refusal:
+        decode_article(b'{"ti\\ntle": "x"}')
+    assert refusal.value.field == "ti?tle"

@@ -1,0 +1,83 @@
+"""Response types: independence of the service, descriptions, and names shared with the domain."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+import pytest
+
+from aggregator import domain
+from aggregator.contract import requests, responses
+from aggregator.events.detection import model
+from aggregator.events.webhooks import subscriptions
+
+STRUCTS = [
+    class_
+    for _, class_ in inspect.getmembers(responses, inspect.isclass)
+    if issubclass(class_, msgspec.Struct) and class_ is not msgspec.Struct
+]
+
+
+def test_a_client_loads_none_of_the_service() -> None:
+    """The module imports nothing of the package."""
+    tree = ast.parse(Path(responses.__file__).read_text(encoding="utf-8"))
+    imported = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    imported += [node.module or "." for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+
+    assert imported
+    assert not [name for name in imported if name.startswith((".", "aggregator"))]
+
+
+@pytest.mark.parametrize(
+    ("public", "internal"),
+    [
+        (responses.VerdictName, domain.VerdictName),
+        (responses.EventStatus, model.EventStatus),
+        (responses.ActionName, model.ActionName),
+        (responses.MuteScope, model.MuteScope),
+        (msgspec.inspect.type_info(responses.DuplicateOf), domain.MatchRule),
+        (msgspec.inspect.type_info(requests.WebhookIn), subscriptions.PayloadFormat),
+    ],
+    ids=["verdict", "status", "action", "scope", "rule", "format"],
+)
+def test_repeated_names_are_those_of_the_domain(public: Any, internal: Any) -> None:
+    """Clients must accept every name that the service can return, and no other."""
+    if isinstance(public, msgspec.inspect.StructType):
+        literals = [f.type for f in public.fields if isinstance(f.type, msgspec.inspect.LiteralType)]
+        names = {name for literal in literals for name in literal.values}
+    else:
+        names = set(get_args(public))
+
+    assert names == set(get_args(internal))
+
+
+@pytest.mark.parametrize("struct_type", STRUCTS)
+def test_every_type_has_a_description(struct_type: type[msgspec.Struct]) -> None:
+    """It is the description of the schema in the OpenAPI document."""
+    assert (vars(struct_type).get("__doc__") or "").strip()
+
+
+def test_times_are_in_utc_with_z() -> None:
+    """The milliseconds of a time are not lost."""
+    at = datetime(2026, 11, 20, 8, 0, 0, 7_000, tzinfo=UTC)
+
+    text = msgspec.json.decode(responses.encode(responses.TimelinePoint(at, 3)))["at"]
+
+    assert text.startswith("2026-11-20T08:00:00.007")
+    assert text.endswith("Z")
+    assert datetime.fromisoformat(text) == at
+
+
+def test_a_fingerprint_has_16_lower_case_digits() -> None:
+    """A client that checks the schema refuses any other text."""
+    side = {"label": "a1", "space": "en.0000", "figures": None, "own_passages": None}
+
+    assert msgspec.convert({**side, "fingerprint": "00ff" * 4}, responses.ExplainSideOut)
+    for wrong in ("00FF" * 4, "00ff" * 3, "00ff" * 4 + "0"):
+        with pytest.raises(msgspec.ValidationError, match="fingerprint"):
+            msgspec.convert({**side, "fingerprint": wrong}, responses.ExplainSideOut)

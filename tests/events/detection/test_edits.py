@@ -1,0 +1,132 @@
+"""Editor actions on events, and their transfer to the detector's next version."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aggregator.events.detection import EditorAction, edits
+from aggregator.events.detection.model import ActionName, MuteScope
+from tests.support.factories import EVENT_MS, event
+
+STORM = event("e1", "Storm closes pier", ["a1", "a2", "a3"], headline_id="a1")
+item_lists = st.lists(st.sampled_from(["a1", "a2", "a3", "a4"]), unique=True)
+
+
+def act(
+    action: ActionName, actor: str = "Ada", *, item: str | None = None, scope: MuteScope | None = None
+) -> EditorAction:
+    """An action on the event e1."""
+    return EditorAction(action, actor, EVENT_MS, "e1", scope=scope, item=item)
+
+
+def test_the_first_editor_remains_responsible() -> None:
+    """A second acknowledgement changes nothing and is not recorded."""
+    acknowledged = edits.apply_action(STORM, act("acknowledge", "Ada"))
+
+    assert acknowledged.acknowledged_by == "Ada"
+    assert acknowledged.actions == (act("acknowledge", "Ada"),)
+    assert edits.apply_action(acknowledged, act("acknowledge", "Ben")) is acknowledged
+
+
+def test_a_false_alarm_keeps_the_wider_mute() -> None:
+    """A muted routine stays one; "unmute" undoes both."""
+    routine = edits.apply_action(STORM, act("mute", scope="routine"))
+    alarm = edits.apply_action(routine, act("false_alarm"))
+    undone = edits.apply_action(alarm, act("unmute"))
+
+    assert (alarm.muted, alarm.false_alarm) == ("routine", True)
+    assert edits.apply_action(STORM, act("false_alarm")).muted == "story"
+    assert (undone.muted, undone.false_alarm) == (None, False)
+    assert [action.action for action in undone.actions] == ["mute", "false_alarm", "unmute"]
+
+
+@pytest.mark.parametrize("action", [act("unmute"), act("remove_item", item="a9"), act("remove_item")])
+def test_an_action_without_effect_returns_the_same_event(action: EditorAction) -> None:
+    """So the caller writes nothing."""
+    assert edits.apply_action(STORM, action) is STORM
+
+
+def test_a_merge_is_not_an_action_on_one_event() -> None:
+    """The caller must use the function for two events."""
+    with pytest.raises(ValueError, match="merge_events"):
+        edits.apply_action(STORM, act("merge"))
+
+
+def test_the_headline_leaves_with_its_article() -> None:
+    """The key terms replace it; the removal of another article keeps it."""
+    without_headline = edits.remove_item(STORM, "a1")
+    without_other = edits.remove_item(STORM, "a2")
+
+    assert (without_headline.title, without_headline.headline_id) == ("harbour, bridge", "")
+    assert (without_other.title, without_other.headline_id) == (STORM.title, "a1")
+    assert (without_other.items, without_other.size, without_other.removed) == (("a1", "a3"), 2, ("a2",))
+
+
+@given(item_lists, item_lists)
+def test_a_common_item_counts_once(items: list[str], other_items: list[str]) -> None:
+    """The size is that of the union, and every item keeps a cosine."""
+    merged = edits.absorb(event("e1", "Storm", items), event("e2", "Wind", other_items))
+
+    assert merged.size == len({*items, *other_items}) == len(merged.items) == len(merged.cosines)
+    assert merged.items[: len(items)] == tuple(items)
+
+
+def test_items_beyond_the_limit_only_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Items that are not listed count although it is unknown which they are."""
+    monkeypatch.setattr(edits, "MAX_EVENT_ITEMS", 3)
+    other = replace(event("e2", "Wind", ["a3", "a4"]), size=10)
+
+    merged = edits.absorb(STORM, other)
+
+    assert (merged.items, merged.size) == (("a1", "a2", "a3"), 3 + 10 - 1)
+
+
+def test_a_merge_closes_the_absorbed_event() -> None:
+    """Both record the action; the survivor has times, outlets and intervals of both."""
+    wind = event(
+        "e2",
+        "Wind",
+        ["a4"],
+        last_seen_ms=EVENT_MS + 9,
+        sources=("two.example", "three.example"),
+        absorbed=("e3",),
+        timeline=((EVENT_MS, 5),),
+    )
+    merge = EditorAction("merge", "Ada", EVENT_MS, "e2", into="e1")
+
+    survivor, absorbed = edits.merge_events(STORM, wind, merge)
+
+    assert (absorbed.status, absorbed.merged_into, absorbed.actions) == ("closed", "e1", (merge,))
+    assert (survivor.absorbed, survivor.actions, survivor.last_seen_ms) == (
+        ("e2", "e3"),
+        (merge,),
+        EVENT_MS + 9,
+    )
+    assert survivor.sources == ("one.example", "two.example", "three.example")
+    assert survivor.timeline == ((EVENT_MS - 3_600_000, 4), (EVENT_MS, 17))
+    assert (survivor.rate, survivor.status, survivor.title) == (17, "breaking", STORM.title)
+
+
+def test_the_detectors_version_is_corrected_by_what_editors_did() -> None:
+    """Its own counts are new, a merged event is absorbed again, and a removed article is removed again."""
+    saved = replace(
+        STORM, acknowledged_by="Ada", muted="story", removed=("a2",), actions=(act("mute"),), revision=7
+    )
+    detected = event("e1", "Storm grows", ["a1", "a2", "a5"], headline_id="a5")
+
+    carried = edits.carry_forward(detected, saved, [event("e2", "Wind", ["a4"])])
+
+    assert (carried.items, carried.title, carried.size) == (("a1", "a5", "a4"), "Storm grows", 3)
+    assert (carried.acknowledged_by, carried.muted, carried.removed) == ("Ada", "story", ("a2",))
+    assert (carried.actions, carried.revision, carried.absorbed) == ((act("mute"),), 7, ("e2",))
+
+
+def test_nothing_is_carried_from_an_untouched_event() -> None:
+    """The detector's version remains as it is."""
+    detected = event("e1", "Storm grows", ["a1"])
+
+    assert edits.carry_forward(detected, STORM) == detected

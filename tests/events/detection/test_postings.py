@@ -1,0 +1,104 @@
+"""Inverted index: sums by term and slot, compared with plain dictionaries."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aggregator.events.detection.postings import Postings
+
+TERMS = ["storm", "bridge", "ferry", "pier"]
+Document: TypeAlias = dict[str, int]
+
+documents: st.SearchStrategy[Document] = st.dictionaries(st.sampled_from(TERMS), st.integers(1, 255))
+# (slot, document); every second of those that are present is removed again.
+additions = st.lists(st.tuples(st.integers(0, 3), documents), max_size=30)
+factor_lists = st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0]), min_size=4, max_size=4)
+
+
+def filled(given_additions: list[tuple[int, Document]]) -> tuple[Postings, list[dict[str, int]]]:
+    """An index of four slots after all additions and every second removal, and the sums by slot."""
+    postings = Postings()
+    sums: list[dict[str, int]] = [{} for _ in range(4)]
+    assert [postings.allocate_slot() for _ in sums] == [0, 1, 2, 3]
+    for slot, document in given_additions:
+        postings.add(slot, sums[slot], document)
+    for slot, document in given_additions[::2]:
+        postings.subtract(slot, sums[slot], document)
+    return postings, sums
+
+
+@given(additions)
+def test_sums_are_those_of_the_remaining_documents(given_additions: list[tuple[int, Document]]) -> None:
+    """No term with the sum 0 is kept, in the slot's sums or in the index."""
+    postings, sums = filled(given_additions)
+
+    expected: dict[str, dict[int, int]] = {}
+    for slot, document in given_additions[1::2]:
+        for term, weight in document.items():
+            of_term = expected.setdefault(term, {})
+            of_term[slot] = of_term.get(slot, 0) + weight
+    assert postings.sums_by_term() == expected
+    assert {(term, slot): value for slot, s in enumerate(sums) for term, value in s.items()} == {
+        (term, slot): value for term, of_term in expected.items() for slot, value in of_term.items()
+    }
+
+
+@given(additions, factor_lists, st.integers(0, 4))
+def test_products_are_sums_over_the_terms(
+    given_additions: list[tuple[int, Document]], factors: list[float], candidate_terms: int
+) -> None:
+    """Of all terms, for the slots that hold one of the first ones, and for no other slot."""
+    postings, sums = filled(given_additions)
+
+    dots = postings.lookup(TERMS).dot_products(factors, candidate_terms)
+
+    assert dots == {
+        slot: sum(factor * of_slot.get(term, 0) for factor, term in zip(factors, TERMS, strict=True))
+        for slot, of_slot in enumerate(sums)
+        if not of_slot.keys().isdisjoint(TERMS[:candidate_terms])
+    }
+
+
+@given(additions)
+def test_all_views_of_postings_agree(given_additions: list[tuple[int, Document]]) -> None:
+    """Iteration, arrays, slots and lengths give the same entries in the same order."""
+    postings, _ = filled(given_additions)
+
+    found = postings.lookup([*TERMS, "unknown"])
+
+    entries = list(found)
+    slots, weights = found.columns()
+    assert [(slot, weight) for _, slot, weight in entries] == list(
+        zip(slots.tolist(), weights.tolist(), strict=True)
+    )
+    assert found.slots() == set(slots.tolist())
+    assert found.lengths == [sum(number == i for number, _, _ in entries) for i in range(5)]
+    assert found.lengths[4] == 0
+
+
+@pytest.mark.parametrize("weight", [1, 2**32 - 1])
+def test_the_largest_sum_does_not_reach_the_slot(weight: int) -> None:
+    """A sum has 32 bits; the slot beside it is not changed by it."""
+    postings = Postings()
+    slots = [postings.allocate_slot() for _ in range(3)]
+    postings.add(slots[2], {}, {"storm": weight})
+
+    assert postings.sums_by_term() == {"storm": {2: weight}}
+
+
+def test_a_freed_slot_is_used_again_and_empty() -> None:
+    """A new story in it has none of the terms of the former one."""
+    postings = Postings()
+    slot, other = postings.allocate_slot(), postings.allocate_slot()
+    sums: dict[str, int] = {}
+    postings.add(slot, sums, {"storm": 3})
+    postings.subtract(slot, sums, {"storm": 3})
+    postings.free_slot(slot)
+
+    assert postings.allocate_slot() == slot != other
+    postings.add(slot, sums, {"storm": 5})
+    assert postings.sums_by_term() == {"storm": {slot: 5}}

@@ -1,0 +1,87 @@
+"""Term weights: counts of the window, cached weights, and which terms burst."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aggregator.events.detection import BurstRule
+from aggregator.events.detection.baseline import ALL_DOCUMENTS, Baseline
+from aggregator.events.detection.term_weights import TermWeights
+from aggregator.time_units import DAY_MS, HOUR_MS
+
+NOW_MS = 20_000 * DAY_MS
+NOW_HOUR = NOW_MS // HOUR_MS
+RULE = BurstRule()
+documents = st.lists(st.sets(st.sampled_from(["storm", "pier", "ferry"])), max_size=20)
+
+
+def weights_over(baseline: Baseline) -> TermWeights:
+    """Weights as of ``NOW_MS``."""
+    weights = TermWeights(RULE, baseline)
+    weights.refresh(NOW_MS)
+    return weights
+
+
+@given(documents, st.integers(0, 20))
+def test_cached_weights_are_those_of_the_current_counts(
+    given_documents: list[set[str]], removed: int
+) -> None:
+    """After documents came and went, every weight equals one that is computed anew."""
+    baseline = Baseline(RULE.window_ms)
+    weights = weights_over(baseline)
+    for document in given_documents:
+        weights.add(document)
+        for term in ("storm", "pier", "ferry"):
+            weights.weigh(term)
+    for document in given_documents[:removed]:
+        weights.remove(document)
+
+    remaining = given_documents[removed:]
+    for term in ("storm", "pier", "ferry"):
+        assert weights.window_count(term) == sum(term in document for document in remaining)
+        assert weights.weigh(term) == baseline.weight(term, weights.window_count(term), NOW_HOUR)
+    assert weights.window_count(ALL_DOCUMENTS) == len(remaining)
+
+
+@pytest.mark.parametrize(("count", "bursts"), [(7, False), (8, True)])
+def test_a_term_bursts_from_over_half_the_rules_number(count: int, bursts: bool) -> None:
+    """Of 15 items, eight; nothing is expected of a term without history."""
+    weights = weights_over(Baseline(RULE.window_ms))
+    for _ in range(count):
+        weights.add(["storm"])
+
+    assert weights.min_burst_documents == 8
+    assert weights.is_bursting("storm") is bursts
+    assert weights.bursting_terms(["pier", "storm"]) == (["storm"] if bursts else [])
+
+
+def test_a_usual_term_does_not_burst() -> None:
+    """Eight documents of a term that has eight at this hour of every day."""
+    baseline = Baseline(RULE.window_ms)
+    for day in range(7, 0, -1):
+        for _ in range(8):
+            baseline.add(NOW_HOUR - 24 * day, ["storm"])
+    weights = weights_over(baseline)
+    for _ in range(8):
+        weights.add(["storm", "pier"])
+
+    assert weights.expected("storm") > 2.0
+    assert weights.expected("pier") == 0.0
+    assert weights.bursting_terms(["storm", "pier"]) == ["pier"]
+
+
+def test_weights_follow_the_totals_of_the_next_hour() -> None:
+    """Cached weights are dropped when the baseline has other totals."""
+    baseline = Baseline(RULE.window_ms)
+    weights = weights_over(baseline)
+    before = weights.weigh("storm")
+    for _ in range(5_000):
+        baseline.add(NOW_HOUR, ["pier"])
+
+    assert weights.weigh("storm") == before
+    weights.refresh(NOW_MS + HOUR_MS)
+
+    assert weights.hour == NOW_HOUR + 1
+    assert weights.weigh("storm") == baseline.weight("storm", 0, NOW_HOUR + 1) > before

@@ -1,0 +1,32 @@
+"""Items and stories of the detector's window, built without a detector."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aggregator.events.detection.clustering import Story, WindowItem
+
+
+def window_item(number: int, words: str = "", **fields: Any) -> WindowItem:
+    """An item ``a<number>`` at ``number`` ms with these terms, each of weight 100."""
+    values: dict[str, Any] = {
+        "first_version": number,
+        "id": f"a{number}",
+        "at_ms": number,
+        "source": "one.example",
+        "title": words,
+        "terms": dict.fromkeys(words.split(), 100),
+        "is_counted": True,
+        "cosine": 1.0,
+        "story_key": -1,
+    }
+    return WindowItem(number, **{**values, **fields})
+
+
+def story_of(*members: WindowItem, key: int = 1) -> Story:
+    """A story of these items, with the sums of their terms."""
+    sums: dict[str, int] = {}
+    for member in members:
+        for term, weight in member.terms.items():
+            sums[term] = sums.get(term, 0) + weight
+    return Story(key, f"s{key}", {m.first_version: m for m in members}, sums, len(members))

@@ -1,0 +1,180 @@
+"""Repository of events: lists, pages, merges, and the change stream."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aggregator.errors import NotFound, StoreUnavailable
+from aggregator.events.detection import EditorOverrides
+from aggregator.events.filter import EventFilter
+from aggregator.events.repository import (
+    CHANGE_RETENTION_MS,
+    CHANGES_KEY,
+    EVENTS_PER_READ,
+    INDEX_KEY,
+    MAX_MERGE_HOPS,
+    ChangeRecord,
+    EventRepository,
+    EventSummary,
+    decode_change,
+    decode_event,
+    decode_index,
+    decode_overrides,
+    event_key,
+    merge_chain,
+    number_key,
+    page_key_of,
+)
+from aggregator.events.unit_of_work import EventUnitOfWork
+from aggregator.store.base import Put, Store, StreamAdd, Transaction
+from aggregator.store.memory import MemoryStore
+from tests.support.factories import EVENT_MS, commit_event, event
+
+
+@pytest.fixture
+def repository(store: Store) -> EventRepository:
+    """The events of an empty store."""
+    return EventRepository(store)
+
+
+async def test_an_empty_store_has_no_events(repository: EventRepository) -> None:
+    """No events, no event of an article number, and a clear error for an id."""
+    assert await repository.list_events() == []
+    assert await repository.event_ids_of([1]) == {} == await repository.event_ids_of([])
+    with pytest.raises(NotFound, match="no event 'e1'"):
+        await repository.get("e1")
+
+
+async def test_pages_follow_each_other_without_gap_or_repetition(repository: EventRepository) -> None:
+    """Events seen at the same time are ordered by detection and id, so a page may end between them."""
+    for number in range(7):
+        storm = event(
+            f"e{number}",
+            f"Storm {number}",
+            last_seen_ms=EVENT_MS + number // 3,
+            detected_at_ms=EVENT_MS - number % 2,
+        )
+        await commit_event(repository, "fired", storm, EVENT_MS)
+    everything = await repository.list_events()
+
+    pages = []
+    page = await repository.list_events(limit=2)
+    while page:
+        pages += page
+        page = await repository.list_events(limit=2, after=page_key_of(page[-1]))
+
+    assert pages == everything
+    assert len({e.id for e in pages}) == 7
+    assert [page_key_of(e) for e in pages] == sorted(map(page_key_of, pages), reverse=True)
+
+
+async def test_a_filter_looks_beyond_the_first_read(repository: EventRepository) -> None:
+    """Only the oldest of more events than one read returns matches."""
+    unit = await EventUnitOfWork.begin(repository)
+    for number in range(EVENTS_PER_READ + 1):
+        title = "Ferry aground" if number == 0 else f"Storm {number}"
+        unit.put(event(f"e{number}", title, last_seen_ms=EVENT_MS + number, terms=()), None, EVENT_MS)
+    assert not await unit.commit()
+
+    (found,) = await repository.list_events(limit=1, event_filter=EventFilter(term="ferry"))
+
+    assert found.id == "e0"
+
+
+async def test_a_list_is_limited_by_the_time_of_the_last_item(repository: EventRepository) -> None:
+    """An event that was last seen exactly then is included."""
+    await commit_event(repository, "fired", event("e1", "Storm"), EVENT_MS)
+
+    assert [e.id for e in await repository.list_events(since_ms=EVENT_MS)] == ["e1"]
+    assert await repository.list_events(since_ms=EVENT_MS + 1) == []
+
+
+async def test_unknown_ids_are_left_out(repository: EventRepository) -> None:
+    """An id that appears only in the index of events is unknown too: its event was deleted."""
+    await commit_event(repository, "fired", event("e1", "Storm"), EVENT_MS)
+    index = {"gone": EventSummary("closed", 0, 0)}
+    await repository.store.commit(
+        Transaction((), (Put(INDEX_KEY, b"\x81\xa4gone\x94\xa6closed\x00\x00\xc0"),))
+    )
+
+    assert await repository.summaries() == index
+    assert list(await repository.get_many(["gone", "e1", "never"])) == ["e1"]
+    assert await repository.list_events() == []
+
+
+async def test_the_articles_of_the_surviving_event_are_returned(repository: EventRepository) -> None:
+    """An article leads to the event that its own one was merged into."""
+    await commit_event(repository, "fired", event("e1", "Storm", ["a1", "a2"]), EVENT_MS)
+    await commit_event(repository, "merged", event("e2", "Wind", ["a3"], merged_into="e1"), EVENT_MS)
+    await repository.store.commit(Transaction((), (Put(number_key(7), b"e2"),)))
+
+    assert await repository.event_ids_of([7, 8]) == {7: "e1"}
+    assert await repository.event_article_ids(7) == ("a1", "a2")
+    assert await repository.event_article_ids(8) == ()
+
+
+async def test_changes_are_read_on_from_a_position(repository: EventRepository) -> None:
+    """The newest position has nothing behind it; an empty stream has the position b""."""
+    assert await repository.latest_position() == b""
+    for id_ in ("e1", "e2", "e3"):
+        await commit_event(repository, "fired", event(id_, "Storm"), EVENT_MS)
+
+    first, second = await repository.changes(count=2)
+    (third,) = await repository.changes(second[0])
+
+    assert [record.event_id for _, record in (first, second, third)] == ["e1", "e2", "e3"]
+    assert await repository.latest_position() == third[0]
+    assert await repository.changes(third[0]) == []
+
+
+async def test_the_change_stream_is_bounded() -> None:
+    """Records two days older than the newest one are trimmed."""
+    now_ms = EVENT_MS
+    store = MemoryStore(clock=lambda: now_ms)
+    repository = EventRepository(store)
+    payload = b'{"kind":"fired","at_ms":1,"event_id":"e"}'
+    for step_ms in (0, CHANGE_RETENTION_MS - 1, 1, 1):
+        now_ms += step_ms
+        await store.commit(Transaction((), (StreamAdd(CHANGES_KEY, payload),)))
+
+    await repository.trim_changes()
+
+    assert len(await repository.changes()) == 3
+
+
+def test_a_change_record_holds_no_headline() -> None:
+    """The headline of a deleted article must not remain in the stream."""
+    assert ChangeRecord.__struct_fields__ == ("kind", "at_ms", "event_id", "revision")
+
+
+@given(st.dictionaries(st.sampled_from("abcdef"), st.sampled_from("abcdef")), st.sampled_from("abcdef"))
+def test_a_merge_chain_ends(merges: dict[str, str], start: str) -> None:
+    """Even if events were merged in a circle; each entry was merged into the next one."""
+    summaries = {id_: EventSummary("closed", 0, 0, into) for id_, into in merges.items()}
+
+    chain = merge_chain(summaries, start)
+
+    assert chain[0] == start
+    assert [merges[id_] for id_ in chain[:-1]] == chain[1:]
+    assert len(chain) == MAX_MERGE_HOPS or chain[-1] not in merges
+
+
+def test_keys_of_different_events_and_articles_differ() -> None:
+    """Also of ids that are no valid Unicode and of the largest article number."""
+    assert len({event_key("e1"), event_key("\ud800"), event_key("")}) == 3
+    assert number_key(2**64 - 1) == b"{events}n:ffffffffffffffff"
+
+
+def test_damaged_values_are_reported_as_such() -> None:
+    """The message names what is damaged; absent values are empty."""
+    with pytest.raises(StoreUnavailable, match="The event 'e1'"):
+        decode_event(b"{", "e1")
+    with pytest.raises(StoreUnavailable, match="The index of events"):
+        decode_index(b"\xc1")
+    with pytest.raises(StoreUnavailable, match="The list of editor overrides"):
+        decode_overrides(b"\xc1")
+    with pytest.raises(StoreUnavailable, match="A change of an event"):
+        decode_change(b'{"kind": "started"}')
+    assert (decode_index(None), decode_overrides(None)) == ({}, EditorOverrides())

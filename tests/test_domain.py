@@ -1,0 +1,71 @@
+"""Domain types: article numbers and groups."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aggregator.domain import (
+    NO_SKETCH,
+    NUMBER_RANDOM_BITS,
+    ArticleRecord,
+    Match,
+    Outcome,
+    arrival_ms_of,
+    article_number_at,
+)
+
+times_ms = st.integers(0, 2**42 - 2)
+low_bits = st.integers(0, 2**NUMBER_RANDOM_BITS - 1)
+
+
+@given(times_ms, low_bits)
+def test_a_number_holds_its_arrival_time(at_ms: int, low: int) -> None:
+    """The time is read back exactly, and the number fits 64 bits, until the year 2109."""
+    number = article_number_at(at_ms, low)
+
+    assert arrival_ms_of(number) == at_ms
+    assert number < 2**64
+
+
+@given(times_ms, low_bits, low_bits)
+def test_numbers_increase_with_time(at_ms: int, low: int, next_low: int) -> None:
+    """A number of the next millisecond is larger, whatever the low bits of both are."""
+    assert article_number_at(at_ms, low) < article_number_at(at_ms + 1, next_low)
+
+
+def test_the_group_of_an_article_is_that_of_its_match() -> None:
+    """A copy of a copy is in the group of the original; an article without a match has its own group."""
+    match = Match(
+        id="copy",
+        number=30,
+        canonical_id="original",
+        canonical_first=10,
+        distance=1,
+        overlap=0.9,
+        rule="overlap",
+    )
+
+    assert Outcome("duplicate", 1, match).group(50) == 10
+    assert Outcome("related", 6).group(50) == 50
+
+
+def test_a_record_arrived_when_its_version_did() -> None:
+    """The arrival time of an updated article is that of the update, not of the first version."""
+    record = ArticleRecord(
+        number=article_number_at(9_000, 5),
+        first_version=article_number_at(4_000, 7),
+        id="a",
+        space="en.0000",
+        lang="en",
+        fingerprint=0,
+        text_hash=bytes(16),
+        short=False,
+        title="Ferry aground",
+        url="",
+        source="",
+        published_at_ms=None,
+        sketch=NO_SKETCH,
+    )
+
+    assert record.arrived_ms == 9_000

@@ -26,9 +26,16 @@ def describe_store(settings: Settings) -> str:
 
 
 def redact_url(url: str) -> str:
-    """``redis://user:secret@host?password=secret`` -> ``redis://host``."""
+    """``redis://user:secret@host?password=secret`` -> ``redis://host``.
+
+    Where an unescaped "?" leaves open whether it starts the query or is part of a password, nothing after
+    the scheme is shown.
+    """
     scheme, separator, rest = url.partition("://")
-    return f"{scheme}{separator}{rest.rpartition('@')[2].partition('?')[0]}"
+    before_query, _, query = rest.partition("?")
+    if "@" in query and "@" not in before_query and "/" not in before_query:
+        return f"{scheme}{separator}(hidden)"
+    return f"{scheme}{separator}{before_query.rpartition('@')[2]}"
 
 
 def bind_error(settings: Settings, error: OSError) -> ConfigurationError:

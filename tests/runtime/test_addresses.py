@@ -68,3 +68,19 @@ def test_an_address_of_another_machine_is_named() -> None:
     error = bind_error(Settings(host="192.0.2.1", port=8080), caught.value)
 
     assert str(error).startswith("host: cannot listen on 192.0.2.1:8080 (")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://user:secret@store.example/0",
+        "redis://store.example/0?password=secret",
+        "redis://store.example/0?password=pa@secret",
+        "redis://user:pa@secret@store.example/0?password=secret",
+        "redis://user:pa?secret@store.example/0",
+    ],
+)
+def test_no_part_of_a_password_is_shown(url: str) -> None:
+    """An "@" in the query or a "?" in the password does not reveal the rest of it."""
+    assert "secret" not in redact_url(url)
+    assert "pa" not in redact_url(url).replace("example", "")

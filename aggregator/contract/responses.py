@@ -1,6 +1,6 @@
 """Response bodies of the public contract v1.
 
-Times are RFC 3339 in UTC ("Z") with milliseconds. This module imports nothing of the package, so that clients
+Times are RFC 3339 in UTC ("Z") with microseconds. This module imports nothing of the package, so that clients
 load none of the service. Docstrings become the descriptions of the OpenAPI schemas.
 """
 

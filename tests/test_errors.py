@@ -59,7 +59,7 @@ def test_a_configuration_error_lists_every_problem() -> None:
 
 
 def test_the_problems_of_an_error_do_not_change_with_the_given_list() -> None:
-    """The caller may go on using its list."""
+    """The caller may keep using its list."""
     given = ["port: too large"]
     error = ConfigurationError(given)
     given.append("host: empty")

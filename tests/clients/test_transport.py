@@ -26,7 +26,7 @@ from aggregator.errors import ConfigurationError
     ],
 )
 def test_paths_can_be_appended_to_a_checked_url(url: str, expected: str) -> None:
-    """There is no slash at the end."""
+    """No slash is left at the end."""
     assert check_http_url(url) == expected
 
 
@@ -92,7 +92,7 @@ async def run_retry(attempts: Attempts, timeout_s: float = 60.0, backoff_s: floa
 
 
 async def test_attempts_are_repeated_until_one_succeeds() -> None:
-    """Each is told how much time is left, which never grows."""
+    """Each gets the remaining time, which never grows."""
     attempts = Attempts(Busy(), Busy())
 
     assert await run_retry(attempts) == 3

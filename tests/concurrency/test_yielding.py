@@ -1,4 +1,4 @@
-"""Yielding to the event loop, and tasks beside their caller."""
+"""Yielding to the event loop, and tasks in parallel with their caller."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_a_single_line_has_no_control_characters(text: str) -> None:
 
 
 def test_text_takes_precedence_over_html() -> None:
-    """HTML is kept only if there is no text other than white space."""
+    """HTML is kept only if the text is white space."""
     assert to_article(ArticleIn(text="A ferry.", html="<p>B</p>")).html == ""
     blank = to_article(ArticleIn(text=" \n", html="<p>B</p>"))
     assert (blank.text, blank.html) == ("", "<p>B</p>")

@@ -75,7 +75,7 @@ def test_a_time_is_decoded_to_the_same_millisecond(at_ms: int) -> None:
 
 
 def test_the_time_zero_is_not_absent() -> None:
-    """1970-01-01 is a date, None is none."""
+    """1970-01-01 is a date; None stays None."""
     assert to_datetime_or_none(0) == datetime(1970, 1, 1, tzinfo=UTC)
     assert to_datetime_or_none(None) is None
 

@@ -57,7 +57,7 @@ def test_every_error_has_a_code_other_than_internal(class_: type[AggregatorError
 
 
 def test_every_code_belongs_to_one_row() -> None:
-    """A client can tell from the code which error it was."""
+    """The code identifies the error for a client."""
     codes = [code for _, _, code in ERROR_STATUSES]
 
     assert len(codes) == len(set(codes))

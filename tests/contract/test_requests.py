@@ -111,7 +111,7 @@ def test_pages_have_a_largest_size(struct_type: type[RelatedQuery | EventsQuery]
 
 
 def test_a_side_of_a_comparison_is_an_id_or_an_article() -> None:
-    """A text stands for the id of a stored article."""
+    """A string is the id of a stored article."""
     read = msgspec.json.decode(b'{"a": "a1", "b": {"title": "Ferry aground"}}', type=ExplainIn)
 
     assert read == ExplainIn("a1", ArticleIn(title="Ferry aground"))

@@ -19,7 +19,7 @@ AT, BEFORE, AFTER = (
 
 
 def respond(body: bytes = b"one", modified_at: datetime | None = MODIFIED, **conditions: str) -> web.Response:
-    """The response to a request with these headers; "_" stands for "-"."""
+    """The response to a request with these headers; "_" replaces "-"."""
     headers = {name.replace("_", "-"): value for name, value in conditions.items()}
     request = make_mocked_request("GET", "/feed", headers=headers)
     return conditional_response(request, body, "text/plain", modified_at=modified_at)

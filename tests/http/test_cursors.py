@@ -26,7 +26,7 @@ def test_decoding_inverts_encoding(last_seen_ms: int, detected_ms: int, id_: str
 
 @given(TIMES_MS, TIMES_MS, IDS)
 def test_a_cursor_needs_no_escape_in_an_address(last_seen_ms: int, detected_ms: int, id_: str) -> None:
-    """Its characters are unreserved in RFC 3986; there is no padding."""
+    """Its characters are unreserved in RFC 3986; no padding."""
     cursor = encode_cursor((last_seen_ms, detected_ms, id_))
 
     assert set(cursor) <= set(string.ascii_letters + string.digits + "-_")

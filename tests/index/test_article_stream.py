@@ -41,7 +41,7 @@ async def test_positions_of_other_spaces_are_kept(store: Store) -> None:
 
 
 async def test_an_article_after_the_seal_is_read_from_a_position_before_it(store: Store) -> None:
-    """A reader at the end of a segment goes on with the next one."""
+    """A reader at the end of a segment continues with the next one."""
     newsroom = core(store)
     await newsroom.post("before", story(1))
     _, positions = await newsroom.index.stream.read({}, 10)

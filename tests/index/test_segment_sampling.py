@@ -30,7 +30,7 @@ def test_one_number_in_two_to_the_k_is_sampled() -> None:
 
 @given(st.integers(0, 2**59 - 1), st.integers(5, 24))
 def test_a_sampled_number_is_restored(upper: int, exponent: int) -> None:
-    """A sample keeps its number, and its weight is the number of articles it stands for."""
+    """A sample keeps its number, and its weight is the number of articles that it represents."""
     number = upper << exponent & (1 << 64) - 1
 
     numbers, weights = decode_samples(sample_entry(number, exponent))

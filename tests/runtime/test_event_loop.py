@@ -1,4 +1,4 @@
-"""Event loop of a process; signals and interpreter settings are tested in processes of their own."""
+"""Event loop of a process; signals and interpreter settings are tested in separate processes."""
 
 from __future__ import annotations
 

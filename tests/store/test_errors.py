@@ -80,7 +80,7 @@ def test_other_errors_are_bugs() -> None:
 
 
 def test_only_errors_that_waiting_does_not_resolve_are_configuration_errors() -> None:
-    """Credentials, cluster mode and certificates; an outage is none."""
+    """Credentials, cluster mode and certificates; an outage is not one."""
     assert is_configuration_error(driver.AuthenticationError("WRONGPASS"))
     assert is_configuration_error(driver.RedisClusterException(NOT_A_CLUSTER_MESSAGE))
     assert is_configuration_error(UNTRUSTED)
@@ -105,5 +105,5 @@ def test_the_root_cause_is_below_all_wrapping_connection_errors() -> None:
     [("", ""), ("Out of order.", "Out of order"), ("one.\ntwo.", "one"), ("x" * 300, "x" * 200)],
 )
 def test_the_first_line_is_short_and_has_no_period(message: str, line: str) -> None:
-    """It is embedded in a sentence of its own."""
+    """It is embedded in a separate sentence."""
     assert first_line(ValueError(message)) == line

@@ -84,7 +84,7 @@ def test_numbers_of_keys_become_indices_of_checks(key_numbers: list[int], expect
 
 
 def test_a_time_to_live_is_at_least_one_millisecond() -> None:
-    """The server rejects 0; None is no expiry."""
+    """The server rejects 0; None means no expiry."""
     assert set_command(Put(b"k", b"v")) == ("SET", b"k", b"v")
     assert set_command(Put(b"k", b"v", 0)) == ("SET", b"k", b"v", "PX", 1)
     assert set_command(Put(b"k", b"v", 1500)) == ("SET", b"k", b"v", "PX", 1500)

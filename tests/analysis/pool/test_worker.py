@@ -21,7 +21,7 @@ ARTICLES = [Article("a1", text=story(1, 3)), Article("a2"), Article("a3", title=
 
 @pytest.fixture
 async def worker() -> AsyncIterator[AnalysisWorker]:
-    """A worker of a fork server of its own; neither has started."""
+    """A worker of a separate fork server; neither has started."""
     server = ForkServer(Analyzer({"xx": HashedModel()}), memory_bytes=1 << 30)
     opened = AnalysisWorker(server)
     yield opened

@@ -29,7 +29,7 @@ def test_the_fast_top_term_is_the_first_of_all(sums: dict[str, int]) -> None:
 
 
 def test_the_medoid_is_the_item_with_most_of_the_common_terms() -> None:
-    """An item of common terms only is nearer than one with a rare term beside them."""
+    """An item of common terms only is nearer than one with a rare term next to them."""
     story = story_of(
         window_item(1, "storm pier ferry"),
         window_item(2, "storm pier"),

@@ -82,7 +82,7 @@ def test_all_views_of_postings_agree(given_additions: list[tuple[int, Document]]
 
 @pytest.mark.parametrize("weight", [1, 2**32 - 1])
 def test_the_largest_sum_does_not_reach_the_slot(weight: int) -> None:
-    """A sum has 32 bits; the slot beside it is not changed by it."""
+    """A sum has 32 bits; the next slot is not changed by it."""
     postings = Postings()
     slots = [postings.allocate_slot() for _ in range(3)]
     postings.add(slots[2], {}, {"storm": weight})

@@ -46,7 +46,7 @@ def test_an_answer_is_counted_once_per_verdict_stage_and_distance() -> None:
 
 
 def test_an_exact_distance_of_zero_is_observed() -> None:
-    """Zero bits is a distance; None is none."""
+    """Zero bits is a distance; None is not counted."""
     metrics = Metrics()
     metrics.record_answer(answer(Outcome("duplicate", distance=0)))
 
@@ -68,7 +68,7 @@ def test_the_latest_timings_are_kept() -> None:
 
 
 def test_two_applications_do_not_share_counters() -> None:
-    """Each has a registry of its own."""
+    """Each has a separate registry."""
     one, other = Metrics(), Metrics()
     one.record_answer(answer(Outcome("new")))
 

@@ -1,4 +1,4 @@
-"""Format byte: values of another format are told apart from damaged ones."""
+"""Format byte: values of another format are distinguished from damaged ones."""
 
 import msgspec
 import pytest

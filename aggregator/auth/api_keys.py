@@ -23,6 +23,7 @@ import msgspec
 from aggregator.errors import InvalidInput, NotFound, StoreUnavailable
 from aggregator.store.base import Put, Store
 from aggregator.store.versioned_map import VersionedMap
+from aggregator.time_units import HOUR_MS
 
 Role = Literal["crawler", "reader", "editor", "admin"]
 Permission = Literal["nothing", "key", "crawler", "reader", "editor", "admin"]
@@ -42,7 +43,7 @@ REFRESH_INTERVAL_MS = 2000
 # Time that a request waits for a refresh; then it uses the cached keys, and the refresh continues in the
 # background.
 REFRESH_TIMEOUT_S = 0.5
-SESSION_TTL_MS = 12 * 3_600_000
+SESSION_TTL_MS = 12 * HOUR_MS
 MAX_KEY_CHARACTERS = 200
 _KEY_TEXT_PREFIX = "agg"
 

@@ -18,12 +18,13 @@ from aggregator.index.maintenance import SegmentMaintenance
 from aggregator.index.statistics import SpaceStatistics, count_segments
 from aggregator.log_limits import ChangeFilter
 from aggregator.store.lease import Lease
+from aggregator.time_units import MINUTE_MS
 
 MAINTENANCE_LEASE_KEY = b"{upkeep}leader"
 MAINTENANCE_INTERVAL_S = 5.0
 TIME_BUDGET_MS = 250
 LEASE_TTL_INTERVALS = 3
-STATISTICS_INTERVAL_MS = 60_000
+STATISTICS_INTERVAL_MS = MINUTE_MS
 
 logger = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ import json
 import logging
 import re
 import sys
-import time
 
 from aggregator.http.request_id import CURRENT_REQUEST_ID
+from aggregator.time_units import format_rfc3339
 
 CONTINUATION_PREFIX = "\n  | "
 # C0 and C1 control characters, Unicode line separators, and unpaired surrogates.
@@ -68,9 +68,8 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as one JSON object on one line."""
-        seconds, ms = divmod(int(record.created * 1000), 1000)
         entry: dict[str, object] = {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{ms:03d}Z",
+            "time": format_rfc3339(int(record.created * 1000)),
             "level": record.levelname,
             "logger": record.name,
             "process": record.process,

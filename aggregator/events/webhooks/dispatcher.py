@@ -25,11 +25,12 @@ from aggregator.log_limits import ChangeFilter
 from aggregator.store.base import Put, StreamAdd, Transaction, ValueEquals, Write
 from aggregator.store.decoding import decode_value
 from aggregator.store.lease import Lease
+from aggregator.time_units import MINUTE_MS
 
 OUTBOX_KEY = b"{events}outbox"
 DEAD_LETTERS_KEY = b"{events}dead-calls"
 LEASE_KEY = b"{events}courier"
-LEASE_MS = 60_000
+LEASE_MS = MINUTE_MS
 CHANGES_PER_RUN = 200
 DELIVERED_KINDS = frozenset({"fired", "doubled", "merged", "closed"})
 MAX_DEAD_LETTERS = 1000

@@ -151,7 +151,10 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class StoreInfo:
-    """State of a store, for doctor, readiness and metrics; ``problem`` is one sentence, or None."""
+    """State of a store, for doctor, readiness and metrics.
+
+    ``problem``: why it does not accept writes; ``warning``: what else is wrong. One sentence each, or None.
+    """
 
     kind: str  # "memory" | "redis" | "redis-cluster"
     version: str
@@ -159,6 +162,7 @@ class StoreInfo:
     durability: str  # one clause in plain words
     ready: bool
     problem: str | None = None
+    warning: str | None = None
 
 
 class Store(Protocol):
@@ -184,6 +188,12 @@ class Store(Protocol):
 
     async def delete(self, keys: Sequence[bytes]) -> None:
         """Remove keys of any tags, not atomically."""
+
+    async def persist(self, keys: Sequence[bytes]) -> None:
+        """Remove the times to live of keys of any tags; a key without one stays as it is."""
+
+    async def time_ms(self) -> int | None:
+        """The server's own clock, in ms since 1970 UTC; None if the store has no clock."""
 
     async def stream_read(
         self, keys: Sequence[bytes], after: Sequence[bytes], count: int

@@ -13,7 +13,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -25,7 +26,14 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
-from aggregator.store.errors import TOPOLOGY_ERRORS, describe, is_store_failure, root_cause
+from aggregator.store.disk_space import read_disk_space
+from aggregator.store.errors import (
+    TOPOLOGY_ERRORS,
+    describe,
+    is_store_failure,
+    refuses_writes,
+    root_cause,
+)
 from aggregator.store.health import Node
 from aggregator.store.pipelining import PIPELINED_CONNECTIONS, PipelinedPool
 from aggregator.store.protocol import Command, decode_text, first_key
@@ -41,6 +49,8 @@ _CHECKED_SETTINGS = (
     "maxmemory-policy",
     "min-replicas-to-write",
     "stop-writes-on-bgsave-error",
+    "auto-aof-rewrite-percentage",
+    "dir",
 )
 
 
@@ -257,8 +267,17 @@ class RedisClient:
                 if report.get("role") != "master":
                     self._role_checked_s = float("-inf")
                 address = target["target_nodes"].name if target else self.address
-                nodes.append(Node(address, report, await self._read_config(target)))
+                config = await self._read_config(target)
+                self._remember_directory(config)
+                directory = self._translated_errors.directory
+                disk = read_disk_space(directory) if directory is not None else None
+                nodes.append(Node(address, report, config, disk))
             return nodes
+
+    def _remember_directory(self, config: Mapping[str, str]) -> None:
+        """A server behind a unix socket is on this machine, so the space on its disk can be read."""
+        if self.address.startswith("/") and "dir" in config:
+            self._translated_errors.directory = Path(config["dir"])
 
     async def _read_config(self, target: dict[str, Any]) -> dict[str, str]:
         try:
@@ -282,11 +301,13 @@ class RedisClient:
 class _TranslatedErrors:
     """Context manager that turns failures of the store into StoreUnavailable; reusable and reentrant.
 
-    A class, not a generator: it wraps every look-up.
+    A class, not a generator: it wraps every look-up. ``directory``: that of the server's data, once it is
+    known and on this machine.
     """
 
     def __init__(self, address: str) -> None:
         self._address = address
+        self.directory: Path | None = None
 
     def __enter__(self) -> None:
         return None
@@ -296,4 +317,8 @@ class _TranslatedErrors:
     ) -> None:
         if error is not None and is_store_failure(error):
             cause = root_cause(error)
+            if self.directory is not None and refuses_writes(cause):
+                disk = read_disk_space(self.directory)
+                if disk is not None and not disk.has_recovered:
+                    raise StoreUnavailable(disk.full_message) from cause
             raise StoreUnavailable(describe(cause, self._address)) from cause

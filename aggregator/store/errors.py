@@ -67,7 +67,8 @@ _MESSAGES_BY_TYPE: Final[tuple[tuple[tuple[type[Exception], ...], str], ...]] = 
 # Sentence for untyped error replies, by their first word.
 _MESSAGES_BY_PREFIX: Final = {
     "MISCONF": (
-        "The store at {at} cannot write to its disk and rejects writes ({reply}); check its disk and memory."
+        "The store at {at} cannot write to its disk and rejects writes ({reply}); free space on its disk, or "
+        "repair it."
     ),
     "NOREPLICAS": (
         "The store at {at} rejects writes without its replicas (min-replicas-to-write); restore them."
@@ -79,6 +80,11 @@ def is_store_failure(error: BaseException) -> bool:
     """Whether the error means that the store cannot serve; any other error is a bug of this package."""
     closed = isinstance(error, RuntimeError) and _TRANSPORT_CLOSED_MESSAGE in str(error)
     return closed or isinstance(error, DRIVER_ERRORS)
+
+
+def refuses_writes(error: BaseException) -> bool:
+    """Whether a server that runs refused a write, for want of disk space or replicas."""
+    return isinstance(error, driver.ResponseError) and str(error).startswith(("MISCONF", "NOREPLICAS"))
 
 
 def describe(error: BaseException, address: str) -> str:

@@ -4,34 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from aggregator.errors import AggregatorError
-from aggregator.log_limits import ChangeFilter
 from aggregator.settings import Settings
 from aggregator.store.base import Store
 from aggregator.store.embedded import EmbeddedServer
+from aggregator.store.watchdog import Watchdog
 
-RESTART_CHECK_INTERVAL_S = 1.0
 # Raises ConfigurationError if the stored data has a format that this version cannot read.
 FormatCheck = Callable[[Store], Awaitable[None]]
 
-log = logging.getLogger("aggregator.store")
-
 
 @asynccontextmanager
-async def with_store_url(settings: Settings) -> AsyncIterator[Settings]:
-    """The settings with a ``store_url`` that other processes can use; starts the embedded store if unset."""
+async def with_store_url(
+    settings: Settings, on_restart: Callable[[], None] = lambda: None
+) -> AsyncIterator[Settings]:
+    """The settings with a ``store_url`` that other processes can use; starts the embedded store if unset.
+
+    ``on_restart`` is called after each restart of the embedded store.
+    """
     if settings.store_url:
         yield settings
         return
     async with AsyncExitStack() as stack:
         server = EmbeddedServer(Path(settings.data_dir), appendfsync=settings.appendfsync)
         stack.enter_context(server)
-        stack.callback(asyncio.create_task(_restart_when_dead(server)).cancel)
+        stack.callback(asyncio.create_task(Watchdog(server, on_restart).run()).cancel)
         yield dataclasses.replace(settings, store_url=server.url)
 
 
@@ -52,17 +52,3 @@ async def open_store(settings: Settings, check_format: FormatCheck) -> AsyncIter
         await store.check()
         await check_format(store)
         yield store
-
-
-async def _restart_when_dead(server: EmbeddedServer) -> None:
-    """Watchdog: restart the embedded server when it has died; until then requests get StoreUnavailable."""
-    problems = ChangeFilter()
-    while True:
-        await asyncio.sleep(RESTART_CHECK_INTERVAL_S)
-        try:
-            if reason := server.restart_if_dead():
-                log.error("the embedded store had ended (%s); it was restarted", reason)
-                problems.clear()
-        except AggregatorError as error:
-            if problems.is_new(str(error)):
-                log.error("the embedded store has ended: %s", error)

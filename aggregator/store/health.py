@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aggregator.store.base import StoreInfo
+from aggregator.store.disk_space import DiskSpace, rewrite_message
 
 MIN_MAJOR_VERSION = 7
 
@@ -18,12 +19,13 @@ MIN_MAJOR_VERSION = 7
 class Node:
     """One server: its address, its INFO (for a cluster node also its CLUSTER INFO), and its CONFIG.
 
-    ``config`` is {} if the server forbids CONFIG GET.
+    ``config`` is {} if the server forbids CONFIG GET. ``disk``: that of its data, if it is on this machine.
     """
 
     address: str
     info: Mapping[str, Any]
     config: Mapping[str, str]
+    disk: DiskSpace | None = None
 
 
 def describe_version(node: Node) -> str:
@@ -59,15 +61,21 @@ def find_problem(node: Node) -> str | None:  # noqa: PLR0911  a list of conditio
         return f"The store at {node.address} is still loading its data ({percent} %); wait."
     if info.get("role") not in (None, "master"):
         return f"The store at {node.address} is a read-only replica; point store_url to the primary."
-    if info.get("aof_last_write_status", "ok") != "ok":
-        return f"The store at {node.address} cannot write its append-only file; check its disk."
+    replicas = info.get("min_slaves_good_slaves")
+    lacks_replicas = replicas is not None and int(replicas) < _min_replicas(node)
+    if (cannot_append(node) or lacks_replicas) and node.disk is not None and not node.disk.has_recovered:
+        return node.disk.full_message
+    if cannot_append(node):
+        return (
+            f"The store at {node.address} cannot write its append-only file and rejects writes; "
+            "free space on its disk, or repair it."
+        )
     if info.get("rdb_last_bgsave_status", "ok") != "ok" and _needs_snapshots_to_write(node):
         return (
             f"The store at {node.address} could not write its last snapshot and rejects writes until it can; "
             "check its disk and memory."
         )
-    replicas = info.get("min_slaves_good_slaves")
-    if replicas is not None and int(replicas) < _min_replicas(node):
+    if lacks_replicas:
         return (
             f"The store at {node.address} has {replicas} connected replicas and rejects writes with fewer "
             f"than {_min_replicas(node)} (min-replicas-to-write); restore them."
@@ -85,6 +93,25 @@ def find_problem(node: Node) -> str | None:  # noqa: PLR0911  a list of conditio
     limit = int(info.get("maxmemory", 0))
     if limit and int(info.get("used_memory", 0)) >= limit:
         return f"The store at {node.address} is full; raise its maxmemory or shorten the retention."
+    return None
+
+
+def cannot_append(node: Node) -> bool:
+    """Whether the last write to the append-only file failed; writes are rejected until one succeeds."""
+    return bool(node.info.get("aof_last_write_status", "ok") != "ok")
+
+
+def find_warning(node: Node) -> str | None:
+    """What this server cannot do now although it accepts writes, as one sentence; None if nothing."""
+    log_bytes = int(node.info.get("aof_current_size", 0))
+    rewrite_is_off = node.config.get("auto-aof-rewrite-percentage") == "0"
+    if rewrite_is_off and node.disk is not None and not node.disk.fits_copy(log_bytes):
+        return rewrite_message(node.disk, log_bytes)
+    if node.info.get("aof_last_bgrewrite_status", "ok") != "ok":
+        return (
+            f"The store at {node.address} could not rewrite its append-only file, which keeps growing; "
+            "free as much disk space as the file is large, or see the log of the server."
+        )
     return None
 
 
@@ -125,6 +152,7 @@ def find_configuration_errors(node: Node, *, cluster: bool) -> list[str]:
 def summarize(nodes: Sequence[Node], *, cluster: bool) -> StoreInfo:
     """The StoreInfo of all ``nodes`` (at least one)."""
     problems = [sentence for node in nodes if (sentence := find_problem(node))]
+    warnings = [sentence for node in nodes if (sentence := find_warning(node))]
     return StoreInfo(
         kind="redis-cluster" if cluster else "redis",
         version=", ".join(sorted({describe_version(node) for node in nodes})),
@@ -132,4 +160,5 @@ def summarize(nodes: Sequence[Node], *, cluster: bool) -> StoreInfo:
         durability="; ".join(sorted({describe_durability(node) for node in nodes})),
         ready=not problems,
         problem=problems[0] if problems else None,
+        warning=warnings[0] if warnings else None,
     )

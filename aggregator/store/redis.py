@@ -8,6 +8,7 @@ INFO. Only modules of this package import redis-py.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from redis import exceptions as driver
@@ -23,7 +24,7 @@ from aggregator.store.base import (
 )
 from aggregator.store.client import RedisClient, open_client
 from aggregator.store.commit_batching import CommitBatcher
-from aggregator.store.errors import first_line, is_configuration_error
+from aggregator.store.errors import first_line, is_configuration_error, refuses_writes
 from aggregator.store.protocol import (
     COMMIT_SCRIPT,
     COMMIT_SCRIPT_SHA1,
@@ -34,6 +35,8 @@ from aggregator.store.protocol import (
     prefix_pattern,
     set_command,
 )
+
+_PROBE = Transaction((), (Delete(b"{aggregator}probe"),))  # changes nothing
 
 
 def open_redis_store(url: str, **options: Any) -> RedisStore:
@@ -146,6 +149,16 @@ class RedisStore:
                 [("UNLINK", key) for key in keys] if self._client.is_cluster else [("UNLINK", *keys)]
             )
 
+    async def persist(self, keys: Sequence[bytes]) -> None:
+        """One PERSIST per key, in one round trip; the log grows only by those that had a time to live."""
+        await self._client.send([("PERSIST", key) for key in keys])
+
+    async def time_ms(self) -> int | None:
+        """TIME of the server, on a cluster of one primary: a script, since its key selects the node."""
+        command = ("EVAL", "return redis.call('TIME')", 1, b"{aggregator}time")
+        ((seconds, microseconds),) = await self._client.send([command], retry_read=True)
+        return int(seconds) * 1000 + int(microseconds) // 1000
+
     async def stream_read(
         self, keys: Sequence[bytes], after: Sequence[bytes], count: int
     ) -> list[list[tuple[bytes, bytes]]]:
@@ -190,9 +203,21 @@ class RedisStore:
         """State of the server or of all primaries; never raises."""
         kind = "redis-cluster" if self._client.is_cluster else "redis"
         try:
-            return health.summarize(await self._client.nodes(), cluster=self._client.is_cluster)
+            nodes = await self._client.nodes()
+            found = health.summarize(nodes, cluster=self._client.is_cluster)
+            if any(health.cannot_append(node) and node.disk is None for node in nodes):
+                found = replace(found, problem=await self._refusal() or found.problem)
+            return found
         except StoreUnavailable as error:
             return StoreInfo(kind, "", 0, "unknown while it is unavailable", False, str(error))
+
+    async def _refusal(self) -> str | None:
+        """Why the server refuses writes, in its words, which INFO does not have; None if it accepts them."""
+        try:
+            await self.commit(_PROBE)
+        except StoreUnavailable as error:
+            return str(error)
+        return None
 
     async def close(self) -> None:
         """Release connections."""
@@ -200,13 +225,15 @@ class RedisStore:
 
     async def _check_scripting(self) -> None:
         try:
-            await self.commit(Transaction((), (Delete(b"{aggregator}probe"),)))
+            await self.commit(_PROBE)
         except StoreUnavailable as error:
             cause = error.__cause__
+            if cause is not None and refuses_writes(cause):
+                return  # scripts run, and what is stored can be read; ``info`` says why writes are refused
             rejected = isinstance(cause, driver.ResponseError) and not isinstance(
                 cause, (driver.OutOfMemoryError, driver.ReadOnlyError, driver.ClusterDownError)
             )
-            if rejected and not str(cause).startswith(("MISCONF", "NOREPLICAS", "BUSY")):
+            if rejected and not str(cause).startswith("BUSY"):
                 raise ConfigurationError(
                     f"store_url: {self._client.address} does not run scripts ({first_line(cause)}); "
                     "allow EVAL and EVALSHA to this user."

@@ -48,13 +48,38 @@ class VersionedMap(Generic[T]):
         """Insert or replace a value. Raises Conflict if the map is full."""
 
         def insert(known: dict[str, T]) -> None:
-            if id_ not in known and len(known) >= self._max_entries:
-                raise Conflict(
-                    f"There are {self._max_entries} of the kind {self._kind_name} already; remove one first."
-                )
+            if id_ not in known:
+                self.check_space(known)
             known[id_] = value
 
         await self.mutate(insert)
+
+    async def add_once(
+        self, id_: str, value: T, is_same: Callable[[T, T], bool], owner_of: Callable[[T], str]
+    ) -> tuple[T, bool]:
+        """Insert a value unless its content exists; return what is stored and whether it is new.
+
+        A request that is repeated after a lost answer, also at the same moment, so inserts one value.
+        ``is_same(stored, value)`` compares contents. ``owner_of`` returns who created a value ("": unknown);
+        an owner may create half of the entries. Raises Conflict beyond that, and if the map is full.
+        """
+
+        def insert(known: dict[str, T]) -> tuple[T, bool]:
+            for stored in known.values():
+                if is_same(stored, value):
+                    return stored, False
+            owner = owner_of(value)
+            share = self._max_entries // 2
+            if owner and sum(owner_of(stored) == owner for stored in known.values()) >= share:
+                raise Conflict(
+                    f"This key has created {share} of the kind {self._kind_name}, its share (half of the "
+                    f"limit of {self._max_entries}); delete one of them first."
+                )
+            self.check_space(known)
+            known[id_] = value
+            return value, True
+
+        return await self.mutate(insert)
 
     async def update(self, id_: str, transform: Callable[[T], T]) -> T:
         """Replace the value of an id by ``transform(value)`` and return it. Raises NotFound."""
@@ -91,6 +116,14 @@ class VersionedMap(Generic[T]):
             ):
                 return result
         raise AssertionError("unreachable")
+
+    def check_space(self, known: dict[str, T]) -> None:
+        """Raise Conflict if the map is full."""
+        if len(known) >= self._max_entries:
+            raise Conflict(
+                f"There are {self._max_entries} of the kind {self._kind_name} already, the limit; "
+                "delete one first."
+            )
 
     def _decode(self, raw: bytes | None) -> dict[str, T]:
         return decode_value(self._decoder, raw, f"The list of the kind {self._kind_name}") if raw else {}

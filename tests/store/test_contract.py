@@ -28,6 +28,7 @@ from aggregator.store.base import (
 from aggregator.store.lease import Lease
 from aggregator.store.memory import MemoryStore
 from aggregator.store.redis import open_redis_store
+from tests.support.hang_limit import HANG_LIMIT_S
 
 DAY_MS = 86_400_000
 AWKWARD = [b"", b"\0", b"\r\n", bytes(range(256)), "新闻{}".encode(), b"*?[a-z]\\", b"{", b"}", b"{}x", b" "]
@@ -54,7 +55,7 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[Store]:
 
 async def until_gone(store: Store, key: bytes) -> None:
     """Poll until ``key`` has expired."""
-    deadline_s = time.monotonic() + 5
+    deadline_s = time.monotonic() + HANG_LIMIT_S
     while (await store.read([key]))[0] is not None:
         assert time.monotonic() < deadline_s
         await asyncio.sleep(0)

@@ -15,6 +15,8 @@ import redis
 
 from aggregator.errors import ConfigurationError, StoreUnavailable
 from aggregator.store.embedded import EmbeddedServer
+from aggregator.store.log_checksums import RECORD_NAME
+from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.processes import is_alive
 
 SERVICE = """
@@ -138,7 +140,7 @@ def test_a_killed_server_is_restarted_with_its_data(data_dir: Path) -> None:
 
 def wait_for(server: EmbeddedServer) -> None:
     """Poll until the server replies."""
-    deadline_s = time.monotonic() + 10
+    deadline_s = time.monotonic() + HANG_LIMIT_S
     while time.monotonic() < deadline_s:
         try:
             with client_of(server) as client:
@@ -240,6 +242,9 @@ def test_a_damaged_file_is_reported_with_the_message_of_the_server(data_dir: Pat
         client.set("a", "b")
     log = newest_log(data_dir)
     log.write_bytes(b"rubbish\r\n" + log.read_bytes())
+    with pytest.raises(ConfigurationError, match="has changed within its first"):
+        EmbeddedServer(data_dir).start()
+    (data_dir / RECORD_NAME).unlink()
 
     with pytest.raises(StoreUnavailable, match=r"exited at its start: .*server\.log") as caught:
         EmbeddedServer(data_dir).start()

@@ -12,14 +12,15 @@ from pathlib import Path
 import pytest
 
 from aggregator.settings import Settings
-from aggregator.store import factory
+from aggregator.store import factory, watchdog
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.redis import RedisStore, open_redis_store
+from tests.support.hang_limit import HANG_LIMIT_S
 
 
 async def until(holds: Callable[[], bool]) -> None:
     """Poll until a condition holds, for at most 60 s."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(HANG_LIMIT_S):
         while not holds():  # noqa: ASYNC110  waits for another process
             await asyncio.sleep(0.01)
 
@@ -28,7 +29,7 @@ async def test_a_failed_restart_is_retried_and_logged_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """For example on a full disk: one log line for the failure, one for the restart."""
-    monkeypatch.setattr(factory, "RESTART_CHECK_INTERVAL_S", 0.01)
+    monkeypatch.setattr(watchdog, "CHECK_INTERVAL_S", 0.01)
     caplog.set_level(logging.ERROR, "aggregator.store")
     servers: list[EmbeddedServer] = []
     start = EmbeddedServer.start
@@ -62,6 +63,6 @@ async def test_a_failed_restart_is_retried_and_logged_once(
 
 async def until_ready(store: RedisStore) -> None:
     """Poll until the server has loaded its data."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(HANG_LIMIT_S):
         while not (await store.info()).ready:  # noqa: ASYNC110  waits for another process
             await asyncio.sleep(0.01)

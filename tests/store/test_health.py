@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from aggregator.store.disk_space import DiskSpace
 from aggregator.store.health import (
     Node,
     describe_durability,
     describe_version,
     find_configuration_errors,
     find_problem,
+    find_warning,
     summarize,
 )
 
@@ -32,6 +36,28 @@ HEALTHY: dict[str, Any] = {
 def node(config: dict[str, str] | None = None, **changes: Any) -> Node:
     """A healthy server with some fields of its INFO changed."""
     return Node("here:1", {**HEALTHY, **changes}, config or {})
+
+
+@pytest.mark.parametrize(
+    "info", [{"aof_last_write_status": "err"}, {"min_slaves_good_slaves": 0, "role": "master"}]
+)
+def test_refused_writes_name_a_full_disk_of_this_machine(info: dict[str, Any]) -> None:
+    """Failed writes to the log, and a server that was made to refuse writes before they fail."""
+    full = replace(node(**info), disk=DiskSpace(Path("/data"), 0, 10**12))
+    spacious = replace(node(**info), disk=DiskSpace(Path("/data"), 10**11, 10**12))
+
+    assert "The disk of /data is full" in str(find_problem(full))
+    assert "is full" not in str(find_problem(spacious))
+
+
+def test_a_log_that_is_not_rewritten_is_a_warning() -> None:
+    """Switched off for lack of room, or failed; switched off with room is the operator's decision."""
+    off = node({"auto-aof-rewrite-percentage": "0"}, aof_current_size=10**10)
+
+    assert "cannot be rewritten" in str(find_warning(replace(off, disk=DiskSpace(Path("d"), 10**9, 10**12))))
+    assert find_warning(replace(off, disk=DiskSpace(Path("d"), 10**11, 10**12))) is None
+    assert "could not rewrite" in str(find_warning(node(aof_last_bgrewrite_status="err")))
+    assert summarize([node(aof_last_bgrewrite_status="err")], cluster=False).ready
 
 
 def test_a_healthy_server_has_no_problem() -> None:

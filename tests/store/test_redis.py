@@ -21,6 +21,7 @@ from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.lease import Lease
 from aggregator.store.redis import RedisStore, open_redis_store
 from tests.support.cluster import Cluster
+from tests.support.hang_limit import HANG_LIMIT_S
 
 GROW = Transaction((LengthEquals(b"{t}a", 0),), (Append(b"{t}a", b"x"),))
 
@@ -76,7 +77,7 @@ async def assert_fails(call: Awaitable[Any], message: str, cause: type[Exception
 
 async def until_ready(store: RedisStore) -> None:
     """Poll until the server has loaded its data."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANG_LIMIT_S):
         while not (await store.info()).ready:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
@@ -125,7 +126,7 @@ async def test_a_call_to_a_stalled_server_times_out_once(own_server: EmbeddedSer
         assert own_server.pid is not None
         os.kill(own_server.pid, signal.SIGSTOP)
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(HANG_LIMIT_S):
                 await assert_fails(CALLS[name](store), "did not answer in time", driver.TimeoutError)
         finally:
             os.kill(own_server.pid, signal.SIGCONT)
@@ -176,12 +177,12 @@ async def test_a_server_that_cannot_write_its_snapshots_is_not_ready(own_server:
         with admin_client(own_server) as client:
             client.config_set("save", "3600 1")
             client.bgsave()
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(HANG_LIMIT_S):
                 while client.info("persistence")["rdb_bgsave_in_progress"]:  # noqa: ASYNC110  no event to wait for
                     await asyncio.sleep(0.01)
             await assert_fails(store.put([Put(b"a", b"x")]), "cannot write to its disk", driver.ResponseError)
             info = await store.info()
-            assert info.problem is not None and info.problem.endswith("check its disk and memory.")
+            assert info.problem is not None and "free space on its disk" in info.problem
 
             client.config_set("save", "")
             await store.put([Put(b"a", b"x")])
@@ -278,7 +279,8 @@ async def test_a_read_is_retried_once_on_a_broken_connection(valkey_url: str) ->
 async def test_cancelled_calls_never_mix_up_replies(valkey_url: str) -> None:
     """Half of 400 calls are cancelled at random; the rest get their own replies, and no connection leaks."""
     generator = random.Random(7)
-    async with proxied(valkey_url) as (url, proxy), opened(url, max_connections=8) as store:
+    limits = {"max_connections": 8, "socket_timeout_s": HANG_LIMIT_S, "connect_timeout_s": HANG_LIMIT_S}
+    async with proxied(valkey_url) as (url, proxy), opened(url, **limits) as store:
         proxy.delay_s = 0.001
         await store.put([Put(b"{t}%d" % i, b"%d" % i) for i in range(400)])
 
@@ -333,6 +335,7 @@ async def test_a_cluster_without_one_node_serves_the_rest_and_recovers(cluster: 
     keys = [b"{%d}k" % i for i in range(24)]
     async with opened(cluster.url) as store:
         await store.put([Put(key, key) for key in keys])
+        cluster.set_failover(False)  # on a slow machine the replica would serve these keys meanwhile
         cluster.kill(port)
         try:
             grown = [Transaction((), (Append(key, b"+"),)) for key in keys]
@@ -342,6 +345,7 @@ async def test_a_cluster_without_one_node_serves_the_rest_and_recovers(cluster: 
             served = await asyncio.gather(*(store.read([key]) for key in keys), return_exceptions=True)
             assert {type(answer) for answer in served} == {list, StoreUnavailable}
         finally:
+            cluster.set_failover(True)
             cluster.heal()
         await until_ready(store)
 

@@ -1,0 +1,144 @@
+"""Watchdog of the embedded store: restarts a dead server and keeps it readable while its disk is full.
+
+free space below the low mark   the server refuses writes, and accepts them again above twice the mark
+log that leaves no room         the server does not try to rewrite it: that would fill the disk
+server that keeps ending        is restarted at most RESTART_BURST times per minute
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+from aggregator.errors import AggregatorError
+from aggregator.log_limits import ChangeFilter
+from aggregator.store.disk_space import (
+    MAX_AHEAD_BYTES,
+    DiskSpace,
+    allocate_ahead,
+    read_disk_space,
+    rewrite_message,
+)
+from aggregator.store.embedded import EmbeddedServer
+
+CHECK_INTERVAL_S = 1.0
+RESTART_BURST = 6
+_RESTART_WINDOW_S = 60.0
+# Below this size Valkey does not rewrite its log.
+MIN_REWRITE_BYTES = 64 * 2**20
+_REWRITE_OFF, _REWRITE_ON = {"auto-aof-rewrite-percentage": "0"}, {"auto-aof-rewrite-percentage": "100"}
+
+log = logging.getLogger("aggregator.store")
+
+
+class Watchdog:
+    """Watches one started server; ``run`` in the main thread, since it may restart the server.
+
+    ``on_restart`` is called after each restart. ``monotonic``: clock in seconds.
+    """
+
+    def __init__(
+        self,
+        server: EmbeddedServer,
+        on_restart: Callable[[], None] = lambda: None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._server = server
+        self._on_restart = on_restart
+        self._monotonic = monotonic
+        self._problems = ChangeFilter()
+        self._restarts_s: deque[float] = deque(maxlen=RESTART_BURST)
+        self._full = ChangeFilter()
+        self._rewrite_is_off = False
+        self._allocated: tuple[Path, int] | None = None  # of which file, up to which length
+
+    async def run(self) -> None:
+        """Check the server every CHECK_INTERVAL_S, without end."""
+        while True:
+            await asyncio.sleep(CHECK_INTERVAL_S)
+            self.restart_if_dead()
+            await asyncio.to_thread(self._check_files)
+
+    def restart_if_dead(self) -> None:
+        """Restart a dead server, unless that was done too often; requests get StoreUnavailable meanwhile."""
+        is_burst = len(self._restarts_s) == RESTART_BURST
+        if is_burst and self._monotonic() < self._restarts_s[0] + _RESTART_WINDOW_S:
+            return
+        try:
+            reason = self._server.restart_if_dead()
+        except AggregatorError as error:
+            if self._problems.is_new(str(error)):
+                log.error("the embedded store has ended: %s", error)
+            return
+        if reason:
+            log.error("the embedded store had ended (%s); it was restarted", reason)
+            self._on_restart()
+            self._problems.clear()
+            self._restarts_s.append(self._monotonic())
+            # It read its configuration again, for the space that was free at that moment.
+            self._rewrite_is_off = False
+            self._allocated = None
+
+    def _check_files(self) -> None:
+        self.check_disk()
+        if self._server.pid is not None:
+            self._server.record_checksums()
+
+    def check_disk(self) -> None:
+        """One check of the free space; blocks while the server answers (at most 1 s)."""
+        disk = read_disk_space(self._server.data_dir)
+        if disk is None or self._server.pid is None:
+            return
+        self._switch_writes(disk)
+        files = _log_files(self._server.log_directory)
+        if not disk.is_low:
+            self._allocate_ahead(files, disk)
+        self._switch_rewrite(disk, sum(files.values()))
+
+    def _switch_writes(self, disk: DiskSpace) -> None:
+        if disk.is_low and not self._server.refuses_writes:
+            self._server.refuse_writes(True)
+        elif disk.has_recovered and self._server.refuses_writes:
+            self._server.refuse_writes(False)
+        if self._server.refuses_writes:
+            if self._full.is_new("full"):
+                log.error("%s", disk.full_message)
+        elif self._full.clear():
+            log.warning("the disk of %s has space again: articles are stored", disk.directory)
+
+    def _allocate_ahead(self, files: dict[Path, int], disk: DiskSpace) -> None:
+        """Keep space allocated beyond the end of the file that the server appends to."""
+        written = [path for path in files if path.name.endswith(".incr.aof")]
+        if not written:
+            return
+        path = max(written, key=lambda path: path.stat().st_mtime_ns)
+        ahead = min(MAX_AHEAD_BYTES, disk.low_bytes)
+        former = self._allocated
+        if former is None or former[0] != path or files[path] + ahead // 2 > former[1]:
+            allocate_ahead(path, ahead)
+            self._allocated = path, files[path] + ahead
+
+    def _switch_rewrite(self, disk: DiskSpace, log_bytes: int) -> None:
+        fits = disk.fits_copy(log_bytes)
+        if not fits and not self._rewrite_is_off and log_bytes >= MIN_REWRITE_BYTES:
+            if self._server.configure(_REWRITE_OFF):
+                self._rewrite_is_off = True
+                log.error("%s", rewrite_message(disk, log_bytes))
+        elif fits and self._rewrite_is_off and self._server.configure(_REWRITE_ON):
+            self._rewrite_is_off = False
+            log.warning("the log in %s can be rewritten again", disk.directory)
+
+
+def _log_files(directory: Path) -> dict[Path, int]:
+    """Sizes of the files in the log's directory; a file that vanishes meanwhile is left out."""
+    sizes = {}
+    try:
+        for path in directory.iterdir():
+            sizes[path] = path.stat().st_size
+    except OSError:
+        pass
+    return sizes

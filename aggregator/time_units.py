@@ -1,4 +1,4 @@
-"""Wall clock, units of time in milliseconds, and times as RFC 3339 text."""
+"""Wall clock, units of time in milliseconds, and times as text."""
 
 from __future__ import annotations
 
@@ -24,5 +24,18 @@ def format_rfc3339(at_ms: int) -> str:
     >>> format_rfc3339(1_300_000_000_000)
     '2011-03-13T07:06:40.000Z'
     """
+    return _to_utc(at_ms).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def format_minute(at_ms: int) -> str:
+    """``YYYY-MM-DD HH:MM`` in UTC.
+
+    >>> format_minute(1_300_000_000_000)
+    '2011-03-13 07:06'
+    """
+    return _to_utc(at_ms).isoformat(" ", "minutes").removesuffix("+00:00")
+
+
+def _to_utc(at_ms: int) -> datetime:
     # Not datetime.fromtimestamp, which loses milliseconds to rounding of floats.
-    return (_EPOCH + timedelta(milliseconds=at_ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return _EPOCH + timedelta(milliseconds=at_ms)

@@ -8,7 +8,15 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, format_rfc3339, wall_clock_ms
+from aggregator.time_units import (
+    DAY_MS,
+    HOUR_MS,
+    MINUTE_MS,
+    SECOND_MS,
+    format_minute,
+    format_rfc3339,
+    wall_clock_ms,
+)
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # 0001-01-01 to 9999-12-31, all that a datetime can hold.
@@ -31,6 +39,12 @@ def test_a_formatted_time_is_parsed_to_the_same_millisecond(at_ms: int) -> None:
 def test_texts_sort_as_their_times(a_ms: int, b_ms: int) -> None:
     """Every text has the same length and offset, so its order is that of the times."""
     assert (format_rfc3339(a_ms) < format_rfc3339(b_ms)) is (a_ms < b_ms)
+
+
+@given(times_ms)
+def test_a_minute_is_the_beginning_of_the_full_time(at_ms: int) -> None:
+    """The same minute, rounded down, without the letters."""
+    assert format_minute(at_ms) == format_rfc3339(at_ms)[:16].replace("T", " ")
 
 
 def test_units_are_those_of_timedelta() -> None:

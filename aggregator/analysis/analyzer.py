@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import xxhash
@@ -15,30 +16,42 @@ import xxhash
 from aggregator.analysis import shingles
 from aggregator.analysis.features import FeatureModel, HashedModel
 from aggregator.analysis.simhash import fingerprint_from_sums
+from aggregator.analysis.story_terms import opening_mask
+from aggregator.analysis.term_profile import LEAD_TERMS, MINOR_TERMS, encode_minor_terms
 from aggregator.analysis.text import chinese, tokenizer
 from aggregator.analysis.text.figures import figures
 from aggregator.analysis.text.html import extract_article
 from aggregator.analysis.text.language import FALLBACK_GROUP, detect_language, language_group
+from aggregator.analysis.text.normalization import nfkc
 from aggregator.analysis.text.orthography import normalize_spelling
 from aggregator.analysis.vocabulary import InternIds, Vocabulary
 from aggregator.domain import Analysis, Article, ArticleRecord, Sketch
-from aggregator.errors import AggregatorError, NoText
+from aggregator.errors import AggregatorError, InputTooLarge, NoText
 
 SHORT_BELOW_WORDS = 40
 # A long text is compared without its headline, since newswire copy is printed under many headlines.
 HEADLINE_COUNTS_BELOW_WORDS = 80
+# Characters of a text after Unicode normalization, so that the same texts are accepted on every machine.
+MAX_TEXT_CHARS = 3_000_000
+_CHUNK_CHARS = 50_000
 MAX_TERMS = 24
 MAX_FIGURES = 48
 # Words and index terms cached over all languages, about 30 MB; a larger cache is dropped and refilled.
 VOCABULARY_CAPACITY = 1 << 17
 # Part of the space name: change it when this module computes other stored values for the same article.
-ANALYSIS_RECIPE = "analyse-3"
+ANALYSIS_RECIPE = "analyse-6"
 _LANGUAGE_SAMPLE_CHARS = 600
 _UNSPACED_LANGUAGES = frozenset({"zh", "ja", "th", "lo", "km", "my"})
 
-# Words of a text, and its index terms, or None if they follow from the words (``split_words_and_terms``).
-Tokenized = tuple[list[str], list[str] | None]
 Model = FeatureModel | HashedModel
+
+
+class SpaceParts(NamedTuple):
+    """What a fingerprint space depends on: the model's id, the recipe of the analysis, the block plan."""
+
+    model: str
+    recipe: str
+    plan: str
 
 
 class Analyzer:
@@ -62,44 +75,70 @@ class Analyzer:
         """Names of the fingerprint spaces, one per model."""
         return tuple(self._spaces.values())
 
-    def analyze(self, article: Article) -> Analysis:
-        """Return the analysis of one article. Raises NoText when it has no words."""
+    @property
+    def space_parts(self) -> dict[str, SpaceParts]:
+        """What each of ``spaces`` depends on."""
+        return {
+            self._spaces[group]: SpaceParts(model.id, analysis_recipe(group), self.plan_name)
+            for group, model in self._models.items()
+        }
+
+    def analyze(self, article: Article, *, max_new_strings: int | None = None) -> Analysis:
+        """Return the analysis of one article.
+
+        Raises NoText when it has no words, InputTooLarge above ``MAX_TEXT_CHARS``, and TooManyNewStrings when
+        more than ``max_new_strings`` of its words or terms are unknown (None: no limit).
+        """
+        return self.analyze_with_words(article, max_new_strings=max_new_strings)[0]
+
+    def analyze_with_words(
+        self, article: Article, *, max_new_strings: int | None = None
+    ) -> tuple[Analysis, list[str]]:
+        """As ``analyze``, and the words that are compared, in compared spelling."""
         title, text = _title_and_text(article)
+        _check_length(text)
         lang = detect_language(f"{title}\n{text[:_LANGUAGE_SAMPLE_CHARS]}", article.lang)
         group, model = self._group_and_model(lang)
-        tokenized = [tokenizer.split_words_and_terms(part, lang) for part in (title, text)]
-        (title_words, _), (text_words, _) = tokenized
-        words = _select_dedup_words(title_words, text_words)
+        tokenized = [tokenizer.split_text(part, lang) for part in (title, text)]
+        in_title, in_text = tokenized
+        words, units = select_compared(in_title, in_text)
         if not words:
             raise NoText("The article has no words: give it a `text`, `html` with a main text, or a `title`.")
         vocabulary = self._vocabulary_for(lang, model)
-        word_ids = vocabulary.word_ids(title_words + text_words)
-        fingerprint, terms = _fingerprint_and_terms(tokenized, word_ids, vocabulary)
+        vocabulary.limit_new_strings(max_new_strings)
+        unit_ids = vocabulary.word_ids(in_title.units + in_text.units)
+        fingerprint, terms, minor_terms = _fingerprint_and_terms(tokenized, unit_ids, vocabulary)
         compared = normalize_spelling(words, lang)
-        # Unchanged spelling: ``words`` are the last of the words that have been looked up already.
-        compared_ids = word_ids[-len(words) :] if compared is words else vocabulary.word_ids(compared)
-        return Analysis(
+        # Unchanged spelling: ``units`` are the last of the units that have been looked up already.
+        compared_ids = unit_ids[-len(units) :] if compared is words else vocabulary.word_ids(compared)
+        analysis = Analysis(
             lang=lang,
             space=self._spaces[group],
             fingerprint=fingerprint,
             text_hash=xxhash.xxh3_128_digest(" ".join(compared).encode("utf-8", "surrogatepass")),
             short=len(words) < SHORT_BELOW_WORDS,
-            sketch=vocabulary.sketch(compared_ids, _shingle_width(lang)),
+            sketch=vocabulary.sketch(compared_ids, shingle_width(lang)),
             terms=terms,
             figures=figure_hashes(f"{title}\n{text}"),
             title=title,
             text=text,
+            minor_terms=minor_terms,
+            opening_mask=opening_mask(terms, in_text, lang),
         )
+        return analysis, compared
 
     def _vocabulary_for(self, lang: str, model: Model) -> Vocabulary:
         if sum(map(len, self._vocabularies.values())) > VOCABULARY_CAPACITY:
             self._vocabularies.clear()
-        return self._vocabularies.get(lang) or self._vocabularies.setdefault(lang, Vocabulary(lang, model))
+        return self._vocabularies.get(lang) or self._vocabularies.setdefault(
+            lang, Vocabulary(lang, model.for_language(lang))
+        )
 
     def term_weights(self, analysis: Analysis) -> dict[str, float]:
         """Return all term weights of an analyzed article, L2 norm 1; ``analysis.terms`` has the top ones."""
         _, model = self._group_and_model(analysis.lang)
-        return model.term_weights(tokenizer.tokenize(f"{analysis.title}\n{analysis.text}", analysis.lang))
+        terms = tokenizer.tokenize(f"{analysis.title}\n{analysis.text}", analysis.lang)
+        return model.for_language(analysis.lang).term_weights(terms)
 
     def _group_and_model(self, lang: str) -> tuple[str, Model]:
         """Return the language group that serves a language, and its model."""
@@ -107,6 +146,10 @@ class Analyzer:
         if group not in self._models:
             group = FALLBACK_GROUP
         return group, self._models[group]
+
+    def space_of(self, lang: str) -> str:
+        """Return the space of the texts of a language."""
+        return self._spaces[self._group_and_model(lang)[0]]
 
     def convert_record(self, record: ArticleRecord, source: Analyzer) -> ArticleRecord | None:
         """Return a record of ``source`` moved to the space of this analyzer; None unless the models agree.
@@ -118,12 +161,17 @@ class Analyzer:
             return None
         return dataclasses.replace(record, space=self._spaces[group])
 
-    def analyze_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
-        """Return one result per article, in order; an unusable article gives its error."""
+    def analyze_many(
+        self, articles: Sequence[Article], *, max_new_strings: int | None = None
+    ) -> list[Analysis | AggregatorError]:
+        """Return one result per article, in order; an unusable article gives its error.
+
+        Raises TooManyNewStrings as ``analyze`` does.
+        """
         results: list[Analysis | AggregatorError] = []
         for article in articles:
             try:
-                results.append(self.analyze(article))
+                results.append(self.analyze(article, max_new_strings=max_new_strings))
             except AggregatorError as error:
                 results.append(error)
         return results
@@ -134,10 +182,28 @@ def space_name(group: str, model: Model, plan_name: str) -> str:
 
     The digits hash the model, the recipes and the block plan: all that must agree for a comparison.
     """
-    parts = [model.id, tokenizer.TOKENIZER_RECIPE, ANALYSIS_RECIPE, plan_name]
-    if group == "zh" and chinese.conversion_id():
-        parts.append(chinese.conversion_id())
+    parts = [model.id, *_recipes(group, plan_name)]
     return f"{group}.{xxhash.xxh3_64_intdigest('|'.join(parts).encode()) & 0xFFFF:04x}"
+
+
+def group_of(space: str) -> str:
+    """The language group of a space, from its name.
+
+    >>> group_of("en.3f2a")
+    'en'
+    """
+    return space.partition(".")[0]
+
+
+def analysis_recipe(group: str) -> str:
+    """Return the recipes of a language group: texts analyzed by another one have other stored values."""
+    return "|".join(_recipes(group))
+
+
+def _recipes(group: str, *plan_name: str) -> list[str]:
+    """Return the recipes of a language group in the order of the hash; the conversion is part of Chinese."""
+    conversion = [chinese.conversion_id()] if group == "zh" and chinese.conversion_id() else []
+    return [tokenizer.TOKENIZER_RECIPE, ANALYSIS_RECIPE, *plan_name, *conversion]
 
 
 def uses_spaces(lang: str) -> bool:
@@ -145,30 +211,53 @@ def uses_spaces(lang: str) -> bool:
     return lang not in _UNSPACED_LANGUAGES
 
 
-def sketch_in_language(words: Sequence[str], lang: str) -> Sketch:
-    """Return the sketch of the words in compared spelling (``normalize_spelling``).
+def sketch_in_language(units: Sequence[str], lang: str) -> Sketch:
+    """Return the sketch of shingle units in compared spelling (``compared_units``)."""
+    return shingles.build_sketch(units, shingle_width(lang))
 
-    Shingles are runs of words, or of characters in languages without spaces and in Korean, where spacing
-    varies.
+
+def shingle_width(lang: str) -> int:
+    """Return the number of units of a shingle: words, or characters where nothing separates words.
+
+    Chinese has a segmenter; Korean is compared by syllables, since its spacing varies.
     """
-    return shingles.build_sketch(words, _shingle_width(lang))
+    by_character = lang == "ko" or (lang != "zh" and not uses_spaces(lang))
+    return shingles.SHINGLE_CHARACTERS if by_character else shingles.SHINGLE_WORDS
 
 
-def _shingle_width(lang: str) -> int:
-    return shingles.SHINGLE_WORDS if uses_spaces(lang) and lang != "ko" else shingles.SHINGLE_CHARACTERS
+def compared_units(words: list[str], units: list[str], lang: str) -> list[str]:
+    """Return the units of shingles in compared spelling, which only changes units that are words."""
+    return units if lang == "zh" else normalize_spelling(words, lang)
 
 
 def dedup_words(title: str, text: str, lang: str) -> list[str]:
-    """Return the words that duplicates share: those of the text, and of the title if the text is short.
+    """Return the words that duplicates share (``select_compared``)."""
+    return select_compared(tokenizer.split_text(title, lang), tokenizer.split_text(text, lang))[0]
+
+
+def select_compared(title: tokenizer.SplitText, text: tokenizer.SplitText) -> tuple[list[str], list[str]]:
+    """Return words and shingle units that duplicates share: the text's, and the title's if the text is short.
 
     A long text is compared alone: newswire copy is printed under many headlines. A three-line notice
     ("dividend 25 cents, payable April 20") names its subject only in the headline.
     """
-    return _select_dedup_words(tokenizer.words(title, lang), tokenizer.words(text, lang))
+    if len(text.words) >= HEADLINE_COUNTS_BELOW_WORDS:
+        return text.words, text.units
+    return title.words + text.words, title.units + text.units
 
 
-def _select_dedup_words(title_words: list[str], text_words: list[str]) -> list[str]:
-    return text_words if len(text_words) >= HEADLINE_COUNTS_BELOW_WORDS else title_words + text_words
+def _check_length(text: str) -> None:
+    """Raise InputTooLarge above ``MAX_TEXT_CHARS``, counted after normalization (up to 18 times as many)."""
+    if 18 * len(text) > MAX_TEXT_CHARS and not text.isascii():
+        length = sum(len(nfkc(text[i : i + _CHUNK_CHARS])) for i in range(0, len(text), _CHUNK_CHARS))
+    else:
+        length = len(text)
+    if length > MAX_TEXT_CHARS:
+        raise InputTooLarge(
+            f"text has {length:,} characters after Unicode normalization; the limit is {MAX_TEXT_CHARS:,}: "
+            "split the article.",
+            field="text",
+        )
 
 
 def _title_and_text(article: Article) -> tuple[str, str]:
@@ -179,35 +268,46 @@ def _title_and_text(article: Article) -> tuple[str, str]:
 
 
 def _fingerprint_and_terms(
-    tokenized: Sequence[Tokenized], word_ids: InternIds, vocabulary: Vocabulary
-) -> tuple[int, tuple[tuple[str, float], ...]]:
-    """Return fingerprint and top terms of headline and text, whose words have the ids ``word_ids`` in order.
+    tokenized: Sequence[tokenizer.SplitText], unit_ids: InternIds, vocabulary: Vocabulary
+) -> tuple[int, tuple[tuple[str, float], ...], bytes]:
+    """Return fingerprint, top terms and encoded rest of the term profile of headline and text.
+
+    The units of both have the ids ``unit_ids`` in order.
 
     An article that consists of stop words only uses its words as terms.
     """
-    if all(terms is None for _, terms in tokenized):
-        terms = vocabulary.term_ids_of_words(word_ids)
+    if all(part.terms is None for part in tokenized):
+        terms = vocabulary.term_ids_of_words(unit_ids)
     else:
-        parts = np.split(word_ids, [len(words) for words, _ in tokenized[:-1]])
+        parts = np.split(unit_ids, [len(part.units) for part in tokenized[:-1]])
         terms = np.concatenate(
             [
-                vocabulary.term_ids_of_words(ids) if part_terms is None else vocabulary.term_ids(part_terms)
-                for ids, (_, part_terms) in zip(parts, tokenized, strict=True)
+                vocabulary.term_ids_of_words(ids) if part.terms is None else vocabulary.term_ids(part.terms)
+                for ids, part in zip(parts, tokenized, strict=True)
             ]
         )
     if not len(terms):
-        terms = vocabulary.term_ids([word for words, _ in tokenized for word in words])
+        terms = vocabulary.term_ids([word for part in tokenized for word in part.words])
     counts = vocabulary.count_terms(terms)
     weights = vocabulary.tf_idf(counts)
     fingerprint = fingerprint_from_sums(vocabulary.project(counts, weights))
-    return fingerprint, _top_terms(vocabulary.top_terms(counts, weights, MAX_TERMS))
+    top_terms = vocabulary.top_terms(counts, weights, MAX_TERMS + MINOR_TERMS)
+    return fingerprint, *_top_terms(top_terms, vocabulary.terms_of_ids(terms[:LEAD_TERMS]))
 
 
-def _top_terms(weights: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
-    """Return the ``MAX_TERMS`` terms of the highest weight, descending, scaled to L2 norm 1."""
-    kept = sorted(weights, key=lambda item: (-item[1], item[0]))[:MAX_TERMS]
+def _top_terms(
+    weights: Iterable[tuple[str, float]], lead: Iterable[str]
+) -> tuple[tuple[tuple[str, float], ...], bytes]:
+    """Return the ``MAX_TERMS`` terms of the highest weight, descending, scaled to L2 norm 1.
+
+    Also the ``MINOR_TERMS`` that follow and which are in ``lead``, encoded (``term_profile``).
+    """
+    ordered = sorted(weights, key=lambda item: (-item[1], item[0]))[: MAX_TERMS + MINOR_TERMS]
+    kept, minor = ordered[:MAX_TERMS], ordered[MAX_TERMS:]
     norm = sum(weight * weight for _, weight in kept) ** 0.5
-    return tuple([(term, weight / norm) for term, weight in kept]) if norm else ()
+    if not norm:
+        return (), b""
+    return tuple([(term, weight / norm) for term, weight in kept]), encode_minor_terms(kept, minor, set(lead))
 
 
 def figure_hashes(text: str) -> tuple[int, ...]:

@@ -16,10 +16,14 @@ from urllib.parse import SplitResult, urlsplit
 
 import xxhash
 
+from aggregator.analysis.text.normalization import nfkc
 from aggregator.errors import InvalidInput
 
 MAX_ID_BYTES = 512
 MAX_URL_CHARS = 4096
+# Characters of a text that are normalized, unless it is ASCII; the rest is hashed as sent. Normalization can
+# make a text 18 times longer, and the id is computed on the event loop.
+NORMALIZED_CHARS = 5_000
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _TRACKING_PREFIXES = ("utm_", "mtm_", "pk_")
@@ -54,7 +58,8 @@ def derive_id(given_id: str | None, url: str, title: str, text: str) -> str:
     """Return the id of an article: the given one, else its canonical URL, else a hash of its content.
 
     A canonical URL longer than ``MAX_ID_BYTES`` becomes "url:" + its hash; content becomes "content:" + the
-    xxh3_128 hash of the normalized title and text. Raises InvalidInput(field="id" or "url").
+    xxh3_128 hash of title and text, normalized up to ``NORMALIZED_CHARS``. Raises InvalidInput(field="id" or
+    "url").
     """
     if given_id is not None:
         return validate_id(given_id)
@@ -156,7 +161,8 @@ def _normalize_escape(match: re.Match[str]) -> str:
 
 
 def _normalize_content(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    head = len(text) if text.isascii() else NORMALIZED_CHARS
+    return " ".join(nfkc(text[:head]).casefold().split()) + text[head:]
 
 
 def _hash(text: str) -> str:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,8 @@ import numpy.typing as npt
 
 from aggregator.analysis import model_file
 from aggregator.analysis.simhash import FINGERPRINT_BITS, HASH_SEED, hash_signs
-from aggregator.analysis.text.language import FALLBACK_GROUP
+from aggregator.analysis.term_idf import EQUAL_IDF, TermIdf
+from aggregator.analysis.text.language import FALLBACK_GROUP, UNDETERMINED
 from aggregator.analysis.text.tokenizer import TOKENIZER_RECIPE, tokenizer_recipe
 from aggregator.errors import ModelError
 
@@ -105,7 +106,7 @@ class FeatureModel:
         row_of, idf, tf_weight = self._row_of_term, self._idf, self._tf_weight
         known = [(row_of[term], count) for term, count in counts.items() if term in row_of]
         if not known:
-            return _project_hashed(counts)
+            return _project_weights({term: _log_tf(count) for term, count in counts.items()})
         return self.project_rows(
             np.array([row for row, _ in known]),
             np.array([tf_weight(count) * idf[row] for row, count in known]),
@@ -117,6 +118,10 @@ class FeatureModel:
         weighted = self._matrix.take(rows, axis=0) * l2_normalize(tf_idf)[:, None]
         sums: FloatArray = np.add.reduce(weighted, axis=0) - self.offset
         return sums
+
+    def for_language(self, _: str) -> FeatureModel:
+        """Return the model itself, which has one idf per term."""
+        return self
 
     def row_and_idf(self, term: str) -> tuple[int, float]:
         """Return the matrix row and the idf of a term; for an unknown term -1 and the largest idf."""
@@ -188,20 +193,28 @@ class FeatureModel:
 
 @dataclass(frozen=True, slots=True)
 class HashedModel:
-    """Model without a fit: the signs of a term are the bits of its hash, its weight is ``1 + ln(tf)``.
+    """Model without a fit: the signs of a term are the bits of its hash, its weight is ``(1 + ln tf) * idf``.
 
-    Without a corpus idf is unknown. Weights by word length (frequent words are short) made no difference on
-    Russian, Spanish, German and English news, so none are used.
+    ``term_idf``: the idf by language and term; None, and languages that it does not have: 1 for all terms.
+    Weights by word length (frequent words are short) made no difference on Russian, Spanish, German and
+    English news, so none are used.
     """
 
     group: str = FALLBACK_GROUP
+    term_idf: TermIdf | None = None
+    lang: str = UNDETERMINED
 
     @property
     def content_hash(self) -> str:
         """SHA-256 of everything that the fingerprints depend on."""
+        table = (self.term_idf.content_hash,) if self.term_idf is not None else ()
         return _hash_of_parts(
-            "hashed", self.group, tokenizer_recipe(self.group), LOG_TF_WEIGHT, str(HASH_SEED)
+            "hashed", self.group, tokenizer_recipe(self.group), LOG_TF_WEIGHT, str(HASH_SEED), *table
         )
+
+    def for_language(self, lang: str) -> HashedModel:
+        """Return the model with the idf of this language."""
+        return replace(self, lang=lang)
 
     @property
     def id(self) -> str:
@@ -210,11 +223,11 @@ class HashedModel:
 
     def project(self, terms: IndexTerms) -> FloatArray:
         """Return the (64,) float64 sums of the index terms of one text; no terms give zeros."""
-        return _project_hashed(terms)
+        return _project_weights(self._weights(terms))
 
     def row_and_idf(self, term: str) -> tuple[int, float]:
-        """Return -1 (no term has a row) and the idf 1.0, as in ``FeatureModel.row_and_idf``."""
-        return -1, 1.0
+        """Return -1 (no term has a row) and the idf, as in ``FeatureModel.row_and_idf``."""
+        return -1, EQUAL_IDF if self.term_idf is None else self.term_idf.idf(self.lang, term)
 
     def tf_weights(self, counts: npt.NDArray[np.int64]) -> FloatArray:
         """Return the weights, (n,) float64, of terms with these ``counts``, (n,), all > 0."""
@@ -222,7 +235,10 @@ class HashedModel:
 
     def term_weights(self, terms: IndexTerms) -> dict[str, float]:
         """Return term -> weight in order of first occurrence, L2 norm 1."""
-        return _normalize_weights({term: _log_tf(count) for term, count in Counter(terms).items()})
+        return _normalize_weights(self._weights(terms))
+
+    def _weights(self, terms: IndexTerms) -> dict[str, float]:
+        return {term: _log_tf(count) * self.row_and_idf(term)[1] for term, count in Counter(terms).items()}
 
 
 _LOG_TF_TABLE = (0.0, *(1.0 + math.log(count) for count in range(1, _TF_TABLE_SIZE)))
@@ -259,10 +275,9 @@ def _normalize_weights(weights: dict[str, float]) -> dict[str, float]:
     return {term: weight / norm for term, weight in weights.items()} if norm else {}
 
 
-def _project_hashed(terms: IndexTerms) -> FloatArray:
-    # Not normalized: terms that occur once weigh exactly 1, so that ties, common in short texts, are exactly
-    # 0 in any order of the terms.
-    weights = {term: _log_tf(count) for term, count in Counter(terms).items()}
+def _project_weights(weights: Mapping[str, float]) -> FloatArray:
+    # Not normalized: terms that occur once weigh exactly 1, or a multiple of 1/16, so that ties, common in
+    # short texts, are exactly 0 in any order of the terms.
     x = np.fromiter(weights.values(), np.float64, len(weights))
     sums: FloatArray = np.add.reduce(hash_signs(weights) * x[:, None], axis=0)
     return sums

@@ -1,9 +1,11 @@
 """Shingle sketches: samples of a text's shingles that estimate how much wording two texts share.
 
-A **shingle** is a run of 3 words (5 characters in scripts without spaces), hashed to 64 bits. Of the set of
-an article's shingles only the smallest hashes are kept, a *bottom-k sample* (Broder 1997): whether a shingle
-is sampled depends on its hash alone, so two articles sample the same hashes of their common wording, and the
-samples can be compared instead of the texts.
+A **shingle** is a run of 3 words, in Chinese of the segmenter's words, hashed to 64 bits. In other scripts
+without spaces and in Korean it is a run of 7 characters (``analyzer.shingle_width``; the widths are
+measured, docs/decisions/0030-shingle-units.md). Of the set of an article's shingles only the smallest
+hashes are kept, a *bottom-k sample* (Broder 1997): whether a shingle is sampled depends on its hash alone, so
+two articles sample the same hashes of their common wording, and the samples can be compared instead of the
+texts.
 
 The sample has two uses. Its smallest hashes are the **sketch keys**: stored articles with a common sketch key
 become candidates even if the fingerprint moved (truncation, boilerplate). The whole sample estimates
@@ -15,6 +17,7 @@ one still has enough hashes in common with it, and an average article needs litt
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,7 +29,11 @@ import xxhash
 from aggregator.domain import Sketch
 
 SHINGLE_WORDS = 3
-SHINGLE_CHARACTERS = 5
+SHINGLE_CHARACTERS = 7
+# The opening of a text: its first 80 words, or 160 characters of a script without spaces. Two reports of one
+# event, and two pages with one background section, share wording further down; copies share the opening too.
+OPENING_WORDS = 80
+OPENING_CHARACTERS = 160
 MAX_SKETCH_KEYS = 8
 MAX_QUERY_KEYS = 16  # a long text needs more keys to include the smallest hashes of a short one
 FULL_SAMPLE_SHINGLES = 128  # texts of up to 128 shingles are sampled completely,
@@ -40,7 +47,15 @@ _HASH_SEED = 0x5EED
 _MAX_UINT32 = 0xFFFFFFFF
 _LOW_BITS_SHIFT, _LOW_BITS_MASK = np.uint32(IGNORED_LOW_BITS), np.uint32((1 << IGNORED_LOW_BITS) - 1)
 _POSITION_MULTIPLIERS = np.array(
-    [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x27D4EB2F165667C5, 0xFF51AFD7ED558CCD],
+    [
+        0x9E3779B97F4A7C15,
+        0xC2B2AE3D27D4EB4F,
+        0x165667B19E3779F9,
+        0x27D4EB2F165667C5,
+        0xFF51AFD7ED558CCD,
+        0xA0761D6478BD642F,
+        0xE7037ED1A0B428DB,
+    ],
     dtype=np.uint64,
 )
 _SPLITMIX_SHIFTS = np.array([30, 27, 31], np.uint64)
@@ -55,7 +70,8 @@ class OverlapEstimate:
     resemblance  estimate of |A and B| / |A or B|, 0..1
     shared       estimate of |A and B|, in shingles
     size_ratio   min(|A|, |B|) / max(|A|, |B|), 0..1
-    error        standard error of ``containment``; 0 if the sample of the shorter text is complete
+    error        ``containment - error`` is its lower bound at one standard error; 0 for a complete sample
+    opening      the larger share of an opening, A's or B's, that the other text contains, 0..1
     """
 
     containment: float
@@ -63,6 +79,7 @@ class OverlapEstimate:
     shared: float
     size_ratio: float = 0.0
     error: float = 0.0
+    opening: float = 0.0
 
 
 @lru_cache(maxsize=1 << 17)
@@ -122,13 +139,30 @@ def sample_size(shingles: int) -> int:
 
 def build_sketch(words: Sequence[str], width: int = SHINGLE_WORDS) -> Sketch:
     """Return the sketch of a text with these words; no words give an empty one."""
-    return sketch_from_hashes(shingle_hashes(words, width))
+    return sketch_of_word_hashes(np.fromiter(map(word_hash, words), np.uint64, len(words)), width)
 
 
-def sketch_from_hashes(hashes: npt.NDArray[np.uint64]) -> Sketch:
-    """Return the sketch of sorted distinct shingle hashes, (n,) uint64."""
+def sketch_of_word_hashes(word_hashes: npt.NDArray[np.uint64], width: int) -> Sketch:
+    """Return the sketch of a text from the ``word_hash`` of each word, (n,) uint64."""
+    opening_length = OPENING_WORDS if width == SHINGLE_WORDS else OPENING_CHARACTERS
+    return sketch_from_hashes(
+        combine_word_hashes(word_hashes, width), combine_word_hashes(word_hashes[:opening_length], width)
+    )
+
+
+def sketch_from_hashes(
+    hashes: npt.NDArray[np.uint64], opening_hashes: npt.NDArray[np.uint64] | None = None
+) -> Sketch:
+    """Return the sketch of sorted distinct shingle hashes, (n,) uint64.
+
+    ``opening_hashes``: those of them that are in the opening, sorted, (m,) uint64; None: it is not known.
+    """
     kept = hashes[: sample_size(len(hashes))]
-    return Sketch(size=len(hashes), sample=(kept >> np.uint64(32)).astype(np.uint32))
+    opening = np.zeros(len(kept), np.bool_)
+    if opening_hashes is not None:
+        positions = kept.searchsorted(opening_hashes)
+        opening[positions[positions < len(kept)]] = True
+    return Sketch(size=len(hashes), sample=(kept >> np.uint64(32)).astype(np.uint32), opening=opening)
 
 
 def sketch_keys(sketch: Sketch) -> tuple[int, ...]:
@@ -154,14 +188,15 @@ def estimate_overlaps(
     Up to the smaller of two samples' largest hashes (the threshold) both samples are complete, so the hashes
     up to it are an unbiased sample of both sets. All common hashes are up to it.
     """
-    overlaps = [_NO_OVERLAP] * len(others)
+    overlaps = [NO_OVERLAP] * len(others)
     if not len(a.sample) or not others:
         return overlaps
     joined = np.concatenate([b.sample for b in others])
     counts = np.array([len(b.sample) for b in others])
     ends = counts.cumsum()
-    positions = _positions_of_common(a.sample >> _LOW_BITS_SHIFT, joined >> _LOW_BITS_SHIFT)
-    common = np.bincount(ends.searchsorted(positions, side="right"), minlength=len(others))
+    positions, positions_in_a = _positions_of_common(a.sample >> _LOW_BITS_SHIFT, joined >> _LOW_BITS_SHIFT)
+    owners = ends.searchsorted(positions, side="right")
+    common = np.bincount(owners, minlength=len(others))
     (overlapping,) = common.nonzero()
     if not len(overlapping):
         return overlaps
@@ -169,18 +204,35 @@ def estimate_overlaps(
     thresholds = np.full(len(others), _sampling_threshold(a), np.uint32)
     incomplete = np.flatnonzero((counts < sizes) & (counts > 0))
     thresholds[incomplete] = np.minimum(thresholds[incomplete], joined[ends[incomplete] - 1] | _LOW_BITS_MASK)
-    in_b = _count_per_run(joined <= thresholds.repeat(counts), ends)
+    up_to_threshold = joined <= thresholds.repeat(counts)
+    in_b = _count_per_run(up_to_threshold, ends)
     in_a = a.sample.searchsorted(thresholds, side="right")
     counted = np.where(a.size <= sizes, in_a, in_b)
-    for i in overlapping[common[overlapping] / counted[overlapping] >= min_containment].tolist():
-        overlaps[i] = _estimate(int(common[i]), a.size, int(in_a[i]), others[i].size, int(in_b[i]))
+    estimated = overlapping[common[overlapping] / counted[overlapping] >= min_containment].tolist()
+    if not estimated:
+        return overlaps
+    # Openings: how many hashes of each are up to the threshold, and how many of these are common.
+    joined_opening = np.concatenate([b.opening for b in others])
+    opening_in_b = _count_per_run(up_to_threshold & joined_opening, ends)
+    opening_in_a = np.concatenate([[0], a.opening.cumsum()])[in_a]
+    common_opening_b = np.bincount(owners[joined_opening[positions]], minlength=len(others))
+    common_opening_a = np.bincount(owners[a.opening[positions_in_a]], minlength=len(others))
+    opening = np.maximum(
+        common_opening_a / np.maximum(opening_in_a, 1), common_opening_b / np.maximum(opening_in_b, 1)
+    )
+    for i in estimated:
+        overlaps[i] = _estimate(
+            int(common[i]), a.size, int(in_a[i]), others[i].size, int(in_b[i]), min(1.0, float(opening[i]))
+        )
     return overlaps
 
 
 def _positions_of_common(
     sample: npt.NDArray[np.uint32], others: npt.NDArray[np.uint32]
-) -> npt.NDArray[np.int64]:
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the positions, (k,), ascending, of the values of ``others`` that are in ``sample``.
+
+    The second array, (k,), has their positions in ``sample``.
 
     ``sample`` is sorted and not empty. Few values are common: a table of the low 16 bits excludes nearly all
     others in 1/4 of the time of a binary search for each.
@@ -189,9 +241,9 @@ def _positions_of_common(
     possible[sample.astype(np.uint16)] = True
     (positions,) = possible[others.astype(np.uint16).astype(np.intp)].nonzero()
     values = others[positions]
-    is_common = sample[np.minimum(sample.searchsorted(values), len(sample) - 1)] == values
-    common: npt.NDArray[np.int64] = positions[is_common]
-    return common
+    in_sample = np.minimum(sample.searchsorted(values), len(sample) - 1)
+    is_common = sample[in_sample] == values
+    return positions[is_common], in_sample[is_common]
 
 
 def _count_per_run(flags: npt.NDArray[np.bool_], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -201,7 +253,7 @@ def _count_per_run(flags: npt.NDArray[np.bool_], ends: npt.NDArray[np.int64]) ->
     return upto
 
 
-def _estimate(common: int, size_a: int, in_a: int, size_b: int, in_b: int) -> OverlapEstimate:
+def _estimate(common: int, size_a: int, in_a: int, size_b: int, in_b: int, opening: float) -> OverlapEstimate:
     """Return the estimate for texts of ``size_a`` and ``size_b`` shingles.
 
     ``in_a`` and ``in_b`` hashes are up to the common threshold, ``common`` > 0 of them in both.
@@ -214,12 +266,23 @@ def _estimate(common: int, size_a: int, in_a: int, size_b: int, in_b: int) -> Ov
         common / (in_a + in_b - common),
         containment * size,
         size / larger,
-        # Sampling without replacement (finite population correction): 0 for a complete sample.
-        (containment * (1.0 - containment) / counted * max(0.0, 1.0 - counted / size)) ** 0.5,
+        _sampling_error(containment, counted, size),
+        opening,
     )
 
 
-_NO_OVERLAP = OverlapEstimate(0.0, 0.0, 0.0)
+def _sampling_error(containment: float, counted: int, size: int) -> float:
+    """Distance from the estimate to its lower bound at one standard error (Wilson 1927).
+
+    Unlike the plain standard error it is not 0 if all of a few hashes are common. The sample is drawn without
+    replacement (finite population correction): 0 for a complete one.
+    """
+    z2 = max(0.0, 1.0 - counted / size)
+    spread = math.sqrt(z2 * (containment * (1.0 - containment) + z2 / (4 * counted)) / counted)
+    return containment - (containment + z2 / (2 * counted) - spread) / (1 + z2 / counted)
+
+
+NO_OVERLAP = OverlapEstimate(0.0, 0.0, 0.0)
 
 
 def _sampling_threshold(sketch: Sketch) -> int:

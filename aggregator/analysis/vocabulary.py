@@ -33,6 +33,10 @@ _HASH_SEED = hash(__name__) & ((1 << 64) - 1)
 InternIds = npt.NDArray[np.int64]
 
 
+class TooManyNewStrings(Exception):
+    """A text has more unknown words or terms than may be added at once."""
+
+
 class _InternTable(dict[str, int]):
     """Intern table: string -> id (0, 1, ... in order of first lookup), with attributes per id in ``columns``.
 
@@ -46,6 +50,7 @@ class _InternTable(dict[str, int]):
             np.empty(_INITIAL_CAPACITY, dtype) for dtype in dtypes
         )
         self.strings: list[str] = []
+        self.max_new: int | None = None  # strings that one ``ids_of`` may add; None: any number
         self._attributes_of = attributes_of
         self._cache = _empty_cache(_INITIAL_CAPACITY)
 
@@ -69,11 +74,21 @@ class _InternTable(dict[str, int]):
         slots = self._cache.take(hashes & (len(self._cache) - 1), axis=0)
         (missed,) = (slots[:, 0] != hashes).nonzero()
         if len(missed):
+            if self.max_new is not None:
+                self._add_within_limit([strings[i] for i in missed.tolist()], self.max_new)
             slots[missed, 0] = hashes = hashes[missed]
             slots[missed, 1] = [self[strings[i]] for i in missed.tolist()]  # may replace the cache
             self._cache[hashes & (len(self._cache) - 1)] = slots[missed]
         ids: InternIds = slots[:, 1]
         return ids
+
+    def _add_within_limit(self, strings: Sequence[str], limit: int) -> None:
+        """Add new strings, ``limit`` at most: a repeated attempt succeeds if it needs no more than these."""
+        new = [string for string in dict.fromkeys(strings) if string not in self]
+        for string in new[:limit]:
+            self[string]
+        if len(new) > limit:
+            raise TooManyNewStrings
 
 
 def _empty_cache(capacity: int) -> npt.NDArray[np.int64]:
@@ -105,6 +120,10 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self._words) + len(self._terms)
 
+    def limit_new_strings(self, limit: int | None) -> None:
+        """Limit the words, and the terms, that the next look-ups may add: they raise TooManyNewStrings."""
+        self._words.max_new = self._terms.max_new = limit
+
     def word_ids(self, words: Sequence[str]) -> InternIds:
         """Return the ids of words, (n,)."""
         return self._words.ids_of(words)
@@ -121,7 +140,7 @@ class Vocabulary:
 
     def sketch(self, words: InternIds, width: int) -> Sketch:
         """Return the sketch of words given by their ids (``shingles.build_sketch``)."""
-        return shingles.sketch_from_hashes(shingles.combine_word_hashes(self._words.columns[0][words], width))
+        return shingles.sketch_of_word_hashes(self._words.columns[0][words], width)
 
     def count_terms(self, terms: InternIds) -> TermCounts:
         """Return the distinct terms and their counts."""

@@ -1,18 +1,41 @@
 """Analyzer: what is computed from one article."""
 
+import itertools
 import pickle
+import random
+import re
 import sys
 
 import pytest
+import xxhash
+from opencc import OpenCC
 
-from aggregator.analysis.analyzer import SHORT_BELOW_WORDS, Analyzer
+from aggregator.analysis.analyzer import (
+    ANALYSIS_RECIPE,
+    MAX_TEXT_CHARS,
+    SHORT_BELOW_WORDS,
+    Analyzer,
+    _check_length,
+    analysis_recipe,
+    group_of,
+    shingle_width,
+    space_name,
+)
 from aggregator.analysis.features import HashedModel
+from aggregator.analysis.shingles import build_sketch, estimate_overlap
 from aggregator.analysis.text import chinese, tokenizer
-from aggregator.domain import Article
-from aggregator.errors import NoText
+from aggregator.domain import Article, Sketch
+from aggregator.errors import InputTooLarge, NoText
+from tests.support.bulletins import bulletins
 from tests.support.factories import story
 
 ANALYZER = Analyzer({"xx": HashedModel()})
+CHINESE_STORY = (
+    "港务局周二宣布关闭东码头。潜水员在最老的桥墩上发现四十处裂缝，渡轮从星期三起改在木材码头停靠。"
+    "“我们不能再等一个冬天了”，局长李海峰对记者说。渔民抱怨，迁往北港池后每次出海都要多花二十分钟。"
+    "省政府发言人表示，应急资金可以在几天之内发放；检测预计需要三周时间。"
+)
+GOLDEN = [615266297, 748076680, 1667423189, 2888421845]
 HTML = (
     "<html><head><title>Harbour wall repaired</title></head><body><nav>Home News Sport</nav>"
     "<article><h1>Harbour wall repaired</h1>"
@@ -21,6 +44,11 @@ HTML = (
     "three walls fall.</p>"
     "<p>The council paid for the stones with a loan that runs for twelve years.</p></article></body></html>"
 )
+
+
+def test_the_name_of_a_space_begins_with_its_language_group() -> None:
+    """``group_of`` reads it back."""
+    assert [group_of(space) for space in ANALYZER.spaces] == ["xx"]
 
 
 def test_html_becomes_its_main_text() -> None:
@@ -123,6 +151,99 @@ def test_chinese_text_in_the_fallback_space() -> None:
     assert found.sketch.size > 10
 
 
+def sketch_in_chinese(text: str) -> Sketch:
+    """Return the sketch of a Chinese text."""
+    return ANALYZER.analyze(Article(id="a", text=text, lang="zh")).sketch
+
+
+def test_chinese_shingles_are_three_words_of_the_segmenter() -> None:
+    """Golden values: if they change, stored sketches are no longer comparable: change ANALYSIS_RECIPE."""
+    units = ["港务局", "周二", "宣布", "关闭", "东", "码头"]
+    found = sketch_in_chinese("港务局周二宣布：关闭东码头。")
+
+    assert tokenizer.shingle_units("港务局周二宣布：关闭东码头。", "zh") == units
+    assert found.sample.tolist() == build_sketch(units, 3).sample.tolist() == GOLDEN
+
+
+@pytest.mark.parametrize(
+    ("lang", "width"), [("ja", 7), ("th", 7), ("lo", 7), ("ko", 7), ("zh", 3), ("de", 3)]
+)
+def test_set_phrases_of_bulletins_are_a_small_part_of_them(lang: str, width: int) -> None:
+    """The width is what the figures in docs/benchmarks/duplicates.md were measured with.
+
+    A shuffled copy keeps three quarters of its shingles, as a duplicate must.
+    """
+    assert shingle_width(lang) == width
+    if lang == "de":
+        return
+    texts = [article.text for article in bulletins(lang)]
+    sketches = [ANALYZER.analyze(Article(id="a", text=text, lang=lang)).sketch for text in texts]
+    shared = [estimate_overlap(a, b).containment for a, b in itertools.combinations(sketches, 2)]
+    shuffled = [
+        Article(id="a", text=" ".join(random.Random(1).sample(parts, len(parts))), lang=lang)
+        for parts in (re.findall("[^.。]+[.。]", text) for text in texts)
+    ]
+    kept = [
+        estimate_overlap(sketch, ANALYZER.analyze(article).sketch).containment
+        for sketch, article in zip(sketches, shuffled, strict=True)
+    ]
+
+    assert sorted(shared)[len(shared) * 9 // 10] < 0.45
+    assert min(kept) >= 0.75
+
+
+def test_set_phrases_alone_do_not_make_a_chinese_copy() -> None:
+    """Two bulletins about two delegations in one wording share too few words for a copy."""
+    bulletin = (
+        "本台消息：{0}代表团今天上午在人民礼堂举行全体会议，审议港务工作报告。会议由{1}主持。"
+        "{2}{3}与会代表一致表示，要认真贯彻会议精神，扎实做好各项工作，推动经济社会高质量发展。"
+    )
+    first = bulletin.format(
+        "东川",
+        "李海峰",
+        "代表们谈到渔船更新，认为三年内应当替换两百艘旧船，并给渔民发放贷款。",
+        "渔业学校明年扩大招生，毕业生可以在新建的冷藏仓库实习。",
+    )
+    second = bulletin.format(
+        "西岭",
+        "王秀兰",
+        "委员会讨论了山区公路，计划修建四条隧道，使果农能够把苹果及时运往省城。",
+        "气象部门建议在峡谷入口安装雨量计，防止泥石流冲毁桥梁。",
+    )
+    overlap = estimate_overlap(sketch_in_chinese(first), sketch_in_chinese(second))
+    characters = estimate_overlap(*(build_sketch(tokenizer.words(text, "zh"), 5) for text in (first, second)))
+
+    assert overlap.shared < 40 < characters.shared
+    assert overlap.containment < characters.containment
+
+
+def test_parts_of_a_chinese_text_have_its_shingles() -> None:
+    """Words are segmented by clause: of a text without its first sentence every shingle is known."""
+    first, rest = CHINESE_STORY.split("。", 1)
+
+    assert estimate_overlap(sketch_in_chinese(rest), sketch_in_chinese(CHINESE_STORY)).containment == 1.0
+    assert estimate_overlap(sketch_in_chinese(first), sketch_in_chinese(CHINESE_STORY)).containment == 1.0
+
+
+def test_traditional_characters_give_the_sketch_of_simplified_ones() -> None:
+    """The words are segmented after the conversion."""
+    traditional = OpenCC("s2t").convert(CHINESE_STORY)
+
+    assert traditional != CHINESE_STORY
+    assert sketch_in_chinese(traditional).sample.tolist() == sketch_in_chinese(CHINESE_STORY).sample.tolist()
+
+
+def test_space_names_of_the_parts() -> None:
+    """The name hashes model, recipes, plan and conversion in this order; the recipe lists the others."""
+    model = HashedModel("zh")
+    parts = [model.id, tokenizer.TOKENIZER_RECIPE, ANALYSIS_RECIPE, "4x16", chinese.conversion_id()]
+    digits = xxhash.xxh3_64_intdigest("|".join(parts).encode()) & 0xFFFF
+
+    assert space_name("zh", model, "4x16") == f"zh.{digits:04x}"
+    assert analysis_recipe("zh") == "|".join([*parts[1:3], parts[4]])
+    assert analysis_recipe("en") == "|".join(parts[1:3])
+
+
 def test_spaces_with_and_without_opencc_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without OpenCC traditional characters stay, so the conversion is part of the Chinese space."""
     model = HashedModel("zh")
@@ -138,3 +259,23 @@ def test_spaces_with_and_without_opencc_differ(monkeypatch: pytest.MonkeyPatch) 
 
     assert with_it[0] != without[0]
     assert with_it[1] == without[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [
+        ("a" * MAX_TEXT_CHARS, None),
+        ("a" * (MAX_TEXT_CHARS + 1), MAX_TEXT_CHARS + 1),
+        ("\ufdfa" * (MAX_TEXT_CHARS // 18), None),
+        ("\ufdfa" * (MAX_TEXT_CHARS // 18 + 1), MAX_TEXT_CHARS + 6),
+        ("船" * MAX_TEXT_CHARS, None),
+    ],
+    ids=["ascii", "ascii-above", "expanding", "expanding-above", "ideographs"],
+)
+def test_the_length_of_texts_is_limited_after_normalization(text: str, length: int | None) -> None:
+    """Characters are counted, not time, so the same texts are accepted on every machine."""
+    if length is None:
+        _check_length(text)
+        return
+    with pytest.raises(InputTooLarge, match=f"text has {length:,} characters"):
+        _check_length(text)

@@ -15,9 +15,9 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import FeatureModel
 from aggregator.analysis.models import load_models
 from aggregator.analysis.simhash import fingerprint_from_sums
+from aggregator.analysis.term_profile import LEAD_TERMS
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.language import language_group
-from aggregator.analysis.text.orthography import normalize_spelling
 from aggregator.analysis.vocabulary import NO_TERM, Vocabulary
 from aggregator.domain import Analysis, Article
 from aggregator.errors import NoText
@@ -29,17 +29,22 @@ STORIES = [row["text"] for row in demo.load_rows()]
 WORDS = sorted({word for text in STORIES for word in text.split()})
 
 
-def from_strings(article: Article) -> tuple[int, tuple[tuple[str, float], ...], list[int]]:
-    """Return fingerprint, top terms and sample of an article, computed from its strings."""
+Values = tuple[int, tuple[tuple[str, float], ...], bytes, list[int]]
+
+
+def from_strings(article: Article) -> Values:
+    """Return fingerprint, top terms, minor terms and sample of an article, computed from its strings."""
     lang = ANALYZER.analyze(article).lang
-    model = MODELS[language_group(lang)]
+    model = MODELS[language_group(lang)].for_language(lang)
     terms = tokenizer.tokenize(f"{article.title}\n{article.text}", lang)
-    counts = Counter(terms or tokenizer.words(f"{article.title}\n{article.text}", lang))
-    top_terms = analyzer._top_terms(model.term_weights(counts).items())
-    sketch = analyzer.sketch_in_language(
-        normalize_spelling(analyzer.dedup_words(article.title, article.text, lang), lang), lang
+    terms = terms or tokenizer.words(f"{article.title}\n{article.text}", lang)
+    counts = Counter(terms)
+    top_terms, minor_terms = analyzer._top_terms(model.term_weights(counts).items(), terms[:LEAD_TERMS])
+    words, units = analyzer.select_compared(
+        tokenizer.split_text(article.title, lang), tokenizer.split_text(article.text, lang)
     )
-    return fingerprint_from_sums(model.project(counts)), top_terms, sketch.sample.tolist()
+    sketch = analyzer.sketch_in_language(analyzer.compared_units(words, units, lang), lang)
+    return fingerprint_from_sums(model.project(counts)), top_terms, minor_terms, sketch.sample.tolist()
 
 
 texts = st.one_of(
@@ -51,9 +56,9 @@ texts = st.one_of(
 )
 
 
-def from_ids(found: Analysis) -> tuple[int, tuple[tuple[str, float], ...], list[int]]:
-    """Return the same three values of an analysis, which was computed from ids."""
-    return found.fingerprint, found.terms, found.sketch.sample.tolist()
+def from_ids(found: Analysis) -> Values:
+    """Return the same four values of an analysis, which was computed from ids."""
+    return found.fingerprint, found.terms, found.minor_terms, found.sketch.sample.tolist()
 
 
 @settings(deadline=None)

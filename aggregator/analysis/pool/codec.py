@@ -31,9 +31,11 @@ def encode_result(result: AnalysisResult, article: Article) -> Any:
         return result
     return (
         result.lang, result.space, result.fingerprint, result.text_hash, result.short,
-        result.sketch.size, result.sketch.sample.tobytes(), result.terms, result.figures,
+        result.sketch.size, result.sketch.sample.tobytes(), result.sketch.opening.tobytes(),
+        result.terms, result.figures,
         None if result.title == article.title else result.title,
         None if result.text == article.text else result.text,
+        result.minor_terms, result.opening_mask,
     )  # fmt: skip
 
 
@@ -41,16 +43,21 @@ def decode_result(encoded: Any, article: Article) -> AnalysisResult:
     """Inverse of ``encode_result`` for the same ``article``."""
     if not isinstance(encoded, tuple):
         return cast(AggregatorError, encoded)
-    lang, space, fingerprint, text_hash, short, size, sample, terms, figures, title, text = encoded
+    (
+        lang, space, fingerprint, text_hash, short, size, sample, opening, terms, figures, title, text, minor,
+        opening_mask,
+    ) = encoded  # fmt: skip
     return Analysis(
         lang,
         space,
         fingerprint,
         text_hash,
         short,
-        Sketch(size, np.frombuffer(sample, np.uint32)),
+        Sketch(size, np.frombuffer(sample, np.uint32), np.frombuffer(opening, np.bool_)),
         terms,
         figures,
         article.title if title is None else title,
         article.text if text is None else text,
+        minor,
+        opening_mask,
     )

@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import multiprocessing
+import pickle
 import socket
 from multiprocessing.context import SpawnProcess
 
 from aggregator.analysis.analyzer import Analyzer
-from aggregator.analysis.pool.fork_server_main import MESSAGE_BYTES, encode_message, serve
+from aggregator.analysis.pool.codec import length_prefixed
+from aggregator.analysis.pool.fork_server_main import MESSAGE_BYTES, STATUS_WANTED, encode_message, serve
 
-START_TIMEOUT_S = 60.0  # covers importing the libraries and unpickling the models
+STOP_TIMEOUT_S = 1.0
+# Importing the libraries and loading models and dictionaries takes 5 s of processor time: 10 minutes suffice
+# where a process gets 1/100 of a processor.
+START_TIMEOUT_S = 600.0
 
 
 class ForkServer:
@@ -24,8 +29,14 @@ class ForkServer:
         self._analyzer = analyzer
         self._memory_bytes = memory_bytes
         self._process: SpawnProcess | None = None
+        self._starts = 0
         self._control: socket.socket
         self._lock = asyncio.Lock()
+
+    @property
+    def restarts(self) -> int:
+        """How often the process was started again."""
+        return max(0, self._starts - 1)
 
     async def fork(self, pipe: socket.socket, nice_increment: int) -> int:
         """Fork a worker that serves ``pipe`` and return its process id.
@@ -56,26 +67,49 @@ class ForkServer:
             with contextlib.suppress(OSError):
                 self._control.send(encode_message(pid))
 
+    async def end_worker(self, pid: int) -> int:
+        """End a worker, unless it has ended; return its wait status (``os.waitstatus_to_exitcode``).
+
+        Raises OSError, EOFError or TimeoutError when the fork server is gone.
+        """
+        return await asyncio.shield(self._end_worker(pid))
+
+    async def _end_worker(self, pid: int) -> int:
+        async with self._lock, asyncio.timeout(START_TIMEOUT_S):
+            if self._process is None:
+                raise EOFError("The fork server of the analysis workers has exited.")
+            try:
+                self._control.send(encode_message(pid | STATUS_WANTED))
+                return await self._read_reply()
+            except BaseException:  # as in ``fork``
+                self.close()
+                raise
+
     def close(self) -> None:
         """End the process and all its workers. Idempotent."""
         if self._process is not None:
             self._control.close()
             if self._process.pid is not None:
                 self._process.terminate()
+                self._process.join(STOP_TIMEOUT_S)
+                self._process.kill()  # a stopped process does not handle SIGTERM
                 self._process.join()
             self._process = None
 
     async def _start(self) -> None:
+        # Megabytes, so in a thread. As an argument of the process it would block that thread forever if the
+        # process is killed before it has read it: ``Process.start`` holds both ends of its pipe.
+        analyzer = await asyncio.to_thread(pickle.dumps, self._analyzer, pickle.HIGHEST_PROTOCOL)
         self._control, remote = socket.socketpair()
         self._control.setblocking(False)
         # "spawn": a fork of this process would inherit the event loop's sockets and locks held by threads.
         self._process = multiprocessing.get_context("spawn").Process(
-            target=serve, args=(remote, self._analyzer, self._memory_bytes), daemon=True
+            target=serve, args=(remote, self._memory_bytes), daemon=True
         )
-        # Pickling the models takes a while; the remote socket must stay open until it is done.
-        starting = asyncio.ensure_future(asyncio.to_thread(self._process.start))
-        starting.add_done_callback(lambda _: remote.close())
-        await asyncio.shield(starting)
+        with remote:
+            self._process.start()
+        self._starts += 1
+        await asyncio.get_running_loop().sock_sendall(self._control, length_prefixed(analyzer))
         await self._read_reply()
 
     async def _read_reply(self) -> int:

@@ -6,8 +6,13 @@ shared. So killing a worker that exceeds its limits is cheap.
 
 Control protocol, messages of ``MESSAGE_BYTES`` bytes, big-endian: a request with a file descriptor forks a
 worker on that socket (the number is its nice increment) and is answered with the worker's process id; a
-request without one kills the worker with that process id, without answer. The first message from the server
-is 0: ready.
+request without one kills the worker with that process id, and is answered with its wait status if
+``STATUS_WANTED`` is added to the number. The first message to the server is the pickled analyzer after its
+length; the first message from the server is 0: ready.
+
+A request to a worker is the processor time that it may use, in seconds, and the articles. The kernel ends a
+worker that exceeds it (``ITIMER_PROF`` counts the time of the process, not of the clock on the wall), so a
+worker that waits for a processor, is stopped or suspended loses nothing.
 """
 
 from __future__ import annotations
@@ -25,18 +30,17 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from aggregator.analysis.analyzer import Analyzer
-from aggregator.analysis.pool.codec import LENGTH_BYTES, AnalysisResult, encode_result, length_prefixed
+from aggregator.analysis.pool.codec import LENGTH_BYTES, encode_result, length_prefixed
+from aggregator.analysis.warm_up import warm_up
 from aggregator.concurrency.process_priority import lower_priority
-from aggregator.domain import Article
-from aggregator.errors import AnalysisLimitExceeded
+from aggregator.domain import Analysis, Article
+from aggregator.errors import AggregatorError, AnalysisLimitExceeded
+from aggregator.parent_death import parent_death_hook
 
 BASE_NICE_INCREMENT = 5  # workers get batches and pages; the service itself answers single posts
 MESSAGE_BYTES = 8
-
-_WARMUP_ARTICLE = Article(
-    id="",
-    html="<html><body><p>Die Brücke über den Fluss bleibt wegen des Sturmes geschlossen.</p></body></html>",
-)
+STATUS_WANTED = 1 << 32
+LOST_STATUS = 0  # wait status of a worker that the fork server does not know (any more)
 
 
 def encode_message(number: int) -> bytes:
@@ -44,50 +48,66 @@ def encode_message(number: int) -> bytes:
     return number.to_bytes(MESSAGE_BYTES)
 
 
-def serve(control: socket.socket, analyzer: Analyzer, memory_bytes: int) -> None:
+def serve(control: socket.socket, memory_bytes: int) -> None:
     """Fork and kill workers until ``control`` is closed by the other side. Never returns."""
     workers: set[int] = set()
     for signal_number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends these to the whole process group
         signal.signal(signal_number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: os._exit(_kill_workers(workers)))
-    _warm_up(analyzer)
     with contextlib.suppress(OSError):
+        with control.makefile("rb") as stream:
+            pickled = _read_message(stream)
+        if pickled is None:  # the other side is gone
+            os._exit(0)
+        analyzer: Analyzer = pickle.loads(pickled)
+        _warm_up(analyzer)
         control.sendall(encode_message(0))
         while (message := socket.recv_fds(control, MESSAGE_BYTES, 1))[0]:
             number, pipes = int.from_bytes(message[0]), message[1]
             if pipes:
                 workers.add(pid := _fork_worker(control, pipes[0], analyzer, number, memory_bytes))
                 control.sendall(encode_message(pid))
-            elif number in workers:
-                workers.discard(number)
-                _kill_workers({number})
+                continue
+            status = _kill_worker(workers, number & ~STATUS_WANTED)
+            if number & STATUS_WANTED:
+                control.sendall(encode_message(status))
     os._exit(_kill_workers(workers))
 
 
 def _fork_worker(
     control: socket.socket, pipe: int, analyzer: Analyzer, nice_increment: int, memory_bytes: int
 ) -> int:
+    die_with_parent = parent_death_hook(signal.SIGKILL)
     if pid := os.fork():
         os.close(pipe)
         return pid
     control.close()
+    if die_with_parent is not None:  # without its fork server nobody could kill a worker
+        die_with_parent()
     _run_worker(socket.socket(fileno=pipe), analyzer, nice_increment, memory_bytes)
     raise AssertionError("A worker never returns.")
 
 
+def _kill_worker(workers: set[int], pid: int) -> int:
+    """Kill a worker, unless it has ended; return its wait status, which says what ended it."""
+    if pid not in workers:
+        return LOST_STATUS
+    workers.discard(pid)
+    os.kill(pid, signal.SIGKILL)
+    return os.waitpid(pid, 0)[1]
+
+
 def _kill_workers(workers: set[int]) -> int:
-    for pid in workers:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+    for pid in list(workers):
+        _kill_worker(workers, pid)
     return 0
 
 
 def _warm_up(analyzer: Analyzer) -> None:
-    lower_priority(BASE_NICE_INCREMENT)
-    # Lazily loaded modules (HTML extraction, language statistics) must not count against the first article.
-    analyzer.analyze_many([_WARMUP_ARTICLE])
+    warm_up(analyzer)
     gc.collect()
     gc.freeze()  # keeps the collector from touching, and so unsharing, the pages of models and modules
+    lower_priority(BASE_NICE_INCREMENT)  # only now: the start of a web process waits for the warm-up
 
 
 # -- in a worker -------------------------------------------------------------------------------
@@ -96,15 +116,18 @@ def _warm_up(analyzer: Analyzer) -> None:
 def _run_worker(pipe: socket.socket, analyzer: Analyzer, nice_increment: int, memory_bytes: int) -> None:
     """Answer requests until the other side is closed. Never returns into the code of the fork server."""
     try:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for signal_number in (signal.SIGTERM, signal.SIGPROF):
+            signal.signal(signal_number, signal.SIG_DFL)
         lower_priority(nice_increment)
         _limit_memory(memory_bytes)
         with pipe, pipe.makefile("rb") as stream:
-            while (request := _read_request(stream)) is not None:
-                articles = pickle.loads(request)
+            while (request := _read_message(stream)) is not None:
+                cpu_limit_s, articles = pickle.loads(request)
+                signal.setitimer(signal.ITIMER_PROF, cpu_limit_s)
+                results = _analyze(analyzer, articles, memory_bytes)
+                signal.setitimer(signal.ITIMER_PROF, 0)
                 answer: list[Any] = [
-                    encode_result(result, article)
-                    for result, article in zip(_analyze(analyzer, articles), articles, strict=True)
+                    encode_result(result, article) for result, article in zip(results, articles, strict=True)
                 ]
                 pipe.sendall(length_prefixed(pickle.dumps(answer, pickle.HIGHEST_PROTOCOL)))
     except OSError:  # the other side is closed
@@ -123,20 +146,27 @@ def _limit_memory(memory_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
-def _read_request(stream: BinaryIO) -> bytes | None:
+def _read_message(stream: BinaryIO) -> bytes | None:
+    """The next message; None if the other side is gone, even in the middle of one."""
     head = stream.read(LENGTH_BYTES)
-    return stream.read(int.from_bytes(head)) if len(head) == LENGTH_BYTES else None
+    if len(head) < LENGTH_BYTES:
+        return None
+    message = stream.read(int.from_bytes(head))
+    return message if len(message) == int.from_bytes(head) else None
 
 
-def _analyze(analyzer: Analyzer, articles: Sequence[Article]) -> list[AnalysisResult]:
-    try:
-        return analyzer.analyze_many(articles)
-    except MemoryError:
-        return [resource_limit_error() for _ in articles]
-
-
-def resource_limit_error() -> AnalysisLimitExceeded:
-    """The error of an article whose analysis exceeds the time or memory limit."""
-    return AnalysisLimitExceeded(
-        "Analyzing this article took too much time or memory; send its plain text instead."
-    )
+def _analyze(
+    analyzer: Analyzer, articles: Sequence[Article], memory_bytes: int
+) -> list[Analysis | AggregatorError]:
+    results: list[Analysis | AggregatorError] = []
+    for article in articles:
+        try:
+            results += analyzer.analyze_many([article])
+        except MemoryError:
+            results.append(
+                AnalysisLimitExceeded(
+                    f"Analyzing this article takes more than {memory_bytes >> 20:,} MiB of memory; "
+                    "send its plain text, or split it."
+                )
+            )
+    return results

@@ -1,16 +1,20 @@
 """Analysis pool: runs the analyzer in this process or in worker processes.
 
-A plain article takes under 1 ms and its client is waiting, so it is analyzed in this process. HTML extraction
-and very long texts take up to seconds; they, and all batches when ``processes`` > 0, go to worker processes
-that have the models loaded. That keeps the event loop free.
+An ordinary article takes 1 ms and its client is waiting, so it is analyzed in this process. HTML extraction,
+very long texts and texts of many unknown words take 20 ms to seconds; they, and all batches when
+``processes`` > 0, go to worker processes that have the models loaded. That keeps the event loop free.
 
 Hostile pages can make the extractor run for very long. Two lanes bound the damage:
 
 * fast lane: ``processes`` workers, given to callers round-robin (``fair_semaphore.py``). A task that exceeds
-  ``FAST_LANE_TIMEOUT_S`` loses its worker and is retried in the slow lane.
-* slow lane: one worker of low priority that takes one article at a time, up to ``SLOW_LANE_TIMEOUT_S``.
+  ``FAST_LANE_CPU_S`` loses its worker and is retried in the slow lane.
+* slow lane: one worker of low priority that takes one article at a time, up to ``SLOW_LANE_CPU_S``.
 
-So a hostile page costs other callers at most ``FAST_LANE_TIMEOUT_S`` of one worker.
+So a hostile page costs other callers at most ``FAST_LANE_CPU_S`` of one worker. All limits count processor
+time: what waits for a processor is neither killed nor refused. What is accepted does not depend on the speed
+of the machine either: inputs are limited in characters and tags (``MAX_TEXT_CHARS``, ``MAX_HTML_TAGS``), far
+below the limits of time. Articles wait here in order; the limits on requests refuse them where that takes
+too long, and the analysis continues for a repetition (``continuation.py``).
 """
 
 from __future__ import annotations
@@ -21,22 +25,32 @@ from collections.abc import Iterator, Sequence
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.pool.codec import AnalysisResult
+from aggregator.analysis.pool.continuation import Continuation
 from aggregator.analysis.pool.fork_server import ForkServer
-from aggregator.analysis.pool.fork_server_main import resource_limit_error
-from aggregator.analysis.pool.worker import AnalysisWorker, WorkerDied
+from aggregator.analysis.pool.worker import AnalysisWorker, CpuLimitExceeded, WorkerCrashed, WorkerDied
+from aggregator.analysis.text.normalization import expanding_characters
+from aggregator.analysis.vocabulary import TooManyNewStrings
 from aggregator.concurrency.fair_semaphore import FairSemaphore, current_caller
 from aggregator.domain import Analysis, Article
-from aggregator.errors import AggregatorError, RateLimited
+from aggregator.errors import AggregatorError, AnalysisLimitExceeded, Overloaded
 
-HEAVY_TEXT_CHARS = 50_000
+# Characters of a text that this process analyzes, at most: 10 to 20 ms. Other scripts than ASCII take longer.
+MAX_ASCII_CHARS_HERE = 50_000
+MAX_CHARS_HERE = 10_000
+MAX_EXPANDING_HERE = 250  # characters that normalization replaces by many
+MIN_HEAVY_CHARS = 1_000  # shorter articles are not looked at
+# Unknown words of an article that this process analyzes, at most. A word takes 10 to 75 us when it is first
+# seen (stemming, hashing), so 5,000 distinct words block the event loop for 0.3 s.
+MAX_NEW_STRINGS_HERE = 150
 MAX_ARTICLES_PER_TASK = 16
 # Nearly every page takes under 1/10 of this. A page that is merely long loses this much work to the retry.
-FAST_LANE_TIMEOUT_S = 1.0
-# An article of the largest size allowed takes a few seconds; longer times indicate a hostile page.
-SLOW_LANE_TIMEOUT_S = 20.0
+FAST_LANE_CPU_S = 1.0
+# The most expensive text and page within the limits of size take 6 to 9 s on a machine of 2024.
+SLOW_LANE_CPU_S = 30.0
 SLOW_LANE_NICE_INCREMENT = 10
-# Articles of one caller that may wait for the slow lane: at most one minute of work.
-SLOW_LANE_QUEUE_PER_CALLER = 3
+# Attempts of an article whose worker was ended from outside, before it is refused as retryable.
+WORKER_ATTEMPTS = 3
+RETRY_AFTER_S = 5
 # Memory that a worker may allocate beyond what it shares with the fork server.
 WORKER_MEMORY_BYTES = 1 << 30
 
@@ -59,25 +73,44 @@ class AnalysisPool:
         self._idle_workers: list[AnalysisWorker] = []
         self._fast_lane = FairSemaphore(max(1, processes))
         self._slow_lane = FairSemaphore(1)
+        self._continuation = Continuation(self._run_alone)
+
+    @property
+    def restarts(self) -> int:
+        """How often the fork server of the workers was started again."""
+        return self._fork_server.restarts
+
+    async def start(self) -> None:
+        """Start a worker before the first batch needs one, unless batches are analyzed in this process."""
+        if self._offloads_batches:
+            await self._run_in_worker([Article(id="", text="The ferry runs again.")])
 
     async def analyze_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
         """Return one result per article, in order; an unusable article gives its error."""
         tasks = list(self._split_into_tasks(articles))
-        task_results = await asyncio.gather(
-            *(self._run_in_worker([articles[i] for i in task]) for task in tasks)
-        )
+        task_results = await asyncio.gather(*(self._run_task([articles[i] for i in task]) for task in tasks))
         results: dict[int, AnalysisResult] = {}
         for task, result_list in zip(tasks, task_results, strict=True):
             results.update(zip(task, result_list, strict=True))
         for i, article in enumerate(articles):
             if i not in results:
-                results[i] = self.analyzer.analyze_many([article])[0]
+                results[i] = await self._analyze_here(article, alone=len(articles) == 1)
                 if len(articles) > 1:  # let single posts run between the articles of a batch
                     await asyncio.sleep(0)
         return [results[i] for i in range(len(articles))]
 
+    async def _analyze_here(self, article: Article, *, alone: bool) -> AnalysisResult:
+        """Analyze in this process; an article that turns out expensive is moved to a worker."""
+        if not (alone and self._offloads_batches):
+            return self.analyzer.analyze_many([article])[0]
+        try:
+            return self.analyzer.analyze_many([article], max_new_strings=MAX_NEW_STRINGS_HERE)[0]
+        except TooManyNewStrings:
+            return await self._continuation.run(article)
+
     def close(self) -> None:
         """Stop the worker processes. Idempotent."""
+        self._continuation.close()
         while self._idle_workers:
             self._idle_workers.pop().kill()
         self._fork_server.close()
@@ -92,6 +125,14 @@ class AnalysisPool:
                 plain[i : i + MAX_ARTICLES_PER_TASK] for i in range(0, len(plain), MAX_ARTICLES_PER_TASK)
             )
 
+    async def _run_task(self, articles: list[Article]) -> list[AnalysisResult]:
+        if len(articles) == 1:
+            return [await self._continuation.run(articles[0])]
+        return await self._run_in_worker(articles)
+
+    async def _run_alone(self, article: Article) -> AnalysisResult:
+        return (await self._run_in_worker([article]))[0]
+
     async def _run_in_worker(self, articles: list[Article]) -> list[AnalysisResult]:
         try:
             return await self._run_in_fast_lane(articles)
@@ -99,13 +140,13 @@ class AnalysisPool:
             if len(articles) == 1:
                 return [await self._run_in_slow_lane(articles[0])]
         # One article exceeded the limits: run each alone, so that the others get their results.
-        return [(await self._run_in_worker([article]))[0] for article in articles]
+        return [await self._run_alone(article) for article in articles]
 
     async def _run_in_fast_lane(self, articles: list[Article]) -> list[AnalysisResult]:
         async with self._fast_lane.slot():
             worker = self._idle_workers.pop() if self._idle_workers else AnalysisWorker(self._fork_server)
             try:
-                results = await worker.run(articles, FAST_LANE_TIMEOUT_S)
+                results = await worker.run(articles, FAST_LANE_CPU_S)
             except BaseException:  # dead, or cancelled in the middle of a request
                 worker.kill()
                 raise
@@ -113,35 +154,50 @@ class AnalysisPool:
             return results
 
     async def _run_in_slow_lane(self, article: Article) -> AnalysisResult:
-        if self._slow_lane.queued(current_caller.get()) >= SLOW_LANE_QUEUE_PER_CALLER:
-            return _slow_lane_full()
-        async with self._slow_lane.slot():
-            worker = AnalysisWorker(self._fork_server, nice_increment=SLOW_LANE_NICE_INCREMENT)
-            try:
-                return (await worker.run([article], SLOW_LANE_TIMEOUT_S))[0]
-            except WorkerDied:
-                return _resource_limit_exceeded(article)
-            finally:
-                worker.kill()
+        reason = ""
+        for _ in range(WORKER_ATTEMPTS):
+            async with self._slow_lane.slot():
+                worker = AnalysisWorker(self._fork_server, nice_increment=SLOW_LANE_NICE_INCREMENT)
+                try:
+                    return (await worker.run([article], SLOW_LANE_CPU_S))[0]
+                except CpuLimitExceeded:
+                    return _limit_exceeded(
+                        article, f"takes more than {SLOW_LANE_CPU_S:g} s of processor time"
+                    )
+                except WorkerCrashed as error:
+                    return _limit_exceeded(article, f"ends the process that analyzes it ({error})")
+                except WorkerDied as error:
+                    reason = str(error)
+                    log.warning("analysis of an article is tried again: %s", reason)
+                finally:
+                    worker.kill()
+        return _not_analyzed(reason)
 
 
-def _resource_limit_exceeded(article: Article) -> AggregatorError:
+def _limit_exceeded(article: Article, what: str) -> AnalysisLimitExceeded:
     log.warning(
-        "Analysis of an article exceeded the time or memory limit and was killed: id=%r caller=%r",
-        article.id,
-        current_caller.get(),
+        "article rejected, since its analysis %s: id=%r caller=%r", what, article.id, current_caller.get()
     )
-    return resource_limit_error()
+    return AnalysisLimitExceeded(f"Analyzing this article {what}; send its plain text, or split it.")
+
+
+def _not_analyzed(reason: str) -> Overloaded:
+    error = Overloaded(f"The article was not analyzed: {reason}; send it again later.")
+    error.retry_after_s = RETRY_AFTER_S
+    return error
 
 
 def _is_heavy(article: Article) -> bool:
-    return bool(article.html and not article.text) or len(article.text) > HEAVY_TEXT_CHARS
-
-
-def _slow_lane_full() -> RateLimited:
-    error = RateLimited(
-        f"{SLOW_LANE_QUEUE_PER_CALLER} of your articles that take long to analyze are already waiting; "
-        "send this one again later, or send its plain text."
+    """Whether an article is too expensive for this process, as far as its size shows."""
+    title, text = article.title, article.text
+    if article.html and not text:
+        return True
+    length = len(title) + len(text)
+    if length <= MIN_HEAVY_CHARS:
+        return False
+    if title.isascii() and text.isascii():
+        return length > MAX_ASCII_CHARS_HERE
+    return (
+        length > MAX_CHARS_HERE
+        or expanding_characters(title) + expanding_characters(text) > MAX_EXPANDING_HERE
     )
-    error.retry_after_s = round(SLOW_LANE_TIMEOUT_S)
-    return error

@@ -20,6 +20,8 @@ _UNSPACED_BLOCKS = ((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF))
 # Marks beyond the basic plane belong to scripts that hardly any news is written in. Their many ranges would
 # make every class with marks 20 times slower, since ``re`` has no lookup table for them.
 _BASIC_PLANE_END = 0x10000
+# Planes beyond the first supplementary one have no characters that normalization reorders.
+_REORDERED_END = 0x20000
 
 # Invisible characters: controls that are not white space, zero-width and bidirectional marks, soft hyphens,
 # fillers, variation selectors, tags, lone surrogates. Texts that differ only in them look alike.
@@ -29,6 +31,8 @@ INVISIBLE = (
     "\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff\ud800-\udfff"
 )
 _INVISIBLE_RUN = re.compile(f"[{INVISIBLE}]+")
+# Marks after one letter, at most: no script needs more than 30 (UAX #15, Stream-Safe Text Format).
+MAX_MARK_RUN = 64
 _ASCII_FOLD_TABLE = bytes(range(256)).lower().replace(b"`", b"'")
 _ASCII_INVISIBLE = bytes((*range(0x09), *range(0x0E, 0x1C), 0x7F))
 # Punctuation that is common in news texts and separates words.
@@ -63,13 +67,50 @@ UNSPACED_SCRIPTS = (
 )
 
 
+def _reordered(end: int) -> str:
+    """Return the inside of the class of the characters below ``end`` that normalization may reorder."""
+    return _character_class(code for code in range(end) if unicodedata.combining(chr(code)))
+
+
+# Also matches all characters of the supplementary planes, since a class with only their marks is slow.
+_MAYBE_MARK = re.compile(f"[{_reordered(_BASIC_PLANE_END)}\U00010000-\U0010ffff]")
+_MARK = f"[{_reordered(_REORDERED_END)}]"
+_LONG_MARK_RUN = re.compile(f"({_MARK}{{{MAX_MARK_RUN}}}){_MARK}+")
+
+
+def nfkc(text: str) -> str:
+    """Return ``text`` in NFKC, with runs of combining marks cut at ``MAX_MARK_RUN``.
+
+    ``unicodedata`` sorts the marks of a run by insertion: uncut, 20,000 marks take 0.5 s and 1,000,000 marks
+    20 minutes.
+    """
+    if _MAYBE_MARK.search(text[::MAX_MARK_RUN]):  # a longer run contains one of these characters
+        text = _LONG_MARK_RUN.sub(r"\1", text)
+    return unicodedata.normalize("NFKC", text)
+
+
+# Ligatures and squared words: NFKC replaces each by 4 to 18 characters.
+_EXPANDING = re.compile(
+    "["
+    + _character_class(
+        code for code in range(_BASIC_PLANE_END) if len(unicodedata.normalize("NFKC", chr(code))) >= 4
+    )
+    + "]"
+)
+
+
+def expanding_characters(text: str) -> int:
+    """Return the number of characters that normalization replaces by 4 or more (U+FDFA by 18)."""
+    return 0 if text.isascii() else len(_EXPANDING.findall(text))
+
+
 def fold(text: str) -> str:
     """Return ``normalize(text)`` with white space unchanged; the word patterns run on this form."""
     if text.isascii():
         return text.encode("ascii").translate(_ASCII_FOLD_TABLE, _ASCII_INVISIBLE).decode("ascii")
-    composed = unicodedata.normalize("NFKC", _straighten_apostrophes(_INVISIBLE_RUN.sub("", text)))
+    composed = nfkc(_straighten_apostrophes(_INVISIBLE_RUN.sub("", text)))
     # Composed again: case folding decomposes some Greek letters.
-    return unicodedata.normalize("NFKC", _straighten_apostrophes(composed).casefold())
+    return nfkc(_straighten_apostrophes(composed).casefold())
 
 
 def blanking_table(kept_pattern: str) -> bytes:

@@ -26,7 +26,7 @@ HIDDEN_IMPORTS = ("scipy", "sklearn")
 Stemmer = Callable[[str], str]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def stemmer(lang: str) -> Stemmer | None:
     """Return the cached Snowball stemmer of an ISO 639-1 language, None if there is none.
 

@@ -1,8 +1,9 @@
-"""Tokenizer: text to words (for shingles) and index terms (for TF-IDF).
+"""Tokenizer: text to words, shingle units and index terms (for TF-IDF).
 
 A **piece** of a text is either a word (a run of letters, marks and digits; hyphens, underscores and all
 punctuation separate) or a run of characters of a script without spaces (Han, Kana, Thai, Lao, Myanmar,
-Khmer). A text may contain pieces of both kinds.
+Khmer). A text may contain pieces of both kinds. Each piece is segmented alone, so sentences have the same
+words, units and terms in any text.
 
 ``TOKENIZER_RECIPE`` names this version and is part of every model's hash. Change it whenever any text gives
 other words, terms or normal forms than before (a golden test fails then): stored fingerprints and sketches
@@ -16,6 +17,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from aggregator.analysis.text.chinese import DICTIONARY_RANGE, segmenter, to_simplified
 from aggregator.analysis.text.normalization import (
@@ -67,19 +69,36 @@ _ENGLISH_CLITIC = re.compile(r"'(?:s|ll|ve|re|d|m)\b")
 _NON_PIECE_BLANKING_TABLE = blanking_table(_ASCII_PIECE)
 
 
+class SplitText(NamedTuple):
+    """``words``, ``shingle_units`` and index terms of a text; None for terms that follow from the units."""
+
+    words: list[str]
+    units: list[str]
+    terms: list[str] | None
+
+    def index_terms(self, lang: str) -> list[str]:
+        """Return ``tokenize`` of the text."""
+        return terms_of_words(self.units, lang) if self.terms is None else self.terms
+
+
 def tokenizer_recipe(group: str) -> str:
     """Return the recipe for texts of a language group (``language.language_group``)."""
     return TOKENIZER_RECIPE if group in MODEL_LANGUAGES else f"{TOKENIZER_RECIPE} {ORTHOGRAPHY_VERSION}"
 
 
 def words(text: str, lang: str) -> list[str]:
-    """Return all normalized words in order, for shingles: with stop words, not stemmed.
+    """Return all normalized words in order: with stop words, not stemmed.
 
     Scripts without spaces give one item per character (with its combining marks), in a text of any language.
     English clitics and apostrophes are removed (``Trump's`` -> ``trump``, ``can't`` -> ``cant``); in other
     languages an apostrophe separates (``l'eau`` -> ``l``, ``eau``). Words are cut at ``MAX_WORD_CHARS``.
     """
     return _words_of_pieces(*_split_pieces(text, lang))
+
+
+def shingle_units(text: str, lang: str) -> list[str]:
+    """Return what shingles are runs of, in order: ``words``, but jieba's words in Chinese (``lang`` zh)."""
+    return split_text(text, lang).units
 
 
 def tokenize(text: str, lang: str) -> list[str]:
@@ -89,20 +108,31 @@ def tokenize(text: str, lang: str) -> list[str]:
     bigrams, since there is no segmenter for it. Numbers are terms (737, 2016; ``1,200`` as 1200, other
     separators separate), single ASCII letters and digits are not.
     """
-    return _terms_of_pieces(*_split_pieces(text, lang), lang)
+    pieces, mixed = _split_pieces(text, lang)
+    if mixed and lang != "zh":
+        return _terms_of_pieces(pieces, lang)
+    return terms_of_words(_units_of_pieces(pieces) if mixed else pieces, lang)
 
 
-def split_words_and_terms(text: str, lang: str) -> tuple[list[str], list[str] | None]:
-    """Return ``words`` and ``tokenize`` of a text in one pass; None for terms that equal ``terms_of_words``.
+def split_text(text: str, lang: str) -> SplitText:
+    """Return words, shingle units and index terms of a text in one pass.
 
     The results of several lines, concatenated, equal those of the joined lines.
     """
     pieces, mixed = _split_pieces(text, lang)
-    return _words_of_pieces(pieces, mixed), _terms_of_pieces(pieces, mixed, lang) if mixed else None
+    words = _words_of_pieces(pieces, mixed)
+    if not mixed:
+        return SplitText(words, words, None)
+    if lang == "zh":
+        return SplitText(words, _units_of_pieces(pieces), None)
+    return SplitText(words, words, _terms_of_pieces(pieces, lang))
 
 
 def terms_of_words(words: Sequence[str], lang: str) -> list[str]:
-    """Return the index terms of words of a script with spaces, in order; stop words have none."""
+    """Return the index terms of words of a script with spaces, or of Chinese ``shingle_units``.
+
+    They are in order; stop words have none.
+    """
     stop, stem = stop_words(lang), stemmer(lang)
     kept = [word for word in words if word not in stop]
     return kept if stem is None else list(map(stem, kept))
@@ -155,16 +185,24 @@ def _words_of_pieces(pieces: list[str], mixed: bool) -> list[str]:
     return [word for piece in pieces for word in _words_of_piece(piece)] if mixed else pieces
 
 
-def _terms_of_pieces(pieces: list[str], mixed: bool, lang: str) -> list[str]:
-    """Return the index terms of pieces."""
-    if not mixed:
-        return terms_of_words(pieces, lang)
+def _units_of_pieces(pieces: list[str]) -> list[str]:
+    """Return the shingle units of pieces of a Chinese text."""
+    units: list[str] = []
+    for piece in pieces:
+        if _UNSPACED.match(piece):
+            units += _chinese_words(piece)
+        else:
+            units.append(piece[:MAX_WORD_CHARS])
+    return units
+
+
+def _terms_of_pieces(pieces: list[str], lang: str) -> list[str]:
+    """Return the index terms of pieces, some of which are runs of a script without a segmenter."""
     stop, stem = stop_words(lang), stemmer(lang)
     terms: list[str] = []
     for piece in pieces:
         if _UNSPACED.match(piece):
-            run = _chinese_terms(piece) if lang == "zh" else _character_bigrams(piece)
-            terms += [term for term in run if term not in stop]
+            terms += [term for term in _character_bigrams(piece) if term not in stop]
         elif (word := piece[:MAX_WORD_CHARS]) not in stop:
             terms.append(stem(word) if stem else word)
     return terms
@@ -183,7 +221,7 @@ def _words_of_piece(piece: str) -> Iterable[str]:
     return piece if piece.isalpha() else _CHARACTER_WITH_MARKS.findall(piece)
 
 
-def _chinese_terms(run: str) -> list[str]:
+def _chinese_words(run: str) -> list[str]:
     """Return jieba's words within its dictionary range, else character bigrams (kana, rare ideographs)."""
     cut = segmenter()
     if _ALL_CHINESE(run):

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator.analysis.pool.codec import LENGTH_BYTES, decode_result, encode_result, length_prefixed
-from aggregator.domain import Analysis, Article, Sketch
+from aggregator.domain import NO_SKETCH, Analysis, Article, Sketch
 from aggregator.errors import NoText
 
 WORDS = st.text(max_size=20)
 ARTICLES = st.builds(Article, id=st.just("a1"), title=WORDS, text=WORDS, html=WORDS)
 SKETCHES = st.builds(
-    lambda size, sample: Sketch(size, np.array(sorted(sample), np.uint32)),
+    lambda size, sample: Sketch(size, np.array(sorted(sample), np.uint32), np.arange(len(sample)) % 2 == 0),
     st.integers(min_value=0, max_value=10**6),
     st.sets(st.integers(min_value=0, max_value=2**32 - 1), max_size=8),
 )
@@ -54,7 +54,7 @@ def test_the_text_that_the_caller_has_is_not_sent() -> None:
     """The size of the encoding does not depend on it; an extracted text is sent."""
     article = Article("a1", title="Ferry late" * 100, text="x" * 100_000)
     analysis = Analysis(
-        "en", "en.0000", 1, b"h" * 16, False, Sketch(0, np.empty(0, np.uint32)),
+        "en", "en.0000", 1, b"h" * 16, False, NO_SKETCH,
         title=article.title, text=article.text,
     )  # fmt: skip
 

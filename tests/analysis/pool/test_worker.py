@@ -2,27 +2,52 @@
 
 from __future__ import annotations
 
+import asyncio
+import multiprocessing
 import os
 import signal
+import socket
+import time
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from aggregator.analysis.analyzer import Analyzer
-from aggregator.analysis.features import HashedModel
+from aggregator.analysis.features import HashedModel, IndexTerms
+from aggregator.analysis.pool import worker as worker_module
+from aggregator.analysis.pool.codec import length_prefixed
 from aggregator.analysis.pool.fork_server import ForkServer
-from aggregator.analysis.pool.worker import AnalysisWorker, WorkerDied
+from aggregator.analysis.pool.fork_server_main import serve
+from aggregator.analysis.pool.worker import AnalysisWorker, CpuLimitExceeded, WorkerCrashed, WorkerDied
 from aggregator.domain import Analysis, Article
 from aggregator.errors import AggregatorError
 from tests.support.factories import story
+from tests.support.hang_limit import HANG_LIMIT_S
 
 ARTICLES = [Article("a1", text=story(1, 3)), Article("a2"), Article("a3", title="Ferry", text=story(2, 3))]
+
+
+BURNED_S = 0.1
+
+
+class HostileModel(HashedModel):
+    """A model for which three words use processor time (``BURNED_S``, forever) or end the process."""
+
+    def project(self, terms: IndexTerms) -> Any:
+        """As ``HashedModel``, except for three words."""
+        end_s = time.process_time() + BURNED_S
+        while "qspinq" in terms or ("qburnq" in terms and time.process_time() < end_s):
+            pass
+        if "qdeadq" in terms:
+            os._exit(7)
+        return super().project(terms)
 
 
 @pytest.fixture
 async def worker() -> AsyncIterator[AnalysisWorker]:
     """A worker of a separate fork server; neither has started."""
-    server = ForkServer(Analyzer({"xx": HashedModel()}), memory_bytes=1 << 30)
+    server = ForkServer(Analyzer({"xx": HostileModel()}), memory_bytes=1 << 30)
     opened = AnalysisWorker(server)
     yield opened
     opened.kill()
@@ -32,7 +57,7 @@ async def worker() -> AsyncIterator[AnalysisWorker]:
 async def test_results_are_in_order_and_errors_among_them(worker: AnalysisWorker) -> None:
     """Requests to the same process follow each other; the texts are those of the articles."""
     for _ in range(2):
-        first, second, third = await worker.run(ARTICLES, timeout_s=60)
+        first, second, third = await worker.run(ARTICLES, cpu_limit_s=60)
 
         assert isinstance(first, Analysis)
         assert isinstance(second, AggregatorError)
@@ -40,26 +65,73 @@ async def test_results_are_in_order_and_errors_among_them(worker: AnalysisWorker
         assert (first.text, third.title, third.text) == (
             ARTICLES[0].text, "Ferry", ARTICLES[2].text,
         )  # fmt: skip
-    assert await worker.run([], timeout_s=60) == []
+    assert await worker.run([], cpu_limit_s=60) == []
 
 
-async def test_a_process_that_ends_is_reported(worker: AnalysisWorker) -> None:
-    """The caller then starts another worker."""
-    await worker.run(ARTICLES, timeout_s=60)
+async def test_a_process_that_is_killed_from_outside_is_reported(worker: AnalysisWorker) -> None:
+    """The articles are not to blame: the caller may try them again."""
+    await worker.run(ARTICLES, cpu_limit_s=60)
     os.kill(worker._pid, signal.SIGKILL)
 
-    with pytest.raises(WorkerDied):
-        await worker.run(ARTICLES, timeout_s=60)
+    with pytest.raises(WorkerDied, match=r"from outside \(signal 9\)") as caught:
+        await worker.run(ARTICLES, cpu_limit_s=60)
+    assert caught.type is WorkerDied
 
 
-async def test_a_process_that_does_not_answer_in_time_is_reported(worker: AnalysisWorker) -> None:
-    """It may be stopped, or busy with a hostile page; killing it twice is harmless."""
-    await worker.run(ARTICLES, timeout_s=60)
+async def test_articles_that_crash_the_process_are_reported(worker: AnalysisWorker) -> None:
+    """They would crash the next one too."""
+    with pytest.raises(WorkerCrashed, match="exit code 7"):
+        await worker.run([Article("a1", text="qdeadq")], cpu_limit_s=60)
+
+
+async def test_the_processor_time_of_a_request_is_limited(worker: AnalysisWorker) -> None:
+    """Each request has its own limit; the time of earlier ones does not count."""
+    for _ in range(3):
+        await worker.run([Article("a1", text="qburnq")], cpu_limit_s=2 * BURNED_S)
+
+    with pytest.raises(CpuLimitExceeded):
+        await worker.run([Article("a1", text="qspinq")], cpu_limit_s=0.05)
+
+
+async def test_a_process_without_processor_time_is_waited_for(
+    worker: AnalysisWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was stopped for many times the limit of its processor time."""
+    await worker.run(ARTICLES, cpu_limit_s=60)
+    checked = asyncio.Event()
+    checks: list[float | None] = []
+
+    def count_checks(pid: int) -> float | None:
+        checks.append(cpu_time_s(pid))
+        if len(checks) == 50:
+            checked.set()
+        return checks[-1]
+
+    cpu_time_s = worker_module._cpu_time_s
+    monkeypatch.setattr(worker_module, "_cpu_time_s", count_checks)
+    monkeypatch.setattr(worker_module, "STALL_CHECK_INTERVAL_S", 0.01)
+    monkeypatch.setattr(worker_module, "STALL_CHECKS", 10**6)
+    os.kill(worker._pid, signal.SIGSTOP)
+    running = asyncio.create_task(worker.run(ARTICLES, cpu_limit_s=0.1))
+    await checked.wait()
+    assert not running.done()
+    os.kill(worker._pid, signal.SIGCONT)
+
+    assert isinstance((await running)[0], Analysis)
+    assert None not in checks
+
+
+async def test_a_process_that_never_uses_its_processor_is_given_up(
+    worker: AnalysisWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not as an article that costs too much; killing it twice is harmless."""
+    await worker.run(ARTICLES, cpu_limit_s=60)
+    monkeypatch.setattr(worker_module, "STALL_CHECK_INTERVAL_S", 0.01)
     os.kill(worker._pid, signal.SIGSTOP)
 
-    with pytest.raises(WorkerDied) as caught:
-        await worker.run(ARTICLES, timeout_s=0.05)
-    assert isinstance(caught.value.__cause__, TimeoutError)
+    with pytest.raises(WorkerDied, match="got no processor time") as caught:
+        await worker.run(ARTICLES, cpu_limit_s=60)
+    assert caught.type is WorkerDied
     worker.kill()
     worker.kill()
 
@@ -67,3 +139,18 @@ async def test_a_process_that_does_not_answer_in_time_is_reported(worker: Analys
 def test_a_worker_that_never_ran_can_be_killed() -> None:
     """No process was started for it."""
     AnalysisWorker(ForkServer(Analyzer({"xx": HashedModel()}), memory_bytes=1 << 30)).kill()
+
+
+def test_a_fork_server_whose_parent_is_killed_during_its_start_ends_without_error(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """The pickled analyzer ends early: no traceback, and exit code 0."""
+    context = multiprocessing.get_context("spawn")
+    control, remote = socket.socketpair()
+    process = context.Process(target=serve, args=(remote, 1 << 30))
+    with control, remote:
+        process.start()
+        control.sendall(length_prefixed(b"analyzer")[:-1])
+    process.join(HANG_LIMIT_S)
+
+    assert process.exitcode == 0 and capfd.readouterr().err == ""

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from aggregator.analysis.text import chinese
 from aggregator.analysis.text.chinese import jieba_segmenter, rjieba_segmenter, segmenter
 from aggregator.analysis.text.tokenizer import tokenize
+from tests.support.hang_limit import HANG_LIMIT_S
 
 pytest.importorskip("rjieba", reason="rjieba is not installed on this platform: nothing to compare")
 
@@ -104,7 +105,7 @@ print(" ".join(tokenize("渡轮公司宣布", "zh")))
 assert "jieba" in sys.modules
 """
     completed = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG_LIMIT_S, check=True
     )
 
     assert completed.stdout.split() == ["渡轮", "公司", "宣布"]

@@ -165,7 +165,7 @@ def test_broken_markup_still_gives_its_text(html: str) -> None:
         _page("<noscript>Please enable JavaScript to read on.</noscript>"),
         _page("<p>*** --- ***</p>"),
         _page("<div>" * 20_000 + BODY),
-        "<b><i>" * 50_000 + BODY,
+        "<b><i>" * 49_000 + BODY,
         "<" * 100_000,
         "&" * 100_000,
         "<!-- " + BODY,
@@ -247,3 +247,23 @@ def test_results_can_be_pickled_and_nothing_is_logged(caplog: pytest.LogCaptureF
     assert pickle.loads(pickle.dumps(extract_article)) is extract_article
     assert pickle.loads(pickle.dumps(ExtractedArticle("t", "x"))) == ExtractedArticle("t", "x")
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
+
+
+def test_attributes_are_limited() -> None:
+    """The parser's work grows with the square of the attributes of one tag; quoted text does not count."""
+    names = [f"a{n}" for n in range(module.MAX_TAG_ATTRIBUTES + 1)]
+    words = " ".join(names * 4)
+    attributes = " ".join(names[2:])
+    extract_article(_page(f"<article><p {attributes} title='{words}'>{BODY}</p></article>"))
+    for tag in (f"<p {' '.join(names)}>", f'<p x=">" {" ".join(names)}>', "<p " + "=1 ".join(names) + ">"):
+        with pytest.raises(InputTooLarge, match="more than 256 attributes"):
+            extract_article(_page(f"<article>{tag}{BODY}</article>"))
+
+
+def test_all_attributes_of_a_page_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They cost time in each tag."""
+    monkeypatch.setattr(module, "MAX_HTML_ATTRIBUTES", 100)
+    page = _page("<article>" + "<p class='a' id='b'>The ferry runs again today.</p>" * 50 + "</article>")
+    assert extract_article(page).text
+    with pytest.raises(InputTooLarge, match="more than 100 attributes in all"):
+        extract_article(page.replace("<article>", "<article lang='en'>"))

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import re
 import sys
+import unicodedata
 
 import pytest
 from hypothesis import given
 
 from aggregator.analysis.text import normalization
-from aggregator.analysis.text.normalization import ascii_if_equivalent, blanking_table, fold, normalize
+from aggregator.analysis.text.normalization import (
+    MAX_MARK_RUN,
+    ascii_if_equivalent,
+    blanking_table,
+    fold,
+    nfkc,
+    normalize,
+)
 from tests.analysis.text.any_text import ANY_TEXT, DIFFICULT_TEXT
 
 
@@ -75,3 +83,20 @@ def test_typography_alone_does_not_need_unicode(text: str, expected: str) -> Non
 def test_a_blanking_table_keeps_matching_bytes_only() -> None:
     """All others become spaces, so that lengths and positions stay."""
     assert b"a-1 B\xe9".translate(blanking_table("[a-z0-9]")) == b"a 1   "
+
+
+def test_long_runs_of_marks_are_cut() -> None:
+    """Sorting them takes quadratic time; this text would take hours."""
+    text = "a" + "\u0301\u0327" * 1_000_000 + "b"
+
+    assert len(fold(text)) < 2 * MAX_MARK_RUN
+    assert fold(text)[-1] == "b"
+
+
+@pytest.mark.parametrize("run", [1, MAX_MARK_RUN - 2, MAX_MARK_RUN - 1])
+@pytest.mark.parametrize("mark", ["\u0327\u0301", "\u05b0", "\U0001d165"])
+def test_shorter_runs_of_marks_are_unchanged(run: int, mark: str) -> None:
+    """No script has as many marks after one letter."""
+    text = ("x" + (mark * run)[:run]) * 300
+
+    assert nfkc(text) == unicodedata.normalize("NFKC", text)

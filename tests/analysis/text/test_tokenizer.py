@@ -15,9 +15,9 @@ from aggregator.analysis.text.stemming import SNOWBALL_LANGUAGES, STEM_CACHE_SIZ
 from aggregator.analysis.text.tokenizer import (
     MAX_WORD_CHARS,
     TOKENIZER_RECIPE,
-    split_words_and_terms,
+    shingle_units,
+    split_text,
     stop_words,
-    terms_of_words,
     tokenize,
     tokenizer_recipe,
     words,
@@ -27,10 +27,32 @@ from tests.analysis.text.any_text import ANY_TEXT, DIFFICULT_TEXT
 LANGS = ["en", "zh", "de", "fr", "ru", "ar", "ja", "ko", "th", "hi", "und", ""]
 
 
-def words_and_terms(text: str, lang: str) -> tuple[list[str], list[str]]:
-    """Return words and all terms of a text from one pass."""
-    found, terms = split_words_and_terms(text, lang)
-    return found, terms_of_words(found, lang) if terms is None else terms
+def from_one_pass(text: str, lang: str) -> tuple[list[str], list[str], list[str]]:
+    """Return words, shingle units and all terms of a text from one pass."""
+    found = split_text(text, lang)
+    return found.words, found.units, found.index_terms(lang)
+
+
+def test_shingle_units_of_chinese_are_all_words_of_the_segmenter() -> None:
+    """With stop words, numbers and foreign words; runs outside its dictionary are bigrams."""
+    assert shingle_units("港务局的Alpha渡轮在2020年停航，カモメ", "zh") == [
+        "港务局", "的", "alpha", "渡轮", "在", "2020", "年", "停航", "カモ", "モメ",
+    ]  # fmt: skip
+    assert shingle_units("渡轮 Alpha", "ja") == words("渡轮 Alpha", "ja") == ["渡", "轮", "alpha"]
+
+
+clauses = st.lists(st.text("港务局周二宣布关闭东码头渡轮的在一", min_size=1, max_size=12), max_size=6)
+
+
+@settings(deadline=None)
+@given(clauses, clauses, st.sampled_from("，。！？；\n"))
+def test_a_clause_has_the_same_shingle_units_in_any_text(
+    first: list[str], second: list[str], mark: str
+) -> None:
+    """So every shingle of a copy without some sentences, inside the others, is in the original."""
+    units = [shingle_units(mark.join(part), "zh") for part in (first, second)]
+
+    assert shingle_units(mark.join(first + second), "zh") == units[0] + units[1]
 
 
 @settings(deadline=None)
@@ -38,13 +60,13 @@ def words_and_terms(text: str, lang: str) -> tuple[list[str], list[str]]:
 def test_one_pass_and_line_by_line_results_are_equal(title: str, text: str, lang: str) -> None:
     """The analyzer relies on both for title and text."""
     whole = f"{title}\n{text}"
-    (title_words, title_terms), (text_words, text_terms) = (
-        words_and_terms(part, lang) for part in (title, text)
-    )
+    expected = words(whole, lang), shingle_units(whole, lang), tokenize(whole, lang)
 
-    assert words_and_terms(whole, lang) == (words(whole, lang), tokenize(whole, lang))
-    assert title_words + text_words == words(whole, lang)
-    assert title_terms + text_terms == tokenize(whole, lang)
+    assert from_one_pass(whole, lang) == expected
+    for of_title, of_text, of_both in zip(
+        from_one_pass(title, lang), from_one_pass(text, lang), expected, strict=True
+    ):
+        assert of_title + of_text == of_both
 
 
 @settings(deadline=None)

@@ -1,0 +1,120 @@
+"""Term profile: the 40 heaviest index terms of an article, compared to rank related articles.
+
+The similarity of two articles is the cosine of their profiles. A term weighs the square root of its TF-IDF,
+``LEAD_FACTOR`` times as much if it is one of the first ``LEAD_TERMS`` of the article, since headline and
+first sentence say what it is about. Terms are compared by their first ``PREFIX_CHARS`` characters, in all
+languages: that equates the inflected forms of Turkish (Can et al. 2008, "Information retrieval on Turkish
+texts", section 5) and the parts of German compounds, which no stemmer does. Figures and what else was tried:
+docs/decisions/0035-term-profile.md.
+
+The 24 heaviest terms are stored as strings with a weight each, since verdicts and events need them. The rest
+of the profile is stored in 38 bytes: a bit per term that is one of the first; the weight of the last term as
+a share of that of the 24th; the next 16 terms, the minor terms, as 16-bit hashes. The weights between fall
+geometrically. Without the minor terms 2 % fewer related articles are found (docs/benchmarks/related.md).
+
+Two of 40 terms share a hash by chance in one of 40 pairs of articles, which adds about 0.02 to the cosine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from aggregator.domain import WeightedTerms
+
+MINOR_TERMS = 16
+LEAD_TERMS = 15
+LEAD_FACTOR = 1.5
+PREFIX_CHARS = 5
+_LEAD_BYTES = 5  # a bit for each of 40 terms
+_HEAD_BYTES = _LEAD_BYTES + 1
+_HASH_SEED = 0x71
+_HASH_BITS = 16
+_MAX_SHARE = 255
+
+# The stored terms of an article, and the encoded rest of its profile.
+TermProfile = tuple[WeightedTerms, bytes]
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+def encode_minor_terms(stored: WeightedTerms, minor: WeightedTerms, lead: Collection[str]) -> bytes:
+    """Return the ``minor`` terms, which follow the ``stored`` ones, descending, and ``lead`` as bytes.
+
+    A bit per term of ``stored`` and ``minor``, at most 40, that is in ``lead``, the first one lowest; one
+    byte for the last weight, 1/255 of that of the last stored term each; then two per hash. No terms give no
+    bytes. The scale of the weights does not matter, but must be that of ``stored``.
+    """
+    if not stored:
+        return b""
+    flags = sum(1 << at for at, (term, _) in enumerate((*stored, *minor)) if term in lead)
+    share = round(_MAX_SHARE * minor[-1][1] / stored[-1][1]) if minor else _MAX_SHARE
+    head = flags.to_bytes(_LEAD_BYTES, "little") + bytes([max(1, min(_MAX_SHARE, share))])
+    return head + np.array([_hash(term) for term, _ in minor], "<u2").tobytes()
+
+
+def cosines(subject: TermProfile, others: Sequence[TermProfile]) -> FloatArray:
+    """Return the cosine of one profile with each of several, (n,) in 0..1; 0 where either is empty.
+
+    All in one pass, in 2/5 of the time of one profile after the other. Raises ValueError if encoded profiles
+    are truncated.
+    """
+    hashes, weights, owners = _merge_equal(*_flatten([subject, *others]))
+    own = owners == 0
+    weight_of_hash = np.zeros(1 << _HASH_BITS)
+    weight_of_hash[hashes[own]] = weights[own]
+    count = len(others) + 1
+    products = np.bincount(owners, weight_of_hash[hashes] * weights, count)
+    norms = np.sqrt(np.bincount(owners, weights * weights, count))
+    scales = norms[1:] * norms[0]
+    found: FloatArray = np.divide(products[1:], scales, out=np.zeros(len(others)), where=scales > 0)
+    return np.minimum(found, 1.0)
+
+
+def _merge_equal(
+    hashes: IntArray, weights: FloatArray, owners: IntArray
+) -> tuple[IntArray, FloatArray, IntArray]:
+    """Return the terms with those of one profile and one hash added up."""
+    keys, at = np.unique(owners << _HASH_BITS | hashes, return_inverse=True)
+    sums = np.bincount(at, weights, len(keys)).astype(np.float64, copy=False)
+    return keys & ((1 << _HASH_BITS) - 1), sums, keys >> _HASH_BITS
+
+
+def _flatten(profiles: Sequence[TermProfile]) -> tuple[IntArray, FloatArray, IntArray]:
+    """Return hash and weight of every term, and the position of its profile; all (n,)."""
+    stored_counts = np.array([len(terms) for terms, _ in profiles])
+    minor_counts = np.array([max(0, len(data) - _HEAD_BYTES) // 2 for _, data in profiles])
+    hashes = [_hash(term) for terms, _ in profiles for term, _ in terms]
+    weights = np.array([weight for terms, _ in profiles for _, weight in terms], np.float64)
+    minor_hashes = np.frombuffer(b"".join([data[_HEAD_BYTES:] for _, data in profiles]), "<u2")
+    heads = b"".join([data[:_HEAD_BYTES] or bytes(_HEAD_BYTES) for _, data in profiles])
+    head_rows = np.frombuffer(heads, np.uint8).reshape(-1, _HEAD_BYTES)
+    shares = head_rows[:, _LEAD_BYTES] / _MAX_SHARE
+    lasts = np.array([terms[-1][1] if terms else 0.0 for terms, _ in profiles])
+    stored_owners, stored_ranks = _ranks(stored_counts)
+    owners, ranks = _ranks(minor_counts)
+    minor_weights = lasts[owners] * shares[owners] ** ((ranks + 1) / minor_counts[owners])
+    all_owners = np.concatenate([stored_owners, owners])
+    positions = np.concatenate([stored_ranks, stored_counts[owners] + ranks])
+    is_lead = np.unpackbits(head_rows[:, :_LEAD_BYTES], axis=1, bitorder="little")[all_owners, positions]
+    return (
+        np.concatenate([np.array(hashes, np.int64), minor_hashes]),
+        np.sqrt(np.concatenate([weights, minor_weights])) * np.where(is_lead, LEAD_FACTOR, 1.0),
+        all_owners,
+    )
+
+
+def _ranks(counts: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the owner of each item, ``counts`` per owner, and its rank there from 0 on; both (n,)."""
+    owners = np.arange(len(counts)).repeat(counts)
+    return owners, np.arange(len(owners)) - (counts.cumsum() - counts)[owners]
+
+
+@lru_cache(maxsize=1 << 16)
+def _hash(term: str) -> int:
+    prefix = term[:PREFIX_CHARS].encode("utf-8", "surrogatepass")
+    return xxhash.xxh3_64_intdigest(prefix, _HASH_SEED) & ((1 << _HASH_BITS) - 1)

@@ -1,0 +1,38 @@
+"""Removal of newswire prefixes from headlines ("UPDATE 2-"): capitals, optionally a number, then a dash.
+
+They are recognized by their shape. A headline entirely in capitals has no such shape and is kept.
+"""
+
+from __future__ import annotations
+
+import re
+
+# "UPDATE 2-", "WRAPUP 1-", "US STOCKS SNAPSHOT-": at most four words in capitals.
+_DESK_PREFIX = re.compile(
+    r"^\s*(?:[A-Z][A-Z&/]{1,15}\.?(?: [A-Z][A-Z&/]{1,15}\.?){0,3}(?: {0,2}\d{1,3})?\s?[-–—]\s?)+(?=\S)"
+)
+
+
+def split_headline(title: str) -> tuple[str, str]:
+    """Return (newswire prefixes, headline without them); "" if there are none.
+
+    >>> split_headline("FACTBOX-Bridges closed by storms")
+    ('FACTBOX-', 'Bridges closed by storms')
+    """
+    stripped, sent = strip_desk_prefix(title), title.strip()
+    return sent[: len(sent) - len(stripped)], stripped
+
+
+def strip_desk_prefix(title: str) -> str:
+    """Return the headline without its newswire prefixes.
+
+    >>> strip_desk_prefix("RPT-UPDATE 2-Bridge closed after storm")
+    'Bridge closed after storm'
+    >>> strip_desk_prefix("NATO-led force leaves")
+    'NATO-led force leaves'
+    """
+    if title.isupper():
+        return title.strip()
+    stripped = _DESK_PREFIX.sub("", title)
+    # A headline starts with a capital, a digit or a quotation mark; a small letter continues a compound word.
+    return title.strip() if stripped[:1].islower() else stripped.strip()

@@ -1,0 +1,107 @@
+"""Term profiles: what is stored of them, and their cosines."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aggregator.analysis.analyzer import MAX_TERMS, Analyzer
+from aggregator.analysis.features import HashedModel
+from aggregator.analysis.term_profile import (
+    LEAD_FACTOR,
+    LEAD_TERMS,
+    MINOR_TERMS,
+    PREFIX_CHARS,
+    TermProfile,
+    cosines,
+    encode_minor_terms,
+)
+from aggregator.domain import Article
+
+WORDS = [f"{n}word" for n in range(10, 90)]  # whose prefixes and hashes differ
+WEIGHTS = st.dictionaries(st.sampled_from(WORDS), st.floats(0.01, 1.0), min_size=1, max_size=60)
+LEADS = st.sets(st.sampled_from(WORDS))
+
+
+def test_the_encoding_is_pinned() -> None:
+    """Golden value: a bit per leading term, the share of the last weight, then two bytes per hash."""
+    minor = [("storm", 0.4), ("pier", 0.25)]
+    encoded = encode_minor_terms([("ferry", 0.5)], minor, {"ferry", "pier", "captain"})
+    assert encoded.hex() == "0500000000" + "80" + "c58a" + "b2fc"
+    assert encode_minor_terms([("ferry", 0.5)], [], {"ferry"}).hex() == "0100000000" + "ff"
+    assert encode_minor_terms([], [], {"ferry"}) == b""
+
+
+def test_minor_weights_fall_geometrically_to_the_last() -> None:
+    """From the last stored weight; the cosine with an article of one term sees the square root."""
+    stored = [("ferry", 1.0)]
+    minor = encode_minor_terms(stored, [(f"{n}minor", 0.5**n) for n in range(1, 5)], ())
+    single = [([(term, 1.0)], b"") for term in ("ferry", "1minor", "2minor", "3minor", "4minor")]
+    found = cosines((stored, minor), single)
+    assert found / found[0] == pytest.approx([0.5 ** (n / 2) for n in range(5)], rel=0.02)
+    assert math.hypot(*found) == pytest.approx(1.0)
+
+
+def test_terms_of_the_lead_weigh_more() -> None:
+    """Stored and minor ones alike."""
+    stored, minor = [("ferry", 0.5), ("storm", 0.5)], [("pier", 0.5), ("captain", 0.5)]
+    profile = (stored, encode_minor_terms(stored, minor, {"storm", "captain"}))
+    single = [([(term, 1.0)], b"") for term in ("ferry", "storm", "pier", "captain")]
+    found = cosines(profile, single)
+    assert found / found[0] == pytest.approx([1.0, LEAD_FACTOR, 1.0, LEAD_FACTOR])
+
+
+def test_terms_with_one_beginning_are_one_term() -> None:
+    """Their weights add up, in one article and between two."""
+    inflected = [("limanda", 0.5), ("limandan", 0.5)]
+    first, second = (inflected, b""), ([("limanlar", 1.0)], encode_minor_terms([("", 1.0)], [], ()))
+    assert all(term.startswith("liman") and len(term) > PREFIX_CHARS for term, _ in inflected)
+    assert cosines(first, [first, second]) == pytest.approx([1.0, 1.0])
+
+
+def test_articles_without_an_encoded_rest_are_compared_by_their_stored_terms() -> None:
+    """As those that the codec tests make; no terms at all give 0."""
+    alone = ([("ferry", 0.8), ("storm", 0.6)], b"")
+    with_minor = (alone[0], encode_minor_terms([("", 0.6)], [("pier", 0.6)], ()))
+    empty: TermProfile = ((), b"")
+    found = cosines(alone, [alone, with_minor, empty])
+    assert found == pytest.approx([1.0, math.sqrt(1.4 / 2.0), 0.0])
+    assert cosines(empty, [alone, empty]).tolist() == [0.0, 0.0] and not len(cosines(alone, []))
+
+
+def test_a_truncated_profile_is_refused() -> None:
+    """An odd number of bytes of hashes, or less than the fixed part."""
+    stored = [("ferry", 1.0)]
+    whole = encode_minor_terms(stored, [("pier", 0.5)], ())
+    for cut in (1, 4):
+        with pytest.raises(ValueError):
+            cosines((stored, whole[:-cut]), [(stored, whole)])
+
+
+@given(WEIGHTS, WEIGHTS, LEADS)
+def test_cosines_are_in_the_unit_interval(a: dict[str, float], b: dict[str, float], lead: set[str]) -> None:
+    """Symmetric, and 1 for a profile with itself."""
+    first, second = (_profile(weights, lead) for weights in (a, b))
+    found = cosines(first, [first, second])
+    assert found == pytest.approx([1.0, cosines(second, [first])[0]])
+    assert 0.0 <= found[1] <= 1.0
+
+
+def test_an_analysis_keeps_the_terms_that_follow_the_stored_ones() -> None:
+    """All distinct terms of a text up to the limit, and which ones are the first of headline and text."""
+    words = [f"zylo{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(60)]
+    article = Article(id="", title=words[0], text=" ".join(words[:0:-1]), lang="eo")
+    analysis = Analyzer({"xx": HashedModel()}).analyze(article)
+    assert len(analysis.terms) == MAX_TERMS and len(analysis.minor_terms) == 6 + 2 * MINOR_TERMS
+    # All weights are equal, so the terms are in alphabetical order and the first is that of the headline.
+    assert [term for term, _ in analysis.terms] == words[:MAX_TERMS]
+    assert int.from_bytes(analysis.minor_terms[:5], "little") == 1
+    short = Analyzer({"xx": HashedModel()}).analyze(Article(id="", text=" ".join(words[:18]), lang="eo"))
+    assert short.minor_terms == ((1 << LEAD_TERMS) - 1).to_bytes(5, "little") + b"\xff"
+
+
+def _profile(weights: dict[str, float], lead: set[str]) -> TermProfile:
+    ordered = sorted(weights.items(), key=lambda item: (-item[1], item[0]))
+    stored, minor = ordered[:MAX_TERMS], ordered[MAX_TERMS:][:MINOR_TERMS]
+    return stored, encode_minor_terms(stored, minor, lead)

@@ -1,7 +1,8 @@
 """Side-by-side diff of two texts: marks the shared passages and the figures that differ. Pure.
 
 The texts are split into spans that keep every character. A token is shared when it is part of a shingle that
-both texts have (``shingles.py``: 3 words, or 5 characters of a script without spaces).
+both texts have, of the units and the width that the verdict uses (``analyzer.shingle_width``). A token is a
+printed word, a word of the segmenter in Chinese, or a character of another script without spaces.
 """
 
 from __future__ import annotations
@@ -9,18 +10,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby, pairwise
 
-from aggregator.analysis.shingles import SHINGLE_CHARACTERS, SHINGLE_WORDS
+from aggregator.analysis.analyzer import shingle_width
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.figures import figures
 from aggregator.analysis.text.normalization import COMBINING_MARKS, UNSPACED_SCRIPTS
+from aggregator.analysis.text.orthography import normalize_spelling
 
 # Only this much of each text is compared and shown: about ten pages.
 MAX_COMPARED_CHARS = 30_000
 UNNUMBERED = -1  # passage number of a shingle of the other text that is in no passage yet
-_TOKEN = re.compile(rf"[{UNSPACED_SCRIPTS}][{COMBINING_MARKS}]*|[^\s{UNSPACED_SCRIPTS}]+")
-_UNSPACED_CHARACTER = re.compile(f"[{UNSPACED_SCRIPTS}]")
+_CHARACTER = rf"[{UNSPACED_SCRIPTS}][{COMBINING_MARKS}]*"
+_TOKEN = re.compile(rf"{_CHARACTER}|[^\s{UNSPACED_SCRIPTS}]+")
+_RUN = re.compile(rf"(?:{_CHARACTER})+|[^\s{UNSPACED_SCRIPTS}]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +41,11 @@ class DiffSpan:
 
 @dataclass(slots=True)
 class _Token:
-    """A printed word (positions ``start`` to ``end``) and its normalized ``words``, which are compared."""
+    """A printed word (positions ``start`` to ``end``) and the shingle ``units`` in it, which are compared."""
 
     start: int
     end: int
-    words: list[str]
+    units: list[str]
     passage: int | None = None
     figure: bool = False
 
@@ -52,7 +55,7 @@ def diff_texts(a: str, b: str, lang_a: str, lang_b: str) -> tuple[list[DiffSpan]
     a, b = a[:MAX_COMPARED_CHARS], b[:MAX_COMPARED_CHARS]
     first, second = list(_split_tokens(a, lang_a)), list(_split_tokens(b, lang_b))
     # Both texts must use the same shingle width; articles of different scripts share none anyway.
-    width = SHINGLE_CHARACTERS if _is_mostly_unspaced(a) else SHINGLE_WORDS
+    width = shingle_width(lang_a)
     passage_of = _mark_passages(first, {s: UNNUMBERED for s, _ in _shingles(second, width)}, width)
     _mark_passages(second, passage_of, width)
     _mark_figures(a, first, b)
@@ -61,15 +64,21 @@ def diff_texts(a: str, b: str, lang_a: str, lang_b: str) -> tuple[list[DiffSpan]
 
 
 def _split_tokens(text: str, lang: str) -> Iterator[_Token]:
-    for match in _TOKEN.finditer(text):
-        yield _Token(match.start(), match.end(), tokenizer.words(match[0], lang))
+    for match in (_RUN if lang == "zh" else _TOKEN).finditer(text):
+        units = normalize_spelling(tokenizer.shingle_units(match[0], lang), lang)
+        # Normalization may join or replace characters; then the run is one token.
+        if lang == "zh" and len("".join(units)) == len(match[0]):
+            ends = list(accumulate(map(len, units), initial=match.start()))
+            yield from (_Token(*span, [unit]) for span, unit in zip(pairwise(ends), units, strict=True))
+        else:
+            yield _Token(match.start(), match.end(), units)
 
 
 def _shingles(tokens: Sequence[_Token], width: int) -> list[tuple[tuple[str, ...], set[int]]]:
     """Return every shingle with the positions of the tokens that it covers."""
-    words = [(word, position) for position, token in enumerate(tokens) for word in token.words]
-    windows = (words[i : i + width] for i in range(len(words) - width + 1))
-    return [(tuple(w for w, _ in window), {p for _, p in window}) for window in windows]
+    units = [(unit, position) for position, token in enumerate(tokens) for unit in token.units]
+    windows = (units[i : i + width] for i in range(len(units) - width + 1))
+    return [(tuple(u for u, _ in window), {p for _, p in window}) for window in windows]
 
 
 def _mark_passages(
@@ -115,7 +124,3 @@ def _spans(text: str, tokens: list[_Token]) -> Iterator[DiffSpan]:
         end = members[-1].end
     if end < len(text):
         yield DiffSpan(text[end:])
-
-
-def _is_mostly_unspaced(text: str) -> bool:
-    return 2 * len(_UNSPACED_CHARACTER.findall(text)) > len(text)

@@ -14,9 +14,8 @@ from aggregator.analysis.analyzer import MAX_TERMS
 from aggregator.analysis.shingles import OverlapEstimate
 from aggregator.domain import WeightedTerms
 
-# Texts of about equal length must share more shingles to be duplicates: two fillings of one template agree in
-# length.
-SAME_LENGTH_RATIO, SAME_LENGTH_MIN_SHARED_FACTOR = 0.8, 5 / 3
+# Two fillings of one template agree in length.
+SAME_LENGTH_RATIO = 0.8
 # Two fillings differ in the names, which are the top terms; a duplicate with reordered sentences keeps them.
 # Texts that agree nearly completely are not tested for this.
 TEMPLATE_MAX_SIMILARITY, NEAR_COMPLETE_CONTAINMENT = 0.85, 0.85
@@ -25,11 +24,9 @@ TEMPLATE_MIN_FIGURES, TEMPLATE_MAX_COMMON_FIGURES_RATIO = 4, 0.2
 # A term heavier than this factor times the lightest term of a full list would have been in the list (texts of
 # equal length have term vectors of about equal norm), so its absence is significant.
 OMITTED_TERM_FACTOR = 1.25
-# A text shorter than this ratio of the other was truncated or padded; fillings of a template are not.
-TRUNCATED_RATIO = 0.4
-# Up to this length a teaser needs a story 1 / TRUNCATED_RATIO times as long; longer teasers need
-# proportionally longer stories.
-TEASER_MAX_SHINGLES = 40
+# Up to 40 shingles a teaser needs a story 1 / TEASER_RATIO times as long; longer teasers need proportionally
+# longer stories.
+TEASER_MAX_SHINGLES, TEASER_RATIO = 40, 0.4
 
 
 def looks_templated(overlap: OverlapEstimate, similarity: float) -> bool:
@@ -82,7 +79,7 @@ def is_teaser_of(teaser_shingles: float, story_shingles: float) -> bool:
     """
     return (
         teaser_shingles * max(teaser_shingles, TEASER_MAX_SHINGLES)
-        < TRUNCATED_RATIO * TEASER_MAX_SHINGLES * story_shingles
+        < TEASER_RATIO * TEASER_MAX_SHINGLES * story_shingles
     )
 
 

@@ -4,44 +4,40 @@ Policies:
 
 * ``hamming``     the rule of the paper (Hu & You 2017, section 2.2): a stored article within 3 bits makes a
   duplicate, within 7 bits a related article.
-* ``verified``    (default) fingerprint and sketch only propose candidates; the overlap of wording decides. A
-  candidate whose wording overlaps is a duplicate at any distance; without overlap even 3 bits are only
+* ``verified``    (default) fingerprint and sketch only propose candidates; shared wording, openings,
+  headlines, outlets and times decide (``copy_rule.py``), at any distance; without them even 3 bits are only
   "related". An article whose candidate is its own flash or teaser is "related" to it, and so is a flash with
-  other figures, since its content is new. One template with other figures or names is not a duplicate
-  (``templates.py``).
-* ``same-event``  "the same event" instead of "the same text": the similarity required of the terms depends on
-  the similarity of the headlines (``title_rule.py``).
+  other figures, since its content is new. Two fillings of one template (``templates.py``) do not match.
+* ``same-event``  "the same event", not "the same text", by terms and headlines (``title_rule.py``).
 
-An article joins one group only, the one with most of the earlier articles that it duplicates: linking every
-match would let one boilerplate page merge unrelated groups (docs/decisions/0017-group-choice.md).
+An article joins the group of most of the earlier articles that it duplicates nearly as closely as the best;
+linking every match would merge groups through one page (docs/decisions/0017-group-choice.md).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Literal, Protocol
 
 from aggregator.analysis.shingles import OverlapEstimate
+from aggregator.dedup.copy_rule import EQUAL_HEADLINES, CopyRule, Requirement, Requirements
+from aggregator.dedup.evidence import Evidence
 from aggregator.dedup.templates import (
-    SAME_LENGTH_MIN_SHARED_FACTOR,
-    SAME_LENGTH_RATIO,
-    TRUNCATED_RATIO,
     figures_changed,
     is_teaser_of,
-    looks_templated,
     same_template_other_figures,
     same_template_other_names,
 )
 from aggregator.dedup.title_rule import required_similarity, title_similarity
 from aggregator.domain import Analysis, ArticleRecord, Match, MatchRule, Outcome, Sketch, WeightedTerms
 
-# Factor on ``min_shared_shingles`` when one text was truncated or padded (``templates.TRUNCATED_RATIO``).
-TRUNCATED_MIN_SHARED_FACTOR = 2 / 3
-# Safety margin below the estimated containment of two long texts. Every article is compared with many others,
-# and an estimate that exceeds the threshold by chance makes a false duplicate; beyond 2 errors 1 in 40 does.
-CONTAINMENT_STANDARD_ERRORS = 2
+# A text of equal length that shares little was written anew: more shingles. One headline: fewer suffice.
+EQUAL_LENGTH_SHARED_FACTOR, ONE_HEADLINE_SHARED_FACTOR = 1.5, 2 / 3
+# A match whose containment is lower than that of the closest by more has no vote on the group.
+VOTING_CONTAINMENT_MARGIN = 0.1
 
 Novelty = Literal["", "story", "figures", "names"]
 
@@ -79,23 +75,68 @@ class Policy:
     """Name and thresholds of the duplicate rule: distances in bits, containments and similarities in 0..1.
 
     ``updates_are_new``: a copy with replaced figures (a toll, a price) is "related" with ``updated_figures``
-    instead of "duplicate", as public-health editors need it (Rodier & Carter 2020, section 4.2).
-    ``containment_floor`` (derived): no rule distinguishes between containments below it.
+    instead of "duplicate", as public-health editors need it (Rodier & Carter 2020, section 4.2). The
+    thresholds from ``min_containment`` to ``later_containment`` are the table in ``copy_rule.py``.
+    ``copy_rule`` (derived): that table. ``containment_floor`` (derived): no rule distinguishes between
+    containments below it.
     """
 
     name: str = "verified"
     duplicate_bits: int = 3
     related_bits: int = 7
     min_containment: float = 0.2
-    min_shared_shingles: float = 60.0
-    min_similarity: float = 0.2
+    min_opening: float = 0.5
+    partial_containment: float = 0.3
+    partial_opening: float = 0.35
+    min_headline_similarity: float = 0.7
+    complete_containment: float = 0.6
+    min_shared_shingles: float = 30.0
+    min_similarity: float = 0.1
     strong_containment: float = 0.75
+    same_outlet_hours: float = 36.0
+    same_outlet_containment: float = 0.7
+    same_outlet_opening: float = 0.5
+    same_outlet_headline_containment: float = 0.5
+    same_outlet_headline_similarity: float = 0.8
+    same_outlet_shared_shingles: float = 60.0
+    later_containment: float = 0.8
     updates_are_new: bool = False
+    copy_rule: CopyRule = field(init=False, repr=False, compare=False)
     containment_floor: float = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        floor = 0.0 if self.name == "same-event" else min(self.min_containment, self.strong_containment)
-        object.__setattr__(self, "containment_floor", floor)
+        rule = self._build_copy_rule()
+        floor = min(part.containment for part in (rule.other_outlet, rule.same_outlet, rule.later))
+        object.__setattr__(self, "copy_rule", rule)
+        object.__setattr__(self, "containment_floor", 0.0 if self.name == "same-event" else floor)
+
+    def _build_copy_rule(self) -> CopyRule:
+        opening, headline = self.same_outlet_opening, self.same_outlet_headline_similarity
+        other = (
+            Requirement(self.min_containment, opening=self.min_opening),
+            Requirement(self.partial_containment, opening=self.partial_opening),
+            Requirement(self.min_containment, headline=self.min_headline_similarity),
+            Requirement(self.complete_containment, opening=0.0),
+        )
+        return CopyRule(
+            other_outlet=Requirements(
+                other,
+                shared=self.min_shared_shingles,
+                shared_at_equal_length=EQUAL_LENGTH_SHARED_FACTOR * self.min_shared_shingles,
+                shared_under_one_headline=ONE_HEADLINE_SHARED_FACTOR * self.min_shared_shingles,
+            ),
+            same_outlet=Requirements(
+                (
+                    Requirement(self.same_outlet_containment, opening=opening),
+                    Requirement(self.same_outlet_headline_containment, headline=headline),
+                ),
+                *(self.same_outlet_shared_shingles,) * 3,
+            ),
+            later=Requirements((Requirement(self.later_containment, opening, headline),), inf, inf, inf),
+            same_outlet_hours=self.same_outlet_hours,
+            strong=self.strong_containment,
+            similarity=self.min_similarity,
+        )
 
     def needs_term_similarity(self, distance: int, overlap: OverlapEstimate) -> bool:
         """Whether the term similarity of such a candidate can affect the verdict or the related articles."""
@@ -104,17 +145,30 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A stored article that fingerprint or sketch proposed, with what the rules need to know about it.
+    """A stored article that fingerprint or sketch proposed, with the evidence about it.
 
-    ``canonical`` is (id, first number) of the group that the stored article belongs to; ``similarity`` is the
-    cosine of the stored terms, 0..1, or 0 where it was not computed (``Policy.needs_term_similarity``).
+    ``canonical`` is (id, first number) of the group that the stored article belongs to;
+    ``evidence.similarity`` is 0 where it was not computed (``Policy.needs_term_similarity``).
     """
 
     record: ArticleRecord
     canonical: tuple[str, int]
-    distance: int
-    overlap: OverlapEstimate
-    similarity: float = 0.0
+    evidence: Evidence
+
+    @property
+    def distance(self) -> int:
+        """Hamming distance of the fingerprints, in bits."""
+        return self.evidence.distance
+
+    @property
+    def overlap(self) -> OverlapEstimate:
+        """Shared wording, without boilerplate."""
+        return self.evidence.overlap
+
+    @property
+    def similarity(self) -> float:
+        """Cosine of the stored terms, 0..1."""
+        return self.evidence.similarity
 
 
 def decide(subject: Analysis, candidates: Sequence[Candidate], policy: Policy) -> Outcome:
@@ -169,28 +223,33 @@ def _duplicate_outcome(subject: Analysis, candidate: Candidate, rule: MatchRule,
 
 
 def _is_match(subject: Analysis, candidate: Candidate, policy: Policy) -> bool:
-    return compare_pair(
-        subject, candidate.record, candidate.distance, candidate.overlap, candidate.similarity, policy
-    )[0]
+    return compare_pair(subject, candidate.record, candidate.evidence, policy)[0]
 
 
-def compare_pair(
-    a: Comparable, b: Comparable, distance: int, overlap: OverlapEstimate, similarity: float, policy: Policy
-) -> tuple[bool, Novelty]:
+def compare_pair(a: Comparable, b: Comparable, evidence: Evidence, policy: Policy) -> tuple[bool, Novelty]:
     """Whether the policy's rule matches the two articles, in either order of arrival.
 
-    ``distance`` in bits, ``similarity`` is the cosine of the terms. The second value says what was exchanged
-    if the wording is that of a copy only because both fill in one template; such articles do not match.
+    The second value says what was exchanged if the wording is that of a copy only because both fill in one
+    template; such articles do not match.
     """
     if policy.name == "hamming":
-        return distance <= policy.duplicate_bits, ""
+        return evidence.distance <= policy.duplicate_bits, ""
     if policy.name == "same-event":
-        titles = title_similarity(a.title, a.lang, b.title, b.lang)
-        return similarity >= required_similarity(titles), ""
-    if not is_copy(overlap, comparable_similarity(similarity, a.lang, b.lang), policy):
+        return evidence.similarity >= required_similarity(headline_similarity(a, b)), ""
+    if a.lang != b.lang:  # terms of two languages are not comparable
+        evidence = replace(evidence, similarity=1.0)
+    if not policy.copy_rule.is_copy(evidence, lambda: headline_similarity(a, b)):
         return False, ""
-    template = template_difference(overlap, a, b)
+    template = template_difference(evidence.overlap, a, b)
+    # A template says in its headline what it exchanges; a rewritten lead brings other names and figures.
+    if template and not evidence.same_outlet and headline_similarity(a, b) >= EQUAL_HEADLINES:
+        template = ""
     return not template, template
+
+
+def headline_similarity(a: Comparable, b: Comparable) -> float:
+    """Similarity of the headlines, 0..1; 0 if one has none."""
+    return title_similarity(a.title, a.lang, b.title, b.lang)
 
 
 def template_difference(overlap: OverlapEstimate, a: Comparable, b: Comparable) -> Novelty:
@@ -226,47 +285,15 @@ def _best_match(matches: Sequence[Candidate], policy: Policy) -> tuple[Candidate
     return best, "hamming" if best.distance <= policy.duplicate_bits else "overlap"
 
 
-def comparable_similarity(similarity: float, lang_a: str, lang_b: str) -> float:
-    """Return ``similarity``, or 1.0 for articles of two languages, whose terms are not comparable."""
-    return similarity if lang_a == lang_b else 1.0
-
-
 def _closest_in_largest_group(matches: Sequence[Candidate]) -> Candidate:
-    """Return the closest match within the group that has most matches."""
+    """Return the closest match within the group of most of the matches that are nearly as close."""
     nearest_first = sorted(
         matches, key=lambda c: (-c.overlap.containment, -c.overlap.resemblance, c.distance, _age_key(c))
     )
-    votes = Counter(c.canonical[1] for c in nearest_first)
-    return max(nearest_first, key=lambda c: votes[c.canonical[1]])
-
-
-def is_copy(overlap: OverlapEstimate, similarity: float, policy: Policy) -> bool:
-    """Whether the shared wording makes two texts with this term similarity duplicates.
-
-    Either the containment reaches ``strong_containment`` and the texts are not fillings of one template, or
-    all of: ``min_containment`` after subtracting the sampling error, enough shared shingles, and
-    ``min_similarity`` (two articles inside the same site menu share a long passage, but not their topic).
-    """
-    if overlap.containment >= policy.strong_containment and not looks_templated(overlap, similarity):
-        return True
-    return (
-        overlap.containment - CONTAINMENT_STANDARD_ERRORS * overlap.error >= policy.min_containment
-        and overlap.shared >= required_shared_shingles(overlap, policy)
-        and similarity >= policy.min_similarity
-    )
-
-
-def required_shared_shingles(overlap: OverlapEstimate, policy: Policy) -> float:
-    """Return how many shingles two texts must share below ``strong_containment``, depending on their lengths.
-
-    A truncated or padded copy differs in length, but two fillings of one template ("X sells convertible debt
-    ...") do not, so texts of equal length must share more.
-    """
-    if overlap.size_ratio >= SAME_LENGTH_RATIO:
-        return policy.min_shared_shingles * SAME_LENGTH_MIN_SHARED_FACTOR
-    return policy.min_shared_shingles * (
-        TRUNCATED_MIN_SHARED_FACTOR if overlap.size_ratio < TRUNCATED_RATIO else 1
-    )
+    lowest = nearest_first[0].overlap.containment - VOTING_CONTAINMENT_MARGIN
+    voters = [c for c in nearest_first if c.overlap.containment >= lowest]
+    votes = Counter(c.canonical[1] for c in voters)
+    return max(voters, key=lambda c: votes[c.canonical[1]])
 
 
 def _age_key(candidate: Candidate) -> tuple[int, str]:

@@ -34,11 +34,37 @@ def test_different_figures_are_marked() -> None:
     assert [p.text for p in b if p.figure] == ["23."]
 
 
-def test_chinese_is_compared_by_characters() -> None:
-    """Shingles of five characters, as in the index."""
-    a, b = diff_texts("港口大桥因暴风雨关闭。", "记者说，港口大桥因暴风雨受损。", "zh", "zh")
+def test_chinese_is_compared_by_words() -> None:
+    """Shingles of three words of the segmenter, as in the index; a shorter common run is not marked."""
+    a, b = diff_texts("港口大桥因暴风雨关闭。大桥关闭", "记者说，港口大桥因暴风雨受损。大桥受损", "zh", "zh")
 
     assert shared_passages(a) == shared_passages(b) == {0: "港口大桥因暴风雨"}
+
+
+def test_traditional_characters_match_simplified_ones() -> None:
+    """Each side is shown in its own characters."""
+    a, b = diff_texts("港口大橋因暴風雨關閉。", "港口大桥因暴风雨关闭。", "zh", "zh")
+
+    assert shared_passages(a) == {0: "港口大橋因暴風雨關閉"}
+    assert shared_passages(b) == {0: "港口大桥因暴风雨关闭"}
+
+
+def test_japanese_is_compared_by_characters_and_korean_by_syllables() -> None:
+    """Spacing in Korean varies; a printed word is marked as a whole."""
+    a, _ = diff_texts("港の大橋は強風のため閉鎖された。", "港の大橋は強風のため通れない。", "ja", "ja")
+    first, second = diff_texts("항구를 다시 열수 있다", "항구를 다시 열 수 있다", "ko", "ko")
+
+    assert shared_passages(a) == {0: "港の大橋は強風のため"}
+    assert shared_passages(first) == {0: "항구를 다시 열수 있다"}
+    assert shared_passages(second) == {0: "항구를 다시 열 수 있다"}
+
+
+def test_umlauts_may_be_written_out() -> None:
+    """As in the comparison of the sketches."""
+    a, b = diff_texts("Die Fähre nach Köln", "Die Faehre nach Koeln", "de", "de")
+
+    assert shared_passages(a) == {0: "Die Fähre nach Köln"}
+    assert shared_passages(b) == {0: "Die Faehre nach Koeln"}
 
 
 def test_two_common_words_are_not_a_passage() -> None:

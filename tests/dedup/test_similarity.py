@@ -1,28 +1,25 @@
 """Ranking of related articles."""
 
-import numpy as np
 import pytest
 
 from aggregator.analysis.shingles import OverlapEstimate
+from aggregator.dedup.evidence import Evidence
 from aggregator.dedup.similarity import cosine, rank
 from aggregator.dedup.verdict import Candidate
-from aggregator.domain import ArticleRecord, Sketch
+from aggregator.domain import NO_SKETCH, ArticleRecord
 
 
 def candidate(
     number: int, distance: int, terms: tuple[tuple[str, float], ...], group: int | None = None
 ) -> Candidate:
     """Return a stored article named after its number."""
-    empty = Sketch(0, np.empty(0, np.uint32))
     record = ArticleRecord(
-        number, number, f"a{number}", "en.0", "en", 0, b"", False, "", "", "", None, empty, terms
+        number, number, f"a{number}", "en.0", "en", 0, b"", False, "", "", "", None, NO_SKETCH, terms
     )
     return Candidate(
         record,
         (f"a{group or number}", group or number),
-        distance,
-        OverlapEstimate(0, 0, 0),
-        cosine(SEA, terms),
+        Evidence(OverlapEstimate(0, 0, 0), cosine(SEA, terms), distance),
     )
 
 

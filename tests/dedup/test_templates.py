@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from aggregator.analysis.analyzer import MAX_TERMS, Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.analysis.shingles import OverlapEstimate, estimate_overlap
-from aggregator.dedup.similarity import cosine
 from aggregator.dedup.templates import is_teaser_of, same_template_other_names
-from aggregator.dedup.verdict import Policy, is_copy, template_difference
+from aggregator.dedup.verdict import template_difference
 from aggregator.domain import Analysis, Article
+from tests.support.pair_evidence import are_copies
 from tests.support.template_sentences import TEMPLATES
 
 ANALYZER = Analyzer(load_models())
@@ -54,7 +54,7 @@ def test_a_template_with_the_same_names_is_a_duplicate(name: str) -> None:
     overlap = estimate_overlap(first.sketch, second.sketch)
 
     assert template_difference(overlap, first, second) == ""
-    assert is_copy(overlap, cosine(first.terms, second.terms), Policy())
+    assert are_copies(first, second)
 
 
 def test_long_texts_must_differ_in_their_top_terms() -> None:

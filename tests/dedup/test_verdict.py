@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator.analysis.shingles import OverlapEstimate
+from aggregator.dedup.evidence import Evidence
 from aggregator.dedup.templates import figures_changed
-from aggregator.dedup.verdict import Candidate, Policy, decide, is_copy, related_candidates
-from aggregator.domain import Analysis, ArticleRecord, Sketch
+from aggregator.dedup.verdict import Candidate, Policy, decide, related_candidates
+from aggregator.domain import NO_SKETCH, Analysis, ArticleRecord, Sketch
 
-NO_SKETCH = Sketch(0, np.empty(0, np.uint32))
 VERIFIED, HAMMING = Policy(), Policy(name="hamming")
 
 
@@ -29,7 +29,7 @@ def subject(
 
 def sketch_of_size(shingles: int) -> Sketch:
     """Return the sketch of a text with this number of shingles."""
-    return Sketch(shingles, np.empty(0, np.uint32))
+    return Sketch(shingles, np.empty(0, np.uint32), np.empty(0, np.bool_))
 
 
 def candidate(
@@ -44,6 +44,7 @@ def candidate(
     title: str = "",
     short: bool = False,
     sketch: Sketch = NO_SKETCH,
+    opening: float = 0.9,
 ) -> Candidate:
     """Return a stored article named after its number."""
     record = ArticleRecord(
@@ -63,8 +64,13 @@ def candidate(
         (),
         figures,
     )
-    overlap = OverlapEstimate(containment, containment / 2, shared, size_ratio=0.6)
-    return Candidate(record, canonical or (record.id, number), distance, overlap, similarity)
+    overlap = OverlapEstimate(containment, containment / 2, shared, size_ratio=0.6, opening=opening)
+    return Candidate(record, canonical or (record.id, number), Evidence(overlap, similarity, distance))
+
+
+def with_overlap(stored: Candidate, overlap: OverlapEstimate) -> Candidate:
+    """Return the candidate with another overlap."""
+    return replace(stored, evidence=replace(stored.evidence, overlap=overlap))
 
 
 def test_nothing_near_is_new() -> None:
@@ -99,22 +105,6 @@ def test_verified_policy_finds_duplicates_at_any_distance(distance: int, rule: s
     assert (match.rule, match.distance, match.overlap) == (rule, distance, 0.9)
 
 
-@pytest.mark.parametrize(
-    ("containment", "shared", "copy"),
-    [
-        (0.2, 60, True),
-        (0.199, 500, False),
-        (0.2, 59.9, False),
-        (0.75, 4, True),
-        (0.749, 59, False),
-        (0, 0, False),
-    ],
-)
-def test_is_copy(containment: float, shared: float, copy: bool) -> None:
-    """20 % of the text in a long passage, or 75 % of anything."""
-    assert is_copy(OverlapEstimate(containment, 0.1, shared, size_ratio=0.6), 0.2, VERIFIED) is copy
-
-
 @given(
     policy=st.builds(
         Policy,
@@ -146,7 +136,7 @@ def test_skipped_comparisons_do_not_change_the_outcome(
     lean = [
         c
         if c.overlap.containment >= policy.containment_floor
-        else replace(c, overlap=OverlapEstimate(0.0, 0.0, 0.0))
+        else with_overlap(c, OverlapEstimate(0.0, 0.0, 0.0))
         for c in full
         if policy.needs_term_similarity(c.distance, c.overlap)
     ]
@@ -157,79 +147,32 @@ def test_skipped_comparisons_do_not_change_the_outcome(
     assert [c.record for c in related[0]] == [c.record for c in related[1]]
 
 
-def test_an_estimate_must_exceed_its_error() -> None:
-    """An estimated containment needs a margin of two standard errors; an exact one does not."""
-    assert is_copy(OverlapEstimate(0.25, 0.1, 90, size_ratio=0.6), 0.5, VERIFIED)
-    assert is_copy(OverlapEstimate(0.25, 0.1, 90, size_ratio=0.6, error=0.024), 0.5, VERIFIED)
-    assert not is_copy(OverlapEstimate(0.25, 0.1, 90, size_ratio=0.6, error=0.026), 0.5, VERIFIED)
-    assert is_copy(OverlapEstimate(0.75, 0.3, 90, size_ratio=0.6, error=0.3), 0.5, VERIFIED)
-
-
-@pytest.mark.parametrize(
-    ("size_ratio", "shared", "copy"),
-    [
-        (0.8, 100.1, True),
-        (0.8, 99.9, False),
-        (0.79, 60, True),
-        (0.4, 59.9, False),
-        (0.39, 40.1, True),
-        (0.39, 39.9, False),
-    ],
-)
-def test_texts_of_equal_length_must_share_more(size_ratio: float, shared: float, copy: bool) -> None:
-    """Two fillings of a template agree in length; a truncated or padded copy does not."""
-    assert is_copy(OverlapEstimate(0.4, 0.2, shared, size_ratio), 0.5, VERIFIED) is copy
-
-
-@pytest.mark.parametrize(
-    ("size_ratio", "containment", "similarity", "copy"),
-    [
-        (0.8, 0.84, 0.84, False),
-        (0.8, 0.84, 0.85, True),
-        (0.8, 0.85, 0.0, True),
-        (0.79, 0.75, 0.0, True),
-    ],
-)
-def test_a_short_template_with_other_names_is_not_a_duplicate(
-    size_ratio: float, containment: float, similarity: float, copy: bool
-) -> None:
-    """Equal length, the same words, other top terms; other lengths and full agreement skip this test."""
-    found = OverlapEstimate(containment, 0.6, 50, size_ratio)
-
-    assert is_copy(found, similarity, VERIFIED) is copy
-    assert is_copy(replace(found, shared=100.1), 0.5, VERIFIED)  # a long text that was revised
-
-
 def test_terms_of_two_languages_are_not_compared() -> None:
     """One text under two tags has different terms: its wording alone decides."""
     stored = candidate(1, containment=0.8, shared=50, similarity=0.0)
-    stored = replace(stored, overlap=replace(stored.overlap, size_ratio=1.0))
+    stored = with_overlap(stored, replace(stored.overlap, size_ratio=1.0))
     tagged = replace(stored, record=replace(stored.record, lang="de"))
 
     assert decide(subject(), [stored], VERIFIED).verdict == "new"
     assert decide(subject(), [tagged], VERIFIED).verdict == "duplicate"
 
 
-def test_shared_boilerplate_is_not_a_duplicate() -> None:
-    """Two articles in one site's menu share wording but no terms; nearly equal texts need no common terms."""
-    menu = OverlapEstimate(0.5, 0.3, 300, size_ratio=0.6)
-
-    assert not is_copy(menu, 0.19, VERIFIED)
-    assert is_copy(menu, 0.2, VERIFIED)
-    assert is_copy(OverlapEstimate(0.75, 0.3, 5, size_ratio=0.6), 0.0, VERIFIED)
-
-
-def test_the_group_with_most_matches_is_joined() -> None:
-    """One page between two stories does not move an article; the closest match of the group is reported."""
+@pytest.mark.parametrize(
+    ("containments", "id_", "group"), [((0.95, 0.86, 0.9), "a4", "a2"), ((1.0, 0.86, 0.89), "a1", "a1")]
+)
+def test_the_group_of_most_of_the_closest_matches_is_joined(
+    containments: tuple[float, float, float], id_: str, group: str
+) -> None:
+    """One page between two stories does not move an article; a text that is clearly closer does."""
+    canonical = [("a1", 1), ("a2", 2), ("a2", 2)]
     stored = [
-        candidate(1, 20, 0.95, 200, canonical=("a1", 1)),
-        candidate(3, 20, 0.8, 200, canonical=("a2", 2)),
-        candidate(4, 20, 0.9, 200, canonical=("a2", 2)),
+        candidate(number, 20, containment, 200, canonical=of)
+        for number, containment, of in zip((1, 3, 4), containments, canonical, strict=True)
     ]
     match = decide(subject(), stored, VERIFIED).match
 
     assert match is not None
-    assert (match.id, match.canonical_id) == ("a4", "a2")
+    assert (match.id, match.canonical_id) == (id_, group)
 
 
 @pytest.mark.parametrize(("similarity", "verdict"), [(0.2, "duplicate"), (0.19, "new")])
@@ -376,8 +319,8 @@ def test_a_template_with_other_figures_is_not_a_duplicate(
 ) -> None:
     """Weekly statistics share long passages and all terms; copies of one of them also share its figures."""
     stored = candidate(1, 5, similarity=0.95, figures=(1, 2, 3, 4, 5))
-    overlap = OverlapEstimate(containment, 0.4, 150, size_ratio=size_ratio)
+    overlap = OverlapEstimate(containment, 0.4, 150, size_ratio, opening=0.6)
 
-    found = decide(subject(figures=figures), [replace(stored, overlap=overlap)], VERIFIED)
+    found = decide(subject(figures=figures), [with_overlap(stored, overlap)], VERIFIED)
 
     assert found.verdict == verdict

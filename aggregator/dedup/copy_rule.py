@@ -1,0 +1,135 @@
+"""Copy rule of the policy ``verified``: whether two articles are copies of one text. Pure.
+
+Two copies share wording, and they begin alike or have one headline: without that, what two articles of a
+site share is a background section, a list of other stories or captions. How much they must share depends on
+where and when they appeared. A pair is a copy if it meets one row of its part of the table:
+
+    outlets           published          containment   opening   headline
+    other or unknown  at any time        0.2           0.5
+                                         0.3           0.35
+                                         0.2                     0.7
+                                         0.6
+    the same          within 36 hours    0.7           0.5
+                                         0.5                     0.8
+    the same          later              0.8           0.5
+                                         0.8                     0.8
+
+An outlet that prints similar text again under another headline tells how a story went on; another outlet that
+prints it has shortened or framed a report of an agency. Unless containment is strong (0.75), the texts must
+also share some terms and a number of shingles: 30, within one outlet 60, and 45 if they are about equally
+long and share less than half, since that is a report written anew rather than a shortened one. Two articles
+of different outlets under one headline (similarity 0.9) that share 0.3 need only 20: less remains of a short
+text, or of one below a list of other stories, whose lead another outlet has rewritten. Two short texts of
+equal length with other names are fillings of one template (``templates.py``).
+
+Chosen by leaving out one source after the other (docs/benchmarks/duplicates.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from aggregator.dedup.evidence import Evidence
+from aggregator.dedup.templates import SAME_LENGTH_RATIO, looks_templated
+
+# A headline alone does not identify a text whose subject differs (a weekly column).
+HEADLINE_MIN_SIMILARITY = 0.2
+# Two texts of about equal length that share less are two reports with common passages.
+REWRITTEN_MAX_CONTAINMENT = 0.5
+# Headlines at least as similar (0..1) name the same subject.
+EQUAL_HEADLINES = 0.9
+# Two texts under one headline that share less are two reports.
+ONE_HEADLINE_MIN_CONTAINMENT = 0.3
+NEVER = 2.0  # a share or similarity that no pair reaches
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One row of the table: what two copies must share, each in 0..1 (or ``NEVER``).
+
+    Besides the containment, the opening or the headline.
+    """
+
+    containment: float
+    opening: float = NEVER
+    headline: float = NEVER
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """The rows for one kind of pair, and the shingles that it must share below strong containment.
+
+    ``shared_at_equal_length``: the shingles if the texts are about equally long and share less than half;
+    ``shared_under_one_headline``: if the headlines are equal.
+    """
+
+    rows: tuple[Requirement, ...]
+    shared: float
+    shared_at_equal_length: float
+    shared_under_one_headline: float
+
+    @property
+    def containment(self) -> float:
+        """The least containment of any row."""
+        return min(row.containment for row in self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRule:
+    """The table: requirements by outlet and time.
+
+    ``other_outlet``, ``same_outlet`` (within ``same_outlet_hours``), ``later`` (same outlet). ``strong``: the
+    containment that replaces the number of shared shingles; ``similarity``: the least cosine of the terms.
+    """
+
+    other_outlet: Requirements
+    same_outlet: Requirements
+    later: Requirements
+    same_outlet_hours: float
+    strong: float
+    similarity: float
+
+    def requirements(self, evidence: Evidence) -> Requirements:
+        """The part of the table that applies to a pair."""
+        if not evidence.same_outlet:
+            return self.other_outlet
+        is_later = evidence.hours_apart is not None and evidence.hours_apart > self.same_outlet_hours
+        return self.later if is_later else self.same_outlet
+
+    def is_copy(self, evidence: Evidence, headline_similarity: Callable[[], float]) -> bool:
+        """Whether the pair meets its requirements; ``headline_similarity`` is called only if it decides."""
+        required, overlap = self.requirements(evidence), evidence.overlap
+        # Every article is compared with many others: an estimate that is too high by chance must not decide.
+        containment = overlap.containment - overlap.error
+        rows = [row for row in required.rows if containment >= row.containment]
+        if not rows or not self._shares_enough(required, containment, evidence, headline_similarity):
+            return False
+        if any(overlap.opening >= row.opening for row in rows):
+            return True
+        headline = min(row.headline for row in rows)
+        return (
+            headline < NEVER
+            and evidence.similarity >= HEADLINE_MIN_SIMILARITY
+            and headline_similarity() >= headline
+        )
+
+    def _shares_enough(
+        self,
+        required: Requirements,
+        containment: float,
+        evidence: Evidence,
+        headline_similarity: Callable[[], float],
+    ) -> bool:
+        overlap = evidence.overlap
+        if containment >= self.strong and not looks_templated(overlap, evidence.similarity):
+            return True
+        if evidence.similarity < self.similarity:
+            return False
+        written_anew = overlap.size_ratio >= SAME_LENGTH_RATIO and containment < REWRITTEN_MAX_CONTAINMENT
+        needed = required.shared_at_equal_length if written_anew else required.shared
+        return overlap.shared >= needed or (
+            overlap.shared >= required.shared_under_one_headline
+            and containment >= ONE_HEADLINE_MIN_CONTAINMENT
+            and headline_similarity() >= EQUAL_HEADLINES
+        )

@@ -1,0 +1,66 @@
+"""What the duplicate rules know about a pair of articles, apart from the articles themselves. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from aggregator.analysis.shingles import OverlapEstimate
+from aggregator.time_units import HOUR_MS
+
+
+class Published(Protocol):
+    """Where and when an article was published."""
+
+    @property
+    def source(self) -> str:
+        """The outlet, "" if unknown."""
+
+    @property
+    def published_at_ms(self) -> int | None:
+        """Publication time in ms since 1970 UTC, or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Where and when an article was published, and when it arrived (ms since 1970 UTC)."""
+
+    source: str
+    published_at_ms: int | None
+    arrived_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Evidence about two articles, in either order.
+
+    overlap      shared wording, without boilerplate
+    similarity   cosine of the stored terms, 0..1
+    distance     Hamming distance of the fingerprints, in bits
+    same_outlet  whether both are of one known source
+    hours_apart  time between the publications, or between the arrivals if one is undated; None: unknown
+    boilerplate  share of the common wording that other articles of the source have too, 0..1
+    """
+
+    overlap: OverlapEstimate
+    similarity: float = 0.0
+    distance: int = 0
+    same_outlet: bool = False
+    hours_apart: float | None = None
+    boilerplate: float = 0.0
+
+
+def is_same_outlet(a: Published, b: Published) -> bool:
+    """Whether two articles are of one known source; case does not count."""
+    return bool(a.source) and a.source.casefold() == b.source.casefold()
+
+
+def hours_between(
+    a: Published, b: Published, a_arrived_ms: int | None = None, b_arrived_ms: int | None = None
+) -> float | None:
+    """Hours, >= 0, between the publications; between the arrivals if one has no date; None if unknown."""
+    if a.published_at_ms is not None and b.published_at_ms is not None:
+        return abs(a.published_at_ms - b.published_at_ms) / HOUR_MS
+    if a_arrived_ms is not None and b_arrived_ms is not None:
+        return abs(a_arrived_ms - b_arrived_ms) / HOUR_MS
+    return None

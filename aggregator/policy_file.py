@@ -1,0 +1,165 @@
+"""Reader of the file of policy profiles (setting ``policy_profiles_file``).
+
+    [profiles.agency]                # a name of lower-case letters, digits, - and _
+    policy = "verified"              # any of the settings that make up a policy; what is not given is that
+    min_containment = 0.4            # of the service's settings
+    updates_are_new = true
+
+    [[rules]]                        # in order: the first with a matching pattern applies
+    sources = ["*.agency.example"]
+    profile = "agency"
+
+The keys of a profile are those fields of ``Policy`` that are not derived, under the names of their settings
+(``policy`` for ``Policy.name``), and are checked like these.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from aggregator.dedup.policy_profiles import DEFAULT_PROFILE, PolicyProfiles, SourceRule
+from aggregator.dedup.verdict import Policy
+from aggregator.errors import ConfigurationError
+from aggregator.settings import POLICY_NAMES, Settings
+
+SETTING = "policy_profiles_file"
+PROFILE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+# ``--policy`` takes both names of rules and of profiles.
+RESERVED_NAMES = (DEFAULT_PROFILE, *POLICY_NAMES)
+RULE_KEYS = ("sources", "profile")
+
+_POLICY_FIELDS = {
+    "policy" if field.name == "name" else field.name: field.name
+    for field in dataclasses.fields(Policy)
+    if field.init
+}
+_SETTING_FIELDS = {option.name: option for option in dataclasses.fields(Settings)}
+_TYPE_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
+
+
+def load_policy_profiles(file: str, default: Policy, *, fingerprints_only: bool = False) -> PolicyProfiles:
+    """The profiles of ``file``; "" for none. Raises ConfigurationError with one sentence per fault.
+
+    ``default``: the policy of the settings; ``fingerprints_only``: refuse profiles that need more than
+    fingerprints.
+    """
+    if not file:
+        return PolicyProfiles(default)
+    try:
+        with Path(file).open("rb") as opened:
+            document = tomllib.load(opened)
+    except OSError as error:
+        raise ConfigurationError(f"{SETTING}: {file} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{SETTING}: {file} is not UTF-8 text (byte {error.start}).") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{SETTING}: {file} is not valid TOML: {error}.") from None
+    reader = _Reader(default, fingerprints_only=fingerprints_only)
+    profiles, rules = reader.read(document)
+    if reader.problems:
+        raise ConfigurationError([f"{SETTING}: {file}: {problem}" for problem in reader.problems])
+    return PolicyProfiles(default, profiles, rules)
+
+
+class _Reader:
+    """Converts the document; collects all problems, each with the key that it concerns."""
+
+    def __init__(self, default: Policy, *, fingerprints_only: bool) -> None:
+        self._default = default
+        self._fingerprints_only = fingerprints_only
+        self.problems: list[str] = []
+
+    def read(self, document: Mapping[str, Any]) -> tuple[dict[str, Policy], list[SourceRule]]:
+        self._check_keys(document, ("profiles", "rules"), "")
+        tables, rules = document.get("profiles", {}), document.get("rules", [])
+        if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
+            self.problems.append("profiles: expected tables, such as [profiles.agency].")
+            tables = {}
+        profiles = {name: self._read_profile(name, table) for name, table in tables.items()}
+        if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
+            self.problems.append("rules: expected a list of tables, each written as [[rules]].")
+            rules = []
+        return profiles, self._read_rules(rules, (DEFAULT_PROFILE, *profiles))
+
+    def _read_profile(self, name: str, table: Mapping[str, Any]) -> Policy:
+        where = f"profiles.{name}"
+        if name in RESERVED_NAMES:
+            self.problems.append(f"{where}: this name is reserved; choose another one.")
+        elif not PROFILE_NAME.fullmatch(name):
+            self.problems.append(
+                f"{where}: expected a name of at most 40 lower-case letters, digits, - and _, "
+                "starting with a letter or digit."
+            )
+        self._check_keys(table, tuple(_POLICY_FIELDS), f"{where}.")
+        values: dict[str, Any] = {}
+        for key in table.keys() & _POLICY_FIELDS.keys():
+            kind = type(getattr(self._default, _POLICY_FIELDS[key]))
+            value = float(table[key]) if kind is float and type(table[key]) is int else table[key]
+            if type(value) is not kind:
+                self.problems.append(f"{where}.{key}: {value!r} is not {_TYPE_NAMES[kind]}.")
+            elif expected := _violated_expectation(key, value):
+                self.problems.append(f"{where}.{key}: {value!r} must be {expected}.")
+            else:
+                values[_POLICY_FIELDS[key]] = value
+        policy = dataclasses.replace(self._default, **values)
+        if policy.related_bits < policy.duplicate_bits:
+            self.problems.append(
+                f"{where}: related_bits ({policy.related_bits}) must not be below "
+                f"duplicate_bits ({policy.duplicate_bits})."
+            )
+        if self._fingerprints_only and policy.name != "hamming":
+            self.problems.append(f"{where}.policy: fingerprints_only needs policy hamming.")
+        return policy
+
+    def _read_rules(self, tables: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[SourceRule]:
+        rules = []
+        first_use: dict[str, int] = {}
+        for number, table in enumerate(tables, 1):
+            where = f"rules, number {number}"
+            self._check_keys(table, RULE_KEYS, f"{where}: ")
+            sources, profile = table.get("sources"), table.get("profile")
+            if not isinstance(sources, list) or not sources or not all(map(_is_pattern, sources)):
+                self.problems.append(f"{where}: sources: expected a list of non-empty strings.")
+                sources = []
+            for pattern in sources:
+                first = first_use.setdefault(pattern.casefold(), number)
+                if first != number:
+                    self.problems.append(
+                        f"{where}: sources: {pattern!r} is a pattern of rule {first} already, which applies."
+                    )
+            if profile not in names:
+                self.problems.append(
+                    f"{where}: profile: {profile!r} is not a profile; known: {', '.join(names)}."
+                    if profile is not None
+                    else f"{where}: profile: missing; name one of {', '.join(names)}."
+                )
+            rules.append(SourceRule(tuple(sources), str(profile)))
+        return rules
+
+    def _check_keys(self, table: Mapping[str, Any], known: Sequence[str], prefix: str) -> None:
+        for key in table:
+            if key not in known:
+                self.problems.append(f"{prefix}{key}: unknown key; allowed: {', '.join(known)}.")
+
+
+def _is_pattern(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _violated_expectation(key: str, value: Any) -> str:
+    """What the setting of this name expects, if ``value`` does not meet it; else "".
+
+    A threshold that is no setting is a finite number of at least 0.
+    """
+    option = _SETTING_FIELDS.get(key)
+    if option is None:
+        return "" if isinstance(value, str) or 0 <= value < math.inf else "a number of at least 0"
+    if option.metadata["check"] is None or option.metadata["check"](value):
+        return ""
+    return str(option.metadata["expects"])

@@ -1,0 +1,83 @@
+"""Boilerplate of an outlet, estimated from the candidates of an article."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from aggregator.analysis.shingles import OverlapEstimate, build_sketch, estimate_overlap, estimate_overlaps
+from aggregator.dedup.boilerplate import (
+    MIN_ARTICLES,
+    SourceBoilerplate,
+    boilerplate_mask,
+    common_share,
+    distinct_texts,
+    without_hashes,
+)
+from aggregator.dedup.verdict import Policy
+from aggregator.domain import NO_SKETCH, Sketch
+
+FOOTER = [f"more{n}" for n in range(40)]
+
+
+def page(story: int, words: int = 30) -> Sketch:
+    """Return the sketch of a page: a story of this number, and the footer of the site."""
+    return build_sketch([f"story{story}word{n}" for n in range(words)] + FOOTER)
+
+
+def test_a_footer_is_boilerplate_from_the_fourth_page_on() -> None:
+    """The shingles within the footer count as boilerplate, those of the story do not."""
+    subject = page(0)
+
+    assert not boilerplate_mask(subject, [page(n) for n in range(1, MIN_ARTICLES)]).any()
+    mask = boilerplate_mask(subject, [page(n) for n in range(1, MIN_ARTICLES + 1)])
+    assert mask.sum() == len(FOOTER) - 2
+    own = without_hashes(subject, subject.sample[mask])
+    assert own.size == subject.size - mask.sum()
+    assert estimate_overlap(own, without_hashes(page(1), subject.sample[mask])).containment == 0
+
+
+def test_a_copy_stays_a_copy_without_boilerplate() -> None:
+    """What remains of two copies is the story, which both have."""
+    subject, copy = page(0), page(0)
+    mask = boilerplate_mask(subject, [page(n) for n in range(1, 5)])
+    removed = subject.sample[mask]
+
+    overlap = estimate_overlap(without_hashes(subject, removed), without_hashes(copy, removed))
+    assert overlap.containment == 1.0
+    assert 0 < common_share(subject, copy, mask) < 1
+    assert common_share(subject, page(1), mask) == 1
+
+
+def test_copies_of_one_text_are_not_boilerplate() -> None:
+    """A text that the outlet sends again and again counts once, and so does one with another last word."""
+    sketches = [page(1), page(1), page(1, words=31), page(2)]
+
+    assert distinct_texts(sketches) == [sketches[0], sketches[3]]
+    assert [o.containment for o in remaining_overlaps(page(1), [page(1)] * 4)] == [1.0] * 4
+
+
+def test_articles_about_something_else_show_the_boilerplate_of_their_outlet() -> None:
+    """Three pages with one footer; the same footer at another outlet is kept."""
+    pages = [page(n) for n in range(1, 5)]
+
+    assert [o.containment for o in remaining_overlaps(page(0), pages)] == [0.0] * 4
+    assert remaining_overlaps(page(0), pages[:2])[0].containment > 0.5
+
+
+def remaining_overlaps(subject: Sketch, stored: list[Sketch]) -> list[OverlapEstimate]:
+    """Overlaps of a page that begins otherwise with stored pages of one outlet, without boilerplate."""
+    overlaps = [replace(overlap, opening=0.0) for overlap in estimate_overlaps(subject, stored)]
+    sources = SourceBoilerplate(subject, [("Site", sketch) for sketch in stored], overlaps, Policy())
+    return [
+        sources.remove_from("site", sketch, overlap)[0]
+        for sketch, overlap in zip(stored, overlaps, strict=True)
+    ]
+
+
+def test_empty_sketches_have_no_boilerplate() -> None:
+    """Articles without sketches (fingerprints only) are left alone."""
+    assert not len(boilerplate_mask(NO_SKETCH, [page(n) for n in range(4)]))
+    assert without_hashes(NO_SKETCH, np.array([1], np.uint32)) is NO_SKETCH
+    assert common_share(NO_SKETCH, page(1), np.zeros(0, np.bool_)) == 0

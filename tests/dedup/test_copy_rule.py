@@ -1,0 +1,176 @@
+"""The copy rule at its boundaries: outlets, times, openings, headlines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aggregator.analysis.shingles import OverlapEstimate
+from aggregator.dedup.evidence import Evidence
+from aggregator.dedup.verdict import Policy
+
+RULE = Policy().copy_rule
+
+
+def overlap(
+    containment: float, opening: float = 0.0, shared: float = 200.0, size_ratio: float = 0.6
+) -> OverlapEstimate:
+    """Return an overlap with these estimates."""
+    return OverlapEstimate(containment, containment / 2, shared, size_ratio, opening=opening)
+
+
+def headline(similarity: float) -> Callable[[], float]:
+    """Return the function that the rule calls for the similarity of the headlines."""
+    return lambda: similarity
+
+
+@pytest.mark.parametrize(
+    ("containment", "opening", "headlines", "copy"),
+    [
+        (0.2, 0.5, 0.0, True),
+        (0.199, 1.0, 1.0, False),
+        (0.2, 0.499, 0.0, False),
+        (0.3, 0.35, 0.0, True),
+        (0.3, 0.349, 0.69, False),
+        (0.2, 0.0, 0.7, True),
+        (0.599, 0.349, 0.69, False),
+        (0.6, 0.0, 0.0, True),
+    ],
+)
+def test_other_outlets(containment: float, opening: float, headlines: float, copy: bool) -> None:
+    """Less wording suffices if the openings agree; similar headlines replace equal openings."""
+    evidence = Evidence(overlap(containment, opening), similarity=0.5)
+
+    assert RULE.is_copy(evidence, headline(headlines)) is copy
+
+
+@pytest.mark.parametrize(
+    ("hours", "containment", "opening", "headlines", "copy"),
+    [
+        (None, 0.7, 0.5, 0.0, True),
+        (36.0, 0.7, 0.5, 0.0, True),
+        (36.0, 0.699, 1.0, 0.79, False),
+        (36.0, 0.7, 0.499, 0.79, False),
+        (36.0, 0.5, 0.0, 0.8, True),
+        (36.0, 0.499, 0.0, 1.0, False),
+        (36.1, 0.799, 1.0, 1.0, False),
+        (36.1, 0.8, 0.5, 0.0, True),
+        (36.1, 0.8, 0.499, 0.79, False),
+    ],
+)
+def test_one_outlet(
+    hours: float | None, containment: float, opening: float, headlines: float, copy: bool
+) -> None:
+    """An outlet that prints similar text again reports a development, the more probably the later it does."""
+    evidence = Evidence(overlap(containment, opening), similarity=0.5, same_outlet=True, hours_apart=hours)
+
+    assert RULE.is_copy(evidence, headline(headlines)) is copy
+
+
+@pytest.mark.parametrize(
+    ("same_outlet", "shared", "containment", "similarity", "copy"),
+    [
+        (False, 30, 0.5, 0.1, True),
+        (False, 29.9, 0.5, 0.1, False),
+        (False, 30, 0.5, 0.09, False),
+        (True, 60, 0.7, 0.1, True),
+        (True, 59.9, 0.7, 0.1, False),
+        (True, 5, 0.75, 0.0, True),
+        (False, 5, 0.75, 0.0, True),
+    ],
+)
+def test_amount_of_wording(
+    same_outlet: bool, shared: float, containment: float, similarity: float, copy: bool
+) -> None:
+    """Below strong containment a number of shingles and some common terms are needed."""
+    evidence = Evidence(overlap(containment, 0.9, shared), similarity, same_outlet=same_outlet)
+
+    assert RULE.is_copy(evidence, headline(0.0)) is copy
+
+
+@pytest.mark.parametrize(
+    ("size_ratio", "containment", "shared", "copy"),
+    [(0.79, 0.4, 30, True), (0.8, 0.4, 44.9, False), (0.8, 0.4, 45, True), (0.8, 0.5, 30, True)],
+)
+def test_texts_of_equal_length_must_share_more(
+    size_ratio: float, containment: float, shared: float, copy: bool
+) -> None:
+    """A shortened or padded copy differs in length; one of equal length that shares little is another."""
+    found = overlap(containment, 0.9, shared, size_ratio)
+
+    assert RULE.is_copy(Evidence(found, 0.5), headline(0.89)) is copy
+
+
+@pytest.mark.parametrize(
+    ("shared", "containment", "headlines", "same_outlet", "copy"),
+    [
+        (20, 0.3, 0.9, False, True),
+        (19.9, 0.7, 1.0, False, False),
+        (20, 0.3, 0.89, False, False),
+        (20, 0.299, 1.0, False, False),
+        (20, 0.7, 1.0, True, False),
+    ],
+)
+def test_under_one_headline_fewer_shingles_suffice(
+    shared: float, containment: float, headlines: float, same_outlet: bool, copy: bool
+) -> None:
+    """What another outlet left of a short text under its headline; within one outlet it is a series."""
+    found = overlap(containment, shared=shared, size_ratio=1.0)
+
+    assert RULE.is_copy(Evidence(found, 0.5, same_outlet=same_outlet), headline(headlines)) is copy
+
+
+@pytest.mark.parametrize(
+    ("size_ratio", "containment", "similarity", "copy"),
+    [
+        (0.8, 0.84, 0.84, False),
+        (0.8, 0.84, 0.85, True),
+        (0.8, 0.85, 0.0, True),
+        (0.79, 0.75, 0.0, True),
+    ],
+)
+def test_a_short_template_with_other_names_is_not_a_copy(
+    size_ratio: float, containment: float, similarity: float, copy: bool
+) -> None:
+    """Equal length, the same words, other top terms; other lengths and full agreement skip this test."""
+    found = overlap(containment, 0.9, shared=20, size_ratio=size_ratio)
+
+    assert RULE.is_copy(Evidence(found, similarity), headline(0.0)) is copy
+    long = overlap(containment, 0.9, shared=100, size_ratio=size_ratio)
+    assert RULE.is_copy(Evidence(long, 0.5), headline(0.0))  # a long text that was revised
+
+
+def test_a_headline_needs_common_terms() -> None:
+    """A weekly column has one headline and another subject each week."""
+    assert not RULE.is_copy(Evidence(overlap(0.5), similarity=0.19), headline(1.0))
+    assert RULE.is_copy(Evidence(overlap(0.5), similarity=0.2), headline(1.0))
+
+
+@given(
+    containment=st.floats(0, 1),
+    opening=st.floats(0, 1),
+    shared=st.floats(0, 500),
+    similarity=st.floats(0, 1),
+    headlines=st.floats(0, 1),
+    same_outlet=st.booleans(),
+    hours=st.none() | st.floats(0, 10_000),
+)
+def test_more_agreement_never_separates(
+    containment: float,
+    opening: float,
+    shared: float,
+    similarity: float,
+    headlines: float,
+    same_outlet: bool,
+    hours: float | None,
+) -> None:
+    """A copy stays one if it agrees more, or if the outlet is another one."""
+    found = overlap(containment, opening, shared)
+    if not RULE.is_copy(Evidence(found, similarity, 0, same_outlet, hours), headline(headlines)):
+        return
+    more = overlap(containment, 1.0, shared + 100)
+    for is_same, apart in ((same_outlet, hours), (same_outlet, 0.0), (False, hours)):
+        assert RULE.is_copy(Evidence(more, 1.0, 0, is_same, apart), headline(1.0))

@@ -53,21 +53,24 @@ class Article:
     source: str = ""
     published_at_ms: int | None = None
     lang: str | None = None  # as declared by the crawler, e.g. "en", "en-US", "zh-Hant"
+    policy: str = ""  # name of the policy profile that the request chose
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sketch:
     """Bottom-k sample of the shingle hashes of an article (``analysis/shingles.py``).
 
-    size    number of distinct shingles of the whole text
-    sample  (n,) uint32, ascending: the upper halves of its n smallest 64-bit shingle hashes
+    size     number of distinct shingles of the whole text
+    sample   (n,) uint32, ascending: the upper halves of its n smallest 64-bit shingle hashes
+    opening  (n,) bool: which of them are shingles of the text's opening, its first words
     """
 
     size: int
     sample: npt.NDArray[np.uint32]
+    opening: npt.NDArray[np.bool_]
 
 
-NO_SKETCH = Sketch(0, np.empty(0, np.uint32))
+NO_SKETCH = Sketch(0, np.empty(0, np.uint32), np.empty(0, np.bool_))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,9 @@ class Analysis:
     terms        heaviest terms and their weights, descending, with an L2 norm of 1
     figures      hashes (uint32) of the numbers in the text, in order, limited in number
     title, text  as given, or extracted from HTML
+    minor_terms  the terms that follow ``terms`` and which ones come first in the article, encoded
+                 (``analysis/term_profile.py``); for ranking related articles only
+    opening_mask bit i: ``terms[i]`` occurs in the opening of the text (``analysis/story_terms.py``)
     """
 
     lang: str
@@ -94,6 +100,8 @@ class Analysis:
     figures: tuple[int, ...] = ()
     title: str = ""
     text: str = ""
+    minor_terms: bytes = b""
+    opening_mask: int = 0
 
 
 # Analyzes articles, in order; an unusable article yields its error. May use other processes.
@@ -106,6 +114,8 @@ class ArticleRecord:
 
     ``first_version`` is the number of the first version of the id. An update gets a new number; duplicates
     refer to ``first_version``, so an update does not change them.
+
+    ``opening_mask`` is stored in the article stream, not in the record: a record that was read has 0.
     """
 
     number: int
@@ -123,6 +133,8 @@ class ArticleRecord:
     sketch: Sketch
     terms: tuple[tuple[str, float], ...] = ()
     figures: tuple[int, ...] = ()
+    minor_terms: bytes = b""
+    opening_mask: int = 0
 
     @property
     def arrived_ms(self) -> int:
@@ -178,7 +190,8 @@ class RelatedItem:
 class Answer:
     """The result for one article, as in the public API v1.
 
-    ``stored`` is True if this call stored the article or a new version of it.
+    ``stored`` is True if this call stored the article or a new version of it. ``profile`` names the policy
+    profile that applies to the article; the outcome of a repeated post may be of another one.
     """
 
     id: str
@@ -189,6 +202,7 @@ class Answer:
     related: tuple[RelatedItem, ...] = ()
     event_id: str | None = None
     stored: bool = False
+    profile: str = "default"
     timings_ms: dict[str, float] = field(default_factory=dict, compare=False)
 
 
@@ -198,7 +212,7 @@ class StreamItem:
 
     ``canonical_first`` is the number of the group that a duplicate belongs to, else None. ``kind``: "article"
     for a new, related or duplicate article or an update, "deleted" for a deleted article (then only
-    ``number``, ``first_version`` and ``id`` are set).
+    ``number``, ``first_version`` and ``id`` are set). ``terms``: story terms (``analysis/story_terms.py``).
     """
 
     number: int

@@ -7,7 +7,8 @@
     │   ├── UnsupportedEncoding    Content-Encoding other than gzip            -> 415
     │   ├── BodyTimeout            the body did not arrive in time             -> 408
     │   ├── CrossSiteRequest       sent by a page of another site              -> 403
-    │   └── AnalysisLimitExceeded  takes too much time or memory               -> 400
+    │   ├── UnknownHost            for a host name that is not the service's   -> 421
+    │   └── AnalysisLimitExceeded  takes too much CPU time or memory           -> 400
     ├── NotFound                   nothing stored under this id                -> 404
     │   └── Expired                it was stored and has expired               -> 410
     ├── Conflict                   the stored state does not allow it          -> 409
@@ -16,9 +17,12 @@
     ├── Forbidden                  the role of the key does not allow it       -> 403
     ├── RateLimited                a key exceeds its rate limit                -> 429, retry later
     │   └── Overloaded             this process has no capacity left           -> 503, retry later
+    │       └── DeadlineExceeded   not finished within the time of a request   -> 503, retry later
     ├── TooManyStreams             no slot for another event stream            -> 503, retry later
     ├── StoreUnavailable           unreachable, loading, read-only, full       -> 503, retry later
-    │   └── CommitConflict         the commit lost every race                  -> 503, retry immediately
+    │   ├── DamagedValue           a stored value cannot be decoded            -> 503, needs an operator
+    │   ├── CommitConflict         the commit lost every race                  -> 503, retry immediately
+    │   └── ImplausibleClock       a write under a clock that is wrong         -> 503, retry later
     ├── ModelError                 missing, truncated, mismatched              -> refuse to start
     └── ConfigurationError         settings that cannot work                   -> refuse to start
 
@@ -62,8 +66,12 @@ class CrossSiteRequest(InvalidInput):
     """A request that a page of another site made a browser send."""
 
 
+class UnknownHost(InvalidInput):
+    """A request for a host name that the settings do not name and public DNS may resolve."""
+
+
 class AnalysisLimitExceeded(InvalidInput):
-    """An article whose analysis exceeds the time or memory limit."""
+    """An article whose analysis exceeds the limit of processor time or memory."""
 
 
 class NotFound(AggregatorError):
@@ -85,7 +93,11 @@ class RateLimited(AggregatorError):
 
 
 class Overloaded(RateLimited):
-    """This process already handles as many requests as it can answer in time."""
+    """This process handles as many requests as it can answer in time, or its workers get no processor."""
+
+
+class DeadlineExceeded(Overloaded):
+    """A request was not finished in time; what it may have stored meanwhile is found by repeating it."""
 
 
 class TooManyStreams(AggregatorError):
@@ -112,8 +124,18 @@ class StoreUnavailable(AggregatorError):
     retry_after_s = 1
 
 
+class DamagedValue(StoreUnavailable):
+    """A stored value is damaged: requests that need it fail until an operator has repaired or deleted it."""
+
+
 class CommitConflict(StoreUnavailable):
     """Every commit attempt lost a race: near articles were committed after each look-up."""
+
+
+class ImplausibleClock(StoreUnavailable):
+    """The clock of this machine cannot be right, so nothing is stored until it is."""
+
+    retry_after_s = 10
 
 
 class ModelError(AggregatorError):

@@ -23,6 +23,7 @@ from aggregator.index.duplicate_groups import (
     bindings_to_index,
     next_canonical,
 )
+from aggregator.index.ownership import foreign_article_error, is_owned
 from aggregator.index.records import Records
 from aggregator.index.segments import Segments
 from aggregator.index.snapshot import Snapshot
@@ -86,14 +87,15 @@ class Articles:
             if known.binding.number in records
         }
 
-    async def group_members(self, id_: str) -> list[ArticleRecord]:
+    async def group_members(self, id_: str, limit: int | None = None) -> list[ArticleRecord]:
         """The duplicate group of an id: the canonical article first, then by arrival.
 
-        Raises NotFound, Expired.
+        ``limit``: of the number of articles, beyond the canonical one and the one with this id; a group may
+        have any size. Raises NotFound, Expired.
         """
         snapshot, found = await self._bindings.find_all(id_)
         known = found[0]
-        group, canonical = await self._read_group(snapshot, known)
+        group, canonical = await self._read_group(snapshot, known, limit)
         bindings = [m.binding for m in (canonical, *group.members) if m is not None]
         by_id = {binding.id: binding for binding in (*bindings, known.binding)}
         ordered = sorted(by_id.values(), key=lambda b: (b.outcome.match is not None, b.first_version))
@@ -120,16 +122,20 @@ class Articles:
         records = await self._read_records(record.space, to_index)
         return self._transactions(snapshot, record.space).update(known, record, group, list(records.values()))
 
-    async def delete(self, id_: str) -> list[BindingSnapshot]:
-        """Delete an article; its duplicates are repointed to the earliest one left. Raises NotFound, Expired.
+    async def delete(self, id_: str, *, sources: Sequence[str] = ()) -> list[BindingSnapshot]:
+        """Delete an article; its duplicates are repointed to the earliest one left.
 
+        Raises NotFound, Expired, and Forbidden for an article of none of ``sources`` (empty: of any).
         Returns the deleted bindings, one per space. The caller deletes their records after everything else
         that the delete entails: until then ``orphaned_records`` finds them, and a retry can complete the
         delete.
         """
         for _ in commit_attempts(_conflict_message(id_)):
             snapshot, found = await self._bindings.find_all(id_)
-            removed = [await self._remove(snapshot, known) for known in found]
+            for known in found:
+                if not await self._is_owned(known, sources):
+                    raise foreign_article_error(id_, sources)
+            removed = [await self._remove(snapshot, known, sources=sources) for known in found]
             if any(removed):
                 return [known for known in removed if known is not None]
         raise AssertionError("unreachable")
@@ -148,27 +154,37 @@ class Articles:
         records = await self._records.read(spaces_by_number)
         return [record for record in records.values() if record.id == id_]
 
-    async def remove_older(self, space: str, id_: str, *, below_number: int) -> bool:
+    async def remove_older(
+        self, space: str, id_: str, *, below_number: int, sources: Sequence[str] = ()
+    ) -> bool:
         """Remove an id from one space if its number is smaller; False if there was nothing to remove.
 
         When an id is posted in two languages at the same moment, the version with the larger number stays.
+        An article of none of ``sources`` (empty: of any) stays as well.
         """
         key = keys.binding_by_id(b"", id_)
         snapshot = await self._segments.read({space: [key]})
         known = binding_in_space(snapshot, space, key)
-        removed = await self._remove(snapshot, known, below_number=below_number) if known else None
+        if known is None or not await self._is_owned(known, sources):
+            return False
+        removed = await self._remove(snapshot, known, below_number=below_number, sources=sources)
         if removed is None:
             return False
         await self._records.delete({removed.binding.number: space})
         return True
 
     async def _remove(
-        self, snapshot: Snapshot, known: BindingSnapshot, *, below_number: int | None = None
+        self,
+        snapshot: Snapshot,
+        known: BindingSnapshot,
+        *,
+        below_number: int | None = None,
+        sources: Sequence[str] = (),
     ) -> BindingSnapshot | None:
-        """Remove a binding that was read in ``snapshot``, whatever version it binds meanwhile.
+        """Remove an owned binding that was read in ``snapshot``, whatever version it binds meanwhile.
 
         Returns the binding that was removed, whose record is still stored; None if another process removed
-        it, or its number is not below ``below_number``.
+        it, its number is not below ``below_number``, or its version meanwhile is of none of ``sources``.
         """
         space, key = known.space, keys.binding_by_id(b"", known.binding.id)
         for _ in commit_attempts(_conflict_message(known.binding.id)):
@@ -178,7 +194,7 @@ class Articles:
                 return known
             snapshot = await self._segments.read({space: [key]})
             current = binding_in_space(snapshot, space, key)
-            if current is None:
+            if current is None or not await self._is_owned(current, sources):
                 return None
             known = current
         raise AssertionError("unreachable")
@@ -201,9 +217,12 @@ class Articles:
         return not await self._store.commit(transaction)
 
     async def _read_group(
-        self, snapshot: Snapshot, known: BindingSnapshot
+        self, snapshot: Snapshot, known: BindingSnapshot, limit: int | None = None
     ) -> tuple[DuplicateGroup, BindingSnapshot | None]:
-        """The group of a binding, and its canonical binding (``known`` itself, if that is canonical)."""
+        """The group of a binding, and its canonical binding (``known`` itself, if that is canonical).
+
+        ``limit``: read the first members only, for a group that is not changed.
+        """
         space, match = known.space, known.binding.outcome.match
         group_number = known.binding.group
         list_key = keys.duplicate_ids(b"", group_number)
@@ -213,13 +232,19 @@ class Articles:
         if canonical is not None and canonical.binding.first_version != group_number:
             canonical = None  # expired, and its id was inserted again
         id_hashes = dict.fromkeys(_split_id_hashes(read.values_in_all_segments(space, [list_key])))
-        member_keys = [keys.binding_by_hash(b"", id_hash) for id_hash in id_hashes]
+        member_keys = [keys.binding_by_hash(b"", id_hash) for id_hash in list(id_hashes)[:limit]]
         members_read = await self._segments.read_more(snapshot, space, member_keys)
         found = [binding_in_space(members_read, space, key) for key in member_keys]
         members = [m for m in found if m is not None and _canonical_first(m.binding) == group_number]
         checks = [read.unchanged_check(space, list_key), read.unchanged_check(space, canonical_key)]
         checks += [members_read.unchanged_check(space, key) for key in member_keys]
         return DuplicateGroup(group_number, tuple(members), tuple(checks)), canonical
+
+    async def _is_owned(self, known: BindingSnapshot, sources: Sequence[str]) -> bool:
+        if not sources:
+            return True
+        number = known.binding.number
+        return is_owned((await self._records.read({number: known.space})).get(number), sources)
 
     async def _read_records(self, space: str, bindings: Sequence[Binding]) -> dict[int, ArticleRecord]:
         return await self._records.read(dict.fromkeys((b.number for b in bindings), space))

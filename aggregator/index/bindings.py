@@ -11,7 +11,6 @@ from aggregator.errors import Expired, NotFound
 from aggregator.index import keys
 from aggregator.index.codec.records import decode_binding
 from aggregator.index.duplicate_groups import BindingSnapshot
-from aggregator.index.retention import Retention
 from aggregator.index.segments import Segments
 from aggregator.index.snapshot import Snapshot
 
@@ -19,26 +18,13 @@ from aggregator.index.snapshot import Snapshot
 class Bindings:
     """Finds the bindings of ids, in a snapshot or in the store."""
 
-    def __init__(self, segments: Segments, retention: Retention, spaces: Sequence[str]) -> None:
+    def __init__(self, segments: Segments, spaces: Sequence[str]) -> None:
         self._segments = segments
-        self._retention = retention
         self.spaces = tuple(spaces)
 
     def of_hash(self, snapshot: Snapshot, id_hash: bytes) -> list[BindingSnapshot]:
         """The bindings of an id in all spaces of a snapshot, newest first."""
         return bindings_under(snapshot, keys.binding_by_hash(b"", id_hash))
-
-    def live(self, snapshot: Snapshot, key: bytes, now_ms: int) -> list[BindingSnapshot]:
-        """The bindings under ``key`` (without a tag) that have not expired at ``now_ms``, newest first.
-
-        Lookups do not find expired articles, so an id whose binding expired is free. (``of_hash`` goes by the
-        saved floor, which rises in steps.)
-        """
-        return [
-            known
-            for known in bindings_under(snapshot, key)
-            if known.binding.number >= self._retention.floor(snapshot.stacks[known.space], now_ms)
-        ]
 
     async def in_other_spaces(self, spaces_by_id: Mapping[str, str]) -> dict[str, list[BindingSnapshot]]:
         """The current bindings of ids, given with their spaces, in the other serving spaces."""

@@ -10,6 +10,7 @@ instead of failing article by article.
     format 2    sketch hashes in 2 bytes, outcomes without field names; first format with a format key
     format 3    postings and records without what their key says, sketch hashes in 12 bits; earlier formats
                 are refused
+    format 4    records and bindings end with a checksum; those of format 3 are read as they are
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from aggregator.index import keys
 from aggregator.store.base import Put, Store, Transaction, ValueEquals
 
 FORMAT_KEY = b"{format}"
-CURRENT_FORMAT = 3
+CURRENT_FORMAT = 4
 OLDEST_READABLE_FORMAT = 3
 _READABLE_FORMATS = (
     f"{OLDEST_READABLE_FORMAT} to {CURRENT_FORMAT}"

@@ -55,11 +55,11 @@ class Index:
         self._shadow_plans = dict(shadow_plans or {})
         self.retention = Retention(retention_ms)
         self.segments = Segments(store, segment_max_articles)
-        self.records = Records(store, self.retention.ttl_ms)
-        self.bindings = Bindings(self.segments, self.retention, self.spaces)
+        self.records = Records(store)
+        self.bindings = Bindings(self.segments, self.spaces)
         self.articles = Articles(store, self.segments, self.records, self.bindings, self.transactions)
-        self.lookup = Lookup(store, self.segments, self.retention, self.spaces, self.plan)
-        self.related = RelatedLookup(self.lookup, self.segments, self.retention, self.spaces)
+        self.lookup = Lookup(store, self.segments, self.spaces, self.plan)
+        self.related = RelatedLookup(self.lookup, self.segments, self.spaces)
         self.stream = ArticleStream(store, self.segments, self.all_spaces)
 
     def plan(self, space: str) -> BlockPlan:
@@ -72,7 +72,6 @@ class Index:
         return SegmentTransactions(
             stack.writable_tag,
             self.plan(space),
-            self.retention.ttl_ms,
             is_only_segment=stack.has_single_segment,
             shared_entries_grace_ms=self.retention.shared_entries_grace_ms,
             sampling_exponent=self.segments.sampling_exponent,

@@ -21,7 +21,7 @@ the functions return the suffix of a key, which is the same in all segments.
     r:en.3f2a:<16 hex>   record of an article number                 ``codec.records.encode_record``
     x:<16 hex>           compressed text of an article number (setting ``store_texts``)
     {format}             format of the data                          ``format_version.py``
-    {reindex}<spaces>    position of a backfill of these spaces      ``ingest/backfill.py``
+    {spaces}             registry of all spaces                      ``space_registry.py``
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ SKETCH_BUCKET_BITS = 18
 TERM_BUCKET_BITS = 20
 TERM_REMAINDER_BITS = 32
 RECORD_PREFIX = b"r:"
+SPACE_REGISTRY = b"{spaces}"
+TEXT_PREFIX = b"x:"
 DEAD = b"\x00"
 # Overrides older segments: the key is deleted. No other value starts with this byte.
 ABSENT = b"\x02"
@@ -65,6 +67,12 @@ def space_prefix(space: str) -> bytes:
 def segment_of(key: bytes) -> int:
     """The segment number of ``key``."""
     return int(tag_of(key)[1:-1].rsplit(b".", 1)[1])
+
+
+def kind_of(key: bytes) -> bytes:
+    """The letter after the tag of a segment's key; b"" for all other keys."""
+    tag_, brace, suffix = key.partition(b"}")
+    return suffix[:1] if brace and tag_.startswith(b"{") and tag_.rpartition(b".")[2].isdigit() else b""
 
 
 def space_head(space: str) -> bytes:
@@ -205,9 +213,9 @@ def stream(tag_: bytes) -> bytes:
     return tag_ + b"stream"
 
 
-def backfill_position(spaces: Sequence[str]) -> bytes:
-    """Position of a backfill of these spaces."""
-    return b"{reindex}" + ",".join(sorted(spaces)).encode()
+def record_prefix(space: str) -> bytes:
+    """Common prefix of the records of a space."""
+    return b"%s%s:" % (RECORD_PREFIX, space.encode())
 
 
 def record(space: str, number: int) -> bytes:
@@ -217,4 +225,4 @@ def record(space: str, number: int) -> bytes:
 
 def text(number: int) -> bytes:
     """Compressed text of an article number."""
-    return b"x:%016x" % number
+    return b"%s%016x" % (TEXT_PREFIX, number)

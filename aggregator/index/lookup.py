@@ -17,6 +17,8 @@ import numpy as np
 
 from aggregator.analysis.shingles import estimate_overlaps, query_keys
 from aggregator.analysis.simhash import hamming_distance
+from aggregator.dedup.boilerplate import SourceBoilerplate
+from aggregator.dedup.evidence import Arrival, Evidence, hours_between, is_same_outlet
 from aggregator.dedup.similarity import cosine_to
 from aggregator.dedup.verdict import Candidate, Policy
 from aggregator.domain import Analysis, ArticleRecord, Match
@@ -37,7 +39,6 @@ from aggregator.index.codec.postings import (
     numbers_within_each,
 )
 from aggregator.index.codec.records import CanonicalPointer, decode_pointer, decode_record
-from aggregator.index.retention import Retention
 from aggregator.index.segments import Segments
 from aggregator.index.snapshot import SegmentBuckets, Snapshot
 from aggregator.store.base import Check, LengthsUnchanged, Store, ValueEquals
@@ -131,13 +132,11 @@ class Lookup:
         self,
         store: Store,
         segments: Segments,
-        retention: Retention,
         spaces: Sequence[str],
         plan_of: Callable[[str], BlockPlan],
     ) -> None:
         self._store = store
         self._segments = segments
-        self._retention = retention
         self._spaces = tuple(spaces)
         self._plan_of = plan_of
         self.counters = LookupCounters()
@@ -183,12 +182,12 @@ class Lookup:
         for positions in by_space.values():
             yield from (positions[i : i + PROBES_PER_PASS] for i in range(0, len(positions), PROBES_PER_PASS))
 
-    def evaluate_probes(self, snapshot: Snapshot, probes: Sequence[Probe], now_ms: int) -> list[LookupResult]:
+    def evaluate_probes(self, snapshot: Snapshot, probes: Sequence[Probe]) -> list[LookupResult]:
         """What each lookup found when ``snapshot`` was read. All probes of one space and radius.
 
         Evaluating ``PROBES_PER_PASS`` at once halves the time per lookup.
         """
-        floor = self._retention.floor(snapshot.stacks[probes[0].space], now_ms)
+        floor = snapshot.stacks[probes[0].space].floor
         block_bucket_count = probes[0].block_bucket_count
         entry_bytes = probes[0].probe_plan.remainder_bytes + NUMBER_BYTES
         block_buckets = _values_read(snapshot, probes, slice(block_bucket_count))
@@ -199,13 +198,13 @@ class Lookup:
         return list(map(LookupResult, by_bits, by_sketch))
 
     def extend_result(
-        self, snapshot: Snapshot, probe: Probe, now_ms: int, previous: LookupResult, changed: set[bytes]
+        self, snapshot: Snapshot, probe: Probe, previous: LookupResult, changed: set[bytes]
     ) -> LookupResult:
         """``previous`` plus what the batch appended to ``changed`` buckets (``Snapshot.changed_buckets``).
 
         Returns ``previous`` itself if nothing is added.
         """
-        floor = self._retention.floor(snapshot.stacks[probe.space], now_ms)
+        floor = snapshot.stacks[probe.space].floor
         appended = snapshot.appended(probe.id, changed)
         near = appended_within(appended, probe.probe_plan, RADIUS_BITS, floor)
         sharing = appended_sharing(appended, probe.sketch_keys, probe.block_bucket_count, floor)
@@ -215,7 +214,12 @@ class Lookup:
             merge_matches(previous.by_bits, near, min), merge_matches(previous.by_sketch, sharing, add)
         )
 
-    async def load_into_snapshot(self, snapshot: Snapshot, spaces_by_number: Mapping[int, str]) -> None:
+    async def load_into_snapshot(
+        self,
+        snapshot: Snapshot,
+        spaces_by_number: Mapping[int, str],
+        decode: Callable[[bytes, str, int], ArticleRecord] = decode_record,
+    ) -> None:
         """Add records and states of article numbers (with their spaces) to the snapshot: one round trip."""
         missing = [n for n in spaces_by_number if n not in snapshot.records]
         if not missing:
@@ -227,17 +231,23 @@ class Lookup:
         values = await self._store.read(record_keys + state_keys)
         for number, data in zip(missing, values, strict=False):
             if data is not None:
-                snapshot.records[number] = decode_record(data, spaces_by_number[number], number)
+                snapshot.records[number] = decode(data, spaces_by_number[number], number)
         for key, value in zip(state_keys, values[len(missing) :], strict=True):
             snapshot.values.setdefault(key, value)
 
     def build_candidates(
-        self, snapshot: Snapshot, probe: Probe, numbers: Sequence[int], policy: Policy | None = None
+        self,
+        snapshot: Snapshot,
+        probe: Probe,
+        numbers: Sequence[int],
+        policy: Policy,
+        arrival: Arrival,
     ) -> list[Candidate]:
-        """The live articles among ``numbers``, compared: distance, overlap, canonical article, similarity.
+        """The live articles among ``numbers``, compared: canonical article and evidence.
 
-        With a policy, only those that can matter to the verdict or its related articles: nearly all articles
-        that share a sketch key share a common phrase and no more.
+        Only those that can matter to the verdict by ``policy`` or its related articles: nearly all articles
+        that share a sketch key share a common phrase and no more. ``arrival``: where and when the article was
+        published.
         """
         subject = probe.analysis
         # The flag: an exact copy, or a member of the group of the article's own id. Always a candidate.
@@ -253,14 +263,12 @@ class Lookup:
             live.append((record, pointer, is_certain))
         if not live:
             return []
-        min_containment = (
-            0.0 if policy is None or any(flag for *_, flag in live) else policy.containment_floor
-        )
+        min_containment = 0.0 if any(flag for *_, flag in live) else policy.containment_floor
         overlaps = estimate_overlaps(subject.sketch, [record.sketch for record, *_ in live], min_containment)
         found = []
         for (record, pointer, is_certain), overlap in zip(live, overlaps, strict=True):
             distance = hamming_distance(subject.fingerprint, record.fingerprint)
-            needs_terms = policy is None or policy.needs_term_similarity(distance, overlap)
+            needs_terms = policy.needs_term_similarity(distance, overlap)
             if needs_terms or is_certain:
                 canonical = (
                     (pointer.id, pointer.first_version) if pointer else (record.id, record.first_version)
@@ -269,12 +277,28 @@ class Lookup:
         if not found:
             return []
         similarity_to = cosine_to(subject.terms)
-        return [
-            Candidate(
-                record, canonical, distance, overlap, similarity_to(record.terms) if needs_terms else 0.0
+        sources = (
+            SourceBoilerplate(
+                subject.sketch, [(record.source, record.sketch) for record, *_ in live], overlaps, policy
             )
-            for record, canonical, distance, overlap, needs_terms in found
-        ]
+            if policy.name == "verified"
+            else None
+        )
+        candidates = []
+        for record, canonical, distance, overlap, needs_terms in found:
+            own_overlap, boilerplate = overlap, 0.0
+            if sources is not None and overlap.containment >= sources.floor and record.source:
+                own_overlap, boilerplate = sources.remove_from(record.source, record.sketch, overlap)
+            evidence = Evidence(
+                own_overlap,
+                similarity_to(record.terms) if needs_terms else 0.0,
+                distance,
+                is_same_outlet(arrival, record),
+                hours_between(arrival, record, arrival.arrived_ms, record.arrived_ms),
+                boilerplate,
+            )
+            candidates.append(Candidate(record, canonical, evidence))
+        return candidates
 
     def commit_checks(
         self,
@@ -314,7 +338,7 @@ class Lookup:
         ]
 
     async def find_within_radius(
-        self, space: str, fingerprint: int, radius: int, now_ms: int
+        self, space: str, fingerprint: int, radius: int
     ) -> tuple[ArticleNumbers, Distances]:
         """Article numbers within ``radius`` bits, ascending, and their distances; both (n,), one round trip.
 
@@ -323,7 +347,7 @@ class Lookup:
         probe_plan = self._plan_of(space).probe_plan(fingerprint, radius)
         read = await self._segments.read_keys({space: lambda tag: keys.block_buckets(tag, probe_plan)})
         buckets = [value for part in read.by_tag.values() for value in part.values]
-        return numbers_within(buckets, probe_plan, radius, self._retention.floor(read.stacks[space], now_ms))
+        return numbers_within(buckets, probe_plan, radius, read.stacks[space].floor)
 
 
 def _values_read(snapshot: Snapshot, probes: Sequence[Probe], part: slice) -> list[bytes | None]:

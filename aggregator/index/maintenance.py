@@ -6,30 +6,42 @@ where this one stopped. Two processes at once are harmless; they do some work tw
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 
 from aggregator.index.compaction import Compactor
+from aggregator.index.expiry_sweep import ExpirySweep
 from aggregator.index.index import Index
 from aggregator.index.retention import RetentionJob
 
 
 class SegmentMaintenance:
-    """Runs the jobs ``retention`` and ``compactor``, whose counters are public, for metrics."""
+    """Runs the jobs ``retention``, ``compactor`` and ``sweep``, whose counters are public, for metrics.
 
-    def __init__(self, index: Index, compactor: Compactor | None = None) -> None:
+    ``expiring_prefixes``: see ``ExpirySweep``.
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        compactor: Compactor | None = None,
+        expiring_prefixes: Mapping[bytes, int] | None = None,
+    ) -> None:
         self._spaces = index.all_spaces
         self.retention = RetentionJob(index.store, index.segments, index.retention)
         self.compactor = compactor or Compactor(index)
+        self.sweep = ExpirySweep(index, expiring_prefixes)
 
-    async def steps(self, now_ms: int) -> AsyncIterator[None]:
-        """All work that is due, space by space."""
+    async def steps(self, trusted_ms: int) -> AsyncIterator[None]:
+        """All work that is due at this trusted time (``trusted_time.py``), space by space, then the sweep."""
         for space in self._spaces:
-            async for _ in self.retention.steps(space, now_ms):
+            async for _ in self.retention.steps(space, trusted_ms):
                 yield
-            async for _ in self.compactor.steps(space, now_ms):
+            async for _ in self.compactor.steps(space, trusted_ms):
                 yield
+        async for _ in self.sweep.steps(trusted_ms):
+            yield
 
-    async def run(self, now_ms: int) -> None:
+    async def run(self, trusted_ms: int) -> None:
         """Run all steps."""
-        async for _ in self.steps(now_ms):
+        async for _ in self.steps(trusted_ms):
             pass

@@ -19,7 +19,6 @@ from aggregator.index.blocks import MAX_RADIUS
 from aggregator.index.bucket_scan import scan_block
 from aggregator.index.codec.postings import NUMBER_BYTES, decode_numbers, decode_remainders
 from aggregator.index.index import Index
-from aggregator.time_units import HOUR_MS
 
 _MIX_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 # (n, 2): fingerprints and article numbers.
@@ -67,7 +66,6 @@ class _RecallCheck:
         self._index = index
         self._space = space
         self._plan = index.plan(space)
-        self._now_ms = now_ms
         self._tags: tuple[bytes, ...] = ()
         self._floor = 0
         self._end_number = article_number_at(now_ms)
@@ -75,8 +73,8 @@ class _RecallCheck:
     async def run(self, sample_size: int) -> RecallReport:
         stack = (await self._index.segments.read({self._space: ()})).stacks[self._space]
         self._tags = stack.tags
-        # Articles that expire within the next hour may be removed during the check, so they are left out.
-        self._floor = self._index.retention.floor(stack, self._now_ms + HOUR_MS)
+        # Articles that may expire during the check are left out.
+        self._floor = self._index.retention.stable_floor(stack)
         counts, largest = [], 0
         sample = _BottomKSample(sample_size)
         sums = np.zeros((len(self._plan.widths), 2), np.uint64)
@@ -149,9 +147,7 @@ class _RecallCheck:
         return lost
 
     async def _find(self, fingerprint: int, radius: int) -> Sequence[int]:
-        numbers, _ = await self._index.lookup.find_within_radius(
-            self._space, fingerprint, radius, self._now_ms
-        )
+        numbers, _ = await self._index.lookup.find_within_radius(self._space, fingerprint, radius)
         found: list[int] = numbers.tolist()
         return found
 

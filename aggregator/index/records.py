@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
 
 from aggregator.domain import ArticleRecord
 from aggregator.index import keys
@@ -11,11 +15,10 @@ from aggregator.store.base import Put, Store
 
 
 class Records:
-    """Reads, writes and deletes records and compressed texts. ``ttl_ms``: their time to live."""
+    """Reads, writes and deletes records and compressed texts."""
 
-    def __init__(self, store: Store, ttl_ms: int | None) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._ttl_ms = ttl_ms
 
     async def read(self, spaces_by_number: Mapping[int, str]) -> dict[int, ArticleRecord]:
         """The records of article numbers, given with their spaces; absent records are left out."""
@@ -28,6 +31,13 @@ class Records:
             if data is not None
         }
 
+    async def stored_numbers(self, space: str) -> npt.NDArray[np.uint64]:
+        """The article numbers of all records of a space, ascending. Scans the whole store."""
+        prefix, numbers = keys.record_prefix(space), array("Q")
+        async for found in self._store.scan_batches(prefix):
+            numbers.extend(int(key[len(prefix) :], 16) for key in found)
+        return np.unique(np.frombuffer(numbers, np.uint64))
+
     async def read_text(self, number: int) -> bytes | None:
         """The compressed text of a version; None if texts are not stored."""
         return (await self._store.read([keys.text(number)]))[0]
@@ -37,19 +47,17 @@ class Records:
 
         Returns the numbers that were taken already; nothing is written under them.
         """
-        puts = [Put(keys.record(r.space, r.number), encode_record(r), self._ttl_ms) for r in records]
+        puts = [Put(keys.record(r.space, r.number), encode_record(r)) for r in records]
         written = await self._store.put(puts, only_if_absent=True)
         taken = {r.number for r, ok in zip(records, written, strict=True) if not ok}
-        text_puts = [Put(keys.text(n), t, self._ttl_ms) for n, t in texts.items() if n not in taken]
+        text_puts = [Put(keys.text(n), t) for n, t in texts.items() if n not in taken]
         if text_puts:
             await self._store.put(text_puts)
         return taken
 
     async def replace(self, record: ArticleRecord) -> None:
         """Overwrite the record of a version."""
-        await self._store.put(
-            [Put(keys.record(record.space, record.number), encode_record(record), self._ttl_ms)]
-        )
+        await self._store.put([Put(keys.record(record.space, record.number), encode_record(record))])
 
     async def delete(self, spaces_by_number: Mapping[int, str]) -> None:
         """Delete records and texts of versions that left the index or never entered it."""

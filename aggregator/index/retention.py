@@ -1,8 +1,8 @@
 """Retention: how long articles are kept, and the job that removes what is older.
 
-The **floor** of a space is the lowest article number that is still kept; lookups ignore smaller ones. It
-rises with the clock and is saved in the head of the space, so that an article that expired once stays
-expired.
+The **floor** of a space is the lowest article number that is still kept; lookups ignore smaller ones. It is
+saved in the head of the space and rises with the trusted time (``trusted_time.py``), never with a wall clock,
+so that an article that expired once stays expired and a wrong clock expires none.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from aggregator.index.segment_sampling import decode_samples
 from aggregator.index.segments import Segments
 from aggregator.index.snapshot import SegmentStack
 from aggregator.store.base import Store
-from aggregator.time_units import DAY_MS
+from aggregator.time_units import DAY_MS, HOUR_MS
 
 # Longer than the event detector looks back.
 STREAM_RETENTION_MS = 8 * DAY_MS
 TRIM_STEP_MS = 10_000
-# The saved floor rises in steps of this part of the retention period: lookups compute the current floor
-# anyway.
+# The floor rises in steps of this part of the retention period: each one is a write, and the grace covers it.
 FLOOR_STEPS_PER_RETENTION = 1000
 
 
@@ -40,17 +39,16 @@ class Retention:
         """
         return DAY_MS if self.period_ms is None else min(DAY_MS, self.period_ms // 8)
 
-    @property
-    def ttl_ms(self) -> int | None:
-        """Time to live of a key in the store; the floor has passed its article by then."""
-        return None if self.period_ms is None else self.period_ms + 2 * self.shared_entries_grace_ms
-
-    def floor(self, stack: SegmentStack, now_ms: int) -> int:
-        """The floor at ``now_ms``; never below the saved one, even if the period was extended since."""
+    def floor_at(self, trusted_ms: int) -> int:
+        """The floor at this trusted time; 0 if articles are kept indefinitely."""
         if self.period_ms is None:
-            return stack.floor
-        oldest_ms = max(0, now_ms - self.period_ms - self.shared_entries_grace_ms)
-        return max(stack.floor, article_number_at(oldest_ms))
+            return 0
+        return article_number_at(max(0, trusted_ms - self.period_ms - self.shared_entries_grace_ms))
+
+    def stable_floor(self, stack: SegmentStack) -> int:
+        """A number that the floor does not pass within an hour: checks of all articles begin there."""
+        step_ms = (self.period_ms or 0) // FLOOR_STEPS_PER_RETENTION
+        return stack.floor + article_number_at(HOUR_MS + step_ms) if stack.floor else 0
 
 
 class RetentionJob:
@@ -71,28 +69,28 @@ class RetentionJob:
         self._retention = retention
         self.segments_dropped = 0
 
-    async def steps(self, space: str, now_ms: int) -> AsyncIterator[None]:
+    async def steps(self, space: str, trusted_ms: int) -> AsyncIterator[None]:
         """All work that is due in one space; each step takes the store a few milliseconds."""
         stack = await self._segments.refresh(space)
         yield
         if self._retention.period_ms is not None:
-            await self._raise_floor(stack, now_ms, self._retention.period_ms)
-            await self._seal_if_spans_period(stack, now_ms, self._retention.period_ms)
+            await self._raise_floor(stack, trusted_ms, self._retention.period_ms)
+            await self._seal_if_spans_period(stack, trusted_ms, self._retention.period_ms)
         async for _ in self._drop_expired_segments(space):
             yield
         for tag in (await self._segments.stack(space)).tags:
-            async for _ in self._trim_stream(tag, now_ms):
+            async for _ in self._trim_stream(tag, trusted_ms):
                 yield
 
-    async def _raise_floor(self, stack: SegmentStack, now_ms: int, period_ms: int) -> None:
-        floor = self._retention.floor(stack, now_ms)
+    async def _raise_floor(self, stack: SegmentStack, trusted_ms: int, period_ms: int) -> None:
+        floor = self._retention.floor_at(trusted_ms)
         if arrival_ms_of(floor) - arrival_ms_of(stack.floor) > period_ms // FLOOR_STEPS_PER_RETENTION:
             await self._segments.advance_head(stack.space, floor=floor)
 
-    async def _seal_if_spans_period(self, stack: SegmentStack, now_ms: int, period_ms: int) -> None:
+    async def _seal_if_spans_period(self, stack: SegmentStack, trusted_ms: int, period_ms: int) -> None:
         numbers, _ = decode_samples((await self._store.read([keys.sampled_numbers(stack.writable_tag)]))[0])
-        if len(numbers) and now_ms - arrival_ms_of(int(numbers.min())) > period_ms:
-            await self._segments.seal(stack.space, stack.last, now_ms)
+        if len(numbers) and trusted_ms - arrival_ms_of(int(numbers.min())) > period_ms:
+            await self._segments.seal(stack.space, stack.last, trusted_ms)
 
     async def _drop_expired_segments(self, space: str) -> AsyncIterator[None]:
         head = await self._segments.head(space)
@@ -117,8 +115,8 @@ class RetentionJob:
             and arrival_ms_of(floor) > int(sealed) + self._retention.shared_entries_grace_ms
         )
 
-    async def _trim_stream(self, tag: bytes, now_ms: int) -> AsyncIterator[None]:
-        stream, oldest_kept_ms = keys.stream(tag), now_ms - STREAM_RETENTION_MS
+    async def _trim_stream(self, tag: bytes, trusted_ms: int) -> AsyncIterator[None]:
+        stream, oldest_kept_ms = keys.stream(tag), trusted_ms - STREAM_RETENTION_MS
         while True:
             (entries,) = await self._store.stream_read([stream], [b""], 1)
             at_ms = int(entries[0][0].split(b"-")[0]) if entries else oldest_kept_ms

@@ -25,12 +25,14 @@ from functools import partial
 
 import msgspec
 
+from aggregator.domain import arrival_ms_of
 from aggregator.errors import StoreUnavailable
 from aggregator.index import keys
 from aggregator.index.codec.format_byte import FORMAT_1, decode_formatted
 from aggregator.index.segment_sampling import decode_samples, sampling_exponent_for
 from aggregator.index.snapshot import SegmentBuckets, SegmentStack, Snapshot
 from aggregator.store.base import AdvanceVersion, Put, Store, Transaction, ValueEquals
+from aggregator.store.optimistic import commit_attempts
 
 SEGMENT_MAX_ARTICLES = 10_000_000
 KeyBuilder = Callable[[bytes], list[bytes]]  # tag -> full keys
@@ -85,6 +87,11 @@ class Segments:
         _, head = await self._read_head(space)
         return self._merge_head(space, head)
 
+    async def refresh_all(self, spaces: Sequence[str]) -> list[SegmentStack]:
+        """``refresh`` of several spaces: one round trip."""
+        raw = await self._store.read([keys.space_head(space) for space in spaces])
+        return [self._merge_head(s, _decode_head(value)) for s, value in zip(spaces, raw, strict=True)]
+
     async def head(self, space: str) -> SpaceHead:
         """The stored head."""
         return (await self._read_head(space))[1]
@@ -127,8 +134,12 @@ class Segments:
         """Seal segment ``number`` unless it is sealed already; the next one is writable then."""
         closed = keys.sealed(keys.tag(space, number))
         version = AdvanceVersion(keys.version(keys.tag(space, number)), b"closed")
+        # The clock may have been set back since: the segment must outlive its newest article.
+        samples = (await self._store.read([keys.sampled_numbers(keys.tag(space, number))]))[0]
+        newest = int(decode_samples(samples)[0].max(initial=0))
+        sealed_ms = max(now_ms, arrival_ms_of(newest))
         await self._store.commit(
-            Transaction((ValueEquals(closed, None),), (Put(closed, b"%d" % now_ms), version))
+            Transaction((ValueEquals(closed, None),), (Put(closed, b"%d" % sealed_ms), version))
         )
         await self._advance_writable(space, number + 1)
 
@@ -159,6 +170,18 @@ class Segments:
         self._merge_head(space, moved)
         return True
 
+    async def lower_floor(self, space: str, floor: int) -> None:
+        """Lower the stored floor, which a wrong clock raised. Raises CommitConflict."""
+        for _ in commit_attempts("The list of segments kept changing; try again."):
+            raw, head = await self._read_head(space)
+            if head.floor <= floor:
+                return
+            lowered = msgspec.structs.replace(head, floor=floor)
+            put = Put(keys.space_head(space), FORMAT_1 + msgspec.msgpack.encode(lowered))
+            if not await self._store.commit(Transaction((ValueEquals(put.key, raw),), (put,))):
+                self._merge_head(space, lowered)
+                return
+
     async def _advance_writable(self, space: str, last: int) -> None:
         """Use segment ``last``, since the one before it is sealed.
 
@@ -178,7 +201,7 @@ class Segments:
     def _merge_head(self, space: str, head: SpaceHead) -> SegmentStack:
         known = self._stacks.get(space, SegmentStack(space))
         self._stacks[space] = SegmentStack(
-            space, max(head.first, known.first), max(head.last, known.last), max(head.floor, known.floor)
+            space, max(head.first, known.first), max(head.last, known.last), head.floor
         )
         return self._stacks[space]
 

@@ -2,8 +2,9 @@
 
 Reports of one event in different words are further apart than any lookup radius and share no wording, but
 they share names and nouns that are rare elsewhere. So an article is indexed under its few heaviest terms and
-looked up under some more. Per term only the newest articles are kept: readers want recent ones, and a term
-with thousands of articles says nothing that the rarer terms do not (docs/design/related-articles.md).
+looked up under all that are stored as strings. Per term only the newest articles are kept: readers want
+recent ones, and a term with thousands of articles says nothing that the rarer terms do not
+(docs/design/related-articles.md).
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from functools import lru_cache
 import xxhash
 
 INDEXED_TERMS = 6
-QUERY_TERMS = 12
-MAX_ARTICLES_PER_TERM = 64
+QUERY_TERMS = 24
+MAX_ARTICLES_PER_TERM = 32
 _HASH_SEED = 0x70
 _HASH_BITS = 44
 _WEIGHT_BITS = 8

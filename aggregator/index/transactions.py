@@ -51,7 +51,7 @@ class SegmentTransactions:
     """Builds the transactions on the writable segment of one space.
 
     ``is_only_segment``: there are no older segments, so removed keys are deleted; otherwise they are set to
-    ABSENT without a time to live, so that a value in an older segment does not reappear.
+    ABSENT, so that a value in an older segment does not reappear.
     ``shared_entries_grace_ms``: an exact copy shares the index entries of an article that is at most this
     much older. ``sampling_exponent``: see ``segment_sampling.py``.
     """
@@ -60,7 +60,6 @@ class SegmentTransactions:
         self,
         tag: bytes,
         plan: BlockPlan,
-        ttl_ms: int | None,
         *,
         is_only_segment: bool = True,
         shared_entries_grace_ms: int = DAY_MS,
@@ -68,7 +67,6 @@ class SegmentTransactions:
     ) -> None:
         self._tag = tag
         self._plan = plan
-        self._ttl_ms = ttl_ms
         self._is_only_segment = is_only_segment
         self._shared_entries_grace_ms = shared_entries_grace_ms
         self._sampling_exponent = sampling_exponent
@@ -92,7 +90,7 @@ class SegmentTransactions:
         checks: list[Check] = [self._open_check(), *lookup_checks]
         writes: list[Write] = [
             self._binding_write(binding),
-            self._stream_write("article", binding),
+            self._stream_write("article", binding, record.opening_mask),
             *self._sample_writes(record),
         ]
         if not self._may_share_entries(record, outcome.match):
@@ -125,7 +123,7 @@ class SegmentTransactions:
             *self._mark_dead(old),
             *self._posting_writes(record),
             *self._reindex(records_to_index),
-            self._stream_write("article", binding),
+            self._stream_write("article", binding, record.opening_mask),
             *self._sample_writes(record),
         ]
         writes += self._term_writes(record) if binding.outcome.match is None else [self._state_write(binding)]
@@ -156,7 +154,7 @@ class SegmentTransactions:
         writes += self._repoint_members(removed, group, new_canonical)
         writes += self._term_writes(promoted_record) if promoted_record is not None else []
         if removed.outcome.match is None:
-            writes.append(self._put(keys.tombstone(self._tag, removed.first_version), keys.DEAD))
+            writes.append(Put(keys.tombstone(self._tag, removed.first_version), keys.DEAD))
         checks = (self._open_check(), ValueEquals(current.key, current.raw), *group.unchanged_checks)
         return self._transaction(checks, writes, b"-", removed.number)
 
@@ -188,20 +186,22 @@ class SegmentTransactions:
             ]
         elif not is_stored or (previous is not None and previous.outcome.match is not None):
             writes += [self._state_write(binding), *(self._term_writes(record) if record is not None else [])]
-        return Transaction((self._open_check(), *lookup_checks), tuple(writes))
+        return self._transaction((self._open_check(), *lookup_checks), writes, b"=", binding.number)
 
     def remove_copy(self, removed: Binding, lookup_checks: Sequence[Check]) -> Transaction:
         """Remove an article that the other space no longer has; its number can never return."""
-        return Transaction(
+        return self._transaction(
             (self._open_check(), *lookup_checks),
-            (self._removal_write(self._binding_key(removed.id)), *self.tombstone_writes(removed)),
+            [self._removal_write(self._binding_key(removed.id)), *self.tombstone_writes(removed)],
+            b"-",
+            removed.number,
         )
 
     def tombstone_writes(self, removed: Binding) -> list[Write]:
         """Marks that keep a late writer from adding a version that was removed."""
         writes = self._mark_dead(removed)
         if removed.outcome.match is None and removed.number == removed.first_version:
-            writes.append(self._put(keys.tombstone(self._tag, removed.first_version), keys.DEAD))
+            writes.append(Put(keys.tombstone(self._tag, removed.first_version), keys.DEAD))
         return writes
 
     def _repoint_members(
@@ -225,9 +225,7 @@ class SegmentTransactions:
         if new_key != old_key or not rows:
             writes.append(Delete(old_key))
         if rows:
-            writes.append(
-                Put(new_key, rows)
-            )  # without expiry: later duplicates are appended, which live longer
+            writes.append(Put(new_key, rows))
         return writes
 
     def _transaction(
@@ -258,7 +256,7 @@ class SegmentTransactions:
         """A version leaves but its index entries stay: mark its number, and list it for compaction."""
         entry = removed.number.to_bytes(8, "little")
         return [
-            self._put(keys.state(self._tag, removed.number), keys.DEAD),
+            Put(keys.state(self._tag, removed.number), keys.DEAD),
             Append(keys.dead_numbers(self._tag), entry),
         ]
 
@@ -270,7 +268,7 @@ class SegmentTransactions:
         match, key = binding.outcome.match, keys.state(self._tag, binding.number)
         if match is None:
             return self._removal_write(key)
-        return self._put(key, encode_pointer(match.canonical_id, match.canonical_first))
+        return Put(key, encode_pointer(match.canonical_id, match.canonical_first))
 
     def _reindex(self, records_to_index: Sequence[ArticleRecord]) -> list[Write]:
         return [write for record in records_to_index for write in self._posting_writes(record)]
@@ -308,13 +306,10 @@ class SegmentTransactions:
         ]
 
     def _binding_write(self, binding: Binding) -> Write:
-        return self._put(self._binding_key(binding.id), encode_binding(binding))
+        return Put(self._binding_key(binding.id), encode_binding(binding))
 
-    def _stream_write(self, kind: str, binding: Binding) -> Write:
-        return StreamAdd(keys.stream(self._tag), encode_stream_entry(kind, binding))
+    def _stream_write(self, kind: str, binding: Binding, opening_mask: int = 0) -> Write:
+        return StreamAdd(keys.stream(self._tag), encode_stream_entry(kind, binding, opening_mask))
 
     def _binding_key(self, id_: str) -> bytes:
         return keys.binding_by_id(self._tag, id_)
-
-    def _put(self, key: bytes, value: bytes) -> Put:
-        return Put(key, value, self._ttl_ms)

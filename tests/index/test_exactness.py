@@ -79,7 +79,7 @@ async def test_a_lookup_finds_exactly_what_brute_force_finds(
         bits = np.bitwise_count(stored ^ np.uint64(query))
         for radius in range(MAX_RADIUS + 1):
             expected = [(numbers[i], int(bits[i])) for i in np.flatnonzero(bits <= radius)]
-            found, distances = await index.lookup.find_within_radius(SPACE, query, radius, FIRST_MS)
+            found, distances = await index.lookup.find_within_radius(SPACE, query, radius)
 
             assert list(zip(found.tolist(), distances.tolist(), strict=True)) == expected, radius
             pairs += len(expected)

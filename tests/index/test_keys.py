@@ -58,7 +58,7 @@ def test_block_buckets_each_equals_single_lookups(
         (keys.compaction_cursor("en.3f2a"), b"{en.3f2a}upkeep"),
         (keys.record("en.3f2a", 0xAB), b"r:en.3f2a:00000000000000ab"),
         (keys.text(0xAB), b"x:00000000000000ab"),
-        (keys.backfill_position(["sv.0002", "de.0001"]), b"{reindex}de.0001,sv.0002"),
+        (keys.record_prefix("sv.0002"), b"r:sv.0002:"),
     ],
 )
 def test_the_layout_is_pinned(built: bytes, expected: bytes) -> None:

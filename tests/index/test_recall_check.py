@@ -14,10 +14,10 @@ BASE = 0x0123_4567_89AB_CDEF
 
 
 def fingerprints() -> list[int]:
-    """Sixty neighbors of BASE and sixty unrelated ones."""
+    """Thirty neighbors of BASE and thirty unrelated ones."""
     rng = np.random.default_rng(4)
-    near = [BASE ^ sum(1 << int(b) for b in rng.choice(64, k % 8, False)) for k in range(60)]
-    return [*near, *rng.integers(0, 2**64, 60, np.uint64).tolist()]
+    near = [BASE ^ sum(1 << int(b) for b in rng.choice(64, k % 8, False)) for k in range(30)]
+    return [*near, *rng.integers(0, 2**64, 30, np.uint64).tolist()]
 
 
 async def check(index: Index, sample_size: int = 200) -> RecallReport:
@@ -29,15 +29,15 @@ async def check(index: Index, sample_size: int = 200) -> RecallReport:
 async def test_a_sound_index_passes(store: Store, plan: BlockPlan) -> None:
     """Two segments; the sample has every article, so all pairs are counted."""
     index = Index(store, [SPACE], plan=plan)
-    await fill(index, fingerprints()[:70])
+    await fill(index, fingerprints()[:35])
     await index.segments.seal(SPACE, 0, FIRST_MS)
-    await fill(index, fingerprints()[70:], 70)
+    await fill(index, fingerprints()[35:], 35)
 
     report = await check(index)
 
     assert report.ok
-    assert (report.stored, report.sampled) == (120, 120)
-    assert report.neighbor_pairs > 60 * 30
+    assert (report.stored, report.sampled) == (60, 60)
+    assert report.neighbor_pairs > 30 * 15
     assert report.missed == (0,) * 8
 
 

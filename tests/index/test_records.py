@@ -12,7 +12,7 @@ SPACE = "en.0001"
 
 def record(number: int, title: str = "Ferry departs") -> ArticleRecord:
     """A stored version."""
-    sketch = Sketch(3, np.array([1, 2, 3], np.uint32))
+    sketch = Sketch(3, np.array([1, 2, 3], np.uint32), np.array([True, False, True]))
     return ArticleRecord(
         number, number, f"a{number}", SPACE, "en", 1, b"h" * 16, False, title, "", "", None, sketch
     )
@@ -20,7 +20,7 @@ def record(number: int, title: str = "Ferry departs") -> ArticleRecord:
 
 async def test_inserted_records_are_read_by_number(store: Store) -> None:
     """Absent ones are left out, also those of the same number in another space."""
-    records = Records(store, None)
+    records = Records(store)
 
     assert await records.insert([record(1), record(2)], {}) == set()
 
@@ -31,7 +31,7 @@ async def test_inserted_records_are_read_by_number(store: Store) -> None:
 
 async def test_a_taken_number_keeps_its_record_and_text(store: Store) -> None:
     """Two processes may choose one number; the second learns it, and its other articles are written."""
-    records = Records(store, None)
+    records = Records(store)
     await records.insert([record(1, "First")], {1: b"first"})
 
     taken = await records.insert([record(1, "Second"), record(2)], {1: b"second", 2: b"other"})
@@ -43,7 +43,7 @@ async def test_a_taken_number_keeps_its_record_and_text(store: Store) -> None:
 
 async def test_a_replaced_record_keeps_its_text(store: Store) -> None:
     """Newer metadata does not change the text."""
-    records = Records(store, None)
+    records = Records(store)
     await records.insert([record(1)], {1: b"text"})
 
     await records.replace(record(1, "Ferry departs late"))
@@ -54,7 +54,7 @@ async def test_a_replaced_record_keeps_its_text(store: Store) -> None:
 
 async def test_deleted_records_leave_nothing(store: Store) -> None:
     """Record and text; other versions stay, and deleting an absent one is allowed."""
-    records = Records(store, None)
+    records = Records(store)
     await records.insert([record(1), record(2)], {1: b"one", 2: b"two"})
 
     await records.delete({1: SPACE, 9: SPACE})

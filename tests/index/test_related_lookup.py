@@ -26,7 +26,7 @@ async def test_near_articles_of_all_segments_are_candidates(store: Store) -> Non
     await newsroom.post("other", story(2))
     related = newsroom.index.related
 
-    found = await related.find(analysis(story(1)), "subject", newsroom.clock())
+    found = await related.find(analysis(story(1)), "subject")
     candidates = await related.load_candidates(found)
 
     assert [candidate.record.id for candidate in candidates][:2] == ["same", "near"]
@@ -40,7 +40,7 @@ async def test_the_binding_of_a_stored_subject_is_returned(store: Store) -> None
     await newsroom.post("subject", story(1))
     await newsroom.post("subject", story(3))
 
-    found = await newsroom.index.related.find(analysis(story(3)), "subject", newsroom.clock())
+    found = await newsroom.index.related.find(analysis(story(3)), "subject")
 
     assert found.own_binding == (await newsroom.index.bindings.find("subject")).binding
 
@@ -53,7 +53,7 @@ async def test_articles_deleted_since_they_were_found_are_not_loaded(store: Stor
     (space,) = newsroom.index.spaces
     related = newsroom.index.related
     extra = await related.article_numbers_of(space, ["extra", "unknown", "deleted"])
-    found = await related.find(analysis(story(0)), "subject", newsroom.clock())
+    found = await related.find(analysis(story(0)), "subject")
     await newsroom.ingest.delete("deleted")
 
     both = await related.load_candidates(found, extra)

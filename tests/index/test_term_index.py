@@ -5,7 +5,7 @@ import numpy as np
 from aggregator.index import keys, term_index
 from aggregator.index.codec.postings import encode_term_postings, top_by_terms
 
-TERMS = tuple((f"term{n}", 1 / (n + 1)) for n in range(20))
+TERMS = tuple((f"term{n}", 1 / (n + 1)) for n in range(30))
 
 
 def test_stored_hashes_are_unchanged() -> None:

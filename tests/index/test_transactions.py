@@ -22,12 +22,12 @@ from aggregator.store.base import (
 )
 from tests.index.helpers import TAG, binding_snapshot, group, match
 
-SEGMENT = SegmentTransactions(TAG, PLANS["4x16"], ttl_ms=1000)
+SEGMENT = SegmentTransactions(TAG, PLANS["4x16"])
 
 
 def record(number: int, id_: str = "") -> ArticleRecord:
     """A stored version with three sketch keys."""
-    sketch = Sketch(3, np.array([1, 2, 3], np.uint32))
+    sketch = Sketch(3, np.array([1, 2, 3], np.uint32), np.array([True, False, True]))
     return ArticleRecord(
         number,
         number,
@@ -60,7 +60,7 @@ def test_insert_checks_everything_it_relies_on() -> None:
     assert LengthEquals(b"k", 16) in transaction.checks
     assert len(appended(transaction)) == 4 + 3
     assert len([w for w in transaction.writes if isinstance(w, StreamAdd)]) == 1
-    assert all(w.ttl_ms == 1000 for w in transaction.writes if isinstance(w, Put))
+    assert all(w.ttl_ms is None for w in transaction.writes if isinstance(w, Put))
 
 
 def test_exact_copy_adds_no_index_entries() -> None:
@@ -80,7 +80,7 @@ def test_exact_copy_gets_entries_when_it_outlives_its_original() -> None:
 
 def test_removed_keys_are_marked_absent_above_older_segments() -> None:
     """Deleting the key would uncover the value in the older segment; the mark has no time to live."""
-    above = SegmentTransactions(TAG, PLANS["4x16"], ttl_ms=1000, is_only_segment=False)
+    above = SegmentTransactions(TAG, PLANS["4x16"], is_only_segment=False)
     removed = binding_snapshot(1)
 
     assert Put(removed.key, keys.ABSENT) in above.delete(removed, group(1), None, []).writes

@@ -1,15 +1,24 @@
-"""Stored values that start with a format byte."""
+"""Stored values that start with a format byte, and those that also end with a checksum.
+
+The checksum is an XXH32 of what precedes it. Its seed is what the value's key says, so that a value under the
+key of another one is damaged too.
+"""
 
 from __future__ import annotations
 
 from typing import TypeVar
 
+import xxhash
+
 from aggregator.errors import StoreUnavailable
-from aggregator.store.decoding import Decoder, decode_value
+from aggregator.store.decoding import Decoder, corrupt_error, decode_value
 
 FORMAT_1 = b"\x01"
 FORMAT_2 = b"\x02"
 FORMAT_3 = b"\x03"
+FORMAT_4 = b"\x04"
+CHECKSUM_BYTES = 4
+_SEED_MASK = 0xFFFF_FFFF
 T = TypeVar("T")
 
 
@@ -24,3 +33,24 @@ def decode_formatted(decoder: Decoder[T], data: bytes, kind_name: str, format_by
             f"{format_byte.hex()}: run the version that wrote it, or reindex."
         )
     return decode_value(decoder, data[1:], kind_name)
+
+
+def append_checksum(data: bytes, seed: int = 0) -> bytes:
+    """``data`` followed by its checksum. ``seed``: its lowest 32 bits are used."""
+    return data + xxhash.xxh32_intdigest(data, seed & _SEED_MASK).to_bytes(CHECKSUM_BYTES, "little")
+
+
+def decode_checked(
+    decoder: Decoder[T], data: bytes, kind_name: str, formats: tuple[bytes, bytes], seed: int = 0
+) -> T:
+    """Decode a value. ``formats``: the one with a checksum, and an earlier one without, still readable.
+
+    Raises StoreUnavailable if the value is damaged or has another format.
+    """
+    checked, plain = formats
+    if data[:1] != checked:
+        return decode_formatted(decoder, data, kind_name, plain)
+    end = len(data) - CHECKSUM_BYTES
+    if xxhash.xxh32_intdigest(data[:end], seed & _SEED_MASK) != int.from_bytes(data[end:], "little"):
+        raise corrupt_error(kind_name, "its checksum does not match")
+    return decode_value(decoder, data[1:end], kind_name)

@@ -1,4 +1,6 @@
-"""Stored form of records, bindings and states: a format byte, then MessagePack.
+"""Stored form of records, bindings and states: a format byte, MessagePack, and a checksum.
+
+States have no checksum; records of format 3 and bindings of format 2 have none either and are still read.
 
 A record leaves out what its key says, number and space. Its texts are compressed together, since a headline
 is often repeated in the URL. ``sketches.py`` packs the sketch.
@@ -15,6 +17,7 @@ import msgspec
 import numpy as np
 
 from aggregator.domain import (
+    NO_SKETCH,
     ArticleRecord,
     Match,
     MatchRule,
@@ -22,12 +25,25 @@ from aggregator.domain import (
     Sketch,
     VerdictName,
 )
-from aggregator.index.codec.format_byte import FORMAT_1, FORMAT_2, FORMAT_3, decode_formatted
-from aggregator.index.codec.sketches import decode_sketch_sample, encode_sketch_sample
+from aggregator.index.codec.format_byte import (
+    FORMAT_1,
+    FORMAT_2,
+    FORMAT_3,
+    FORMAT_4,
+    append_checksum,
+    decode_checked,
+    decode_formatted,
+)
+from aggregator.index.codec.sketches import (
+    decode_opening,
+    decode_sketch_sample,
+    encode_opening,
+    encode_sketch_sample,
+)
 from aggregator.store.decoding import corrupt_error, decode_value
 
-RECORD_FORMAT = FORMAT_3
-BINDING_FORMAT = FORMAT_2
+RECORD_FORMATS = (FORMAT_4, FORMAT_3)
+BINDING_FORMATS = (FORMAT_3, FORMAT_2)
 _MIN_COMPRESS_BYTES = 100  # compressing shorter texts saves nothing
 _MAX_TEXT_BYTES = 1 << 24
 _RAW_DEFLATE = -zlib.MAX_WBITS  # no header, no checksum
@@ -97,6 +113,13 @@ class _RecordRow(msgspec.Struct, frozen=True, array_like=True):
     term_weights: bytes
     figures: bytes
     texts: _TextFields | bytes
+    sketch_opening: bytes = b""  # one bit per sampled hash; missing in records of earlier versions
+
+
+class _RecordRowWithMinorTerms(_RecordRow, frozen=True, array_like=True):
+    """A record that has minor terms; those of shorter texts and of earlier versions end before."""
+
+    minor_terms: bytes = b""
 
 
 class CanonicalPointer(msgspec.Struct, frozen=True, array_like=True):
@@ -106,7 +129,7 @@ class CanonicalPointer(msgspec.Struct, frozen=True, array_like=True):
     first_version: int
 
 
-_record_decoder = msgspec.msgpack.Decoder(_RecordRow)
+_record_decoder = msgspec.msgpack.Decoder(_RecordRowWithMinorTerms)
 _texts_decoder = msgspec.msgpack.Decoder(_TextFields)
 _binding_decoder = msgspec.msgpack.Decoder(_BindingRow)
 _pointer_decoder = msgspec.msgpack.Decoder(CanonicalPointer)
@@ -115,20 +138,23 @@ _encode = msgspec.msgpack.Encoder().encode
 
 def encode_record(record: ArticleRecord) -> bytes:
     """The stored form of a record. Term weights keep 8 bits each, enough to rank related articles."""
-    row = _RecordRow(
-        first_version=None if record.first_version == record.number else record.first_version,
-        lang=record.lang,
-        fingerprint=record.fingerprint,
-        text_hash=record.text_hash,
-        short=record.short,
-        published_at_ms=record.published_at_ms,
-        sketch_size=record.sketch.size,
-        sketch_sample=encode_sketch_sample(record.sketch.sample),
-        term_weights=bytes([round(weight * 255) for _, weight in record.terms]),
-        figures=struct.pack(f"<{len(record.figures)}I", *record.figures),
-        texts=_compress_texts(record),
-    )
-    return RECORD_FORMAT + _encode(row)
+    fields: dict[str, Any] = {
+        "first_version": None if record.first_version == record.number else record.first_version,
+        "lang": record.lang,
+        "fingerprint": record.fingerprint,
+        "text_hash": record.text_hash,
+        "short": record.short,
+        "published_at_ms": record.published_at_ms,
+        "sketch_size": record.sketch.size,
+        "sketch_sample": encode_sketch_sample(record.sketch.sample),
+        "term_weights": bytes([round(weight * 255) for _, weight in record.terms]),
+        "figures": struct.pack(f"<{len(record.figures)}I", *record.figures),
+        "texts": _compress_texts(record),
+        "sketch_opening": encode_opening(record.sketch.opening),
+    }
+    minor = record.minor_terms
+    row = _RecordRowWithMinorTerms(**fields, minor_terms=minor) if minor else _RecordRow(**fields)
+    return append_checksum(RECORD_FORMATS[0] + _encode(row), record.number)
 
 
 def _compress_texts(record: ArticleRecord) -> _TextFields | bytes:
@@ -155,25 +181,45 @@ def _decompress_texts(data: bytes) -> _TextFields:
 @lru_cache(maxsize=4096)  # originals of many duplicates and articles from one template are read repeatedly
 def decode_record(data: bytes, space: str, number: int) -> ArticleRecord:
     """Decode a record. Raises StoreUnavailable if it is damaged or has another format."""
-    row = decode_formatted(_record_decoder, data, "A record", RECORD_FORMAT)
+    return decode_record_uncached(data, space, number)
+
+
+def decode_record_uncached(data: bytes, space: str, number: int) -> ArticleRecord:
+    """As ``decode_record``, for callers that see each record once."""
+    kind_name = f"The record {number:016x} of {space}"
+    row = decode_checked(_record_decoder, data, kind_name, RECORD_FORMATS, number)
     try:
-        return _record_from_row(row, space, number)
+        sketch = _row_sketch(row)
+        figures = tuple(np.frombuffer(row.figures, "<u4").tolist())
+        return _record_from_row(row, space, number, sketch, figures)
     except ValueError as error:
-        raise corrupt_error("A record", error) from error
+        raise corrupt_error(kind_name, error) from error
 
 
-def decode_stream_fields(data: bytes, space: str) -> dict[str, Any]:
+@lru_cache(maxsize=4096)
+def decode_record_summary(data: bytes, space: str, number: int) -> ArticleRecord:
+    """As ``decode_record`` without sketch and figures, in 1/3 of the time: for what is ranked by terms."""
+    kind_name = f"The record {number:016x} of {space}"
+    row = decode_checked(_record_decoder, data, kind_name, RECORD_FORMATS, number)
+    try:
+        return _record_from_row(row, space, number, NO_SKETCH, ())
+    except ValueError as error:
+        raise corrupt_error(kind_name, error) from error
+
+
+def decode_stream_fields(data: bytes, space: str, number: int) -> dict[str, Any]:
     """The fields of a record that a ``StreamItem`` has, by name.
 
     Sketch and figures are not decoded and nothing is cached: a stream reader sees each article once. Raises
     StoreUnavailable if the record is damaged or has another format.
     """
-    row = decode_formatted(_record_decoder, data, "A record", RECORD_FORMAT)
+    kind_name = f"The record {number:016x} of {space}"
+    row = decode_checked(_record_decoder, data, kind_name, RECORD_FORMATS, number)
     try:
         texts = _row_texts(row)
         terms = _row_terms(row, texts)
     except ValueError as error:
-        raise corrupt_error("A record", error) from error
+        raise corrupt_error(kind_name, error) from error
     return {
         "title": texts.title,
         "url": texts.url,
@@ -186,8 +232,10 @@ def decode_stream_fields(data: bytes, space: str) -> dict[str, Any]:
     }
 
 
-def _record_from_row(row: _RecordRow, space: str, number: int) -> ArticleRecord:
-    """Raises ValueError if sketch, weights, figures or texts are truncated."""
+def _record_from_row(
+    row: _RecordRowWithMinorTerms, space: str, number: int, sketch: Sketch, figures: tuple[int, ...]
+) -> ArticleRecord:
+    """Raises ValueError if weights or texts are truncated."""
     texts = _row_texts(row)
     return ArticleRecord(
         number=number,
@@ -202,10 +250,16 @@ def _record_from_row(row: _RecordRow, space: str, number: int) -> ArticleRecord:
         url=texts.url,
         source=texts.source,
         published_at_ms=row.published_at_ms,
-        sketch=Sketch(row.sketch_size, decode_sketch_sample(row.sketch_sample)),
+        sketch=sketch,
         terms=_row_terms(row, texts),
-        figures=tuple(np.frombuffer(row.figures, "<u4").tolist()),
+        figures=figures,
+        minor_terms=row.minor_terms,
     )
+
+
+def _row_sketch(row: _RecordRow) -> Sketch:
+    sample = decode_sketch_sample(row.sketch_sample)
+    return Sketch(row.sketch_size, sample, decode_opening(row.sketch_opening, len(sample)))
 
 
 def _row_texts(row: _RecordRow) -> _TextFields:
@@ -230,7 +284,7 @@ def encode_binding(binding: Binding) -> bytes:
         updated_figures=outcome.updated_figures,
         match=_match_row(outcome.match) if outcome.match else None,
     )
-    return BINDING_FORMAT + _encode(row)
+    return append_checksum(BINDING_FORMATS[0] + _encode(row))
 
 
 def _match_row(match: Match) -> _MatchRow:
@@ -247,7 +301,7 @@ def _match_row(match: Match) -> _MatchRow:
 
 def decode_binding(data: bytes) -> Binding:
     """Decode a binding. Raises StoreUnavailable if it is damaged or has another format."""
-    row = decode_formatted(_binding_decoder, data, "A binding", BINDING_FORMAT)
+    row = decode_checked(_binding_decoder, data, "A binding", BINDING_FORMATS)
     return Binding(
         row.number,
         row.number if row.first_version is None else row.first_version,

@@ -67,6 +67,20 @@ def decode_sketch_sample(data: bytes) -> npt.NDArray[np.uint32]:
     return sample
 
 
+def encode_opening(opening: npt.NDArray[np.bool_]) -> bytes:
+    """Encode the flags of a sketch, (n,): whether each sampled hash is in the opening, 8 per byte."""
+    return np.packbits(opening).tobytes()
+
+
+def decode_opening(data: bytes, sample_size: int) -> npt.NDArray[np.bool_]:
+    """Decode ``encode_opening``, (sample_size,); no data: all False. Raises ValueError if sizes differ."""
+    if not data:
+        return np.zeros(sample_size, np.bool_)
+    if len(data) != (sample_size + 7) // 8:
+        raise ValueError("the flags of the opening do not match the sample")
+    return np.unpackbits(np.frombuffer(data, np.uint8), count=sample_size).view(np.bool_)
+
+
 def _low_bits(values: npt.NDArray[np.uint32] | npt.NDArray[np.int64], width: int) -> BitArray:
     """The lowest ``width`` bits of each value, least significant first."""
     whole = np.unpackbits(values.astype("<u4").view(np.uint8), bitorder="little").reshape(-1, 32)

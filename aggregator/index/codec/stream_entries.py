@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import msgspec
 
+from aggregator.analysis.story_terms import story_terms
 from aggregator.domain import NUMBER_RANDOM_BITS, StreamItem, VerdictName
 from aggregator.index.codec.format_byte import FORMAT_1, decode_formatted
 from aggregator.index.codec.records import Binding, decode_stream_fields
 
 
 class StreamEntry(msgspec.Struct, frozen=True, array_like=True):
-    """A ``StreamItem`` without the fields of its record."""
+    """A ``StreamItem`` without the fields of its record; earlier versions wrote no ``opening_mask``."""
 
     kind: str
     number: int
@@ -23,14 +24,18 @@ class StreamEntry(msgspec.Struct, frozen=True, array_like=True):
     matched_number: int | None
     canonical_first: int | None
     exact: bool
+    opening_mask: int = 0
 
 
 _entry_decoder = msgspec.msgpack.Decoder(StreamEntry)
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def encode_stream_entry(kind: str, binding: Binding) -> bytes:
-    """The stored form of an entry. ``kind``: "article" for a stored version, "deleted" for a deletion."""
+def encode_stream_entry(kind: str, binding: Binding, opening_mask: int = 0) -> bytes:
+    """The stored form of an entry. ``kind``: "article" for a stored version, "deleted" for a deletion.
+
+    ``opening_mask``: that of the stored version (``analysis/story_terms.py``).
+    """
     match = binding.outcome.match
     entry = StreamEntry(
         kind=kind,
@@ -41,6 +46,7 @@ def encode_stream_entry(kind: str, binding: Binding) -> bytes:
         matched_number=match.number if match else None,
         canonical_first=match.canonical_first if match else None,
         exact=match is not None and match.rule == "exact",
+        opening_mask=opening_mask,
     )
     return FORMAT_1 + _encode(entry)
 
@@ -53,8 +59,11 @@ def decode_stream_entry(data: bytes) -> StreamEntry:
 def to_stream_item(entry: StreamEntry, space: str, record: bytes | None) -> StreamItem:
     """An entry with the fields of its stored record; they are empty if the record is gone (None).
 
-    Raises StoreUnavailable if the record is damaged or has another format.
+    Its terms are the story terms. Raises StoreUnavailable if the record is damaged or has another format.
     """
+    fields = decode_stream_fields(record, space, entry.number) if record is not None else {}
+    if fields:
+        fields["terms"] = story_terms(fields["title"], fields["lang"], fields["terms"], entry.opening_mask)
     return StreamItem(
         number=entry.number,
         first_version=entry.first_version,
@@ -65,5 +74,5 @@ def to_stream_item(entry: StreamEntry, space: str, record: bytes | None) -> Stre
         matched_number=entry.matched_number,
         canonical_first=entry.canonical_first,
         exact=entry.exact,
-        **(decode_stream_fields(record, space) if record is not None else {}),
+        **fields,
     )

@@ -13,21 +13,29 @@ from aggregator.analysis.shingles import (
     estimate_overlap,
     sketch_keys,
 )
-from aggregator.domain import ArticleRecord, Match, Outcome, Sketch
-from aggregator.errors import StoreUnavailable
+from aggregator.domain import NO_SKETCH, ArticleRecord, Match, Outcome, Sketch
+from aggregator.errors import DamagedValue, StoreUnavailable
+from aggregator.index.codec.format_byte import append_checksum
 from aggregator.index.codec.records import (
     Binding,
     decode_binding,
     decode_record,
+    decode_record_summary,
     encode_binding,
     encode_record,
 )
 from aggregator.index.codec.sketches import encode_sketch_sample
 
 PINNED_RECORD = bytes.fromhex(
-    "039b05a2656ecf0123456789abcdefc410000102030405060708090a0b0c0d0e0fc2c002c40b020012bea78f"
+    "049c05a2656ecf0123456789abcdefc410000102030405060708090a0b0c0d0e0fc2c002c40b020012bea78f"
     "5843898909c402ff66c4041100000095a4706f7274aa506f7274206f70656e73b868747470733a2f2f657861"
-    "6d706c652e6f72672f706f7274a74578616d706c65ad686172626f75720a6372616e65"
+    "6d706c652e6f72672f706f7274a74578616d706c65ad686172626f75720a6372616e65c401c00a043449"
+)
+# Before the flags of the opening were stored; its checksum is removed, as in format 3.
+FORMER_RECORD = b"\x03" + bytes.fromhex(
+    "9b05a2656ecf0123456789abcdefc410000102030405060708090a0b0c0d0e0fc2c002c40b020012bea78f58"
+    "43898909c402ff66c4041100000095a4706f7274aa506f7274206f70656e73b868747470733a2f2f6578616d"
+    "706c652e6f72672f706f7274a74578616d706c65ad686172626f75720a6372616e65"
 )
 
 
@@ -56,12 +64,30 @@ def test_the_stored_record_is_pinned() -> None:
     """Golden value. Short texts are not compressed; number and space are in the key."""
     made = record(build_sketch(["nine", "ships", "called", "today"]))
     assert encode_record(made).hex() == PINNED_RECORD.hex()
+    assert decode_record(FORMER_RECORD, "en.0001", 7).title == made.title
     read = decode_record(PINNED_RECORD, "en.0001", 7)
     assert read.sketch.sample.tolist() == made.sketch.sample.tolist()
     assert [term for term, _ in read.terms] == ["harbour", "crane"]
     assert [weight for _, weight in read.terms] == pytest.approx([1.0, 0.4])
     others = [f.name for f in fields(ArticleRecord) if f.name not in ("sketch", "terms")]
     assert [getattr(read, name) for name in others] == [getattr(made, name) for name in others]
+
+
+def test_minor_terms_are_stored_last() -> None:
+    """Golden value. A record without any ends before, like those of earlier versions."""
+    made = replace(record(build_sketch(["nine", "ships", "called", "today"])), minor_terms=b"\x80\xc5\x8a")
+    data = encode_record(made)
+    assert data[:-4].hex() == "049d" + PINNED_RECORD[2:-4].hex() + "c40380c58a"
+    assert decode_record(data, "en.0001", 7).minor_terms == made.minor_terms
+
+
+def test_a_summary_is_the_record_without_its_wording() -> None:
+    """What related articles are ranked and shown by."""
+    data = encode_record(replace(record(build_sketch(["nine", "ships"])), minor_terms=b"\x80\xc5\x8a"))
+    summary, read = decode_record_summary(data, "en.0001", 7), decode_record(data, "en.0001", 7)
+    assert summary.sketch is NO_SKETCH and summary.figures == ()
+    others = [f.name for f in fields(ArticleRecord) if f.name not in ("sketch", "figures")]
+    assert [getattr(summary, name) for name in others] == [getattr(read, name) for name in others]
 
 
 @given(st.lists(st.text(), min_size=4, max_size=4), st.integers(0, 40))
@@ -82,10 +108,11 @@ def test_a_headline_repeated_in_the_url_is_compressed() -> None:
     )
     data = encode_record(made)
     assert len(data) < len(encode_record(replace(made, title="", url=""))) + 1.6 * len(title)
-    texts = next(part for part in msgspec.msgpack.decode(data[1:])[::-1] if isinstance(part, bytes))
+    texts = msgspec.msgpack.decode(data[1:-4])[-2]  # the flags of the opening follow
     cut = data.replace(bytes([0xC4, len(texts)]) + texts, bytes([0xC4, len(texts) - 1]) + texts[:-1])
     assert cut != data
-    with pytest.raises(StoreUnavailable, match="A record in the store is damaged"):
+    cut = append_checksum(cut[:-4], 7)
+    with pytest.raises(StoreUnavailable, match="The record 0000000000000007 of en"):
         decode_record(cut, "en.0001", 7)
 
 
@@ -110,13 +137,14 @@ def test_a_record_with_a_damaged_sample_is_rejected() -> None:
     sample = encode_sketch_sample(build_sketch(["one", "two", "three", "four"]).sample)
     cut = whole.replace(bytes([len(sample)]) + sample, bytes([len(sample) - 1]) + sample[:-1])
     assert cut != whole
-    with pytest.raises(StoreUnavailable, match=r"A record in the store is damaged \(a sample ends"):
+    cut = append_checksum(cut[:-4], 7)
+    with pytest.raises(StoreUnavailable, match=r"in the store is damaged \(a sample ends"):
         decode_record(cut, "en.0001", 7)
 
 
 PINNED = (
-    "029807c0c41068686868686868686868686868686868a471756179a96475706c696361746502c397a4706965"
-    "7204a4706f72740302cb3fedc28f5c28f5c3a76f7665726c6170"
+    "039807c0c41068686868686868686868686868686868a471756179a96475706c696361746502c397a4706965"
+    "7204a4706f72740302cb3fedc28f5c28f5c3a76f7665726c6170fdc3a478"
 )
 MATCHED = Outcome("duplicate", 2, Match("pier", 4, "port", 3, 2, 0.93, "overlap"), True)
 
@@ -147,3 +175,33 @@ def test_bindings_of_the_first_format_are_rejected() -> None:
     """The start-up check rejects such a store; a single value is rejected as well."""
     with pytest.raises(StoreUnavailable, match="format 01, this version reads 02"):
         decode_binding(b"\x01" + encode_binding(Binding(7, 5, b"h" * 16, "quay", MATCHED))[1:])
+
+
+@given(st.integers(0, 8 * len(PINNED_RECORD) - 1))
+def test_every_flipped_bit_of_a_record_is_noticed(bit: int) -> None:
+    """In any byte; a flip in the first makes it another format or one without checksum."""
+    data = bytearray(PINNED_RECORD)
+    data[bit // 8] ^= 1 << bit % 8
+    with pytest.raises(StoreUnavailable):
+        decode_record(bytes(data), "en.0001", 7)
+
+
+def test_a_record_under_the_key_of_another_one_is_damaged() -> None:
+    """The number in the key is part of the checksum."""
+    with pytest.raises(DamagedValue, match="its checksum does not match"):
+        decode_record(PINNED_RECORD, "en.0001", 8)
+
+
+@given(st.integers(8, 8 * len(bytes.fromhex(PINNED)) - 1))
+def test_every_flipped_bit_of_a_binding_is_noticed(bit: int) -> None:
+    """Behind the format byte."""
+    data = bytearray(bytes.fromhex(PINNED))
+    data[bit // 8] ^= 1 << bit % 8
+    with pytest.raises(DamagedValue):
+        decode_binding(bytes(data))
+
+
+def test_a_binding_of_the_former_format_is_read() -> None:
+    """It ends without a checksum."""
+    data = bytes.fromhex(PINNED)
+    assert decode_binding(b"\x02" + data[1:-4]) == decode_binding(data)

@@ -6,7 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator.analysis.shingles import IGNORED_LOW_BITS, MAX_SKETCH_KEYS, build_sketch
-from aggregator.index.codec.sketches import decode_sketch_sample, encode_sketch_sample
+from aggregator.index.codec.sketches import (
+    decode_opening,
+    decode_sketch_sample,
+    encode_opening,
+    encode_sketch_sample,
+)
 
 
 @given(st.sets(st.integers(0, 2**32 - 1), max_size=200))
@@ -29,6 +34,17 @@ def test_the_packed_sketch_is_pinned() -> None:
     bits += "0" * (-len(bits) % 8)
     assert encode_sketch_sample(sample) == count + k + int(bits, 2).to_bytes(len(bits) // 8, "big")
     assert encode_sketch_sample(sample[:0]) == b""
+
+
+def test_the_flags_of_the_opening_are_pinned() -> None:
+    """Eight per byte, the first in the highest bit; missing ones are False."""
+    flags = np.array([1, 0, 0, 0, 0, 0, 1, 1, 0, 1], np.bool_)
+
+    assert encode_opening(flags) == bytes([0b10000011, 0b01000000])
+    assert decode_opening(encode_opening(flags), 10).tolist() == flags.tolist()
+    assert decode_opening(b"", 3).tolist() == [False] * 3
+    with pytest.raises(ValueError, match="do not match the sample"):
+        decode_opening(b"\x83", 10)
 
 
 def test_a_hash_takes_twelve_bits() -> None:

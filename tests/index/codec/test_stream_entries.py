@@ -2,10 +2,12 @@
 
 from dataclasses import fields
 
-import numpy as np
+import msgspec
 import pytest
 
-from aggregator.domain import NUMBER_RANDOM_BITS, ArticleRecord, Match, Outcome, Sketch, StreamItem
+from aggregator.analysis.shingles import build_sketch
+from aggregator.analysis.story_terms import OPENING_WEIGHT
+from aggregator.domain import NUMBER_RANDOM_BITS, ArticleRecord, Match, Outcome, StreamItem
 from aggregator.errors import StoreUnavailable
 from aggregator.index.codec.records import Binding, decode_record, encode_record
 from aggregator.index.codec.stream_entries import decode_stream_entry, encode_stream_entry, to_stream_item
@@ -18,22 +20,31 @@ COPY = Binding(
 RECORD = ArticleRecord(
     number=NUMBER, first_version=5, id="port", space="en.0001", lang="en", fingerprint=0x0123456789ABCDEF,
     text_hash=bytes(range(16)), short=False, title="The port opens " * 8, url="https://example.org/port",
-    source="Example", published_at_ms=7, sketch=Sketch(3, np.arange(3, dtype=np.uint32)),
+    source="Example", published_at_ms=7, sketch=build_sketch(["the", "port", "opens"]),
     terms=(("harbour", 1.0), ("crane", 0.4)), figures=(17,),
 )  # fmt: skip
 
 
 def test_an_entry_is_completed_with_its_record() -> None:
-    """Every field that a record and a stream item share has the value of the record."""
+    """Every field that a record and a stream item share has the value of the record, but the terms."""
     stored = encode_record(RECORD)
     item, record = (
-        to_stream_item(decode_stream_entry(encode_stream_entry("article", COPY)), "en.0001", stored),
+        to_stream_item(decode_stream_entry(encode_stream_entry("article", COPY, 0b10)), "en.0001", stored),
         decode_record(stored, "en.0001", NUMBER),
     )
 
-    shared = {f.name for f in fields(StreamItem)} & {f.name for f in fields(ArticleRecord)}
+    shared = {f.name for f in fields(StreamItem)} & {f.name for f in fields(ArticleRecord)} - {"terms"}
     assert {name: getattr(item, name) for name in shared} == {name: getattr(record, name) for name in shared}
-    assert len(shared) == 11 and item.title == RECORD.title
+    assert len(shared) == 10 and item.title == RECORD.title
+    assert item.terms == (("port", 1.0), ("crane", OPENING_WEIGHT))
+
+
+def test_an_entry_of_an_earlier_version_has_no_opening() -> None:
+    """Its story terms are those of the headline."""
+    fields_before = decode_stream_entry(encode_stream_entry("article", COPY))
+    data = b"\x01" + msgspec.msgpack.encode(msgspec.structs.astuple(fields_before)[:-1])
+
+    assert decode_stream_entry(data) == fields_before
 
 
 @pytest.mark.parametrize("kind", ["article", "deleted"])

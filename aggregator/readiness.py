@@ -1,0 +1,63 @@
+"""Readiness: named checks that say why the service must not receive requests now.
+
+``/readyz``, the metric ``aggregator_not_ready``, the log and ``aggregator doctor`` all report what the checks
+find. Each part of the service that can be unfit to serve adds a check in ``app.py``; the store's own state
+(``StoreInfo``) is reported separately and first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+
+from aggregator.errors import AggregatorError
+from aggregator.log_limits import ChangeFilter
+
+ReadinessCheck = Callable[[], Awaitable[str | None]]
+"""Returns why the service is not ready, as one sentence that names the repair; None if it is ready."""
+
+CHECK_TIMEOUT_S = 2.0
+
+logger = logging.getLogger(__name__)
+
+
+class Readiness:
+    """Runs all checks and remembers their results.
+
+    ``problems`` maps the name of each failing check (a short word for a metric label, such as ``clock``) to
+    its sentence, as of the last run. A change is logged once.
+    """
+
+    def __init__(self, checks: Mapping[str, ReadinessCheck]) -> None:
+        self._checks = dict(checks)
+        self._changes = {name: ChangeFilter() for name in self._checks}
+        self.problems: dict[str, str] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all checks."""
+        return tuple(self._checks)
+
+    async def run(self) -> Mapping[str, str]:
+        """Run all checks in parallel; returns ``problems``. A check that fails or hangs is a problem too."""
+        sentences = await asyncio.gather(*map(self._run_one, self._checks))
+        self.problems = {
+            name: sentence for name, sentence in zip(self._checks, sentences, strict=True) if sentence
+        }
+        return self.problems
+
+    async def _run_one(self, name: str) -> str | None:
+        try:
+            async with asyncio.timeout(CHECK_TIMEOUT_S):
+                sentence = await self._checks[name]()
+        except TimeoutError:
+            sentence = f"The check of the {name} did not finish within {CHECK_TIMEOUT_S:g} s."
+        except AggregatorError as error:
+            sentence = str(error)
+        if sentence is None:
+            if self._changes[name].clear():
+                logger.warning("ready again: the problem of the %s has ended", name)
+        elif self._changes[name].is_new(sentence):
+            logger.error("not ready (%s): %s", name, sentence)
+        return sentence

@@ -1,0 +1,50 @@
+"""Readiness: failing checks are named, logged when they change, and never hide behind an error."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from aggregator import readiness
+from aggregator.errors import StoreUnavailable
+from aggregator.readiness import Readiness
+
+
+async def test_failing_checks_are_named_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Only failing checks are problems; a problem that stays is one log line, its end is another."""
+    sentence: list[str | None] = ["The clock is wrong; correct it."]
+
+    async def clock() -> str | None:
+        return sentence[0]
+
+    async def data() -> str | None:
+        return None
+
+    checks = Readiness({"clock": clock, "data": data})
+    with caplog.at_level(logging.WARNING):
+        assert await checks.run() == {"clock": "The clock is wrong; correct it."}
+        assert await checks.run() == checks.problems
+        sentence[0] = None
+        assert await checks.run() == {}
+
+    assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
+    assert checks.names == ("clock", "data")
+
+
+async def test_a_check_that_fails_or_hangs_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check that cannot be made is not a passed check."""
+    monkeypatch.setattr(readiness, "CHECK_TIMEOUT_S", 0.01)
+
+    async def fails() -> str | None:
+        raise StoreUnavailable("The store does not answer.")
+
+    async def hangs() -> str | None:
+        await asyncio.Event().wait()
+        return None
+
+    assert await Readiness({"fails": fails, "hangs": hangs}).run() == {
+        "fails": "The store does not answer.",
+        "hangs": "The check of the hangs did not finish within 0.01 s.",
+    }

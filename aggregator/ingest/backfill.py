@@ -1,26 +1,31 @@
-"""Backfill of shadow spaces with the articles stored before the migration began.
+"""Backfill: copies stored articles into other spaces, for a migration or after a change of the settings.
 
-New articles are dual-written (``dual_write.py``), so one pass over the older ones suffices. It runs under
-the bulk throttle. Backfill from kept texts reads the article streams and saves its position after each batch;
-backfill from a file reads the file from the start. Articles that are in the shadow spaces already are
-skipped, so a backfill can be interrupted and restarted, with the same result.
+``backfill_from_store`` examines every record of the serving spaces. An article that is missing in the shadow
+spaces is analyzed from its stored text; where only the block plan differs, its record suffices. Articles that
+are there already cost a read, so a backfill can be interrupted and repeated, with the same result.
+``backfill_from_articles`` takes the texts from files instead. Both run under the bulk throttle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, TypeVar
 
-import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from aggregator.domain import Article, ArticleRecord
-from aggregator.index import Index, keys
+from aggregator.index import Index
 from aggregator.index.codec.stored_text import decompress_text
 from aggregator.ingest.dual_write import DualWriter, PostedArticle
 from aggregator.ingest.throttle import BulkThrottle, throttled_slice
-from aggregator.store.base import Put
 
 BATCH_ARTICLES = 64
+STREAM_ITEMS_PER_READ = 512
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -37,30 +42,44 @@ class BackfillStats:
     not_stored: int = 0
 
 
+class Retry(Protocol):
+    """Runs one step, which may be repeated, until it succeeds or the caller gives up."""
+
+    async def __call__(self, step: Callable[[], Awaitable[T]], /) -> T:
+        """The result of ``step``."""
+
+
+async def run_once(step: Callable[[], Awaitable[T]]) -> T:
+    """Run ``step`` without retries."""
+    return await step()
+
+
 async def backfill_from_store(
     index: Index,
     dual_writer: DualWriter,
     on_progress: Callable[[BackfillStats], None],
     throttle: BulkThrottle | None = None,
+    retry: Retry = run_once,
 ) -> BackfillStats:
-    """Copy all articles in order of arrival, from their kept texts; resumes where it was interrupted."""
-    stats, position_key = BackfillStats(), keys.backfill_position(index.shadow_spaces)
-    saved = (await index.store.read([position_key]))[0]
-    positions: dict[bytes, bytes] = msgspec.msgpack.decode(saved, type=dict[bytes, bytes]) if saved else {}
+    """Copy all articles of the serving spaces, each in order of arrival, from their stored texts."""
+    stats = BackfillStats()
+    for space in index.spaces:
+        numbers = await retry(partial(index.records.stored_numbers, space))
+        for start in range(0, len(numbers), BATCH_ARTICLES):
+            some = numbers[start : start + BATCH_ARTICLES]
+            await retry(partial(_copy_stored, index, dual_writer, space, some, stats, throttle))
+            on_progress(stats)
+    return stats
+
+
+async def remove_deleted(index: Index, dual_writer: DualWriter) -> None:
+    """Remove articles from the shadow spaces that were deleted in the serving ones since they were copied."""
+    positions: dict[bytes, bytes] = {}
     while True:
-        items, positions = await index.stream.read(positions, BATCH_ARTICLES)
+        items, positions = await index.stream.read(positions, STREAM_ITEMS_PER_READ)
         if not items:
-            return stats
-        ids = list(dict.fromkeys(item.id for item in items if item.kind == "article"))
-        posted = [
-            PostedArticle(await _stored_article(index, record), record)
-            for record in await _stored_records(index, ids)
-        ]
-        stats.examined += len(posted)
-        stats.not_copied += await _replicate_throttled(dual_writer, posted, throttle)
-        if stats.not_copied == 0:  # otherwise keep the position, so that the next run tries again
-            await index.store.put([Put(position_key, msgspec.msgpack.encode(positions))])
-        on_progress(stats)
+            return
+        await dual_writer.remove_deleted({item.id: item.number for item in items if item.kind == "deleted"})
 
 
 async def backfill_from_articles(
@@ -69,17 +88,18 @@ async def backfill_from_articles(
     articles: Iterator[Article],
     on_progress: Callable[[BackfillStats], None],
     throttle: BulkThrottle | None = None,
+    retry: Retry = run_once,
 ) -> BackfillStats:
     """Copy the articles of a file that are stored under their id with the same text."""
     stats = BackfillStats()
     batch: dict[str, Article] = {}
     for article in articles:
         if article.id in batch or len(batch) == BATCH_ARTICLES:
-            await _backfill_batch(index, dual_writer, batch, stats, throttle)
+            await retry(partial(_backfill_batch, index, dual_writer, batch, stats, throttle))
             on_progress(stats)
             batch = {}
         batch[article.id] = article
-    await _backfill_batch(index, dual_writer, batch, stats, throttle)
+    await retry(partial(_backfill_batch, index, dual_writer, batch, stats, throttle))
     on_progress(stats)
     return stats
 
@@ -91,11 +111,34 @@ async def _backfill_batch(
     stats: BackfillStats,
     throttle: BulkThrottle | None,
 ) -> None:
-    records = await _stored_records(index, list(batch))
+    records = [stored.record for stored in (await index.articles.get_many(list(batch))).values()]
+    posted = [PostedArticle(batch[record.id], record) for record in records]
+    not_copied = await _replicate_throttled(dual_writer, posted, throttle)
     stats.not_stored += len(batch) - len(records)
     stats.examined += len(records)
-    posted = [PostedArticle(batch[record.id], record) for record in records]
+    stats.not_copied += not_copied
+
+
+async def _copy_stored(
+    index: Index,
+    dual_writer: DualWriter,
+    space: str,
+    numbers: npt.NDArray[np.uint64],
+    stats: BackfillStats,
+    throttle: BulkThrottle | None,
+) -> None:
+    """Copy the current versions among these numbers; reads missing texts only."""
+    records = await _current_records(index, space, numbers)
+    posted = [PostedArticle(None, record) for record in records]
+    missing = {item.record.number for item in await dual_writer.find_missing(posted)}
+    posted = [
+        PostedArticle(await _stored_article(index, record), record, is_stored_text=True)
+        if record.number in missing
+        else PostedArticle(None, record)
+        for record in records
+    ]
     stats.not_copied += await _replicate_throttled(dual_writer, posted, throttle)
+    stats.examined += len(records)
 
 
 async def _replicate_throttled(
@@ -110,8 +153,15 @@ async def _replicate_throttled(
     return not_copied
 
 
-async def _stored_records(index: Index, ids: Sequence[str]) -> list[ArticleRecord]:
-    return [stored.record for stored in (await index.articles.get_many(ids)).values()]
+async def _current_records(index: Index, space: str, numbers: npt.NDArray[np.uint64]) -> list[ArticleRecord]:
+    """Those of the records that are the current version of their id."""
+    records = await index.records.read(dict.fromkeys(numbers.tolist(), space))
+    bound = await index.bindings.find_many([record.id for record in records.values()])
+    return [
+        record
+        for record in records.values()
+        if (known := bound.get(record.id)) is not None and known.binding.number == record.number
+    ]
 
 
 async def _stored_article(index: Index, record: ArticleRecord) -> Article | None:

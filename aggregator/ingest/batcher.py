@@ -1,58 +1,73 @@
 """Micro-batching of interactive articles: those that arrive while a batch is processed form the next batch.
 
 An article that arrives alone starts immediately. Under load one batch runs at a time, so the articles of one
-process do not conflict with each other and share the round trips to the store.
+process do not conflict with each other and share the round trips to the store. Callers that wait are served
+round-robin, so that one caller's flood delays another caller's article by one batch.
+
+A batch runs in a separate task: a caller that is cancelled, since its deadline has passed, interrupts no
+write. Its article is dropped if its batch has not started.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
 
-from aggregator.ingest.pending import PendingArticle, split_batches
+from aggregator.concurrency.fair_semaphore import current_caller
+from aggregator.ingest.pending import PendingArticle
+
+_Waiting = tuple[PendingArticle, asyncio.Future[None]]
 
 
 class MicroBatcher:
-    """Calls ``process`` with batches in order of arrival: at most ``max_articles``, no id twice."""
+    """Calls ``process`` with batches of at most ``max_articles``, no id twice, in order per caller."""
 
     def __init__(self, process: Callable[[list[PendingArticle]], Awaitable[None]], max_articles: int) -> None:
         self._process = process
         self._max_articles = max_articles
-        self._queue: list[tuple[PendingArticle, asyncio.Future[None]]] = []
-        self._busy = False
-        self._drain_task: asyncio.Task[None] | None = None  # a reference, so that it is not collected
+        self._queues: dict[str, deque[_Waiting]] = {}  # by caller; the next one to serve is first
+        self._drain_task: asyncio.Task[None] | None = None
 
     async def submit(self, pending: PendingArticle) -> None:
         """Return once the article has its answer; raises what its batch raised.
 
-        A caller that finds no batch running processes its own article, and its cancellation cancels that. A
-        cancelled caller that waits in the queue leaves its article there.
+        If the caller is cancelled before its batch starts, the article is not processed.
         """
-        if self._busy:
-            done = asyncio.get_running_loop().create_future()
-            self._queue.append((pending, done))
-            try:
-                await done
-            finally:
-                del done  # breaks the cycle future -> error -> frame: see ``store/pipelining.py``
-            return
-        self._busy = True
+        done = asyncio.get_running_loop().create_future()
+        self._queues.setdefault(current_caller.get(), deque()).append((pending, done))
+        if self._drain_task is None:
+            self._drain_task = asyncio.create_task(self._drain_queues())
         try:
-            await self._process([pending])
+            await done
         finally:
-            self._busy = bool(self._queue)
-            if self._busy:
-                self._drain_task = asyncio.create_task(self._drain_queue())
+            del done  # breaks the cycle future -> error -> frame: see ``store/pipelining.py``
 
-    async def _drain_queue(self) -> None:
+    async def _drain_queues(self) -> None:
         try:
-            while self._queue:
-                batch = next(split_batches([pending for pending, _ in self._queue], self._max_articles))
-                waiters = [done for _, done in self._queue[: len(batch)]]
-                del self._queue[: len(batch)]
-                await self._process_batch(batch, waiters)
+            while waiting := self._next_batch():
+                await self._process_batch([pending for pending, _ in waiting], [done for _, done in waiting])
         finally:
-            self._busy = False
+            self._drain_task = None
+
+    def _next_batch(self) -> list[_Waiting]:
+        """Take the articles of the next batch, one of each caller in turn."""
+        batch: dict[str, _Waiting] = {}
+        while self._queues and len(batch) < self._max_articles:
+            caller = next(iter(self._queues))
+            queue = self._queues.pop(caller)
+            pending, done = queue[0]
+            # The second post of an id is a repeat or update of the first, which must be committed before.
+            is_repeated = not done.done() and pending.article.id in batch
+            if not is_repeated:
+                queue.popleft()
+                if not done.done():
+                    batch[pending.article.id] = pending, done
+            if queue:
+                self._queues[caller] = queue
+            if is_repeated:
+                break
+        return list(batch.values())
 
     async def _process_batch(self, batch: list[PendingArticle], waiters: list[asyncio.Future[None]]) -> None:
         try:

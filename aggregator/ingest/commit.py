@@ -13,12 +13,17 @@ from dataclasses import replace
 from aggregator.index import Index
 from aggregator.index.codec.stored_text import compress_text
 from aggregator.index.duplicate_groups import BindingSnapshot
+from aggregator.index.ownership import is_owned
 from aggregator.index.segment_sampling import sample_entry
 from aggregator.ingest.dual_write import DualWriter, PostedArticle
 from aggregator.ingest.pending import CommitPlan, PendingArticle
 
 # First numbers of duplicate groups -> id of the event of each group that is part of one.
 EventIdsOf = Callable[[Sequence[int]], Awaitable[dict[int, str]]]
+
+# Reads of the binding of an id posted simultaneously in another language; each is one round trip to the
+# store, and the other process needs about two to withdraw its own.
+MAX_WITHDRAWAL_CHECKS = 8
 
 
 class Committer:
@@ -66,7 +71,12 @@ class Committer:
         for space in sorted(sampled):
             await self._index.segments.seal_if_full(space, now_ms)
         committed = [p for p in plans if p.pending not in conflicted] if conflicted else plans
-        raced = await self._resolve_language_race([p for p in committed if p.transaction is not None])
+        raced, overruled = await self._resolve_language_race(
+            [p for p in committed if p.transaction is not None]
+        )
+        if overruled:
+            conflicted += overruled
+            committed = [p for p in committed if p.pending not in overruled]
         for plan in committed:
             await self._remove_replaced(plan, raced.get(plan.pending.article.id, plan.older_versions))
         if self._dual_writer is not None:
@@ -77,28 +87,62 @@ class Committer:
 
     async def _resolve_language_race(
         self, plans: Sequence[CommitPlan]
-    ) -> dict[str, tuple[BindingSnapshot, ...]]:
+    ) -> tuple[dict[str, tuple[BindingSnapshot, ...]], list[PendingArticle]]:
         """Of one id posted in several languages at the same time, keep the version with the highest number.
 
-        Returns by id the older versions to remove. Every process checks after its own commit, so the last
-        one sees all versions.
+        Returns by id the older versions to remove, and the articles that must be decided again: those whose
+        caller may not replace the other version. Every process checks after its own commit, so the last one
+        sees all versions.
         """
         if not plans or len(self._index.spaces) < 2:
-            return {}
+            return {}, []
         found = await self._index.bindings.in_other_spaces(
             {p.pending.article.id: p.answer.space for p in plans}
         )
         older: dict[str, tuple[BindingSnapshot, ...]] = {}
+        overruled: list[PendingArticle] = []
         for plan in plans:
             id_ = plan.pending.article.id
-            others = found[id_]
+            others: Sequence[BindingSnapshot] = found[id_]
+            if others and await self._is_overruled(plan, others):
+                others = await self._wait_for_withdrawal(plan, others)
+            if others and await self._is_overruled(plan, others):
+                await self._index.articles.remove_older(
+                    plan.answer.space, id_, below_number=plan.latest_number + 1
+                )
+                plan.pending.number, plan.pending.record_written = 0, False
+                overruled.append(plan.pending)
+                continue
             older[id_] = tuple(b for b in others if b.binding.number < plan.latest_number)
             for newest in others[:1]:
                 if newest.binding.number > plan.latest_number:
                     await self._index.articles.remove_older(
                         plan.answer.space, id_, below_number=newest.binding.number
                     )
-        return older
+        return older, overruled
+
+    async def _wait_for_withdrawal(
+        self, plan: CommitPlan, others: Sequence[BindingSnapshot]
+    ) -> Sequence[BindingSnapshot]:
+        """The bindings in other spaces, read again while the newest one has a higher number than the plan's.
+
+        Two commits that each see the other must not both be withdrawn again and again: the one with the
+        higher number withdraws at once, the other one waits for that. It withdraws as well if the higher one
+        stays, because that one may have been acknowledged before this commit.
+        """
+        id_, space = plan.pending.article.id, plan.answer.space
+        for _ in range(MAX_WITHDRAWAL_CHECKS):
+            if not others or others[0].binding.number < plan.latest_number:
+                break
+            others = (await self._index.bindings.in_other_spaces({id_: space}))[id_]
+        return others
+
+    async def _is_overruled(self, plan: CommitPlan, others: Sequence[BindingSnapshot]) -> bool:
+        """Whether the id has a version, in another space, that the article's caller may not replace."""
+        if not plan.pending.sources:
+            return False
+        records = await self._index.records.read({b.binding.number: b.space for b in others})
+        return not all(is_owned(records.get(b.binding.number), plan.pending.sources) for b in others)
 
     async def _remove_replaced(self, plan: CommitPlan, older_versions: Sequence[BindingSnapshot]) -> None:
         """Delete the replaced version's record and the id's older versions in other spaces."""
@@ -108,7 +152,10 @@ class Committer:
                 await self._dual_writer.drop_record(plan.superseded_number)
         for older in older_versions:
             removed = await self._index.articles.remove_older(
-                older.space, older.binding.id, below_number=plan.latest_number
+                older.space,
+                older.binding.id,
+                below_number=plan.latest_number,
+                sources=plan.pending.sources,
             )
             if removed and self._dual_writer is not None:
                 await self._dual_writer.replicate_removal([older])

@@ -1,30 +1,36 @@
 """Decision on one pending article: its verdict, and the transaction that stores it.
 
 An id that is not bound in the article's space is inserted. The same text under a known id is a repeat, which
-changes at most the metadata; another text under a known id is an update. Decisions are made on a snapshot;
-the commit checks that the store still agrees with it.
+changes at most the metadata; another text or another source under a known id is an update. Decisions are
+made on a snapshot; the commit checks that the store still agrees with it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from aggregator.dedup.evidence import Arrival
 from aggregator.dedup.similarity import rank
-from aggregator.dedup.verdict import Candidate, Policy, decide, related_candidates
+from aggregator.dedup.verdict import Candidate, decide, related_candidates
 from aggregator.domain import Answer, ArticleRecord, Outcome, arrival_ms_of
+from aggregator.errors import Forbidden, ImplausibleClock
 from aggregator.index import Index, Probe, Snapshot
 from aggregator.index.article_numbers import ArticleNumberGenerator
+from aggregator.index.bindings import bindings_under
 from aggregator.index.duplicate_groups import BindingSnapshot
 from aggregator.index.lookup import LookupResult
+from aggregator.index.ownership import foreign_article_error, is_owned
 from aggregator.ingest.dual_write import DualWriter
 from aggregator.ingest.pending import (
     CommitPlan,
     PendingArticle,
     build_record,
+    copy_metadata,
     merge_metadata,
     metadata_of,
 )
 from aggregator.store.base import Transaction
+from aggregator.time_units import format_rfc3339
 
 MAX_RELATED = 10
 
@@ -61,13 +67,28 @@ class _Case:
 
 
 class Decider:
-    """Decides pending articles by ``policy``. One per process, since it assigns article numbers."""
+    """Decides pending articles, each by its policy. One per process, since it assigns article numbers."""
 
-    def __init__(self, index: Index, policy: Policy, dual_writer: DualWriter | None) -> None:
+    def __init__(self, index: Index, dual_writer: DualWriter | None) -> None:
         self._index = index
-        self._policy = policy
         self._dual_writer = dual_writer
         self._number_generator = ArticleNumberGenerator()
+
+    async def ownership_error(
+        self, pending: PendingArticle, probe: Probe, snapshot: Snapshot, now_ms: int
+    ) -> Forbidden | None:
+        """The error if the id is stored, in any space, for a source that this caller may not replace.
+
+        A stored version keeps its source, and the commit checks that the binding is unchanged.
+        """
+        if not pending.sources:
+            return None
+        for known in bindings_under(snapshot, probe.binding_key):
+            if not is_owned(snapshot.records.get(known.binding.number), pending.sources):
+                if pending.record_written:  # by an earlier attempt, which lost the race to this version
+                    await self._index.records.delete({pending.number: pending.analysis.space})
+                return foreign_article_error(pending.article.id, pending.sources)
+        return None
 
     async def decide(
         self, pending: PendingArticle, lookup: ArticleLookup, snapshot: Snapshot, now_ms: int, dry_run: bool
@@ -79,12 +100,10 @@ class Decider:
         probe = lookup.probe
         changed_buckets = snapshot.changed_buckets(probe.id)
         if changed_buckets:  # an earlier article of this batch shares a bucket with it
-            matches = self._index.lookup.extend_result(
-                snapshot, probe, now_ms, lookup.matches, changed_buckets
-            )
+            matches = self._index.lookup.extend_result(snapshot, probe, lookup.matches, changed_buckets)
             if matches is not lookup.matches:
                 lookup.matches, lookup.candidate_numbers = matches, matches.ranked_numbers
-        bindings = self._index.bindings.live(snapshot, probe.binding_key, now_ms)
+        bindings = bindings_under(snapshot, probe.binding_key)
         case = _Case(
             pending=pending,
             lookup=lookup,
@@ -93,19 +112,23 @@ class Decider:
             dry_run=dry_run,
             changed_buckets=changed_buckets,
             candidates=self._index.lookup.build_candidates(
-                snapshot, probe, lookup.candidate_numbers, self._policy
+                snapshot,
+                probe,
+                lookup.candidate_numbers,
+                pending.policy.policy,
+                Arrival(pending.article.source, pending.article.published_at_ms, now_ms),
             ),
             bindings=bindings,
             current=next((b for b in bindings if b.space == pending.analysis.space), None),
         )
         if case.current is None:  # a new id, or one that changed its language: then it is another article
             return await self._plan_insert(case)
-        if case.current is bindings[0] and case.current.binding.text_hash == pending.analysis.text_hash:
+        if case.current is bindings[0] and _is_repeat(pending, case.current, snapshot):
             return await self._plan_repeat(case, case.current)
         return await self._plan_update(case, case.current)
 
     async def _plan_insert(self, case: _Case) -> CommitPlan:
-        outcome = decide(case.pending.analysis, case.candidates, self._policy)
+        outcome = decide(case.pending.analysis, case.candidates, case.pending.policy.policy)
         id_ = case.pending.article.id
         led_group = next((c.canonical[1] for c in case.candidates if c.canonical[0] == id_), 0)
         if led_group and outcome.match is not None:
@@ -140,15 +163,18 @@ class Decider:
         return self._build_plan(case, current.binding.outcome, record, None)
 
     async def _plan_update(self, case: _Case, current: BindingSnapshot) -> CommitPlan:
-        """New content under a known id: the verdict stays, the old version leaves the index."""
+        """New content or source under a known id: the verdict stays, the old version leaves the index."""
         record = await self._assign_number(case, current.binding.first_version)
+        previous = case.snapshot.records.get(current.binding.number)
+        if previous is not None and previous.text_hash == record.text_hash:
+            record = merge_metadata(copy_metadata(previous, record), case.pending.article)
         transaction = await self._index.articles.update_transaction(case.snapshot, current, record)
         return self._build_plan(
             case, current.binding.outcome, record, transaction, superseded_number=current.binding.number
         )
 
     async def _assign_number(self, case: _Case, first_version: int) -> ArticleRecord:
-        """The article's record, under a number above all earlier ones of its id.
+        """The article's record, under a number above all earlier ones of its id. Raises ImplausibleClock.
 
         ``first_version`` is 0 for a first version. A record that an earlier attempt wrote is kept, unless its
         number is too low by now or it names another first version: then it is deleted.
@@ -161,6 +187,11 @@ class Decider:
             pending.number, pending.record_written = 0, False
         if pending.number <= newest:  # the clock of another process may be ahead
             pending.number = self._number_generator.next(max(case.now_ms, arrival_ms_of(newest) + 1))
+        if pending.number < case.snapshot.stacks[case.lookup.probe.space].floor:
+            raise ImplausibleClock(
+                "The article cannot be stored: by the clock of this machine it arrives at "
+                f"{format_rfc3339(case.now_ms)}, and what arrived then has expired; see `aggregator doctor`."
+            )
         pending.first_version = first_version or pending.number
         return build_record(pending)
 
@@ -177,7 +208,7 @@ class Decider:
             own_group: int | None = outcome.match.canonical_first
         else:
             own_group = record.first_version if record is not None else None
-        near = related_candidates(analysis, case.candidates, outcome, self._policy)
+        near = related_candidates(analysis, case.candidates, outcome, case.pending.policy.policy)
         groups = dict.fromkeys(c.canonical[1] for c in near)
         if own_group is not None:
             groups = {own_group: None, **groups}
@@ -189,6 +220,7 @@ class Decider:
             short=analysis.short,
             related=rank(near, exclude_group=own_group, limit=MAX_RELATED) if near else (),
             stored=transaction is not None and not case.dry_run,
+            profile=case.pending.policy.profile,
         )
         return CommitPlan(
             pending=case.pending,
@@ -200,3 +232,10 @@ class Decider:
             older_versions=tuple(b for b in case.bindings if b is not case.current),
             duplicate_groups=tuple(groups),
         )
+
+
+def _is_repeat(pending: PendingArticle, current: BindingSnapshot, snapshot: Snapshot) -> bool:
+    """Whether the text is the stored one and the source does not change."""
+    record = snapshot.records.get(current.binding.number)
+    is_same_source = record is None or pending.article.source in ("", record.source)
+    return is_same_source and current.binding.text_hash == pending.analysis.text_hash

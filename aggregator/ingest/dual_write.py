@@ -18,7 +18,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from aggregator.domain import Analysis, AnalyzeMany, Article, ArticleRecord
+from aggregator.errors import RateLimited
 from aggregator.index import Index, Snapshot, keys
 from aggregator.index.codec.records import Binding
 from aggregator.index.duplicate_groups import BindingSnapshot
@@ -31,10 +34,14 @@ ConvertRecord = Callable[[ArticleRecord], ArticleRecord | None]
 
 @dataclass(frozen=True, slots=True)
 class PostedArticle:
-    """An article as it was posted (None: its text is not available), and its record in the serving space."""
+    """An article as it was posted (None: its text is not available), and its record in the serving space.
+
+    ``is_stored_text``: the text was stored with the record, so it needs no comparison with it.
+    """
 
     article: Article | None
     record: ArticleRecord
+    is_stored_text: bool = False
 
 
 class DualWriter:
@@ -42,12 +49,26 @@ class DualWriter:
 
     ``analyze_many`` analyzes with the shadow models. ``convert_record`` turns a serving record into a shadow
     record without the text, where only the block plan differs; it returns None where it cannot.
+
+    ``newer_stays``: the shadow spaces take articles directly; a version there that is newer than that of
+    the serving spaces stays, and so does an id that the serving spaces do not have. ``other_recipe``: the
+    text hashes of serving and shadow spaces are not comparable.
     """
 
-    def __init__(self, index: Index, analyze_many: AnalyzeMany, convert_record: ConvertRecord) -> None:
+    def __init__(
+        self,
+        index: Index,
+        analyze_many: AnalyzeMany,
+        convert_record: ConvertRecord,
+        *,
+        newer_stays: bool = False,
+        other_recipe: bool = False,
+    ) -> None:
         self._index = index
         self._analyze_many = analyze_many
         self._convert_record = convert_record
+        self._newer_stays = newer_stays
+        self._other_recipe = other_recipe
 
     async def replicate(self, posted: Sequence[PostedArticle]) -> list[PostedArticle]:
         """Copy these articles; return those that cannot be copied: text missing, or not the stored one.
@@ -55,21 +76,40 @@ class DualWriter:
         Idempotent. Raises StoreUnavailable, CommitConflict.
         """
         posted_by_hash = {keys.id_hash(item.record.id): item for item in posted}
-        shadow = await self._index.segments.read(_binding_keys(self._index.shadow_spaces, posted_by_hash))
-        missing = [
-            item
-            for hashed, item in posted_by_hash.items()
-            if not any(
-                known.binding.number == item.record.number
-                for known in self._index.bindings.of_hash(shadow, hashed)
-            )
-        ]
+        missing = await self.find_missing(posted)
         records = await self._shadow_records(missing)
         await self._index.records.insert(
             [r for r in records.values() if r.space in self._index.shadow_spaces], {}
         )
         await self._reconcile(list(posted_by_hash), records, {})
         return [item for item in missing if item.record.number not in records]
+
+    async def find_missing(self, posted: Sequence[PostedArticle]) -> list[PostedArticle]:
+        """Those of the articles whose version is not in the shadow spaces, nor a newer one that stays."""
+        posted_by_hash = {keys.id_hash(item.record.id): item for item in posted}
+        shadow = await self._index.segments.read(_binding_keys(self._index.shadow_spaces, posted_by_hash))
+        return [
+            item
+            for hashed, item in posted_by_hash.items()
+            if not any(
+                known.binding.number == item.record.number
+                or (self._newer_stays and known.binding.number > item.record.number)
+                for known in self._index.bindings.of_hash(shadow, hashed)
+            )
+        ]
+
+    async def remove_deleted(self, deleted: Mapping[str, int]) -> None:
+        """Remove the versions (ids and numbers) that were deleted in the serving spaces, if they are here."""
+        numbers = {keys.id_hash(id_): number for id_, number in deleted.items()}
+        shadow = await self._index.segments.read(_binding_keys(self._index.shadow_spaces, numbers))
+        await self.replicate_removal(
+            [
+                known
+                for hashed, number in numbers.items()
+                for known in self._index.bindings.of_hash(shadow, hashed)
+                if known.binding.number == number
+            ]
+        )
 
     async def replicate_removal(self, removed: Sequence[BindingSnapshot]) -> None:
         """Copy the removal of these serving bindings; their duplicates are repointed as well."""
@@ -109,9 +149,17 @@ class DualWriter:
         texts = [item for item in missing if records[item.record.number] is None and item.article is not None]
         analyses = await self._analyze_many([item.article for item in texts if item.article]) if texts else []
         for item, analysis in zip(texts, analyses, strict=True):
-            if isinstance(analysis, Analysis) and analysis.text_hash == item.record.text_hash:
+            if isinstance(analysis, RateLimited):  # not analyzed yet, so not to be skipped
+                raise analysis
+            if isinstance(analysis, Analysis) and self._is_text_of_record(item, analysis):
                 records[item.record.number] = _with_analysis(item.record, analysis)
         return {number: record for number, record in records.items() if record is not None}
+
+    def _is_text_of_record(self, item: PostedArticle, analysis: Analysis) -> bool:
+        """With another recipe the hashes of equal texts differ: then the headlines are compared."""
+        if item.is_stored_text or analysis.text_hash == item.record.text_hash:
+            return True
+        return self._other_recipe and bool(analysis.title) and analysis.title == item.record.title
 
     async def _reconcile(
         self,
@@ -147,6 +195,10 @@ class DualWriter:
         changed: list[bytes] = []
         transactions: list[Transaction] = []
         for hashed in id_hashes:
+            if self._newer_stays and _is_outdated(
+                serving_bindings[hashed], removed.get(hashed), shadow_bindings[hashed]
+            ):
+                continue
             for space in index.shadow_spaces:
                 transaction = self._plan_transaction(
                     shadow,
@@ -178,7 +230,9 @@ class DualWriter:
         if serving_binding is not None and _belongs_in_space(
             serving_binding.binding, space, shadow_binding, records
         ):
-            if shadow_binding is not None and shadow_binding.binding == serving_binding.binding:
+            record = records.get(serving_binding.binding.number)
+            binding = _with_text_hash(serving_binding.binding, record, shadow_binding)
+            if shadow_binding is not None and shadow_binding.binding == binding:
                 return None
             state = keys.state(b"", serving_binding.binding.number)
             if states.newest_value(space, state) == keys.DEAD:  # removed by another writer: read again
@@ -189,9 +243,8 @@ class DualWriter:
                 )
             key = keys.binding_by_id(b"", serving_binding.binding.id)
             checks = [shadow.unchanged_check(space, key), states.unchanged_check(space, state)]
-            record = records.get(serving_binding.binding.number)
             return segment.copy_in(
-                serving_binding.binding, shadow_binding.binding if shadow_binding else None, record, checks
+                binding, shadow_binding.binding if shadow_binding else None, record, checks
             )
         if shadow_binding is not None:
             return segment.remove_copy(shadow_binding.binding, [_unchanged_check(shadow_binding)])
@@ -244,6 +297,27 @@ def _belongs_in_space(
     return record is not None and record.space == space
 
 
+def _is_outdated(
+    serving_binding: BindingSnapshot | None,
+    removed: Binding | None,
+    shadow_bindings: Sequence[BindingSnapshot],
+) -> bool:
+    """Whether a shadow version is newer than what the serving spaces have of the id, or had."""
+    known = serving_binding.binding if serving_binding is not None else removed
+    return known is None or any(shadow.binding.number > known.number for shadow in shadow_bindings)
+
+
+def _with_text_hash(
+    binding: Binding, record: ArticleRecord | None, shadow_binding: BindingSnapshot | None
+) -> Binding:
+    """``binding`` with the text hash of the shadow space, whose recipe may be another one."""
+    if record is not None:
+        return msgspec.structs.replace(binding, text_hash=record.text_hash)
+    if shadow_binding is not None and shadow_binding.binding.number == binding.number:
+        return msgspec.structs.replace(binding, text_hash=shadow_binding.binding.text_hash)
+    return binding
+
+
 def _unchanged_check(binding: BindingSnapshot) -> Check:
     return ValueEquals(binding.key, binding.raw)
 
@@ -264,4 +338,6 @@ def _with_analysis(record: ArticleRecord, analysis: Analysis) -> ArticleRecord:
         sketch=analysis.sketch,
         terms=analysis.terms,
         figures=analysis.figures,
+        minor_terms=analysis.minor_terms,
+        opening_mask=analysis.opening_mask,
     )

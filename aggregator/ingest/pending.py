@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from aggregator.dedup.policy_profiles import NamedPolicy
 from aggregator.domain import NO_SKETCH, Analysis, Answer, Article, ArticleRecord
 from aggregator.errors import AggregatorError
 from aggregator.index.duplicate_groups import BindingSnapshot
@@ -22,6 +23,8 @@ class PendingArticle:
     ``number`` and ``first_version`` are those of its record (0: not assigned), ``record_written`` says that
     the record is stored under ``number``. All three survive a commit conflict, so the retry writes no second
     record unless its contents differ. ``answer`` is set once the article is committed or has failed.
+    ``sources``: those that the caller's key is bound to, whose articles alone it may replace; () for all.
+    ``policy``: what judges the article, selected once, so that a retry decides by the same policy.
     """
 
     position: int
@@ -31,6 +34,8 @@ class PendingArticle:
     first_version: int = 0
     record_written: bool = False
     answer: Answer | AggregatorError | None = None
+    sources: tuple[str, ...] = ()
+    policy: NamedPolicy = field(default_factory=NamedPolicy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +61,16 @@ class CommitPlan:
 
 
 def strip_to_fingerprint(pending: PendingArticle) -> PendingArticle:
-    """Keep only what policy ``hamming`` needs: id, fingerprint, text hash (setting ``fingerprints_only``)."""
-    analysis = replace(pending.analysis, sketch=NO_SKETCH, terms=(), figures=(), title="", text="")
-    return replace(pending, article=Article(id=pending.article.id), analysis=analysis)
+    """Keep only what policy ``hamming`` needs: id, fingerprint, text hash (setting ``fingerprints_only``).
+
+    Also the source, if the caller's key is bound to sources.
+    """
+    analysis = replace(
+        pending.analysis, sketch=NO_SKETCH, terms=(), figures=(), title="", text="", minor_terms=b""
+    )
+    # The source of an article is what a source-bound key is checked by later.
+    source = pending.article.source if pending.sources else ""
+    return replace(pending, article=Article(id=pending.article.id, source=source), analysis=analysis)
 
 
 def split_batches(pending: Sequence[PendingArticle], size: int) -> Iterator[list[PendingArticle]]:
@@ -124,4 +136,6 @@ def build_record(pending: PendingArticle) -> ArticleRecord:
         sketch=analysis.sketch,
         terms=analysis.terms,
         figures=analysis.figures,
+        minor_terms=analysis.minor_terms,
+        opening_mask=analysis.opening_mask,
     )

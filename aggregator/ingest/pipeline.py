@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from aggregator.concurrency.yielding import Spawn, TaskHandle, YieldControl, spawn_task, yield_control
 from aggregator.errors import CommitConflict
 from aggregator.index import Index, Snapshot
+from aggregator.index.bindings import bindings_under
 from aggregator.index.lookup import EMPTY_RESULT
 from aggregator.ingest.commit import Committer
 from aggregator.ingest.decide import ArticleLookup, Decider
@@ -209,23 +210,30 @@ class BatchPipeline:
         wanted: dict[int, str] = {}
         for part in self._index.lookup.probe_groups(probes):
             await self._yield_control()
-            found = self._index.lookup.evaluate_probes(snapshot, [probes[i] for i in part], now_ms)
+            found = self._index.lookup.evaluate_probes(snapshot, [probes[i] for i in part])
             for i, matches in zip(part, found, strict=True):
                 lookups[i].matches, lookups[i].candidate_numbers = matches, matches.ranked_numbers
                 wanted.update(dict.fromkeys(lookups[i].candidate_numbers, probes[i].space))
         for probe in probes:
-            for known in self._index.bindings.live(snapshot, probe.binding_key, now_ms):
+            for known in bindings_under(snapshot, probe.binding_key):
                 wanted.setdefault(known.binding.number, known.space)
         await self._index.lookup.load_into_snapshot(snapshot, wanted)
         return Batch(pending, lookups, snapshot, now_ms, time.perf_counter() - started)
 
     async def _decide(self, batch: Batch, dry_run: bool = False) -> list[CommitPlan]:
-        """Decide the articles in order; each write is applied to the snapshot before the next decision."""
+        """Decide the articles in order; each write is applied to the snapshot before the next decision.
+
+        An article under an id of another source, which its caller may not replace, gets its error as answer
+        and no plan.
+        """
         started = time.perf_counter()
         snapshot, plans = batch.snapshot, []
         for i, (item, lookup) in enumerate(zip(batch.pending, batch.lookups, strict=True)):
             if i % YIELD_EVERY_ARTICLES == 0:
                 await self._yield_control()
+            item.answer = await self._decider.ownership_error(item, lookup.probe, snapshot, batch.now_ms)
+            if item.answer is not None:
+                continue
             plan = await self._decider.decide(item, lookup, snapshot, batch.now_ms, dry_run)
             if plan.transaction is not None and not dry_run:
                 key = snapshot.writable_key(lookup.probe.space, lookup.probe.binding_key)

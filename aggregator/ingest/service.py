@@ -22,10 +22,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from aggregator.dedup.policy_profiles import PolicyProfiles, as_profiles
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
-from aggregator.errors import AggregatorError, NotFound
+from aggregator.errors import AggregatorError, InvalidInput, NotFound
 from aggregator.index import Index
+from aggregator.index.ownership import is_owned
 from aggregator.ingest.batcher import MicroBatcher
 from aggregator.ingest.commit import Committer, EventIdsOf
 from aggregator.ingest.decide import Decider
@@ -49,7 +51,7 @@ class IngestService:
     """Checks and inserts articles, and deletes them.
 
     analyze_many       analyzes articles in order, in this process or others
-    policy             thresholds of the verdicts
+    policy             thresholds of the verdicts, for all articles or by profile
     clock              ms since 1970 UTC
     store_texts        keep each text, compressed, for explanations and reindexing
     fingerprints_only  store ids, fingerprints and text hashes alone (policy ``hamming``)
@@ -57,6 +59,7 @@ class IngestService:
     on_delete          removes a deleted article from its event; None: no events
     dual_writer        copies each commit to the shadow spaces during a migration
     load_control       precedence of interactive articles over bulk work; None: no difference
+    before_write       awaited before every write; raises StoreUnavailable while nothing may be stored
     execution          how work overlaps on the event loop
     batch_articles     articles per batch, at most
     """
@@ -65,7 +68,7 @@ class IngestService:
         self,
         index: Index,
         analyze_many: AnalyzeMany,
-        policy: Policy,
+        policy: Policy | PolicyProfiles,
         *,
         clock: Callable[[], int],
         store_texts: bool = False,
@@ -74,19 +77,22 @@ class IngestService:
         on_delete: OnDelete | None = None,
         dual_writer: DualWriter | None = None,
         load_control: LoadControl | None = None,
+        before_write: Callable[[], Awaitable[None]] | None = None,
         execution: Execution = SEQUENTIAL,
         batch_articles: int = BATCH_ARTICLES,
     ) -> None:
         self._index = index
         self._analyze_many = analyze_many
         self._clock = clock
+        self._profiles = as_profiles(policy)
         self._fingerprints_only = fingerprints_only
         self._on_delete = on_delete
         self._dual_writer = dual_writer
         self._load_control = load_control
+        self._before_write = before_write
         self._throttle = load_control.throttle if load_control is not None else None
         self._batch_articles = batch_articles
-        decider = Decider(index, policy, dual_writer)
+        decider = Decider(index, dual_writer)
         committer = Committer(index, dual_writer, event_ids_of, store_texts=store_texts)
         self._interactive_pipeline = BatchPipeline(
             index, decider, committer, clock=clock, execution=execution
@@ -101,28 +107,36 @@ class IngestService:
         """Articles whose commit conflicted and was retried, for metrics."""
         return self._bulk_pipeline.commit_retries + self._interactive_pipeline.commit_retries
 
-    async def submit(self, article: Article, *, dry_run: bool = False) -> Answer:
+    async def submit(
+        self, article: Article, *, dry_run: bool = False, sources: tuple[str, ...] = ()
+    ) -> Answer:
         """Check and insert one article; with ``dry_run`` only check.
 
-        Raises NoText and other errors of the analysis, CommitConflict, StoreUnavailable.
+        ``sources``: those that the caller is bound to, () for all. Raises InvalidInput for an unknown policy
+        profile, NoText and other errors of the analysis, Forbidden for an id of another source,
+        CommitConflict, StoreUnavailable.
         """
         if dry_run:
-            result = (await self.submit_many([article], dry_run=True))[0]
+            result = (await self.submit_many([article], dry_run=True, sources=sources))[0]
         else:
-            result = await self._submit_interactive(article)
+            result = await self._submit_interactive(article, sources)
         if isinstance(result, AggregatorError):
             raise result
         return result
 
-    async def _submit_interactive(self, article: Article) -> Answer | AggregatorError:
+    async def _submit_interactive(
+        self, article: Article, sources: tuple[str, ...]
+    ) -> Answer | AggregatorError:
         if self._load_control is not None:
             self._load_control.activity.record_arrival()
+        policy = self._profiles.select(article.policy, article.source)
         started = time.perf_counter()
         analysis = (await self._analyze_many([article]))[0]
         if isinstance(analysis, AggregatorError):
             return analysis
         analyze_ms = (time.perf_counter() - started) * 1000
-        pending = self._to_pending(PendingArticle(0, article, analysis))
+        pending = self._to_pending(PendingArticle(0, article, analysis, sources=sources, policy=policy))
+        await self._check_writable()
         if self._load_control is None:
             await self._batcher.submit(pending)
         else:
@@ -135,7 +149,7 @@ class IngestService:
         return strip_to_fingerprint(pending) if self._fingerprints_only else pending
 
     async def submit_many(
-        self, articles: Sequence[Article], *, dry_run: bool = False
+        self, articles: Sequence[Article], *, dry_run: bool = False, sources: tuple[str, ...] = ()
     ) -> list[Answer | AggregatorError]:
         """Check and insert articles; the answers equal those of submitting them one by one in this order.
 
@@ -144,7 +158,7 @@ class IngestService:
         started = time.perf_counter()
         analyzed = await self.analyze_many(articles)
         analyze_ms = (time.perf_counter() - started) * 1000 / max(1, len(articles))
-        return await self.process_analyzed(articles, analyzed, analyze_ms, dry_run=dry_run)
+        return await self.process_analyzed(articles, analyzed, analyze_ms, dry_run=dry_run, sources=sources)
 
     async def analyze_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
         """First half of ``submit_many``; callers may analyze the next articles while these are committed."""
@@ -163,17 +177,26 @@ class IngestService:
         *,
         dry_run: bool = False,
         group_size: int = 0,
+        sources: tuple[str, ...] = (),
     ) -> list[Answer | AggregatorError | E]:
         """Second half of ``submit_many``; an error in ``analyzed`` is returned as the answer.
 
         ``analyze_ms`` is the duration of the first half per article; ``group_size`` limits the articles per
-        batch (0: the usual limit).
+        batch (0: the usual limit). ``sources``: see ``submit``.
         """
-        pending = [
-            self._to_pending(PendingArticle(position, article, analysis))
-            for position, (article, analysis) in enumerate(zip(articles, analyzed, strict=True))
-            if isinstance(analysis, Analysis)
-        ]
+        results: list[Answer | AggregatorError | E] = list(analyzed)  # type: ignore[arg-type]
+        pending: list[PendingArticle] = []
+        for position, (article, analysis) in enumerate(zip(articles, analyzed, strict=True)):
+            if not isinstance(analysis, Analysis):
+                continue
+            try:
+                policy = self._profiles.select(article.policy, article.source)
+            except InvalidInput as error:
+                results[position] = error
+                continue
+            pending.append(
+                self._to_pending(PendingArticle(position, article, analysis, sources=sources, policy=policy))
+            )
         done = 0
         while done < len(pending):
             async with throttled_slice(
@@ -184,35 +207,40 @@ class IngestService:
                     list(split_batches(part, group_size or self._batch_articles)), dry_run
                 )
                 done += count
-        results: list[Answer | AggregatorError | E] = list(analyzed)  # type: ignore[arg-type]
         for item in pending:
             results[item.position] = _finished_answer(item, analyze_ms)
         return results
 
     async def _process_batches(self, batches: Sequence[list[PendingArticle]], dry_run: bool) -> None:
         if not dry_run:
+            await self._check_writable()
             await self._bulk_pipeline.process_all(batches)
             return
         for batch in batches:
             await self._bulk_pipeline.process(batch, dry_run)
 
-    async def delete(self, id_: str) -> None:
+    async def _check_writable(self) -> None:
+        if self._before_write is not None:
+            await self._before_write()
+
+    async def delete(self, id_: str, *, sources: tuple[str, ...] = ()) -> None:
         """Remove an article from the index and from its event.
 
         Its records are deleted last: if the process dies before, a repeated delete finds them and finishes.
-        Raises NotFound, CommitConflict, StoreUnavailable.
+        Raises NotFound, Forbidden for an article of none of ``sources`` (empty: of any), CommitConflict,
+        StoreUnavailable.
         """
+        await self._check_writable()
         try:
-            removed = await self._index.articles.delete(id_)
+            removed = await self._index.articles.delete(id_, sources=sources)
             versions = {b.binding.number: (b.binding.first_version, b.space) for b in removed}
             if self._dual_writer is not None:
                 await self._dual_writer.replicate_removal(removed)
         except NotFound:
             if self._dual_writer is not None:
                 await self._dual_writer.ensure_absent(id_)
-            versions = {
-                r.number: (r.first_version, r.space) for r in await self._index.articles.orphaned_records(id_)
-            }
+            orphaned = await self._index.articles.orphaned_records(id_)
+            versions = {r.number: (r.first_version, r.space) for r in orphaned if is_owned(r, sources)}
             if not versions:
                 raise
         for first_version in dict.fromkeys(first_version for first_version, _ in versions.values()):

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Sequence
 
 import pytest
 
@@ -9,14 +10,15 @@ from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import FloatArray, HashedModel, IndexTerms
 from aggregator.analysis.pool.pool import AnalysisPool
 from aggregator.app import build_core, build_dual_writer
+from aggregator.cli import waiting
 from aggregator.dedup.verdict import Policy
-from aggregator.domain import Article
-from aggregator.errors import NotFound
-from aggregator.index import Index
+from aggregator.domain import Analysis, Article
+from aggregator.errors import AggregatorError, NotFound, Overloaded, StoreUnavailable
+from aggregator.index import Index, keys
 from aggregator.index.blocks import PLANS
 from aggregator.index.codec.records import Binding
 from aggregator.ingest.backfill import BackfillStats, backfill_from_articles, backfill_from_store
-from aggregator.store.base import Store
+from aggregator.store.base import Put, Store
 from tests.support.factories import Clock, edited, in_process, story
 
 TEXTS = {f"a{n}": story(n, 12) for n in range(24)} | {f"c{n}": edited(story(n, 12), n, 2) for n in range(8)}
@@ -70,7 +72,7 @@ class Process:
                 found[id_] = None
                 continue
             record = (await self.index.articles.get(id_)).record
-            near, _ = await self.index.lookup.find_within_radius(known.space, record.fingerprint, 0, 0)
+            near, _ = await self.index.lookup.find_within_radius(known.space, record.fingerprint, 0)
             members = [member.id for member in await self.index.articles.group_members(id_)]
             found[id_] = (known.binding, members, record.number in near.tolist())
         return found
@@ -176,6 +178,20 @@ async def test_concurrent_writes_and_backfills_have_the_same_result(store: Store
     await assert_equal_spaces(store, CURRENT, NEXT_MODEL)
 
 
+async def test_articles_that_the_stream_no_longer_has_are_copied(store: Store) -> None:
+    """Article streams are trimmed after 8 days; the articles are kept for months."""
+    earlier = Process(store, CURRENT, None)
+    for id_, text in TEXTS.items():
+        await earlier.post(id_, text)
+    for space in CURRENT.spaces:
+        await store.stream_trim(keys.stream(keys.tag(space, 0)), b"%d-0" % (1 << 60))
+
+    stats = await Process(store, CURRENT, NEXT_MODEL).backfill()
+
+    assert (stats.examined, stats.not_copied) == (len(TEXTS), 0)
+    await assert_equal_spaces(store, CURRENT, NEXT_MODEL)
+
+
 async def test_without_kept_texts_a_file_provides_them(store: Store) -> None:
     """Articles of the file that are stored with the same text are copied; others are counted."""
     earlier = Process(store, CURRENT, None, store_texts=False)
@@ -203,3 +219,51 @@ async def test_another_block_plan_needs_no_texts(store: Store) -> None:
 
     assert (await Process(store, CURRENT, NEXT_PLAN).backfill()).not_copied == 0
     await assert_equal_spaces(store, CURRENT, NEXT_PLAN)
+
+
+@pytest.mark.parametrize("from_file", [False, True], ids=["store", "file"])
+async def test_steps_are_repeated_until_they_succeed(
+    store: Store, monkeypatch: pytest.MonkeyPatch, from_file: bool
+) -> None:
+    """Analysis and store fail at first; no article is left out or counted twice."""
+    monkeypatch.setattr(waiting, "INITIAL_BACKOFF_S", 0.0)
+    earlier = Process(store, CURRENT, None)
+    for id_, text in TEXTS.items():
+        await earlier.post(id_, text)
+    process = Process(store, CURRENT, NEXT_MODEL)
+    assert process.dual_writer is not None
+    analyze_many, put = process.dual_writer._analyze_many, process.index.store.put
+    not_analyzed, not_stored = set(TEXTS), 3
+
+    async def analyze_later(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
+        results = await analyze_many(articles)
+        for i, article in enumerate(articles):
+            if article.id in not_analyzed:
+                not_analyzed.discard(article.id)
+                results[i] = Overloaded("no processor")
+                break
+        return results
+
+    async def put_later(puts: Sequence[Put], **options: bool) -> list[bool]:
+        nonlocal not_stored
+        not_stored -= 1
+        if not_stored >= 0:
+            raise StoreUnavailable("away")
+        return await put(puts, **options)
+
+    monkeypatch.setattr(process.dual_writer, "_analyze_many", analyze_later)
+    monkeypatch.setattr(process.index.store, "put", put_later)
+    if from_file:
+        articles = [Article(id=id_, text=text, lang="eo") for id_, text in TEXTS.items()]
+        stats = await backfill_from_articles(
+            process.index, process.dual_writer, iter(articles), lambda _: None, retry=waiting.until_available
+        )
+    else:
+        stats = await backfill_from_store(
+            process.index, process.dual_writer, lambda _: None, retry=waiting.until_available
+        )
+    monkeypatch.undo()
+
+    assert (stats.examined, stats.not_copied, stats.not_stored) == (len(TEXTS), 0, 0)
+    assert not not_analyzed
+    await assert_equal_spaces(store, CURRENT, NEXT_MODEL)

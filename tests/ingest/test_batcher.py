@@ -6,6 +6,7 @@ import pytest
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.features import HashedModel
+from aggregator.concurrency.fair_semaphore import current_caller
 from aggregator.domain import Article
 from aggregator.errors import StoreUnavailable
 from aggregator.ingest.batcher import MicroBatcher
@@ -28,19 +29,26 @@ class BatchRecorder:
         self.batches: list[list[str]] = []
         self.finish = asyncio.Event()
         self.fails = False
+        self.finished = 0
         self.batcher = MicroBatcher(self.process, MAX_ARTICLES)
 
     async def process(self, batch: list[PendingArticle]) -> None:
         """Record the ids and wait."""
         self.batches.append([item.article.id for item in batch])
         await self.finish.wait()
+        self.finished += 1
         if self.fails:
             self.fails = False
             raise StoreUnavailable("The store is unavailable.")
 
-    def submit(self, id_: str) -> asyncio.Task[None]:
+    def submit(self, id_: str, caller: str = "") -> asyncio.Task[None]:
         """Submit an article in a separate task."""
-        return asyncio.create_task(self.batcher.submit(pending(id_)))
+
+        async def run() -> None:
+            current_caller.set(caller)
+            await self.batcher.submit(pending(id_))
+
+        return asyncio.create_task(run())
 
     async def started(self) -> None:
         """Wait until the first batch is being processed."""
@@ -76,16 +84,35 @@ async def test_a_failure_is_raised_to_the_callers_of_that_batch_only() -> None:
     await second
 
 
-async def test_a_cancelled_caller_does_not_cancel_the_others() -> None:
-    """The article of a cancelled waiter stays in its batch; the others get their answers."""
+async def test_a_cancelled_caller_interrupts_no_batch() -> None:
+    """Its article is dropped from a batch that has not started; the others get their answers."""
     recorder = BatchRecorder()
-    tasks = [recorder.submit(id_) for id_ in "abcd"]
+    tasks = [recorder.submit("a")]
     await recorder.started()
+    tasks += [recorder.submit(id_) for id_ in "bcd"]
     await asyncio.sleep(0)
-    tasks[0].cancel()  # processes its own article
+    tasks[0].cancel()  # its batch runs
     tasks[2].cancel()  # waits for the next batch
+    await asyncio.wait([tasks[0], tasks[2]])
     recorder.finish.set()
     await asyncio.gather(tasks[1], tasks[3])
 
     assert tasks[0].cancelled() and tasks[2].cancelled()
-    assert recorder.batches == [["a"], ["b", "c", "d"]]
+    assert (recorder.batches, recorder.finished) == ([["a"], ["b", "d"]], 2)
+
+
+async def test_waiting_callers_take_turns() -> None:
+    """A caller with many articles delays another one by one batch; each keeps its order."""
+    recorder = BatchRecorder()
+    tasks = [recorder.submit("first")]
+    await recorder.started()
+    tasks += [recorder.submit(f"flood-{i}", caller="flood") for i in range(3 * MAX_ARTICLES)]
+    tasks += [recorder.submit(f"other-{i}", caller="other") for i in range(2)]
+    await asyncio.sleep(0)
+    recorder.finish.set()
+    await asyncio.gather(*tasks)
+
+    assert recorder.batches[1][:5] == ["flood-0", "other-0", "flood-1", "other-1", "flood-2"]
+    assert [id_ for batch in recorder.batches for id_ in batch if id_.startswith("flood")] == [
+        f"flood-{i}" for i in range(3 * MAX_ARTICLES)
+    ]

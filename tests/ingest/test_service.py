@@ -82,6 +82,17 @@ async def test_exact_copy_and_copy_of_a_copy(newsroom: Core) -> None:
     assert [r.id for r in await newsroom.index.articles.group_members("a")] == ["a", "b", "c"]
 
 
+async def test_a_part_of_a_large_duplicate_group(newsroom: Core) -> None:
+    """A limit bounds what is read; the canonical article and the one with the id are always in it."""
+    for number in range(30):
+        await newsroom.post(f"copy-{number}", story(1))
+
+    group = await newsroom.index.articles.group_members("copy-29", 10)
+
+    assert [r.id for r in group] == [*(f"copy-{number}" for number in range(11)), "copy-29"]
+    assert len(await newsroom.index.articles.group_members("copy-29")) == 30
+
+
 async def test_truncated_copy_is_found_by_its_sketch_keys(newsroom: Core) -> None:
     """A copy cut to 40 % is a duplicate although its fingerprint is far away."""
     text = story(1, sentences=60)
@@ -315,10 +326,13 @@ async def test_changed_language_moves_the_id() -> None:
 
 
 async def test_an_expired_article_is_no_candidate() -> None:
-    """A copy of an article older than the retention period is new."""
+    """A copy of an article below the saved floor is new."""
     newsroom = core(MemoryStore(), retention_ms=86_400_000)
     await newsroom.post("a", story(1))
     newsroom.clock.now_ms += 86_400_000 + newsroom.index.retention.shared_entries_grace_ms + 1
+    floor = newsroom.index.retention.floor_at(newsroom.clock.now_ms)
+    for space in newsroom.index.spaces:
+        await newsroom.index.segments.advance_head(space, floor=floor)
 
     assert (await newsroom.post("b", edited(story(1), 2))).outcome.verdict == "new"
 
@@ -399,13 +413,14 @@ async def test_index_entries_move_to_the_next_exact_copy(newsroom: Core) -> None
 
 
 async def test_an_id_twice_in_a_batch(newsroom: Core) -> None:
-    """A later post of an id repeats or updates what the earlier one stored."""
+    """A later post of an id repeats or updates what the earlier one stored; another source is an update."""
     articles = [
-        Article(id="a", text=story(i), lang="en", source=s) for i, s in ((1, "x"), (1, "y"), (2, "z"))
+        Article(id="a", text=story(i), lang="en", source=s)
+        for i, s in ((1, "x"), (1, ""), (1, "y"), (2, "z"))
     ]
     answers = await newsroom.ingest.submit_many(articles)
 
-    assert [a.stored for a in answers if isinstance(a, Answer)] == [True, False, True]
+    assert [a.stored for a in answers if isinstance(a, Answer)] == [True, False, True, True]
     record = (await newsroom.index.articles.get("a")).record
     assert (record.source, record.first_version < record.number) == ("z", True)
 

@@ -1,0 +1,87 @@
+"""Verdicts by origin: outlets, times, openings and boilerplate, through the ingest service."""
+
+from __future__ import annotations
+
+import pytest
+
+from aggregator.dedup.verdict import Policy
+from aggregator.domain import Answer
+from aggregator.store.memory import MemoryStore
+from aggregator.time_units import HOUR_MS
+from tests.support.factories import START_MS, Core, core, story
+
+LEAD, NEW_LEAD = story(1, 9), story(2, 9)
+BACKGROUND = story(3, 40)
+MORE_STORIES = "More stories: " + " ".join(f"Older headline {n} about {story(100 + n, 1)}" for n in range(13))
+
+
+async def post(service: Core, id_: str, text: str, title: str, source: str, hours: float) -> Answer:
+    """Post an article that its outlet published this many hours after the start."""
+    return await service.post(
+        id_, text, title=title, source=source, published_at_ms=START_MS + int(hours * HOUR_MS)
+    )
+
+
+async def test_pages_with_one_list_of_other_stories_are_new() -> None:
+    """The list is longer than the story above it; the first two pages are already told apart."""
+    service = core(MemoryStore())
+    answers = [
+        await post(service, f"a{n}", story(10 + n, 6) + "\n" + MORE_STORIES, story(200 + n, 1), "Gadgets", n)
+        for n in range(12)
+    ]
+
+    assert [answer.outcome.match for answer in answers] == [None] * 12
+
+
+@pytest.mark.parametrize("hours", [3, 24 * 60])
+async def test_a_follow_up_with_the_same_background_is_no_duplicate(hours: float) -> None:
+    """Another headline, another lead, and a background section of two thirds of the text."""
+    service = core(MemoryStore())
+    await post(service, "first", LEAD + " " + BACKGROUND, "Dam breaks above Brackwater", "Gazette", 0)
+    text = NEW_LEAD + " " + BACKGROUND
+
+    found = await post(service, "later", text, "Minister visits the valley", "Gazette", hours)
+    assert found.outcome.match is None
+
+
+async def test_an_update_of_a_report_stays_a_duplicate() -> None:
+    """Same lead, other figures: a duplicate with updated figures, or an article of its own by the policy."""
+    report = "Rescuers count 40 houses under water and 12 missing. " + LEAD + " " + BACKGROUND
+    update = report.replace("40 houses", "55 houses").replace("12 missing", "9 missing")
+    for policy, verdict in ((Policy(), "duplicate"), (Policy(updates_are_new=True), "related")):
+        service = core(MemoryStore(), policy=policy)
+        await post(service, "first", report, "Dam breaks above Brackwater", "Gazette", 0)
+        found = (await post(service, "update", update, "Brackwater: dam breaks", "Gazette", 2)).outcome
+        assert (found.verdict, found.updated_figures) == (verdict, True)
+
+
+async def test_another_outlet_may_shorten_and_retitle() -> None:
+    """Half of an agency report under another headline, a day later."""
+    service = core(MemoryStore())
+    await post(service, "agency", LEAD + " " + BACKGROUND, "Dam breaks above Brackwater", "Agency", 0)
+    cut = LEAD + " " + BACKGROUND[: len(BACKGROUND) // 3]
+
+    found = await post(service, "paper", cut, "Valley under water", "Gazette", 24)
+    assert found.outcome.match is not None and found.outcome.match.id == "agency"
+
+
+async def test_a_weekly_column_is_no_duplicate() -> None:
+    """One headline and one closing section, another text each week; the same text again is a duplicate."""
+    service = core(MemoryStore())
+    weeks = [story(50 + n, 12) + " " + BACKGROUND for n in range(4)]
+    for n, text in enumerate(weeks):
+        found = await post(service, f"week{n}", text, "The week in the harbour", "Gazette", 168 * n)
+        assert found.outcome.match is None
+    again = await post(service, "again", weeks[0], "The week in the harbour", "Gazette", 168 * 4)
+    assert again.outcome.match is not None and again.outcome.match.id == "week0"
+
+
+async def test_a_footer_alone_is_no_duplicate_of_the_pages_above_it() -> None:
+    """From the fourth page on, the boilerplate of an outlet counts nothing, in a short article either."""
+    service = core(MemoryStore())
+    footer = "Subscribe to our channel for news of the harbour every morning and write to the editors"
+    for n in range(5):
+        await post(service, f"page{n}", story(70 + n, 12) + " " + footer, f"Report {n}", "Channel", n)
+
+    found = await post(service, "footer", footer + " today", "Subscribe", "Channel", 6)
+    assert found.outcome.match is None

@@ -24,20 +24,26 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import msgspec
 
+from aggregator.analysis.term_rates import TermRates
 from aggregator.concurrency.yielding import YieldControl, yield_control
 from aggregator.domain import StreamItem
-from aggregator.events.detection import BurstDetector, BurstRule, EventChange
+from aggregator.events.detection import BurstDetector, BurstRule, EventChange, RuleMode
 from aggregator.events.repository import (
+    INDEX_KEY,
     OVERRIDES_KEY,
     POSITION_KEY,
+    STORYLINES_KEY,
     EventRepository,
+    decode_index,
     decode_overrides,
 )
+from aggregator.events.storylines import decode_storylines
 from aggregator.events.unit_of_work import EventUnitOfWork
 from aggregator.store.base import Put
 from aggregator.store.decoding import decode_value
@@ -66,7 +72,7 @@ class ArticleStreamReader(Protocol):
 
 class _Position(msgspec.Struct, array_like=True):
     checkpoint: int
-    mode: str
+    mode: RuleMode
     streams: dict[bytes, bytes]
 
 
@@ -79,7 +85,8 @@ class DetectorRunner:
 
     At most one process, the leader, should call ``poll``. ``checkpoint_interval_ms``: the part of the stream,
     as a duration, that is read again after a crash. ``yield_control``: called between pieces of work of some
-    milliseconds.
+    milliseconds. ``trusted_clock``: the time by which closed events are removed, in ms; None: the time of
+    the call. ``term_rates``: loads what a new detector knows of news in general; None: nothing.
 
     ``items_read`` and ``commit_conflicts`` count since start; ``has_backlog``: the last ``poll`` stopped
     before the end of the stream.
@@ -93,12 +100,16 @@ class DetectorRunner:
         items_per_read: int = ITEMS_PER_READ,
         checkpoint_interval_ms: int = CHECKPOINT_INTERVAL_MS,
         yield_control: YieldControl = yield_control,
+        trusted_clock: Callable[[], int] | None = None,
+        term_rates: Callable[[], TermRates] | None = None,
     ) -> None:
         self.repository = repository
         self._rule = rule
         self._items_per_read = items_per_read
         self._checkpoint_interval_ms = checkpoint_interval_ms
         self._yield_control = yield_control
+        self._trusted_clock = trusted_clock
+        self._term_rates = term_rates
         self._leader: _LeaderState | None = None
         self.items_read = 0
         self.commit_conflicts = 0
@@ -181,23 +192,32 @@ class DetectorRunner:
     async def _resume(self, saved: bytes | None) -> _LeaderState:
         """The detector as of the last checkpoint.
 
-        A rule with other numbers continues with the saved state; one of another mode starts with an empty
-        state at the same position. A lost state, or one of another format, is rebuilt from the start of the
-        stream; events that are stored already are then not published again.
+        A rule with other numbers continues with the saved state; one of another mode closes the open events
+        and starts with an empty state at the same position. A lost state, or one of another format, is
+        rebuilt from the start of the stream; events that are stored already are then not published again.
         """
         if saved is None or saved[:1] != FORMAT_BYTE:
-            return _LeaderState(BurstDetector(self._rule), {}, saved)
+            return _LeaderState(self._new_detector(), {}, saved)
         position = _decode_position(saved)
-        if position.mode != self._rule.mode:
-            return _LeaderState(BurstDetector(self._rule), position.streams, saved, position.checkpoint)
         # Position and state are written by one commit; if another leader commits between the two reads, our
         # own commit fails on the position.
         state = (await self.repository.store.read([STATE_KEY]))[0]
+        saved_rule = replace(self._rule, mode=position.mode)
         try:
-            detector = BurstDetector.load(zlib.decompress(state or b""), self._rule)
+            detector = BurstDetector.load(zlib.decompress(state or b""), saved_rule, self._load_rates())
         except (ValueError, zlib.error):
-            return _LeaderState(BurstDetector(self._rule), {}, saved, position.checkpoint)
-        return _LeaderState(detector, position.streams, saved, position.checkpoint)
+            return _LeaderState(self._new_detector(), {}, saved, position.checkpoint)
+        if saved_rule == self._rule:
+            return _LeaderState(detector, position.streams, saved, position.checkpoint)
+        leader = _LeaderState(self._new_detector(), position.streams, saved, position.checkpoint)
+        leader.pending_changes += detector.close_events()
+        return leader
+
+    def _new_detector(self) -> BurstDetector:
+        return BurstDetector(self._rule, self._load_rates())
+
+    def _load_rates(self) -> TermRates | None:
+        return self._term_rates() if self._term_rates is not None else None
 
     async def _save(self, leader: _LeaderState, now_ms: int) -> bool:
         """Commit state, positions and changed events; False when another leader committed first."""
@@ -210,7 +230,7 @@ class DetectorRunner:
             if not conflicts:
                 leader.mark_saved(position, number, now_ms, unit.published)
                 if number % TRIM_EVERY_CHECKPOINTS == 0:
-                    await self.repository.trim_changes()
+                    await self.repository.trim_changes(self._trusted_ms(now_ms))
                 return True
             if POSITION_KEY in conflicts:
                 break
@@ -229,18 +249,26 @@ class DetectorRunner:
     async def _collect_changes(self, leader: _LeaderState, now_ms: int) -> EventUnitOfWork:
         """New versions of the events that changed since the last checkpoint."""
         changed = bool(leader.pending_changes or leader.deleted_articles)
+        index, storylines = (
+            await self.repository.store.read([INDEX_KEY, STORYLINES_KEY]) if changed else (None, None)
+        )
         unit = EventUnitOfWork(
             self.repository,
-            await self.repository.summaries() if changed else {},
+            decode_index(index),
             position=leader.saved_position,
             overrides_value=leader.overrides_value,
+            storylines=decode_storylines(storylines),
         )
         if changed:
             await unit.add_detector_changes(leader.pending_changes)
             for first_version, article_id in leader.deleted_articles.items():
                 await unit.remove_article(first_version, article_id, now_ms)
-            unit.drop_expired(now_ms)
+            unit.drop_expired(self._trusted_ms(now_ms))
         return unit
+
+    def _trusted_ms(self, now_ms: int) -> int:
+        """The time by which stored events expire."""
+        return now_ms if self._trusted_clock is None else self._trusted_clock()
 
 
 class _LeaderState:

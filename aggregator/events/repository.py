@@ -4,7 +4,8 @@
 {events}desk         editor overrides, changed by every editor action
 {events}index        id -> (status, detected, last seen, merged into) of all stored events
 {events}e:<id>       one event, JSON
-{events}n:<number>   event id of an article (number of its first version, hex), expiring
+{events}n:<number>   event id of an article (number of its first version, hex); index maintenance removes it
+{events}storylines   entries of recent events, to link later ones (``storylines.py``)
 {events}changes      append-only stream of changes for SSE and webhooks, trimmed to ``CHANGE_RETENTION_MS``
 
 There are two writers: the leader's checkpoint (``consumer.py``) and an editor's action
@@ -32,9 +33,12 @@ CHANGE_RETENTION_MS = 2 * DAY_MS
 POSITION_KEY = b"{events}position"
 OVERRIDES_KEY = b"{events}desk"
 INDEX_KEY = b"{events}index"
+STORYLINES_KEY = b"{events}storylines"
 CHANGES_KEY = b"{events}changes"
+NUMBER_KEY_PREFIX = b"{events}n:"
 # Limit for chains of merges of merged events.
 MAX_MERGE_HOPS = 64
+MAX_STORY_EVENTS = 100
 # Events that a filtered list reads at a time, until it has enough.
 EVENTS_PER_READ = 200
 
@@ -50,14 +54,14 @@ class EventSummary(msgspec.Struct, array_like=True):
     detected_at_ms: int
     last_seen_ms: int
     merged_into: str | None = None
+    story_id: str = ""
 
 
 class ChangeRecord(msgspec.Struct, frozen=True):
     """One entry of the change stream. It has no headline: that of a deleted article must not remain here.
 
     kind      fired, updated, doubled, merged or closed by the detector, action by an editor; for a muted
-    event
-              updated instead of fired and doubled
+              event and for a translation updated instead of fired and doubled
     revision  revision of the event after this change
     """
 
@@ -124,17 +128,42 @@ class EventRepository:
             raise NotFound(f"There is no event {event_id[:200]!r}; it may have expired.")
         return event
 
+    async def story_events(self, story_id: str) -> list[Event]:
+        """The events of a storyline in order of detection, the newest ``MAX_STORY_EVENTS`` at most.
+
+        Events that were merged into others are left out. Raises NotFound when none is left.
+        """
+        ids = story_event_ids(await self.summaries(), story_id)[-MAX_STORY_EVENTS:]
+        events = await self.get_many(ids)
+        if not events:
+            raise NotFound(f"There is no storyline {story_id[:200]!r}; its events may have expired.")
+        return [events[id_] for id_ in ids if id_ in events]
+
+    async def story_neighbors(self, event: Event) -> tuple[Event | None, Event | None]:
+        """The events of the same storyline before and after an event; None at its ends."""
+        ids = story_event_ids(await self.summaries(), event.story_id or event.id)
+        if event.id not in ids:
+            return None, None
+        at = ids.index(event.id)
+        before, after = ids[max(0, at - 1) : at], ids[at + 1 : at + 2]
+        found = await self.get_many([*before, *after])
+        return (found.get(before[0]) if before else None), (found.get(after[0]) if after else None)
+
     async def event_ids_of(self, numbers: Sequence[int]) -> dict[int, str]:
-        """Event id by article number (of the first version), where there is one; merges are followed."""
+        """Event id by article number (of the first version), where there is one; merges are followed.
+
+        Articles of events that have expired have none, also before maintenance removes their keys.
+        """
         if not numbers:
             return {}
         raw, *values = await self.store.read([INDEX_KEY, *(number_key(n) for n in numbers)])
         index = decode_index(raw)
-        return {
+        found = {
             number: merge_chain(index, value.decode())[-1]
             for number, value in zip(numbers, values, strict=True)
             if value is not None
         }
+        return {number: event_id for number, event_id in found.items() if event_id in index}
 
     async def event_article_ids(self, number: int) -> tuple[str, ...]:
         """Article ids of the event that an article belongs to, oldest first; () without an event."""
@@ -155,10 +184,14 @@ class EventRepository:
         tail = await self.store.stream_tail(CHANGES_KEY, 1)
         return tail[0][0] if tail else b""
 
-    async def trim_changes(self) -> None:
-        """Delete changes ``CHANGE_RETENTION_MS`` older than the newest one, by the store's clock."""
+    async def trim_changes(self, trusted_ms: int) -> None:
+        """Delete changes ``CHANGE_RETENTION_MS`` older than the newest one, and than ``trusted_ms``.
+
+        Positions are times of the store's clock, which may be ahead.
+        """
         newest_ms = int((await self.latest_position()).partition(b"-")[0] or 0)
-        await self.store.stream_trim(CHANGES_KEY, b"%d-0" % max(0, newest_ms - CHANGE_RETENTION_MS))
+        before_ms = max(0, min(newest_ms, trusted_ms) - CHANGE_RETENTION_MS)
+        await self.store.stream_trim(CHANGES_KEY, b"%d-0" % before_ms)
 
     async def summaries(self) -> dict[str, EventSummary]:
         """The index of events: a summary of every stored event by id."""
@@ -180,6 +213,16 @@ def merge_chain(summaries: Mapping[str, EventSummary], event_id: str) -> list[st
     while len(chain) < MAX_MERGE_HOPS and (summary := summaries.get(chain[-1])) and summary.merged_into:
         chain.append(summary.merged_into)
     return chain
+
+
+def story_event_ids(summaries: Mapping[str, EventSummary], story_id: str) -> list[str]:
+    """Ids of the events of a storyline in order of detection, without those merged into others."""
+    found = [
+        (summary.detected_at_ms, id_)
+        for id_, summary in summaries.items()
+        if (summary.story_id or id_) == story_id and summary.merged_into is None
+    ]
+    return [id_ for _, id_ in sorted(found)]
 
 
 def decode_index(raw: bytes | None) -> dict[str, EventSummary]:
@@ -209,4 +252,4 @@ def event_key(event_id: str) -> bytes:
 
 def number_key(number: int) -> bytes:
     """Store key that leads from an article (number of its first version) to its event."""
-    return b"{events}n:%016x" % number
+    return b"%s%016x" % (NUMBER_KEY_PREFIX, number)

@@ -17,22 +17,33 @@ MAX_SAVED_FILTERS = 1000
 
 
 class SavedFilter(msgspec.Struct, frozen=True):
-    """One watch. ``query``: for example ``"term=bridge&min_size=20"``, validated when it was saved."""
+    """One watch. ``query``: for example ``"term=bridge&min_size=20"``, validated when it was saved.
+
+    ``owner``: id of the key that created it, "" where no key is required.
+    """
 
     id: str
     name: str
     query: str
     created_ms: int
+    owner: str = ""
 
 
 class SavedFilters(VersionedMap[SavedFilter]):
-    """The watches of a store, at most 1000."""
+    """The watches of a store, at most 1000, of which one key creates at most half."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store, SAVED_FILTERS_KEY, SavedFilter, "watch", MAX_SAVED_FILTERS)
 
-    async def save(self, name: str, query: str, now_ms: int) -> SavedFilter:
-        """Save a validated query under a new id. Raises Conflict above 1000, StoreUnavailable."""
-        saved = SavedFilter(secrets.token_hex(6), name, query, now_ms)
-        await self.add(saved.id, saved)
-        return saved
+    async def save(self, name: str, query: str, now_ms: int, owner: str = "") -> tuple[SavedFilter, bool]:
+        """Save a validated query; returns the watch and whether it is new.
+
+        A watch with this name and query is returned as it is. Raises Conflict above 1000 and above the
+        owner's share, StoreUnavailable.
+        """
+        saved = SavedFilter(secrets.token_hex(6), name, query, now_ms, owner)
+        return await self.add_once(saved.id, saved, _is_same, lambda watch: watch.owner)
+
+
+def _is_same(stored: SavedFilter, new: SavedFilter) -> bool:
+    return (stored.name, stored.query) == (new.name, new.query)

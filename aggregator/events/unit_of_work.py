@@ -19,6 +19,7 @@ from aggregator.events.repository import (
     INDEX_KEY,
     OVERRIDES_KEY,
     POSITION_KEY,
+    STORYLINES_KEY,
     ChangeRecord,
     ChangeRecordKind,
     EventRepository,
@@ -28,6 +29,7 @@ from aggregator.events.repository import (
     event_key,
     number_key,
 )
+from aggregator.events.storylines import Storylines
 from aggregator.store.base import Delete, Put, StreamAdd, Transaction, ValueEquals, Write
 
 encode_msgpack = msgspec.msgpack.Encoder().encode
@@ -38,7 +40,8 @@ class EventUnitOfWork:
     """New versions of events, collected and then committed together.
 
     ``summaries``: the stored index of events; ``position``, ``overrides_value``: the stored values that must
-    not have changed at the commit. ``overrides`` may be replaced before it. ``published``: the detector's
+    not have changed at the commit. ``storylines``: required for changes of the detector, which are linked to
+    earlier events. ``overrides`` may be replaced before it. ``published``: the detector's
     changes that readers of the change stream see.
     """
 
@@ -49,10 +52,12 @@ class EventUnitOfWork:
         *,
         position: bytes | None = None,
         overrides_value: bytes | None = None,
+        storylines: Storylines | None = None,
     ) -> None:
         self._repository = repository
         self._guards = (ValueEquals(POSITION_KEY, position), ValueEquals(OVERRIDES_KEY, overrides_value))
         self.summaries = summaries
+        self._storylines = storylines or Storylines()
         self.overrides = decode_overrides(overrides_value)
         self.events: dict[str, Event] = {}
         self.published: list[EventChange] = []
@@ -93,17 +98,18 @@ class EventUnitOfWork:
         """Put the detector's versions, in order, merged with what editors did to the stored ones."""
         changes = list(changes)
         self._stored |= await self._repository.get_many([change.event.id for change in changes])
+        # Before the links of those that joined: what left one event may have joined another.
+        self._extra_writes += [Delete(number_key(n)) for c in changes for n in c.released_numbers]
         for change in changes:
             before = self.summaries.get(change.event.id)
-            event = await self._with_editor_state(change.event)
+            event = self._storylines.place(await self._with_editor_state(change.event))
             kind = None if _was_published(change, before) else _published_kind(change, event)
             self.put(event, kind, change.at_ms)
             if kind is not None:
                 self.published.append(replace(change, kind=kind, event=event))
-            ttl_ms = self._repository.retention_ms
-            self._extra_writes += [
-                Put(number_key(n), event.id.encode(), ttl_ms) for n in change.article_numbers
-            ]
+            self._extra_writes += [Put(number_key(n), event.id.encode()) for n in change.article_numbers]
+        if changes:
+            self._extra_writes.append(Put(STORYLINES_KEY, encode_msgpack(self._storylines.entries)))
 
     async def remove_article(self, first_version: int, article_id: str, now_ms: int) -> None:
         """Remove a deleted article from its event and from the events merged into that one."""
@@ -170,7 +176,9 @@ class EventUnitOfWork:
 
 
 def _summary_of(event: Event) -> EventSummary:
-    return EventSummary(event.status, event.detected_at_ms, event.last_seen_ms, event.merged_into)
+    return EventSummary(
+        event.status, event.detected_at_ms, event.last_seen_ms, event.merged_into, event.story_id
+    )
 
 
 def _was_published(change: EventChange, summary: EventSummary | None) -> bool:
@@ -181,5 +189,9 @@ def _was_published(change: EventChange, summary: EventSummary | None) -> bool:
 
 
 def _published_kind(change: EventChange, event: Event) -> ChangeKind:
-    """The kind of the change record: a muted event never causes an alert."""
-    return "updated" if event.muted and change.kind in ("fired", "doubled") else change.kind
+    """The kind of the change record: a muted event and a translation never cause an alert."""
+    return (
+        "updated"
+        if (event.muted or event.translation_of) and change.kind in ("fired", "doubled")
+        else change.kind
+    )

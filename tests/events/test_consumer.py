@@ -39,7 +39,7 @@ class FakeIndex:
             verdict="new",
             arrived_ms=at_ms,
             title=f"{words} report{count}",
-            source="one.example",
+            source=f"outlet{count % 3}.example",
             terms=tuple((w, 0.5) for w in f"{words} own{count} side{count}".split()),
         )
         self.items.append(replace(item, **fields))  # type: ignore[arg-type]  # fields of StreamItem
@@ -295,7 +295,7 @@ async def test_a_lost_state_is_rebuilt_without_new_alerts(
 
 
 async def test_another_rule_continues_at_the_same_position(index: FakeIndex) -> None:
-    """New numbers apply from now on; a new mode starts without history, and reads nothing twice."""
+    """New numbers apply from now on; a new mode closes the open events, and reads nothing twice."""
     store = MemoryStore()
     index.burst(10)
     await detector_over(store).poll(index, at(10))
@@ -303,9 +303,30 @@ async def test_another_rule_continues_at_the_same_position(index: FakeIndex) -> 
 
     lower = detector_over(store, BurstRule(items=10))
     assert [c.kind for c in await lower.poll(index, at(12))] == ["fired"]
-    literal = detector_over(store, BurstRule(mode="neighbours"))
-    await literal.poll(index, at(13))
+    literal = detector_over(store, BurstRule(mode="literal"))
+    assert [c.kind for c in await literal.poll(index, at(13))] == ["closed"]
     assert literal.items_read == 0
+
+
+async def test_a_later_event_of_the_topic_joins_its_storyline_after_a_restart(
+    store: Store, repository: EventRepository, index: FakeIndex
+) -> None:
+    """The entries are part of the checkpoint; another topic has a storyline of its own."""
+    index.burst()
+    await detector_over(store).poll(index, at(16))
+    for i in range(16):
+        index.add(14_700 + i)
+        index.add(14_700 + i, "election result capital")
+    await detector_over(store).poll(index, at(14_720))
+
+    events = sorted(await repository.list_events(), key=lambda e: (e.detected_at_ms, e.id))
+
+    assert len(events) == 3
+    again = next(e for e in events[1:] if "harbour" in e.terms)
+    other = next(e for e in events[1:] if "capital" in e.terms)
+    assert events[0].story_id == events[0].id == again.story_id
+    assert other.story_id == other.id
+    assert [e.id for e in await repository.story_events(events[0].id)] == [events[0].id, again.id]
 
 
 async def test_a_deleted_article_is_removed_from_its_event(
@@ -382,7 +403,13 @@ async def test_a_story_in_fragments_fires_with_the_tick() -> None:
         for n in range(20):
             text = f"{subject} {subject}. {factories.story(100 * round_ + n, 3)}"
             await room.ingest.submit(
-                Article(id=f"{round_}-{n}", title=f"{subject} {n}", text=text, lang="eo")
+                Article(
+                    id=f"{round_}-{n}",
+                    title=f"{subject} {n}",
+                    text=text,
+                    lang="eo",
+                    source=f"outlet{n}.example",
+                )
             )
         await detector.poll(room.index.stream, room.clock())
 
@@ -397,12 +424,14 @@ def mixed_items(seed: int) -> list[StreamItem]:
         minute = i * 1.5 if i < 200 else i * 1.5 + 90
         words = rng.choice(["harbour bridge collapse", "ferry passengers rescued", f"meeting{i} budget{i}"])
         item = source.add(minute, words)
-        published_at_ms = rng.choice(
-            [item.arrived_ms, item.arrived_ms - 301 * MINUTE_MS, item.arrived_ms + 9, None]
-        )
+        published_at_ms = rng.choice([item.arrived_ms, item.arrived_ms + 9, None])
+        if not i % 11:
+            published_at_ms = item.arrived_ms - 301 * MINUTE_MS
         changed: dict[str, object] = {"published_at_ms": published_at_ms}
         if i and not i % 9:
-            changed |= {"verdict": "duplicate", "canonical_first": source.items[i - 1].first_version}
+            original = source.items[i - 1]
+            changed |= {"verdict": "duplicate", "canonical_first": original.first_version}
+            changed |= {"source": original.source}
         if i and not i % 50:
             deleted = source.items[i - 1]
             changed |= {"kind": "deleted", "id": deleted.id, "first_version": deleted.first_version}

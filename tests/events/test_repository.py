@@ -47,6 +47,27 @@ async def test_an_empty_store_has_no_events(repository: EventRepository) -> None
         await repository.get("e1")
 
 
+async def test_a_storyline_lists_its_events_in_order_of_detection(repository: EventRepository) -> None:
+    """Also one that has no link; merged events are left out, and neighbors skip them."""
+    for number, (id_, story_id, merged_into) in enumerate(
+        [("a", "a", None), ("x", "x", None), ("b", "a", "a"), ("c", "a", None), ("d", "a", None)]
+    ):
+        changed = event(
+            id_, id_, story_id=story_id, merged_into=merged_into, detected_at_ms=EVENT_MS + number
+        )
+        await commit_event(repository, "fired", changed, EVENT_MS)
+
+    events = await repository.story_events("a")
+
+    assert [e.id for e in events] == ["a", "c", "d"]
+    assert [e.id for e in await repository.story_events("x")] == ["x"]
+    assert await repository.story_neighbors(events[0]) == (None, events[1])
+    assert await repository.story_neighbors(events[1]) == (events[0], events[2])
+    assert await repository.story_neighbors(await repository.get("b")) == (None, None)
+    with pytest.raises(NotFound, match="no storyline 'none'"):
+        await repository.story_events("none")
+
+
 async def test_pages_follow_each_other_without_gap_or_repetition(repository: EventRepository) -> None:
     """Events seen at the same time are ordered by detection and id, so a page may end between them."""
     for number in range(7):
@@ -139,7 +160,7 @@ async def test_the_change_stream_is_bounded() -> None:
         now_ms += step_ms
         await store.commit(Transaction((), (StreamAdd(CHANGES_KEY, payload),)))
 
-    await repository.trim_changes()
+    await repository.trim_changes(now_ms)
 
     assert len(await repository.changes()) == 3
 

@@ -13,8 +13,8 @@ async def test_every_replica_reads_a_saved_filter(store: Store) -> None:
     """Two filters of one name have different ids and are listed in the order of saving."""
     filters = SavedFilters(store)
 
-    first = await filters.save("Bridges", "term=bridge&min_size=20", 5)
-    second = await filters.save("Bridges", "term=ferry", 4)
+    first, _ = await filters.save("Bridges", "term=bridge&min_size=20", 5)
+    second, _ = await filters.save("Bridges", "term=ferry", 4)
 
     assert first == SavedFilter(first.id, "Bridges", "term=bridge&min_size=20", 5)
     assert first.id != second.id
@@ -24,7 +24,7 @@ async def test_every_replica_reads_a_saved_filter(store: Store) -> None:
 async def test_a_removed_filter_is_not_found(store: Store) -> None:
     """The message names the public term, "watch", and the id."""
     filters = SavedFilters(store)
-    saved = await filters.save("Bridges", "term=bridge", 5)
+    saved, _ = await filters.save("Bridges", "term=bridge", 5)
 
     await filters.remove(saved.id)
 
@@ -40,7 +40,7 @@ async def test_no_more_than_the_limit_is_saved(store: Store) -> None:
     }
     await filters.mutate(lambda known: known.update(existing))
 
-    last = await filters.save("Ferries", "term=ferry", 1)
+    last, _ = await filters.save("Ferries", "term=ferry", 1)
     with pytest.raises(Conflict, match=f"{MAX_SAVED_FILTERS} of the kind watch"):
         await filters.save("Storms", "term=storm", 2)
 

@@ -43,6 +43,15 @@ async def test_without_changes_nothing_is_written(repository: EventRepository) -
     assert unit.writes() == []
 
 
+async def test_a_translation_is_published_as_an_update(repository: EventRepository) -> None:
+    """The alert of the event in the first language is not repeated."""
+    await commit_event(repository, "fired", replace(STORM, translation_of="e0"), EVENT_MS)
+    await commit_event(repository, "doubled", replace(STORM, size=99), EVENT_MS + 1)
+
+    assert [record.kind for _, record in await repository.changes()] == ["updated", "updated"]
+    assert (await repository.get("e1")).translation_of == "e0"
+
+
 async def test_one_commit_increases_the_revision_by_one(repository: EventRepository) -> None:
     """Also when several versions are put; the last one is stored, and ``get`` returns it before."""
     await commit_event(repository, "fired", STORM, EVENT_MS)

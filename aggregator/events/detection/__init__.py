@@ -23,9 +23,10 @@ An item exactly one window old is still in the window; one millisecond later it 
 * a duplicate from a source that has no item of the story in the window: counts;
 * a duplicate from a source that has one: a sighting, counted separately (all articles without a source
   name share one unnamed source);
-* an article published over one window before it arrived, or that arrives with a time over one window
-  behind the newest item: joins its story, but does not count;
-* an article with a publication time after its arrival, or without one: counts at its arrival.
+* an article counts at its publication time; without one, or with one after its arrival, at its arrival;
+* a late article, from over one window before the newest item: teaches what was usual at its time, and joins
+  an event, without being counted;
+* undated articles beyond ``MAX_UNDATED_PER_MINUTE``: a bulk load, ignored.
 
 **Time** only moves forward: an item slightly behind the newest is inserted into the window in order of time.
 A ``tick`` over one window behind the newest item means that a clock was wrong: what was learned at the wrong
@@ -46,6 +47,7 @@ from aggregator.events.detection.model import (
     Event,
     EventChange,
     EventStatus,
+    RuleMode,
 )
 from aggregator.events.detection.overrides import EditorOverrides, Mute
 
@@ -59,4 +61,5 @@ __all__ = [
     "EventChange",
     "EventStatus",
     "Mute",
+    "RuleMode",
 ]

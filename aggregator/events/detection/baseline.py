@@ -14,12 +14,15 @@ volume of the stream.
 
 ``ALL_DOCUMENTS`` is counted as a term of every document, so that the whole stream has an expectation too.
 
+Articles that arrive late (archives, backlogs) are counted at the hour of their publication. They extend the
+known history backwards where they are dense enough to be the stream of those days (``KNOWN_VOLUME_SHARE``).
+
 History is bounded by 7 days plus one window; an hour keeps at most ``MAX_TERMS_PER_HOUR`` terms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import ceil, log
 
 from aggregator.time_units import HOUR_MS
@@ -43,6 +46,9 @@ IDF_STALE_GROWTH_DOCUMENTS = 1000
 IDF_STALE_GROWTH_RATIO = 0.05
 # Within an hour the document total is kept until it has changed by this ratio, which hardly changes any idf.
 TOTAL_TOLERANCE_RATIO = 0.01
+# Share of the present volume that articles of earlier days must have for those days to count as known. A feed
+# also lists some articles of the last days when it is first read: those are not all that was published.
+KNOWN_VOLUME_SHARE = 0.3
 # Cannot collide: no term is the empty string.
 ALL_DOCUMENTS = ""
 
@@ -50,6 +56,8 @@ ALL_DOCUMENTS = ""
 class Baseline:
     """Hourly document counts of terms. Hours are numbered since 1970 UTC.
 
+    ``first_hour``: hour of the first document that was not late; ``known_hour``: first hour of the known
+    history, as of the last ``refresh_totals``. None: no document yet.
     ``idf_documents`` and ``idf_hour``: total number of documents and hour as of the last ``refresh_totals``.
     """
 
@@ -59,6 +67,7 @@ class Baseline:
         self.counts_by_hour: dict[int, dict[str, int]] = {}
         self.documents_by_hour: dict[int, int] = {}
         self.first_hour: int | None = None
+        self.known_hour: int | None = None
         self._document_frequencies: dict[str, int] = {}
         self._document_count = 0
         self.idf_documents = 0
@@ -71,9 +80,26 @@ class Baseline:
 
     def add(self, hour: int, terms: Iterable[str]) -> None:
         """Count one document; terms beyond ``MAX_TERMS_PER_HOUR`` are dropped."""
+        if self.first_hour is None or hour < self.first_hour:
+            self.first_hour, self._cache_hour = hour, -1
+            self.known_hour = hour if self.known_hour is None else min(hour, self.known_hour)
+        self._count(hour, terms)
+
+    def add_late(self, hour: int, terms: Sequence[str], clock_hour: int) -> None:
+        """Count a document of an ``hour`` before the window; one older than the history is not counted."""
+        if hour < clock_hour - HISTORY_DAYS * HOURS_PER_DAY - self._window_hours_ceil:
+            return
+        if hour not in self.counts_by_hour:
+            self._cache_hour = -1
+        self._count(hour, terms)
+        for term in terms:
+            self._expected_cache.pop(term, None)
+
+    def _count(self, hour: int, terms: Iterable[str]) -> None:
         counts = self.counts_by_hour.get(hour)
         if counts is None:
-            counts = self._open_hour(hour)
+            counts = self.counts_by_hour[hour] = {}
+            self.documents_by_hour[hour] = 0
         totals = self._document_frequencies
         for term in terms:
             if term in counts:
@@ -106,8 +132,11 @@ class Baseline:
         """Return log(2 + ``idf_documents`` / (1 + documents with the term)) over the last 7 days."""
         return log(2 + self.idf_documents / (1 + self._document_frequencies.get(term, 0)))
 
-    def weight(self, term: str, observed: int, hour: int) -> float:
-        """Return idf times the smoothed ratio of ``observed`` documents in the window to expected ones."""
+    def weight(self, term: str, observed: int, hour: int, in_general: float = 0.0) -> float:
+        """Return idf times the smoothed ratio of ``observed`` documents in the window to expected ones.
+
+        ``in_general``: the documents that are expected in any case (``cold_start.py``).
+        """
         # Called for millions of terms: ``expected`` and ``idf`` are inlined where they are cached or short.
         if hour != self._cache_hour:
             self._rebuild_cache(hour)
@@ -116,6 +145,7 @@ class Baseline:
             expected = self.expected(term, hour)
         if observed > expected:
             expected += self._cold_start_share * (observed - expected)
+        expected = max(expected, in_general)
         ratio = (observed + SMOOTHING_DOCUMENTS) / (expected + SMOOTHING_DOCUMENTS)
         idf = log(2 + self.idf_documents / (1 + self._document_frequencies.get(term, 0)))
         return idf * (ratio if ratio > MIN_BURST_RATIO else MIN_BURST_RATIO)
@@ -132,6 +162,7 @@ class Baseline:
             self._drop_hour(late)
         if self.first_hour is not None and self.first_hour > hour:
             self.first_hour = None
+        self.known_hour = self._find_known_hour()
         self._cache_hour = self.idf_hour = -1
 
     def saved_hours(self) -> list[tuple[int, int, dict[str, int]]]:
@@ -161,6 +192,8 @@ class Baseline:
             # Deleted keys keep their slots in a dictionary until it is resized; a copy is compact.
             self._document_frequencies = dict(self._document_frequencies)
         self.idf_documents, self.idf_hour = self._document_count, hour
+        if (known_hour := self._find_known_hour()) != self.known_hour:
+            self.known_hour, self._cache_hour = known_hour, -1
         self._cold_start_share = self._compute_cold_start_share(self._cache_hour)
         return True
 
@@ -177,27 +210,44 @@ class Baseline:
             self._compute_cold_start_share(hour),
         )
 
+    def missing_share(self, hour: int) -> float:
+        """Return the part of the first day that is not known yet, 1.0 to 0.0; 1.0 without any history."""
+        if self.known_hour is None:
+            return 1.0
+        missing = self.known_hour + HOURS_PER_DAY + self._window_hours_ceil - 1 - hour
+        return max(0, min(missing, HOURS_PER_DAY)) / HOURS_PER_DAY
+
     def _compute_cold_start_share(self, hour: int) -> float:
         """Share of the observed documents that counts as expected, 0..1: see the module docstring."""
-        missing = (
-            0
-            if self.first_hour is None
-            else self.first_hour + HOURS_PER_DAY + self._window_hours_ceil - 1 - hour
-        )
-        if missing <= 0:
-            return 0.0
-        return (
-            min(missing, HOURS_PER_DAY)
-            / HOURS_PER_DAY
-            * self.idf_documents
-            / (self.idf_documents + BUSY_STREAM_DOCUMENTS)
-        )
+        documents = self.idf_documents
+        return self.missing_share(hour) * documents / (documents + BUSY_STREAM_DOCUMENTS)
 
-    def _open_hour(self, hour: int) -> dict[str, int]:
-        if self.first_hour is None or hour < self.first_hour:
-            self.first_hour, self._cache_hour = hour, -1
-        self.documents_by_hour[hour] = 0
-        return self.counts_by_hour.setdefault(hour, {})
+    def _find_known_hour(self) -> int | None:
+        """Return ``first_hour``, or an earlier hour since which the late documents are dense enough."""
+        if not self.documents_by_hour:
+            return self.first_hour
+        live_from = max(self.documents_by_hour) + 1 if self.first_hour is None else self.first_hour
+        if min(self.documents_by_hour) >= live_from:
+            return self.first_hour
+        days: dict[int, int] = {}  # documents by number of days before live_from, from 1
+        live = 0
+        for hour, documents in self.documents_by_hour.items():
+            if hour >= live_from:
+                live += documents
+            else:
+                day = (live_from - 1 - hour) // HOURS_PER_DAY + 1
+                days[day] = days.get(day, 0) + documents
+        live_hours = max(self._window_hours_ceil, max(self.documents_by_hour) + 1 - live_from)
+        volume = max(live / live_hours * HOURS_PER_DAY, *days.values())
+        known_days = late = 0
+        for day in range(1, HISTORY_DAYS + 2):
+            late += days.get(day, 0)
+            if day in days and late >= KNOWN_VOLUME_SHARE * volume * day:
+                known_days = day
+        if not known_days:
+            return self.first_hour
+        oldest = live_from - known_days * HOURS_PER_DAY
+        return min(hour for hour in self.documents_by_hour if hour >= oldest)
 
     def _drop_hour(self, hour: int) -> None:
         for term, count in self.counts_by_hour.pop(hour).items():
@@ -210,7 +260,7 @@ class Baseline:
         self._cache_hour = -1
 
     def _windows_at_same_hour(self, hour: int) -> list[tuple[float, list[dict[str, int]]]]:
-        first = hour if self.first_hour is None else self.first_hour
+        first = hour if self.known_hour is None else self.known_hour
         days = []
         for day in range(1, HISTORY_DAYS + 1):
             end = hour - HOURS_PER_DAY * day
@@ -242,7 +292,7 @@ class Baseline:
         ``before``: documents with the term that are older than the window.
         """
         start = hour - self._window_hours_ceil + 1
-        known = start - (hour if self.first_hour is None else self.first_hour)
+        known = start - (hour if self.known_hour is None else self.known_hour)
         return before * self._window_hours / max(HOURS_PER_DAY, min(HISTORY_DAYS * HOURS_PER_DAY, known))
 
     def _count_between(self, term: str, start: int, end: int) -> int:

@@ -56,6 +56,8 @@ class WindowItem(msgspec.Struct, array_like=True, gc=False):
     is_counted   whether it counts towards the burst rule
     cosine       similarity to its story when it joined, 0..1
     story_key    -1: no story
+    space        only fingerprints of one space are comparable
+    desk_prefix  what was removed from the start of the headline as it was sent ("UPDATE 2-")
     """
 
     number: int
@@ -70,6 +72,8 @@ class WindowItem(msgspec.Struct, array_like=True, gc=False):
     story_key: int
     fingerprint: int = 0
     lang: str = ""
+    space: str = ""
+    desk_prefix: str = ""
 
 
 class Story(msgspec.Struct, array_like=True, gc=False):

@@ -7,13 +7,16 @@ events and chooses their headlines. No function reads a clock: equal calls give 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator
 
 import xxhash
 
+from aggregator.analysis.term_rates import TermRates
+from aggregator.analysis.text.headline import split_headline
 from aggregator.domain import StreamItem
-from aggregator.events.detection import expectation, fragments, state_codec
+from aggregator.events.detection import coherence, expectation, fragments, routine, state_codec
 from aggregator.events.detection.baseline import ALL_DOCUMENTS, Baseline
 from aggregator.events.detection.clustering import (
     JOIN_RELATED_COSINE,
@@ -22,20 +25,27 @@ from aggregator.events.detection.clustering import (
     StoryIndex,
     WindowItem,
 )
+from aggregator.events.detection.cold_start import ColdStart
 from aggregator.events.detection.hamming_mode import HammingMode
-from aggregator.events.detection.headline import strip_desk_prefix
-from aggregator.events.detection.items import to_window_item
+from aggregator.events.detection.items import placed_ms, to_window_item
 from aggregator.events.detection.key_terms import KeyTermCache
 from aggregator.events.detection.lifecycle import OpenEvents
 from aggregator.events.detection.model import BurstRule, Event, EventChange
 from aggregator.events.detection.overrides import EditorOverrides
+from aggregator.events.detection.series import SeriesMemory
 from aggregator.events.detection.state_codec import DetectorState
 from aggregator.events.detection.term_weights import TermWeights
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
+# More undated articles in one minute are a bulk load: at that rate a day has 4 million.
+MAX_UNDATED_PER_MINUTE = 3_000
+
 
 class BurstDetector:
     """Detector under one rule. Feed it with ``observe`` and ``tick``; read ``drain_changes``.
+
+    ``rates``: how frequent terms are in news in general, for the first day (``cold_start.py``); None: no
+    rules for the first day.
 
     All times are virtual, in ms since 1970 UTC, and only move forward.
 
@@ -51,16 +61,20 @@ class BurstDetector:
     Headlines only, 30,000 in two days: no call takes longer than 14 ms.
     """
 
-    def __init__(self, rule: BurstRule) -> None:
+    def __init__(self, rule: BurstRule, rates: TermRates | None = None) -> None:
         self.rule = rule
         self.clock_ms = 0
         self.baseline = Baseline(rule.window_ms)
         self.stories = StoryIndex()
         self.window: deque[WindowItem] = deque()
-        self.term_weights = TermWeights(rule, self.baseline)
+        self.cold_start = ColdStart(rates, self.baseline)
+        self.term_weights = TermWeights(rule, self.baseline, self.cold_start)
         self.open_events = OpenEvents(rule, self.stories, self.term_weights.weigh, self.baseline.idf)
-        self._hamming_mode = HammingMode() if rule.mode == "neighbours" else None
+        self._hamming_mode = HammingMode() if rule.mode == "literal" else None
         self.overrides = EditorOverrides()
+        # (minute, undated articles that arrived in it so far)
+        self._undated_minute = (0, 0)
+        self.series = SeriesMemory()
 
     # -- interface -----------------------------------------------------------------------------
 
@@ -81,7 +95,12 @@ class BurstDetector:
         ):
             self._record_sighting(duplicate_story, now_ms)
             return
+        if self._is_bulk(item, now_ms):
+            return
         member = to_window_item(item, now_ms, self.clock_ms, self.rule.window_ms)
+        if not member.is_counted and self._hamming_mode is None:
+            self._observe_late(member, item, placed_ms(item, now_ms), duplicate_story)
+            return
         self._add_to_window(member)
         self._assign_story(member, item, duplicate_story)
 
@@ -128,6 +147,12 @@ class BurstDetector:
         """Return the changes since the last call, in order, each with the present version of its event."""
         return self.open_events.drain_changes()
 
+    def close_events(self) -> list[EventChange]:
+        """Close all open events, when another rule takes over; returns the changes."""
+        for event in list(self.open_events.by_id.values()):
+            self.open_events.close(self.stories.by_key[event.story_key], self.clock_ms)
+        return self.drain_changes()
+
     @property
     def events(self) -> list[Event]:
         """Open events, in order of detection."""
@@ -158,13 +183,16 @@ class BurstDetector:
             first_hour=self.baseline.first_hour,
             idf_documents=self.baseline.idf_documents,
             hours=self.baseline.saved_hours(),
+            known_hour=self.baseline.known_hour,
+            undated_minute=self._undated_minute,
+            bursts=self.series.bursts,
         )
         return state_codec.encode_chunks(state)
 
     @classmethod
-    def load(cls, data: bytes, rule: BurstRule) -> BurstDetector:
+    def load(cls, data: bytes, rule: BurstRule, rates: TermRates | None = None) -> BurstDetector:
         """Return a dumped detector under ``rule``. Raises ValueError for damaged or foreign bytes."""
-        detector = cls(rule)
+        detector = cls(rule, rates)
         detector._restore(state_codec.decode(data))
         return detector
 
@@ -182,13 +210,17 @@ class BurstDetector:
             for key, first in state.window
         )
         if self._hamming_mode is not None:
-            self._hamming_mode.pending, self._hamming_mode.seeds = pending, state.seeds
-        for member in self.window:
-            if member.is_counted:
-                self.term_weights.add(member.terms)
+            self._hamming_mode.restore(state.pending, state.seeds)
         self.baseline.first_hour = state.first_hour
+        self.baseline.known_hour = state.known_hour
+        self._undated_minute = state.undated_minute
         self.baseline.idf_documents = state.idf_documents
         self.baseline.idf_hour = self.term_weights.hour = state.clock_ms // HOUR_MS
+        self.cold_start.refresh(self.term_weights.hour)
+        for member in self.window:
+            if member.is_counted:
+                self.term_weights.add(member)
+        self.series.bursts = state.bursts
         for hour, documents, counts in state.hours:
             self.baseline.restore_hour(hour, counts, documents)
 
@@ -201,12 +233,13 @@ class BurstDetector:
 
     def _remove_from_window(self, member: WindowItem) -> None:
         if member.is_counted:
-            self.term_weights.remove(member.terms)
+            self.term_weights.remove(member)
         if self._hamming_mode is not None:
             self._hamming_mode.remove(member)
         if member.story_key >= 0:
             story = self.stories.remove_item(member)
             if not story.members and story.event_id is not None:
+                self.series.raise_peak(story.key, self.open_events.by_id[story.event_id].peak)
                 self.open_events.close(story, self.clock_ms)
                 if self._hamming_mode is not None:
                     self._hamming_mode.close_story(story.key)
@@ -224,6 +257,8 @@ class BurstDetector:
             key_terms = KeyTermCache(self.term_weights)
             for key in sorted(self.stories.changed_keys):
                 yield from self._merge_with_candidates(key, key_terms)
+            for key in sorted(self.stories.changed_keys):
+                self._divide(key, key_terms)
         self.stories.changed_keys.clear()
 
     # -- one item ------------------------------------------------------------------------------
@@ -235,19 +270,43 @@ class BurstDetector:
             member = self._hamming_mode.pending.get(item.first_version)
         if member is None:
             return False
-        member.title = strip_desk_prefix(item.title)
+        member.desk_prefix, member.title = split_headline(item.title)
         self.stories.renumber(member, item.number)
         return True
 
+    def _is_bulk(self, item: StreamItem, now_ms: int) -> bool:
+        """Whether the article belongs to a bulk load without dates: nobody publishes so many in a minute."""
+        if item.published_at_ms is not None:
+            return False
+        minute, count = self._undated_minute
+        count = count + 1 if minute == now_ms // MINUTE_MS else 1
+        self._undated_minute = (now_ms // MINUTE_MS, count)
+        return count > MAX_UNDATED_PER_MINUTE
+
+    def _observe_late(
+        self, member: WindowItem, item: StreamItem, at_ms: int, duplicate_story: Story | None
+    ) -> None:
+        """Learn from an article that was published before the window; it joins events only, uncounted."""
+        terms = (*member.terms, ALL_DOCUMENTS)
+        self.baseline.add_late(at_ms // HOUR_MS, terms, self.clock_ms // HOUR_MS)
+        self.term_weights.invalidate(terms)
+        story, cosine = duplicate_story, 1.0
+        if story is None:
+            story, cosine = self.stories.nearest(member.terms, self.term_weights.weigh)
+        if story is not None and story.event_id is not None:
+            member.cosine = cosine
+            self._add_to_window(member)
+            self._add_to_story(story, member)
+
     def _add_to_window(self, member: WindowItem) -> None:
         """Insert the item into the window in order of time and count its terms."""
-        position = len(self.window)
-        while position and self.window[position - 1].at_ms > member.at_ms:
-            position -= 1
-        self.window.insert(position, member)
+        if not self.window or self.window[-1].at_ms <= member.at_ms:
+            self.window.append(member)
+        else:
+            self.window.insert(bisect_right(self.window, member.at_ms, key=lambda m: m.at_ms), member)
         if member.is_counted:
             self.baseline.add(member.at_ms // HOUR_MS, (*member.terms, ALL_DOCUMENTS))
-            self.term_weights.add(member.terms)
+            self.term_weights.add(member)
 
     def _assign_story(self, member: WindowItem, item: StreamItem, duplicate_story: Story | None) -> None:
         """Join the story of the duplicate, the nearest one, that of the related article, or a new one."""
@@ -280,9 +339,12 @@ class BurstDetector:
             self._hamming_mode.seeds.append(member)
             self.open_events.fire(story, self.clock_ms, 0.0)
 
-    def _create_story(self, member: WindowItem) -> Story:
-        """New story; its id depends on its first item alone, so that a replayed stream gives the same ids."""
-        seed = f"{member.first_version}:{member.id}".encode("utf-8", "surrogatepass")
+    def _create_story(self, member: WindowItem, suffix: str = "") -> Story:
+        """New story; its id depends on its first item alone, so that a replayed stream gives the same ids.
+
+        ``suffix``: for a part of a divided story, whose first item may be that of the other part.
+        """
+        seed = f"{member.first_version}:{member.id}{suffix}".encode("utf-8", "surrogatepass")
         return self.stories.create(xxhash.xxh3_64_hexdigest(seed))
 
     def _add_to_story(self, story: Story, member: WindowItem) -> None:
@@ -322,13 +384,17 @@ class BurstDetector:
     # -- stories and events --------------------------------------------------------------------
 
     def _check_burst(self, story: Story) -> None:
-        """Fire the story if it exceeds the rule and its expectation."""
+        """Fire the story if it exceeds the rule and its expectation, and is no routine."""
         hour = self.clock_ms // HOUR_MS
         expected = expectation.expected_if_exceeded(
-            story, self.rule, self.baseline, self.term_weights.window_count, hour
+            story, self.rule, self.baseline, self.term_weights.window_count, hour, self.cold_start
         )
-        if expected is not None:
-            self.open_events.fire(story, self.clock_ms, expected)
+        if expected is None or routine.is_routine(story, self.window):
+            return
+        in_series = self.series.expected_items(story, self.clock_ms)
+        self.series.record(story, self.clock_ms)
+        if expectation.exceeds_expectation(story.counted_items, in_series, self.rule):
+            self.open_events.fire(story, self.clock_ms, max(expected, in_series))
 
     def _merge_with_candidates(self, key: int, key_terms: KeyTermCache) -> Iterator[None]:
         """Merge a story with those whose centroid or bursting terms converged with it, nearest first."""
@@ -344,6 +410,30 @@ class BurstDetector:
             self.merge_stories(into, absorbed)
             key_terms.invalidate(into)
             key = into.key
+
+    def _divide(self, key: int, key_terms: KeyTermCache) -> None:
+        """Move the smaller of two topics that one story holds to a new story, and out of its event."""
+        story = self.stories.by_key[key]
+        if len(story.members) < coherence.MIN_STORY_ITEMS or self._is_merged_by_editor(story):
+            return
+        weights = self.term_weights
+        part = coherence.find_division(story, key_terms.top_terms(story), weights.weigh, weights.expected)
+        if part is None:
+            return
+        self.open_events.release_items(story, part)
+        divided = self._create_story(part[0], f":{self.clock_ms}")
+        for member in part:
+            self.stories.remove_item(member)
+            self.stories.add_item(divided, member)
+        key_terms.invalidate(story)
+        for each in (story, divided):
+            if each.event_id is None:
+                self._check_burst(each)
+
+    def _is_merged_by_editor(self, story: Story) -> bool:
+        return story.event_id is not None and any(
+            into == story.event_id for into, _ in self.overrides.merges.values()
+        )
 
     def merge_stories(self, into: Story, absorbed: Story) -> None:
         """Move all items of ``absorbed`` into ``into``; if both are events, that of ``absorbed`` closes."""

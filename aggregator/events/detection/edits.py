@@ -1,7 +1,7 @@
 """Editor actions applied to events, and their transfer to the detector's next version of an event. Pure.
 
-The detector does not know acknowledgements, mutes and false alarms: ``carry_forward`` copies them from the
-stored version to the detected one. An action that changes nothing returns the same object.
+The detector does not know acknowledgements, mutes, false alarms and storylines: ``carry_forward`` copies them
+from the stored version to the detected one. An action that changes nothing returns the same object.
 """
 
 from __future__ import annotations
@@ -92,6 +92,8 @@ def carry_forward(detected: Event, saved: Event, absorbed_by_editors: Iterable[E
         detected = remove_item(detected, item)
     return replace(
         detected,
+        story_id=saved.story_id,
+        translation_of=saved.translation_of,
         acknowledged_by=saved.acknowledged_by,
         muted=saved.muted,
         false_alarm=saved.false_alarm,

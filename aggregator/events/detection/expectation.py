@@ -18,6 +18,7 @@ from collections.abc import Callable
 
 from aggregator.events.detection.baseline import ALL_DOCUMENTS, SMOOTHING_DOCUMENTS, Baseline
 from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, Story
+from aggregator.events.detection.cold_start import ColdStart
 from aggregator.events.detection.model import BurstRule
 
 # Multiple of its expectation that a story needs to fire (divided by the rule's sensitivity).
@@ -25,10 +26,21 @@ EXCESS_RATIO = 4.0
 # The expectation of a story is the mean of those of its terms, weighted by the cube of a term's share of the
 # items: the template that all items have in common decides, not the names that fill it.
 SHARE_POWER = 3
+# A term that is usual nowhere decides alone when nearly all items hold it: "quake" beside a country.
+RARE_TERM_DOCUMENTS = 0.25
+RARE_TERM_SHARE = 0.8
+# A topic of which more than this number of items is usual varies by seasons (results, auctions): each further
+# usual item requires twice the excess.
+REGULAR_TOPIC_ITEMS = 4.0
 
 
 def expected_if_exceeded(
-    story: Story, rule: BurstRule, baseline: Baseline, window_count: Callable[[str], int], hour: int
+    story: Story,
+    rule: BurstRule,
+    baseline: Baseline,
+    window_count: Callable[[str], int],
+    hour: int,
+    cold_start: ColdStart,
 ) -> float | None:
     """Return the expected number of items if the story exceeds both the rule and that number, else None.
 
@@ -40,16 +52,30 @@ def expected_if_exceeded(
     if not exceeds_expectation(story.counted_items, expected, rule):
         return None  # most calls end here, without the cost of the volume
     expected *= volume_ratio(story, baseline, window_count, hour)
-    return expected if exceeds_expectation(story.counted_items, expected, rule) else None
+    required = expected + max(0.0, expected - REGULAR_TOPIC_ITEMS)
+    if not exceeds_expectation(story.counted_items, required, rule):
+        return None
+    on_first_day = cold_start.expected_items(story, expected)
+    return expected if exceeds_expectation(story.counted_items, on_first_day, rule) else None
 
 
 def expected_items(story: Story, baseline: Baseline, hour: int) -> float:
-    """Return the items per window that are usual for the common terms of the story, at usual volume."""
+    """Return the items per window that are usual for the common terms of the story, at usual volume.
+
+    The mean over its terms, or the expectation of a rare term that nearly all items hold.
+    """
     weighted = total = 0.0
+    rarest = RARE_TERM_DOCUMENTS
+    largest_sum = MAX_TERM_WEIGHT * len(story.members)
     for term, weight in story.term_sums.items():
-        share = (weight / (MAX_TERM_WEIGHT * len(story.members))) ** SHARE_POWER
-        weighted += share * baseline.expected(term, hour)
-        total += share
+        share = weight / largest_sum
+        expected = baseline.expected(term, hour)
+        weighted += share**SHARE_POWER * expected
+        total += share**SHARE_POWER
+        if share >= RARE_TERM_SHARE and expected < rarest:
+            rarest = expected
+    if rarest < RARE_TERM_DOCUMENTS:
+        return rarest
     return weighted / total if total else 0.0
 
 

@@ -18,8 +18,8 @@ from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, MIN_ITEMS_TO
 from aggregator.events.detection.key_terms import KeyTermCache
 from aggregator.events.detection.term_weights import TermWeights
 
-# Share of the documents with the rarer key term that must hold the other too. 1/3 gives similar results.
-MERGE_SHARE = 0.5
+# Share of the documents with the rarer key term that must hold the other too.
+MERGE_SHARE = 0.2
 
 
 def find_merge_partner(

@@ -1,18 +1,28 @@
-"""Literal burst rule of Hu & You (MECS 2017), for comparison: more than 15 near items in 4 hours.
+"""Literal burst rule of Hu & You (MECS 2017): more than 15 near items in 4 hours (``event_rule=literal``).
 
 Near means a Hamming distance of at most 7 bits from one item, which is included in the count. Items near the
 item that fired belong to its event. The rule uses neither centroids nor an expectation.
+
+Two fingerprints within 7 bits are equal in at least one of 8 blocks of 8 bits (pigeonhole principle), so an
+item is compared only with those that share a block: of 40,000 random fingerprints about 1,230.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from aggregator.events.detection.clustering import WindowItem
 
 RADIUS_BITS = 7
+_BLOCK_BITS = 8
+_BLOCK_MASK = (1 << _BLOCK_BITS) - 1
+_BLOCK_SHIFTS = range(0, 64, _BLOCK_BITS)
+
+_BlockKey = tuple[str, int, int]
 
 
 class HammingMode:
-    """Fingerprints in the window, compared by brute force: a window has a few thousand items.
+    """Fingerprints in the window. Those of different spaces are never near.
 
     ``pending``: items of no event, by first version; ``seeds``: items that fired, until their event closes.
     """
@@ -20,25 +30,51 @@ class HammingMode:
     def __init__(self) -> None:
         self.pending: dict[int, WindowItem] = {}
         self.seeds: list[WindowItem] = []
+        self._blocks: dict[_BlockKey, dict[int, WindowItem]] = {}
+
+    def restore(self, pending: Iterable[WindowItem], seeds: list[WindowItem]) -> None:
+        """Fill an empty instance with saved items."""
+        for member in pending:
+            self._insert(member)
+        self.seeds = seeds
 
     def find_seed(self, member: WindowItem) -> WindowItem | None:
         """Return the first item within 7 bits that fired."""
-        return next((s for s in self.seeds if _is_within_radius(s, member)), None)
+        return next((s for s in self.seeds if _is_near(s, member)), None)
 
     def add(self, member: WindowItem) -> list[WindowItem]:
         """Add ``member`` to the pending items; returns those within 7 bits, ``member`` last."""
-        found = [m for m in self.pending.values() if m.story_key < 0 and _is_within_radius(m, member)]
-        self.pending[member.first_version] = member
-        return [*found, member]
+        candidates: dict[int, WindowItem] = {}
+        for key in _block_keys(member):
+            candidates.update(self._blocks.get(key, {}))
+        found = [m for m in candidates.values() if m.story_key < 0 and _is_near(m, member)]
+        self._insert(member)
+        return [*sorted(found, key=lambda m: m.first_version), member]
 
     def remove(self, member: WindowItem) -> None:
         """Remove an expired item. A seed is kept while its story has items."""
-        self.pending.pop(member.first_version, None)
+        if self.pending.pop(member.first_version, None) is None:
+            return
+        for key in _block_keys(member):
+            block = self._blocks[key]
+            del block[member.first_version]
+            if not block:
+                del self._blocks[key]
 
     def close_story(self, story_key: int) -> None:
         """Drop the seeds of a story whose event closed."""
         self.seeds = [s for s in self.seeds if s.story_key != story_key]
 
+    def _insert(self, member: WindowItem) -> None:
+        self.pending[member.first_version] = member
+        for key in _block_keys(member):
+            self._blocks.setdefault(key, {})[member.first_version] = member
 
-def _is_within_radius(a: WindowItem, b: WindowItem) -> bool:
-    return (a.fingerprint ^ b.fingerprint).bit_count() <= RADIUS_BITS
+
+def _block_keys(member: WindowItem) -> Iterator[_BlockKey]:
+    for shift in _BLOCK_SHIFTS:
+        yield member.space, shift, member.fingerprint >> shift & _BLOCK_MASK
+
+
+def _is_near(a: WindowItem, b: WindowItem) -> bool:
+    return (a.fingerprint ^ b.fingerprint).bit_count() <= RADIUS_BITS and a.space == b.space

@@ -1,12 +1,12 @@
-"""Key terms of a story (its most distinctive terms) and its medoid (its most typical item)."""
+"""Key terms of a story (its most distinctive terms) and the item whose headline tells it."""
 
 from __future__ import annotations
 
 import heapq
-import math
 
 from aggregator.events.detection import merge_evidence
 from aggregator.events.detection.clustering import Story, TermWeigher, WindowItem
+from aggregator.events.detection.headline_choice import Candidate, choose_headline
 from aggregator.events.detection.term_weights import TermWeights
 
 KEY_TERMS_PER_STORY = 8
@@ -28,19 +28,14 @@ def top_term(story: Story, weigh: TermWeigher) -> str:
     return best_term
 
 
-def medoid(story: Story, weigh: TermWeigher) -> WindowItem:
-    """Return the item nearest to the centroid by cosine (the older on a tie)."""
-    squares = {term: weigh(term) ** 2 for term in story.term_sums}
-    centroid = {term: squares[term] * weight for term, weight in story.term_sums.items()}
-
-    def similarity(member: WindowItem) -> float:
-        dot = squared_norm = 0.0
-        for term, weight in member.terms.items():
-            dot += weight * centroid[term]
-            squared_norm += weight * weight * squares[term]
-        return dot / math.sqrt(squared_norm) if squared_norm else 0.0
-
-    return max(story.members.values(), key=lambda m: (similarity(m), -m.at_ms, -m.number))
+def typical_headline(story: Story, weigh: TermWeigher) -> WindowItem:
+    """Return the item whose headline tells the story best (``headline_choice.py``)."""
+    members = list(story.members.values())
+    candidates = [
+        Candidate(m.desk_prefix + m.title, m.at_ms, {t: w * weigh(t) for t, w in m.terms.items()})
+        for m in members
+    ]
+    return members[choose_headline(candidates)]
 
 
 class KeyTermCache:

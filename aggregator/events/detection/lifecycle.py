@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 from aggregator.events.detection import key_terms, profile, surface_forms
 from aggregator.events.detection.baseline import NEGLIGIBLE_DOCUMENTS
 from aggregator.events.detection.clustering import Story, StoryIndex, TermWeigher, WindowItem
+from aggregator.events.detection.hamming_mode import RADIUS_BITS
 from aggregator.events.detection.model import BurstRule, ChangeKind, Event, EventChange
 from aggregator.events.detection.open_event import OpenEvent
 from aggregator.time_units import HOUR_MS, MINUTE_MS
@@ -51,12 +52,12 @@ class OpenEvents:
         Each has the present version of its event and the articles that joined since its previous change.
         """
         transitions = [
-            EventChange(kind, at_ms, event.to_event(), _drain_pending_numbers(event))
+            EventChange(kind, at_ms, event.to_event(), *_drain_pending_numbers(event))
             for kind, at_ms, event in self._transitions
         ]
         reported = {change.event.id for change in transitions}
         updates = [
-            EventChange("updated", event.last_seen_ms, event.to_event(), _drain_pending_numbers(event))
+            EventChange("updated", event.last_seen_ms, event.to_event(), *_drain_pending_numbers(event))
             for event in (self.by_id[e] for e in self._updated if e in self.by_id)
             if event.id not in reported
         ]
@@ -118,6 +119,20 @@ class OpenEvents:
         event.status, event.merged_into = "closed", into
         self._transitions.append(("merged", clock_ms, event))
 
+    def release_items(self, story: Story, members: Iterable[WindowItem]) -> None:
+        """Remove items that leave the story of an event; without effect for a story that is no event."""
+        event = self.event_of_story(story)
+        if event is None:
+            return
+        released = [member for member in members if member.id in event.items]
+        for member in released:
+            event.remove_item(member.id)
+        numbers = [member.first_version for member in released]
+        event.pending_numbers = [number for number in event.pending_numbers if number not in numbers]
+        event.released_numbers += numbers
+        event.title, event.surface_forms = "", {}
+        self._mark_grown(event)
+
     def remove_article(self, article_id: str) -> None:
         """Remove an article and clear the headlines of its events; then call ``refresh_headlines``."""
         for event in self.by_id.values():
@@ -160,7 +175,7 @@ class OpenEvents:
         if event.status == "fading" and event.title:
             return
         story = self._stories.by_key[event.story_key]
-        headline = key_terms.medoid(story, self._weigh)
+        headline = key_terms.typical_headline(story, self._weigh)
         event.title, event.headline_id = headline.title, headline.id
         event.terms = key_terms.top_terms(story, self._weigh)
         if not event.surface_forms.keys() >= set(event.terms):
@@ -172,6 +187,12 @@ class OpenEvents:
         sources = len(event.sources)
         outlets = f"{sources} source{'s' * (sources != 1)}" if sources else "sources without a name"
         about = ", ".join(event.surface_forms[term] or term for term in event.terms[:3])
+        if self._rule.mode == "literal":
+            return (
+                f"{story.counted_items} items from {outlets} in {_format_duration(minutes)} about {about}, "
+                f"within {RADIUS_BITS} bits of one of them; more than {self._rule.items} in "
+                f"{self._rule.window_ms / HOUR_MS:g} h make an event."
+            )
         return (
             f"{story.counted_items} items from {outlets} in "
             f"{_format_duration(minutes)} about {about}, where {_format_expectation(event.expected)} in "
@@ -195,6 +216,8 @@ def _format_expectation(expected: float) -> str:
     return "none is usual" if expected < NEGLIGIBLE_DOCUMENTS else f"{expected:.1f} are usual"
 
 
-def _drain_pending_numbers(event: OpenEvent) -> tuple[int, ...]:
-    numbers, event.pending_numbers = tuple(event.pending_numbers), []
-    return numbers
+def _drain_pending_numbers(event: OpenEvent) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the numbers of the articles that joined, and of those that left."""
+    joined, left = tuple(event.pending_numbers), tuple(event.released_numbers)
+    event.pending_numbers, event.released_numbers = [], []
+    return joined, left

@@ -11,6 +11,7 @@ EventStatus = Literal["emerging", "breaking", "fading", "closed"]
 ChangeKind = Literal["fired", "updated", "doubled", "merged", "closed"]
 ActionName = Literal["acknowledge", "mute", "unmute", "merge", "remove_item", "false_alarm"]
 MuteScope = Literal["story", "routine"]
+RuleMode = Literal["stories", "literal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +20,15 @@ class BurstRule:
 
     min_sources   distinct sources that a firing story needs
     sensitivity   a story must have 4 / sensitivity times its expectation
-    mode          "stories", or "neighbours" for the literal rule of Hu & You (2017): an item with more than
-                  ``items`` items (itself included) within 7 bits in the window fires
+    mode          "stories", or "literal" for the rule of Hu & You (2017): an item with more than ``items``
+                  items (itself included) within 7 bits in the window fires
     """
 
     items: int = 15
     window_ms: int = 4 * HOUR_MS
     min_sources: int = 1
     sensitivity: float = 1.0
-    mode: Literal["stories", "neighbours"] = "stories"
+    mode: RuleMode = "stories"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +66,11 @@ class Event:
     timeline      (start of 10 minutes in ms, items in them), without empty buckets
     reason        why it fired, one sentence
     merged_into   the event that absorbed it, if it was closed by a merge
-    headline_id   article whose headline is the title: the medoid
+    headline_id   article whose headline is the title (``headline_choice.py``)
     profile       (term, weight) of the common terms, of norm 1, to recognize the story later
     absorbed      events that it absorbed
+    story_id      storyline, the id of its first event (``events/storylines.py``); "" from the detector
+    translation_of  event that tells the same in another language and fired before; this one does not alert
 
     The following fields are set by editors, not by the detector; the event repository carries them over from
     one version to the next:
@@ -99,6 +102,8 @@ class Event:
     headline_id: str = ""
     profile: tuple[tuple[str, float], ...] = ()
     absorbed: tuple[str, ...] = ()
+    story_id: str = ""
+    translation_of: str | None = None
     acknowledged_by: str | None = None
     muted: MuteScope | None = None
     false_alarm: bool = False
@@ -112,10 +117,11 @@ class EventChange:
     """A change of an event since it was last drained.
 
     kind             "doubled": twice the size it had when it fired or last doubled
-    article_numbers  articles that joined
+    article_numbers  articles that joined; released_numbers: articles that left, as another topic
     """
 
     kind: ChangeKind
     at_ms: int
     event: Event
     article_numbers: tuple[int, ...] = ()
+    released_numbers: tuple[int, ...] = ()

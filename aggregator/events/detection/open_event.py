@@ -18,6 +18,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
 
     pending_numbers  article numbers not yet in a drained change
     announced_size   size when it fired or last doubled
+    released_numbers numbers of articles that left, not yet in a drained change
     surface_forms    term -> word shown for it; "" for a term that is not shown, since no headline contains it
     """
 
@@ -45,6 +46,7 @@ class OpenEvent(msgspec.Struct, array_like=True):
     absorbed: list[str] = []
     announced_size: int = 0
     surface_forms: dict[str, str] = {}
+    released_numbers: list[int] = []
 
     def add(self, member: WindowItem) -> None:
         """Add one item of the story."""

@@ -12,8 +12,9 @@ import msgspec
 
 from aggregator.events.detection.clustering import Story, WindowItem
 from aggregator.events.detection.open_event import OpenEvent
+from aggregator.events.detection.series import Burst
 
-FORMAT_BYTE = b"\x02"
+FORMAT_BYTE = b"\x03"
 # List entries per chunk: at most 10 ms of a state of 9.5 MB, which takes up to 79 ms in one call.
 ENTRIES_PER_CHUNK = 64
 
@@ -26,6 +27,7 @@ class DetectorState(msgspec.Struct, array_like=True):
     window    (story key or -1, first version) of each item, in order of time
     pending   items of no story (Hamming mode only); seeds: items that fired
     hours     (hour since 1970, documents, documents by term)
+    bursts    of the memory of series, in order of time
     """
 
     clock_ms: int
@@ -40,6 +42,9 @@ class DetectorState(msgspec.Struct, array_like=True):
     first_hour: int | None
     idf_documents: int
     hours: list[tuple[int, int, dict[str, int]]]
+    known_hour: int | None = None
+    undated_minute: tuple[int, int] = (0, 0)
+    bursts: list[Burst] = []
 
 
 _state_decoder = msgspec.msgpack.Decoder(DetectorState)

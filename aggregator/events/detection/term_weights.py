@@ -5,10 +5,12 @@ A weight is computed on first use and cached until the counts of its term or all
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from aggregator.events.detection import expectation
 from aggregator.events.detection.baseline import ALL_DOCUMENTS, Baseline
+from aggregator.events.detection.clustering import WindowItem
+from aggregator.events.detection.cold_start import ColdStart
 from aggregator.events.detection.model import BurstRule
 from aggregator.time_units import HOUR_MS
 
@@ -20,25 +22,28 @@ class TermWeights:
     min_burst_documents   minimum number of documents of a bursting term: over half the rule's number
     """
 
-    def __init__(self, rule: BurstRule, baseline: Baseline) -> None:
+    def __init__(self, rule: BurstRule, baseline: Baseline, cold_start: ColdStart) -> None:
         self._rule = rule
         self._baseline = baseline
+        self._cold_start = cold_start
         self._window_counts: dict[str, int] = {}
-        self._weight_cache = _WeightCache(self, self._window_counts, baseline.weight)
+        self._weight_cache = _WeightCache(self, self._window_counts, baseline, cold_start)
         self.hour = 0
         self.weigh = self._weight_cache.__getitem__
         self.min_burst_documents = rule.items // 2 + 1
 
-    def add(self, terms: Iterable[str]) -> None:
+    def add(self, member: WindowItem) -> None:
         """Count a document that entered the window."""
+        self._cold_start.add(member)
         counts, invalidate = self._window_counts, self._weight_cache.pop
-        for term in (*terms, ALL_DOCUMENTS):
+        for term in (*member.terms, ALL_DOCUMENTS):
             counts[term] = counts.get(term, 0) + 1
             invalidate(term, None)
 
-    def remove(self, terms: Iterable[str]) -> None:
+    def remove(self, member: WindowItem) -> None:
         """Undo ``add`` for a document that left the window."""
-        for term in (*terms, ALL_DOCUMENTS):
+        self._cold_start.remove(member)
+        for term in (*member.terms, ALL_DOCUMENTS):
             remaining = self._window_counts[term] - 1
             if remaining:
                 self._window_counts[term] = remaining
@@ -46,9 +51,15 @@ class TermWeights:
                 del self._window_counts[term]
             self._weight_cache.pop(term, None)
 
+    def invalidate(self, terms: Iterable[str]) -> None:
+        """Drop the cached weights of terms whose history changed."""
+        for term in terms:
+            self._weight_cache.pop(term, None)
+
     def refresh(self, now_ms: int) -> None:
         """Set the time of the weights; cached ones are dropped if the baseline totals changed."""
         self.hour = now_ms // HOUR_MS
+        self._cold_start.refresh(self.hour)
         if self._baseline.refresh_totals(self.hour):
             self._weight_cache.clear()
 
@@ -58,7 +69,8 @@ class TermWeights:
 
     def expected(self, term: str) -> float:
         """Return how many documents usually hold the term in a window at this hour."""
-        return self._baseline.expected(term, self.hour)
+        usual = self._baseline.expected(term, self.hour)
+        return max(usual, self._cold_start.expected(term)) if self._cold_start.remaining else usual
 
     def is_bursting(self, term: str) -> bool:
         """Whether at least ``min_burst_documents`` hold the term, clearly more than expected."""
@@ -80,12 +92,15 @@ class _WeightCache(dict[str, float]):
         self,
         term_weights: TermWeights,
         window_counts: Mapping[str, int],
-        weight: Callable[[str, int, int], float],
+        baseline: Baseline,
+        cold_start: ColdStart,
     ) -> None:
-        self._term_weights, self._window_counts, self._compute_weight = term_weights, window_counts, weight
+        self._term_weights, self._window_counts = term_weights, window_counts
+        self._compute_weight, self._cold_start = baseline.weight, cold_start
 
     def __missing__(self, term: str) -> float:
+        in_general = self._cold_start.expected(term) if self._cold_start.remaining else 0.0
         weight = self[term] = self._compute_weight(
-            term, self._window_counts.get(term, 0), self._term_weights.hour
+            term, self._window_counts.get(term, 0), self._term_weights.hour, in_general
         )
         return weight

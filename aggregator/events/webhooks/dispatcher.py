@@ -8,7 +8,7 @@ import logging
 import random
 import secrets
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import aiohttp
 import msgspec
@@ -56,9 +56,11 @@ class WebhookDispatcher:
         *,
         base_url: str = "",
         allow_private: bool = False,
+        pause_reason: Callable[[], Awaitable[str | None]] | None = None,
     ) -> None:
         self._events, self._subscriptions, self._clock = events, subscriptions, clock
         self._base_url, self._allow_private = base_url, allow_private
+        self._pause_reason = pause_reason
         self._lease = Lease(events.store, LEASE_KEY, LEASE_MS)
         self._session: aiohttp.ClientSession | None = None
         self.delivered = self.failed_attempts = 0
@@ -67,7 +69,9 @@ class WebhookDispatcher:
     async def run_once(self) -> None:
         """One run as leader, nothing otherwise. Never raises, except when cancelled."""
         try:
-            if await self._lease.acquire():
+            if self._pause_reason is not None and await self._pause_reason() is not None:
+                await self._lease.release()  # receivers reject the time stamps of a wrong clock
+            elif await self._lease.acquire():
                 await self.deliver_due()
         except StoreUnavailable as error:
             if self._problem.is_new(str(error)):

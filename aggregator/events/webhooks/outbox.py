@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import msgspec
 
+from aggregator.time_units import DAY_MS
+
 # Standard Webhooks, "Retry schedule": about a day in total, then the delivery is a dead letter.
 RETRY_DELAYS_S = (5, 5 * 60, 30 * 60, 2 * 3600, 5 * 3600, 10 * 3600, 14 * 3600)
 MAX_PENDING = 2000
+# Above all delays, also those that receivers ask for: a delivery due later was postponed by a wrong clock.
+MAX_DELAY_MS = 2 * DAY_MS
 
 
 class Delivery(msgspec.Struct, frozen=True):
@@ -40,7 +44,7 @@ class Outbox(msgspec.Struct, frozen=True):
         oldest: dict[str, Delivery] = {}
         for delivery in self.calls:
             oldest.setdefault(delivery.hook, delivery)
-        return [delivery for delivery in oldest.values() if delivery.due_ms <= now_ms]
+        return [d for d in oldest.values() if not now_ms < d.due_ms <= now_ms + MAX_DELAY_MS]
 
 
 def enqueue(

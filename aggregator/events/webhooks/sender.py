@@ -33,6 +33,9 @@ MAX_RETRY_AFTER_S = 3600
 # Global unicast addresses of IPv6 (RFC 4291, section 2.4), and the NAT64 prefix (RFC 6052).
 _GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
+# Not global by the IANA registries, which some supported versions of Python do not know completely. Clouds
+# answer metadata at 192.0.0.192.
+_SPECIAL_PURPOSE = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "3fff::/20")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,8 @@ def is_public_address(address: str) -> bool:
             return is_public_address(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
         if ip not in _GLOBAL_UNICAST:
             return False
-    return ip.is_global and not ip.is_multicast
+    is_special = any(ip in network for network in _SPECIAL_PURPOSE)
+    return ip.is_global and not ip.is_multicast and not is_special
 
 
 class PublicResolver(AbstractResolver):

@@ -23,6 +23,7 @@ class Subscription(msgspec.Struct, frozen=True):
 
     secret    "whsec_" + base64 of 32 random bytes; stored in clear, since it signs the calls
     queries   query strings of /v1/events; an event must match all of them
+    owner     id of the key that created it, "" where no key is required
     disabled  reason why no calls are made ("" while they are)
     delivered, failed, last_ms, last_result   attempts so far, and the last one
     """
@@ -38,25 +39,40 @@ class Subscription(msgspec.Struct, frozen=True):
     failed: int = 0
     last_ms: int = 0
     last_result: str = ""
+    owner: str = ""
 
 
 class Subscriptions(VersionedMap[Subscription]):
-    """The subscriptions of a store, at most 100."""
+    """The subscriptions of a store, at most 100, of which one key creates at most half."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store, SUBSCRIPTIONS_KEY, Subscription, "webhook", MAX_SUBSCRIPTIONS)
 
     async def subscribe(
-        self, url: str, queries: tuple[str, ...], payload_format: PayloadFormat, now_ms: int
-    ) -> Subscription:
-        """Add a validated URL with a new id and secret. Raises Conflict above 100, StoreUnavailable."""
-        subscription = Subscription(secrets.token_hex(6), url, new_secret(), queries, payload_format, now_ms)
-        await self.add(subscription.id, subscription)
-        return subscription
+        self,
+        url: str,
+        queries: tuple[str, ...],
+        payload_format: PayloadFormat,
+        now_ms: int,
+        owner: str = "",
+    ) -> tuple[Subscription, bool]:
+        """Add a validated URL with a new id and secret; returns the subscription and whether it is new.
+
+        One with this URL, queries and format is returned as it is. Raises Conflict above 100 and above the
+        owner's share, StoreUnavailable.
+        """
+        subscription = Subscription(
+            secrets.token_hex(6), url, new_secret(), queries, payload_format, now_ms, owner=owner
+        )
+        return await self.add_once(subscription.id, subscription, _is_same, lambda known: known.owner)
 
     async def enable(self, id_: str) -> Subscription:
         """Resume the calls of a disabled subscription. Raises NotFound."""
         return await self.update(id_, lambda subscription: msgspec.structs.replace(subscription, disabled=""))
+
+
+def _is_same(stored: Subscription, new: Subscription) -> bool:
+    return (stored.url, stored.format, sorted(stored.queries)) == (new.url, new.format, sorted(new.queries))
 
 
 def new_secret() -> str:

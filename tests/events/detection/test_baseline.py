@@ -9,7 +9,7 @@ import pytest
 
 from aggregator.events.detection.baseline import Baseline
 from aggregator.time_units import HOUR_MS
-from tests.support.detector_stream import DetectorStream
+from tests.support.detector_stream import DetectorStream, time_ms
 
 
 def test_the_same_weekday_counts_more_than_other_days() -> None:
@@ -63,3 +63,59 @@ def test_common_words_do_not_hide_an_event_on_the_first_day(stalled: bool) -> No
     (event,) = stream.fired
     assert event.title.startswith("Brackwater viaduct inquest")
     assert stream.last_event().size == 18
+
+
+def test_late_articles_extend_the_known_history() -> None:
+    """Two days of an archive at the present volume are known; nothing else has changed about the stream."""
+    baseline = Baseline(4 * HOUR_MS)
+    for hour in range(1000, 1004):
+        for _ in range(10):
+            baseline.add(hour, ["storm"])
+    baseline.refresh_totals(1003)
+    assert (baseline.known_hour, baseline.missing_share(1003)) == (1000, 1.0)
+
+    for hour in range(952, 1000):
+        for _ in range(10):
+            baseline.add_late(hour, ["fund"], 1003)
+    baseline.refresh_totals(1003)
+
+    assert (baseline.first_hour, baseline.known_hour) == (1000, 952)
+    assert baseline.missing_share(1003) == 0.0
+    assert baseline.expected("fund", 1003) == pytest.approx(40, rel=0.1)
+
+
+def test_a_few_old_articles_of_a_feed_are_no_history() -> None:
+    """A feed that lists one article an hour of a stream of ten does not end the first day."""
+    baseline = Baseline(4 * HOUR_MS)
+    for hour in range(1000, 1004):
+        for _ in range(10):
+            baseline.add(hour, ["storm"])
+    for hour in range(952, 1000):
+        baseline.add_late(hour, ["fund"], 1003)
+    baseline.refresh_totals(1003)
+
+    assert baseline.known_hour == 1000
+
+
+def test_an_article_older_than_the_history_is_not_counted() -> None:
+    """Of seven days and one window."""
+    baseline = Baseline(4 * HOUR_MS)
+    baseline.add_late(1000 - 7 * 24 - 4, ["fund"], 1000)
+    baseline.add_late(1000 - 7 * 24 - 5, ["bond"], 1000)
+
+    assert list(baseline.counts_by_hour.values()) == [{"fund": 1}]
+
+
+def test_a_backlog_teaches_what_is_usual_at_its_hours() -> None:
+    """Notices of every hour of two days, all delivered at once, in any order, are routine at the end."""
+    stream, rng = DetectorStream(), random.Random(2)
+    minutes = [m for m in range(-48 * 60, 0) if m % 2]
+    rng.shuffle(minutes)
+    for minute in minutes:
+        words = f"fund value share company{minute}" if minute % 3 else f"weather harbour quiet{minute}"
+        stream.send(0, words, published_at_ms=time_ms(minute))
+    for i in range(18):
+        stream.send(1 + i / 10, "ferry aground rescue", published_at_ms=time_ms(0), source=f"{i}.example")
+    stream.tick(5)
+
+    assert [event.title.split()[0] for event in stream.fired] == ["Ferry"]

@@ -70,7 +70,7 @@ def test_sightings_do_not_change_the_size() -> None:
     stream.send_burst()
     canonical = article_number_at(START_MS, 1)
 
-    stream.send(30, verdict="duplicate", canonical_first=canonical)
+    stream.send(30, verdict="duplicate", canonical_first=canonical, source="outlet1.example")
 
     event = stream.last_event()
     assert (event.size, event.sightings) == (16, 1)
@@ -146,7 +146,7 @@ def test_a_jump_forward_of_the_clock_closes_open_events(jump_h: int) -> None:
 
 
 def test_a_backlog_fires_only_for_recently_published_items() -> None:
-    """After six hours of silence, items published over one window ago join and do not fire."""
+    """After six hours of silence, items published over one window ago do not fire."""
     stream = DetectorStream()
     stream.send(0, "quiet morning")
     for i in range(20):

@@ -11,7 +11,8 @@ from tests.support.detector_stream import DetectorStream
 def test_an_event_needs_min_sources() -> None:
     """A story does not fire before items of three sources have joined."""
     stream = DetectorStream(BurstRule(min_sources=3))
-    stream.send_burst(20)
+    for i in range(20):
+        stream.send(i, source="one.example", title=f"Item {i}")
     stream.send(21, source="two.example")
 
     assert stream.fired == []
@@ -53,17 +54,17 @@ def test_a_routine_at_several_times_its_volume_fires() -> None:
 
 
 def test_sensitivity_scales_the_excess_that_fires() -> None:
-    """A story needs 4 times its expectation, at sensitivity 2 twice its expectation."""
+    """Over 4 expected items each further one counts twice: 4 times 34.4, or twice at sensitivity 2."""
     found = {}
     for sensitivity in (1.0, 2.0):
         stream = DetectorStream(BurstRule(sensitivity=sensitivity))
         for day in range(-7, 1):
-            for i in range(24 if day else 80):
+            for i in range(24 if day else 150):
                 stream.send(day * 24 * 60 + i, terms=(("fund", 1.0), ("value", 1.0)))
         found[sensitivity] = [(event.size, event.expected) for event in stream.fired[1:]]
 
     # Expected: 24 in five hours of every day, so 19.2 in four. The very first morning fired as well.
-    assert found == {1.0: [(77, 19.2)], 2.0: [(39, 19.2)]}
+    assert found == {1.0: [(138, 19.2)], 2.0: [(69, 19.2)]}
 
 
 def send_routine_week(stream: DetectorStream, families: int, last_hour: int) -> None:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from aggregator.events.detection.items import placed_ms
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 from tests.support.detector_stream import START_MS, DetectorStream
 
 
-@pytest.mark.parametrize(("age_h", "fires"), [(4.0, True), (4.001, False)])
-def test_items_published_long_before_arrival_never_fire(age_h: float, fires: bool) -> None:
-    """Published exactly 4 h before arrival still counts."""
+@pytest.mark.parametrize(("age_h", "counts"), [(0.0, True), (4.0, True), (4.001, False)])
+def test_items_published_over_a_window_before_their_arrival_do_not_count(age_h: float, counts: bool) -> None:
+    """Published exactly 4 h before arrival still counts: 20 items that arrive in one moment."""
     stream = DetectorStream()
 
-    for i in range(20):
-        at_ms = START_MS + i * MINUTE_MS
-        stream.send(i, published_at_ms=at_ms - round(age_h * HOUR_MS))
+    for _ in range(20):
+        stream.send(0, published_at_ms=START_MS - round(age_h * HOUR_MS))
 
-    assert bool(stream.fired) is fires
+    assert bool(stream.fired) is counts
 
 
 def test_items_with_a_future_date_or_none_count_at_arrival() -> None:
@@ -28,3 +28,41 @@ def test_items_with_a_future_date_or_none_count_at_arrival() -> None:
         stream.send(i, published_at_ms=START_MS + 9 * DAY_MS if i % 2 else None)
 
     assert len(stream.fired) == 1
+
+
+def test_an_hourly_poll_has_the_timeline_of_the_publications() -> None:
+    """First seen, timeline and rate are those of the outlets, not of the crawler."""
+    stream = DetectorStream()
+    for i in range(18):
+        stream.send(180, published_at_ms=START_MS + 10 * i * MINUTE_MS, source=f"outlet{i}.example")
+    stream.tick(181)
+
+    event = stream.last_event()
+    assert event.first_seen_ms == START_MS
+    assert event.last_seen_ms == START_MS + 170 * MINUTE_MS
+    assert event.rate == 1 and len(event.timeline) == 18
+    assert event.detected_at_ms >= START_MS + 180 * MINUTE_MS
+
+
+def test_a_date_without_a_time_says_nothing_about_the_hour() -> None:
+    """Midnight of the day of arrival; that of another day is late."""
+    stream = DetectorStream()
+    midnight_ms = START_MS - START_MS % DAY_MS
+    item = stream.item(0, "harbour", published_at_ms=midnight_ms)
+
+    assert placed_ms(item, START_MS) == START_MS
+    assert placed_ms(stream.item(0, "pier", published_at_ms=midnight_ms + 1), START_MS) == midnight_ms + 1
+    yesterday = stream.item(0, "pier", published_at_ms=midnight_ms - DAY_MS)
+    assert placed_ms(yesterday, START_MS) == midnight_ms - DAY_MS
+
+
+@pytest.mark.parametrize("dated", [True, False])
+def test_thousands_of_undated_articles_in_a_minute_are_a_bulk_load(dated: bool) -> None:
+    """The story among them fires only if the articles have dates."""
+    stream = DetectorStream()
+    for i in range(3_000):
+        stream.send(i / 100_000, f"topic{i} place{i}", published_at_ms=START_MS if dated else None)
+    for i in range(60):
+        stream.send(0.5, source=f"outlet{i}.example", published_at_ms=START_MS if dated else None)
+
+    assert bool(stream.fired) is dated

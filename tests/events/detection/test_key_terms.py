@@ -1,4 +1,4 @@
-"""Key terms and medoid of a story."""
+"""Key terms of a story, and the item whose headline tells it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from aggregator.events.detection import BurstRule, key_terms
 from aggregator.events.detection.baseline import Baseline
 from aggregator.events.detection.clustering import Story
+from aggregator.events.detection.cold_start import ColdStart
 from aggregator.events.detection.key_terms import KEY_TERMS_PER_STORY, KeyTermCache
 from aggregator.events.detection.term_weights import TermWeights
 from aggregator.time_units import HOUR_MS
@@ -28,37 +29,32 @@ def test_the_fast_top_term_is_the_first_of_all(sums: dict[str, int]) -> None:
     assert key_terms.top_term(story, lambda term: float(len(term))) == (terms[0] if terms else "")
 
 
-def test_the_medoid_is_the_item_with_most_of_the_common_terms() -> None:
-    """An item of common terms only is nearer than one with a rare term next to them."""
-    story = story_of(
-        window_item(1, "storm pier ferry"),
-        window_item(2, "storm pier"),
-        window_item(3, "storm pier fog rain"),
+def test_the_headline_has_the_common_terms() -> None:
+    """As it was sent: a desk's background article is not the one that tells the story."""
+    plain = window_item(1, "storm hits pier and ferry")
+    background = window_item(2, "storm hits pier and ferry", at_ms=60_000)
+    background.desk_prefix = "FACTBOX-"
+    story = story_of(background, plain, window_item(3, "market closes early on friday"))
+
+    assert key_terms.typical_headline(story, lambda _: 1.0) is plain
+
+
+def test_of_equal_items_the_older_gives_the_headline() -> None:
+    """By number at one time; an item without terms is chosen only if it is alone."""
+    first, second, empty = (
+        window_item(number, words, at_ms=40)
+        for number, words in ((1, "storm pier"), (2, "storm pier"), (3, ""))
     )
 
-    assert key_terms.medoid(story, lambda _: 1.0).id == "a2"
-
-
-def test_of_equal_items_the_older_is_the_medoid() -> None:
-    """By time first, then by number, whatever the order of joining."""
-    newer, older, same_time = (
-        window_item(number, "storm pier", at_ms=at_ms) for number, at_ms in ((1, 50), (2, 40), (3, 40))
-    )
-
-    assert key_terms.medoid(story_of(newer, same_time, older), lambda _: 1.0) is older
-
-
-def test_an_item_without_terms_is_no_medoid_of_others() -> None:
-    """Its similarity is 0; alone it is the medoid."""
-    empty, storm = window_item(1, ""), window_item(2, "storm")
-
-    assert key_terms.medoid(story_of(empty, storm), lambda _: 1.0) is storm
-    assert key_terms.medoid(story_of(empty), lambda _: 1.0) is empty
+    assert key_terms.typical_headline(story_of(first, second), lambda _: 1.0) is first
+    assert key_terms.typical_headline(story_of(empty, second), lambda _: 1.0) is second
+    assert key_terms.typical_headline(story_of(empty), lambda _: 1.0) is empty
 
 
 def test_an_invalidated_story_gets_new_terms() -> None:
     """Until then the cached ones are returned, for this story only."""
-    weights = TermWeights(BurstRule(), Baseline(4 * HOUR_MS))
+    baseline = Baseline(4 * HOUR_MS)
+    weights = TermWeights(BurstRule(), baseline, ColdStart(None, baseline))
     cache, story = KeyTermCache(weights), story_of(window_item(1, "storm"))
     assert (cache.top_terms(story), cache.top_term(story)) == (["storm"], "storm")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from string import ascii_lowercase
 
 from aggregator.time_units import MINUTE_MS
 from tests.support.detector_stream import START_MS, DetectorStream
@@ -25,7 +26,7 @@ def test_an_event_fires_once_with_all_its_fields() -> None:
     assert event.timeline == ((START_MS, 10), (START_MS + 10 * MINUTE_MS, 6))
     assert event.rate == 10
     assert set(event.terms[:3]) == {"Harbour", "bridge", "collapse"}
-    assert event.reason.startswith("16 items from 1 source in 15 min about ")
+    assert event.reason.startswith("16 items from 16 sources in 15 min about ")
     assert event.title.startswith("Harbour bridge collapse")
     assert last.id == event.id
 
@@ -34,8 +35,8 @@ def test_the_reason_does_not_count_unnamed_sources() -> None:
     """Items without a source name are not reported as "0 sources"."""
     stream = DetectorStream()
 
-    for minute in range(16):
-        stream.send(minute, source="")
+    for minute, aspect in enumerate(ascii_lowercase[:16]):
+        stream.send(minute, source="", title=f"{aspect * 4} bridge {aspect * 5}")
 
     assert stream.fired[0].reason.startswith("16 items from sources without a name in 15 min about ")
 

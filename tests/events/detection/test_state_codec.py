@@ -15,9 +15,9 @@ from tests.support.detector_stream import RULE, DetectorStream
 
 
 @settings(max_examples=40, deadline=None)
-@given(given_steps=steps, cut=st.integers(0, 120), mode=st.sampled_from(["stories", "neighbours"]))
+@given(given_steps=steps, cut=st.integers(0, 120), mode=st.sampled_from(["stories", "literal"]))
 def test_a_loaded_detector_continues_bit_for_bit(
-    given_steps: list[Step], cut: int, mode: Literal["stories", "neighbours"]
+    given_steps: list[Step], cut: int, mode: Literal["stories", "literal"]
 ) -> None:
     """Saved and loaded at any step, it returns the same changes and reaches the same bytes."""
     rule = BurstRule(items=4, mode=mode)

@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from aggregator.events.detection import BurstRule
 from aggregator.events.detection.baseline import ALL_DOCUMENTS, Baseline
+from aggregator.events.detection.cold_start import ColdStart
 from aggregator.events.detection.term_weights import TermWeights
 from aggregator.time_units import DAY_MS, HOUR_MS
+from tests.events.detection.window_items import window_item
 
 NOW_MS = 20_000 * DAY_MS
 NOW_HOUR = NOW_MS // HOUR_MS
@@ -19,7 +21,7 @@ documents = st.lists(st.sets(st.sampled_from(["storm", "pier", "ferry"])), max_s
 
 def weights_over(baseline: Baseline) -> TermWeights:
     """Weights as of ``NOW_MS``."""
-    weights = TermWeights(RULE, baseline)
+    weights = TermWeights(RULE, baseline, ColdStart(None, baseline))
     weights.refresh(NOW_MS)
     return weights
 
@@ -32,11 +34,11 @@ def test_cached_weights_are_those_of_the_current_counts(
     baseline = Baseline(RULE.window_ms)
     weights = weights_over(baseline)
     for document in given_documents:
-        weights.add(document)
+        weights.add(window_item(1, " ".join(document)))
         for term in ("storm", "pier", "ferry"):
             weights.weigh(term)
     for document in given_documents[:removed]:
-        weights.remove(document)
+        weights.remove(window_item(1, " ".join(document)))
 
     remaining = given_documents[removed:]
     for term in ("storm", "pier", "ferry"):
@@ -50,7 +52,7 @@ def test_a_term_bursts_from_over_half_the_rules_number(count: int, bursts: bool)
     """Of 15 items, eight; nothing is expected of a term without history."""
     weights = weights_over(Baseline(RULE.window_ms))
     for _ in range(count):
-        weights.add(["storm"])
+        weights.add(window_item(1, "storm"))
 
     assert weights.min_burst_documents == 8
     assert weights.is_bursting("storm") is bursts
@@ -65,7 +67,7 @@ def test_a_usual_term_does_not_burst() -> None:
             baseline.add(NOW_HOUR - 24 * day, ["storm"])
     weights = weights_over(baseline)
     for _ in range(8):
-        weights.add(["storm", "pier"])
+        weights.add(window_item(1, "storm pier"))
 
     assert weights.expected("storm") > 2.0
     assert weights.expected("pier") == 0.0

@@ -167,7 +167,7 @@ async def test_a_crash_after_the_call_repeats_it_under_the_same_id(
 async def test_a_410_response_disables_the_webhook(webhooks: Webhooks, receiver: Receiver) -> None:
     """Until it is enabled again; pending deliveries become dead letters."""
     receiver.statuses = [410]
-    subscription = await webhooks.subscriptions.subscribe(receiver.url, (), "standard", EVENT_MS)
+    subscription, _ = await webhooks.subscriptions.subscribe(receiver.url, (), "standard", EVENT_MS)
     for kind in ("fired", "closed"):
         await commit_event(webhooks.repository, kind, event("e1", "Bridge closed", ("a",)), EVENT_MS)
     await webhooks.dispatcher.deliver_due()

@@ -60,7 +60,7 @@ def test_the_reference_package_accepts_our_signature() -> None:
         "0.0.0.0", "224.0.0.1", "255.255.255.255", "::1", "::", "fe80::1", "fe80::1%eth0", "fc00::1",
         "ff02::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "64:ff9b::7f00:1", "2002:7f00:1::",
         "nonsense", "", "::127.0.0.1", "::ffff:0:127.0.0.1", "fec0::1", "64:ff9b:1::7f00:1", "2130706433",
-        "127.1",
+        "127.1", "192.0.0.192", "192.88.99.1", "3fff::1", "::ffff:192.0.0.192", "2002:c000:c0::",
     ],
 )  # fmt: skip
 def test_internal_addresses_are_not_public(address: str) -> None:

@@ -29,11 +29,11 @@ def test_a_secret_is_random_and_of_the_standard_length() -> None:
 
 
 async def test_a_subscription_starts_enabled_and_without_attempts(store: Store) -> None:
-    """Every replica reads the same id and secret; one URL may be registered twice."""
+    """Every replica reads the same id and secret; one URL may be registered with two filters."""
     subscriptions = Subscriptions(store)
 
-    first = await subscriptions.subscribe(URL, ("term=bridge",), "slack", 7)
-    second = await subscriptions.subscribe(URL, (), "standard", 8)
+    first, _ = await subscriptions.subscribe(URL, ("term=bridge",), "slack", 7)
+    second, _ = await subscriptions.subscribe(URL, (), "standard", 8)
 
     assert first == Subscription(first.id, URL, first.secret, ("term=bridge",), "slack", created_ms=7)
     assert (first.disabled, first.delivered, first.failed) == ("", 0, 0)
@@ -44,8 +44,8 @@ async def test_a_subscription_starts_enabled_and_without_attempts(store: Store) 
 async def test_a_disabled_subscription_is_resumed(store: Store) -> None:
     """Its counts, its last result and the other subscriptions stay as they are."""
     subscriptions = Subscriptions(store)
-    first = await subscriptions.subscribe(URL, (), "standard", 7)
-    other = await subscriptions.subscribe(URL, (), "standard", 8)
+    first, _ = await subscriptions.subscribe(URL, (), "standard", 7)
+    other, _ = await subscriptions.subscribe(URL, (), "slack", 8)
     for each in (first, other):
         await subscriptions.update(
             each.id,
@@ -74,8 +74,8 @@ async def test_no_more_than_the_limit_is_registered(store: Store) -> None:
     existing = {f"w{i}": Subscription(f"w{i}", URL, "whsec_x") for i in range(MAX_SUBSCRIPTIONS - 1)}
     await subscriptions.mutate(lambda known: known.update(existing))
 
-    await subscriptions.subscribe(URL, (), "standard", 7)
+    await subscriptions.subscribe(f"{URL}/last", (), "standard", 7)
     with pytest.raises(Conflict):
-        await subscriptions.subscribe(URL, (), "standard", 8)
+        await subscriptions.subscribe(URL, (), "slack", 8)
 
     assert len(await subscriptions.all()) == MAX_SUBSCRIPTIONS

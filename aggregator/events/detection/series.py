@@ -1,0 +1,146 @@
+"""Memory of series: bursts of the last 400 days, to recognize what returns at the same time of day.
+
+Statistics of a month, quarterly results and decisions of central banks come back after weeks, at the same
+hour, with the same words. The baseline forgets them after seven days. This memory keeps one entry per burst::
+
+    4 Jan  13:31  67 items   "sales", "store"
+    8 Feb  13:05             "sales", "store" burst again: half of 67 are expected, 79 are routine
+    9 Mar  02:10             at another time of day: nothing is expected
+
+One common term recurs by chance (a country in the news), so it must have come back twice at that hour.
+Bounded by ``MAX_ENTRIES``; a year of a newswire makes about 400.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, Story
+from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
+
+MAX_ENTRIES = 4_000
+MAX_AGE_MS = 400 * DAY_MS
+# Younger bursts are in the baseline, or are the same story.
+MIN_AGE_MS = 6 * DAY_MS
+# Summer time moves a series by an hour.
+SAME_TIME_MS = 90 * MINUTE_MS
+# Share of its earlier peak that is expected when a series returns, as for weekly events (``baseline.py``).
+PEAK_SHARE = 0.5
+COMMON_TERM_SHARE = 0.6
+MIN_JACCARD = 0.5
+MIN_RETURNS_OF_ONE_TERM = 2
+_CALENDAR = frozenset(
+    [
+        "januari",
+        "februari",
+        "march",
+        "april",
+        "may",
+        "june",
+        "juli",
+        "august",
+        "septemb",
+        "octob",
+        "novemb",
+        "decemb",
+        "jan",
+        "feb",
+        "mar",
+        "apr",
+        "jun",
+        "jul",
+        "aug",
+        "sep",
+        "sept",
+        "oct",
+        "nov",
+        "dec",
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "mon",
+        "tue",
+        "wed",
+        "thu",
+        "fri",
+        "pct",
+        "week",
+        "month",
+        "quarter",
+        "year",
+        "annual",
+    ]
+)
+
+
+class Burst(msgspec.Struct, array_like=True):
+    """One burst. The order of the fields is part of the saved state.
+
+    at_ms   time at which its story first exceeded its expectation
+    peak    maximum number of counted items
+    terms   common terms without those of the calendar
+    """
+
+    story_key: int
+    at_ms: int
+    peak: int
+    terms: list[str]
+
+
+class SeriesMemory:
+    """Bursts in order of time."""
+
+    def __init__(self) -> None:
+        self.bursts: list[Burst] = []
+
+    def record(self, story: Story, now_ms: int) -> None:
+        """Add the burst of this story, or raise the peak of the one it has."""
+        for burst in reversed(self.bursts):
+            if burst.story_key == story.key:
+                burst.peak = max(burst.peak, story.counted_items)
+                return
+            if burst.at_ms < now_ms - DAY_MS:
+                break
+        self.bursts.append(Burst(story.key, now_ms, story.counted_items, common_terms(story)))
+        if len(self.bursts) > MAX_ENTRIES or self.bursts[0].at_ms < now_ms - MAX_AGE_MS:
+            del self.bursts[0]
+
+    def raise_peak(self, story_key: int, peak: int) -> None:
+        """Set the final peak of a burst, if this story had one."""
+        for burst in reversed(self.bursts):
+            if burst.story_key == story_key:
+                burst.peak = max(burst.peak, peak)
+                return
+
+    def expected_items(self, story: Story, now_ms: int) -> float:
+        """Return the items that earlier bursts with the same terms at this time of day let expect; else 0."""
+        terms = set(common_terms(story))
+        if not terms:
+            return 0.0
+        returns = [
+            burst.peak
+            for burst in self.bursts
+            if now_ms - burst.at_ms >= MIN_AGE_MS
+            and _time_of_day_distance(now_ms, burst.at_ms) <= SAME_TIME_MS
+            and _jaccard(terms, burst.terms) >= MIN_JACCARD
+        ]
+        enough = MIN_RETURNS_OF_ONE_TERM if len(terms) == 1 else 1
+        return PEAK_SHARE * max(returns) if len(returns) >= enough else 0.0
+
+
+def common_terms(story: Story) -> list[str]:
+    """Return the terms that most items hold, without those of the calendar, in a fixed order."""
+    required = COMMON_TERM_SHARE * MAX_TERM_WEIGHT * len(story.members)
+    return sorted(t for t, total in story.term_sums.items() if total >= required and t not in _CALENDAR)
+
+
+def _time_of_day_distance(a_ms: int, b_ms: int) -> int:
+    distance = abs(a_ms - b_ms) % DAY_MS
+    return min(distance, 24 * HOUR_MS - distance)
+
+
+def _jaccard(terms: set[str], others: list[str]) -> float:
+    common = sum(term in terms for term in others)
+    return common / (len(terms) + len(others) - common) if common else 0.0

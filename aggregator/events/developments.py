@@ -1,0 +1,80 @@
+"""Key developments of a storyline: for each event and day, the article with the best headline. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from aggregator.domain import ArticleRecord
+from aggregator.events.detection import Event
+from aggregator.events.detection.headline_choice import Candidate, choose_headline
+from aggregator.time_units import DAY_MS
+
+# Articles read per storyline, evenly spread over the items of each event.
+MAX_STORY_ARTICLES = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Development:
+    """What one event brought on one day (UTC).
+
+    items    items of the event on that day
+    article  the article with the headline; None if no article of the day is stored
+    """
+
+    day_ms: int
+    event: Event
+    items: int
+    article: ArticleRecord | None
+
+
+def sample_items(events: Sequence[Event]) -> list[str]:
+    """Ids of the articles to read for ``developments``: the same number of every event."""
+    per_event = max(1, MAX_STORY_ARTICLES // max(1, len(events)))
+    return [id_ for event in events for id_ in _spread(event.items, per_event)]
+
+
+def developments(events: Iterable[Event], articles: Mapping[str, ArticleRecord]) -> list[Development]:
+    """Return the developments in order of day, on one day in order of detection.
+
+    ``articles``: those of ``sample_items`` that are still stored, by id.
+    """
+    found = []
+    for event in events:
+        by_day: dict[int, list[ArticleRecord]] = {}
+        for id_ in event.items:
+            if id_ in articles:
+                by_day.setdefault(_day_of(_published_or_arrived_ms(articles[id_])), []).append(articles[id_])
+        counts: Counter[int] = Counter()
+        for at_ms, items in event.timeline:
+            counts[_day_of(at_ms)] += items
+        for day_ms, items in counts.items():
+            found.append(Development(day_ms, event, items, _choose_article(by_day.get(day_ms, []))))
+    return sorted(found, key=lambda d: (d.day_ms, d.event.detected_at_ms, d.event.id))
+
+
+def _choose_article(records: Sequence[ArticleRecord]) -> ArticleRecord | None:
+    candidates = [
+        Candidate(record.title, _published_or_arrived_ms(record), dict(record.terms)) for record in records
+    ]
+    return records[choose_headline(candidates)] if records else None
+
+
+def _spread(items: Sequence[str], count: int) -> Sequence[str]:
+    """At most ``count`` of the items, evenly spread.
+
+    >>> _spread("abcdefgh", 3)
+    ['a', 'c', 'f']
+    """
+    if len(items) <= count:
+        return items
+    return [items[i * len(items) // count] for i in range(count)]
+
+
+def _day_of(at_ms: int) -> int:
+    return at_ms // DAY_MS * DAY_MS
+
+
+def _published_or_arrived_ms(record: ArticleRecord) -> int:
+    return record.arrived_ms if record.published_at_ms is None else record.published_at_ms

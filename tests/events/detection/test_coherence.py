@@ -1,0 +1,78 @@
+"""Stories that hold two topics are divided."""
+
+from __future__ import annotations
+
+from aggregator.events.detection.coherence import find_division
+from aggregator.events.detection.key_terms import top_terms
+from aggregator.events.detection.open_event import OpenEvent
+from aggregator.events.detection.overrides import EditorOverrides
+from tests.events.detection.window_items import story_of, window_item
+from tests.support.detector_stream import DetectorStream, time_ms
+
+USUAL = {"bank": 2.0}
+
+
+def weigh(term: str) -> float:
+    return 1.0
+
+
+def division(*parts: tuple[int, str], usual: dict[str, float]) -> list[str] | None:
+    """Ids of the smaller topic of a story with these numbers of items of these words."""
+    words = [words for count, words in parts for _ in range(count)]
+    story = story_of(*(window_item(i, f"{text} own{i}") for i, text in enumerate(words)))
+    part = find_division(story, top_terms(story, weigh), weigh, lambda term: usual.get(term, 0.0))
+    return None if part is None else [member.id for member in part]
+
+
+def test_the_smaller_of_two_topics_that_share_one_usual_word_is_found() -> None:
+    """Two key terms in common, or one that is otherwise unused, hold a story together."""
+    clothier, governor = (12, "bank clothier offer"), (6, "bank governor rates")
+    assert division(clothier, governor, usual=USUAL) == [f"a{i}" for i in range(12, 18)]
+    assert division(clothier, governor, usual={}) is None
+    assert division(clothier, (6, "bank offer rates"), usual={**USUAL, "offer": 1.0}) is None
+
+
+def test_a_few_items_are_a_side_of_the_topic() -> None:
+    """A part has at least 5 items and 15 % of the story."""
+    assert division((14, "bank clothier offer"), (4, "bank governor rates"), usual=USUAL) is None
+    assert division((45, "bank clothier offer"), (6, "bank governor rates"), usual=USUAL) is None
+
+
+def test_items_of_another_topic_leave_the_event() -> None:
+    """They become a story of their own, and the articles that left are reported."""
+    stream = DetectorStream()
+    for hour in range(-240, 0):
+        stream.send(hour * 60, f"topic{hour}" if hour % 2 else f"bank topic{hour}")
+    for i in range(20):
+        stream.send(1 + i * 0.1, "bank governor rates")
+    for i in range(18):
+        stream.send(10 + i * 0.1, "bank clothier offer")
+    one, other = (stream.detector.stories.by_key[event.story_key] for event in open_events(stream))
+    stream.detector.merge_stories(one, other)
+
+    stream.send(12.5, "bank governor rates")
+    stream.tick(15)
+
+    assert sorted(event.size for event in open_events(stream)) == [18, 21]
+    assert sum(len(change.released_numbers) for change in stream.changes) == 18
+
+
+def test_what_an_editor_merged_stays_together() -> None:
+    """The same two topics."""
+    stream = DetectorStream()
+    for hour in range(-240, 0):
+        stream.send(hour * 60, f"topic{hour}" if hour % 2 else f"bank topic{hour}")
+    for words in ("bank governor rates", "bank clothier offer"):
+        stream.send_burst(20, words=words, step=0.1)
+    one, other = stream.detector.events
+    stream.detector.set_overrides(EditorOverrides(merges={other.id: (one.id, time_ms(5))}))
+
+    stream.send(12.5, "bank governor rates")
+    stream.tick(15)
+
+    assert [event.size for event in stream.detector.events] == [41]
+
+
+def open_events(stream: DetectorStream) -> list[OpenEvent]:
+    """The open events of the detector, in order of detection."""
+    return list(stream.detector.open_events.by_id.values())

@@ -1,0 +1,96 @@
+"""Series of one publisher are routine: templates, and releases at round times."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from aggregator.events.detection.routine import is_template, round_time_share
+from tests.events.detection.window_items import window_item
+from tests.support.detector_stream import START_MS, DetectorStream
+
+TOWNS = (
+    "Thornby",
+    "Quayside",
+    "Estmark",
+    "Hollin",
+    "Marsby",
+    "Petworth",
+    "Caldby",
+    "Aldwick",
+    "Brenton",
+    "Oss",
+)
+SERIES = [f"{town} retailer posts May same-store sales up {i} pct" for i, town in enumerate(TOWNS)]
+NEWS = [
+    "At least 12 dead in Thornby market fire",
+    "Thornby fire: what is known",
+    "Mayor calls for calm after blaze",
+    "Fire crews search ruins of Thornby market",
+    "Insurers see high claims after fire in Thornby",
+    "Thornby hospital treats 40",
+    "Prime minister visits scene of blaze",
+    "Witness: market roof fell within minutes",
+]
+
+
+@pytest.mark.parametrize(
+    ("titles", "expected"),
+    [
+        (SERIES, True),
+        (NEWS, False),
+        ([f"{town} Fund: Net Asset Value" for town in TOWNS], True),
+        ([f"{town} Plc - Portfolio Update" for town in TOWNS], True),
+        ([f"Fire in {town}" for town in TOWNS], False),  # one common word
+        ([f"{a} Ada Nimmo {b}" for a, b in pairwise(TOWNS)], False),  # a name
+        ([], False),
+        (["2031", "12", ""], False),
+    ],
+)
+def test_templates_are_the_same_words_around_exchanged_names(titles: list[str], expected: bool) -> None:
+    """Two common words in the same order, or three in most headlines; one word is a topic."""
+    assert is_template(titles) is expected
+
+
+def send_titles(stream: DetectorStream, titles: list[str], source: str, start: float = 0.0) -> None:
+    """Send the titles twice with the same terms, one a minute."""
+    for i, title in enumerate(titles * 2):
+        fields = {"source": source.format(i), "title": title}
+        stream.send(start + 1 + i * 1.1, "retailer sales", **fields)
+
+
+@pytest.mark.parametrize(("source", "fired"), [("one.example", 0), ("outlet{}.example", 1)])
+def test_a_template_of_one_publisher_does_not_fire(source: str, fired: int) -> None:
+    """Twenty outlets with the same words are news."""
+    stream = DetectorStream()
+    send_titles(stream, SERIES, source)
+    assert len(stream.fired) == fired
+
+
+@pytest.mark.parametrize(("minutes", "fired"), [(15, 0), (13, 1)])
+def test_releases_at_round_times_do_not_fire(minutes: int, fired: int) -> None:
+    """Of one publisher, among items at other times."""
+    stream = DetectorStream()
+    for i in range(60):
+        stream.send(i * 3.7 + 1, f"topic{i} aspect{i}", title=f"{TOWNS[i % 10]} matter", source="one.example")
+    for i in range(20):
+        title = f"{TOWNS[i % 10]} {TOWNS[i % 7]}"
+        stream.send(minutes * (14 + i // 10), "virtual storage", title=title, source="one.example")
+    assert len(stream.fired) == fired
+
+
+def test_a_stream_with_round_times_only_is_judged_by_its_words() -> None:
+    """A crawler that rounds to the hour: round times say nothing."""
+    stream = DetectorStream()
+    for i in range(20):
+        title = f"{TOWNS[i % 10]} {TOWNS[i % 7]}"
+        stream.send(60, "virtual storage", title=title, source="one.example")
+    assert len(stream.fired) == 1
+
+
+def test_round_times_are_multiples_of_15_minutes() -> None:
+    """The seconds do not matter; no items have no share."""
+    members = [window_item(i, "fire", at_ms=START_MS + i * 60_000) for i in range(30)]
+    assert round_time_share(members) == pytest.approx(2 / 30)
+    assert round_time_share([]) == 0.0

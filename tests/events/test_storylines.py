@@ -1,0 +1,142 @@
+"""Storylines: which events are linked, and what is kept to link later ones."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from aggregator.errors import StoreUnavailable
+from aggregator.events.detection import Event
+from aggregator.events.storylines import (
+    LINK_MS,
+    MAX_ENTRIES,
+    Storylines,
+    decode_storylines,
+    link_cosine,
+)
+from aggregator.events.unit_of_work import encode_msgpack
+from aggregator.time_units import DAY_MS, HOUR_MS
+from tests.support.factories import EVENT_MS, event
+
+
+def story_event(id_: str, words: str, day: float = 0.0, **fields: object) -> Event:
+    """An event with a profile of equally heavy terms, detected on a day after ``EVENT_MS``."""
+    terms = words.split()
+    at_ms = EVENT_MS + round(day * DAY_MS)
+    times = {"detected_at_ms": at_ms, "first_seen_ms": at_ms - HOUR_MS, "last_seen_ms": at_ms}
+    profile = tuple((term, len(terms) ** -0.5) for term in terms)
+    return event(id_, words, **cast("Any", {"profile": profile, "story_id": "", **times, **fields}))
+
+
+def stories(*events: Event) -> dict[str, str]:
+    """Storyline by event id, placed in this order."""
+    storylines = Storylines()
+    return {e.id: storylines.place(e).story_id for e in events}
+
+
+def test_an_event_joins_the_storyline_of_the_event_that_it_resembles_most() -> None:
+    """The example of the module: two of its terms are enough, one is not."""
+    found = stories(
+        story_event("a", "quake japan tsunami coast"),
+        story_event("b", "japan reactor quake plant", 1),
+        story_event("c", "quake chile coast village", 2),
+        story_event("d", "japan reactor plant leak", 16),
+        story_event("e", "election capital vote", 17),
+    )
+
+    assert found == {"a": "a", "b": "a", "c": "a", "d": "a", "e": "e"} | {"c": found["c"]}
+    assert stories(story_event("a", "quake japan tsunami"), story_event("c", "quake chile harbour", 2)) == {
+        "a": "a",
+        "c": "c",
+    }
+
+
+def test_an_event_may_resemble_how_an_earlier_one_began() -> None:
+    """Its last version describes the market; the new event describes the quake again."""
+    storylines = Storylines()
+    storylines.place(story_event("a", "quake japan tsunami"))
+    storylines.place(story_event("a", "market shares yen"))
+
+    assert storylines.place(story_event("b", "quake japan aftershock", 1)).story_id == "a"
+    assert storylines.place(story_event("c", "market shares loss", 1)).story_id == "a"
+
+
+def test_a_storyline_ends_three_weeks_after_its_last_item() -> None:
+    """One millisecond more, and the topic starts a new storyline."""
+    words, days = "quake japan tsunami", LINK_MS / DAY_MS
+    first = story_event("a", words)
+    last = story_event("b", words, days, first_seen_ms=EVENT_MS + LINK_MS)
+    late = story_event("b", words, days, first_seen_ms=EVENT_MS + LINK_MS + 1)
+
+    assert stories(first, last)["b"] == "a"
+    assert stories(first, late)["b"] == "b"
+
+
+def test_an_event_keeps_its_storyline() -> None:
+    """Later versions are not compared again, whatever they are about by then."""
+    storylines = Storylines()
+    storylines.place(story_event("a", "quake japan tsunami"))
+    storylines.place(story_event("b", "election capital vote"))
+
+    assert storylines.place(story_event("b", "quake japan tsunami")).story_id == "b"
+    assert storylines.place(story_event("c", "quake japan tsunami", story_id="x")).story_id == "x"
+
+
+def test_an_event_told_in_another_language_is_a_translation() -> None:
+    """Within a day of the first alert, and with another language; it joins the storyline."""
+    english = story_event("en", "wenlow ferry thornby miller capsize", languages=("en",))
+    words = "wenlow faehre thornby miller kentert"
+
+    def link(day: float, *languages: str) -> tuple[str, str | None]:
+        storylines = Storylines()
+        storylines.place(english)
+        placed = storylines.place(story_event("b", words, day, languages=languages))
+        return placed.story_id, placed.translation_of
+
+    assert link(1, "de") == ("en", "en")
+    assert link(1.01, "de")[1] is None
+    assert link(1, "de", "en")[1] is None
+    assert link(1)[1] is None
+
+
+def test_a_merged_event_is_forgotten() -> None:
+    """Its survivor describes the topic."""
+    storylines = Storylines()
+    storylines.place(story_event("a", "quake japan tsunami"))
+    merged = storylines.place(story_event("a", "quake japan tsunami", merged_into="z", story_id="a"))
+
+    assert (merged.story_id, storylines.entries) == ("a", [])
+
+
+def test_memory_is_bounded() -> None:
+    """By number and by age; the oldest entries are dropped."""
+    storylines = Storylines()
+    for number in range(MAX_ENTRIES + 5):
+        storylines.place(story_event(f"e{number}", f"word{number} other{number}"))
+    assert len(storylines.entries) == MAX_ENTRIES
+    assert storylines.entries[0].event_id == "e5"
+
+    storylines.place(story_event("late", "quake japan", 60))
+    assert [entry.event_id for entry in storylines.entries] == ["late"]
+
+
+def test_entries_survive_a_restart() -> None:
+    """Equal entries after encoding; damaged ones are refused."""
+    storylines = Storylines()
+    storylines.place(story_event("a", "quake japan tsunami"))
+
+    restored = decode_storylines(encode_msgpack(storylines.entries))
+
+    assert restored.entries == storylines.entries
+    assert restored.place(story_event("b", "quake japan reactor", 3)).story_id == "a"
+    assert decode_storylines(None).entries == []
+    with pytest.raises(StoreUnavailable, match="storylines"):
+        decode_storylines(b"damaged")
+
+
+def test_one_common_word_is_no_topic() -> None:
+    """However heavy it is."""
+    assert link_cosine({"crash": 0.9, "plane": 0.4}, {"crash": 0.9, "train": 0.4}) == 0.0
+    assert link_cosine({"crash": 0.8, "plane": 0.6}, {"crash": 0.8, "plane": 0.6}) == pytest.approx(1.0)
+    assert link_cosine({}, {"crash": 1.0}) == 0.0

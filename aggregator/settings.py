@@ -20,16 +20,19 @@ from urllib.parse import urlsplit
 from aggregator.errors import ConfigurationError
 
 ENV_PREFIX = "AGGREGATOR_"
-# Named sets of thresholds; a threshold that is set explicitly takes precedence.
-PRESETS: Mapping[str, Mapping[str, float]] = {
+# Named sets of settings; a setting that is given explicitly takes precedence.
+PRESETS: Mapping[str, Mapping[str, float | str]] = {
     "balanced": {},
     "precise": {
-        "min_containment": 0.3,
-        "min_shared_shingles": 90.0,
+        "min_containment": 0.5,
+        "min_shared_shingles": 60.0,
         "min_similarity": 0.3,
         "strong_containment": 0.85,
     },
+    "paper": {"policy": "hamming", "event_rule": "literal"},
 }
+EVENT_RULES = ("stories", "literal")
+POLICY_NAMES = ("verified", "hamming", "same-event")
 STORE_SCHEMES = ("redis", "rediss", "redis+cluster", "rediss+cluster", "unix")
 
 
@@ -71,9 +74,15 @@ class Settings:
     port: int = _option(8080, "Port to listen on; 0 chooses a free one.", **_in_range(0, 65535))
     public_url: str = _option(
         "",
-        "Public address of the service, for links in feeds and webhooks; empty: the address of each request.",
+        "Public address of the service, for links in feeds and webhooks; empty: the address of each request "
+        "if it is loopback, the connection's own or in allowed_hosts, else relative links.",
         lambda v: not v or _is_http_url(v),
         "an http:// or https:// address",
+    )
+    allowed_hosts: str = _option(
+        "",
+        "Host names to answer requests for, separated by commas, or *; always answered are IP addresses, "
+        "names without a dot, private names and the host of public_url.",
     )
     webhook_allow_private_addresses: bool = _option(
         False,
@@ -123,42 +132,47 @@ class Settings:
         "verified",
         "Deduplication rule: verified (fingerprint, then overlap of wording), hamming (fingerprint only, "
         "the rule of the paper) or same-event (one event, by headlines and terms).",
-        **_one_of("verified", "hamming", "same-event"),
+        **_one_of(*POLICY_NAMES),
     )
     preset: str = _option(
         "balanced",
-        "Thresholds of the policy verified: balanced (the defaults below) or precise (fewer false "
-        "duplicates, more missed ones).",
+        "Set of settings: balanced (the defaults below), precise (thresholds of the policy verified for "
+        "fewer false duplicates and more missed ones) or paper (policy hamming and event_rule literal, as "
+        "in Hu & You 2017).",
         **_one_of(*PRESETS),
     )
     duplicate_bits: int = _option(3, "Maximum Hamming distance of a duplicate.", **_in_range(0, 7))
     related_bits: int = _option(7, "Maximum Hamming distance of a related article.", **_in_range(0, 7))
     related_min_cosine: float = _option(
-        0.15,
+        0.2,
         "Minimum cosine of terms at which /related lists an article at a larger distance.",
         **_in_range(0, 1),
     )
     min_containment: float = _option(
         0.2,
-        "Minimum share of the shorter text's wording that a duplicate repeats; min_shared_shingles and "
-        "min_similarity must hold as well.",
+        "Minimum share of the shorter text's wording that a duplicate from another outlet repeats; "
+        "min_shared_shingles and min_similarity must hold as well. Within one outlet: see policy profiles.",
         **_in_range(0.01, 1),
     )
     min_shared_shingles: float = _option(
-        60.0,
-        "Minimum number of shared shingles of a duplicate, scaled by 2/3 for texts of very different length "
-        "(ratio below 0.4) and by 5/3 for texts of about equal length (ratio of 0.8 or more).",
+        30.0,
+        "Minimum number of shared shingles of a duplicate from another outlet.",
         **_in_range(1, 100_000),
     )
-    min_similarity: float = _option(0.2, "Minimum cosine of the terms of a duplicate.", **_in_range(0, 1))
+    min_similarity: float = _option(0.1, "Minimum cosine of the terms of a duplicate.", **_in_range(0, 1))
     strong_containment: float = _option(
         0.75,
-        "Share of the shorter text's wording that makes a duplicate without the other thresholds.",
+        "Share of the shorter text's wording above which the number of shared shingles does not matter.",
         **_in_range(0.01, 1),
     )
     updates_are_new: bool = _option(
         False,
         "Treat a near-duplicate with other figures (tolls, prices) as a separate article, not a duplicate.",
+    )
+    policy_profiles_file: str = _option(
+        "",
+        "TOML file of policy profiles: named policies, and the sources that they apply to; empty: one policy "
+        "for all articles.",
     )
     fingerprints_only: bool = _option(
         False,
@@ -190,6 +204,12 @@ class Settings:
         "Maximum number of single-article requests that a process handles at once, fewer when they take "
         "long; further ones are answered 503.",
         **_in_range(1, 100_000),
+    )
+    event_rule: str = _option(
+        "stories",
+        "What an event counts: stories (items about one subject, compared with what is usual) or literal "
+        "(fingerprints within 7 bits of one article, the rule of the paper).",
+        **_one_of(*EVENT_RULES),
     )
     burst_items: int = _option(
         15,
@@ -243,9 +263,15 @@ class Settings:
     header_timeout_seconds: float = _option(
         10.0, "Maximum time for the header of a request to arrive.", **_in_range(0.01, 600)
     )
+    request_timeout_seconds: float = _option(
+        5.0,
+        "Maximum time from the first byte of a request to its answer, queues and the store included; then it "
+        "is answered 503. Batches and event streams are excepted.",
+        **_in_range(0.01, 3600),
+    )
     body_timeout_seconds: float = _option(
         30.0,
-        "Maximum time for a request body to arrive, and for a batch to make no progress.",
+        "Maximum time for a batch to make no progress, and for any request body to arrive.",
         **_in_range(0.01, 3600),
     )
     demo: bool = _option(False, "Replay the demonstration stream after the start; implies store_texts.")

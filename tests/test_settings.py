@@ -122,6 +122,16 @@ def test_every_setting_is_documented_and_its_default_is_valid() -> None:
         assert check is None or check(option.default)
 
 
+def test_the_preset_paper_sets_both_rules_of_the_paper() -> None:
+    """Duplicates and events by Hamming distance; an explicit setting takes precedence."""
+    paper = load({"AGGREGATOR_PRESET": "paper"})
+    assert (paper.policy, paper.event_rule) == ("hamming", "literal")
+    assert (load({}).policy, load({}).event_rule) == ("verified", "stories")
+
+    mixed = load({}, {"preset": "paper", "event_rule": "stories"})
+    assert (mixed.policy, mixed.event_rule) == ("hamming", "stories")
+
+
 def test_an_explicit_threshold_takes_precedence_over_the_preset() -> None:
     """Every threshold of ``precise`` is higher than that of ``balanced``."""
     balanced, precise = load({}), load({}, {"preset": "precise"})

@@ -15,12 +15,12 @@ import hashlib
 import hmac
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 import msgspec
 
-from aggregator.errors import InvalidInput, NotFound, StoreUnavailable
+from aggregator.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
 from aggregator.store.base import Put, Store
 from aggregator.store.versioned_map import VersionedMap
 from aggregator.time_units import HOUR_MS
@@ -47,6 +47,16 @@ SESSION_TTL_MS = 12 * HOUR_MS
 MAX_KEY_CHARACTERS = 200
 _KEY_TEXT_PREFIX = "agg"
 
+NO_ADMIN_MESSAGE = (
+    "role: there is no admin key. From the first key on every caller needs a key, people and crawlers that "
+    "work without one included, so create an admin key first (`aggregator keys add NAME --role admin`) or "
+    "set AGGREGATOR_BOOTSTRAP_KEY."
+)
+LAST_ADMIN_MESSAGE = (
+    "id: {id} is the last admin key, and every caller would still need a key. Create another admin key first "
+    "(`aggregator keys add NAME --role admin`), or replace this one with `aggregator keys rotate {id}`."
+)
+
 audit_log = logging.getLogger("aggregator.audit")
 
 
@@ -66,8 +76,9 @@ class ApiKey(msgspec.Struct, frozen=True):
         return self.expires_ms is None or now_ms < self.expires_ms
 
     def allows(self, permission: Permission) -> bool:
-        """Whether the role of the key grants ``permission``."""
-        return permission in ROLE_PERMISSIONS[self.role]
+        """Whether the key grants ``permission``: that of its role, bound to sources at most a crawler's."""
+        granted = ROLE_PERMISSIONS[self.role]
+        return permission in (granted & ROLE_PERMISSIONS["crawler"] if self.sources else granted)
 
 
 class ApiKeys:
@@ -117,7 +128,7 @@ class ApiKeys:
         digest = hash_secret(key_text)
         if self._bootstrap is not None and hmac.compare_digest(self._bootstrap.hash, digest):
             return self._bootstrap
-        key = await self._find_active(_parse_key_id(key_text))
+        key = await self._find_active(parse_key_id(key_text))
         # The comparison is made for an unknown id, too: the response time must not reveal which ids exist.
         is_same = hmac.compare_digest(key.hash if key is not None else bytes(32), digest)
         return key if is_same else None
@@ -168,8 +179,10 @@ class ApiKeys:
         return await self._find_active(id_.decode()) if id_ else None
 
     async def end_session(self, token: str) -> None:
-        """End a session. Idempotent."""
-        await self._store.put([Put(_session_store_key(token), b"", 1)])
+        """End a session. Idempotent; an unknown token, which anybody can send, writes nothing."""
+        key = _session_store_key(token)
+        if (await self._store.read([key]))[0]:
+            await self._store.put([Put(key, b"", 1)])
 
     # -- management
 
@@ -178,25 +191,63 @@ class ApiKeys:
         return await self._stored_keys.values()
 
     async def add(
-        self, name: str, role: Role, *, expires_ms: int | None = None, sources: tuple[str, ...] = ()
+        self,
+        name: str,
+        role: Role,
+        *,
+        expires_ms: int | None = None,
+        sources: tuple[str, ...] = (),
+        keep_admin: bool = False,
     ) -> tuple[ApiKey, str]:
         """Create a key; returns it and its text, which is not stored.
 
-        Raises InvalidInput for an unusable name, Conflict above ``MAX_KEYS``.
+        ``sources``: for the role crawler. ``keep_admin``: refuse a key of another role unless there is an
+        admin key, since from the first key on every caller needs one. Raises InvalidInput for an unusable
+        name or source, Conflict above ``MAX_KEYS`` and without an admin key.
         """
+        sources = tuple(" ".join(source.split()) for source in sources)
+        if not all(source and source.isprintable() for source in sources):
+            raise InvalidInput("source: give the printable name of a source.", field="source")
+        if sources and role != "crawler":
+            raise InvalidInput(
+                f"source: only keys with the role crawler can be restricted to sources, not {role}.",
+                field="source",
+            )
         if not name.strip() or not name.isprintable() or len(name) > 100:
             raise InvalidInput("name: a key needs a printable name of 1 to 100 characters.", field="name")
         key, text = _new_key(name.strip(), role, self._clock(), expires_ms, sources)
-        await self._stored_keys.add(key.id, key)
+
+        def insert(known: dict[str, ApiKey]) -> None:
+            self._stored_keys.check_space(known)
+            known[key.id] = key
+            if keep_admin and not self._has_admin(known):
+                raise Conflict(NO_ADMIN_MESSAGE)
+
+        await self._stored_keys.mutate(insert)
         self._refreshed_ms = None
         audit_log.info("key added id=%s name=%r role=%s", key.id, key.name, key.role)
         return key, text
 
-    async def revoke(self, id_: str) -> None:
-        """Delete a key. Raises NotFound."""
-        await self._stored_keys.remove(id_)
+    async def revoke(self, id_: str, *, keep_admin: bool = False) -> None:
+        """Delete a key. Raises NotFound, and Conflict for the last admin key if ``keep_admin``."""
+
+        def delete(known: dict[str, ApiKey]) -> None:
+            had_admin = self._has_admin(known)
+            if known.pop(id_, None) is None:
+                raise NotFound(f"There is no key {id_[:200]!r}.")
+            if keep_admin and had_admin and not self._has_admin(known):
+                raise Conflict(LAST_ADMIN_MESSAGE.format(id=id_))
+
+        await self._stored_keys.mutate(delete)
         self._refreshed_ms = None
         audit_log.info("key revoked id=%s", id_)
+
+    def _has_admin(self, known: Mapping[str, ApiKey]) -> bool:
+        """Whether an active admin key exists, the bootstrap key included."""
+        now_ms = self._clock()
+        return self._bootstrap is not None or any(
+            key.allows("admin") and key.is_active(now_ms) for key in known.values()
+        )
 
     async def rotate(self, id_: str, overlap_ms: int) -> tuple[ApiKey, str]:
         """Replace a key by a new one; the old one expires after ``overlap_ms``. Raises NotFound."""
@@ -237,7 +288,8 @@ def _bootstrap_key(text: str) -> ApiKey:
     return ApiKey("b" + hashlib.sha256(digest).hexdigest()[:8], "bootstrap", "admin", digest, 0)
 
 
-def _parse_key_id(key_text: str) -> str:
+def parse_key_id(key_text: str) -> str:
+    """The id that a key's text contains, whether or not the key exists; "" without one."""
     parts = key_text.split("_", 2)
     return parts[1] if len(parts) == 3 and parts[0] == _KEY_TEXT_PREFIX else ""
 

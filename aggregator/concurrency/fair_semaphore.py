@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 
-# The caller that the current task works for: the id of an API key, or "" if none is required.
+# The caller that the current task works for: the id of an API key, or the address of a client without one.
 current_caller: ContextVar[str] = ContextVar("caller", default="")
 
 

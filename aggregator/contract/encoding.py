@@ -142,11 +142,20 @@ def explain_out(explanation: Explanation) -> responses.ExplainOut:
             containment=round(explanation.overlap.containment, 3),
             resemblance=round(explanation.overlap.resemblance, 3),
             shared=round(explanation.overlap.shared, 1),
+            opening=round(explanation.overlap.opening, 3),
+            length_ratio=round(explanation.overlap.size_ratio, 3),
         ),
         similarity=explanation.similarity,
+        related_similarity=explanation.related_similarity,
+        headline_similarity=explanation.headline_similarity,
+        same_outlet=explanation.evidence.same_outlet,
+        hours_apart=explanation.hours_apart,
+        boilerplate=round(explanation.evidence.boilerplate, 3),
+        common_figures=explanation.common_figures,
         is_copy=explanation.is_copy,
         updated_figures=explanation.updated_figures,
         shared_passages=list(explanation.shared_passages)
         if explanation.shared_passages is not None
         else None,
+        policy=explanation.profile,
     )

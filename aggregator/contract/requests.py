@@ -17,6 +17,7 @@ from aggregator.contract.responses import ActionName, EventStatus, MuteScope
 MAX_TITLE_CHARS = 2000
 MAX_SOURCE_CHARS = 300
 MAX_RELATED_IDS = 20
+MAX_PROFILE_CHARS = 40
 MAX_ACTOR_CHARS = 200
 MAX_RELATED_PAGE = 100
 MAX_EVENT_PAGE = 200
@@ -27,6 +28,13 @@ OffsetDatetime = Annotated[
 ]
 Source = Annotated[str, Meta(max_length=MAX_SOURCE_CHARS, description="The outlet, e.g. its host name.")]
 ArticleId = Annotated[str, Meta(description="At most 512 bytes, no control characters.")]
+PolicyProfile = Annotated[
+    str,
+    Meta(
+        max_length=MAX_PROFILE_CHARS,
+        description='Name of a policy profile of the service, or "default"; absent: selected by the source.',
+    ),
+]
 
 
 class ArticleIn(Struct, forbid_unknown_fields=True, rename={"id_": "id"}):
@@ -52,6 +60,7 @@ class ArticleIn(Struct, forbid_unknown_fields=True, rename={"id_": "id"}):
         ]
         | None
     ) = None
+    policy: PolicyProfile | None = None
 
 
 class RelatedIn(ArticleIn, forbid_unknown_fields=True, rename={"id_": "id"}):
@@ -61,10 +70,14 @@ class RelatedIn(ArticleIn, forbid_unknown_fields=True, rename={"id_": "id"}):
 
 
 class ExplainIn(Struct, forbid_unknown_fields=True):
-    """Two articles to compare, each by id or by content."""
+    """Two articles to compare, each by id or by content.
+
+    policy  the profile to compare them under; absent: that of the article that arrived later, by its source
+    """
 
     a: str | ArticleIn
     b: str | ArticleIn
+    policy: PolicyProfile | None = None
 
 
 class ActionIn(Struct, forbid_unknown_fields=True):
@@ -127,6 +140,13 @@ class IngestQuery(Struct, forbid_unknown_fields=True):
     """Query of the calls that store articles."""
 
     dry_run: Annotated[bool, Meta(description="Return the verdict without storing anything.")] = False
+    policy: Annotated[
+        str,
+        Meta(
+            max_length=MAX_PROFILE_CHARS,
+            description="Name of the policy profile for the articles that name none themselves.",
+        ),
+    ] = ""
 
 
 class RelatedQuery(Struct, forbid_unknown_fields=True):

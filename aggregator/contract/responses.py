@@ -6,7 +6,7 @@ load none of the service. Docstrings become the descriptions of the OpenAPI sche
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated, Literal
 
 import msgspec
@@ -90,11 +90,15 @@ class ArticleOut(Struct):
 
 
 class CopiesOut(Struct):
-    """All stored articles of one duplicate group, the canonical one first."""
+    """The stored articles of one duplicate group, the canonical one first.
+
+    ``truncated``: there are more than the 1,000 listed.
+    """
 
     id: str
     canonical_id: str
     copies: list[ArticleRef]
+    truncated: bool
 
 
 class RelatedListOut(Struct):
@@ -103,12 +107,24 @@ class RelatedListOut(Struct):
     related: list[RelatedOut]
 
 
+class RelatedToManyOut(RelatedListOut):
+    """As RelatedListOut. ``not_found``: those of the given ids that are not stored, or not any more."""
+
+    not_found: list[str]
+
+
 class OverlapOut(Struct):
-    """Shared wording, estimated from shingle sketches: ratios in 0..1, ``shared`` in shingles."""
+    """Shared wording, estimated from shingle sketches: ratios in 0..1, ``shared`` in shingles.
+
+    ``opening``: the larger share of either opening (80 words) that the other text contains;
+    ``length_ratio``: of the shorter to the longer text.
+    """
 
     containment: float
     resemblance: float
     shared: float
+    opening: float
+    length_ratio: float
 
 
 class ExplainSideOut(Struct):
@@ -122,7 +138,15 @@ class ExplainSideOut(Struct):
 
 
 class ExplainOut(Struct):
-    """Comparison of two articles. Bit 0 is the least significant bit of the fingerprint."""
+    """Comparison of two articles. Bit 0 is the least significant bit of the fingerprint.
+
+    similarity          of the main terms, which the rules see
+    related_similarity  by which related articles are ranked
+    policy              name of the policy profile that the articles were compared under
+
+    The similarities and ``boilerplate`` are in 0..1; ``boilerplate`` is the share
+    of the common wording that other articles of the outlet have too and that does not count.
+    """
 
     summary: str
     a: ExplainSideOut
@@ -131,9 +155,16 @@ class ExplainOut(Struct):
     differing_bits: list[int] | None
     overlap: OverlapOut
     similarity: float
+    related_similarity: float
+    headline_similarity: float
+    same_outlet: bool
+    hours_apart: float | None
+    boilerplate: float
+    common_figures: int
     is_copy: bool
     updated_figures: bool
     shared_passages: list[str] | None
+    policy: str = "default"
 
 
 class ActionOut(Struct):
@@ -155,6 +186,8 @@ class EventOut(Struct):
     peak      maximum number of items within one window; ``rate``: maximum within 10 minutes
     expected  usual number of items per window for this story when the event fired
     muted     scope of the muted alerts, null: not muted; ``actions``: editor actions, oldest first
+    story_id  storyline of the event: ``/v1/stories/{id}``; ``translation_of``: the event that told the same
+              before in another language, whose alert is not repeated
     absorbed  ids of events merged into this one; ``revision``: version number, increases with each change
     """
 
@@ -174,6 +207,8 @@ class EventOut(Struct):
     terms: list[str]
     reason: str
     merged_into: str | None
+    story_id: str
+    translation_of: str | None
     absorbed: list[str]
     acknowledged_by: str | None
     muted: MuteScope | None
@@ -193,6 +228,7 @@ class EventDetailOut(EventOut):
     """The report on one event: ``items`` are ids in order of joining, ``articles`` the newest in full.
 
     cosines       similarity of each item to the story when it joined, 0..1 (1: duplicate or first item)
+    previous      event of the same storyline detected before this one; ``next``: after it
     first_source  source of the first item; ``headline_id``: the article whose headline is the title
     """
 
@@ -202,6 +238,37 @@ class EventDetailOut(EventOut):
     first_source: str
     headline_id: str
     articles: list[ArticleRef]
+    previous: str | None
+    next: str | None
+
+
+class DevelopmentOut(Struct):
+    """What one event of a storyline brought on one day (UTC).
+
+    items    items of the event on that day
+    article  the article whose headline tells it, null if none is stored
+    """
+
+    day: date
+    event_id: str
+    title: str
+    items: int
+    article: ArticleRef | None
+
+
+class StoryOut(Struct):
+    """A storyline: events of one topic over days and weeks, in order of detection.
+
+    id            of its first event, which may have expired; ``title``: of the event detected last
+    developments  by day, on one day in order of detection
+    """
+
+    id: str
+    title: str
+    first_seen: datetime
+    last_seen: datetime
+    events: list[EventOut]
+    developments: list[DevelopmentOut]
 
 
 class EventsOut(Struct):

@@ -41,10 +41,15 @@ def make_app(service: Service) -> web.Application:
     """The application over ``service``, which the caller opens and closes."""
     settings = service.settings
     app = web.Application(
-        middlewares=[observability.track_request, errors.error_middleware, observability.csrf_protect]
+        middlewares=[
+            observability.track_request,
+            errors.error_middleware,
+            observability.csrf_protect,
+            errors.refuse_unread_index,
+        ]
     )
     app[SERVICE] = service
-    app[METRICS] = Metrics()
+    app[METRICS] = Metrics(service.policies.names)
     app[DISTANCE_THRESHOLDS] = DistanceThresholds(settings.duplicate_bits, settings.related_bits)
     app[LOAD_SHEDDER] = LoadShedder(settings.max_inflight_articles)
     app[BODY_LIMITS] = BodyLimits(

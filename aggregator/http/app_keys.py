@@ -43,3 +43,9 @@ def caller_name(request: web.Request) -> str:
     """Name of the caller's key; "" where no key is required."""
     key = request.get(CALLER_KEY)
     return key.name if key is not None else ""
+
+
+def caller_id(request: web.Request) -> str:
+    """Id of the caller's key; "" where no key is required."""
+    key = request.get(CALLER_KEY)
+    return key.id if key is not None else ""

@@ -21,11 +21,11 @@ def conditional_response(
 ) -> web.Response:
     """``body`` with an ETag of its content, or 304 without a body if the client has it already.
 
-    headers      added to, or replacing, "Cache-Control: no-cache"
+    headers      added to, or replacing, "Cache-Control: private, no-cache"
     modified_at  UTC, whole seconds; also sent as Last-Modified and compared where the client sends no ETag
     """
     tag = hashlib.sha256(body).hexdigest()[:32]
-    sent = {"Cache-Control": "no-cache", **(headers or {}), "ETag": f'"{tag}"'}
+    sent = {"Cache-Control": "private, no-cache", **(headers or {}), "ETag": f'"{tag}"'}
     if modified_at is not None:
         sent["Last-Modified"] = format_datetime(modified_at, usegmt=True)
     if _is_not_modified(request, tag, modified_at):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,9 +23,9 @@ from aggregator.http.handlers import (
     sse,
     webhooks,
 )
-from aggregator.http.middleware import auth
+from aggregator.http.middleware import auth, deadline
 from aggregator.http.middleware.errors import handle_expect_header
-from aggregator.http.pages import documentation, front, health, lookup, report, sign_in
+from aggregator.http.pages import documentation, front, health, lookup, report, sign_in, story
 
 Handler = Callable[[web.Request, Any], Awaitable[web.StreamResponse]]
 
@@ -44,6 +45,7 @@ class Endpoint:
     error_statuses  error statuses to document in addition to 500 and those of authentication
     permission      what the caller's key must allow, where keys are required (``api_keys.ROLE_PERMISSIONS``)
     audited         whether each request is written to the audit log
+    long_running    answered in parts, so that the deadline of requests covers its admission only
     """
 
     method: str
@@ -60,6 +62,7 @@ class Endpoint:
     error_statuses: tuple[int, ...] = ()
     permission: Permission = "admin"
     audited: bool = False
+    long_running: bool = False
 
 
 TAG_ARTICLES, TAG_RELATED, TAG_EVENTS, TAG_OPERATIONS, TAG_PAGES = (
@@ -84,7 +87,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "Check and store many articles: JSON lines, one answer line each, in order.", TAG_ARTICLES,
         {200: responses.VerdictOut},
         query=requests.IngestQuery, body=requests.ArticleIn, ndjson=True, error_statuses=(400, 415, 503),
-        permission="crawler",
+        permission="crawler", long_running=True,
     ),
     Endpoint(
         "GET", "/v1/articles/{id}/copies", articles.get_copies, "getCopies",
@@ -113,8 +116,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "POST", "/v1/related", related.post_related, "postRelated",
         "List articles related to an article by content, or to several stored articles.", TAG_RELATED,
-        {200: responses.RelatedListOut},
-        query=requests.RelatedQuery, body=requests.RelatedIn, error_statuses=(*BODY_ERROR_STATUSES, 404),
+        {200: responses.RelatedToManyOut},
+        query=requests.RelatedQuery, body=requests.RelatedIn, error_statuses=BODY_ERROR_STATUSES,
         permission="reader",
     ),
     Endpoint(
@@ -134,7 +137,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "GET", "/v1/events/stream", sse.stream_events, "streamEvents",
         "Stream event changes as server-sent events; resume with Last-Event-ID.", TAG_EVENTS,
         {200: "text/event-stream"}, query=requests.EventStreamQuery, error_statuses=(400, 404, 503),
-        permission="reader",
+        permission="reader", long_running=True,
     ),
     Endpoint(
         "GET", "/v1/events.atom", feeds.atom_feed, "atomFeed",
@@ -151,7 +154,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "POST", "/v1/watches", saved_filters.post, "postWatch",
         "Save a query of /v1/events under a name (a watch).", TAG_EVENTS,
-        {201: responses.WatchOut},
+        {201: responses.WatchOut, 200: responses.WatchOut},
         query=requests.NoQuery, body=requests.WatchIn, error_statuses=(*BODY_ERROR_STATUSES, 409),
         permission="editor", audited=True,
     ),
@@ -180,6 +183,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         permission="reader",
     ),
     Endpoint(
+        "GET", "/v1/stories/{id}", events.get_story, "getStory",
+        "Get a storyline: events of one topic over days, with key developments by day.", TAG_EVENTS,
+        {200: responses.StoryOut}, query=requests.NoQuery, error_statuses=(400, 404, 503),
+        permission="reader",
+    ),
+    Endpoint(
         "POST", "/v1/events/{id}/actions", events.post_action, "postAction",
         "Apply an editor's action to an event; returns the changed event.", TAG_EVENTS,
         {200: responses.EventOut},
@@ -189,7 +198,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "POST", "/v1/webhooks", webhooks.post, "postWebhook",
         "Register a webhook for events that fire, double, merge or close (Standard Webhooks).", TAG_EVENTS,
-        {201: responses.WebhookOut},
+        {201: responses.WebhookOut, 200: responses.WebhookOut},
         query=requests.NoQuery, body=requests.WebhookIn, error_statuses=(*BODY_ERROR_STATUSES, 404, 409),
         permission="editor", audited=True,
     ),
@@ -253,6 +262,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "GET", "/events/{id}", report.report, "report",
         "Page: report on one event.", TAG_PAGES,
+        {200: "text/html"}, query=requests.NoQuery, error_statuses=(400, 404, 503),
+        permission="reader",
+    ),
+    Endpoint(
+        "GET", "/stories/{id}", story.story, "story",
+        "Page: a storyline by day.", TAG_PAGES,
         {200: "text/html"}, query=requests.NoQuery, error_statuses=(400, 404, 503),
         permission="reader",
     ),
@@ -333,8 +348,19 @@ def _route_pattern(path: str) -> str:
 
 def _make_handler(endpoint: Endpoint) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def handle(request: web.Request) -> web.StreamResponse:
+        async with deadline.enforced(request):
+            query = await admit(request)
+            if not endpoint.long_running:
+                # A change that has begun is completed, whoever still waits for it.
+                result = run(request, query)
+                return await (asyncio.shield(asyncio.create_task(result)) if endpoint.audited else result)
+        return await run(request, query)
+
+    async def admit(request: web.Request) -> Any:
         await auth.authorize(request, endpoint.permission)
-        query = query_params.parse_query(request, endpoint.query) if endpoint.query is not None else None
+        return query_params.parse_query(request, endpoint.query) if endpoint.query is not None else None
+
+    async def run(request: web.Request, query: Any) -> web.StreamResponse:
         response = await endpoint.handler(request, query)
         if endpoint.audited:
             auth.audit_request(request, endpoint.operation_id, response.status)

@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import resource
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from aggregator.http.app import make_app
-from aggregator.http.app_keys import PEER_METRICS, SERVICE, SHUTTING_DOWN
+from aggregator.http.app_keys import LOAD_SHEDDER, METRICS, PEER_METRICS, SERVICE, SHUTTING_DOWN
+from aggregator.http.connections import READ_BUFFER_BYTES, ConnectionRunner
 from aggregator.http.handlers.operations import render_metrics
+from aggregator.http.limits.early_refusal import EarlyRefusal
+from aggregator.http.listening import listen
 from aggregator.http.metrics.multiprocess import SINGLE_PROCESS, PeerMetrics
-from aggregator.http.middleware.timeouts import TimeoutRunner
+from aggregator.http.middleware.observability import SECURITY_HEADERS
 
 if TYPE_CHECKING:
     from aggregator.app import Service
@@ -25,19 +29,26 @@ if TYPE_CHECKING:
 # at most 10 s in total.
 DRAIN_TIMEOUT_S = 1.0
 SHUTDOWN_TIMEOUT_S = 5.0
-LISTEN_BACKLOG = 1024
+MAX_CONNECTIONS = 4096
+RESERVED_FILES = 192  # 32 or 64 listening handles, 64 connections to a store, pipes and files
 _DRAIN_POLL_S = 0.02
 KEEPALIVE_TIMEOUT_S = 75.0
-# A batch is read in chunks of about twice this size, which hold some fifty articles.
-READ_BUFFER_BYTES = 128 * 1024
 
 
 def make_runner(app: web.Application) -> web.AppRunner:
     """A runner for the application with the connection options that it relies on."""
+    settings = app[SERVICE].settings
     logging.getLogger("aiohttp.server").addFilter(_is_not_protocol_error)
-    return TimeoutRunner(
+    return ConnectionRunner(
         app,
-        header_timeout_s=app[SERVICE].settings.header_timeout_seconds,
+        {
+            "max_connections": max_connections(),
+            "on_refused": app[METRICS].refused_connections.inc,
+            "header_timeout_s": settings.header_timeout_seconds,
+            "max_body_bytes": settings.max_body_bytes,
+            # An early refusal is not in the access log.
+            "early_refusal": None if settings.access_log else _make_early_refusal(app),
+        },
         access_log=None,  # metrics and ``observability`` cover it
         auto_decompress=False,  # ``body.py`` decompresses within its limits
         handler_cancellation=False,  # a disconnect must not interrupt a write
@@ -45,6 +56,25 @@ def make_runner(app: web.Application) -> web.AppRunner:
         keepalive_timeout=KEEPALIVE_TIMEOUT_S,
         read_bufsize=READ_BUFFER_BYTES,
     )
+
+
+def max_connections() -> int:
+    """MAX_CONNECTIONS, or fewer if the limit on open files is low: the store and workers need some, too."""
+    soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft_limit == resource.RLIM_INFINITY:
+        return MAX_CONNECTIONS
+    return min(MAX_CONNECTIONS, max(16, soft_limit - RESERVED_FILES))
+
+
+def _make_early_refusal(app: web.Application) -> EarlyRefusal:
+    count_request = app[METRICS].requests.labels("POST", "/v1/articles", "503").inc
+    count_article = app[METRICS].rejected_articles.labels("overloaded").inc
+
+    def on_refused() -> None:
+        count_request()
+        count_article()
+
+    return EarlyRefusal(app[LOAD_SHEDDER], SECURITY_HEADERS, on_refused)
 
 
 def _is_not_protocol_error(record: logging.LogRecord) -> bool:
@@ -76,17 +106,16 @@ async def serve(
             app.cleanup_ctx.append(_serve_peer_metrics(peer_metrics))
     runner = make_runner(app)
     await runner.setup()
-    site = (
-        web.SockSite(runner, listener, backlog=LISTEN_BACKLOG)
-        if listener is not None
-        else web.TCPSite(runner, host, port, backlog=LISTEN_BACKLOG)
-    )
+    assert runner.server is not None
+    servers: list[asyncio.Server] = []
     try:
-        await site.start()
-        on_ready(runner.addresses[0][1])
+        servers += await listen(runner.server, host, port, listener=listener)
+        on_ready(servers[0].sockets[0].getsockname()[1])
         await (stop or asyncio.Event()).wait()
-        await _drain(app, runner, site)
+        await _drain(app, runner, servers)
     finally:
+        for server in servers:
+            server.close()
         await runner.cleanup()
 
 
@@ -99,7 +128,7 @@ def _serve_peer_metrics(peer_metrics: PeerMetrics) -> Callable[[web.Application]
     return context
 
 
-async def _drain(app: web.Application, runner: web.AppRunner, site: web.BaseSite) -> None:
+async def _drain(app: web.Application, runner: web.AppRunner, servers: Sequence[asyncio.Server]) -> None:
     """Stop accepting, and close open connections with their next response.
 
     Closing an idle connection immediately would fail a request that its client is just sending. So the next
@@ -107,7 +136,8 @@ async def _drain(app: web.Application, runner: web.AppRunner, site: web.BaseSite
     stream.
     """
     app[SHUTTING_DOWN].set()
-    await site.stop()
+    for server in servers:
+        server.close()
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(DRAIN_TIMEOUT_S):
             while runner.server is not None and runner.server.connections:  # noqa: ASYNC110 (aiohttp has no event for it)

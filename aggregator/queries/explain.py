@@ -8,31 +8,34 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, replace
+from itertools import accumulate, chain, groupby, pairwise
+from math import isinf
 from operator import itemgetter
 
-from aggregator.analysis.analyzer import uses_spaces
-from aggregator.analysis.shingles import SHINGLE_CHARACTERS, SHINGLE_WORDS, OverlapEstimate, estimate_overlap
+from aggregator.analysis.analyzer import shingle_width, uses_spaces
+from aggregator.analysis.shingles import OverlapEstimate, estimate_overlap
 from aggregator.analysis.simhash import hamming_distance
+from aggregator.analysis.term_profile import cosines
 from aggregator.analysis.text import tokenizer
 from aggregator.analysis.text.figures import figures
+from aggregator.analysis.text.orthography import normalize_spelling
+from aggregator.dedup.copy_rule import NEVER, CopyRule, Requirement, Requirements
+from aggregator.dedup.evidence import Evidence, hours_between, is_same_outlet
+from aggregator.dedup.policy_profiles import DEFAULT_PROFILE, NamedPolicy, PolicyProfiles, as_profiles
 from aggregator.dedup.similarity import cosine
-from aggregator.dedup.templates import (
-    NEAR_COMPLETE_CONTAINMENT,
-    SAME_LENGTH_RATIO,
-    TEMPLATE_MAX_SIMILARITY,
-    figures_changed,
+from aggregator.dedup.templates import figures_changed
+from aggregator.dedup.title_rule import required_similarity
+from aggregator.dedup.verdict import Policy, compare_pair, headline_similarity, novelty
+from aggregator.domain import (
+    Analysis,
+    AnalyzeMany,
+    Article,
+    ArticleRecord,
+    Sketch,
+    WeightedTerms,
+    arrival_ms_of,
 )
-from aggregator.dedup.title_rule import required_similarity, title_similarity
-from aggregator.dedup.verdict import (
-    CONTAINMENT_STANDARD_ERRORS,
-    Policy,
-    compare_pair,
-    novelty,
-    required_shared_shingles,
-)
-from aggregator.domain import Analysis, AnalyzeMany, Article, ArticleRecord, Sketch, WeightedTerms
 from aggregator.errors import AggregatorError
 from aggregator.index import Index
 from aggregator.index.codec.stored_text import decompress_text
@@ -48,7 +51,11 @@ _TEMPLATE_NOTES = {
 
 @dataclass(frozen=True, slots=True)
 class ComparedArticle:
-    """One of the two articles; ``text`` is None when it is not kept."""
+    """One of the two articles; ``text`` is None when it is not kept.
+
+    ``number`` is the article number, None for an article that is not stored; ``policy``: the name of the
+    profile that was given with such an article.
+    """
 
     label: str
     lang: str
@@ -60,21 +67,44 @@ class ComparedArticle:
     title: str
     figures: tuple[int, ...]
     text: str | None
+    number: int | None = None
+    source: str = ""
+    published_at_ms: int | None = None
+    policy: str = ""
+    minor_terms: bytes = b""
+
+    @property
+    def arrived_ms(self) -> int | None:
+        """Arrival time of a stored article, in ms since 1970 UTC."""
+        return None if self.number is None else arrival_ms_of(self.number)
 
     @classmethod
-    def create(cls, label: str, source: Analysis | ArticleRecord, text: str | None) -> ComparedArticle:
-        """An article under the label shown for it, from its analysis or stored record."""
+    def create(
+        cls,
+        label: str,
+        data: Analysis | ArticleRecord,
+        text: str | None,
+        published: Article | ArticleRecord | None = None,
+    ) -> ComparedArticle:
+        """An article under the label shown for it, from its analysis or stored record.
+
+        ``published`` has its source and publication time.
+        """
         return cls(
             label=label,
-            lang=source.lang,
-            space=source.space,
-            fingerprint=source.fingerprint,
-            short=source.short,
-            sketch=source.sketch,
-            terms=source.terms,
-            title=source.title,
-            figures=source.figures,
+            lang=data.lang,
+            space=data.space,
+            fingerprint=data.fingerprint,
+            short=data.short,
+            sketch=data.sketch,
+            terms=data.terms,
+            title=data.title,
+            figures=data.figures,
             text=text,
+            source=published.source if published is not None else "",
+            published_at_ms=published.published_at_ms if published is not None else None,
+            number=published.number if isinstance(published, ArticleRecord) else None,
+            minor_terms=data.minor_terms,
         )
 
 
@@ -83,8 +113,11 @@ class Explanation:
     """What the rules see of two articles.
 
     ``distance`` (bits) and ``differing_bits`` (0 is the least significant) are None when the spaces differ:
-    such fingerprints cannot be compared. ``shared_passages``, ``own_passages`` (only in the first, only in
-    the second) and ``figures`` (likewise) are None when a text is not kept.
+    such fingerprints cannot be compared. ``headline_similarity`` and ``related_similarity``, by which
+    ``/related`` ranks, are in 0..1; ``common_figures`` is the number of figures in both.
+    ``shared_passages``, ``own_passages`` (only in the first, only in the second) and ``figures`` (likewise)
+    are None when a text is not kept. ``profile`` is the name of the policy profile that the articles were
+    compared under.
     """
 
     labels: tuple[str, str]
@@ -92,29 +125,65 @@ class Explanation:
     fingerprints: tuple[int, int]
     distance: int | None
     differing_bits: tuple[int, ...] | None
-    overlap: OverlapEstimate
-    similarity: float
+    evidence: Evidence
+    headline_similarity: float
+    related_similarity: float
+    common_figures: int
     is_copy: bool
     updated_figures: bool
     shared_passages: Passages | None
     own_passages: tuple[Passages, Passages] | None
     figures: tuple[tuple[str, ...], tuple[str, ...]] | None
     summary: str
+    profile: str = DEFAULT_PROFILE
+
+    @property
+    def overlap(self) -> OverlapEstimate:
+        """The shared wording."""
+        return self.evidence.overlap
+
+    @property
+    def similarity(self) -> float:
+        """Cosine of the stored terms, which the rules see; 0..1."""
+        return round(self.evidence.similarity, 3)
+
+    @property
+    def hours_apart(self) -> float | None:
+        """Hours between the publications, or None."""
+        hours = self.evidence.hours_apart
+        return None if hours is None else round(hours, 2)
 
 
 class Explainer:
-    """Compares two articles under the thresholds of ``policy``."""
+    """Compares two articles under the thresholds of ``policy``, for all articles or by profile."""
 
-    def __init__(self, index: Index, analyze_many: AnalyzeMany, policy: Policy) -> None:
+    def __init__(self, index: Index, analyze_many: AnalyzeMany, policy: Policy | PolicyProfiles) -> None:
         self._index = index
         self._analyze_many = analyze_many
-        self.policy = policy
+        self._profiles = as_profiles(policy)
 
-    async def explain_pair(self, a: str | Article, b: str | Article) -> Explanation:
-        """Compare two articles, each a stored id or a text. Raises NotFound, NoText, StoreUnavailable."""
-        first, second = await self.load_pair(a, b)
+    async def explain_pair(self, a: str | Article, b: str | Article, *, profile: str = "") -> Explanation:
+        """Compare two articles, each a stored id or a text.
+
+        ``profile``: as for ``compare``. Raises InvalidInput, NotFound, NoText, StoreUnavailable.
+        """
+        if profile:
+            self._profiles.named(profile)  # before the articles are loaded
+        return await self.compare(*await self.load_pair(a, b), profile=profile)
+
+    async def compare(
+        self, first: ComparedArticle, second: ComparedArticle, *, profile: str = ""
+    ) -> Explanation:
+        """Compare two loaded articles under a policy profile.
+
+        ``profile``: its name, by default that of the later article, which is the one that was judged: named
+        with it or selected by its source. Raises InvalidInput for an unknown name.
+        """
+        later = _later_of(first, second)
+        selected = self._profiles.select(profile or later.policy, later.source)
         # In a thread: the shared passages of two texts of some megabytes take a second.
-        return await asyncio.to_thread(explain, first, second, self.policy)
+        explanation = await asyncio.to_thread(explain, first, second, selected.policy)
+        return _name_profile(explanation, selected)
 
     async def load_pair(self, a: str | Article, b: str | Article) -> tuple[ComparedArticle, ComparedArticle]:
         """Read or analyze two articles for ``explain``. Raises NotFound, NoText, StoreUnavailable."""
@@ -127,11 +196,12 @@ class Explainer:
             if isinstance(analysis, AggregatorError):
                 raise analysis
             label = article.id or article.title[:80] or "(text)"
-            return ComparedArticle.create(label, analysis, analysis.text or article.title)
+            compared = ComparedArticle.create(label, analysis, analysis.text or article.title, article)
+            return replace(compared, policy=article.policy)
         record = (await self._index.articles.get(id_or_article)).record
         stored = await self._index.records.read_text(record.number)
         text = decompress_text(stored) or record.title if stored is not None else None
-        return ComparedArticle.create(record.id, record, text)
+        return ComparedArticle.create(record.id, record, text, record)
 
 
 def explain(a: ComparedArticle, b: ComparedArticle, policy: Policy) -> Explanation:
@@ -142,11 +212,15 @@ def explain(a: ComparedArticle, b: ComparedArticle, policy: Policy) -> Explanati
     has_texts = a.text is not None and b.text is not None
     has_sketches = bool(a.sketch.size and b.sketch.size)  # false under the setting fingerprints_only
     passages = _shared_and_own_passages(a, b) if has_texts else None
-    overlap = estimate_overlap(a.sketch, b.sketch)
-    similarity = cosine(a.terms, b.terms)
-    is_match, template = False, ""
-    if distance is not None:
-        is_match, template = compare_pair(a, b, distance, overlap, similarity, policy)
+    evidence = Evidence(
+        estimate_overlap(a.sketch, b.sketch),
+        cosine(a.terms, b.terms),
+        distance or 0,
+        is_same_outlet(a, b),
+        hours_between(a, b, a.arrived_ms, b.arrived_ms),
+    )
+    headlines = headline_similarity(a, b)
+    is_match, template = compare_pair(a, b, evidence, policy) if distance is not None else (False, "")
     novelties: set[str] = {novelty(a, b, policy), novelty(b, a, policy)} if is_match else set()
     return Explanation(
         labels=(a.label, b.label),
@@ -154,8 +228,10 @@ def explain(a: ComparedArticle, b: ComparedArticle, policy: Policy) -> Explanati
         fingerprints=(a.fingerprint, b.fingerprint),
         distance=distance,
         differing_bits=tuple(k for k in range(64) if differing >> k & 1) if comparable else None,
-        overlap=overlap,
-        similarity=round(similarity, 3),
+        evidence=evidence,
+        headline_similarity=round(headlines, 3),
+        related_similarity=round(float(cosines((a.terms, a.minor_terms), [(b.terms, b.minor_terms)])[0]), 3),
+        common_figures=len({*a.figures} & {*b.figures}),
         is_copy=is_match and "figures" not in novelties,
         updated_figures=is_match and figures_changed(a.figures, b.figures),
         shared_passages=passages[0] if passages else None,
@@ -164,9 +240,9 @@ def explain(a: ComparedArticle, b: ComparedArticle, policy: Policy) -> Explanati
         summary=(
             _different_spaces_summary(a, b)
             if distance is None
-            else _title_rule_summary(similarity, title_similarity(a.title, a.lang, b.title, b.lang), is_match)
+            else _title_rule_summary(evidence.similarity, headlines, is_match)
             if policy.name == "same-event"
-            else _content_summary(distance, overlap, similarity, is_match, policy, has_sketches)
+            else _content_summary(evidence, headlines, is_match, policy, has_sketches)
         )
         + _TEMPLATE_NOTES[template]
         + _novelty_note(novelties, policy)
@@ -174,12 +250,26 @@ def explain(a: ComparedArticle, b: ComparedArticle, policy: Policy) -> Explanati
     )
 
 
+def _later_of(first: ComparedArticle, second: ComparedArticle) -> ComparedArticle:
+    """The article that arrived later; one that is not stored counts as arriving now, the second last."""
+    if second.number is None:
+        return second
+    return first if first.number is None or first.number > second.number else second
+
+
+def _name_profile(explanation: Explanation, selected: NamedPolicy) -> Explanation:
+    note = "" if selected.profile == DEFAULT_PROFILE else f" Policy profile: {selected.profile}."
+    return replace(explanation, profile=selected.profile, summary=explanation.summary + note)
+
+
 def _shared_and_own_passages(a: ComparedArticle, b: ComparedArticle) -> tuple[Passages, Passages, Passages]:
     """Runs of words in both texts, only in ``a`` and only in ``b``; longest first."""
-    first, second = tokenizer.words(a.text or "", a.lang), tokenizer.words(b.text or "", b.lang)
-    width = SHINGLE_WORDS if uses_spaces(a.lang) else SHINGLE_CHARACTERS
-    width = max(1, min(width, len(first), len(second)))
-    first_mask, second_mask = _shared_word_mask(first, second, width), _shared_word_mask(second, first, width)
+    first, second = (tokenizer.shingle_units(x.text or "", x.lang) for x in (a, b))
+    first_units = [normalize_spelling([word], a.lang) for word in first]
+    second_units = [normalize_spelling([word], b.lang) for word in second]
+    width = shingle_width(a.lang)
+    first_mask = _shared_word_mask(first_units, second_units, width)
+    second_mask = _shared_word_mask(second_units, first_units, width)
     return (
         _join_runs(first, first_mask, True, a.lang),
         _join_runs(first, first_mask, False, a.lang),
@@ -187,14 +277,19 @@ def _shared_and_own_passages(a: ComparedArticle, b: ComparedArticle) -> tuple[Pa
     )
 
 
-def _shared_word_mask(words: Sequence[str], other: Sequence[str], shingle_length: int) -> list[bool]:
-    """For each word, whether it is part of a shingle that the other text has too."""
-    known = {tuple(other[i : i + shingle_length]) for i in range(len(other) - shingle_length + 1)}
-    covered = [False] * len(words)
-    for i in range(len(words) - shingle_length + 1):
-        if tuple(words[i : i + shingle_length]) in known:
-            covered[i : i + shingle_length] = [True] * shingle_length
-    return covered
+def _shared_word_mask(
+    words: Sequence[Sequence[str]], other: Sequence[Sequence[str]], width: int
+) -> list[bool]:
+    """For each word, given by its units, whether it is part of a shingle that the other text has too."""
+    own_units, other_units = list(chain.from_iterable(words)), list(chain.from_iterable(other))
+    width = max(1, min(width, len(own_units), len(other_units)))
+    known = {tuple(other_units[i : i + width]) for i in range(len(other_units) - width + 1)}
+    covered = [False] * len(own_units)
+    for i in range(len(own_units) - width + 1):
+        if tuple(own_units[i : i + width]) in known:
+            covered[i : i + width] = [True] * width
+    bounds = pairwise(accumulate(map(len, words), initial=0))
+    return [any(covered[start:end]) for start, end in bounds]
 
 
 def _join_runs(words: Sequence[str], mask: Sequence[bool], in_shared: bool, lang: str) -> Passages:
@@ -222,20 +317,17 @@ def _title_rule_summary(similarity: float, titles: float, same_event: bool) -> s
 
 
 def _content_summary(
-    distance: int,
-    overlap: OverlapEstimate,
-    similarity: float,
-    is_same: bool,
-    policy: Policy,
-    has_sketches: bool,
+    evidence: Evidence, headlines: float, is_same: bool, policy: Policy, has_sketches: bool
 ) -> str:
+    overlap, distance = evidence.overlap, evidence.distance
     shared = (
         f"; they share {overlap.containment:.0%} of the shorter one's wording "
-        f"(about {overlap.shared:.0f} shingles), and the similarity of their terms is {similarity:.2f}"
+        f"(about {overlap.shared:.0f} shingles), {overlap.opening:.0%} of an opening; the similarity of "
+        f"their headlines is {headlines:.2f}, that of their terms {evidence.similarity:.2f}"
     )
     return (
         f"The articles are {distance} bit{'s' * (distance != 1)} apart{shared if has_sketches else ''}, "
-        f"so they are {'copies' if is_same else 'not copies'} ({_describe_rule(overlap, policy)})."
+        f"so they are {'copies' if is_same else 'not copies'} ({_describe_rule(evidence, policy)})."
     )
 
 
@@ -272,20 +364,38 @@ def _novelty_note(novelties: Set[str], policy: Policy) -> str:
     return ""
 
 
-def _describe_rule(overlap: OverlapEstimate, policy: Policy) -> str:
-    """The condition for a copy, for two texts of these lengths."""
+def _describe_rule(evidence: Evidence, policy: Policy) -> str:
+    """The condition for a copy, for two articles of these outlets and times."""
     if policy.name == "hamming":
         return f"policy hamming: a copy is at most {policy.duplicate_bits} bits apart, regardless of wording"
-    lengths = "of about the same length" if overlap.size_ratio >= SAME_LENGTH_RATIO else "of these lengths"
-    margin = CONTAINMENT_STANDARD_ERRORS * overlap.error
-    alternative = f"or {policy.strong_containment:.0%}"
-    if overlap.size_ratio >= SAME_LENGTH_RATIO and policy.strong_containment < NEAR_COMPLETE_CONTAINMENT:
-        alternative += (
-            f" with a similarity of {TEMPLATE_MAX_SIMILARITY:g}, or {NEAR_COMPLETE_CONTAINMENT:.0%}"
-        )
-    tolerance = f" (plus {margin:.0%} for the sampling error)" if margin >= 0.005 else ""
+    rule = policy.copy_rule
+    required = rule.requirements(evidence)
     return (
-        f"a copy {lengths} shares {policy.min_containment:.0%}{tolerance} and "
-        f"{required_shared_shingles(overlap, policy):.0f} shingles with a similarity of "
-        f"{policy.min_similarity:g}, {alternative}"
+        f"a copy {_describe_origin(evidence, rule.same_outlet_hours)} shares "
+        f"{', or '.join(map(_describe_row, required.rows))}; and {_describe_amount(required, rule)}"
+    )
+
+
+def _describe_row(row: Requirement) -> str:
+    ways = [f"{row.opening:.0%} of an opening"] if 0 < row.opening < NEVER else []
+    ways += [f"a headline of similarity {row.headline:g}"] if row.headline < NEVER else []
+    return f"{row.containment:.0%}" + (f" and {' or '.join(ways)}" if ways else "")
+
+
+def _describe_origin(evidence: Evidence, same_outlet_hours: float) -> str:
+    if not evidence.same_outlet:
+        return "from another or an unknown outlet"
+    if evidence.hours_apart is not None and evidence.hours_apart > same_outlet_hours:
+        return f"from the same outlet, more than {same_outlet_hours:g} hours apart,"
+    return "from the same outlet"
+
+
+def _describe_amount(required: Requirements, rule: CopyRule) -> str:
+    if isinf(required.shared):
+        return "does not exchange the names of a template"
+    fewer = required.shared_under_one_headline
+    under_one_headline = f" ({fewer:.0f} under one headline)" if fewer < required.shared else ""
+    return (
+        f"{required.shared:.0f} shingles{under_one_headline} with a similarity of terms of "
+        f"{rule.similarity:g}, or {rule.strong:.0%} of the wording"
     )

@@ -17,14 +17,14 @@ from typing import TypeVar
 
 from aggregator.dedup.similarity import rank
 from aggregator.domain import NO_SKETCH, Analysis, AnalyzeMany, Article, ArticleRecord, Outcome, RelatedItem
-from aggregator.errors import AggregatorError
+from aggregator.errors import AggregatorError, NotFound
 from aggregator.index import Index, StoredArticle
 
 MAX_IDS = 20
 MAX_EVENT_MEMBERS = 64
 # Cosine of the terms from which articles are related: agrees best with human judgments of pairs
 # (``aggregator evaluate pairs``).
-MIN_SIMILARITY = 0.15
+MIN_SIMILARITY = 0.2
 # Per cache; a cached article takes about 3 kB.
 CACHE_ENTRIES = 4096
 EVENT_MEMBERS_TTL_MS = 5_000
@@ -122,24 +122,30 @@ class RelatedArticles:
         *,
         limit: int = 10,
         related_filter: RelatedFilter = NO_FILTER,
-    ) -> list[RelatedItem]:
+    ) -> tuple[list[RelatedItem], list[str]]:
         """Related articles of several stored ones, e.g. those a reader has just read; most similar first.
 
-        The articles themselves are excluded. Raises NotFound for the first id that is not stored.
+        The articles themselves are excluded. Also returns the ids that are not stored (any more), in order.
         """
-        excluded = set(ids)
+        unique_ids = list(dict.fromkeys(ids))
+        excluded = set(unique_ids)
         best: dict[str, RelatedItem] = {}
-        answers = (
-            self.of_id(id_, limit=limit + len(excluded), related_filter=related_filter)
-            for id_ in dict.fromkeys(ids)
-        )
-        for found in await asyncio.gather(*answers):
-            for item in found:
+
+        async def related(id_: str) -> list[RelatedItem] | None:
+            try:
+                return await self.of_id(id_, limit=limit + len(excluded), related_filter=related_filter)
+            except NotFound:  # a reading history always contains expired articles
+                return None
+
+        answers = await asyncio.gather(*map(related, unique_ids))
+        for found in answers:
+            for item in found or ():
                 if item.id not in excluded and item.similarity > getattr(
                     best.get(item.id), "similarity", -1.0
                 ):
                     best[item.id] = item
-        return sorted(best.values(), key=lambda i: -i.similarity)[:limit]
+        not_found = [id_ for id_, found in zip(unique_ids, answers, strict=True) if found is None]
+        return sorted(best.values(), key=lambda i: -i.similarity)[:limit], not_found
 
     async def of_article(
         self,
@@ -160,7 +166,7 @@ class RelatedArticles:
         """Related articles; None if the subject was cached and its id is bound to something else by now."""
         now_ms = self._clock()
         candidates, event_numbers = await asyncio.gather(
-            self._index.related.find(subject.analysis, subject.id, now_ms),
+            self._index.related.find(subject.analysis, subject.id),
             self._event_members(subject, now_ms),
         )
         if subject.binding is not None and (
@@ -186,7 +192,7 @@ class RelatedArticles:
         if self._members_of_event is None or group is None:
             return ()
         read_ms, numbers = self._event_members_cache.get(group, (now_ms - EVENT_MEMBERS_TTL_MS, ()))
-        if now_ms - read_ms >= EVENT_MEMBERS_TTL_MS:
+        if not 0 <= now_ms - read_ms < EVENT_MEMBERS_TTL_MS:
             ids = await self._members_of_event(group)
             space = subject.analysis.space
             numbers = (
@@ -214,5 +220,6 @@ def _build_subject(stored: StoredArticle) -> Subject:
         short=record.short,
         sketch=NO_SKETCH,  # related articles are ranked by terms, not by wording
         terms=record.terms,
+        minor_terms=record.minor_terms,
     )
     return Subject(record.id, analysis, stored.group, (record.number, stored.outcome))

@@ -12,11 +12,12 @@ import redis.asyncio
 
 from aggregator.auth import api_keys as api_keys_module
 from aggregator.auth.api_keys import REFRESH_INTERVAL_MS, ROLE_PERMISSIONS, SESSION_TTL_MS, ApiKeys, Role
-from aggregator.errors import InvalidInput, NotFound
+from aggregator.errors import Conflict, InvalidInput, NotFound
 from aggregator.store.base import Store
 from aggregator.store.embedded import EmbeddedServer
 from aggregator.store.memory import MemoryStore
 from aggregator.store.redis import open_redis_store
+from tests.support.hang_limit import HANG_LIMIT_S
 
 BOOTSTRAP_KEY = "a-key-of-the-operator-0123456789abcdef"
 
@@ -116,7 +117,8 @@ async def test_a_stalled_store_does_not_delay_authentication(
 ) -> None:
     """Cached keys stay valid; the refresh completes in the background when the store replies again."""
     monkeypatch.setattr(api_keys_module, "REFRESH_TIMEOUT_S", 0.01)
-    store, other = open_redis_store(own_server.url), open_redis_store(own_server.url)
+    patient = {"socket_timeout_s": 10 * HANG_LIMIT_S}
+    store, other = open_redis_store(own_server.url, **patient), open_redis_store(own_server.url)
     running, other_process = ApiKeys(store, clock), ApiKeys(other, clock)
     key, text = await other_process.add("Desk", "admin")
     assert await running.authenticate(text) == key
@@ -125,7 +127,7 @@ async def test_a_stalled_store_does_not_delay_authentication(
     assert own_server.pid is not None
     os.kill(own_server.pid, signal.SIGSTOP)
     try:
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(HANG_LIMIT_S):
             assert await running.authenticate(text) == key
     finally:
         os.kill(own_server.pid, signal.SIGCONT)
@@ -214,3 +216,48 @@ def test_roles_grant_what_they_should() -> None:
     assert not {"crawler", "editor", "admin"} & ROLE_PERMISSIONS["reader"]
     assert not {"crawler", "admin"} & ROLE_PERMISSIONS["editor"]
     assert ROLE_PERMISSIONS["admin"] == frozenset().union(*ROLE_PERMISSIONS.values())
+
+
+async def test_a_first_key_without_an_admin_key_is_refused(store: Store, clock: Clock) -> None:
+    """Nothing is stored; an expired admin key does not count, the bootstrap key does."""
+    keys = ApiKeys(store, clock)
+    with pytest.raises(Conflict, match="there is no admin key"):
+        await keys.add("Crawler", "crawler", keep_admin=True)
+    assert await keys.list_keys() == []
+    assert not await keys.is_required()
+
+    await ApiKeys(store, clock, bootstrap=BOOTSTRAP_KEY).add("Crawler", "crawler", keep_admin=True)
+    admin, _ = await keys.add("Desk", "admin", expires_ms=clock.now_ms + 1000, keep_admin=True)
+    await keys.add("Reader", "reader", keep_admin=True)
+    clock.now_ms += 2000
+    with pytest.raises(Conflict, match="there is no admin key"):
+        await keys.add("Editor", "editor", keep_admin=True)
+    await keys.revoke(admin.id, keep_admin=True)
+
+
+async def test_the_last_admin_key_is_not_revoked(store: Store, clock: Clock) -> None:
+    """Of two revoked at the same moment one stays; other keys can be revoked."""
+    keys = ApiKeys(store, clock)
+    admins = [(await keys.add(name, "admin", keep_admin=True))[0] for name in ("Ada", "Bob")]
+    crawler, _ = await keys.add("Crawler", "crawler", keep_admin=True)
+
+    results = await asyncio.gather(
+        *(keys.revoke(admin.id, keep_admin=True) for admin in admins), return_exceptions=True
+    )
+    await keys.revoke(crawler.id, keep_admin=True)
+
+    assert [type(result) for result in results].count(Conflict) == 1
+    assert [key.role for key in await keys.list_keys()] == ["admin"]
+
+
+async def test_ending_an_unknown_session_writes_nothing(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anybody can sign out of a made-up session, so it must not fill the log of the store."""
+    store = MemoryStore()
+    written: list[object] = []
+    monkeypatch.setattr(store, "put", written.append)
+
+    await ApiKeys(store, clock).end_session("made-up")
+
+    assert written == []

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 
 from aggregator.concurrency.fair_semaphore import FairSemaphore, current_caller
+from tests.support.hang_limit import HANG_LIMIT_S
 
 
 async def hold_slot(
@@ -54,7 +55,7 @@ async def test_a_cancelled_task_leaves_no_slot_occupied() -> None:
 
         assert order[0] == "a" and order[-1] == "d"
         assert not any(semaphore.queued(name) for name in names)
-        async with asyncio.timeout(30), semaphore.slot():
+        async with asyncio.timeout(HANG_LIMIT_S), semaphore.slot():
             pass
 
 

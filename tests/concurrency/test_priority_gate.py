@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from aggregator.concurrency.priority_gate import SLICE_S, PriorityGate, TimeSlicer
+from tests.support.hang_limit import HANG_LIMIT_S
 
 
 async def test_bulk_tasks_pause_while_an_interactive_task_is_active() -> None:
@@ -31,7 +32,7 @@ async def test_the_pause_of_a_bulk_task_is_limited() -> None:
     """Under a constant interactive load bulk tasks still make progress, and no waiter leaks."""
     gate = PriorityGate()
     with gate.high_priority():
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANG_LIMIT_S):
             for _ in range(3):
                 await gate.yield_control()
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from aggregator.concurrency.yielding import spawn_task, yield_control
+from tests.support.hang_limit import HANG_LIMIT_S
 
 
 async def test_yielding_lets_every_ready_task_run_once() -> None:
@@ -36,7 +37,7 @@ async def test_a_spawned_task_runs_without_being_awaited() -> None:
         return 7
 
     task = spawn_task(work(False))
-    await asyncio.wait_for(started.wait(), 10)
+    await asyncio.wait_for(started.wait(), HANG_LIMIT_S)
 
     assert await task == 7
     with pytest.raises(ValueError, match="No ferry today"):
@@ -74,7 +75,7 @@ async def test_a_cancelled_task_ends_without_a_report() -> None:
     task = spawn_task(work())
     await yield_control()
     task.cancel()
-    await asyncio.wait_for(ended.wait(), 10)
+    await asyncio.wait_for(ended.wait(), HANG_LIMIT_S)
 
     with pytest.raises(asyncio.CancelledError):
         await task

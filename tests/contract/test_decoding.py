@@ -164,3 +164,38 @@ def test_line_breaks_of_an_unknown_field_do_not_reach_the_message() -> None:
     with pytest.raises(InvalidInput) as refusal:
         decode_article(b'{"ti\\ntle": "x"}')
     assert refusal.value.field == "ti?tle"
+
+
+@pytest.mark.parametrize(
+    ("data", "field"),
+    [
+        (b'{"id": "a", "source": "Radio", "text": "x", "source": "Gazette"}', "source"),
+        (b'{"id": "a", "id": "a", "text": "x"}', "id"),
+        (b'{"id": "a", "text": "x", "\\u0069d": "b"}', "id"),
+        (b'{"text": "x", "text": null}', "text"),
+        (b'\xef\xbb\xbf{"text": "x", "te\\u0078t": "y"}', "text"),
+    ],
+)
+def test_a_member_that_is_named_twice_is_refused(data: bytes, field: str) -> None:
+    """Also the same name written with an escape; the error names it."""
+    with pytest.raises(InvalidInput) as caught:
+        decode_article(data)
+
+    assert caught.value.field == field
+    assert str(caught.value) == f"{field}: given more than once; name each member once."
+
+
+def test_a_repeated_member_of_a_nested_object_is_refused() -> None:
+    """In every body, not only in articles; equal names in two objects are no repetition."""
+    decoder = msgspec.json.Decoder(ExplainIn).decode
+    with pytest.raises(InvalidInput, match="text: given more than once"):
+        decode(b'{"a": "x", "b": {"text": "one", "text": "two"}}', decoder)
+
+    assert isinstance(decode(b'{"a": {"text": "one"}, "b": {"text": "two"}}', decoder).b, ArticleIn)
+
+
+def test_names_and_values_may_be_equal() -> None:
+    """A text may contain the names of members, quoted or not."""
+    article = decode_article(b'{"title": "id", "source": "text", "text": "\\"text\\": 1, \\"text\\": 2\\n"}')
+
+    assert (article.title, article.source) == ("id", "text")

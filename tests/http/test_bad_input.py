@@ -20,7 +20,7 @@ ARRAY_BODY = (
     "body: expected one article, got an array; send several articles as JSON lines, one object per line."
 )
 UTF16_BODY = "body: UTF-16 or binary data; expected one JSON object in UTF-8."
-UNKNOWN_FIELD = "unknown field; allowed: id, url, title, text, html, source, published_at, lang."
+UNKNOWN_FIELD = "unknown field; allowed: id, url, title, text, html, source, published_at, lang, policy."
 INVALID_ARTICLES = [
     (b"", 400, "body", "body: empty; expected one JSON object."),
     (b"   ", 400, "body", "body: empty; expected one JSON object."),

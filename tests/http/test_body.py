@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from urllib.parse import parse_qsl, quote, urlencode
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.errors import BodyTimeout, InputTooLarge
-from aggregator.http.body import BatchLine, LineSplitter
+from aggregator.contract.requests import CompareForm
+from aggregator.errors import BodyTimeout, InputTooLarge, InvalidInput
+from aggregator.http.body import BatchLine, LineSplitter, parse_form
 
 BODY_PIECES = st.lists(st.sampled_from([b"a", b"bb", b" ", b"\t", b"\r", b"\n", b"{}", b"\xff", b"\0"]))
 
@@ -88,3 +91,35 @@ def test_a_failure_is_reported_at_the_line_that_was_being_read() -> None:
     error = BodyTimeout("body: nothing received for 5 s.", field="body")
 
     assert splitter.abort(error) == BatchLine(3, error=error)
+
+
+@given(st.text(), st.text())
+def test_form_fields_are_those_that_were_encoded(a: str, b: str) -> None:
+    """Any text, escaped as browsers do, with plus signs for spaces or without."""
+    a, b = (text.encode("utf-8", "replace").decode() for text in (a, b))
+    for body in (urlencode({"a": a, "b": b}), urlencode({"a": a, "b": b}, quote_via=quote)):
+        assert parse_form(body.encode(), CompareForm) == CompareForm(a=a, b=b)
+
+
+@given(st.lists(st.sampled_from(["%C3%A9", "%3D", "%25", "=", "+", "&", "a", "\r\n", " ", "_", "%0a", "b="])))
+def test_form_fields_are_read_as_by_urllib(parts: list[str]) -> None:
+    """Also those that no browser sends."""
+    body = "a=" + "".join(parts)
+    fields = parse_qsl(body, keep_blank_values=True)
+    try:
+        found = parse_form(body.encode(), CompareForm)
+    except InvalidInput:
+        assert (
+            len(fields) > len(dict(fields))
+            or not {name for name, _ in fields} <= {"a", "b"}
+            or (body.count("&") >= 8)
+        )
+    else:
+        assert found == CompareForm(**dict(fields))
+
+
+@pytest.mark.parametrize("body", [b"a=%", b"a=%2", b"a=%zz", b"a=%ff", b"a=\xc3\xa9", b"a=1&a=2", b"&" * 8])
+def test_a_form_that_no_browser_sends_is_refused(body: bytes) -> None:
+    """Escapes without two digits or not of UTF-8, bytes beyond ASCII, repeated or too many fields."""
+    with pytest.raises(InvalidInput):
+        parse_form(body, CompareForm)

@@ -31,7 +31,7 @@ def test_the_first_response_has_body_and_validators() -> None:
 
     assert (response.status, response.body) == (200, b"one")
     assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
-    assert response.headers["Cache-Control"] == "no-cache"
+    assert response.headers["Cache-Control"] == "private, no-cache"
     assert response.headers["Last-Modified"] == AT
     assert response.headers["ETag"][0] == response.headers["ETag"][-1] == '"'
 
@@ -53,7 +53,7 @@ def test_a_known_etag_gets_304_without_a_body(form: str) -> None:
 
     assert (response.status, response.body) == (304, None)
     assert response.headers["ETag"] == tag
-    assert response.headers["Cache-Control"] == "no-cache"
+    assert response.headers["Cache-Control"] == "private, no-cache"
 
 
 @pytest.mark.parametrize(("since", "status"), [(BEFORE, 200), (AT, 304), (AFTER, 304), ("yesterday", 200)])

@@ -6,6 +6,7 @@ Reference cycles between errors and frames would keep bodies and lookups alive u
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import json
 import logging
@@ -25,6 +26,7 @@ from aggregator.settings import Settings
 from aggregator.store.embedded import EmbeddedServer
 from tests.support.factories import story
 from tests.support.fake_service import serving
+from tests.support.hang_limit import HANG_LIMIT_S
 
 TRACKED_TYPES = (Article, Analysis, PendingArticle, Snapshot)
 
@@ -36,10 +38,10 @@ def live_objects() -> Counter[str]:
 
 async def leaked_since(before: Counter[str]) -> Counter[str]:
     """Additional live objects, once handlers have finished."""
-    for _ in range(200):
-        if not live_objects() - before:
-            break
-        await asyncio.sleep(0.01)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(HANG_LIMIT_S):
+            while live_objects() - before:  # noqa: ASYNC110  garbage has no event
+                await asyncio.sleep(0.01)
     return live_objects() - before
 
 

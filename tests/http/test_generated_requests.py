@@ -13,6 +13,7 @@ from schemathesis.specs.openapi import checks
 
 from aggregator.http.openapi import build_document
 from aggregator.http.routes import ENDPOINTS
+from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.server_fixture import serving_alone
 
 EXAMPLES = 5
@@ -57,6 +58,6 @@ def test_every_response_matches_the_document(
 ) -> None:
     """Status, media type and body are documented, and no status is 5xx."""
     url, headers = request.getfixturevalue(service)
-    response = case.call(base_url=url, headers=headers, timeout=20)
+    response = case.call(base_url=url, headers=headers, timeout=HANG_LIMIT_S)
 
     case.validate_response(response, checks=CHECKS)

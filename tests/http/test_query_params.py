@@ -45,8 +45,8 @@ def test_a_space_elsewhere_stays_a_space() -> None:
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
-        ([("dryrun", "1")], "dryrun: unknown query parameter; allowed: dry_run."),
-        ([("DRY_RUN", "1")], "DRY_RUN: unknown query parameter; allowed: dry_run."),
+        ([("dryrun", "1")], "dryrun: unknown query parameter; allowed: dry_run, policy."),
+        ([("DRY_RUN", "1")], "DRY_RUN: unknown query parameter; allowed: dry_run, policy."),
         ([("dry_run", "true"), ("dry_run", "true")], "dry_run: query parameter given twice."),
         ([("dry_run", "perhaps")], "dry_run: "),
     ],

@@ -46,10 +46,10 @@ async def test_a_shutdown_finishes_open_requests(
     stop, entered, proceed = asyncio.Event(), asyncio.Event(), asyncio.Event()
     submit = service.submit
 
-    async def slowly(article: Article, *, dry_run: bool = False) -> Answer:
+    async def slowly(article: Article, **options: Any) -> Answer:
         entered.set()
         await proceed.wait()
-        return await submit(article, dry_run=dry_run)
+        return await submit(article, **options)
 
     monkeypatch.setattr(service, "submit", slowly)
     task = start(service, "127.0.0.1", 0, on_ready=ports.put_nowait, stop=stop)

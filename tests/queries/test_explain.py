@@ -8,7 +8,8 @@ import pytest
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
 from aggregator.analysis.shingles import OverlapEstimate
-from aggregator.dedup.verdict import Policy, is_copy
+from aggregator.dedup.evidence import Evidence
+from aggregator.dedup.verdict import Policy
 from aggregator.domain import Article
 from aggregator.errors import NotFound
 from aggregator.queries import explain as module
@@ -66,6 +67,26 @@ async def test_passages_of_only_one_article() -> None:
     assert (same.shared_passages, same.own_passages) == (("two words",), ((), ()))
 
 
+async def test_passages_are_compared_as_the_sketches_are() -> None:
+    """Korean by syllables, whatever its spacing; German with umlauts written out; both shown as printed."""
+    explain = core(MemoryStore()).explain
+
+    def article(text: str, lang: str) -> Article:
+        return Article(id="", text=text, lang=lang)
+
+    korean = await explain.explain_pair(
+        article("항구를 다시 열수 있다", "ko"), article("항구를 다시 열 수 있다", "ko")
+    )
+    german = await explain.explain_pair(
+        article("Die Fähre nach Köln fährt", "de"), article("Die Faehre nach Koeln fehlt", "de")
+    )
+
+    assert korean.shared_passages == ("항구를 다시 열수 있다",)
+    assert korean.own_passages == ((), ())
+    assert german.shared_passages == ("die fähre nach köln",)
+    assert german.own_passages == (("fährt",), ("fehlt",))
+
+
 async def test_symmetric(explain: Explainer) -> None:
     """The order of the two articles does not matter."""
     explanation, reverse = await explain.explain_pair("a", "c"), await explain.explain_pair("c", "a")
@@ -111,20 +132,24 @@ async def test_the_configured_policy_is_explained() -> None:
     assert "policy hamming: a copy is at most 0 bits apart" in found.summary
 
 
-def test_the_summary_names_the_threshold_that_decided() -> None:
-    """Texts of about the same length must share more shingles, and the summary gives that number."""
-    same_length = OverlapEstimate(containment=0.4, resemblance=0.25, shared=80.0, size_ratio=1.0)
-    padded = OverlapEstimate(containment=0.4, resemblance=0.2, shared=80.0, size_ratio=0.5)
-
-    summaries = [
-        module._content_summary(9, overlap, 0.5, is_copy(overlap, 0.5, Policy()), Policy(), True)
-        for overlap in (same_length, padded)
+def test_the_summary_names_the_requirements_that_decided() -> None:
+    """They depend on the outlets and on the time between the publications."""
+    overlap = OverlapEstimate(containment=0.4, resemblance=0.25, shared=80.0, size_ratio=1.0, opening=0.6)
+    pairs = [
+        Evidence(overlap, 0.5),
+        Evidence(overlap, 0.5, same_outlet=True),
+        Evidence(overlap, 0.5, same_outlet=True, hours_apart=50.0),
     ]
+    summaries = [
+        module._content_summary(e, 0.0, Policy().copy_rule.is_copy(e, float), Policy(), True) for e in pairs
+    ]
+
     assert (
-        "not copies (a copy of about the same length shares 20% and 100 shingles with a similarity of 0.2"
-        in summaries[0]
-    )
-    assert "so they are copies (a copy of these lengths shares 20% and 60 shingles" in summaries[1]
+        "so they are copies (a copy from another or an unknown outlet shares 20% and 50% of an opening, or "
+        "30% and 35% of an opening, or 20% and a headline of similarity 0.7, or 60%; and 30 shingles"
+    ) in summaries[0]
+    assert "not copies (a copy from the same outlet shares 70% and 50% of an opening" in summaries[1]
+    assert "a copy from the same outlet, more than 36 hours apart, shares 80%" in summaries[2]
 
 
 async def test_texts_not_kept() -> None:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from aggregator.domain import Analysis, Article
-from aggregator.errors import AggregatorError, NoText, NotFound
-from aggregator.queries.related import RelatedArticles, RelatedFilter
+from aggregator.errors import AggregatorError, Expired, NoText, NotFound
+from aggregator.queries.related import MIN_SIMILARITY, RelatedArticles, RelatedFilter
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import Core, core, edited, story
 
@@ -61,8 +61,36 @@ async def test_related_articles_of_a_text_and_of_several_ids(newsroom: Core) -> 
     found = await newsroom.related.of_article(Article(id="", text=story(1), lang="en"))
     assert found[0].similarity > 0.99
 
-    combined = await newsroom.related.of_ids(["a", "r0"])
+    combined, not_found = await newsroom.related.of_ids(["a", "r0"])
     assert not {"a", "r0"} & {i.id for i in combined}
+    assert not_found == []
+
+
+async def test_ids_that_are_not_stored_do_not_fail_the_others(newsroom: Core) -> None:
+    """Unknown, deleted and repeated ids are named once, in order; if all are unknown nothing is found."""
+    await newsroom.post("deleted", story(90))
+    await newsroom.ingest.delete("deleted")
+    expected, _ = await newsroom.related.of_ids(["a", "copy"])
+
+    found, not_found = await newsroom.related.of_ids(["unknown", "a", "deleted", "copy", "unknown"])
+
+    assert (found, not_found) == (expected, ["unknown", "deleted"])
+    assert found
+    assert await newsroom.related.of_ids(["unknown"]) == ([], ["unknown"])
+
+
+async def test_expired_ids_do_not_fail_the_others(newsroom: Core) -> None:
+    """An article whose record has expired is reported like an unknown one."""
+    await newsroom.post("old", story(91))
+    record = (await newsroom.index.articles.get("old")).record
+    await newsroom.index.records.delete({record.number: record.space})
+    with pytest.raises(Expired):
+        await newsroom.related.of_id("old")
+
+    found, not_found = await newsroom.related.of_ids(["old", "a"])
+
+    assert not_found == ["old"]
+    assert found
 
 
 async def test_members_of_the_same_event() -> None:
@@ -107,6 +135,17 @@ FLOOD = (
 )
 
 
+async def test_an_explanation_shows_the_similarity_of_the_ranking() -> None:
+    """Of all terms of the profiles, with their weights; the rules see the main terms."""
+    newsroom = core(MemoryStore())
+    await newsroom.post("a", FLOOD[0])
+    await newsroom.post("b", FLOOD[1])
+    (item,) = await newsroom.related.of_id("a")
+    explained = await newsroom.explain.explain_pair("a", "b")
+    assert explained.related_similarity == pytest.approx(item.similarity, abs=0.001)
+    assert explained.related_similarity != explained.similarity
+
+
 async def test_articles_that_share_rare_terms_are_related() -> None:
     """At a large distance and without a common phrase; copies are left out."""
     newsroom = core(MemoryStore())
@@ -117,7 +156,7 @@ async def test_articles_that_share_rare_terms_are_related() -> None:
 
     found = await newsroom.related.of_id("a")
     assert [item.id for item in found] == ["b"]
-    assert found[0].distance > 7 and found[0].similarity >= 0.15
+    assert found[0].distance > 7 and found[0].similarity >= MIN_SIMILARITY
     assert [item.id for item in await newsroom.related.of_id("b")] == ["a"]
     assert await newsroom.related.of_id("other") == []
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aiohttp import web
 
@@ -16,14 +16,20 @@ from aggregator.contract import encoding
 from aggregator.contract.decoding import check_path_id, decode_article
 from aggregator.contract.problems import to_problem
 from aggregator.contract.requests import IngestQuery, NoQuery
-from aggregator.contract.responses import CopiesOut, LineProblem, encode
+from aggregator.contract.responses import CopiesOut, LineProblem, VerdictOut, encode
 from aggregator.domain import Analysis, Answer, Article
-from aggregator.errors import AggregatorError, InvalidInput, Overloaded, RateLimited, StoreUnavailable
+from aggregator.errors import (
+    AggregatorError,
+    Forbidden,
+    InvalidInput,
+    Overloaded,
+    RateLimited,
+    StoreUnavailable,
+)
 from aggregator.http import body as bodies
 from aggregator.http import json_response
 from aggregator.http.app_keys import (
     BATCH_LIMIT,
-    CALLER_KEY,
     DISTANCE_THRESHOLDS,
     LOAD_SHEDDER,
     METRICS,
@@ -31,6 +37,10 @@ from aggregator.http.app_keys import (
     SERVICE,
 )
 from aggregator.http.middleware import auth
+from aggregator.index.ownership import foreign_article_error, is_owned
+
+# A group may have any size; 1,000 articles are 0.3 MB, with the longest titles and addresses 8 MB.
+MAX_COPIES = 1000
 
 log = logging.getLogger(__name__)
 
@@ -39,11 +49,14 @@ async def post(request: web.Request, query: IngestQuery) -> web.StreamResponse:
     """Check one article and store it."""
     service, metrics = request.app[SERVICE], request.app[METRICS]
     try:
+        caller = fair_semaphore.current_caller.get()
+        request.app[LOAD_SHEDDER].check(caller)  # before the body is read, while it holds no slot
         body = await bodies.read_body(request)
-        with request.app[LOAD_SHEDDER].slot(fair_semaphore.current_caller.get()):
-            article = decode_article(body)
-            auth.check_source(request, article.source)
-            answer = await service.ingest.submit(article, dry_run=query.dry_run)
+        with request.app[LOAD_SHEDDER].slot(caller):
+            article = _decode_article(request, body, query)
+            answer = await service.ingest.submit(
+                article, dry_run=query.dry_run, sources=auth.caller_sources(request)
+            )
     except (InvalidInput, Overloaded) as error:
         metrics.rejected_articles.labels(to_problem(error).code).inc()
         raise
@@ -51,15 +64,20 @@ async def post(request: web.Request, query: IngestQuery) -> web.StreamResponse:
         metrics.record_answer(answer)
     created = answer.stored and answer.outcome.verdict != "duplicate"
     return json_response.struct_response(
-        encoding.verdict_out(answer, request.app[DISTANCE_THRESHOLDS]),
+        _verdict_out(request, answer),
         status=201 if created else 200,
         headers=json_response.server_timing(answer.timings_ms),
     )
 
 
 async def post_batch(request: web.Request, query: IngestQuery) -> web.StreamResponse:
-    """Check many articles and store them. Raises Overloaded while too many batches are open."""
+    """Check many articles and store them.
+
+    Raises Overloaded while too many batches are open, InvalidInput for an unknown profile of all articles.
+    """
     bodies.check_encoding(request)
+    if query.policy:
+        request.app[SERVICE].policies.named(query.policy)
     try:
         with request.app[BATCH_LIMIT].slot(fair_semaphore.current_caller.get()):
             return await _stream_batch(request, query)
@@ -75,11 +93,12 @@ async def _stream_batch(request: web.Request, query: IngestQuery) -> web.StreamR
     anything would otherwise deadlock. The setting max_batch_lines limits the answers queued.
     """
     response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+    await bodies.send_continue(request)
     await response.prepare(request)
     queue: asyncio.Queue[bytes | None] = asyncio.Queue()
     writer = asyncio.create_task(_write_queued(response, queue))
     prefetcher = Prefetcher(
-        bodies.read_lines(request), CHUNK_ARTICLES, lambda lines: _prepare(request, lines)
+        bodies.read_lines(request), CHUNK_ARTICLES, lambda lines: _prepare(request, lines, query)
     )
     try:
         async for prepared in prefetcher:
@@ -96,9 +115,12 @@ async def _stream_batch(request: web.Request, query: IngestQuery) -> web.StreamR
 
 
 async def get(request: web.Request, query: NoQuery) -> web.StreamResponse:
-    """A stored article."""
-    service = request.app[SERVICE]
-    stored = await service.index.articles.get(check_path_id(request.match_info["id"]))
+    """A stored article; a key bound to sources reads only its own."""
+    service, id_ = request.app[SERVICE], check_path_id(request.match_info["id"])
+    stored = await service.index.articles.get(id_)
+    sources = auth.caller_sources(request)
+    if not is_owned(stored.record, sources):
+        raise foreign_article_error(id_, sources)
     event = (await service.events.event_ids_of([stored.group])).get(stored.group)
     return json_response.struct_response(
         encoding.article_out(stored.record, stored.outcome, event, request.app[DISTANCE_THRESHOLDS])
@@ -108,23 +130,30 @@ async def get(request: web.Request, query: NoQuery) -> web.StreamResponse:
 async def delete(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """Undo a reservation, or delete an article."""
     service, id_ = request.app[SERVICE], check_path_id(request.match_info["id"])
-    if request.get(CALLER_KEY) is not None and request[CALLER_KEY].sources:
-        auth.check_source(request, (await service.index.articles.get(id_)).record.source)
-    await service.ingest.delete(id_)
+    await service.ingest.delete(id_, sources=auth.caller_sources(request))
     return web.Response(status=204)
 
 
 async def get_copies(request: web.Request, query: NoQuery) -> web.StreamResponse:
-    """All stored articles of an article's duplicate group."""
+    """The stored articles of an article's duplicate group, the first MAX_COPIES of them."""
     id_ = check_path_id(request.match_info["id"])
-    records = await request.app[SERVICE].index.articles.group_members(id_)
+    records = await request.app[SERVICE].index.articles.group_members(id_, MAX_COPIES + 1)
     return json_response.struct_response(
         CopiesOut(
             id=id_,
             canonical_id=records[0].id if records else id_,
-            copies=[encoding.article_ref(record) for record in records],
+            copies=[encoding.article_ref(record) for record in records[:MAX_COPIES]],
+            truncated=len(records) > MAX_COPIES,
         )
     )
+
+
+def _verdict_out(request: web.Request, answer: Answer) -> VerdictOut:
+    """The answer as its caller may see it: a key bound to sources gets no titles of other sources."""
+    sources = auth.caller_sources(request)
+    if sources:
+        answer = replace(answer, related=tuple(item for item in answer.related if item.source in sources))
+    return encoding.verdict_out(answer, request.app[DISTANCE_THRESHOLDS])
 
 
 async def _write_queued(response: web.StreamResponse, queue: asyncio.Queue[bytes | None]) -> None:
@@ -144,15 +173,17 @@ class _PreparedLines:
     analysis_ms: float  # total of all articles
 
 
-async def _prepare(request: web.Request, lines: Sequence[bodies.BatchLine]) -> _PreparedLines:
+async def _prepare(
+    request: web.Request, lines: Sequence[bodies.BatchLine], query: IngestQuery
+) -> _PreparedLines:
     """Decode and analyze lines. Raises nothing: headers are sent, so failures must become answer lines."""
-    decoded = [_decode_line(request, line) for line in lines]
+    decoded = [_decode_line(request, line, query) for line in lines]
     articles = [result for result in decoded if isinstance(result, Article)]
     analyses: Sequence[Analysis | Exception] = []
     started = time.perf_counter()
     try:
+        await auth.charge(request, len(lines))  # invalid lines cost work, too
         if articles:
-            await auth.charge(request, len(articles))
             analyses = await request.app[SERVICE].ingest.analyze_many(articles)
     except Exception as error:
         analyses = [_log_unexpected(request, error)] * len(articles)
@@ -180,13 +211,20 @@ async def _process_lines(request: web.Request, prepared: _PreparedLines, query: 
     return b"".join(answer_lines)
 
 
-def _decode_line(request: web.Request, line: bodies.BatchLine) -> Article | AggregatorError:
+def _decode_article(request: web.Request, data: bytes, query: IngestQuery) -> Article:
+    """The article with the source of the key, and the policy profile of the request if it names none."""
+    article = auth.bind_source(request, decode_article(data))
+    return replace(article, policy=query.policy) if query.policy and not article.policy else article
+
+
+def _decode_line(
+    request: web.Request, line: bodies.BatchLine, query: IngestQuery
+) -> Article | AggregatorError:
     if line.error is not None:
         return line.error
     try:
-        article = decode_article(line.data)
-        return auth.source_error(request, article.source) or article
-    except InvalidInput as error:
+        return _decode_article(request, line.data, query)
+    except (InvalidInput, Forbidden) as error:
         return error
 
 
@@ -200,7 +238,12 @@ async def _commit_lines(
     each_ms = prepared.analysis_ms / len(articles)
     try:
         return await request.app[SERVICE].ingest.process_analyzed(
-            articles, prepared.analyses, each_ms, dry_run=query.dry_run, group_size=CHUNK_ARTICLES
+            articles,
+            prepared.analyses,
+            each_ms,
+            dry_run=query.dry_run,
+            group_size=CHUNK_ARTICLES,
+            sources=auth.caller_sources(request),
         )
     except Exception as error:
         return [_log_unexpected(request, error)] * len(articles)
@@ -219,7 +262,7 @@ def _answer_line(request: web.Request, number: int, result: Answer | Exception, 
     if isinstance(result, Answer):
         if not query.dry_run:
             metrics.record_answer(result)
-        return encode(encoding.verdict_out(result, request.app[DISTANCE_THRESHOLDS])) + b"\n"
+        return encode(_verdict_out(request, result)) + b"\n"
     problem = to_problem(result)
     if not isinstance(result, AggregatorError):
         problem.request_id = request[REQUEST_ID]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from aggregator.contract import requests, responses
-from aggregator.contract.encoding import to_datetime
+from aggregator.contract.encoding import article_ref, to_datetime
 from aggregator.events.detection.model import EditorAction, Event
 from aggregator.events.filter import EventFilter
+from aggregator.http.storyline import Storyline
 
 
 def query_filter(query: requests.SavedFilterQuery) -> EventFilter:
@@ -32,6 +33,8 @@ def event_out(event: Event) -> responses.EventOut:
         terms=list(event.terms),
         reason=event.reason,
         merged_into=event.merged_into,
+        story_id=event.story_id or event.id,
+        translation_of=event.translation_of,
         absorbed=list(event.absorbed),
         acknowledged_by=event.acknowledged_by,
         muted=event.muted,
@@ -54,8 +57,10 @@ def action_out(action: EditorAction) -> responses.ActionOut:
     )
 
 
-def event_detail_out(event: Event, articles: list[responses.ArticleRef]) -> responses.EventDetailOut:
-    """The report on one event."""
+def event_detail_out(
+    event: Event, articles: list[responses.ArticleRef], previous: Event | None, following: Event | None
+) -> responses.EventDetailOut:
+    """The report on one event, with its neighbors in the storyline."""
     short = event_out(event)
     return responses.EventDetailOut(
         **{name: getattr(short, name) for name in short.__struct_fields__},
@@ -65,4 +70,27 @@ def event_detail_out(event: Event, articles: list[responses.ArticleRef]) -> resp
         first_source=event.sources[0] if event.sources else "",
         headline_id=event.headline_id,
         articles=articles,
+        previous=previous.id if previous else None,
+        next=following.id if following else None,
+    )
+
+
+def story_out(story: Storyline) -> responses.StoryOut:
+    """A storyline."""
+    return responses.StoryOut(
+        id=story.id,
+        title=story.latest.title,
+        first_seen=to_datetime(min(event.first_seen_ms for event in story.events)),
+        last_seen=to_datetime(max(event.last_seen_ms for event in story.events)),
+        events=[event_out(event) for event in story.events],
+        developments=[
+            responses.DevelopmentOut(
+                day=to_datetime(found.day_ms).date(),
+                event_id=found.event.id,
+                title=found.article.title if found.article else found.event.title,
+                items=found.items,
+                article=article_ref(found.article) if found.article else None,
+            )
+            for found in story.developments
+        ],
     )

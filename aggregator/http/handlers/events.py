@@ -1,4 +1,4 @@
-"""Routes of breaking events: list, report, editor actions."""
+"""Routes of breaking events: list, report, storyline, editor actions."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from aggregator.http.app_keys import SERVICE
 from aggregator.http.handlers import event_views
 from aggregator.http.handlers.event_filters import build_filter
 from aggregator.http.middleware import auth
+from aggregator.http.storyline import load_storyline
 
 # Articles that a report includes in full; it lists the ids of all items.
 MAX_DETAIL_ARTICLES = 50
@@ -66,10 +67,19 @@ async def get(request: web.Request, query: NoQuery) -> web.StreamResponse:
         except NotFound:  # deleted in the meantime
             return None
 
+    previous, following = await service.events.story_neighbors(event)
     records = await asyncio.gather(*(record(id_) for id_ in event.items[-MAX_DETAIL_ARTICLES:]))
     return json_response.struct_response(
-        event_views.event_detail_out(event, [encoding.article_ref(r) for r in records if r])
+        event_views.event_detail_out(
+            event, [encoding.article_ref(r) for r in records if r], previous, following
+        )
     )
+
+
+async def get_story(request: web.Request, query: NoQuery) -> web.StreamResponse:
+    """A storyline by day."""
+    story = await load_storyline(request.app[SERVICE], check_path_id(request.match_info["id"]))
+    return json_response.struct_response(event_views.story_out(story))
 
 
 async def post_action(request: web.Request, query: NoQuery) -> web.StreamResponse:

@@ -22,6 +22,7 @@ from aggregator.events.detection import Event
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.conditional import conditional_response
 from aggregator.http.handlers.event_filters import build_filter
+from aggregator.http.hosts import base_url
 from aggregator.time_units import format_rfc3339
 
 ATOM_NAMESPACE = "http://www.w3.org/2005/Atom"
@@ -46,11 +47,6 @@ async def json_feed(request: web.Request, query: FeedQuery) -> web.StreamRespons
     return _feed_response(
         request, _render_json_feed(events, base, str(request.rel_url)), JSON_FEED_TYPE, events
     )
-
-
-def base_url(request: web.Request) -> str:
-    """Base address of links: the setting public_url, otherwise the origin of the request."""
-    return request.app[SERVICE].settings.public_url.rstrip("/") or str(request.url.origin())
 
 
 async def _load_events(request: web.Request, query: FeedQuery) -> Sequence[Event]:

@@ -24,11 +24,13 @@ async def health(request: web.Request, query: None) -> web.StreamResponse:
 
 
 async def ready(request: web.Request, query: None) -> web.StreamResponse:
-    """Readiness: the store answers and accepts writes."""
+    """Readiness: the store answers and accepts writes, and no other check fails."""
     service = request.app[SERVICE]
     info = await service.store.info()
     if not info.ready:
         return errors.not_ready_response(info.problem or "The store is not ready.")
+    if problems := await service.readiness.run():
+        return errors.not_ready_response(" ".join(problems.values()))
     store = StoreOut(info.kind, info.version, info.memory_bytes, info.durability)
     return json_response.struct_response(ReadyOut("ready", store, list(service.index.spaces)))
 
@@ -52,6 +54,8 @@ async def render_metrics(app: web.Application) -> bytes:
     pending: Mapping[str, int] = {}
     with contextlib.suppress(StoreUnavailable):
         pending = await service.webhook_dispatcher.pending() if info.ready else {}
+    if info.ready:
+        await service.readiness.run()
     background = service.background
     running = background if background is not None and background.scheduler.is_running else None
     return app[METRICS].render(ScrapeContext(info, service, running, pending))

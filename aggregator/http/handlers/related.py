@@ -12,7 +12,7 @@ from aggregator.analysis.text.language import UNDETERMINED, language_from_tag
 from aggregator.contract import encoding
 from aggregator.contract.decoding import check_ids, check_path_id, to_article, to_unix_ms
 from aggregator.contract.requests import ArticleIn, ExplainIn, NoQuery, RelatedIn, RelatedQuery
-from aggregator.contract.responses import RelatedListOut
+from aggregator.contract.responses import RelatedListOut, RelatedToManyOut
 from aggregator.domain import Article
 from aggregator.errors import InvalidInput
 from aggregator.http import body as bodies
@@ -35,6 +35,7 @@ async def post_related(request: web.Request, query: RelatedQuery) -> web.StreamR
     """Articles related to an article by content, or to several stored articles."""
     service = request.app[SERVICE]
     body = await bodies.read_struct(request, _decode_related_in)
+    not_found: list[str] = []
     if body.ids is None:
         if not _has_content(body):
             raise InvalidInput(
@@ -46,15 +47,19 @@ async def post_related(request: web.Request, query: RelatedQuery) -> web.StreamR
     elif _has_content(body):
         raise InvalidInput("ids: give either ids or an article, not both.", field="ids")
     else:
-        found = await service.related.of_ids(check_ids(body.ids), **_related_arguments(query))
-    return json_response.struct_response(RelatedListOut([encoding.related_out(item) for item in found]))
+        found, not_found = await service.related.of_ids(check_ids(body.ids), **_related_arguments(query))
+    return json_response.struct_response(
+        RelatedToManyOut([encoding.related_out(item) for item in found], not_found)
+    )
 
 
 async def explain(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """Compare two articles by the deduplication rules."""
     service = request.app[SERVICE]
     body = await bodies.read_struct(request, _decode_explain_in)
-    found = await service.explain.explain_pair(_explain_side(body.a, "a"), _explain_side(body.b, "b"))
+    found = await service.explain.explain_pair(
+        _explain_side(body.a, "a"), _explain_side(body.b, "b"), profile=body.policy or ""
+    )
     return json_response.struct_response(encoding.explain_out(found))
 
 

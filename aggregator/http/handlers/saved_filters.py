@@ -12,23 +12,23 @@ from aggregator.errors import InvalidInput
 from aggregator.events.saved_filters import SavedFilter
 from aggregator.http import body as bodies
 from aggregator.http import json_response
-from aggregator.http.app_keys import SERVICE
+from aggregator.http.app_keys import SERVICE, caller_id
 from aggregator.http.handlers.event_filters import canonical_query_string, parse_filter
 
 _decode_watch_in = msgspec.json.Decoder(requests.WatchIn).decode
 
 
 async def post(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
-    """Save a query under a name."""
+    """Save a query under a name; a watch with this name and query is answered with 200."""
     service = request.app[SERVICE]
     body = await bodies.read_struct(request, _decode_watch_in)
     name = to_single_line(body.name)
     if not name:
         raise InvalidInput("name: blank; give the watch a name.", field="name")
-    watch = await service.saved_filters.save(
-        name, canonical_query_string(parse_filter(body.query)), service.clock()
+    watch, is_new = await service.saved_filters.save(
+        name, canonical_query_string(parse_filter(body.query)), service.clock(), caller_id(request)
     )
-    return json_response.struct_response(watch_out(watch), status=201)
+    return json_response.struct_response(watch_out(watch), status=201 if is_new else 200)
 
 
 async def list_(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:

@@ -13,7 +13,7 @@ from aggregator.events.webhooks import Subscription
 from aggregator.events.webhooks.sender import validate_url
 from aggregator.http import body as bodies
 from aggregator.http import json_response
-from aggregator.http.app_keys import SERVICE
+from aggregator.http.app_keys import SERVICE, caller_id
 from aggregator.http.handlers.event_filters import canonical_query_string, parse_filter
 
 _decode_webhook_in = msgspec.json.Decoder(requests.WebhookIn).decode
@@ -21,7 +21,10 @@ _decode_action_in = msgspec.json.Decoder(requests.WebhookActionIn).decode
 
 
 async def post(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
-    """Register a webhook. The secret is returned only here."""
+    """Register a webhook; one with this URL, filter and format is answered with 200.
+
+    The secret is returned only here, and to the key that registered the webhook.
+    """
     service = request.app[SERVICE]
     body = await bodies.read_struct(request, _decode_webhook_in)
     url = validate_url(body.url, allow_private=service.settings.webhook_allow_private_addresses)
@@ -29,8 +32,15 @@ async def post(request: web.Request, query: requests.NoQuery) -> web.StreamRespo
     queries = tuple(
         query_string for text in given if (query_string := canonical_query_string(parse_filter(text)))
     )
-    hook = await service.webhook_subscriptions.subscribe(url, queries, body.format, service.clock())
-    return json_response.struct_response(_webhook_out(hook, 0, hook.secret), status=201)
+    hook, is_new = await service.webhook_subscriptions.subscribe(
+        url, queries, body.format, service.clock(), caller_id(request)
+    )
+    if is_new:
+        return json_response.struct_response(_webhook_out(hook, 0, hook.secret), status=201)
+    pending = (await service.webhook_dispatcher.pending()).get(hook.id, 0)
+    # A client whose first answer was lost needs the secret.
+    secret = hook.secret if hook.owner == caller_id(request) else None
+    return json_response.struct_response(_webhook_out(hook, pending, secret))
 
 
 async def list_(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:

@@ -6,7 +6,7 @@ from collections import Counter
 
 
 class CallerUsage:
-    """Counters of units in use. ``caller``: key id, "" for unauthenticated callers."""
+    """Counters of units in use. ``caller``: key id, or address without a key."""
 
     def __init__(self) -> None:
         self.total = 0

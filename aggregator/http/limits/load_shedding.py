@@ -41,23 +41,38 @@ class LoadShedder:
 
     @property
     def limit(self) -> int:
-        """Current limit on articles in flight."""
+        """Current limit on articles in flight, for callers that have their guaranteed ones already."""
+        # A quarter is left to callers with few articles in flight.
+        most = max(GUARANTEED_PER_CALLER, self._max_slots * 3 // 4)
         if self._completed < 1 or not self._busy_s:
-            return self._max_slots
+            return most
         return min(
-            self._max_slots,
+            most,
             max(GUARANTEED_PER_CALLER, int(TARGET_LATENCY_S * self._completed / self._busy_s)),
         )
 
-    @contextmanager
-    def slot(self, caller: str = "") -> Iterator[None]:
-        """Held while an article of this caller is processed. Raises Overloaded when no slot is free."""
+    @property
+    def may_be_full(self) -> bool:
+        """Whether there can be a caller without a free slot."""
+        return self.in_flight >= min(GUARANTEED_PER_CALLER, self._max_slots)
+
+    def is_full_for(self, caller: str) -> bool:
+        """Whether an article of this caller would be refused now."""
         guaranteed = self._usage.of(caller) < GUARANTEED_PER_CALLER
-        if self.in_flight >= (self._max_slots if guaranteed else self.limit):
+        return self.in_flight >= (self._max_slots if guaranteed else self.limit)
+
+    def check(self, caller: str) -> None:
+        """Raise Overloaded when no slot is free for this caller."""
+        if self.is_full_for(caller):
             raise Overloaded(
                 f"{self.in_flight} articles are in flight here already (setting max_inflight_articles; fewer "
                 "while answers are slow); retry in a second, or send many articles in one batch."
             )
+
+    @contextmanager
+    def slot(self, caller: str = "") -> Iterator[None]:
+        """Held while an article of this caller is processed. Raises Overloaded when no slot is free."""
+        self.check(caller)
         if not self.in_flight:
             self._last_completion_s = self._clock()
         self._usage.add(caller)

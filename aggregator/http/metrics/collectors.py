@@ -14,7 +14,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from aggregator import __version__
+from aggregator.http.metrics import restarts
 from aggregator.store.base import Store, StoreInfo
+from aggregator.store.decoding import damage
 
 if TYPE_CHECKING:
     from aggregator.app import Service
@@ -109,6 +111,16 @@ def _index_spaces(context: ScrapeContext) -> Iterator[Sample]:
         yield (__version__, space, "shadow"), 1.0
 
 
+def _readiness_problems(context: ScrapeContext) -> Iterator[Sample]:
+    readiness = context.active_service.readiness
+    for name in readiness.names:
+        yield (name,), float(name in readiness.problems)
+
+
+def _analysis_restarts(context: ScrapeContext) -> Iterator[Sample]:
+    yield (restarts.ANALYSIS,), float(context.active_service.analysis_pool.restarts)
+
+
 def _oldest_article_seconds(context: ScrapeContext) -> Iterator[Sample]:
     for space, census in context.active_background.maintenance.statistics.items():
         oldest = [s.oldest_ms for s in census.segments if s.oldest_ms is not None]
@@ -141,6 +153,12 @@ STORE_METRICS = (
         "Memory used by the store.",
         from_store(lambda s: s.memory_bytes),
     ),
+    MetricSpec(
+        "aggregator_store_warning",
+        "gauge",
+        "1 while the store accepts writes but cannot rewrite its log; `aggregator doctor` says why.",
+        from_store(lambda s: s.warning is not None),
+    ),
 )
 SERVICE_METRICS = (
     MetricSpec(
@@ -149,6 +167,26 @@ SERVICE_METRICS = (
         "Version and index spaces (language, model, recipe); role: serving or shadow.",
         _index_spaces,
         ("version", "space", "role"),
+    ),
+    MetricSpec(
+        "aggregator_not_ready",
+        "gauge",
+        "1 while this readiness check fails; /readyz and the log say why.",
+        _readiness_problems,
+        ("check",),
+    ),
+    MetricSpec(restarts.METRIC_NAME, "counter", restarts.HELP_TEXT, _analysis_restarts, (restarts.LABEL,)),
+    MetricSpec(
+        "aggregator_damaged_values",
+        "counter",
+        "Damaged stored values met; the log names them.",
+        lambda context: [((), float(damage.values))],
+    ),
+    MetricSpec(
+        "aggregator_unread_articles",
+        "gauge",
+        "Stored articles of indexes that the settings do not read, estimated.",
+        from_service(lambda s: s.unread_index.articles),
     ),
     MetricSpec(
         "aggregator_commit_retries",

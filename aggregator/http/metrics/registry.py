@@ -6,6 +6,7 @@ Each application has its own registry. ``multiprocess.py`` merges the processes 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from functools import cache
 from typing import get_args
 
@@ -14,6 +15,7 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.metrics import MetricWrapperBase
 
+from aggregator.dedup.policy_profiles import DEFAULT_PROFILE
 from aggregator.domain import Answer, VerdictName
 from aggregator.http.metrics.collectors import (
     BACKGROUND_METRICS,
@@ -44,9 +46,12 @@ class BackgroundMetrics:
 
 
 class Metrics(BackgroundMetrics):
-    """Metrics of one application: the collector's, and those that handlers update."""
+    """Metrics of one application: the collector's, and those that handlers update.
 
-    def __init__(self) -> None:
+    ``profiles``: names of all policy profiles, the values of the label ``policy``.
+    """
+
+    def __init__(self, profiles: Sequence[str] = (DEFAULT_PROFILE,)) -> None:
         super().__init__()
         registry = self._registry
         self.requests = Counter(
@@ -60,12 +65,15 @@ class Metrics(BackgroundMetrics):
             registry=registry,
         )
         self.articles = Counter(
-            "aggregator_articles", "Articles processed, excluding dry runs.", ["verdict"], registry=registry
+            "aggregator_articles",
+            "Articles processed, excluding dry runs.",
+            ["verdict", "policy"],
+            registry=registry,
         )
-        for verdict in get_args(
-            VerdictName
-        ):  # export zeros from the start: absent series look like missing data
-            self.articles.labels(verdict)
+        # Export zeros from the start: absent series look like missing data.
+        for verdict in get_args(VerdictName):
+            for profile in profiles:
+                self.articles.labels(verdict, profile)
         self.rejected_articles = Counter(
             "aggregator_articles_rejected", "Articles rejected.", ["code"], registry=registry
         )
@@ -82,6 +90,11 @@ class Metrics(BackgroundMetrics):
             buckets=range(8),
             registry=registry,
         )
+        self.refused_connections = Counter(
+            "aggregator_connections_refused",
+            "Connections refused because too many were open.",
+            registry=registry,
+        )
         self.unexpected_errors = Counter(
             "aggregator_unhandled_exceptions", "Unhandled exceptions.", registry=registry
         )
@@ -95,7 +108,7 @@ class Metrics(BackgroundMetrics):
 
     def record_answer(self, answer: Answer) -> None:
         """Count the answer to one article, new or sent again."""
-        self._verdict_counter(answer.outcome.verdict).inc()
+        self._verdict_counter(answer.outcome.verdict, answer.profile).inc()
         if answer.outcome.distance is not None:
             self.distance_bits.observe(answer.outcome.distance)
         if answer.timings_ms:

@@ -3,24 +3,22 @@
 Programs send ``Authorization: Bearer KEY``, browsers a session cookie. Keys in addresses are not accepted,
 since addresses end up in logs.
 
-Where no key is required (on loopback, without keys), a web page could reach this service from a browser on
-the same machine through a host name that it lets resolve to the loopback address (DNS rebinding), and would
-count as the same site. Therefore only known host names are answered then.
+Requests for unknown host names are refused before anything else (``hosts.py``).
 """
 
 from __future__ import annotations
 
-import ipaddress
-from urllib.parse import urlsplit
+from dataclasses import replace
 
 from aiohttp import web
 
 from aggregator.auth.api_keys import ApiKey, Permission, audit_log
 from aggregator.concurrency import fair_semaphore
+from aggregator.domain import Article
 from aggregator.errors import CrossSiteRequest, Forbidden, InvalidApiKey, Unauthenticated
+from aggregator.http import hosts
 from aggregator.http.app_keys import CALLER_KEY, REQUEST_ID, SERVICE, caller_name
 from aggregator.http.middleware.observability import SAFE_METHODS
-from aggregator.settings import Settings
 
 SESSION_COOKIE = "aggregator_session"
 AUTH_SCHEME = "bearer"
@@ -31,21 +29,20 @@ NO_KEY_MESSAGE = 'Authorization: send an access key as "Bearer KEY", or sign in 
 INVALID_KEY_MESSAGE = (
     "Authorization: invalid, revoked or expired access key (a new key is accepted within two seconds)."
 )
-UNTRUSTED_HOST_MESSAGE = (
-    "Host: without a required key only IP addresses and localhost are answered, not {name!r}; set "
-    "public_url to an address with that name, or create an access key (`aggregator keys add`)."
-)
 
 
 async def authorize(request: web.Request, permission: Permission) -> None:
-    """Admit the request. Raises Unauthenticated, Forbidden, CrossSiteRequest, RateLimited."""
+    """Admit the request. Raises UnknownHost, Unauthenticated, Forbidden, CrossSiteRequest, RateLimited.
+
+    Sets ``current_caller``, which limits are divided by: the id of the key, or the address without one.
+    """
+    hosts.check_host(request)
     service = request.app[SERVICE]
+    fair_semaphore.current_caller.set(request.remote or "")
     is_scrape = request.path == METRICS_PATH
     if permission == "nothing" or (is_scrape and service.settings.metrics_public):
         return
     if not await service.api_keys.is_required():
-        if not (service.settings.auth_disabled or is_trusted_host(request.host, service.settings)):
-            raise CrossSiteRequest(UNTRUSTED_HOST_MESSAGE.format(name=request.host[:100]))
         return
     key = await authenticate(request)
     if key is None:
@@ -56,8 +53,10 @@ async def authorize(request: web.Request, permission: Permission) -> None:
         )
     request[CALLER_KEY] = key
     if not key.allows(permission):
+        bound = ", and a key restricted to sources only posts articles" if key.sources else ""
         raise Forbidden(
-            f"Authorization: the role {key.role} does not permit this; it requires {permission} or admin."
+            f"Authorization: the role {key.role} does not permit this; it requires {permission} or admin"
+            f"{bound}."
         )
     fair_semaphore.current_caller.set(key.id)
     if not is_scrape:
@@ -68,21 +67,6 @@ async def is_still_authorized(request: web.Request) -> bool:
     """Whether the caller's key is still valid, for responses that stay open for hours."""
     key = request.get(CALLER_KEY)
     return key is None or await request.app[SERVICE].api_keys.is_still_valid(key)
-
-
-def is_trusted_host(host: str, settings: Settings) -> bool:
-    """Whether a Host header is an IP address, a configured name, or a name that public DNS cannot resolve."""
-    try:
-        name = (urlsplit("//" + host).hostname or "").rstrip(".")
-        configured = (settings.host.lower(), urlsplit(settings.public_url).hostname)
-        return (
-            "." not in name
-            or name in configured
-            or name.endswith(".localhost")
-            or bool(ipaddress.ip_address(name))
-        )
-    except ValueError:
-        return False
 
 
 async def authenticate(request: web.Request) -> ApiKey | None:
@@ -113,21 +97,27 @@ async def charge(request: web.Request, articles: int) -> None:
         await request.app[SERVICE].rate_limiter.acquire(key.id, articles)
 
 
-def source_error(request: web.Request, source: str) -> Forbidden | None:
-    """The error for a key that is restricted to other sources; None: the source is permitted."""
+def caller_sources(request: web.Request) -> tuple[str, ...]:
+    """The sources that the caller's key is bound to; () for none: all articles are permitted."""
     key = request.get(CALLER_KEY)
-    if key is None or not key.sources or source in key.sources:
-        return None
-    return Forbidden(
-        f"source: this key is restricted to {', '.join(key.sources)}, which excludes {source[:200]!r}."
-    )
+    return key.sources if key is not None else ()
 
 
-def check_source(request: web.Request, source: str) -> None:
-    """Raises Forbidden for a key that is restricted to other sources."""
-    error = source_error(request, source)
-    if error is not None:
-        raise error
+def bind_source(request: web.Request, article: Article) -> Article:
+    """The article with the source of the caller's key, if it names none and the key is bound to one.
+
+    Raises Forbidden for a source that the key is not bound to. Names are compared exactly. The id is checked
+    where the article is stored (``ingest/decide.py``).
+    """
+    sources = caller_sources(request)
+    if not sources or article.source in sources:
+        return article
+    if article.source or len(sources) > 1:
+        raise Forbidden(
+            f"source: this key is restricted to {', '.join(sources)}, which excludes "
+            f"{article.source[:200]!r}."
+        )
+    return replace(article, source=sources[0])
 
 
 def actor_name(request: web.Request, requested_name: str) -> str:

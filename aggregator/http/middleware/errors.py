@@ -14,13 +14,15 @@ from aiohttp.typedefs import Handler
 from aggregator import errors
 from aggregator.contract.problems import make_problem, to_problem
 from aggregator.contract.responses import Problem, encode
-from aggregator.http.app_keys import CALLER_KEY, METRICS, REJECTED_LOG, REQUEST_ID, caller_name
+from aggregator.http.app_keys import CALLER_KEY, METRICS, REJECTED_LOG, REQUEST_ID, SERVICE, caller_name
 from aggregator.http.pages import PAGES
+from aggregator.index import unread_index
 
 PROBLEM_JSON = "application/problem+json"
+ARTICLE_PATHS = ("/v1/articles", "/v1/related", "/v1/explain")
 CLIENT_CLOSED_REQUEST = 499  # nginx's status for a client that disconnected
 # Errors for the audit log. A missing key is not among them: it only means that the user has not signed in.
-AUDITED_ERRORS = (errors.InvalidApiKey, errors.Forbidden, errors.CrossSiteRequest)
+AUDITED_ERRORS = (errors.InvalidApiKey, errors.Forbidden, errors.CrossSiteRequest, errors.UnknownHost)
 
 log = logging.getLogger(__name__)
 
@@ -96,14 +98,24 @@ async def error_middleware(request: web.Request, handler: Handler) -> web.Stream
         return problem_response(to_problem(error), request=request)
 
 
+@web.middleware
+async def refuse_unread_index(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuse requests on articles while stored ones are not read: they would be unknown, their copies new."""
+    if request.path.startswith(ARTICLE_PATHS):
+        problem = request.app[SERVICE].readiness.problems.get(unread_index.CHECK_NAME)
+        if problem is not None:
+            return not_ready_response(problem)
+    return await handler(request)
+
+
 async def handle_expect_header(request: web.Request) -> web.StreamResponse | None:
-    """Answer ``Expect: 100-continue``; refuse other expectations with a problem, not aiohttp's plain text."""
+    """Refuse expectations other than ``100-continue`` with a problem, not aiohttp's plain text.
+
+    ``body.py`` answers ``Expect: 100-continue`` when it reads the body, so that a refused request's body is
+    not sent.
+    """
     expectation = request.headers.get("Expect", "")
-    if request.version < HttpVersion11:
-        return None
-    if expectation.lower() == "100-continue":
-        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request.writer.output_size = 0
+    if request.version < HttpVersion11 or expectation.lower() == "100-continue":
         return None
     detail = f"Expect: only 100-continue is supported, not {expectation[:40]!r}."
     return problem_response(make_problem(HTTPStatus.EXPECTATION_FAILED, "http", detail), request=request)

@@ -61,6 +61,17 @@ class RejectedConnectionLog:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._throttle = LogThrottle(LOG_INTERVAL_S, clock)
+        self._surplus_throttle = LogThrottle(LOG_INTERVAL_S, clock)
+
+    def log_surplus(self, peer: str | None, max_connections: int) -> None:
+        """Log a connection beyond the limit, or count it for the next line."""
+        suppressed = self._surplus_throttle.admit()
+        if suppressed is not None:
+            log.warning(
+                "refused a connection from %s: %d are open, none idle; %d more since the last such line",
+                peer, max_connections, suppressed,
+                extra={"fields": {"peer": peer, "status": 503, "more": suppressed}},
+            )  # fmt: skip
 
     def log(self, peer: str | None, status: int, error: BaseException | None) -> None:
         """Log a rejected connection, or count it for the next line."""

@@ -2,6 +2,7 @@
 
     front      list of breaking events and latest articles
     report     one event
+    story      events of one topic over days
     lookup     verdict for a stored or pasted article; comparison of two articles
     health     status of the service
     sign_in, documentation
@@ -31,6 +32,8 @@ MEDIA_TYPES = {
 # A font file never changes under its name; scripts and styles are revalidated each time (mostly 304).
 IMMUTABLE_SUFFIXES = (".woff2",)
 
+MAX_KEPT_PAGES = 20
+
 
 class Pages:
     """Templates and static files, read once at start so that no request waits for a disk."""
@@ -45,6 +48,7 @@ class Pages:
         )
         self._environment.filters |= filters.FILTERS
         assets = resources.files("aggregator.http.pages").joinpath("static").iterdir()
+        self._unchanging: dict[tuple[str, str], bytes] = {}
         self.assets = {asset.name: asset.read_bytes() for asset in assets if asset.is_file()}
 
     def render(
@@ -68,6 +72,15 @@ class Pages:
             page=page, user=user, stream_url=stream_url, stream_position=stream_position, **values
         )
         return html.encode("utf-8", "replace")
+
+    def render_once(self, template: str, *, user: str, **values: Any) -> bytes:
+        """As ``render``, for a page whose ``values`` never change: kept for MAX_KEPT_PAGES users."""
+        page = self._unchanging.get((template, user))
+        if page is None:
+            page = self.render(template, user=user, **values)
+            if len(self._unchanging) < MAX_KEPT_PAGES or not user:
+                self._unchanging[template, user] = page
+        return page
 
 
 PAGES = web.AppKey("pages", Pages)

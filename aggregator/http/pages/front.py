@@ -12,6 +12,7 @@ from aggregator.domain import StreamItem
 from aggregator.events.filter import EventFilter
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.handlers import event_filters
+from aggregator.http.hosts import base_url
 from aggregator.http.pages import cards, html_response
 
 MAX_EVENTS = 100
@@ -39,7 +40,7 @@ async def front(request: web.Request, query: FrontQuery) -> web.StreamResponse:
         is_filtered=event_filter != EventFilter(),
         stream_url=stream_url(query),
         stream_position=position.decode(),
-        origin=f"{request.scheme}://{request.host}",
+        origin=base_url(request) or "http://ADDRESS",
     )
 
 

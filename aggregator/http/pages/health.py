@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from aggregator import __version__
+from aggregator.analysis.analyzer import group_of
 from aggregator.analysis.text.language import FALLBACK_GROUP
 from aggregator.domain import StreamItem, VerdictName
 from aggregator.errors import StoreUnavailable
@@ -73,6 +74,7 @@ async def health(request: web.Request, query: None) -> web.StreamResponse:
         detector=await detector_status(request.app),
         stream_clients=service.change_broadcaster.subscriber_count,
         settings=service.settings,
+        policies=service.policies,
         version=__version__,
     )
 
@@ -115,10 +117,10 @@ def _quantile(values: Sequence[float], share: float) -> float:
 
 
 def _is_fallback(space: str) -> bool:
-    return space.startswith(f"{FALLBACK_GROUP}.")
+    return group_of(space) == FALLBACK_GROUP
 
 
 def _space_row(space: str) -> dict[str, str]:
     """A fingerprint space and the languages it serves."""
-    languages = "all other languages" if _is_fallback(space) else space.partition(".")[0]
+    languages = "all other languages" if _is_fallback(space) else group_of(space)
     return {"space": space, "languages": languages}

@@ -18,9 +18,10 @@ from aggregator.errors import InvalidInput, NoText, NotFound
 from aggregator.http.app_keys import DISTANCE_THRESHOLDS, SERVICE
 from aggregator.http.body import read_form
 from aggregator.http.pages import html_response
-from aggregator.queries.explain import ComparedArticle, Explanation, explain
+from aggregator.queries.explain import ComparedArticle, Explanation
 
 MAX_RELATED = 20
+MAX_DUPLICATES = 100  # listed; /v1/articles/{id}/copies has more
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ async def _look_up_stored(request: web.Request, id_: str) -> LookupResult:
     stored = await service.index.articles.get(id_)
     record, outcome = stored.record, stored.outcome
     match = outcome.match
-    group = await service.index.articles.group_members(id_)
+    group = await service.index.articles.group_members(id_, MAX_DUPLICATES)
     events = await service.events.event_ids_of([stored.group])
     return LookupResult(
         verdict=outcome.verdict,
@@ -128,7 +129,7 @@ async def _look_up_stored(request: web.Request, id_: str) -> LookupResult:
         updated_figures=outcome.updated_figures,
         event_id=events.get(stored.group),
         canonical=next((r for r in group if match and r.id == match.canonical_id), None),
-        duplicates=tuple(r for r in group if r.id != id_),
+        duplicates=tuple(r for r in group if r.id != id_)[:MAX_DUPLICATES],
         related=tuple(await service.related.of_id(id_, limit=MAX_RELATED)),
     )
 
@@ -137,7 +138,8 @@ async def _look_up_pasted(request: web.Request, text: str) -> LookupResult:
     service = request.app[SERVICE]
     answer = await service.ingest.submit(to_article(ArticleIn(text=text)), dry_run=True)
     match = answer.outcome.match
-    group = await service.index.articles.group_members(match.canonical_id) if match else []
+    articles = service.index.articles
+    group = await articles.group_members(match.canonical_id, MAX_DUPLICATES) if match else []
     return LookupResult(
         verdict=answer.outcome.verdict,
         record=None,
@@ -151,7 +153,7 @@ async def _look_up_pasted(request: web.Request, text: str) -> LookupResult:
         updated_figures=answer.outcome.updated_figures,
         event_id=answer.event_id,
         canonical=group[0] if group else None,
-        duplicates=tuple(group),
+        duplicates=tuple(group)[:MAX_DUPLICATES],
         related=answer.related,
     )
 
@@ -164,6 +166,7 @@ def _lookup_page(
         "lookup.html",
         page="lookup",
         given=given,
+        max_duplicates=MAX_DUPLICATES,
         result=result,
         problem=problem,
     )
@@ -193,7 +196,7 @@ async def _load_comparison(request: web.Request, a: str, b: str) -> Comparison:
     first, second = await service.explain.load_pair(sides[0], sides[1])
     stored = await service.index.articles.get_many([side for side in sides if isinstance(side, str)])
     records = [stored[s].record if isinstance(s, str) and s in stored else None for s in sides]
-    explanation = await asyncio.to_thread(explain, first, second, service.explain.policy)
+    explanation = await service.explain.compare(first, second)
     return Comparison(
         explanation=explanation,
         records=(records[0], records[1]),

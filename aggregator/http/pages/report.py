@@ -20,6 +20,7 @@ from aggregator.time_units import HOUR_MS
 
 # The newest items that a report shows; the event's JSON lists all.
 MAX_ITEMS = 200
+MAX_DUPLICATES = 20  # of each item
 CHART_WIDTH, CHART_HEIGHT = 960, 150
 UNNAMED_OUTLET = "(unnamed outlet)"
 
@@ -47,6 +48,7 @@ async def report(request: web.Request, query: NoQuery) -> web.StreamResponse:
     service = request.app[SERVICE]
     position = await service.change_broadcaster.latest_position()
     event = await service.events.get(check_path_id(request.match_info["id"]))
+    previous, following = await service.events.story_neighbors(event)
     ids = event.items[-MAX_ITEMS:]
     stored = await service.index.articles.get_many([*ids, *event.items[:1]])
     groups = await _load_groups(request, ids, stored)
@@ -57,6 +59,8 @@ async def report(request: web.Request, query: NoQuery) -> web.StreamResponse:
         "report.html",
         page="report",
         event=event,
+        previous=previous,
+        following=following,
         card=cards.make_card(event, service.clock()),
         timeline=_timeline(event, service.clock()),
         window=f"{service.settings.burst_window_hours:g} h",
@@ -64,6 +68,7 @@ async def report(request: web.Request, query: NoQuery) -> web.StreamResponse:
         duplicate_count=sum(len(item.duplicates) for item in items),
         shown_count=len(ids),
         first=first,
+        max_duplicates=MAX_DUPLICATES,
         unnamed_outlet=UNNAMED_OUTLET,
         stream_url="/v1/events/stream",
         stream_position=position.decode(),
@@ -81,7 +86,7 @@ async def _load_groups(
 
     async def load_group(id_: str) -> Sequence[ArticleRecord]:
         try:
-            return await index.articles.group_members(id_)
+            return await index.articles.group_members(id_, MAX_DUPLICATES)
         except NotFound:  # deleted in the meantime
             return ()
 

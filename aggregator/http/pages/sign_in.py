@@ -12,6 +12,9 @@ from aggregator.http.body import read_form
 from aggregator.http.middleware.auth import SESSION_COOKIE
 from aggregator.http.pages import html_response
 
+# The only body that is read without a key.
+MAX_FORM_BYTES = 32 * 1024
+
 
 async def sign_in_form(request: web.Request, query: SignInQuery) -> web.StreamResponse:
     """The sign-in form."""
@@ -21,7 +24,7 @@ async def sign_in_form(request: web.Request, query: SignInQuery) -> web.StreamRe
 async def sign_in(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """Start a session for the submitted key and redirect to ``next``. Raises InvalidApiKey, RateLimited."""
     api_keys = request.app[SERVICE].api_keys
-    form = await read_form(request, SignInForm)
+    form = await read_form(request, SignInForm, MAX_FORM_BYTES)
     key = await api_keys.authenticate(form.key.strip())
     if key is None:
         raise InvalidApiKey(

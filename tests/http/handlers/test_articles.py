@@ -7,6 +7,8 @@ import pytest
 from yarl import URL
 
 from aggregator.errors import CommitConflict, StoreUnavailable
+from aggregator.http.handlers import articles
+from aggregator.http.pages import lookup
 from tests.support.fake_service import Client, FakeService
 
 TEXT = "The harbour bridge stays closed until engineers have looked at every cable."
@@ -140,6 +142,24 @@ async def test_derived_ids_work_in_every_path(client: Client, given: dict[str, s
         assert key in await response.json()
     assert (await client.delete(URL(quoted, encoded=True))).status == 204
     assert (await client.get(URL(quoted, encoded=True))).status == 404
+
+
+@pytest.mark.parametrize("number", [2, 3])
+async def test_the_list_of_copies_is_bounded(
+    client: Client, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """A group may have any size; ``truncated`` says that articles are missing. A page lists fewer."""
+    monkeypatch.setattr(articles, "MAX_COPIES", 2)
+    monkeypatch.setattr(lookup, "MAX_DUPLICATES", 2)
+    for copy in range(number):
+        await client.post("/v1/articles", json={"id": f"copy-{copy}", "text": TEXT})
+
+    found = await (await client.get("/v1/articles/copy-1/copies")).json()
+    page = await (await client.get("/lookup?q=copy-1")).text()
+
+    assert [copy["id"] for copy in found["copies"]] == ["copy-0", "copy-1"]
+    assert found["truncated"] == (number > 2)
+    assert ('<span class="count">2+</span>' in page) == (number > 2)
 
 
 async def test_slashes_in_an_id_need_no_escape(client: Client) -> None:

@@ -67,7 +67,7 @@ def test_an_unusable_query_string_names_its_parameter(query_string: str, field: 
 async def test_a_watch_and_the_query_must_both_match(store: Store) -> None:
     """A list with a watch can be narrowed, never widened."""
     watches = SavedFilters(store)
-    saved = await watches.save("ports", "term=harbour&min_size=2", EVENT_MS)
+    saved, _ = await watches.save("ports", "term=harbour&min_size=2", EVENT_MS)
     combined = await build_filter(watches, EventFilterQuery(watch=saved.id, min_size=1, status="breaking"))
 
     assert combined.matches(event("e1", "Harbour closed", ["a", "b"]))

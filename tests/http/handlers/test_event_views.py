@@ -22,6 +22,7 @@ EVENT = event(
     languages=("de", "fr"),
     headline_id="a2",
     absorbed=("e2",),
+    story_id="e0",
     acknowledged_by="desk",
     muted="story",
     expected=0.41666,
@@ -64,7 +65,7 @@ def test_an_action_names_who_did_what() -> None:
 
 def test_a_report_has_all_fields_of_the_list_entry() -> None:
     """And the timeline, the items and the first source."""
-    short, detail = event_out(EVENT), event_detail_out(EVENT, [])
+    short, detail = event_out(EVENT), event_detail_out(EVENT, [], event("e0", "Before"), None)
 
     assert isinstance(detail, EventDetailOut)
     for name in EventOut.__struct_fields__:
@@ -75,11 +76,12 @@ def test_a_report_has_all_fields_of_the_list_entry() -> None:
     ]
     assert (detail.items, detail.cosines, detail.headline_id) == (["a1", "a2"], [1.0, 1.0], "a2")
     assert detail.first_source == "one.example"
+    assert (detail.story_id, detail.previous, detail.next) == ("e0", "e0", None)
 
 
 def test_an_event_without_sources_has_no_first_one() -> None:
     """All of its articles may have been deleted."""
-    assert event_detail_out(event("e1", "", sources=()), []).first_source == ""
+    assert event_detail_out(event("e1", "", sources=()), [], None, None).first_source == ""
 
 
 def test_the_filter_of_a_query_ignores_surrounding_white_space() -> None:

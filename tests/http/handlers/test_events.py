@@ -38,6 +38,26 @@ async def test_the_report_lists_items_and_stored_articles(client: Client, servic
     assert [point["items"] for point in body["timeline"]] == [4, 12]
 
 
+async def test_a_storyline_has_its_events_and_their_headlines_by_day(
+    client: Client, service: FakeService
+) -> None:
+    """An event names its neighbors; an unknown storyline is 404."""
+    await client.post("/v1/articles", json={"id": "a", "title": "Bridge closed", "text": "It is closed."})
+    service.events.stored = [
+        event("e1", "Bridge closed", ("a",), story_id="e1"),
+        event("e2", "Bridge open again", ("gone",), story_id="e1"),
+    ]
+    body = await (await client.get("/v1/stories/e1")).json()
+    first = await (await client.get("/v1/events/e1")).json()
+
+    assert [e["id"] for e in body["events"]] == ["e1", "e2"]
+    assert (body["id"], body["title"]) == ("e1", "Bridge open again")
+    assert {(d["event_id"], d["title"]) for d in body["developments"]} >= {("e2", "Bridge open again")}
+    assert all(len(d["day"]) == 10 and d["items"] for d in body["developments"])
+    assert (first["story_id"], first["previous"], first["next"]) == ("e1", None, "e2")
+    assert (await client.get("/v1/stories/none")).status == 404
+
+
 async def test_unknown_event_is_404(client: Client) -> None:
     """404 for reading an event."""
     response = await client.get("/v1/events/none")

@@ -8,7 +8,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from aggregator.errors import StoreUnavailable
 from aggregator.http.metrics import collectors
+from aggregator.readiness import Readiness, ReadinessCheck
 from tests.support.fake_service import Client, FakeService
+from tests.support.hang_limit import HANG_LIMIT_S
 
 
 async def test_the_liveness_check_ignores_the_store(client: Client) -> None:
@@ -29,12 +31,31 @@ async def test_readiness_follows_the_store(client: Client, service: FakeService)
     assert (await loading.json(content_type=None))["detail"] == "The store is loading its data."
 
 
+async def test_readiness_names_every_failing_check(client: Client, service: FakeService) -> None:
+    """503 with the sentences of all failing checks."""
+    sentences = {"clock": "The clock is wrong; correct it.", "data": None, "log": "The log is damaged."}
+
+    def check(sentence: str | None) -> ReadinessCheck:
+        async def result() -> str | None:
+            return sentence
+
+        return result
+
+    service.readiness = Readiness({name: check(sentence) for name, sentence in sentences.items()})
+    response = await client.get("/readyz")
+
+    assert response.status == 503
+    assert (await response.json(content_type=None))["detail"] == (
+        "The clock is wrong; correct it. The log is damaged."
+    )
+
+
 async def test_verdict_counters_start_at_0(client: Client) -> None:
     """Otherwise the alert NoArticles would miss a service that never received an article."""
     text = await (await client.get("/metrics")).text()
 
     for verdict in ("new", "related", "duplicate"):
-        assert f'aggregator_articles_total{{verdict="{verdict}"}} 0.0' in text
+        assert f'aggregator_articles_total{{policy="default",verdict="{verdict}"}} 0.0' in text
 
 
 async def test_metrics_count_requests_verdicts_and_store(client: Client) -> None:
@@ -52,8 +73,8 @@ async def test_metrics_count_requests_verdicts_and_store(client: Client) -> None
     }
 
     assert response.headers["Content-Type"].startswith("text/plain; version=")
-    assert samples["aggregator_articles_total", "new"] == 1
-    assert samples["aggregator_articles_total", "duplicate"] == 1
+    assert samples["aggregator_articles_total", "default", "new"] == 1
+    assert samples["aggregator_articles_total", "default", "duplicate"] == 1
     assert samples["aggregator_articles_rejected_total", "bad_input"] == 1
     assert samples["aggregator_distance_bits_bucket", "0.0"] == 1
     assert samples["aggregator_requests_total", "/v1/articles", "201", "POST"] == 1
@@ -74,7 +95,7 @@ async def test_metrics_of_a_store_that_hangs(
         await asyncio.Event().wait()
 
     monkeypatch.setattr(service.store, "info", hang)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG_LIMIT_S):
         text = await (await client.get("/metrics")).text()
 
     assert "aggregator_store_ready 0.0" in text

@@ -78,12 +78,15 @@ async def test_an_empty_related_request_names_both_options(client: Client, store
     )
 
 
-async def test_related_of_unknown_ids_is_404(client: Client, stored: None) -> None:
-    """The message names the unknown id."""
-    response = await client.post("/v1/related", json={"ids": ["a", "ghost"]})
+async def test_unknown_ids_do_not_fail_the_others(client: Client, stored: None) -> None:
+    """200 with what the other ids are related to, and the names of those that are not stored."""
+    some = await client.post("/v1/related", json={"ids": ["a", "ghost"]})
+    none = await client.post("/v1/related", json={"ids": ["ghost"]})
+    body = await some.json()
 
-    assert response.status == 404
-    assert "ghost" in (await response.json(content_type=None))["detail"]
+    assert (some.status, none.status) == (200, 200)
+    assert ([item["id"] for item in body["related"]], body["not_found"]) == (["b"], ["ghost"])
+    assert await none.json() == {"related": [], "not_found": ["ghost"]}
 
 
 async def test_explain_accepts_ids_and_articles(client: Client, stored: None) -> None:
@@ -92,7 +95,11 @@ async def test_explain_accepts_ids_and_articles(client: Client, stored: None) ->
 
     assert body["a"]["label"] == "a"
     assert body["b"]["label"] == "Pasted"
-    assert body["overlap"] == {"containment": 0.5, "resemblance": 0.25, "shared": 12.0}
+    assert body["overlap"] == {
+        "containment": 0.5, "resemblance": 0.25, "shared": 12.0, "opening": 0.0, "length_ratio": 0.0,
+    }  # fmt: skip
+    assert (body["headline_similarity"], body["same_outlet"], body["hours_apart"]) == (0.2, False, None)
+    assert body["related_similarity"] == 0.6
     assert len(body["differing_bits"]) == body["distance"]
 
 

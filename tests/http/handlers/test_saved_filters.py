@@ -1,9 +1,12 @@
 """Routes of saved watches, and cursors of the event list."""
 
+import asyncio
+
 import pytest
 
+from aggregator.events.saved_filters import MAX_SAVED_FILTERS, SavedFilter
 from tests.support.factories import event
-from tests.support.fake_service import Client, FakeService
+from tests.support.fake_service import Client, FakeService, serving
 
 
 @pytest.fixture
@@ -82,3 +85,34 @@ async def test_cursors_page_through_a_long_list(client: Client, service: FakeSer
 
     assert (sorted(seen), cursor) == ([f"e{i}" for i in range(7)], None)
     assert (await client.get("/v1/events?cursor=nonsense")).status == 400
+
+
+async def test_a_repeated_post_creates_one_watch(client: Client, watch: dict[str, str]) -> None:
+    """200 with the watch that exists, also for many retries at once; another name is another watch."""
+    body = {"name": "Bridges", "query": "min_size=2&term=bridge"}
+    retries = await asyncio.gather(*(client.post("/v1/watches", json=body) for _ in range(5)))
+    other = await client.post("/v1/watches", json={**body, "name": "Bridges and tunnels"})
+
+    assert {response.status for response in retries} == {200}
+    assert [await response.json() for response in retries] == [watch] * 5
+    assert other.status == 201
+    assert len((await (await client.get("/v1/watches")).json())["watches"]) == 2
+
+
+async def test_one_key_creates_half_of_the_watches() -> None:
+    """The error names the share and how to free some; another key's first one is still stored."""
+    service = FakeService()
+    keys = [await service.api_keys.add(name, "editor") for name in ("Ada", "Bob")]
+    headers = [{"Authorization": f"Bearer {text}"} for _, text in keys]
+    share = MAX_SAVED_FILTERS // 2
+    own = {f"w{n}": SavedFilter(f"w{n}", f"{n}", "", 0, keys[0][0].id) for n in range(share)}
+    await service.saved_filters.mutate(lambda known: known.update(own))
+    async with serving(service) as client:
+        responses = [
+            await client.post("/v1/watches", json={"name": "More", "query": ""}, headers=header)
+            for header in headers
+        ]
+        detail = (await responses[0].json(content_type=None))["detail"]
+
+    assert [response.status for response in responses] == [409, 201]
+    assert "500 of the kind watch, its share (half of the limit of 1000); delete one" in detail

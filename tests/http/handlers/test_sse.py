@@ -16,8 +16,8 @@ from aggregator.http.handlers import sse
 from aggregator.settings import Settings
 from tests.support.factories import commit_event, event
 from tests.support.fake_service import Client, serving
+from tests.support.hang_limit import HANG_LIMIT_S
 
-TIMEOUT_S = 5.0
 ReadMessage = Callable[[], Awaitable[dict[str, str]]]
 
 
@@ -43,7 +43,7 @@ async def stream(client: Client, query: str = "", **headers: str) -> AsyncIterat
         assert response.content_type == "text/event-stream"
 
         async def read_message() -> dict[str, str]:
-            async with asyncio.timeout(TIMEOUT_S):
+            async with asyncio.timeout(HANG_LIMIT_S):
                 data = (await response.content.readuntil(b"\n\n")).decode()
             return dict(line.partition(": ")[::2] for line in data.strip().split("\n"))
 
@@ -117,7 +117,7 @@ async def test_a_stream_ends_with_its_key(
         assert (await read_revoked()).keys() == {"retry", "id"}
         assert await read_revoked() == {"": "heartbeat"}
         await service.api_keys.revoke(revoked.id)
-        async with asyncio.timeout(TIMEOUT_S):
+        async with asyncio.timeout(HANG_LIMIT_S):
             while await read_revoked() != {"": ""}:  # end of the stream
                 pass
         await read_other()
@@ -152,7 +152,7 @@ async def test_one_key_gets_half_of_the_slots(client: Client, service: Service) 
             ended.append((key, response.status))
 
     opened = asyncio.Semaphore(0)
-    async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(HANG_LIMIT_S), asyncio.TaskGroup() as group:
         for key in (text, text, text, text, other):
             group.create_task(listen(key))
         for _ in range(3):
@@ -164,7 +164,7 @@ async def test_one_key_gets_half_of_the_slots(client: Client, service: Service) 
 
     assert refused == [(text, 503)] * 2
     assert sorted(status for _, status in ended) == [200, 200, 200, 503, 503]
-    async with asyncio.timeout(TIMEOUT_S):
+    async with asyncio.timeout(HANG_LIMIT_S):
         while client.app[STREAM_LIMIT]._usage.total:  # noqa: ASYNC110 (released after the response)
             await asyncio.sleep(0)
 
@@ -173,7 +173,7 @@ async def test_a_shutdown_closes_open_streams(service: Service) -> None:
     """The response ends properly, without waiting for the client."""
     async with serving(service) as client, client.get("/v1/events/stream") as response:
         await response.content.readuntil(b"\n\n")
-        async with asyncio.timeout(TIMEOUT_S):
+        async with asyncio.timeout(HANG_LIMIT_S):
             assert client.server.runner is not None
             await client.server.runner.shutdown()
             rest = await response.content.read()

@@ -7,6 +7,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from aggregator.events.webhooks.subscriptions import MAX_SUBSCRIPTIONS
 from tests.support.fake_service import Client, FakeService, serving
 
 
@@ -87,3 +88,55 @@ async def test_ping_sends_a_test_delivery(service: FakeService) -> None:
 
     assert (good.status, bad.status) == (200, 409)
     assert "answered with status 500" in detail
+
+
+async def test_a_repeated_post_creates_one_webhook(client: Client, hook: dict[str, Any]) -> None:
+    """200 with the same id and secret, for a client whose answer was lost; the format counts."""
+    body = {"url": hook["url"], "query": "min_size=20&lang="}
+    again = await client.post("/v1/webhooks", json=body)
+    repeated = await again.json()
+    other = await client.post("/v1/webhooks", json={**body, "format": "slack"})
+
+    assert (again.status, other.status) == (200, 201)
+    assert (repeated["id"], repeated["secret"]) == (hook["id"], hook["secret"])
+    assert len((await (await client.get("/v1/webhooks")).json())["webhooks"]) == 2
+
+
+async def test_only_the_key_that_registered_a_webhook_gets_its_secret_again() -> None:
+    """Another editor's registration of the same URL finds the webhook, without the secret."""
+    service, answers = FakeService(), []
+    keys = [(await service.api_keys.add(name, "editor"))[1] for name in ("Ada", "Bob")]
+    async with serving(service) as client:
+        for key in (keys[0], keys[1], keys[0]):
+            response = await client.post(
+                "/v1/webhooks",
+                json={"url": "https://desk.example/in"},
+                headers={"Authorization": f"Bearer {key}"},
+            )
+            answers.append((response.status, await response.json()))
+
+    assert [status for status, _ in answers] == [201, 200, 200]
+    assert len({answer["id"] for _, answer in answers}) == 1
+    assert answers[1][1]["secret"] is None
+    assert answers[2][1]["secret"] == answers[0][1]["secret"]
+
+
+async def test_one_key_registers_half_of_the_webhooks() -> None:
+    """Another key's first one is still registered."""
+    service = FakeService()
+    keys = [await service.api_keys.add(name, "editor") for name in ("Ada", "Bob")]
+    async with serving(service) as client:
+        for n in range(MAX_SUBSCRIPTIONS // 2):
+            await service.webhook_subscriptions.subscribe(
+                f"https://desk.example/{n}", (), "standard", 0, keys[0][0].id
+            )
+        responses = [
+            await client.post(
+                "/v1/webhooks",
+                json={"url": "https://desk.example/more"},
+                headers={"Authorization": f"Bearer {text}"},
+            )
+            for _, text in keys
+        ]
+
+    assert [response.status for response in responses] == [409, 201]

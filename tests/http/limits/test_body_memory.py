@@ -14,6 +14,7 @@ from aggregator.http.app_keys import BODY_MEMORY_BUDGET
 from aggregator.http.limits.body_memory import EXEMPT_BYTES, BodyMemoryBudget
 from aggregator.settings import Settings
 from tests.support.fake_service import FakeService, serving
+from tests.support.hang_limit import HANG_LIMIT_S
 
 LARGE = json.dumps({"text": "x" * 3 * EXEMPT_BYTES}).encode()
 
@@ -58,7 +59,7 @@ async def test_slow_large_bodies_do_not_block_small_ones() -> None:
                 + LARGE[:-1]
             )
             writers.append(writer)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_LIMIT_S):
             while budget.used_bytes < 2 * (len(LARGE) - 1 - EXEMPT_BYTES):  # noqa: ASYNC110 (no event to wait for)
                 await asyncio.sleep(0.01)
         refused = await client.post("/v1/articles", data=LARGE)
@@ -66,7 +67,7 @@ async def test_slow_large_bodies_do_not_block_small_ones() -> None:
         problem = await refused.json(content_type=None)
         for writer in writers:
             writer.close()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG_LIMIT_S):
             while budget.used_bytes:  # noqa: ASYNC110 (no event to wait for)
                 await asyncio.sleep(0.01)
         again = await client.post("/v1/articles", data=LARGE)

@@ -21,7 +21,9 @@ class _BlockedService(FakeService):
         self.arrived = asyncio.Condition()
         self.proceed = asyncio.Event()
 
-    async def submit(self, article: Article, *, dry_run: bool = False) -> Answer:
+    async def submit(
+        self, article: Article, *, dry_run: bool = False, sources: tuple[str, ...] = ()
+    ) -> Answer:
         async with self.arrived:
             self.waiting += 1
             self.arrived.notify_all()
@@ -45,7 +47,8 @@ async def test_requests_above_the_limit_are_refused_immediately() -> None:
         completed = [(await request).status for request in blocked]
         again = await client.post("/v1/articles", json={"text": "one more"})
 
-        assert (refused.status, problem["code"], refused.headers["Retry-After"]) == (503, "overloaded", "1")
+        assert (refused.status, problem["code"]) == (503, "overloaded")
+        assert refused.headers["Retry-After"] in ("1", "2", "3")
         assert "max_inflight_articles" in problem["detail"]
         assert completed == [201, 201]
         assert again.status == 201
@@ -87,7 +90,7 @@ def test_the_limit_follows_the_pace() -> None:
     assert shedder.limit == GUARANTEED_PER_CALLER
     now_s += 1000  # idle time does not count as slowness
     complete(0.001, 800)
-    assert shedder.limit == 100
+    assert shedder.limit == 75  # the rest is left to callers with few articles
 
 
 def test_every_caller_has_guaranteed_slots() -> None:

@@ -1,4 +1,4 @@
-"""Per-caller limits: slots in total, half of them per key, errors."""
+"""Per-caller limits: slots in total, half of them per key or address, errors."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ from tests.support.fake_service import FakeService, serving
 
 
 async def test_open_batches_are_limited() -> None:
-    """The next one is refused before its body is read, and admitted after the others have ended."""
+    """An address without a key has half of them. The next one is refused before its body is read."""
     end = asyncio.Event()
 
     async def lines() -> AsyncIterator[bytes]:
@@ -22,7 +22,7 @@ async def test_open_batches_are_limited() -> None:
         await end.wait()
 
     async with serving(FakeService(Settings())) as client:
-        opened = [await client.post("/v1/articles/batch", data=lines()) for _ in range(MAX_OPEN_BATCHES)]
+        opened = [await client.post("/v1/articles/batch", data=lines()) for _ in range(MAX_OPEN_BATCHES // 2)]
         refused = await client.post("/v1/articles/batch", data=b'{"text": "words"}')
         problem = await refused.json(content_type=None)
         end.set()
@@ -30,8 +30,8 @@ async def test_open_batches_are_limited() -> None:
         again = await client.post("/v1/articles/batch", data=b'{"text": "words"}')
 
         assert (refused.status, problem["code"], refused.headers["Retry-After"]) == (503, "overloaded", "1")
-        assert problem["detail"].startswith("64 batches are open here already")
-        assert answered == [1] * MAX_OPEN_BATCHES
+        assert problem["detail"].startswith("32 batches of this caller are open here already")
+        assert answered == [1] * (MAX_OPEN_BATCHES // 2)
         assert again.status == 200
 
 
@@ -50,12 +50,15 @@ def test_one_caller_gets_half_of_the_slots() -> None:
 
 
 def test_the_error_names_the_callers_share() -> None:
-    """Unauthenticated callers share all slots."""
+    """How many slots it holds."""
     limit = PerCallerLimit(4, lambda own: AggregatorError(f"{own} are yours"))
     with limit.slot("a"), limit.slot("a"):
         with pytest.raises(AggregatorError, match="2 are yours"), limit.slot("a"):
             pass
-        with limit.slot(""), limit.slot(""):
+        with (
+            limit.slot("127.0.0.1"),
+            limit.slot("127.0.0.1"),
+            pytest.raises(AggregatorError, match="0 are yours"),
+            limit.slot("b"),
+        ):
             pass
-    with limit.slot(""), limit.slot(""), limit.slot(""), limit.slot(""):
-        pass

@@ -66,4 +66,8 @@ def test_a_process_without_background_services_exports_the_store_only() -> None:
     collector.context = ScrapeContext(READY, service=cast(Service, FakeService()))
     values = {s.name: s.value for family in collector.collect() for s in family.samples}
 
-    assert values == {"aggregator_store_ready": 1.0, "aggregator_store_memory_bytes": 4096.0}
+    assert values == {
+        "aggregator_store_ready": 1.0,
+        "aggregator_store_memory_bytes": 4096.0,
+        "aggregator_store_warning": 0.0,
+    }

@@ -10,6 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from aggregator.http.metrics.multiprocess import PeerMetrics, merge_expositions
+from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.server_fixture import serving
 
 FIRST_TEXT = b"""# HELP a_total Things.
@@ -77,7 +78,7 @@ async def test_a_scrape_of_the_shared_port_counts_every_article(tmp_path: Path) 
                 url + "/v1/articles", json={"id": f"a{n}", "text": f"Ferry {n}."}
             ) as posted:
                 assert posted.status in (200, 201)
-        async with asyncio.timeout(60):  # background work starts after the first responses
+        async with asyncio.timeout(HANG_LIMIT_S):  # background work starts after the first responses
             while "aggregator_leader{" not in text:
                 async with session.get(url + "/metrics") as scraped:
                     text = await scraped.text()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -31,7 +33,8 @@ def test_an_answer_is_counted_once_per_verdict_stage_and_distance() -> None:
     metrics.record_answer(answer(Outcome("new"), analyse=2.5))
     found = samples(metrics)
 
-    assert [found["aggregator_articles_total", v] for v in ("new", "related", "duplicate")] == [1, 0, 1]
+    counts = [found["aggregator_articles_total", "default", v] for v in ("new", "related", "duplicate")]
+    assert counts == [1, 0, 1]
     assert found["aggregator_stage_seconds_count", "analyse"] == 2
     assert found["aggregator_stage_seconds_sum", "analyse"] == pytest.approx(0.004)
     assert found["aggregator_stage_seconds_sum", "lookup"] == pytest.approx(0.5)
@@ -43,6 +46,17 @@ def test_an_answer_is_counted_once_per_verdict_stage_and_distance() -> None:
         0,
         1,
     )
+
+
+def test_verdicts_are_counted_by_policy_profile() -> None:
+    """Every profile of the service has a series from the start."""
+    metrics = Metrics(("default", "agency"))
+    metrics.record_answer(replace(answer(Outcome("new")), profile="agency"))
+    found = samples(metrics)
+
+    assert found["aggregator_articles_total", "agency", "new"] == 1
+    assert found["aggregator_articles_total", "agency", "duplicate"] == 0
+    assert found["aggregator_articles_total", "default", "new"] == 0
 
 
 def test_an_exact_distance_of_zero_is_observed() -> None:
@@ -72,8 +86,8 @@ def test_two_applications_do_not_share_counters() -> None:
     one, other = Metrics(), Metrics()
     one.record_answer(answer(Outcome("new")))
 
-    assert samples(one)["aggregator_articles_total", "new"] == 1
-    assert samples(other)["aggregator_articles_total", "new"] == 0
+    assert samples(one)["aggregator_articles_total", "default", "new"] == 1
+    assert samples(other)["aggregator_articles_total", "default", "new"] == 0
 
 
 def test_the_background_process_exports_itself_only() -> None:

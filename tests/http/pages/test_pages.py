@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import jinja2
+import pytest
+
 from aggregator.errors import StoreUnavailable
 from tests.support.factories import event
 from tests.support.fake_service import START_MS, Client, FakeService
@@ -29,6 +32,25 @@ async def test_events_and_verdicts_are_listed(client: Client, service: FakeServi
     assert "at most 12 in 10 min" in page
     assert page.index("Second") < page.index("First")
     assert "exact copy" in page
+
+
+async def test_a_storyline_is_shown_by_day(client: Client, service: FakeService) -> None:
+    """The report links to the storyline and to its neighbor; the page lists every event."""
+    service.events.stored = [
+        event("e1", "Harbour bridge closed", story_id="e1"),
+        event("e2", "Harbour bridge <open>", story_id="e1"),
+        event("e3", "Election", story_id="e3"),
+    ]
+    report = await (await client.get("/events/e2")).text()
+    page = await (await client.get("/stories/e1")).text()
+    alone = await (await client.get("/events/e3")).text()
+
+    assert (
+        'href="/stories/e1"' in report and 'Before: <a href="/events/e1">Harbour bridge closed</a>' in report
+    )
+    assert "2 events" in page and 'href="/events/e1"' in page and "Harbour bridge &lt;open&gt;" in page
+    assert "Storyline" not in alone
+    assert (await client.get("/stories/none")).status == 404
 
 
 async def test_markup_in_articles_and_events_is_escaped(client: Client, service: FakeService) -> None:
@@ -124,3 +146,11 @@ async def test_an_unavailable_store_is_an_error_page(client: Client, service: Fa
     assert "The store does not answer; try again." in await page.text()
     assert page.headers["Retry-After"] == "1"
     assert (problem.status, problem.content_type) == (503, "application/problem+json")
+
+
+async def test_the_documentation_is_rendered_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes 26 ms of the event loop, and anybody may ask for it."""
+    first = await (await client.get("/docs")).text()
+    monkeypatch.setattr(jinja2.Environment, "get_template", None)
+
+    assert await (await client.get("/docs")).text() == first

@@ -6,32 +6,39 @@ and the simulation pass their store, clock and analysis function.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from aggregator.analysis.analyzer import Analyzer, Model
+from aggregator.analysis.analyzer import Analyzer, Model, group_of
 from aggregator.analysis.models import load_models
 from aggregator.analysis.pool.pool import AnalysisPool
 from aggregator.auth.api_keys import ApiKeys
 from aggregator.auth.rate_limiter import RateLimiter
 from aggregator.background.wiring import BackgroundServices, build_background, build_index
+from aggregator.dedup.policy_profiles import PolicyProfiles, as_profiles
 from aggregator.dedup.verdict import Policy
-from aggregator.domain import Analysis, AnalyzeMany, Article, IndexLayout
-from aggregator.errors import AggregatorError
+from aggregator.domain import Analysis, AnalyzeMany, Article, ArticleRecord, IndexLayout
+from aggregator.errors import AggregatorError, StoreUnavailable
 from aggregator.events.broadcast import ChangeBroadcaster
 from aggregator.events.editor_actions import EditorActions
 from aggregator.events.repository import EventRepository
 from aggregator.events.saved_filters import SavedFilters
 from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
-from aggregator.index import Index, format_version
+from aggregator.index import Index, format_version, space_registry, unread_index
+from aggregator.index.blocks import PLANS
+from aggregator.index.space_registry import Registry, StoredSpace, describe
+from aggregator.index.unread_index import UnreadIndex
 from aggregator.ingest.dual_write import DualWriter
 from aggregator.ingest.load_control import LoadControl
 from aggregator.ingest.pipeline import ASYNCIO, Execution
 from aggregator.ingest.service import BATCH_ARTICLES, IngestService, OnDelete
+from aggregator.policy_file import load_policy_profiles
 from aggregator.queries.explain import Explainer
 from aggregator.queries.related import MIN_SIMILARITY, RelatedArticles
+from aggregator.readiness import Readiness
 from aggregator.settings import Settings, is_loopback
 from aggregator.store.base import Store
 from aggregator.store.factory import open_store
@@ -58,6 +65,7 @@ class Service:
     index: Index
     analyzer: Analyzer
     analysis_pool: AnalysisPool
+    policies: PolicyProfiles
     ingest: IngestService
     dual_writer: DualWriter | None
     related: RelatedArticles
@@ -72,6 +80,8 @@ class Service:
     load_control: LoadControl
     webhook_subscriptions: Subscriptions
     webhook_dispatcher: WebhookDispatcher
+    readiness: Readiness
+    unread_index: UnreadIndex
     clock: Callable[[], int]
 
     async def analyze_many(self, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
@@ -95,6 +105,8 @@ async def open_service(
         shadow_pool = AnalysisPool(shadow, processes) if shadow is not None else None
         service = _build_service(settings, store, clock, pool, shadow_pool)
         try:
+            with contextlib.suppress(StoreUnavailable):  # the readiness check repeats it
+                await service.unread_index.register()
             yield service
         finally:
             await service.load_control.activity.close()
@@ -107,7 +119,7 @@ async def open_service(
 def build_core(
     index: Index,
     analyze_many: AnalyzeMany,
-    policy: Policy,
+    policy: Policy | PolicyProfiles,
     *,
     clock: Callable[[], int],
     store_texts: bool = False,
@@ -117,6 +129,7 @@ def build_core(
     on_delete: OnDelete | None = None,
     dual_writer: DualWriter | None = None,
     load_control: LoadControl | None = None,
+    before_write: Callable[[], Awaitable[None]] | None = None,
     execution: Execution = ASYNCIO,
     batch_articles: int = BATCH_ARTICLES,
 ) -> Core:
@@ -138,6 +151,7 @@ def build_core(
             on_delete=on_delete,
             dual_writer=dual_writer,
             load_control=load_control,
+            before_write=before_write,
             execution=execution,
             batch_articles=batch_articles,
         ),
@@ -145,7 +159,7 @@ def build_core(
             index,
             analyze_many,
             clock=clock,
-            related_bits=policy.related_bits,
+            related_bits=as_profiles(policy).default.policy.related_bits,
             min_similarity=related_min_cosine,
             members_of_event=events.event_article_ids if events is not None else None,
         ),
@@ -188,6 +202,35 @@ def build_dual_writer(index: Index, serving: Analyzer, shadow_pool: AnalysisPool
     return DualWriter(index, shadow_pool.analyze_many, lambda record: shadow.convert_record(record, serving))
 
 
+async def build_unread_migration(service: Service, spaces: Sequence[str]) -> tuple[Index, DualWriter]:
+    """The index of ``spaces``, which the settings do not read, and the writer that copies it to the others.
+
+    What the serving spaces have stored since stays, if it is newer.
+    """
+    registry, own = await space_registry.read(service.store), service.analyzer.space_parts
+    stored = {space: registry.get(space, StoredSpace()) for space in spaces}
+    plan_name = service.layout.plan_name
+    layout = IndexLayout(tuple(spaces), plan_name, dict.fromkeys(service.layout.spaces, plan_name))
+
+    def convert(record: ArticleRecord) -> ArticleRecord | None:
+        target = service.analyzer.space_of(record.lang)
+        entry = stored[record.space]
+        if (entry.model, entry.recipe) != (own[target].model, own[target].recipe):
+            return None
+        return replace(record, space=target)
+
+    recipes = {(group_of(space), parts.recipe) for space, parts in own.items()}
+    index = build_index(service.settings, service.store, layout)
+    writer = DualWriter(
+        index,
+        service.analyze_many,
+        convert,
+        newer_stays=True,
+        other_recipe=any((group_of(space), entry.recipe) not in recipes for space, entry in stored.items()),
+    )
+    return index, writer
+
+
 def build_policy(settings: Settings) -> Policy:
     """The verdict thresholds of the settings."""
     return Policy(
@@ -202,6 +245,15 @@ def build_policy(settings: Settings) -> Policy:
     )
 
 
+def build_policies(settings: Settings) -> PolicyProfiles:
+    """The policy of the settings and the profiles of ``policy_profiles_file``. Raises ConfigurationError."""
+    return load_policy_profiles(
+        settings.policy_profiles_file,
+        build_policy(settings),
+        fingerprints_only=settings.fingerprints_only,
+    )
+
+
 def build_api_keys(settings: Settings, store: Store, clock: Callable[[], int]) -> ApiKeys:
     """The API keys of a store; enforced unless the service listens on loopback only."""
     return ApiKeys(
@@ -211,6 +263,39 @@ def build_api_keys(settings: Settings, store: Store, clock: Callable[[], int]) -
         enforce=not is_loopback(settings.host),
         disabled=settings.auth_disabled,
     )
+
+
+def build_unread_index(
+    settings: Settings, store: Store, serving: Analyzer, shadow: Analyzer | None, clock: Callable[[], int]
+) -> UnreadIndex:
+    """The check for stored articles of spaces that these settings do not read.
+
+    With ``migration_serve`` the former spaces do not count as read: they must have been copied.
+    """
+    migrated_dir = settings.migration_models_dir or settings.models_dir
+    current_is_serving = shadow is None or not settings.migration_serve
+    own: Registry = {}
+    for analyzer, is_current in ((shadow, not current_is_serving), (serving, current_is_serving)):
+        if analyzer is not None:
+            models_dir = _absolute(settings.models_dir if is_current else migrated_dir)
+            own |= {space: describe(parts, models_dir) for space, parts in analyzer.space_parts.items()}
+    read = serving.spaces if not current_is_serving else tuple(own)
+    return UnreadIndex(store, own, serving.spaces, read, clock, lambda: _spaces_of_other_settings(settings))
+
+
+def _spaces_of_other_settings(settings: Settings) -> Registry:
+    """The spaces of the bundled models and of ``models_dir`` with each block plan."""
+    found: Registry = {}
+    for models_dir in dict.fromkeys((settings.models_dir, "")):
+        models = _load_models(models_dir)
+        for plan_name in PLANS:
+            for space, parts in Analyzer(models, plan_name).space_parts.items():
+                found[space] = describe(parts, _absolute(models_dir))
+    return found
+
+
+def _absolute(directory: str) -> str:
+    return str(Path(directory).absolute()) if directory else ""
 
 
 def _build_service(
@@ -225,12 +310,16 @@ def _build_service(
     dual_writer = build_dual_writer(index, pool.analyzer, shadow_pool)
     load_control = LoadControl.create(store)
     background = build_background(settings, index, clock, yield_control=load_control.gate.yield_control)
+    unread = build_unread_index(
+        settings, store, pool.analyzer, shadow_pool.analyzer if shadow_pool is not None else None, clock
+    )
     events = background.detector.repository
     editor_actions = EditorActions(events, index.articles)
+    policies = build_policies(settings)
     core = build_core(
         index,
         pool.analyze_many,
-        build_policy(settings),
+        policies,
         clock=clock,
         store_texts=settings.store_texts or settings.demo,
         fingerprints_only=settings.fingerprints_only,
@@ -239,6 +328,7 @@ def _build_service(
         on_delete=editor_actions.remove_article,
         dual_writer=dual_writer,
         load_control=load_control,
+        before_write=background.clock_guard.ensure_plausible,
     )
     return Service(
         settings=settings,
@@ -247,6 +337,7 @@ def _build_service(
         index=index,
         analyzer=pool.analyzer,
         analysis_pool=pool,
+        policies=policies,
         ingest=core.ingest,
         dual_writer=dual_writer,
         related=core.related,
@@ -261,5 +352,7 @@ def _build_service(
         load_control=load_control,
         webhook_subscriptions=background.webhook_subscriptions,
         webhook_dispatcher=background.webhook_dispatcher,
+        readiness=Readiness({unread_index.CHECK_NAME: unread.check, "clock": background.clock_guard.observe}),
+        unread_index=unread,
         clock=clock,
     )

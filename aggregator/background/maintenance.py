@@ -9,11 +9,12 @@ the floor. A failed run is retried by the next one; its reason is logged when it
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 
 from aggregator.errors import AggregatorError, StoreUnavailable
 from aggregator.index import Index
+from aggregator.index.clock_guard import ClockGuard
 from aggregator.index.maintenance import SegmentMaintenance
 from aggregator.index.statistics import SpaceStatistics, count_segments
 from aggregator.log_limits import ChangeFilter
@@ -30,23 +31,32 @@ logger = logging.getLogger(__name__)
 
 
 class IndexMaintenance:
-    """Maintenance by one replica.
+    """Maintenance by one replica, by the trusted time of ``clock_guard``; ``clock`` measures its slices.
+
+    ``expiring_prefixes``: see ``index.expiry_sweep``.
 
     Counters since start: ``runs`` as leader, ``skipped`` (another replica leads), ``errors``.
     """
 
     def __init__(
-        self, index: Index, clock: Callable[[], int], *, time_budget_ms: int = TIME_BUDGET_MS
+        self,
+        index: Index,
+        clock: Callable[[], int],
+        clock_guard: ClockGuard | None = None,
+        *,
+        time_budget_ms: int = TIME_BUDGET_MS,
+        expiring_prefixes: Mapping[bytes, int] | None = None,
     ) -> None:
         self._index = index
         self._clock = clock
+        self._clock_guard = clock_guard or ClockGuard(index, clock)
         self._time_budget_ms = time_budget_ms
         self._lease = Lease(
             index.store, MAINTENANCE_LEASE_KEY, int(LEASE_TTL_INTERVALS * MAINTENANCE_INTERVAL_S * 1000)
         )
         self._pending_steps: AsyncIterator[None] | None = None
         self._problems = ChangeFilter()
-        self.jobs = SegmentMaintenance(index)
+        self.jobs = SegmentMaintenance(index, expiring_prefixes=expiring_prefixes)
         self.statistics: dict[str, SpaceStatistics] = {}
         self._statistics_ms = -STATISTICS_INTERVAL_MS
         self.runs = self.skipped = self.errors = 0
@@ -77,6 +87,11 @@ class IndexMaintenance:
         await self._lease.close()
 
     async def _compact_if_leader(self) -> None:
+        """One slice of work as leader; none under an implausible clock, or before the first article."""
+        if await self._clock_guard.observe() is not None:
+            self._pending_steps = None
+            await self._lease.release()
+            return
         if not await self._lease.acquire():
             self.skipped += 1
             self._pending_steps = None
@@ -84,7 +99,10 @@ class IndexMaintenance:
             return
         self.runs += 1
         started_ms = self._clock()
-        self._pending_steps = self._pending_steps or self.jobs.steps(started_ms)
+        if self._pending_steps is None:
+            if self._clock_guard.trusted_ms is None:
+                return
+            self._pending_steps = self.jobs.steps(self._clock_guard.trusted_ms)
         async for _ in self._pending_steps:
             # A negative duration is a clock that was set back: end the slice rather than run on.
             if not 0 <= self._clock() - started_ms < self._time_budget_ms:
@@ -93,8 +111,7 @@ class IndexMaintenance:
 
     async def _refresh_segments(self) -> None:
         """Read the segments and the retention floor of every space."""
-        for space in self._index.all_spaces:
-            await self._index.segments.refresh(space)
+        await self._index.segments.refresh_all(self._index.all_spaces)
 
     async def _refresh_statistics(self) -> None:
         """Update the segment statistics for metrics, once per ``STATISTICS_INTERVAL_MS``."""

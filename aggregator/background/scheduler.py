@@ -53,7 +53,8 @@ class Scheduler:
     Counters since start: ``ticks`` finished as leader, ``follower_ticks`` (another replica leads),
     ``misfires`` (a tick started more than an interval late), ``overlaps`` (the previous tick was still
     running), ``errors``. ``is_leader`` and ``last_tick_ms`` are the current state. ``interval_s``: between
-    ticks of the detector.
+    ticks of the detector. ``pause_reason`` returns why this replica must not detect now, None if it may: then
+    another one can, and otherwise the articles wait in their stream.
     """
 
     def __init__(
@@ -64,12 +65,15 @@ class Scheduler:
         interval_s: float,
         *,
         extra_tasks: Sequence[PeriodicTask] = (),
+        pause_reason: Callable[[], Awaitable[str | None]] | None = None,
     ) -> None:
         self._detector = detector
         self._article_stream = article_stream
         self._clock = clock
         self._interval_s = interval_s
         self._extra_tasks = extra_tasks
+        self._pause_reason = pause_reason
+        self._pauses = ChangeFilter()
         self._lease = Lease(
             detector.repository.store, DETECTOR_LEASE_KEY, int(LEASE_TTL_INTERVALS * interval_s * 1000)
         )
@@ -135,6 +139,8 @@ class Scheduler:
     async def _poll_backlog(self) -> None:
         """Read the stream to its end, renewing the lease for each part of a long backlog, until ``stop``."""
         while True:
+            if await self._is_paused():
+                return
             self.is_leader = await self._lease.acquire()
             if not self.is_leader:
                 self.follower_ticks += 1
@@ -142,6 +148,18 @@ class Scheduler:
             await self._poll_once()
             if not self._detector.has_backlog or self._stopping:
                 return
+
+    async def _is_paused(self) -> bool:
+        """Whether this replica must wait; it frees the lease then."""
+        reason = await self._pause_reason() if self._pause_reason is not None else None
+        if reason is None:
+            if self._pauses.clear():
+                logger.warning("the event detector continues")
+        elif self._pauses.is_new("paused"):
+            logger.warning("the event detector pauses: %s", reason)
+            await self._lease.release()
+            self.is_leader = False
+        return reason is not None
 
     async def _poll_once(self) -> None:
         now_ms = self._clock()

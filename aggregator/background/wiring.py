@@ -1,24 +1,28 @@
 """Wiring of background work: event detector, index maintenance and webhook dispatcher.
 
 If several processes share the store, it runs in the background process (``runtime/background_main.py``),
-which loads no models: it needs only ``domain.IndexLayout``.
+which loads no models but their term frequencies: it needs only ``domain.IndexLayout``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
 
+from aggregator.analysis.models import load_term_rates
 from aggregator.background.maintenance import MAINTENANCE_INTERVAL_S, IndexMaintenance
 from aggregator.background.scheduler import PeriodicTask, Scheduler
 from aggregator.concurrency.yielding import YieldControl, yield_control
 from aggregator.domain import IndexLayout
 from aggregator.events.consumer import DetectorRunner
-from aggregator.events.detection import BurstRule
-from aggregator.events.repository import EventRepository
+from aggregator.events.detection import BurstRule, RuleMode
+from aggregator.events.repository import NUMBER_KEY_PREFIX, EventRepository
 from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
 from aggregator.index import Index
 from aggregator.index.blocks import PLANS
+from aggregator.index.clock_guard import ClockGuard
 from aggregator.settings import Settings
 from aggregator.store.base import Store
 from aggregator.time_units import DAY_MS, HOUR_MS
@@ -35,6 +39,7 @@ class BackgroundServices:
     webhook_subscriptions: Subscriptions
     webhook_dispatcher: WebhookDispatcher
     maintenance: IndexMaintenance
+    clock_guard: ClockGuard
     scheduler: Scheduler
 
     async def close(self) -> None:
@@ -50,6 +55,7 @@ def build_burst_rule(settings: Settings) -> BurstRule:
         window_ms=int(settings.burst_window_hours * HOUR_MS),
         min_sources=settings.min_sources,
         sensitivity=settings.sensitivity,
+        mode=cast("RuleMode", settings.event_rule),
     )
 
 
@@ -73,8 +79,16 @@ def build_background(
     ``yield_control`` is awaited between steps of the detector to let other tasks of the process run.
     """
     events = EventRepository(index.store)
-    detector = DetectorRunner(events, build_burst_rule(settings), yield_control=yield_control)
-    maintenance = IndexMaintenance(index, clock)
+    clock_guard = ClockGuard(index, clock)
+    detector = DetectorRunner(
+        events,
+        build_burst_rule(settings),
+        yield_control=yield_control,
+        trusted_clock=lambda: clock_guard.trusted_ms or 0,
+        term_rates=lambda: load_term_rates(Path(settings.models_dir) if settings.models_dir else None),
+    )
+    expiring = {NUMBER_KEY_PREFIX: events.retention_ms}
+    maintenance = IndexMaintenance(index, clock, clock_guard, expiring_prefixes=expiring)
     subscriptions = Subscriptions(index.store)
     dispatcher = WebhookDispatcher(
         events,
@@ -82,12 +96,18 @@ def build_background(
         clock,
         base_url=settings.public_url.rstrip("/"),
         allow_private=settings.webhook_allow_private_addresses,
+        pause_reason=clock_guard.pause_reason,
     )
     extra_tasks = (
         PeriodicTask("index maintenance", maintenance.run_once, MAINTENANCE_INTERVAL_S),
         PeriodicTask("webhook dispatcher", dispatcher.run_once, WEBHOOK_INTERVAL_S),
     )
     scheduler = Scheduler(
-        detector, index.stream, clock, settings.detector_interval_seconds, extra_tasks=extra_tasks
+        detector,
+        index.stream,
+        clock,
+        settings.detector_interval_seconds,
+        extra_tasks=extra_tasks,
+        pause_reason=clock_guard.pause_reason,
     )
-    return BackgroundServices(index, detector, subscriptions, dispatcher, maintenance, scheduler)
+    return BackgroundServices(index, detector, subscriptions, dispatcher, maintenance, clock_guard, scheduler)

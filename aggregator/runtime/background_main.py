@@ -15,7 +15,7 @@ from aggregator.http.metrics.collectors import ScrapeContext, store_info
 from aggregator.http.metrics.multiprocess import BACKGROUND_PROCESS, PeerMetrics
 from aggregator.http.metrics.registry import BackgroundMetrics
 from aggregator.index import format_version
-from aggregator.runtime.child_process import report_ready, stop_with_parent
+from aggregator.runtime.child_process import report_ready, send_heartbeats, stop_with_parent
 from aggregator.runtime.event_loop import tune_interpreter
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
@@ -31,11 +31,13 @@ async def run_background(
 ) -> int:
     """Run the background services until SIGTERM, or until the parent, at the other end of ``pipe``, is gone.
 
-    The process is killed when it has not stopped within ``stop_timeout_s``. Raises StoreUnavailable at start.
+    Without its parent it ends within ``stop_timeout_s``, even if the store hangs. Raises StoreUnavailable at
+    start.
     """
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    stop_with_parent(pipe, stop)
+    stop_with_parent(pipe, stop, stop_timeout_s)
+    send_heartbeats(pipe)
     async with open_store(settings, format_version.write) as store:
         index = build_index(settings, store, layout)
         services = build_background(settings, index, wall_clock_ms, yield_control=TimeSlicer().yield_control)
@@ -48,8 +50,6 @@ async def run_background(
         services.scheduler.start()
         report_ready(pipe, READY_PAYLOAD)
         await stop.wait()
-        # A parent that was killed cannot enforce the time limit, and a store that hangs would block the exit.
-        signal.alarm(round(stop_timeout_s))
         metrics_server.close()
         await services.scheduler.stop()
         await services.close()

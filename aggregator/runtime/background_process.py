@@ -20,13 +20,13 @@ from pathlib import Path
 from aggregator.concurrency.process_priority import lower_priority
 from aggregator.domain import IndexLayout
 from aggregator.http.metrics.multiprocess import PeerMetrics
+from aggregator.http.metrics.restarts import RestartCounts, Supervised
 from aggregator.runtime.child_process import ChildProcess, run_child, wait_any
+from aggregator.runtime.restart_backoff import RestartBackoff
 from aggregator.settings import Settings
 
 # Twice ``background.scheduler.STOP_TIMEOUT_S`` (the detector's last run, its extra tasks) and some margin.
 STOP_TIMEOUT_S = 6.0
-# Pause before a restart: the first one, and the limit for the doubling at each start that fails.
-RESTART_DELAY_S, MAX_RESTART_DELAY_S = 1.0, 30.0
 # Below the priority of analysis processes (5), which requests wait for, but little enough to keep up with a
 # load that uses all processors. With 10 the detector falls behind when other programs keep them busy.
 NICE_INCREMENT = 7
@@ -37,8 +37,8 @@ log = logging.getLogger("aggregator.scheduler")
 class BackgroundProcess:
     """Starts the background process, restarts it when it dies or hangs, and stops it."""
 
-    def __init__(self, settings: Settings, peer_metrics: PeerMetrics) -> None:
-        self._settings, self._peer_metrics = settings, peer_metrics
+    def __init__(self, settings: Settings, peer_metrics: PeerMetrics, restarts: RestartCounts) -> None:
+        self._settings, self._peer_metrics, self._restarts = settings, peer_metrics, restarts
         self._restart_requested = asyncio.Event()
         self._layout: IndexLayout | None = None
 
@@ -50,32 +50,36 @@ class BackgroundProcess:
     async def supervise(self, layout: IndexLayout, stop: asyncio.Event) -> None:
         """Keep one process running until ``stop`` is set; returns when it has ended."""
         self._layout = layout
-        pause_s = RESTART_DELAY_S
+        backoff = RestartBackoff()
         while not stop.is_set():
             self._restart_requested.clear()
-            failure, was_ready = await self._run_child(stop)
+            failure = await self._run_child(stop, backoff)
             if not failure:
                 continue
-            pause_s = RESTART_DELAY_S if was_ready else min(2 * pause_s, MAX_RESTART_DELAY_S)
+            pause_s = backoff.next_pause_s()
             log.error("the background process %s; restarting it in %g s", failure, pause_s)
+            self._restarts.add(Supervised.BACKGROUND)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause_s):
                     await stop.wait()
 
-    async def _run_child(self, stop: asyncio.Event) -> tuple[str, bool]:
-        """Run one process until it ends: its failure ("": stopped on request), and whether it was ready."""
+    async def _run_child(self, stop: asyncio.Event, backoff: RestartBackoff) -> str:
+        """Run one process until it ends; returns its failure, "" if it was stopped on request."""
         try:
             child = ChildProcess(
                 "aggregator-scheduler", child_main, self._settings, self._layout, self._peer_metrics.directory
             )
         except OSError as error:
-            return f"cannot be started ({error.strerror or error})", False
+            return f"cannot be started ({error.strerror or error})"
         try:
+            await wait_any(child.ready, child.ended, child.hung, self._restart_requested, stop)
+            if child.ready.is_set():
+                backoff.on_ready()
             await wait_any(child.ended, child.hung, self._restart_requested, stop)
             failed = (child.ended.is_set() or child.hung.is_set()) and not stop.is_set()
         finally:
             await child.stop(STOP_TIMEOUT_S)
-        return child.exit_reason() if failed else "", child.ready.is_set()
+        return child.exit_reason() if failed else ""
 
 
 def child_main(settings: Settings, layout: IndexLayout, runtime_dir: Path, pipe: Connection) -> None:

@@ -1,8 +1,8 @@
 """Child processes with heartbeats, connected to their parent by a pipe.
 
-The child sends one message when it is ready, then a heartbeat every second from its event loop. A child
-without a heartbeat for ``HEARTBEAT_TIMEOUT_S`` counts as hung. A child whose parent is gone, even by SIGKILL,
-sees the pipe close and stops.
+The child sends a heartbeat every second from its event loop, and one message when it is ready. A child
+without a heartbeat for ``HEARTBEAT_TIMEOUT_S`` (during its start: ``START_TIMEOUT_S``) counts as hung. A
+child whose parent is gone, even by SIGKILL, sees the pipe close and stops.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ HEARTBEAT_INTERVAL_S = 1.0
 HEARTBEAT_TIMEOUT_S = 60.0
 # Checks within the timeout. After a suspend of the machine only one of them finds no heartbeat.
 HEARTBEAT_CHECKS = 10
+# Imports and models block the event loop of a child that starts: 4 to 13 s on a busy machine.
+START_TIMEOUT_S = 300.0
 _HEARTBEAT = b"alive"
 
 
@@ -40,7 +42,8 @@ class ChildProcess:
     Attributes:
         ready: Set when the child reported that it is ready; ``ready_payload`` is then the object it sent.
         ended: Set when the child closed the pipe.
-        hung: Set when a ready child has sent no heartbeat for ``HEARTBEAT_TIMEOUT_S``.
+        hung: Set when the child has sent no heartbeat for ``HEARTBEAT_TIMEOUT_S``, or, before it is ready,
+            for ``START_TIMEOUT_S``.
     """
 
     def __init__(self, name: str, target: Callable[..., None], *args: Any) -> None:
@@ -57,6 +60,7 @@ class ChildProcess:
                 self._pipe.close()
                 raise
         asyncio.get_running_loop().add_reader(self._pipe.fileno(), self._on_message)
+        self._check_heartbeat()
 
     def _on_message(self) -> None:
         try:
@@ -66,25 +70,26 @@ class ChildProcess:
             self.ended.set()
             return
         self._missed_heartbeats = 0
-        if not self.ready.is_set():
+        if message != _HEARTBEAT:
             self.ready_payload = message
             self.ready.set()
-            self._check_heartbeat()
 
     def _check_heartbeat(self) -> None:
-        if self._missed_heartbeats >= HEARTBEAT_CHECKS:
+        interval_s = HEARTBEAT_TIMEOUT_S / HEARTBEAT_CHECKS
+        checks = HEARTBEAT_CHECKS if self.ready.is_set() else max(1, round(START_TIMEOUT_S / interval_s))
+        if self._missed_heartbeats >= checks:
             self.hung.set()
             return
         self._missed_heartbeats += 1
-        self._check_timer = asyncio.get_running_loop().call_later(
-            HEARTBEAT_TIMEOUT_S / HEARTBEAT_CHECKS, self._check_heartbeat
-        )
+        self._check_timer = asyncio.get_running_loop().call_later(interval_s, self._check_heartbeat)
 
     def exit_reason(self) -> str:
         """Why the process ended, as the predicate of a log line."""
         code = self.process.exitcode
         if self.hung.is_set():
             return f"sent no heartbeat and was killed (code {code})"
+        if code is not None and code < 0:
+            return f"was ended by signal {-code} ({signal.strsignal(-code)})"
         return f"ended with code {code}"
 
     async def stop(self, timeout_s: float) -> None:
@@ -144,21 +149,35 @@ def run_child(
     raise SystemExit(code)
 
 
-def stop_with_parent(pipe: Connection, stop: asyncio.Event) -> None:
-    """Set ``stop`` when the parent is gone: the child's end of the pipe becomes readable only then."""
-    asyncio.get_running_loop().add_reader(pipe.fileno(), stop.set)
+def stop_with_parent(pipe: Connection, stop: asyncio.Event, timeout_s: float) -> None:
+    """Set ``stop`` when the parent is gone: the child's end of the pipe becomes readable only then.
 
-
-def report_ready(pipe: Connection, payload: Any) -> None:
-    """Send ``payload`` to the parent, once, and heartbeats from then on."""
+    The child then ends within ``timeout_s``, by SIGALRM if it is blocked: no parent is left to kill it.
+    """
     loop = asyncio.get_running_loop()
+
+    def on_parent_death() -> None:
+        loop.remove_reader(pipe.fileno())
+        signal.alarm(max(1, round(timeout_s)))
+        stop.set()
+
+    loop.add_reader(pipe.fileno(), on_parent_death)
+
+
+def send_heartbeats(pipe: Connection) -> None:
+    """Send heartbeats to the parent from now on."""
+    loop = asyncio.get_running_loop()
+    os.set_blocking(pipe.fileno(), False)
 
     def send_heartbeat() -> None:
         loop.call_later(HEARTBEAT_INTERVAL_S, send_heartbeat)
         with contextlib.suppress(OSError):  # the pipe is full: a stopped parent must not block the child
             pipe.send(_HEARTBEAT)
 
+    loop.call_later(HEARTBEAT_INTERVAL_S, send_heartbeat)
+
+
+def report_ready(pipe: Connection, payload: Any) -> None:
+    """Send ``payload`` to the parent, once."""
     with contextlib.suppress(OSError):  # the parent may be gone
         pipe.send(payload)
-        os.set_blocking(pipe.fileno(), False)
-        loop.call_later(HEARTBEAT_INTERVAL_S, send_heartbeat)

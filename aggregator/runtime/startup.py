@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
+import asyncio
+import http.client
 import logging
+from http import HTTPStatus
+from urllib.parse import urlsplit
 
 from aggregator.runtime.addresses import service_url
 from aggregator.settings import Settings
 
 DEMO_INTERVAL_S = 0.2
+READINESS_TIMEOUT_S = 5.0
 
 log = logging.getLogger("aggregator.serve")
 
 
 async def announce(settings: Settings, port: int) -> None:
-    """Print the URL; with ``settings.demo`` also replay the demonstration stream."""
+    """Print the URL and whether the service is ready; with ``settings.demo``, replay the demonstration."""
     url = service_url(settings.host, port)
-    print(f"aggregator: ready on {url}", flush=True)
+    state = "ready" if await asyncio.to_thread(_is_ready, url) else "not ready"
+    print(f"aggregator: {state} on {url}", flush=True)
     if settings.demo:
         await run_demo(url, settings.key or settings.bootstrap_key)
+
+
+def _is_ready(url: str) -> bool:
+    """Whether ``/readyz`` answers 200; the log says why it does not. True if nothing answers in time."""
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=READINESS_TIMEOUT_S)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return True
+    finally:
+        connection.close()
 
 
 async def run_demo(url: str, key: str = "") -> None:

@@ -4,6 +4,10 @@ The supervisor serves no requests. It owns the listening socket and the embedded
 starts the workers and one background process for all of them, replaces a worker that dies or hangs, and stops
 all of them at SIGTERM or SIGINT. A worker whose supervisor is gone stops too: the pipe between them closes.
 
+A worker that cannot start ends the service only before any worker was ready. After that the supervisor keeps
+the socket and the other workers, and tries again with growing pauses (``restart_backoff.py``); while no
+worker is left, connections wait in the backlog. A replacement waits for a store that is unavailable.
+
 SIGHUP starts a rolling restart: one worker after another is replaced, and the old one drains and exits only
 when the new one serves; the background process is replaced last. All workers accept from one socket, so a
 connection in its backlog is not lost with a worker. With one socket per worker (SO_REUSEPORT) the kernel
@@ -18,7 +22,6 @@ import dataclasses
 import logging
 import signal
 import socket
-import tempfile
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -27,25 +30,28 @@ from typing import TYPE_CHECKING
 from aggregator.domain import IndexLayout
 from aggregator.errors import ConfigurationError
 from aggregator.http.metrics.multiprocess import SINGLE_PROCESS, PeerMetrics
+from aggregator.http.metrics.restarts import SUPERVISOR, RestartCounts, Supervised
 from aggregator.runtime.addresses import bind_error
 from aggregator.runtime.background_process import BackgroundProcess
 from aggregator.runtime.child_process import (
     ChildProcess,
     report_ready,
     run_child,
+    send_heartbeats,
     stop_with_parent,
     wait_any,
 )
 from aggregator.runtime.event_loop import on_stop_signal, run_loop
+from aggregator.runtime.exit_codes import EXIT_UNAVAILABLE
+from aggregator.runtime.restart_backoff import RestartBackoff
 from aggregator.runtime.startup import announce
 from aggregator.runtime.web_process import SHUTDOWN_TIMEOUT_S, run_server
 from aggregator.settings import Settings
 from aggregator.store.factory import with_store_url
+from aggregator.store.temporary_directory import TemporaryDirectory
 
 if TYPE_CHECKING:
     from aggregator.app import Service
-
-RESTART_DELAY_S = 1.0
 
 log = logging.getLogger("aggregator.workers")
 
@@ -58,15 +64,17 @@ def supervise(settings: Settings) -> int:
         )
     with (
         _bind_socket(settings) as listener,
-        tempfile.TemporaryDirectory(prefix="aggregator-") as runtime_dir,
+        TemporaryDirectory() as runtime_dir,
     ):
         shared = dataclasses.replace(settings, port=int(listener.getsockname()[1]))
-        return run_loop(_supervise(shared, listener, Path(runtime_dir)))
+        return run_loop(_supervise(shared, listener, runtime_dir))
 
 
 async def _supervise(settings: Settings, listener: socket.socket, runtime_dir: Path) -> int:
-    async with with_store_url(settings) as connected:
-        return await Supervisor(connected, listener, runtime_dir).run()
+    restarts = RestartCounts()
+    with contextlib.closing(await PeerMetrics(runtime_dir, SUPERVISOR).listen(restarts.render)):
+        async with with_store_url(settings, lambda: restarts.add(Supervised.STORE)) as connected:
+            return await Supervisor(connected, listener, runtime_dir, restarts).run()
 
 
 class Supervisor:
@@ -75,11 +83,16 @@ class Supervisor:
     ``runtime_dir``: directory of the sockets over which the processes exchange metrics.
     """
 
-    def __init__(self, settings: Settings, listener: socket.socket, runtime_dir: Path) -> None:
+    def __init__(
+        self, settings: Settings, listener: socket.socket, runtime_dir: Path, restarts: RestartCounts
+    ) -> None:
         self._settings = settings
         self._listener = listener
         self._runtime_dir = runtime_dir
-        self._background_process = BackgroundProcess(settings, PeerMetrics(runtime_dir, SINGLE_PROCESS))
+        self._restarts = restarts
+        self._background_process = BackgroundProcess(
+            settings, PeerMetrics(runtime_dir, SINGLE_PROCESS), restarts
+        )
         self._background_task: asyncio.Task[None] | None = None
         self._layout: IndexLayout | None = None
         self._stop = asyncio.Event()
@@ -111,43 +124,70 @@ class Supervisor:
 
     async def _supervise_worker(self, index: int) -> None:
         """Keep worker number ``index`` running until the shutdown."""
-        worker = self._start_worker(index)
+        backoff = RestartBackoff()
         restart_requested = self._restart_requests[index]
-        while True:
-            await wait_any(worker.ready, worker.ended, self._stop)
-            if worker.ready.is_set():
-                self._on_worker_ready(index, worker.ready_payload)
-                await wait_any(worker.ended, worker.hung, restart_requested, self._stop)
-            if self._stop.is_set():
+        worker: ChildProcess | None = None
+        while not self._stop.is_set():
+            try:
+                worker = worker or self._start_worker(index)
+            except OSError as error:  # no memory or process id left
+                failure = f"cannot be started ({error.strerror or error})"
+            else:
+                await wait_any(worker.ready, worker.ended, worker.hung, self._stop)
+                if worker.ready.is_set():
+                    backoff.on_ready()
+                    self._on_worker_ready(index, worker.ready_payload)
+                    await wait_any(worker.ended, worker.hung, restart_requested, self._stop)
+                if self._stop.is_set():
+                    break
+                if restart_requested.is_set() and not (worker.ended.is_set() or worker.hung.is_set()):
+                    worker = await self._replace_worker(index, worker)
+                    restart_requested.clear()
+                    self._worker_restarted.set()
+                    continue
+                await worker.stop(SHUTDOWN_TIMEOUT_S)
+                failure = worker.exit_reason()
+            if self._layout is None:
+                self._fail_start(index, failure, worker)
                 break
-            if not worker.ready.is_set():  # a restart would fail again; the worker has logged why
-                self._exit_code = worker.process.exitcode or 1
-                self._begin_shutdown()
-                break
-            if restart_requested.is_set():
-                worker = await self._replace_worker(index, worker)
-                restart_requested.clear()
-                self._worker_restarted.set()
-                continue
-            await worker.stop(SHUTDOWN_TIMEOUT_S)
-            log.error("worker %d %s; starting another one", index, worker.exit_reason())
+            worker = None
+            pause_s = backoff.next_pause_s()
+            log.error("worker %d %s; starting another one in %g s", index, failure, pause_s)
+            self._restarts.add(Supervised.WORKER)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stop.wait(), RESTART_DELAY_S)
-            if self._stop.is_set():
-                break
-            worker = self._start_worker(index)
-        await worker.stop(SHUTDOWN_TIMEOUT_S)
+                await asyncio.wait_for(self._stop.wait(), pause_s)
+        if worker is not None:
+            await worker.stop(SHUTDOWN_TIMEOUT_S)
+
+    def _fail_start(self, index: int, failure: str, worker: ChildProcess | None) -> None:
+        """End the service: no worker was ready yet, and a restart would fail again."""
+        code = worker.process.exitcode if worker is not None else None
+        if code is None or code < 0:  # otherwise the worker has logged why
+            log.error("worker %d %s before the service was ready", index, failure)
+        self._exit_code = code if code is not None and code > 0 else EXIT_UNAVAILABLE
+        self._begin_shutdown()
 
     def _start_worker(self, index: int) -> ChildProcess:
+        """Start a process; a replacement waits for a store that is unavailable. Raises OSError."""
         peer_metrics = PeerMetrics(self._runtime_dir, str(index))
+        is_replacement = self._layout is not None
         return ChildProcess(
-            f"aggregator-worker-{index}", worker_main, self._settings, self._listener, peer_metrics
+            f"aggregator-worker-{index}",
+            worker_main,
+            self._settings,
+            self._listener,
+            peer_metrics,
+            is_replacement,
         )
 
     async def _replace_worker(self, index: int, old: ChildProcess) -> ChildProcess:
         """Start a worker and stop ``old``; returns the new one, or ``old`` if the new one cannot start."""
-        new = self._start_worker(index)
-        await wait_any(new.ready, new.ended, self._stop)
+        try:
+            new = self._start_worker(index)
+        except OSError as error:
+            log.error("the new worker %d cannot be started (%s); the old one continues", index, error)
+            return old
+        await wait_any(new.ready, new.ended, new.hung, self._stop)
         leaving, staying = (old, new) if new.ready.is_set() else (new, old)
         if staying is old and not self._stop.is_set():
             log.error("the new worker %d did not become ready; the old one continues", index)
@@ -179,11 +219,15 @@ class Supervisor:
 
 
 def worker_main(
-    settings: Settings, listener: socket.socket, peer_metrics: PeerMetrics, pipe: Connection
+    settings: Settings,
+    listener: socket.socket,
+    peer_metrics: PeerMetrics,
+    wait_for_store: bool,
+    pipe: Connection,
 ) -> None:
     """Entry point of a worker: serve until SIGTERM, or until the supervisor is gone."""
     run_child(
-        lambda: _serve_until_orphaned(settings, listener, pipe, peer_metrics),
+        lambda: _serve_until_orphaned(settings, listener, pipe, peer_metrics, wait_for_store),
         settings,
         log,
         ignored_signals=(signal.SIGHUP,),
@@ -191,16 +235,26 @@ def worker_main(
 
 
 async def _serve_until_orphaned(
-    settings: Settings, listener: socket.socket, pipe: Connection, peer_metrics: PeerMetrics
+    settings: Settings,
+    listener: socket.socket,
+    pipe: Connection,
+    peer_metrics: PeerMetrics,
+    wait_for_store: bool,
 ) -> int:
     stop = asyncio.Event()
-    stop_with_parent(pipe, stop)
+    stop_with_parent(pipe, stop, SHUTDOWN_TIMEOUT_S)
+    send_heartbeats(pipe)
 
     async def on_ready(service: Service, port: int) -> None:
         report_ready(pipe, service.layout)
 
     return await run_server(
-        settings, on_ready=on_ready, listener=listener, stop=stop, peer_metrics=peer_metrics
+        settings,
+        on_ready=on_ready,
+        listener=listener,
+        stop=stop,
+        peer_metrics=peer_metrics,
+        wait_for_store=wait_for_store,
     )
 
 

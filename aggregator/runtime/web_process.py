@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import signal
 import socket
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from aggregator.domain import Article
-from aggregator.errors import ConfigurationError
+from aggregator.analysis.warm_up import warm_up as load_resources
+from aggregator.errors import AggregatorError, ConfigurationError, StoreUnavailable
 from aggregator.http.metrics.multiprocess import PeerMetrics
+from aggregator.http.metrics.restarts import RestartCounts
+from aggregator.log_limits import ChangeFilter
 from aggregator.runtime.addresses import bind_error
 from aggregator.runtime.background_process import BackgroundProcess
 from aggregator.runtime.event_loop import on_stop_signal, tune_interpreter
@@ -23,16 +26,8 @@ if TYPE_CHECKING:
     from aggregator.background.maintenance import IndexMaintenance
 
 SHUTDOWN_TIMEOUT_S = 10.0
-# Analyzed before the process is ready: dictionaries and language statistics are loaded by the first text that
-# needs them, and during a rolling restart a client would wait for that.
-WARMUP_ARTICLES = tuple(
-    Article(id="", text=text)
-    for text in (
-        "The ferry runs again.",
-        "Die Fähre nach Estmark fährt am Montag wieder.",
-        "渡轮星期一恢复通航。",
-    )
-)
+STORE_RETRY_INTERVAL_S = 1.0
+READINESS_INTERVAL_S = 5.0
 SIGHUP_IGNORED_MESSAGE = (
     "SIGHUP ignored: a rolling restart needs 2 or more workers; with 1 worker restart the service"
 )
@@ -52,6 +47,8 @@ async def run_server(
     listener: socket.socket | None = None,
     stop: asyncio.Event | None = None,
     peer_metrics: PeerMetrics | None = None,
+    restarts: RestartCounts | None = None,
+    wait_for_store: bool = False,
 ) -> int:
     """Open the service and serve until SIGTERM, SIGINT or ``stop``; the exit code.
 
@@ -62,6 +59,8 @@ async def run_server(
             process binds its own socket and runs the background process.
         stop: Event that ends the server.
         peer_metrics: Metrics of the other processes; None: this is the only process (memory store).
+        restarts: Counts the restarts of the background process; None: this process does not run it.
+        wait_for_store: Wait until an unavailable store can be opened, instead of raising StoreUnavailable.
 
     Raises ConfigurationError, ModelError or StoreUnavailable at start.
     """
@@ -77,14 +76,16 @@ async def run_server(
     def ready(port: int) -> None:
         ready_tasks.append(asyncio.ensure_future(on_ready(service, port)))
 
+    if wait_for_store and not await _store_opens(settings, stop):
+        return EXIT_OK
     async with open_service(settings, processes=settings.analysis_processes) as service:
         if await service.api_keys.is_missing_keys():
             raise ConfigurationError(NO_API_KEYS_MESSAGE.format(host=settings.host))
+        await check_readiness(service)
         await warm_up(service)
         tune_interpreter()
-        background = asyncio.create_task(
-            _run_background(service, peer_metrics, stop, owns_background_process=listener is None)
-        )
+        checking = asyncio.create_task(_check_readiness_periodically(service))
+        background = asyncio.create_task(_run_background(service, peer_metrics, stop, restarts))
         try:
             await serve(
                 service,
@@ -98,22 +99,58 @@ async def run_server(
         except OSError as error:
             raise bind_error(settings, error) from error
         finally:
-            for task in ready_tasks:
+            for task in (*ready_tasks, checking):
                 task.cancel()
-            await asyncio.gather(*ready_tasks, return_exceptions=True)
+            await asyncio.gather(*ready_tasks, checking, return_exceptions=True)
             stop.set()
             await background
     return EXIT_OK
 
 
+async def _store_opens(settings: Settings, stop: asyncio.Event) -> bool:
+    """Wait until the store can be opened; False if ``stop`` was set meanwhile."""
+    from aggregator.index import format_version
+    from aggregator.store.factory import open_store
+
+    problems = ChangeFilter()
+    while not stop.is_set():
+        try:
+            async with open_store(settings, format_version.write):
+                return True
+        except StoreUnavailable as error:
+            if problems.is_new(str(error)):
+                log.warning("waiting for the store: %s", error)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STORE_RETRY_INTERVAL_S):
+                await stop.wait()
+    return False
+
+
 async def warm_up(service: Service) -> None:
-    """Analyze one short article per script, in this process (single articles) and in the pool (batches)."""
-    service.analyzer.analyze_many(WARMUP_ARTICLES)
-    await service.analyze_many(WARMUP_ARTICLES)
+    """Load dictionaries and language statistics, in this process (single articles) and in the pool (batches).
+
+    During a rolling restart a client would wait for that. The thread lets the fork server start meanwhile.
+    """
+    await asyncio.gather(
+        service.analysis_pool.start(), asyncio.to_thread(load_resources, service.analyzer, html=False)
+    )
+
+
+async def check_readiness(service: Service) -> None:
+    """Run the readiness checks, whose results the request handlers use; never raises."""
+    if not await service.readiness.run():
+        with contextlib.suppress(AggregatorError):
+            await service.unread_index.record_exclusive_writes()
+
+
+async def _check_readiness_periodically(service: Service) -> None:
+    while True:
+        await asyncio.sleep(READINESS_INTERVAL_S)
+        await check_readiness(service)
 
 
 async def _run_background(
-    service: Service, peer_metrics: PeerMetrics | None, stop: asyncio.Event, *, owns_background_process: bool
+    service: Service, peer_metrics: PeerMetrics | None, stop: asyncio.Event, restarts: RestartCounts | None
 ) -> None:
     """Run the background services until ``stop``: with a memory store here, else in their own process."""
     if peer_metrics is None:
@@ -122,8 +159,8 @@ async def _run_background(
         await service.background.scheduler.stop()
         return
     refreshing = asyncio.create_task(_refresh_maintenance(service.background.maintenance))
-    if owns_background_process:
-        await BackgroundProcess(service.settings, peer_metrics).supervise(service.layout, stop)
+    if restarts is not None:
+        await BackgroundProcess(service.settings, peer_metrics, restarts).supervise(service.layout, stop)
     await stop.wait()
     refreshing.cancel()
 

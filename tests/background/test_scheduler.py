@@ -18,6 +18,7 @@ from aggregator.events.detection import BurstRule
 from aggregator.events.repository import POSITION_KEY, EventRepository
 from aggregator.store.lease import Lease
 from aggregator.store.memory import MemoryStore
+from tests.support.hang_limit import HANG_LIMIT_S
 
 NOW_MS = 20_000 * 86_400_000
 
@@ -41,6 +42,7 @@ class Stream:
                 verdict="new",
                 arrived_ms=NOW_MS,
                 title=f"Harbour bridge collapse {i}",
+                source=f"Outlet {i}",
                 terms=(("harbour", 1.0), ("bridge", 1.0)),
             )
             for i in range(count)
@@ -126,13 +128,13 @@ async def test_stop_waits_for_the_running_tick(store: MemoryStore, stream: Strea
     stream.gate.clear()
     stream.burst()
     scheduler.start()
-    await asyncio.wait_for(stream.was_read.wait(), 10)
+    await asyncio.wait_for(stream.was_read.wait(), HANG_LIMIT_S)
 
     stopping = asyncio.create_task(scheduler.stop())
     await asyncio.sleep(0)
     assert not stopping.done()
     stream.gate.set()
-    await asyncio.wait_for(stopping, 10)
+    await asyncio.wait_for(stopping, HANG_LIMIT_S)
 
     assert scheduler.ticks == 1 and not scheduler.is_leader
     assert (await store.read([POSITION_KEY]))[0] is not None
@@ -180,14 +182,14 @@ async def test_stop_waits_for_running_extra_tasks(store: MemoryStore, stream: St
         extra_tasks=[PeriodicTask("webhooks", deliver, 0.01)],
     )
     scheduler.start()
-    await asyncio.wait_for(stream.was_read.wait(), 10)
-    await asyncio.wait_for(started.wait(), 10)
+    await asyncio.wait_for(stream.was_read.wait(), HANG_LIMIT_S)
+    await asyncio.wait_for(started.wait(), HANG_LIMIT_S)
 
     stopping = asyncio.create_task(scheduler.stop())
     await asyncio.sleep(0)
     assert not stopping.done()
     gate.set()
-    await asyncio.wait_for(stopping, 10)
+    await asyncio.wait_for(stopping, HANG_LIMIT_S)
 
     assert free == [True]
 
@@ -200,9 +202,9 @@ async def test_a_hanging_tick_does_not_delay_the_stop(
     scheduler = Scheduler(DetectorRunner(EventRepository(store), BurstRule()), stream, lambda: NOW_MS, 0.05)
     stream.gate.clear()
     scheduler.start()
-    await asyncio.wait_for(stream.was_read.wait(), 10)
+    await asyncio.wait_for(stream.was_read.wait(), HANG_LIMIT_S)
 
-    await asyncio.wait_for(scheduler.stop(), 10)
+    await asyncio.wait_for(scheduler.stop(), HANG_LIMIT_S)
 
     assert "did not stop cleanly" in caplog.text
     assert (await store.read([POSITION_KEY]))[0] is None

@@ -21,7 +21,7 @@ from aggregator.index.blocks import PLANS
 from aggregator.settings import Settings
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
-from aggregator.time_units import DAY_MS, HOUR_MS
+from aggregator.time_units import DAY_MS, HOUR_MS, wall_clock_ms
 from tests.support.factories import EVENT_MS, Clock, commit_event, event
 
 LAYOUT = IndexLayout(("en.0000",), "4x16", {"en.1111": "8x8"})
@@ -34,7 +34,7 @@ async def build(store: Store) -> AsyncIterator[Build]:
     built: list[BackgroundServices] = []
 
     def build_one(settings: Settings) -> BackgroundServices:
-        built.append(build_background(settings, build_index(settings, store, LAYOUT), Clock()))
+        built.append(build_background(settings, build_index(settings, store, LAYOUT), Clock(wall_clock_ms())))
         return built[-1]
 
     yield build_one

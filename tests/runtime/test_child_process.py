@@ -7,14 +7,16 @@ import multiprocessing
 import os
 import select
 import signal
+import threading
+import time
 from multiprocessing.connection import Connection
 
 import pytest
 
 from aggregator.runtime import child_process
-from aggregator.runtime.child_process import ChildProcess, report_ready, stop_with_parent
+from aggregator.runtime.child_process import ChildProcess, report_ready, send_heartbeats, stop_with_parent
+from tests.support.hang_limit import HANG_LIMIT_S
 
-TEST_TIMEOUT_S = 60
 HEARTBEAT_TIMEOUT_S = 2.0
 
 
@@ -24,7 +26,8 @@ def child_main(pipe: Connection) -> None:
 
     async def until_stopped() -> None:
         stop = asyncio.Event()
-        stop_with_parent(pipe, stop)
+        stop_with_parent(pipe, stop, HANG_LIMIT_S)
+        send_heartbeats(pipe)
         report_ready(pipe, "payload")
         await stop.wait()
 
@@ -35,7 +38,7 @@ async def start_child(monkeypatch: pytest.MonkeyPatch) -> ChildProcess:
     """A ready child with a heartbeat timeout of 2 s."""
     monkeypatch.setattr(child_process, "HEARTBEAT_TIMEOUT_S", HEARTBEAT_TIMEOUT_S)
     child = ChildProcess("test-child", child_main)
-    async with asyncio.timeout(TEST_TIMEOUT_S):
+    async with asyncio.timeout(HANG_LIMIT_S):
         await child.ready.wait()
     return child
 
@@ -44,7 +47,7 @@ async def test_a_hung_child_is_detected_and_killed(monkeypatch: pytest.MonkeyPat
     """SIGTERM has no effect on a stopped process, so SIGKILL follows; the exit reason names it."""
     child = await start_child(monkeypatch)
     os.kill(child.process.pid or 0, signal.SIGSTOP)
-    async with asyncio.timeout(TEST_TIMEOUT_S):
+    async with asyncio.timeout(HANG_LIMIT_S):
         await child.hung.wait()
     await child.stop(0.1)
 
@@ -59,10 +62,10 @@ async def test_a_child_with_heartbeats_keeps_running(monkeypatch: pytest.MonkeyP
         async with asyncio.timeout(1.5 * HEARTBEAT_TIMEOUT_S):
             await child.hung.wait()
     alive = child.process.is_alive()
-    await child.stop(TEST_TIMEOUT_S)
+    await child.stop(HANG_LIMIT_S)
 
     assert alive and child.ready_payload == "payload" and not child.hung.is_set()
-    assert child.exit_reason() == f"ended with code {-signal.SIGTERM}"
+    assert child.exit_reason() == "was ended by signal 15 (Terminated)"
 
 
 async def test_a_stopped_parent_does_not_block_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,10 +74,73 @@ async def test_a_stopped_parent_does_not_block_the_child(monkeypatch: pytest.Mon
     parent_end, child_end = multiprocessing.Pipe()
     with parent_end, child_end:
         report_ready(child_end, "payload")
-        async with asyncio.timeout(TEST_TIMEOUT_S):
+        send_heartbeats(child_end)
+        async with asyncio.timeout(HANG_LIMIT_S):
             while select.select([], [child_end], [], 0)[1]:  # noqa: ASYNC110  the pipe reports nothing when it is full
                 await asyncio.sleep(0)
         for _ in range(10):
             await asyncio.sleep(0)
 
         assert parent_end.recv() == "payload"
+
+
+def silent_child_main(pipe: Connection) -> None:
+    """Never become ready."""
+    signal.pause()
+
+
+async def test_a_child_that_hangs_during_its_start_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its event loop never runs, so it sends nothing."""
+    monkeypatch.setattr(child_process, "START_TIMEOUT_S", 2.0)
+    monkeypatch.setattr(child_process, "HEARTBEAT_TIMEOUT_S", HEARTBEAT_TIMEOUT_S)
+    child = ChildProcess("test-child", silent_child_main)
+    async with asyncio.timeout(HANG_LIMIT_S):
+        await child.hung.wait()
+    await child.stop(HANG_LIMIT_S)
+
+    assert not child.ready.is_set()
+
+
+async def test_a_suspended_machine_does_not_make_a_child_hung(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parent and child were stopped for longer than the timeout: the child has time to send a heartbeat."""
+    child = await start_child(monkeypatch)
+    os.kill(child.process.pid or 0, signal.SIGSTOP)
+    time.sleep(1.5 * HEARTBEAT_TIMEOUT_S)  # noqa: ASYNC251  this process is stopped, too
+    os.kill(child.process.pid or 0, signal.SIGCONT)
+    heartbeats_s = 1.5 * HEARTBEAT_TIMEOUT_S
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(heartbeats_s):
+            await child.hung.wait()
+    await child.stop(HANG_LIMIT_S)
+
+    assert not child.hung.is_set()
+
+
+def blocked_child_main(pipe: Connection) -> None:
+    """Block when the parent is gone, instead of draining."""
+
+    async def until_orphaned() -> None:
+        stop = asyncio.Event()
+        stop_with_parent(pipe, stop, 1.0)
+        report_ready(pipe, "payload")
+        await stop.wait()
+        threading.Event().wait()
+
+    asyncio.run(until_orphaned())
+
+
+def test_a_child_that_is_blocked_ends_without_its_parent() -> None:
+    """Nobody else would end it."""
+    context = multiprocessing.get_context("spawn")
+    parent_end, child_end = context.Pipe()
+    child = context.Process(target=blocked_child_main, args=(child_end,))
+    with parent_end:
+        with child_end:
+            child.start()
+        assert parent_end.recv() == "payload"
+    child.join(HANG_LIMIT_S)
+    code = child.exitcode
+    child.kill()
+    child.join()
+
+    assert code == -signal.SIGALRM

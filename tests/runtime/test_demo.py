@@ -25,6 +25,7 @@ from aggregator.events.detection import BurstDetector, BurstRule, Event
 from aggregator.http.app import make_app
 from aggregator.runtime import demo
 from aggregator.settings import Settings
+from tests.support.hang_limit import HANG_LIMIT_S
 
 # Every person, place, company and outlet of the stream, with its replacement.
 NAMES: Mapping[str, str] = {
@@ -261,7 +262,7 @@ async def test_without_an_event_the_report_says_so(monkeypatch: pytest.MonkeyPat
     """The report does not wait longer than the timeout."""
     monkeypatch.setattr(demo, "EVENT_TIMEOUT_S", 0.0)
     async with served(replace(QUICK, detector_interval_seconds=60.0)) as (_, url):
-        report = await asyncio.wait_for(demo.replay(url, rows=demo.load_rows()[:2]), 20)
+        report = await asyncio.wait_for(demo.replay(url, rows=demo.load_rows()[:2]), HANG_LIMIT_S)
 
     assert report.events == []
     assert "no event was detected" in report.format_text(url)

@@ -11,11 +11,12 @@ import pytest
 
 from aggregator.runtime.event_loop import run_loop
 from tests.cli.helpers import ROOT
+from tests.support.hang_limit import HANG_LIMIT_S
 
 
 def output_of(script: str) -> str:
     """What a Python process prints that runs ``script``."""
-    return subprocess.check_output([sys.executable, "-c", script], text=True, timeout=60, cwd=ROOT)
+    return subprocess.check_output([sys.executable, "-c", script], text=True, timeout=HANG_LIMIT_S, cwd=ROOT)
 
 
 def test_the_result_of_the_coroutine_is_returned() -> None:
@@ -62,7 +63,7 @@ async def main():
     stopped = asyncio.Event()
     on_stop_signal(stopped.set)
     os.kill(os.getpid(), signal.{name})
-    await asyncio.wait_for(stopped.wait(), 30)
+    await stopped.wait()
     return "finished"
 print(run_loop(main()))
 """

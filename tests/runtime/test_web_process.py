@@ -9,7 +9,7 @@ from aggregator.settings import Settings
 
 
 async def test_the_warm_up_loads_the_dictionaries() -> None:
-    """In this process too, which analyzes single articles, although batches are analyzed in another one."""
+    """In this process too, which analyzes single articles; pages and batches are analyzed in another one."""
     language._identifier.cache_clear()
     chinese.segmenter.cache_clear()
     async with open_service(Settings(store_url="memory"), processes=1) as service:

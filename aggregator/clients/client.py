@@ -1,8 +1,17 @@
 """Asyncio client: one call before a database insert, with a deadline.
 
 Every call with an article is idempotent by the article's id (given, or derived from its URL or content), so
-the client retries within its deadline. After the deadline it **fails open** (the default: verdict "unknown",
-and the crawler continues) or **fails closed** (raises Unavailable).
+the client retries within its deadline. Without a verdict after that it **fails open** (the default: verdict
+"unknown", and the crawler continues) or **fails closed** (raises an error):
+
+| failure | open | closed |
+| --- | --- | --- |
+| no usable answer within the deadline, whatever the reason | "unknown" | Unavailable |
+| key refused (401, 403) | "unknown" | ConfigurationError |
+| the service rejects the article (400, 413, 422) | InvalidInput | InvalidInput |
+
+``submit_many`` returns "refused" for a rejected article. Articles without a verdict are counted, and logged
+when failing open (``outcomes.py``); ``ready`` checks the service and the key before a crawl.
 
 An article with the verdict "new" is reserved: later copies are duplicates of it. When the crawler's own
 insert fails, it submits the article again later (the same id gets "new" again) or removes the reservation
@@ -12,31 +21,26 @@ with ``undo``; ``reservation`` does that automatically.
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 from urllib.parse import quote
 
-import aiohttp
 import msgspec
 
+from aggregator.clients.batches import submit_lines
+from aggregator.clients.connection import Connection
 from aggregator.clients.decision import (
+    NOT_AN_AGGREGATOR,
     Decision,
     Unavailable,
     decode_decision,
-    decode_line_decision,
     encode_article,
-    problem_detail,
 )
-from aggregator.clients.transport import (
-    JSON_TYPE,
-    NDJSON_TYPE,
-    authorization_headers,
-    check_http_url,
-    connection_error_reason,
-    retry,
-)
+from aggregator.clients.outcomes import Outcomes
 from aggregator.contract.responses import (
     ArticleOut,
     CopiesOut,
@@ -45,16 +49,18 @@ from aggregator.contract.responses import (
     ExplainOut,
     RelatedListOut,
     RelatedOut,
+    RelatedToManyOut,
 )
 from aggregator.errors import ConfigurationError, InvalidInput, NotFound
 
-DEADLINE_S = 0.3
+DEADLINE_S = 2.0
 BATCH_DEADLINE_S = 60.0
 BATCH_LINES = 256
-BACKOFF = {"initial_backoff_s": 0.02, "max_backoff_s": 2.0}
-RETRYABLE_STATUSES = frozenset({429, 502, 503, 504})
+CONCURRENCY = 8
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 
 class Client:
@@ -63,10 +69,12 @@ class Client:
     Args:
         url: Base URL of the service.
         key: API key, if the service requires one.
-        deadline_s: Time limit for one article, retries included.
-        batch_deadline_s: Time limit for each batch of ``BATCH_LINES`` articles.
+        deadline_s: Time limit in seconds for one article from when it is sent, retries included. Answers by
+            which a busy service asks for a later attempt extend it (``connection.py``).
+        batch_deadline_s: Time limit in seconds for each batch of ``BATCH_LINES`` articles.
         on_failure: "open" or "closed", see the module.
-        connections: Maximum number of open connections.
+        concurrency: Maximum number of requests in flight; further calls wait for a slot.
+        outcomes: Counts the articles; by default a new one.
 
     Raises ConfigurationError for an invalid ``url`` or ``on_failure``.
     """
@@ -79,16 +87,18 @@ class Client:
         deadline_s: float = DEADLINE_S,
         batch_deadline_s: float = BATCH_DEADLINE_S,
         on_failure: Literal["open", "closed"] = "open",
-        connections: int = 32,
+        concurrency: int = CONCURRENCY,
+        outcomes: Outcomes | None = None,
     ) -> None:
-        self._url = check_http_url(url)
         if on_failure not in ("open", "closed"):
             raise ConfigurationError(f"on_failure: expected 'open' or 'closed', found {on_failure!r}.")
-        self._headers = authorization_headers(key)
+        if concurrency < 1:
+            raise ConfigurationError(f"concurrency: expected 1 or more, found {concurrency}.")
+        self._connection = Connection(url, key, concurrency)
         self._deadline_s, self._batch_deadline_s = deadline_s, batch_deadline_s
         self._fails_open = on_failure == "open"
-        self._connections = connections
-        self._session: aiohttp.ClientSession | None = None
+        # Failing closed, the caller gets an exception for each article, so there is nothing to log.
+        self._outcomes = outcomes or Outcomes(effect="passed unchecked" if self._fails_open else "")
 
     async def __aenter__(self) -> Client:
         return self
@@ -99,15 +109,19 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections. Idempotent."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        """Close the connections, and log how many articles passed unchecked. Idempotent."""
+        await self._connection.close()
+        self._outcomes.close()
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Number of articles by outcome, such as "duplicate" or "unchecked/timeout" (``outcomes.py``)."""
+        return self._outcomes.counts
 
     # -- before an insert ----------------------------------------------------------------------
 
     async def submit(self, article: Mapping[str, Any]) -> Decision:
-        """Check and store one article. Raises InvalidInput if rejected, Unavailable if failing closed."""
+        """Check and store one article. Errors: see the module."""
         return await self._decide(article, "/v1/articles")
 
     async def check(self, article: Mapping[str, Any]) -> Decision:
@@ -124,7 +138,7 @@ class Client:
             try:
                 batch.append(encode_article(article))
             except InvalidInput as error:
-                batch.append(Decision("refused", problem=str(error)))
+                batch.append(Decision("refused", problem=str(error), kind="refused"))
             if len(batch) == BATCH_LINES:
                 decisions += await self._submit_batch(batch, dry_run)
                 batch = []
@@ -164,7 +178,9 @@ class Client:
     async def delete(self, id: str) -> bool:
         """Delete an article; False if it is not stored."""
         try:
-            await self._request("DELETE", f"/v1/articles/{quote(id, safe='')}", None, self._deadline_s)
+            await self._connection.request(
+                "DELETE", f"/v1/articles/{quote(id, safe='')}", None, self._deadline_s
+            )
         except NotFound:
             return False
         return True
@@ -183,11 +199,15 @@ class Client:
         path = f"/v1/related?limit={limit}"
         return (await self._request_as(RelatedListOut, "POST", path, encode_article(article))).related
 
-    async def explain(self, a: str, b: str) -> ExplainOut:
-        """Why two stored articles are duplicates, or not. Raises NotFound."""
-        return await self._request_as(
-            ExplainOut, "POST", "/v1/explain", msgspec.json.encode({"a": a, "b": b})
-        )
+    async def related_to_ids(self, ids: Sequence[str], *, limit: int = 10) -> RelatedToManyOut:
+        """Articles related to up to 20 stored ones; ``not_found``: the ids that are unknown or expired."""
+        path, body = f"/v1/related?limit={limit}", msgspec.json.encode({"ids": list(ids)})
+        return await self._request_as(RelatedToManyOut, "POST", path, body)
+
+    async def explain(self, a: str, b: str, *, policy: str = "") -> ExplainOut:
+        """Why two stored articles are duplicates, or not, under a policy profile. Raises NotFound."""
+        body = {"a": a, "b": b} | ({"policy": policy} if policy else {})
+        return await self._request_as(ExplainOut, "POST", "/v1/explain", msgspec.json.encode(body))
 
     async def events(self, query: str = "") -> EventsOut:
         """Events; ``query``: query string of /v1/events, e.g. ``"status=breaking&min_size=20"``."""
@@ -198,115 +218,78 @@ class Client:
         return await self._request_as(EventDetailOut, "GET", f"/v1/events/{quote(id, safe='')}")
 
     async def ready(self) -> bool:
-        """Whether the service is ready (GET /readyz)."""
+        """Whether the service is ready and accepts the key; if not, logs the reason in one line."""
+        problem = await self.readiness_problem()
+        if problem:
+            log.error("%s", problem)
+        return not problem
+
+    async def readiness_problem(self, deadline_s: float | None = None) -> str:
+        """Why articles would get no verdict now, in one sentence; empty if they would.
+
+        ``deadline_s``: time limit in seconds, by default that of an article.
+        """
+        limit_s = self._deadline_s if deadline_s is None else deadline_s
         try:
-            await self._request("GET", "/readyz", None, self._deadline_s)
-        except (Unavailable, NotFound, InvalidInput):
-            return False
-        return True
+            await self._connection.request("GET", "/readyz", None, limit_s)
+            # An empty batch: needs the key and permission of a crawler, and has no effect.
+            path = "/v1/articles/batch?dry_run=true"
+            answer = await self._connection.request("POST", path, b"", limit_s, ndjson=True)
+            problem = NOT_AN_AGGREGATOR if answer.body else ""
+        except (Unavailable, ConfigurationError) as error:
+            problem = str(error)
+        except (NotFound, InvalidInput):
+            problem = NOT_AN_AGGREGATOR
+        return f"The service is not ready: {problem}" if problem else ""
 
     # -- internals -----------------------------------------------------------------------------
 
     async def _decide(self, article: Mapping[str, Any], path: str) -> Decision:
         try:
-            status, data = await self._request("POST", path, encode_article(article), self._deadline_s)
-            return decode_decision(data, stored=status == 201)
-        except Unavailable as error:
+            answer = await self._connection.request("POST", path, encode_article(article), self._deadline_s)
+            decision = decode_decision(answer.body, stored=answer.status == 201)
+        except (Unavailable, ConfigurationError) as error:
+            decision = _without_verdict(error)
+            self._count(decision)
             if not self._fails_open:
                 raise
-            return Decision("unknown", problem=str(error))
+            return decision
+        except (InvalidInput, NotFound) as error:
+            self._outcomes.add_unchecked("refused", str(error))
+            raise InvalidInput(str(error), field=getattr(error, "field", None)) from None
+        self._count(decision)
+        return decision
+
+    def _count(self, decision: Decision) -> None:
+        if decision.answer is not None:
+            self._outcomes.add_checked(decision.verdict)
+        else:
+            self._outcomes.add_unchecked(decision.kind, decision.problem)
 
     async def _submit_batch(self, rows: Sequence[bytes | Decision], dry_run: bool) -> list[Decision]:
         lines = [row for row in rows if isinstance(row, bytes)]
-        answers = iter(await self._post_lines(lines, dry_run)) if lines else iter(())
-        return [row if isinstance(row, Decision) else next(answers) for row in rows]
-
-    async def _post_lines(self, lines: Sequence[bytes], dry_run: bool) -> list[Decision]:
-        """Each line's Decision; a batch of which a line must be retried is sent again until the deadline."""
-        path = "/v1/articles/batch" + ("?dry_run=true" if dry_run else "")
-        body = b"\n".join(lines) + b"\n"
-
-        async def attempt(left_s: float) -> list[Decision]:
-            _, data = await self._request("POST", path, body, left_s, ndjson=True)
-            return _line_decisions(data, len(lines))
-
-        try:
-            return await retry(attempt, self._batch_deadline_s, retry_on=Unavailable, **BACKOFF)
-        except Unavailable as error:
-            if not self._fails_open:
-                raise
-            return [Decision("unknown", problem=str(error))] * len(lines)
+        results = iter(await submit_lines(self._connection, lines, dry_run, self._batch_deadline_s))
+        decisions: list[Decision] = []
+        for row in rows:
+            result = row if isinstance(row, Decision) else next(results)
+            if not isinstance(result, Decision):
+                if not self._fails_open:
+                    raise result
+                result = _without_verdict(result)
+            self._count(result)
+            decisions.append(result)
+        return decisions
 
     async def _request_as(self, kind: type[T], method: str, path: str, body: bytes | None = None) -> T:
-        _, data = await self._request(method, path, body, self._deadline_s)
+        answer = await self._connection.request(method, path, body, self._deadline_s)
         try:
-            return msgspec.json.decode(data, type=kind)
+            return msgspec.json.decode(answer.body, type=kind)
         except msgspec.MsgspecError as error:
-            raise Unavailable(f"{self._url}{path} sent an unexpected answer ({error}).") from None
-
-    async def _request(
-        self, method: str, path: str, body: bytes | None, deadline_s: float, *, ndjson: bool = False
-    ) -> tuple[int, bytes]:
-        """Status and body of a success. Raises InvalidInput, NotFound, ConfigurationError, Unavailable."""
-
-        async def attempt(left_s: float) -> tuple[int, bytes]:
-            try:
-                async with asyncio.timeout(left_s):
-                    status, data, after_s = await self._request_once(method, path, body, ndjson)
-            except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                raise _RetryableError(connection_error_reason(error)) from None
-            if status in RETRYABLE_STATUSES:
-                raise _RetryableError(problem_detail(data, status), after_s)
-            return status, data
-
-        try:
-            status, data = await retry(attempt, deadline_s, retry_on=_RetryableError, **BACKOFF)
-        except _RetryableError as error:
-            reason = str(error).rstrip(".")
-            raise Unavailable(f"{self._url} gave no answer within {deadline_s:g} s ({reason}).") from None
-        return _check_status(status, data)
-
-    async def _request_once(
-        self, method: str, path: str, body: bytes | None, ndjson: bool
-    ) -> tuple[int, bytes, float]:
-        """One attempt: status, body, and Retry-After in seconds (0 if absent)."""
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=self._connections),
-                headers=self._headers,
-                timeout=aiohttp.ClientTimeout(total=None),
-            )
-        headers = {} if body is None else {"Content-Type": NDJSON_TYPE if ndjson else JSON_TYPE}
-        async with self._session.request(method, self._url + path, data=body, headers=headers) as response:
-            after = response.headers.get("Retry-After", "")
-            return response.status, await response.read(), float(after) if after.isdigit() else 0.0
+            raise Unavailable(
+                f"{self._connection.url}{path} sent an unexpected answer ({error}).", "not_an_aggregator"
+            ) from None
 
 
-class _RetryableError(Exception):
-    """An attempt without an answer that counts; the next one may follow after ``min_pause_s``."""
-
-    def __init__(self, reason: str, min_pause_s: float = 0.0) -> None:
-        super().__init__(reason)
-        self.min_pause_s = min_pause_s
-
-
-def _check_status(status: int, data: bytes) -> tuple[int, bytes]:
-    """The arguments, for a success. Raises the error that matches the status otherwise."""
-    if status < 300:
-        return status, data
-    detail = problem_detail(data, status)
-    if status in (404, 410):
-        raise NotFound(detail)
-    if status in (401, 403):
-        raise ConfigurationError(f"The service denies access: {detail}")
-    if status < 500:
-        raise InvalidInput(detail)
-    raise Unavailable(detail)
-
-
-def _line_decisions(data: bytes, count: int) -> list[Decision]:
-    """One per line. Raises Unavailable if the answer is incomplete or a line must be retried."""
-    lines = data.splitlines()
-    if len(lines) != count:
-        raise Unavailable(f"The service answered {len(lines)} of {count} lines.")
-    return [decode_line_decision(line) for line in lines]
+def _without_verdict(error: Unavailable | ConfigurationError) -> Decision:
+    kind = error.kind if isinstance(error, Unavailable) else "access_denied"
+    return Decision("unknown", problem=str(error), kind=kind)

@@ -17,7 +17,16 @@ NOT_AN_AGGREGATOR = "The server that answered is not an aggregator service; chec
 
 
 class Unavailable(StoreUnavailable):
-    """No answer within the deadline. Submitting the article again is safe."""
+    """No usable answer within the deadline. Submitting the article again is safe.
+
+    ``kind``: why, one of "timeout", "connection_refused", "connection_lost", "connection_failed",
+    "name_resolution", "tls", "overloaded", "rate_limited", "unavailable" (another 503, 502, 504 or 408),
+    "server_error" (another 5xx), "access_denied" (401, 403) and "not_an_aggregator".
+    """
+
+    def __init__(self, message: str, kind: str = "unavailable") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +38,15 @@ class Decision:
             the article.
         answer: The whole answer; None if unknown or refused.
         stored: Whether this call stored the article, so that undoing it removes nothing older.
-        problem: Why ``answer`` is None.
+        problem: Why ``answer`` is None, in one sentence.
+        kind: Likewise, in one word: "refused", or the ``kind`` of ``Unavailable``.
     """
 
     verdict: VerdictName | Literal["unknown", "refused"]
     answer: VerdictOut | None = None
     stored: bool = False
     problem: str = ""
+    kind: str = ""
 
     @property
     def keep(self) -> bool:
@@ -86,7 +97,7 @@ def decode_decision(data: bytes, *, stored: bool) -> Decision:
     try:
         answer = _decode_answer(data)
     except msgspec.MsgspecError:
-        raise Unavailable(NOT_AN_AGGREGATOR) from None
+        raise Unavailable(NOT_AN_AGGREGATOR, "not_an_aggregator") from None
     return Decision(answer.verdict, answer, stored)
 
 
@@ -95,17 +106,26 @@ def decode_line_decision(data: bytes) -> Decision:
     try:
         line = _decode_line_status(data)
     except msgspec.MsgspecError:
-        raise Unavailable(NOT_AN_AGGREGATOR) from None
+        raise Unavailable(NOT_AN_AGGREGATOR, "not_an_aggregator") from None
     if line.error is None:
         return decode_decision(data, stored=False)
-    if line.error.status == 429 or line.error.status >= 500:
-        raise Unavailable(line.error.detail)
-    return Decision("refused", problem=line.error.detail)
+    if line.error.status in (408, 429) or line.error.status >= 500:
+        raise Unavailable(line.error.detail, kind_of_problem(line.error))
+    return Decision("refused", problem=line.error.detail, kind="refused")
 
 
-def problem_detail(data: bytes, status: int) -> str:
-    """The ``detail`` of a problem body; a sentence with the status if the body is not a problem."""
+def problem_of(data: bytes) -> Problem | None:
+    """The problem in the body of an error; None if the body is of another server, such as a proxy."""
     try:
-        return _decode_problem(data).detail
+        return _decode_problem(data)
     except msgspec.MsgspecError:
-        return f"The service answered with status {status}."
+        return None
+
+
+def kind_of_problem(problem: Problem) -> str:
+    """The ``kind`` of ``Unavailable`` for a problem after which a later attempt may succeed."""
+    if problem.status == 429:
+        return "rate_limited"
+    if problem.code == "overloaded":
+        return "overloaded"
+    return "server_error" if problem.status == 500 else "unavailable"

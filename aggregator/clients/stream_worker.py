@@ -1,13 +1,18 @@
 """Consumer of a Redis stream of articles that writes verdicts to another stream.
 
 Each entry of the input stream has a field ``article`` with the JSON of one article. A worker of the consumer
-group reads up to 64 entries, submits them as one batch, and writes each verdict and the acknowledgement of
-its entry in one transaction. An entry is therefore acknowledged only after its article was committed; the
+group reads up to 64 entries, submits them as one batch, and stores the verdict of each entry and then
+acknowledges it, in one script. An entry is therefore acknowledged only after its verdict was stored; the
 entries of a worker that died are claimed by another one after a minute (a restarted worker first processes
 its own). Submitting an article again returns the same verdict, so delivery at least once yields one verdict.
 
-An entry that cannot be parsed, is rejected, or was delivered too often goes to the stream ``<input>:dead``
-with the reason. The streams of verdicts and dead letters are trimmed to ``MAX_OUTPUT_ENTRIES``.
+While Redis or the service is unavailable, the worker waits and loses nothing, for any time: neither
+deliveries nor failures of the service count against an entry. Only two kinds of entries go to the stream
+``<input>:dead``, with the reason: those that cannot be parsed or that the service rejects, and those at which
+a service that had just reported ready failed ``MAX_FAILURES`` times when they were sent alone.
+
+The streams of verdicts and dead letters are trimmed to about ``maxlen`` entries. Processed entries of the
+input stream are removed only on request; see ``StreamWorker``.
 """
 
 from __future__ import annotations
@@ -15,47 +20,48 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 from redis import asyncio as driver
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import AuthenticationError, NoPermissionError, RedisError, ResponseError
 
 from aggregator.clients.client import Client
 from aggregator.clients.decision import Decision, Unavailable
+from aggregator.clients.stream_group import StreamEntry, StreamGroup, StreamNames
 from aggregator.errors import ConfigurationError, StoreUnavailable
 
-BATCH_ENTRIES = 64
 BLOCK_MS = 1_000
 CLAIM_IDLE_MS = 60_000
-MAX_DELIVERIES = 5
+MAX_FAILURES = 5
 MAX_OUTPUT_ENTRIES = 100_000
 RETRY_DELAY_S = 1.0
+STOP_GRACE_S = 5.0
+REPORT_INTERVAL_S = 60.0
+
+# Failures that an article may have caused; the others are those of a service that is not there or busy.
+_ARTICLE_FAILURES = frozenset({"timeout", "connection_lost", "server_error"})
+# Errors of Redis that waiting does not end; all others, such as READONLY in a failover, are waited for.
+_PERMANENT_ERRORS = ("WRONGTYPE", "unknown command", "CROSSSLOT")
 
 log = logging.getLogger(__name__)
 
-StreamEntry = tuple[bytes, dict[bytes, bytes]]
-
-
-@dataclass(frozen=True, slots=True)
-class StreamNames:
-    """Names of the streams, the group and this worker; running workers need different ``consumer`` names."""
-
-    source: str = "articles"
-    verdicts: str = "verdicts"
-    group: str = "aggregator"
-    consumer: str = "worker-1"
-
-    @property
-    def dead_letters(self) -> str:
-        """Stream of the entries that could not be processed."""
-        return f"{self.source}:dead"
-
 
 class StreamWorker:
-    """One consumer of the group; ``client`` must fail closed: entries without an answer stay pending."""
+    """One consumer of the group; ``client`` must fail closed.
+
+    Args:
+        redis: Server of the streams.
+        client: Client of the service.
+        streams: Names.
+        idle_ms: Entries of other workers are claimed after this time without progress.
+        maxlen: Approximate length of the streams of verdicts and dead letters.
+        trim_source: Whether to remove the processed entries of the input stream when it has more than
+            ``maxlen`` entries. Entries that a consumer group has not acknowledged stay.
+        retry_delay_s: Pause between two attempts to reach Redis or the service, in seconds.
+    """
 
     def __init__(
         self,
@@ -64,148 +70,177 @@ class StreamWorker:
         streams: StreamNames,
         *,
         idle_ms: int = CLAIM_IDLE_MS,
-        max_deliveries: int = MAX_DELIVERIES,
+        maxlen: int = MAX_OUTPUT_ENTRIES,
+        trim_source: bool = False,
+        retry_delay_s: float = RETRY_DELAY_S,
     ) -> None:
-        self._redis, self._client, self._streams = redis, client, streams
-        self._idle_ms, self._max_deliveries = idle_ms, max_deliveries
-        self._own_pending_done = False
+        self._group = StreamGroup(redis, streams, idle_ms, maxlen)
+        self._client, self._streams = client, streams
+        self._trim_source, self._retry_delay_s = trim_source, retry_delay_s
+        self._stopping = False
+        self._waiting_since_s: float | None = None
+        self._reported = (0, 0)
+        self._next_report_s = time.monotonic() + REPORT_INTERVAL_S
         self.processed = self.dead_lettered = 0
 
     async def run(self, stop: asyncio.Event) -> None:
         """Process entries until ``stop`` is set; waits while Redis or the service is unavailable.
 
-        Raises ConfigurationError if the stream cannot be read.
+        A batch that is being processed then gets ``STOP_GRACE_S``; what is left stays pending.
+        Raises ConfigurationError if the stream cannot be read or the service refuses the key.
         """
-        while not stop.is_set():
+        work = asyncio.create_task(self._run())
+        stopped = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait((work, stopped), return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                self._stopping = True
+                await asyncio.wait((work,), timeout=STOP_GRACE_S)
+        finally:
+            stopped.cancel()
+            work.cancel()
+            await asyncio.wait((work,))
+        if not work.cancelled() and (error := work.exception()) is not None:
+            raise error
+
+    async def _run(self) -> None:
+        while not self._stopping:
             try:
-                await self.ensure_group()
-                while not stop.is_set():
+                await self._group.ensure()
+                while not self._stopping:
                     await self.process_batch(BLOCK_MS)
-            except ResponseError as error:
-                raise self._stream_error(error) from None
-            except (RedisError, OSError, Unavailable) as error:
-                log.warning("retrying in %g s: %s", RETRY_DELAY_S, error)
-                self._own_pending_done = False
-                await _wait_before_retry(stop)
+                    self._resumed()
+                    self._report()
+            except (RedisError, OSError) as error:
+                self._check_permanent(error)
+                self._wait_for(f"Redis ({error})")
+                self._group.reread_own_pending()
+                await asyncio.sleep(self._retry_delay_s)
 
     async def drain(self) -> None:
-        """Process entries until none is left. Raises StoreUnavailable, ConfigurationError."""
+        """Process entries until none is left; waits for the service, not for Redis.
+
+        Raises StoreUnavailable if Redis is unavailable, ConfigurationError as ``run``.
+        """
         try:
-            await self.ensure_group()
+            await self._group.ensure()
             while await self.process_batch():
-                pass
-        except ResponseError as error:
-            raise self._stream_error(error) from None
+                self._report()
         except (RedisError, OSError) as error:
+            self._check_permanent(error)
             reason = str(error).rstrip(".")
             raise StoreUnavailable(
                 f"The stream {self._streams.source!r} is unavailable ({reason}); "
                 "run the command again when its Redis answers. Nothing is lost."
             ) from None
 
-    def _stream_error(self, error: ResponseError) -> ConfigurationError:
-        return ConfigurationError(f"The stream {self._streams.source!r} cannot be read: {error}.")
+    def _check_permanent(self, error: Exception) -> None:
+        """Raise ConfigurationError for an error that waiting does not end."""
+        if isinstance(error, NoPermissionError | AuthenticationError) or (
+            isinstance(error, ResponseError) and any(name in str(error) for name in _PERMANENT_ERRORS)
+        ):
+            raise ConfigurationError(
+                f"The streams of {self._streams.source!r} cannot be read and written: {error}."
+            ) from None
 
-    async def ensure_group(self) -> None:
-        """Create the consumer group, from the beginning of the stream, unless it exists."""
-        try:
-            await self._redis.xgroup_create(self._streams.source, self._streams.group, id="0", mkstream=True)
-        except ResponseError as error:
-            if "BUSYGROUP" not in str(error):
-                raise
+    def _wait_for(self, what: str) -> None:
+        """Log once that the worker waits."""
+        if self._waiting_since_s is None:
+            self._waiting_since_s = time.monotonic()
+            log.warning("waiting for %s; entries stay pending, nothing is lost", what)
+
+    def _resumed(self) -> None:
+        if self._waiting_since_s is not None:
+            log.warning("resumed after %.0f s", time.monotonic() - self._waiting_since_s)
+            self._waiting_since_s = None
+
+    def _report(self) -> None:
+        """Log the counts once a minute if they changed."""
+        if time.monotonic() < self._next_report_s or self._reported == (self.processed, self.dead_lettered):
+            return
+        self._next_report_s = time.monotonic() + REPORT_INTERVAL_S
+        self._reported = self.processed, self.dead_lettered
+        log.info("%s", self.summary())
+
+    def summary(self) -> str:
+        """Counts since the start, in one line."""
+        counts = self._client.counts
+        verdicts = ", ".join(f"{counts[name]} {name}" for name in ("new", "related", "duplicate"))
+        return f"{self.processed} entries processed ({verdicts}), {self.dead_lettered} moved to dead letters"
 
     async def process_batch(self, block_ms: int | None = None) -> int:
         """Process one batch of own pending, idle or new entries, in this order; returns its size."""
-        entries = await self._read_own_pending() or await self._claim_idle() or await self._read_new(block_ms)
+        entries = (
+            await self._group.read_own_pending()
+            or await self._group.claim_idle()
+            or await self._group.read_new(block_ms)
+        )
         if entries:
             await self._process(entries)
+            if self._trim_source:
+                await self._group.trim()
         return len(entries)
-
-    async def _read_own_pending(self) -> list[StreamEntry]:
-        """Entries that this consumer read before a restart; skipped once all of them are processed."""
-        if self._own_pending_done:
-            return []
-        entries = await self._read("0", None)
-        self._own_pending_done = not entries
-        return await self._dead_letter_exhausted(entries)
-
-    async def _claim_idle(self) -> list[StreamEntry]:
-        names = self._streams
-        claimed = await self._redis.xautoclaim(
-            names.source, names.group, names.consumer, self._idle_ms, start_id="0", count=BATCH_ENTRIES
-        )
-        return await self._dead_letter_exhausted(claimed[1])
-
-    async def _read_new(self, block_ms: int | None) -> list[StreamEntry]:
-        return await self._read(">", block_ms)
-
-    async def _read(self, after: str, block_ms: int | None) -> list[StreamEntry]:
-        names = self._streams
-        answer: Any = await self._redis.xreadgroup(
-            names.group, names.consumer, {names.source: after}, count=BATCH_ENTRIES, block=block_ms
-        )
-        # Entries per stream: a list of pairs in RESP2, a mapping to lists of lists in RESP3.
-        if isinstance(answer, dict):
-            return [entry for chunks in answer.values() for chunk in chunks for entry in chunk]
-        return [entry for _, chunk in answer or [] for entry in chunk]
-
-    async def _dead_letter_exhausted(self, entries: Sequence[StreamEntry]) -> list[StreamEntry]:
-        """Move entries that were delivered too often to the dead letters; returns the others."""
-        if not entries:
-            return []
-        names = self._streams
-        details: Any = await self._redis.xpending_range(
-            names.source, names.group, min=entries[0][0], max=entries[-1][0], count=len(entries) * 4
-        )
-        exhausted = {d["message_id"] for d in details if d["times_delivered"] > self._max_deliveries}
-        for entry in entries:
-            if entry[0] in exhausted:
-                await self._dead_letter(entry, f"delivered more than {self._max_deliveries} times")
-            elif not entry[1]:  # trimmed from the stream while it was pending
-                await self._redis.xack(names.source, names.group, entry[0])
-        return [entry for entry in entries if entry[0] not in exhausted and entry[1]]
 
     async def _process(self, entries: Sequence[StreamEntry]) -> None:
         decoded = [_parse_article(fields) for _, fields in entries]
-        articles = [article for article in decoded if isinstance(article, dict)]
-        answers = iter(await self._client.submit_many(articles))
+        answers = iter(
+            await self._decide([article for article in decoded if isinstance(article, dict)], entries)
+        )
         for entry, parsed in zip(entries, decoded, strict=True):
             decision = next(answers) if isinstance(parsed, dict) else Decision("refused", problem=parsed)
             if decision.answer is None:
                 await self._dead_letter(entry, decision.problem)
             else:
-                await self._acknowledge(entry[0], msgspec.json.encode(decision.answer))
+                verdict = msgspec.json.encode(decision.answer)
+                if await self._group.settle(
+                    entry[0], self._streams.verdicts, {b"entry": entry[0], b"verdict": verdict}
+                ):
+                    self.processed += 1
 
-    async def _acknowledge(self, entry_id: bytes, verdict: bytes) -> None:
-        names = self._streams
-        async with self._redis.pipeline(transaction=True) as transaction:
-            transaction.xadd(
-                names.verdicts,
-                {"entry": entry_id, "verdict": verdict},
-                maxlen=MAX_OUTPUT_ENTRIES,
-                approximate=True,
-            )
-            transaction.xack(names.source, names.group, entry_id)
-            await transaction.execute()
-        self.processed += 1
+    async def _decide(
+        self, articles: Sequence[dict[str, Any]], entries: Sequence[StreamEntry]
+    ) -> list[Decision]:
+        """One Decision per article, with an answer or refused; waits until the service is ready."""
+        try:
+            return await self._client.submit_many(articles)
+        except Unavailable as error:
+            await self._wait_until_ready(error, entries)
+        try:
+            return await self._client.submit_many(articles)
+        except Unavailable as error:
+            await self._wait_until_ready(error, entries)
+        return [await self._decide_alone(article, entries) for article in articles]
+
+    async def _decide_alone(self, article: dict[str, Any], entries: Sequence[StreamEntry]) -> Decision:
+        """Decide on an article of a batch at which a ready service failed."""
+        failures = 0
+        while True:
+            try:
+                return (await self._client.submit_many([article]))[0]
+            except Unavailable as error:
+                failures += error.kind in _ARTICLE_FAILURES
+                if failures == MAX_FAILURES:
+                    problem = (
+                        f"The service failed {failures} times at this article alone; the last error: {error}"
+                    )
+                    return Decision("refused", problem=problem, kind=error.kind)
+                await self._wait_until_ready(error, entries)
+
+    async def _wait_until_ready(self, error: Unavailable, entries: Sequence[StreamEntry]) -> None:
+        """Return when the service is ready; keeps the claims of other workers off the entries."""
+        self._wait_for(f"the service ({error})")
+        while True:
+            await asyncio.sleep(self._retry_delay_s)
+            await self._group.keep([id_ for id_, _ in entries])
+            if not await self._client.readiness_problem():
+                self._resumed()
+                return
 
     async def _dead_letter(self, entry: StreamEntry, reason: str) -> None:
-        names = self._streams
-        log.warning("entry %s moved to %s: %s", entry[0].decode(), names.dead_letters, reason)
-        async with self._redis.pipeline(transaction=True) as transaction:
-            fields: dict[Any, Any] = {**entry[1], b"entry": entry[0], b"reason": reason}
-            transaction.xadd(names.dead_letters, fields, maxlen=MAX_OUTPUT_ENTRIES, approximate=True)
-            transaction.xack(names.source, names.group, entry[0])
-            await transaction.execute()
-        self.dead_lettered += 1
-
-
-async def _wait_before_retry(stop: asyncio.Event) -> None:
-    try:
-        async with asyncio.timeout(RETRY_DELAY_S):
-            await stop.wait()
-    except TimeoutError:
-        pass
+        fields = {**entry[1], b"entry": entry[0], b"reason": reason.encode()}
+        if await self._group.settle(entry[0], self._streams.dead_letters, fields):
+            log.warning("entry %s moved to %s: %s", entry[0].decode(), self._streams.dead_letters, reason)
+            self.dead_lettered += 1
 
 
 def _parse_article(fields: dict[bytes, bytes]) -> dict[str, Any] | str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
@@ -18,6 +19,7 @@ from aggregator.contract.responses import (
     EventsOut,
     ExplainOut,
     RelatedOut,
+    RelatedToManyOut,
 )
 
 T = TypeVar("T")
@@ -98,9 +100,13 @@ class SyncClient:
         """See ``Client.related_to``."""
         return self._run(lambda: self._client.related_to(article, limit=limit))
 
-    def explain(self, a: str, b: str) -> ExplainOut:
+    def related_to_ids(self, ids: Sequence[str], *, limit: int = 10) -> RelatedToManyOut:
+        """See ``Client.related_to_ids``."""
+        return self._run(lambda: self._client.related_to_ids(ids, limit=limit))
+
+    def explain(self, a: str, b: str, *, policy: str = "") -> ExplainOut:
         """See ``Client.explain``."""
-        return self._run(lambda: self._client.explain(a, b))
+        return self._run(lambda: self._client.explain(a, b, policy=policy))
 
     def events(self, query: str = "") -> EventsOut:
         """See ``Client.events``."""
@@ -113,6 +119,11 @@ class SyncClient:
     def ready(self) -> bool:
         """See ``Client.ready``."""
         return self._run(self._client.ready)
+
+    @property
+    def counts(self) -> Counter[str]:
+        """See ``Client.counts``."""
+        return self._client.counts
 
     def _run(self, make_call: Callable[[], Coroutine[Any, Any, T]]) -> T:
         if self._loop.is_closed():

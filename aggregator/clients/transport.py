@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 import aiohttp
@@ -32,11 +33,35 @@ def authorization_headers(key: str) -> dict[str, str]:
 
 def connection_error_reason(error: BaseException) -> str:
     """Why a request failed, in the words of the operating system where it has some ("Connection refused")."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f"the TLS certificate is not valid ({error.certificate_error})"
+    if isinstance(error, aiohttp.ClientConnectorSSLError):
+        return f"TLS failed ({error.os_error.strerror or error.os_error})"
     if isinstance(error, aiohttp.ClientConnectorError):
         number = error.os_error.errno or 0
         # Name resolution errors have negative numbers; refusals by several addresses come as one text.
         return os.strerror(number) if number > 0 else error.os_error.strerror or str(error.os_error)
     return str(error) or type(error).__name__
+
+
+def connection_error_kind(error: BaseException) -> str:
+    """The ``kind`` of ``decision.Unavailable`` for a request that failed without an answer."""
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "name_resolution"
+    if isinstance(error, aiohttp.ClientSSLError):
+        return "tls"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        refused = error.os_error.errno == errno.ECONNREFUSED or "Connect call failed" in str(error.os_error)
+        return "connection_refused" if refused else "connection_failed"
+    return "connection_lost"
+
+
+def has_too_many_lines(answer: Sequence[bytes]) -> bool:
+    """Whether the service ended its answer to a batch because of its limit ``max_batch_lines``.
+
+    ``answer``: the lines of the answer. The lines before the last one are answered.
+    """
+    return bool(answer) and b"max_batch_lines" in answer[-1] and b'"too_large"' in answer[-1]
 
 
 async def retry(

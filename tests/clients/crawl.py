@@ -18,6 +18,14 @@ from scrapy.crawler import CrawlerProcess
 from scrapy.http import Response
 
 
+class Normalizer:
+    """A pipeline before the deduplication that replaces each item by another object."""
+
+    def process_item(self, item: dict[str, Any]) -> dict[str, Any]:
+        """A copy."""
+        return dict(item)
+
+
 class Database:
     """The pipeline after the deduplication."""
 
@@ -55,10 +63,15 @@ class News(scrapy.Spider):
 
 process = CrawlerProcess(
     {
-        "ITEM_PIPELINES": {"aggregator.clients.scrapy_pipeline.NewsDedupPipeline": 300, Database: 800},
+        "ITEM_PIPELINES": {
+            Normalizer: 100,
+            "aggregator.clients.scrapy_pipeline.NewsDedupPipeline": 300,
+            Database: 800,
+        },
         "NEWSDEDUP_FIELDS": {"title": "headline", "text": "maintext"},
         "CONCURRENT_REQUESTS_PER_DOMAIN": 32,
-        "LOG_LEVEL": "WARNING",
+        "LOG_LEVEL": "INFO",
+        "LOG_FILE": sys.argv[3] + ".log",
         "TELNETCONSOLE_ENABLED": False,
         **dict(pair.split("=", 1) for pair in sys.argv[4:]),
     }

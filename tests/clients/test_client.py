@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
+from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer
 
 from aggregator.app import open_service
@@ -111,12 +112,13 @@ async def test_a_rejected_article_is_an_error(client: Client) -> None:
         await client.submit({"id": "a", "maintext": "x"})
 
 
+@pytest.mark.usefixtures("virtual_time")
 async def test_an_unreachable_service(free_port: int) -> None:
     """Failing open returns "unknown", failing closed raises Unavailable."""
     address = f"http://127.0.0.1:{free_port}"
     async with (
-        Client(address, batch_deadline_s=0.1) as opened,
-        Client(address, on_failure="closed") as closed,
+        Client(address, deadline_s=DEADLINE_S, batch_deadline_s=DEADLINE_S) as opened,
+        Client(address, on_failure="closed", deadline_s=DEADLINE_S) as closed,
     ):
         decision = await opened.submit({"text": "x"})
         many = await opened.submit_many([{"text": "x"}] * 3)
@@ -125,7 +127,7 @@ async def test_an_unreachable_service(free_port: int) -> None:
         assert address in decision.problem
         assert [d.verdict for d in many] == ["unknown"] * 3
         assert not await opened.ready()
-        with pytest.raises(Unavailable, match=r"no answer within 0\.3 s \(Connection refused\)\."):
+        with pytest.raises(Unavailable, match=rf"^{address}: Connection refused\.$"):
             await closed.submit({"text": "x"})
 
 
@@ -146,7 +148,7 @@ async def test_the_deadline_holds_if_the_server_never_answers() -> None:
     await server.close()
 
     assert decision.verdict == "unknown"
-    assert 0.1 <= took < 10
+    assert took >= 0.1
 
 
 async def test_a_failed_request_is_retried(url: str) -> None:
@@ -161,9 +163,13 @@ async def test_a_failed_request_is_retried(url: str) -> None:
             assert request.transport is not None
             request.transport.close()  # breaks the connection
             raise web.HTTPBadGateway
-        async with Client(url, deadline_s=DEADLINE_S) as direct:
-            status, data = await direct._request("POST", request.path_qs, attempts[-1], DEADLINE_S)
-        return web.Response(status=status, body=data)
+        async with (
+            ClientSession() as session,
+            session.post(
+                f"{url}/v1/articles", data=attempts[-1], headers={"Content-Type": request.content_type}
+            ) as answer,
+        ):
+            return web.Response(status=answer.status, body=await answer.read())
 
     server = await start_server(flaky)
     async with Client(str(server.make_url("")), deadline_s=DEADLINE_S) as client:
@@ -210,6 +216,7 @@ async def test_the_blocking_client_has_the_same_calls(url: str) -> None:
                 len(list(found)) <= 2
                 for found in (client.related("c", limit=2), client.related_to({"text": story(9)}, limit=2))
             )
+            assert client.related_to_ids(["c", "gone"]).not_found == ["gone"]
             return verdicts
 
     assert await asyncio.to_thread(crawl) == ["new", "duplicate", "new", "refused", "new"]
@@ -231,3 +238,28 @@ def test_a_closed_client_is_an_error() -> None:
 
     with pytest.raises(RuntimeError, match="The client is closed"):
         client.submit({"text": "a"})
+
+
+async def test_an_article_names_its_policy_profile(tmp_path: Path) -> None:
+    """In single calls and batches; an unknown profile is a rejected article, with the known names."""
+    file = tmp_path / "profiles.toml"
+    file.write_text('[profiles.paper]\npolicy = "hamming"\nduplicate_bits = 0\n')
+    settings = Settings(store_url="memory", policy_profiles_file=str(file))
+    copy = {"id": "b", "text": edited(story(1), 2, changes=20)}
+    async with (
+        open_service(settings) as service,
+        TestServer(make_app(service)) as server,
+        Client(str(server.make_url("")), deadline_s=DEADLINE_S) as client,
+    ):
+        await client.submit({"id": "a", "text": story(1)})
+        assert (await client.check(copy)).verdict == "duplicate"
+        assert (await client.check({**copy, "policy": "paper"})).verdict != "duplicate"
+        named = [{**copy, "policy": policy} for policy in ("paper", None, "wire")]
+        decisions = await client.submit_many(named, dry_run=True)
+        assert [d.verdict == "duplicate" for d in decisions] == [False, True, False]
+        assert decisions[2].problem == "policy: unknown profile 'wire'; known: default, paper."
+        with pytest.raises(InvalidInput, match="known: default, paper"):
+            await client.submit({**copy, "policy": "wire"})
+        await client.submit(copy)
+        explained = [await client.explain("a", "b"), await client.explain("a", "b", policy="paper")]
+        assert [(e.policy, e.is_copy) for e in explained] == [("default", True), ("paper", False)]

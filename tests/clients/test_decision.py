@@ -18,7 +18,7 @@ from aggregator.clients.decision import (
     decode_decision,
     decode_line_decision,
     encode_article,
-    problem_detail,
+    problem_of,
 )
 from aggregator.errors import InvalidInput
 
@@ -86,7 +86,7 @@ def test_a_rejected_line_is_a_decision(status: int) -> None:
     """A retry would give the same."""
     decision = decode_line_decision(json.dumps({"error": problem(status)}).encode())
 
-    assert decision == Decision("refused", problem="text: empty.")
+    assert decision == Decision("refused", problem="text: empty.", kind="refused")
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
@@ -110,10 +110,13 @@ def test_a_line_of_another_server_is_no_decision(line: bytes) -> None:
         decode_line_decision(line)
 
 
-def test_the_detail_of_a_problem_is_passed_on() -> None:
-    """Another body is replaced by its status."""
-    assert problem_detail(json.dumps(problem(400)).encode(), 400) == "text: empty."
-    assert problem_detail(b"<h1>Bad Gateway</h1>", 502) == "The service answered with status 502."
+def test_only_problems_of_the_service_are_decoded() -> None:
+    """The error page of a proxy is not a verdict."""
+    found = problem_of(json.dumps(problem(400)).encode())
+
+    assert found is not None and found.detail == "text: empty."
+    assert problem_of(b"<h1>Bad Gateway</h1>") is None
+    assert problem_of(b"{}") is None
 
 
 def test_none_counts_as_missing() -> None:

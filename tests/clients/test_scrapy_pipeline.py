@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -66,10 +67,11 @@ async def site() -> AsyncIterator[Site]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The database, and the counts of the pipeline."""
+    """The database, the counts of the pipeline and the log of the crawl."""
 
     rows: list[dict[str, Any]]
     stats: dict[str, int]
+    log: str
 
     @property
     def stories(self) -> set[int]:
@@ -79,7 +81,8 @@ class Outcome:
 
 def _outcome(database: Path) -> Outcome:
     rows = [json.loads(line) for line in database.read_text().splitlines()]
-    return Outcome(rows, json.loads(database.with_name(database.name + ".stats").read_text()))
+    stats = json.loads(database.with_name(database.name + ".stats").read_text())
+    return Outcome(rows, stats, database.with_name(database.name + ".log").read_text())
 
 
 async def crawl(site: Site, folder: Path, *settings: str, poison: str = "") -> Outcome:
@@ -108,6 +111,10 @@ async def test_exactly_one_of_each_story_reaches_the_database(site: Site, tmp_pa
     assert {row["dedup"]["verdict"] for row in outcome.rows} <= {"new", "related"}
     assert outcome.stats["newsdedup/duplicate"] == PAGES - STORIES
     assert outcome.stats["newsdedup/undone"] == 1
+    assert outcome.stats["newsdedup/checked"] == PAGES
+    dropped = [line for line in outcome.log.splitlines() if "Dropped" in line]
+    assert len(dropped) == PAGES - STORIES and max(map(len, dropped)) < 200
+    assert "unchecked" not in outcome.log
 
 
 async def test_tagged_duplicates_pass(site: Site, tmp_path: Path) -> None:
@@ -124,15 +131,20 @@ async def test_tagged_duplicates_pass(site: Site, tmp_path: Path) -> None:
 
 
 async def test_failing_open_loses_no_story(site: Site, tmp_path: Path) -> None:
-    """The service is killed during the crawl: items without an answer pass unchecked."""
+    """The service is killed during the crawl: items without an answer pass, and each is counted and said."""
     pids: dict[int, str] = {}
     async with serving(data_dir=tmp_path / "var", pids=pids) as url:
         site.visits[120] = lambda: os.kill(next(iter(pids)), signal.SIGKILL)
         outcome = await crawl(site, tmp_path, f"NEWSDEDUP_URL={url}", "NEWSDEDUP_DEADLINE=1")
 
     assert outcome.stories == set(range(STORIES))
-    assert outcome.stats["newsdedup/unknown"] > 0
+    unchecked = outcome.stats["newsdedup/unchecked"]
+    assert unchecked == sum(row["dedup"]["verdict"] == "unknown" for row in outcome.rows) > 0
+    assert unchecked + outcome.stats["newsdedup/checked"] == PAGES
+    assert unchecked == sum(n for name, n in outcome.stats.items() if "newsdedup/unchecked/" in name)
     assert len(outcome.rows) == PAGES - outcome.stats.get("newsdedup/duplicate", 0)
+    assert re.search(r"WARNING: \d+ of \d+ items passed unchecked: ", outcome.log)
+    assert re.search(rf"ERROR: at the end: {unchecked} of {PAGES} items passed unchecked: ", outcome.log)
 
 
 async def test_failing_closed_retries_until_the_service_is_back(
@@ -154,7 +166,7 @@ async def test_failing_closed_retries_until_the_service_is_back(
             tmp_path,
             f"NEWSDEDUP_URL={url}",
             "NEWSDEDUP_ON_FAILURE=closed",
-            "NEWSDEDUP_RETRY_SECONDS=90",
+            "NEWSDEDUP_RETRY_SECONDS=3600",
         )
 
     assert (len(outcome.rows), outcome.stories) == (STORIES, set(range(STORIES)))
@@ -162,17 +174,38 @@ async def test_failing_closed_retries_until_the_service_is_back(
 
 
 async def test_failing_closed_holds_unchecked_items(site: Site, tmp_path: Path) -> None:
-    """Without a service no item passes; all are in a file that can be ingested later."""
+    """Without a service after the start no item passes; all are in a file that can be ingested later."""
     site.pages = 30
-    outcome = await crawl(
-        site,
-        tmp_path,
-        "NEWSDEDUP_URL=http://127.0.0.1:9",
-        "NEWSDEDUP_ON_FAILURE=closed",
-        "NEWSDEDUP_RETRY_SECONDS=0.05",
-    )
+    pids: dict[int, str] = {}
+    async with serving(data_dir=tmp_path / "var", pids=pids) as url:
+        site.visits[1] = lambda: os.kill(next(iter(pids)), signal.SIGKILL)
+        outcome = await crawl(
+            site,
+            tmp_path,
+            f"NEWSDEDUP_URL={url}",
+            "NEWSDEDUP_ON_FAILURE=closed",
+            "NEWSDEDUP_RETRY_SECONDS=10",
+        )
     held = [json.loads(line) for line in (tmp_path / "newsdedup-held.jsonl").read_text().splitlines()]
 
     assert outcome.rows == []
     assert {row["id"] for row in held} == {str(number) for number in range(30)}
     assert outcome.stats["newsdedup/held"] == 30
+    assert "ERROR: at the end: 30 of 30 items got no verdict (held in newsdedup-held.jsonl" in outcome.log
+
+
+async def test_failing_closed_without_a_service_stops_the_spider(
+    site: Site, tmp_path: Path, free_port: int
+) -> None:
+    """At the start, with one line that says why."""
+    outcome = await crawl(
+        site,
+        tmp_path,
+        f"NEWSDEDUP_URL=http://127.0.0.1:{free_port}",
+        "NEWSDEDUP_ON_FAILURE=closed",
+        "NEWSDEDUP_RETRY_SECONDS=0.5",
+    )
+
+    assert (outcome.rows, site.served) == ([], 0)
+    assert "the spider is stopped: The service is not ready: http://127.0.0.1:" in outcome.log
+    assert "Connection refused." in outcome.log and "Traceback" not in outcome.log

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from scrapy.exceptions import DropItem, NotConfigured
+from aiohttp import web
+from itemadapter import ItemAdapter
+from scrapy.exceptions import CloseSpider, DropItem
 from scrapy.utils.test import get_crawler
 
 from aggregator.clients.scrapy_pipeline import NewsDedupPipeline, _to_rfc3339
+from aggregator.errors import ConfigurationError
+from tests.clients import misbehaving
+from tests.clients.test_connection import VERDICT, Gate
 from tests.support.factories import story
 from tests.support.server_fixture import serving
+
+ORIGINAL = {"id": "a", "canonical_id": "a", "distance": 0, "overlap": 1.0, "rule": "exact"}
 
 
 def pipeline(**settings: object) -> NewsDedupPipeline:
@@ -28,16 +36,23 @@ def pipeline(**settings: object) -> NewsDedupPipeline:
             {"FIELDS": {"body": "maintext"}},
             "NEWSDEDUP_FIELDS: unknown article field 'body'; allowed: id, url, title, text",
         ),
-        ({"DEADLINE": "soon"}, "NEWSDEDUP_DEADLINE: expected a number of seconds, found 'soon'."),
+        ({"DEADLINE": "soon"}, "NEWSDEDUP_DEADLINE: expected a number, found 'soon'."),
         ({"ON_FAILURE": "closed", "RETRY_SECONDS": "1m"}, "NEWSDEDUP_RETRY_SECONDS: expected a number"),
         ({"ON_FAILURE": "shut"}, "NEWSDEDUP_ON_FAILURE: expected one of open, closed, found 'shut'."),
         ({"DUPLICATES": "keep"}, "NEWSDEDUP_DUPLICATES: expected one of drop, tag, found 'keep'."),
-        ({"URL": "localhost:8080"}, "NEWSDEDUP_URL: 'localhost:8080' is not an http:// or https:// URL."),
+        (
+            {"CONCURRENCY": 0},
+            "NEWSDEDUP_URL, NEWSDEDUP_CONCURRENCY: concurrency: expected 1 or more, found 0.",
+        ),
+        (
+            {"URL": "localhost:8080"},
+            "NEWSDEDUP_URL, NEWSDEDUP_CONCURRENCY: 'localhost:8080' is not an http:// or https:// URL.",
+        ),
     ],
 )
 def test_an_invalid_setting_stops_the_start(settings: dict[str, object], message: str) -> None:
-    """Otherwise thousands of items would pass unchecked."""
-    with pytest.raises(NotConfigured) as raised:
+    """After NotConfigured Scrapy would continue without the pipeline, and all items would pass unchecked."""
+    with pytest.raises(ConfigurationError) as raised:
         pipeline(**settings)
 
     assert str(raised.value).startswith(message)
@@ -60,7 +75,7 @@ def test_an_invalid_setting_stops_the_start(settings: dict[str, object], message
     ],
 )
 def test_dates_are_parsed_in_several_forms(value: object, expected: str | None) -> None:
-    """Feeds, metadata and databases use different forms; an invalid date is None."""
+    """Feeds, metadata and databases use different forms; an invalid date gives None."""
     assert _to_rfc3339(value) == expected
 
 
@@ -91,7 +106,7 @@ async def test_a_wrong_key_loses_no_item(mode: str, tmp_path: Path, monkeypatch:
     held = tmp_path / "held.jsonl"
     monkeypatch.setenv("AGGREGATOR_BOOTSTRAP_KEY", "k" * 32)
     async with serving(store_url="memory") as url:
-        dedup = pipeline(URL=url, KEY="wrong", ON_FAILURE=mode, HELD=str(held), DEADLINE=5)
+        dedup = pipeline(URL=url, KEY="wrong", ON_FAILURE=mode, HELD=str(held), DEADLINE=60)
         item = {"id": "a", "text": story(1)}
         if mode == "open":
             assert (await dedup.process_item(item))["dedup"]["verdict"] == "unknown"
@@ -100,3 +115,82 @@ async def test_a_wrong_key_loses_no_item(mode: str, tmp_path: Path, monkeypatch:
                 await dedup.process_item(item)
             assert held.read_text().startswith('{"id": "a"')
         await dedup.close_spider()
+
+
+async def test_a_duplicate_is_logged_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    """With its URL and the id of the original; Scrapy's line with the whole item is suppressed."""
+    caplog.set_level("INFO")
+    answer = {**VERDICT, "id": "b", "verdict": "duplicate", "duplicate_of": ORIGINAL}
+
+    async def handler(request: web.Request) -> web.Response:
+        return web.json_response(answer)
+
+    async with misbehaving.serving(handler) as url:
+        dedup = pipeline(URL=url, DEADLINE=30)
+        with pytest.raises(DropItem) as raised:
+            await dedup.process_item({"id": "b", "url": "http://news.example/b", "text": story(1)})
+        await dedup.close_spider()
+
+    line = "Dropped http://news.example/b: duplicate of a"
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("aggregator")] == [
+        line
+    ]
+    assert (str(raised.value), raised.value.log_level) == (line, "NOTSET")
+
+
+@pytest.mark.usefixtures("virtual_time")
+async def test_the_service_is_checked_at_the_start(
+    free_port: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Failing open the crawl continues with an error in its log; failing closed the spider is stopped."""
+    url = f"http://127.0.0.1:{free_port}"
+    opened = pipeline(URL=url, DEADLINE=30)
+    await opened.open_spider()
+    await opened.close_spider()
+    closed = pipeline(URL=url, ON_FAILURE="closed", RETRY_SECONDS=30, HELD=str(tmp_path / "held"))
+    with pytest.raises(CloseSpider) as raised:
+        await closed.open_spider()
+    await closed.close_spider()
+
+    assert raised.value.reason == "newsdedup_not_ready"
+    problem = f"The service is not ready: {url}: Connection refused."
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == [
+        f"items will pass unchecked: {problem}",
+        f"the spider is stopped: {problem}",
+    ]
+
+
+async def test_a_crawl_that_outruns_the_service_keeps_few_requests_in_flight(tmp_path: Path) -> None:
+    """100 items at once, as Scrapy sends them: 4 requests in flight, none unchecked."""
+    gate = Gate()
+    async with misbehaving.serving(gate.handle) as url:
+        dedup = pipeline(URL=url, CONCURRENCY=4, DEADLINE=60)
+        items = [{"id": str(number), "text": story(number)} for number in range(100)]
+        tasks = [asyncio.create_task(dedup.process_item(item)) for item in items]
+        await gate.full.wait()
+        gate.open.set()
+        await asyncio.gather(*tasks)
+        await dedup.close_spider()
+
+    assert gate.peak <= 4
+    assert dedup._stats is not None and dedup._stats.get_value("newsdedup/checked") == 100
+
+
+@pytest.mark.parametrize(
+    ("settings", "item", "policy"),
+    [
+        ({}, {"policy": "no paywall"}, None),
+        ({"POLICY": "wire"}, {}, "wire"),
+        ({"FIELDS": {"policy": "dedup_policy"}}, {"dedup_policy": "wire"}, "wire"),
+        ({"FIELDS": {"policy": "dedup_policy"}, "POLICY": "wire"}, {"dedup_policy": "paper"}, "paper"),
+    ],
+)
+async def test_items_name_a_policy_profile_if_configured(
+    settings: dict[str, object], item: dict[str, str], policy: str | None
+) -> None:
+    """One for all items, or a mapped field; an item's own field ``policy`` means something else."""
+    dedup = pipeline(**settings)
+    article = dedup._to_article(ItemAdapter({"title": "Ferry", "text": story(1), **item}))
+    await dedup.close_spider()
+
+    assert article.get("policy") == policy

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 import aiohttp
 
 from tests.support.factories import edited, story
+from tests.support.hang_limit import HANG_LIMIT_S
 
 PAUSE_S = 0.05
-POST_TIMEOUT_S = 60.0
 CRAWLERS = 8
 
 
@@ -54,19 +54,24 @@ class Crawler:
         self._session, self._url = session, url
         self._next = 0
         self._stopped = False
+        self._acknowledged = asyncio.Event()
 
-    async def crawl_during(
-        self, fault: Callable[[], Awaitable[None]], *, before_s: float, after_s: float
-    ) -> CrawlReport:
-        """Crawl for ``before_s``, run ``fault``, crawl for ``after_s`` more, and check what is stored."""
+    async def crawl_during(self, fault: Callable[[], Awaitable[None]]) -> CrawlReport:
+        """Crawl while ``fault`` runs, from before it until after it, and check what is stored."""
         crawlers = [asyncio.create_task(self._crawl()) for _ in range(CRAWLERS)]
-        await asyncio.sleep(before_s)
         await fault()
-        await asyncio.sleep(after_s)
         self._stopped = True
         await asyncio.gather(*crawlers)
         await self._check_stored()
         return self.report
+
+    async def until_acknowledged(self, articles: int) -> None:
+        """Wait until this many further articles are acknowledged."""
+        wanted = len(self.report.acknowledged) + articles
+        async with asyncio.timeout(HANG_LIMIT_S):
+            while len(self.report.acknowledged) < wanted:
+                self._acknowledged.clear()
+                await self._acknowledged.wait()
 
     async def post(self, id_: str, text: str) -> str:
         """Post one article until it is acknowledged; its verdict."""
@@ -80,11 +85,12 @@ class Crawler:
                 assert response.status == 503, await response.text()
                 assert "Retry-After" in response.headers
             self.report.refusals += 1
-            assert time.monotonic() < started_s + POST_TIMEOUT_S, f"{id_} was rejected for {POST_TIMEOUT_S} s"
+            assert time.monotonic() < started_s + HANG_LIMIT_S, f"{id_} was rejected for {HANG_LIMIT_S} s"
             await asyncio.sleep(PAUSE_S)
         now_s = time.monotonic()
         self.report.longest_s = max(self.report.longest_s, now_s - started_s)
         self.report.acknowledged[id_] = verdict, now_s
+        self._acknowledged.set()
         return verdict
 
     async def _crawl(self) -> None:

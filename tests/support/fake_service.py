@@ -5,11 +5,10 @@ from __future__ import annotations
 import zlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
-import numpy as np
 import xxhash
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
@@ -18,14 +17,17 @@ from aggregator.analysis.shingles import OverlapEstimate
 from aggregator.app import Service
 from aggregator.auth.api_keys import ApiKeys
 from aggregator.auth.rate_limiter import RateLimiter
+from aggregator.dedup.evidence import Evidence
+from aggregator.dedup.policy_profiles import PolicyProfiles
+from aggregator.dedup.verdict import Policy
 from aggregator.domain import (
+    NO_SKETCH,
     Answer,
     Article,
     ArticleRecord,
     Match,
     Outcome,
     RelatedItem,
-    Sketch,
     StreamItem,
     article_number_at,
 )
@@ -40,11 +42,14 @@ from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
 from aggregator.http.app import make_app
 from aggregator.http.server import make_runner
 from aggregator.index import StoredArticle
+from aggregator.index.ownership import foreign_article_error, is_owned
 from aggregator.queries.explain import Explanation
 from aggregator.queries.related import NO_FILTER, RelatedFilter
+from aggregator.readiness import Readiness
 from aggregator.settings import Settings
 from aggregator.store.base import StoreInfo
 from aggregator.store.memory import MemoryStore
+from tests.support.hang_limit import HANG_LIMIT_S
 
 START_MS = 1_790_000_000_000
 Client = TestClient[Any, Any]
@@ -71,6 +76,7 @@ class FakeService:
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings(store_url="memory")
         self.store = FakeStore()
+        self.policies = PolicyProfiles(Policy())
         self.ingest = self.related = self.explain = self
         self.events = self.editor_actions = FakeEvents(self)
         self.change_broadcaster = ChangeBroadcaster(EventRepository(MemoryStore()), poll_interval_s=0.01)
@@ -83,6 +89,7 @@ class FakeService:
             EventRepository(webhook_store), self.webhook_subscriptions, self.clock
         )
         self.background = None
+        self.readiness = Readiness({})
         self.index = SimpleNamespace(articles=self, stream=self, spaces=("en.0000",))
         self.commit_retries = 0
         self.failure: Exception | None = None
@@ -95,7 +102,9 @@ class FakeService:
 
     # -- ingest
 
-    async def submit(self, article: Article, *, dry_run: bool = False) -> Answer:
+    async def submit(
+        self, article: Article, *, dry_run: bool = False, sources: tuple[str, ...] = ()
+    ) -> Answer:
         result = (await self.submit_many([article], dry_run=dry_run))[0]
         if isinstance(result, AggregatorError):
             raise result
@@ -118,6 +127,7 @@ class FakeService:
         *,
         dry_run: bool = False,
         group_size: int = 0,
+        sources: tuple[str, ...] = (),
     ) -> list[Answer | AggregatorError]:
         return await self.submit_many(articles, dry_run=dry_run)
 
@@ -149,7 +159,7 @@ class FakeService:
             url=article.url,
             source=article.source,
             published_at_ms=article.published_at_ms,
-            sketch=Sketch(0, np.empty(0, np.uint32)),
+            sketch=NO_SKETCH,
         )
 
     def _decide(self, text: str) -> Outcome:
@@ -172,8 +182,9 @@ class FakeService:
             timings_ms={"analyse": 1.25, "lookup": 0.5},
         )
 
-    async def delete(self, id_: str) -> None:
-        await self.get(id_)
+    async def delete(self, id_: str, *, sources: tuple[str, ...] = ()) -> None:
+        if not is_owned((await self.get(id_)).record, sources):
+            raise foreign_article_error(id_, sources)
         del self.articles[id_]
 
     # -- index
@@ -184,9 +195,9 @@ class FakeService:
             raise NotFound(f"No article is stored under the id {id_[:200]!r}.")
         return self.articles[id_]
 
-    async def group_members(self, id_: str) -> list[ArticleRecord]:
+    async def group_members(self, id_: str, limit: int | None = None) -> list[ArticleRecord]:
         text_hash = (await self.get(id_)).record.text_hash
-        return [s.record for s in self.articles.values() if s.record.text_hash == text_hash]
+        return [s.record for s in self.articles.values() if s.record.text_hash == text_hash][:limit]
 
     async def get_many(self, ids: Sequence[str]) -> dict[str, StoredArticle]:
         self.check()
@@ -227,10 +238,12 @@ class FakeService:
         self.related_filter = related_filter
         return self._others({id_}, limit)
 
-    async def of_ids(self, ids: Sequence[str], *, limit: int = 10, **options: object) -> list[RelatedItem]:
-        for id_ in ids:
-            await self.get(id_)
-        return self._others(set(ids), limit)
+    async def of_ids(
+        self, ids: Sequence[str], *, limit: int = 10, **options: object
+    ) -> tuple[list[RelatedItem], list[str]]:
+        self.check()
+        unknown = [id_ for id_ in dict.fromkeys(ids) if id_ not in self.articles]
+        return self._others(set(ids), limit) if len(unknown) < len(ids) else [], unknown
 
     async def of_article(self, article: Article, *, limit: int = 10, **options: object) -> list[RelatedItem]:
         self.check()
@@ -243,7 +256,7 @@ class FakeService:
             if r.id not in read
         ][:limit]
 
-    async def explain_pair(self, a: str | Article, b: str | Article) -> Explanation:
+    async def explain_pair(self, a: str | Article, b: str | Article, *, profile: str = "") -> Explanation:
         for side in (a, b):
             if isinstance(side, str):
                 await self.get(side)
@@ -256,8 +269,10 @@ class FakeService:
             fingerprints=fingerprints,
             distance=differing.bit_count(),
             differing_bits=tuple(k for k in range(64) if differing >> k & 1),
-            overlap=OverlapEstimate(0.5, 0.25, 12.0),
-            similarity=0.4,
+            evidence=Evidence(OverlapEstimate(0.5, 0.25, 12.0), similarity=0.4),
+            headline_similarity=0.2,
+            related_similarity=0.6,
+            common_figures=0,
             is_copy=False,
             updated_figures=False,
             shared_passages=None,
@@ -305,6 +320,20 @@ class FakeEvents:
     async def event_ids_of(self, numbers: Sequence[int]) -> dict[int, str]:
         return {}
 
+    async def story_events(self, story_id: str) -> list[Event]:
+        self._service.check()
+        events = [e for e in self.stored if (e.story_id or e.id) == story_id and e.merged_into is None]
+        if not events:
+            raise NotFound(f"There is no storyline {story_id[:200]!r}.")
+        return events
+
+    async def story_neighbors(self, event: Event) -> tuple[Event | None, Event | None]:
+        if event.merged_into is not None:
+            return None, None
+        events: list[Event | None] = [None, *await self.story_events(event.story_id or event.id), None]
+        at = events.index(event)
+        return events[at - 1], events[at + 1]
+
     async def apply(self, action: EditorAction) -> Event:
         event = apply_action(await self.get(action.event), action)
         self.stored = [event if other.id == event.id else other for other in self.stored]
@@ -320,6 +349,17 @@ class _Server(TestServer):
 
 @asynccontextmanager
 async def serving(service: Service | FakeService) -> AsyncIterator[Client]:
-    """A client of the application over ``service``."""
-    async with TestClient(_Server(make_app(cast("Service", service)))) as client:
+    """A client of the application over ``service``; requests have time unless the test limits it."""
+    async with TestClient(_Server(make_app(cast("Service", _unhurried(service))))) as client:
         yield client
+
+
+def _unhurried(service: Service | FakeService) -> Service | FakeService:
+    """``service`` without the default deadline of requests, which a busy machine can exceed."""
+    if service.settings.request_timeout_seconds != Settings().request_timeout_seconds:
+        return service
+    settings = replace(service.settings, request_timeout_seconds=HANG_LIMIT_S)
+    if isinstance(service, Service):
+        return replace(service, settings=settings)
+    service.settings = settings
+    return service

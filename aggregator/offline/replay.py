@@ -1,8 +1,7 @@
 """Replay of dated articles through the burst detector under virtual time, the time of publication.
 
-The detector is the one that runs live. Only the terms differ: here they are the words of the title, all of
-weight 1; the detector's baseline learns which of them are distinctive (``events/detection/baseline.py``).
-Equal input gives equal output, byte for byte.
+The detector is the one that runs live, and so are the terms: those of the headline and, for rows with a
+text, of its opening (``analysis/story_terms.py``). Equal input gives equal output, byte for byte.
 """
 
 from __future__ import annotations
@@ -13,26 +12,33 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from aggregator.analysis.simhash import simhash
-from aggregator.analysis.text import language, tokenizer
+from aggregator.analysis.analyzer import Analyzer
+from aggregator.analysis.models import load_models, load_term_rates
+from aggregator.analysis.story_terms import story_terms
+from aggregator.analysis.text import language
 from aggregator.analysis.text.normalization import normalize
-from aggregator.domain import StreamItem, article_number_at
+from aggregator.domain import Article, StreamItem, WeightedTerms, article_number_at
+from aggregator.errors import AggregatorError
 from aggregator.events.detection import BurstDetector, BurstRule, Event
-from aggregator.events.detection.headline import strip_desk_prefix
+from aggregator.events.storylines import Storylines
+from aggregator.offline.fingerprints import ServiceFingerprints
 from aggregator.time_units import MINUTE_MS, format_rfc3339
 
 Row = Mapping[str, Any]
 
 
-def replay(rows: Iterable[Row], rule: BurstRule) -> Iterator[dict[str, Any]]:
+def replay(
+    rows: Iterable[Row], rule: BurstRule, fingerprints: ServiceFingerprints | None = None
+) -> Iterator[dict[str, Any]]:
     """Yield the last version of each event that fired as a dict, in order of ``detected_at``.
 
-    ``rows``: ``id, title, url, source, published_at, lang`` (RFC 3339 time; all optional but ``title``),
+    ``rows``: ``id, title, text, url, source, published_at, lang`` (RFC 3339 time; only ``title`` is needed),
     in order of time. A row without a valid time gets the time of the previous row; a row dated over one
-    window after its successor is treated as undated.
+    window after its successor is treated as undated. ``fingerprints``: those of the literal rule; None: of
+    the shipped models.
     """
     latest: dict[str, Event] = {}  # in order of detection
-    for event, is_closed in changed_events(rows, rule):
+    for event, is_closed in changed_events(rows, rule, fingerprints):
         latest[event.id] = event
         if not is_closed:
             continue
@@ -42,18 +48,25 @@ def replay(rows: Iterable[Row], rule: BurstRule) -> Iterator[dict[str, Any]]:
         yield event_row(event)
 
 
-def changed_events(rows: Iterable[Row], rule: BurstRule) -> Iterator[tuple[Event, bool]]:
+def make_detector(rule: BurstRule) -> BurstDetector:
+    """Return an empty detector that knows news in general, as the service does."""
+    return BurstDetector(rule, load_term_rates())
+
+
+def changed_events(
+    rows: Iterable[Row], rule: BurstRule, fingerprints: ServiceFingerprints | None = None
+) -> Iterator[tuple[Event, bool]]:
     """Yield (event, whether it is closed) for every event that changed, once per minute of virtual time."""
-    detector = BurstDetector(rule)
+    detector, storylines = make_detector(rule), Storylines()
     minute = 0
-    for item in read_items(rows, detector):
+    for item in read_items(rows, detector, fingerprints):
         detector.observe(item, item.arrived_ms)
         if item.arrived_ms // MINUTE_MS != minute:
             minute = item.arrived_ms // MINUTE_MS
             for change in detector.drain_changes():
-                yield change.event, change.event.status == "closed"
+                yield storylines.place(change.event), change.event.status == "closed"
     for change in detector.drain_changes():
-        yield change.event, change.event.status == "closed"
+        yield storylines.place(change.event), change.event.status == "closed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +79,18 @@ class Preview:
     alerts: tuple[Event, ...]
 
 
-def preview(rows: Iterable[Row], rule: BurstRule, span_ms: int) -> list[Preview]:
+def preview(
+    rows: Iterable[Row], rule: BurstRule, span_ms: int, fingerprints: ServiceFingerprints | None = None
+) -> list[Preview]:
     """Return the alerts of the last ``span_ms`` of ``rows`` at half, once and twice the rule's sensitivity.
 
     The detectors learn their baselines from the rows before. One pass over the rows.
     """
     rules = [replace(rule, sensitivity=rule.sensitivity * factor) for factor in (0.5, 1.0, 2.0)]
-    detectors = [BurstDetector(variant) for variant in rules]
+    detectors = [make_detector(variant) for variant in rules]
     fired: list[dict[str, Event]] = [{} for _ in rules]
     until_ms = 0
-    for item in read_items(rows, detectors[1]):
+    for item in read_items(rows, detectors[1], fingerprints):
         until_ms = max(until_ms, item.arrived_ms)
         for detector, events in zip(detectors, fired, strict=True):
             detector.observe(item, item.arrived_ms)
@@ -92,12 +107,18 @@ def _alerts_since(events: Iterable[Event], since_ms: int) -> tuple[Event, ...]:
     return tuple(sorted(recent, key=lambda event: (event.detected_at_ms, event.id)))
 
 
-def read_items(rows: Iterable[Row], detector: BurstDetector) -> Iterator[StreamItem]:
+def read_items(
+    rows: Iterable[Row], detector: BurstDetector, fingerprints: ServiceFingerprints | None = None
+) -> Iterator[StreamItem]:
     """Yield one stream item per row with a title; exact repeats within the window are duplicates.
 
-    In Hamming mode the detector's baseline gives the term weights of the fingerprints.
+    Only under the literal rule they have fingerprints.
     """
-    return _RowReader(detector.rule).items(rows, detector)
+    if detector.rule.mode != "literal":
+        fingerprints = None
+    elif fingerprints is None:
+        fingerprints = ServiceFingerprints()
+    return _RowReader(detector.rule, fingerprints).items(rows)
 
 
 def event_row(event: Event) -> dict[str, Any]:
@@ -122,6 +143,7 @@ def event_row(event: Event) -> dict[str, Any]:
         "rate": event.rate,
         "sightings": event.sightings,
         "merged_into": event.merged_into,
+        "story_id": event.story_id or event.id,
         "reason": event.reason,
     }
 
@@ -155,28 +177,26 @@ class _RowReader:
     """
 
     rule: BurstRule
+    fingerprints: ServiceFingerprints | None
     row_count: int = 0
     seen_titles: dict[str, tuple[int, int]] = field(default_factory=dict)
+    analyzer: Analyzer | None = None  # loaded for the first row that has a text
 
-    def items(self, rows: Iterable[Row], detector: BurstDetector) -> Iterator[StreamItem]:
+    def items(self, rows: Iterable[Row]) -> Iterator[StreamItem]:
         """Yield one item per row that has a title."""
         now_ms = 0
         for row, published_ms in _with_times(rows, self.rule.window_ms):
             now_ms = max(now_ms, published_ms or 0)
             title = row.get("title")
             if isinstance(title, str) and title.strip():
-                yield self._to_stream_item(row, title, now_ms, published_ms, detector)
+                yield self._to_stream_item(row, title, now_ms, published_ms)
 
-    def _to_stream_item(
-        self, row: Row, title: str, now_ms: int, published_ms: int | None, detector: BurstDetector
-    ) -> StreamItem:
+    def _to_stream_item(self, row: Row, title: str, now_ms: int, published_ms: int | None) -> StreamItem:
         self.row_count += 1
         number = article_number_at(now_ms, self.row_count)
         original = self._first_number_of(normalize(title), number, now_ms)
-        declared = row.get("lang")
-        lang = language.detect_language(title, declared if isinstance(declared, str) else None)
-        terms = tuple(dict.fromkeys(tokenizer.tokenize(strip_desk_prefix(title), lang)))
-        needs_fingerprint = self.rule.mode == "neighbours"
+        lang, terms, mask = self._opening_of(row, title)
+        space, fingerprint = self.fingerprints.of_row(row) if self.fingerprints else ("", 0)
         return StreamItem(
             number=number,
             first_version=number,
@@ -190,9 +210,25 @@ class _RowReader:
             source=_source(row),
             lang=lang,
             published_at_ms=published_ms,
-            fingerprint=simhash({t: detector.baseline.idf(t) for t in terms}) if needs_fingerprint else 0,
-            terms=tuple((term, 1.0) for term in terms if not term.isdecimal()),
+            space=space,
+            fingerprint=fingerprint,
+            terms=story_terms(title, lang, terms, mask),
         )
+
+    def _opening_of(self, row: Row, title: str) -> tuple[str, WeightedTerms, int]:
+        """Return language, heaviest terms and opening mask; a row without a text has a language only."""
+        declared = row.get("lang")
+        lang, text = declared if isinstance(declared, str) else None, row.get("text")
+        if isinstance(text, str) and text.strip():
+            if self.analyzer is None:
+                self.analyzer = Analyzer(load_models())
+            try:
+                analysis = self.analyzer.analyze(Article(id="", title=title, text=text, lang=lang))
+            except AggregatorError:
+                pass  # too long: the service would refuse it
+            else:
+                return analysis.lang, analysis.terms, analysis.opening_mask
+        return language.detect_language(title, lang), (), 0
 
     def _first_number_of(self, title: str, number: int, now_ms: int) -> int | None:
         """Return the number of the first article with this title within the window, or None and record it."""

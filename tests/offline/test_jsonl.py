@@ -51,6 +51,7 @@ def test_gzip_is_recognized_by_content(tmp_path: Path) -> None:
         (bz2.compress(b"{}\n"), "bzip2"),
         (gzip.compress(b"\xfe\xff" + '{"title": "x"}\n'.encode("utf-16-be")), "UTF-16"),
     ],
+    ids=["UTF-16", "zip", "xz", "bzip2", "UTF-16 in gzip"],  # gzip writes the time
 )
 def test_a_file_in_another_format_is_one_error(tmp_path: Path, content: bytes, message: str) -> None:
     """The error names the format; its lines are not reported one by one."""
@@ -107,7 +108,7 @@ def test_several_files_are_read_in_order_with_their_own_line_numbers(tmp_path: P
     assert sum(progress) == jsonl.total_bytes(files) == 6
 
 
-@pytest.mark.parametrize("content", [b"1\n2\n", gzip.compress(b"1\n2\n")])
+@pytest.mark.parametrize("content", [b"1\n2\n", gzip.compress(b"1\n2\n")], ids=["plain", "gzip"])
 def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
     """Plain or compressed; its size is unknown."""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content))))

@@ -15,7 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from aggregator.analysis import shingles
-from aggregator.dedup.verdict import Policy
+from aggregator.analysis.shingles import OPENING_WORDS
+from aggregator.dedup.evidence import Evidence
+from aggregator.dedup.templates import same_template_other_figures
+from aggregator.dedup.verdict import Comparable, Novelty, Policy, compare_pair, headline_similarity
 from aggregator.domain import Sketch
 
 NGRAM_CHARS = 8
@@ -33,7 +36,9 @@ _HASH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 def char_ngram_sketch(words: Sequence[str]) -> Sketch:
     """Sketch of the distinct n-grams of ``NGRAM_CHARS`` characters of the words written without spaces."""
-    return shingles.sketch_from_hashes(char_ngram_hashes("".join(words)))
+    return shingles.sketch_from_hashes(
+        char_ngram_hashes("".join(words)), char_ngram_hashes("".join(words[:OPENING_WORDS]))
+    )
 
 
 def char_ngram_hashes(text: str) -> npt.NDArray[np.uint64]:
@@ -50,10 +55,46 @@ def char_ngram_hashes(text: str) -> npt.NDArray[np.uint64]:
 
 
 def policy_for_char_ngrams(policy: Policy) -> Policy:
-    """Convert a policy for word shingles: counts in n-grams, plus chance overlap, same tolerance of edits."""
+    """Convert a policy for word shingles: counts in n-grams, plus chance overlap, same tolerance of edits.
+
+    Small containments and openings are those of parts of a text, so only chance overlap is added; large ones
+    are those of edited texts.
+    """
     return replace(
         policy,
-        min_containment=policy.min_containment + UNRELATED_CONTAINMENT * (1 - policy.min_containment),
-        min_shared_shingles=policy.min_shared_shingles * NGRAMS_PER_WORD_SHINGLE,
+        min_containment=_with_chance(policy.min_containment),
+        partial_containment=_with_chance(policy.partial_containment),
+        min_opening=_with_chance(policy.min_opening),
+        partial_opening=_with_chance(policy.partial_opening),
+        same_outlet_opening=_with_chance(policy.same_outlet_opening),
+        same_outlet_containment=policy.same_outlet_containment**STRONG_CONTAINMENT_EXPONENT,
+        same_outlet_headline_containment=policy.same_outlet_headline_containment**STRONG_CONTAINMENT_EXPONENT,
         strong_containment=policy.strong_containment**STRONG_CONTAINMENT_EXPONENT,
+        later_containment=policy.later_containment**STRONG_CONTAINMENT_EXPONENT,
+        complete_containment=policy.complete_containment**STRONG_CONTAINMENT_EXPONENT,
+        min_shared_shingles=policy.min_shared_shingles * NGRAMS_PER_WORD_SHINGLE,
+        same_outlet_shared_shingles=policy.same_outlet_shared_shingles * NGRAMS_PER_WORD_SHINGLE,
     )
+
+
+def compare_char_ngrams(
+    a: Comparable, b: Comparable, evidence: Evidence, policy: Policy
+) -> tuple[bool, Novelty]:
+    """``verdict.compare_pair`` for overlaps of n-grams and a converted policy.
+
+    Terms do not count, since misread words are terms of no other article: one template about two companies
+    may match.
+    """
+    if policy.name != "verified":
+        return compare_pair(a, b, evidence, policy)
+    if not policy.copy_rule.is_copy(replace(evidence, similarity=1.0), lambda: headline_similarity(a, b)):
+        return False, ""
+    containment = evidence.overlap.containment ** (1 / STRONG_CONTAINMENT_EXPONENT)
+    in_word_shingles = replace(evidence.overlap, containment=containment)
+    if same_template_other_figures(in_word_shingles, a.figures, b.figures):
+        return False, "figures"
+    return True, ""
+
+
+def _with_chance(share: float) -> float:
+    return share + UNRELATED_CONTAINMENT * (1 - share)

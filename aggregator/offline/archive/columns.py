@@ -33,7 +33,8 @@ from aggregator.offline.archive.sketch_keys import (
 )
 
 _METADATA_FILE = "about.json"
-_VARIABLE_LENGTH_COLUMNS = ("sample", "figure", "id")
+_VARIABLE_LENGTH_COLUMNS = ("sample", "figure", "id", "detail")
+_SIZE_COLUMNS = ("sample_size", "figure_count", "id_size", "detail_size")  # their lengths in a chunk
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +54,7 @@ class Columns:
     sample, sample_end  concatenated samples (uint32), and the end of each (int64)
     figure, figure_end  likewise the hashes of figures (uint32), ascending in each article
     id, id_end          likewise the ids, UTF-8 bytes
+    detail, detail_end  likewise headline, terms and opening (``details.py``)
     """
 
     fingerprint: Array
@@ -73,6 +75,8 @@ class Columns:
     figure_end: Array
     id: Array
     id_end: Array
+    detail: Array
+    detail_end: Array
     spaces: Sequence[str]
     sources: Sequence[str]
 
@@ -81,8 +85,13 @@ class Columns:
 
     def id_of(self, row: int) -> str:
         """The id of the article in this row."""
-        start = int(self.id_end[row - 1]) if row else 0
-        return self.id[start : int(self.id_end[row])].tobytes().decode("utf-8", "surrogatepass")
+        return self.variable("id", row).tobytes().decode("utf-8", "surrogatepass")
+
+    def variable(self, name: str, row: int) -> Array:
+        """The values of a column of variable length in this row."""
+        ends: Array = getattr(self, f"{name}_end")
+        values: Array = getattr(self, name)
+        return values[int(ends[row - 1]) if row else 0 : int(ends[row])]
 
 
 ARRAY_NAMES = tuple(field.name for field in fields(Columns) if field.name not in ("spaces", "sources"))
@@ -93,7 +102,8 @@ def columns_from_signatures(signatures: Sequence[Signature]) -> Columns:
     arrays, spaces, sources = arrays_from_signatures(signatures)
     arrays["sample_end"] = np.cumsum(arrays["sample_size"], dtype=np.int64)
     arrays["figure_end"] = np.cumsum(arrays["figure_count"], dtype=np.int64)
-    arrays["id_end"] = np.cumsum(arrays.pop("id_size"), dtype=np.int64)
+    for name in ("id", "detail"):
+        arrays[f"{name}_end"] = np.cumsum(arrays.pop(f"{name}_size"), dtype=np.int64)
     arrays["sketch_keys"] = select_sketch_keys(arrays["sample"], arrays["sample_end"], arrays["sample_size"])
     return _build_columns(arrays, spaces, sources)
 
@@ -126,12 +136,13 @@ def _build_columns(arrays: Mapping[str, Array], spaces: Sequence[str], sources: 
 
 def _write_columns(chunks: Sequence[Path], directory: Path) -> None:
     """Append the columns of each chunk to their files; one chunk at a time is in memory."""
-    sizes = np.array([_chunk_sizes(chunk) for chunk in chunks], np.int64).reshape(-1, 4)
-    rows, samples, figures, ids = sizes.sum(axis=0).tolist()
+    sizes = np.array([_chunk_sizes(chunk) for chunk in chunks], np.int64).reshape(-1, 5)
+    rows, samples, figures, ids, details = sizes.sum(axis=0).tolist()
     layouts: dict[str, tuple[str, tuple[int, ...]]] = {
         name: (dtype, (rows, width) if width > 1 else (rows,)) for name, dtype, width in FIXED_WIDTH_COLUMNS
     }
-    layouts |= {"sample": ("<u4", (samples,)), "figure": ("<u4", (figures,)), "id": ("|u1", (ids,))}
+    layouts |= {"sample": ("<u4", (samples,)), "figure": ("<u4", (figures,))}
+    layouts |= {"id": ("|u1", (ids,)), "detail": ("|u1", (details,))}
     layouts |= {f"{name}_end": ("<i8", (rows,)) for name in _VARIABLE_LENGTH_COLUMNS}
     before = np.cumsum(sizes, axis=0) - sizes
     key_selector = SketchKeySelector(rows)
@@ -161,9 +172,9 @@ def _create_array_file(file: Path, dtype: str, shape: tuple[int, ...]) -> Iterat
 
 
 def _chunk_sizes(chunk: Path) -> tuple[int, ...]:
-    """Number of rows, sampled hashes, hashes of figures and bytes of ids in a chunk."""
+    """Number of rows, sampled hashes, hashes of figures, bytes of ids and of details in a chunk."""
     with np.load(chunk) as arrays:
-        sizes = [arrays[name] for name in ("sample_size", "figure_count", "id_size")]
+        sizes = [arrays[name] for name in _SIZE_COLUMNS]
         return len(sizes[0]), *(int(size.sum(dtype=np.int64)) for size in sizes)
 
 
@@ -172,19 +183,18 @@ def _chunk_columns(
 ) -> dict[str, Array]:
     """All columns of a chunk except the sketch keys, for which its samples are counted.
 
-    ``starts``: number of sampled hashes, hashes of figures and bytes of ids in the chunks before;
+    ``starts``: number of values of each column of variable length in the chunks before;
     ``names``: index of each space and source so far, extended here.
     """
     metadata = chunk_metadata(chunk)
     with np.load(chunk) as arrays:
         fixed = (name for name, _, _ in FIXED_WIDTH_COLUMNS)
         columns = {name: arrays[name] for name in (*fixed, *_VARIABLE_LENGTH_COLUMNS)}
-        id_size = arrays["id_size"]
+        lengths = [arrays[name] for name in _SIZE_COLUMNS]
     for column, index_of in names.items():
         index = [index_of.setdefault(name, len(index_of)) for name in metadata[f"{column}s"]]
         if len(columns[column]):
             columns[column] = np.array(index, columns[column].dtype)[columns[column]]
-    lengths = (columns["sample_size"], columns["figure_count"], id_size)
     ends = [np.cumsum(length, dtype=np.int64) for length in lengths]
     key_selector.add_samples(columns["sample"], ends[0], columns["sample_size"])
     return columns | {

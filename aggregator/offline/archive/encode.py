@@ -1,53 +1,33 @@
-"""Encoding of articles as numbers: fingerprint, sample, hashes and dates; texts are not stored.
+"""Encoding of articles: fingerprint, sample, top terms, headline and date; texts are not stored.
 
 A block of rows becomes a chunk: one numpy array per column, in one file that is written whole or not at
-all. The fingerprint is that of the service (``analysis/analyzer.py``). The sample is of character n-grams
-for languages that separate words (unless ``Encoding.shingles`` is "words"), and that of the service
-otherwise. Term weights are left out.
+all. All values are those of the service (``analysis/analyzer.py``), except that with ``Encoding.shingles``
+"letters" the sample is of character n-grams for languages that separate words.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import xxhash
 
-from aggregator.analysis.analyzer import (
-    HEADLINE_COUNTS_BELOW_WORDS,
-    figure_hashes,
-    sketch_in_language,
-    space_name,
-    uses_spaces,
-)
+from aggregator.analysis.analyzer import Analyzer, uses_spaces
 from aggregator.analysis.models import load_models
-from aggregator.analysis.simhash import fingerprint_from_sums
-from aggregator.analysis.text import tokenizer
-from aggregator.analysis.text.html import extract_article
-from aggregator.analysis.text.language import (
-    FALLBACK_GROUP,
-    detect_language,
-    language_from_tag,
-    language_group,
-)
-from aggregator.analysis.text.orthography import normalize_spelling
-from aggregator.domain import Article, Sketch
-from aggregator.errors import InvalidInput, NoText
+from aggregator.domain import Article, Sketch, WeightedTerms
+from aggregator.errors import InvalidInput
 from aggregator.offline.archive import rows
-from aggregator.offline.archive.arrays import Array, Hashes
+from aggregator.offline.archive.arrays import Array
 from aggregator.offline.archive.bitmap_filter import BITMAP_BITS, sample_bitmaps
 from aggregator.offline.archive.char_ngrams import char_ngram_sketch
 from aggregator.offline.archive.checkpoint import save_once
-from aggregator.offline.archive.english import is_plain_english
-from aggregator.offline.archive.vocabulary import build_vocabulary
+from aggregator.offline.archive.details import Details, encode_details
 
 UNDATED = np.iinfo(np.int64).min
-_LANGUAGE_SAMPLE_CHARS = 600
 
 # (name, dtype, width) of the columns of fixed width, except the sketch keys, which depend on all articles.
 FIXED_WIDTH_COLUMNS: tuple[tuple[str, str, int], ...] = (
@@ -69,21 +49,22 @@ FIXED_WIDTH_COLUMNS: tuple[tuple[str, str, int], ...] = (
 class Encoding:
     """Parameters of the encoding; part of the identity of a run (``Job.identity``).
 
-    models_dir  directory of feature models; empty: the shipped ones columns     (field, column) pairs for
-    input columns that are not named like their field lang        language of articles that declare none;
-    empty: detect shingles    "letters" (character n-grams, for languages that separate words) or "words"
-    (as in the service)
+    models_dir  directory of feature models; empty: the shipped ones
+    columns     (field, column) pairs for input columns that are not named like their field
+    lang        language of articles that declare none; empty: detect
+    shingles    "words" (as in the service) or "letters" (character n-grams, for languages that separate
+                words)
     """
 
     models_dir: str = ""
     columns: tuple[tuple[str, str], ...] = ()
     lang: str = ""
-    shingles: str = "letters"
+    shingles: str = "words"
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The numbers that represent one article."""
+    """What is stored of one article; fields as in ``Analysis``, except for the sketch of n-grams."""
 
     id: str
     source: str
@@ -92,98 +73,49 @@ class Signature:
     text_hash: int  # 128 bits
     date_ms: int
     words: int
-    size: int
-    sample: Hashes
+    sketch: Sketch
     uses_char_ngrams: bool = False
     figures: tuple[int, ...] = ()
+    lang: str = "en"
+    title: str = ""
+    short: bool = False
+    terms: WeightedTerms = ()
 
 
 class Encoder:
-    """Encoder of articles: the analysis stages of the service that an archive needs; holds the models."""
+    """Encoder of articles: the analysis of the service; holds the models."""
 
     def __init__(self, encoding: Encoding) -> None:
         self.encoding = encoding
         self._column_names = dict(encoding.columns)
-        self._models = load_models(Path(encoding.models_dir) if encoding.models_dir else None)
-        self._english_vocabulary = build_vocabulary(self._models.get("en", self._models[FALLBACK_GROUP]))
-        self._space_names = {group: space_name(group, model, "4x16") for group, model in self._models.items()}
+        self._analyzer = Analyzer(load_models(Path(encoding.models_dir) if encoding.models_dir else None))
 
     def parse_article(self, row: rows.Row) -> Article:
         """The article of a row. Raises InvalidInput."""
         return rows.parse_article(row, self._column_names)
 
     def encode(self, article: Article) -> Signature:
-        """The signature of an article. Raises NoText if it has no words."""
-        title, text = article.title, article.text
-        if not text and article.html:
-            extracted = extract_article(article.html)
-            title, text = title or extracted.title, extracted.text
-        lang = self._detect_language(title, text, article.lang)
-        title_words, text_words = tokenizer.words(title, lang), tokenizer.words(text, lang)
-        words = text_words if len(text_words) >= HEADLINE_COUNTS_BELOW_WORDS else title_words + text_words
-        if not words:
-            raise NoText("The article has no words.")
-        count, words = len(words), normalize_spelling(words, lang)
-        group = language_group(lang)
-        group = group if group in self._models else FALLBACK_GROUP
-        uses_char_ngrams = self.encoding.shingles == "letters" and uses_spaces(lang)
-        fingerprint, sketch = self._encode_plain_english(
-            title_words, text_words, lang, uses_char_ngrams
-        ) or self._encode_any_language(title, text, words, lang, group, uses_char_ngrams)
-        if sketch is None:
-            sketch = char_ngram_sketch(words)
+        """The signature of an article. Raises NoText if it has no words, InputTooLarge if it is too long."""
+        if not article.lang and self.encoding.lang:
+            article = replace(article, lang=self.encoding.lang)
+        analysis, words = self._analyzer.analyze_with_words(article)
+        uses_char_ngrams = self.encoding.shingles == "letters" and uses_spaces(analysis.lang)
         return Signature(
             id=article.id,
             source=article.source,
-            space=self._space_names[group],
-            fingerprint=fingerprint,
-            text_hash=xxhash.xxh3_128_intdigest(" ".join(words).encode("utf-8", "surrogatepass")),
+            space=analysis.space,
+            fingerprint=analysis.fingerprint,
+            text_hash=int.from_bytes(analysis.text_hash, "big"),
             date_ms=UNDATED if article.published_at_ms is None else article.published_at_ms,
-            words=count,
-            size=sketch.size,
-            sample=sketch.sample,
+            words=len(words),
+            sketch=char_ngram_sketch(words) if uses_char_ngrams else analysis.sketch,
             uses_char_ngrams=uses_char_ngrams,
-            figures=figure_hashes(f"{title}\n{text}"),
+            figures=analysis.figures,
+            lang=analysis.lang,
+            title=analysis.title,
+            short=analysis.short,
+            terms=analysis.terms,
         )
-
-    def _encode_plain_english(
-        self, title_words: list[str], text_words: list[str], lang: str, uses_char_ngrams: bool
-    ) -> tuple[int, Sketch | None] | None:
-        """Fingerprint and sketch of ASCII English by table lookup; None if the text needs the general stages.
-
-        The sketch is None if ``uses_char_ngrams``.
-        """
-        if (
-            lang != "en"
-            or self._english_vocabulary is None
-            or not "".join(text_words).isascii()
-            or not "".join(title_words).isascii()
-        ):
-            return None
-        numbers = self._english_vocabulary.intern(title_words + text_words)
-        fingerprint = self._english_vocabulary.fingerprint(numbers)
-        if fingerprint is None:
-            return None
-        if uses_char_ngrams:
-            return fingerprint, None
-        compared = numbers[len(title_words) :] if len(text_words) >= HEADLINE_COUNTS_BELOW_WORDS else numbers
-        return fingerprint, self._english_vocabulary.sketch(compared)
-
-    def _encode_any_language(
-        self, title: str, text: str, words: list[str], lang: str, group: str, uses_char_ngrams: bool
-    ) -> tuple[int, Sketch | None]:
-        """Fingerprint and sketch by the general stages; the sketch is None if ``uses_char_ngrams``."""
-        full_text = f"{title}\n{text}"
-        terms = tokenizer.tokenize(full_text, lang) or tokenizer.words(full_text, lang)
-        fingerprint = fingerprint_from_sums(self._models[group].project(terms))
-        return fingerprint, None if uses_char_ngrams else sketch_in_language(words, lang)
-
-    def _detect_language(self, title: str, text: str, declared: str | None) -> str:
-        known = language_from_tag(declared or self.encoding.lang) if declared or self.encoding.lang else None
-        if known:
-            return known
-        opening = f"{title}\n{text[:_LANGUAGE_SAMPLE_CHARS]}"
-        return "en" if is_plain_english(opening) else detect_language(opening)
 
 
 @cache
@@ -221,8 +153,8 @@ def arrays_from_signatures(
     """Columns of signatures, and the lists of spaces and sources that the columns of these names index."""
     spaces = _positions_by_name(s.space for s in signatures)
     sources = _positions_by_name(s.source for s in signatures)
-    sample_sizes = [len(s.sample) for s in signatures]
-    sample = np.concatenate([np.empty(0, np.uint32), *(s.sample for s in signatures)])
+    sample_sizes = [len(s.sketch.sample) for s in signatures]
+    sample = np.concatenate([np.empty(0, np.uint32), *(s.sketch.sample for s in signatures)])
     values: Mapping[str, Any] = {
         "fingerprint": [s.fingerprint for s in signatures],
         "text_hash": [(s.text_hash >> 64, s.text_hash & (2**64 - 1)) for s in signatures],
@@ -230,7 +162,7 @@ def arrays_from_signatures(
         "source": [sources[s.source] for s in signatures],
         "date_ms": [s.date_ms for s in signatures],
         "words": [s.words for s in signatures],
-        "size": [s.size for s in signatures],
+        "size": [s.sketch.size for s in signatures],
         "sample_size": sample_sizes,
         "figure_count": [len(s.figures) for s in signatures],
         "uses_char_ngrams": [s.uses_char_ngrams for s in signatures],
@@ -242,9 +174,13 @@ def arrays_from_signatures(
     }
     arrays["sample"] = sample
     arrays["figure"] = np.array([figure for s in signatures for figure in sorted(s.figures)], np.uint32)
+    details = [
+        encode_details(Details(s.lang, s.short, s.title, s.terms, s.sketch.opening)) for s in signatures
+    ]
     ids = [s.id.encode("utf-8", "surrogatepass") for s in signatures]
-    arrays["id"] = np.frombuffer(b"".join(ids), np.uint8)
-    arrays["id_size"] = np.array([len(id_) for id_ in ids], "<u4")
+    for name, texts in (("id", ids), ("detail", details)):
+        arrays[name] = np.frombuffer(b"".join(texts), np.uint8)
+        arrays[f"{name}_size"] = np.array([len(text) for text in texts], "<u4")
     return arrays, list(spaces), list(sources)
 
 

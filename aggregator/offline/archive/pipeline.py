@@ -3,7 +3,7 @@
     encode    rows -> fingerprints and samples, one chunk per block      encode.py
     gather    chunks -> columns on disk, groups of equal texts           columns.py
     join      columns -> candidate pairs, by partition                   join.py
-    confirm   candidates -> pairs that share their wording               verify.py
+    confirm   candidates -> pairs that the rule confirms                 verify.py, pair_rule.py
     cluster   pairs -> groups                                            cluster.py
 
 Encode, join and confirm are maps over independent tasks. Each task writes one file, whole or not at all. A
@@ -27,7 +27,6 @@ import numpy.typing as npt
 from aggregator.dedup.verdict import Policy
 from aggregator.offline.archive import classifier, rows
 from aggregator.offline.archive.arrays import Array, Flags, Rows
-from aggregator.offline.archive.char_ngrams import policy_for_char_ngrams
 from aggregator.offline.archive.checkpoint import save_once, write_bytes
 from aggregator.offline.archive.cluster import Clustering, Links, cluster, components, pairs_within_components
 from aggregator.offline.archive.columns import (
@@ -41,12 +40,12 @@ from aggregator.offline.archive.encode import UNDATED, encode_block
 from aggregator.offline.archive.executors import Pool
 from aggregator.offline.archive.job import Job, Method
 from aggregator.offline.archive.join import join_to_file, partitions
-from aggregator.offline.archive.novelty import have_different_figures
+from aggregator.offline.archive.pair_rule import PairRule, containment_floor, order_by_arrival
 from aggregator.offline.archive.pairs import Pairs, merge_pairs, unpack_pairs
 from aggregator.offline.archive.sketch_keys import write_entries
 from aggregator.offline.archive.titles import filter_by_title_rule
 from aggregator.offline.archive.vector_candidates import VECTOR_ENCODERS, vector_candidates
-from aggregator.offline.archive.verify import OVERLAP_FIELDS, PairOverlaps, are_copies, estimate_overlaps
+from aggregator.offline.archive.verify import OVERLAP_FIELDS, PairOverlaps, estimate_overlaps
 
 PAIRS_PER_TASK = 1 << 18
 MIN_WEAK_RESEMBLANCE = 0.01
@@ -109,7 +108,7 @@ def run_pipeline(job: Job, pool: Pool, progress: ProgressListener) -> DedupeResu
         if job.method.verify == "titles":
             progress.start_stage("titles", None, "pairs")
             near = filter_by_title_rule(job, chunks, near)
-        confirmed = _confirm(job, near, pool, progress)
+        confirmed = _confirm(job, columns, near, pool, progress)
     with clock.measure("cluster"):
         progress.start_stage("cluster", None, "pairs")
         links = _strong_links(len(columns), confirmed)
@@ -159,7 +158,7 @@ def _join(job: Job, row_count: int, pool: Pool, progress: ProgressListener) -> t
     parts = partitions(row_count, bits=encode != "sketch", sketch_keys=encode != "simhash")
     progress.start_stage("join", len(parts), "partitions")
     files = [job.work_dir / "candidates" / f"{part.name}.npz" for part in parts]
-    min_containment = job.policy.min_containment if job.method.verify == "containment" else 0.0
+    min_containment = containment_floor(job.policy) if job.method.verify == "containment" else 0.0
     tasks = [
         (part, str(job.work_dir / "columns"), job.method.radius_bits, min_containment, str(file))
         for part, file in zip(parts, files, strict=True)
@@ -171,19 +170,22 @@ def _join(job: Job, row_count: int, pool: Pool, progress: ProgressListener) -> t
     return merge_pairs([np.load(file)["pairs"] for file in files]), uncompared
 
 
-def _confirm(job: Job, candidates: Pairs, pool: Pool, progress: ProgressListener) -> ConfirmedPairs:
-    starts = range(0, len(candidates), PAIRS_PER_TASK)
+def _confirm(
+    job: Job, columns: Columns, candidates: Pairs, pool: Pool, progress: ProgressListener
+) -> ConfirmedPairs:
+    candidates, ends = _slices_by_later_article(columns, candidates)
+    starts = [0, *ends][: len(ends)]
     progress.start_stage("confirm", len(starts), "slices")
     files = [job.work_dir / "confirmed" / f"{start:012}.npz" for start in starts]
     tasks = (
         (
             str(job.work_dir / "columns"),
-            candidates[start : start + PAIRS_PER_TASK],
+            candidates[start:end],
             job.method,
             job.policy,
             str(file),
         )
-        for start, file in zip(starts, files, strict=True)
+        for start, end, file in zip(starts, ends, files, strict=True)
     )
     for _ in pool.map(confirm_to_file, tasks):
         progress.advance(1)
@@ -217,17 +219,25 @@ def confirm_pairs(columns: Columns, pairs: Pairs, method: Method, policy: Policy
 def _copy_mask(
     columns: Columns, pairs: Pairs, pair_overlaps: PairOverlaps, method: Method, policy: Policy
 ) -> Flags:
-    """Which pairs are duplicates by the method's rule; limits of containment depend on the shingles."""
+    """Which pairs are duplicates by the method's rule."""
     if method.verify == "classifier":
         return classifier.are_copies(method.weights, classifier.features(columns, pairs, pair_overlaps))
     if method.verify != "containment":
         return np.ones(len(pairs), bool)  # "none", or filtered before (``titles.py``)
-    uses_char_ngrams = columns.uses_char_ngrams[unpack_pairs(pairs)[0]] == 1
-    are_char_ngram_copies = are_copies(pair_overlaps, policy_for_char_ngrams(policy))
-    copies = np.where(uses_char_ngrams, are_char_ngram_copies, are_copies(pair_overlaps, policy))
-    at = np.flatnonzero(copies)
-    copies[at] = ~have_different_figures(columns, pairs[at], pair_overlaps.select(at), policy)
-    return copies
+    return PairRule(columns, policy).are_copies(pairs, pair_overlaps.containment)
+
+
+def _slices_by_later_article(columns: Columns, pairs: Pairs) -> tuple[Pairs, list[int]]:
+    """The pairs ordered by their later article, and the ends of slices of about ``PAIRS_PER_TASK``.
+
+    No slice ends between two pairs of one later article: its boilerplate is estimated from all of them.
+    """
+    later = order_by_arrival(columns, pairs)[1]
+    order = np.argsort(later, kind="stable")
+    later = later[order]
+    last = later[np.arange(PAIRS_PER_TASK - 1, len(later), PAIRS_PER_TASK)]
+    ends = np.searchsorted(later, last, side="right").tolist()
+    return pairs[order], sorted({*ends, len(later)} - {0})
 
 
 def near_in_time(distinct_texts: DistinctTexts, pairs: Pairs, within_ms: int | None) -> Flags:
@@ -248,13 +258,15 @@ def _concatenate_parts(parts: Sequence[Any]) -> ConfirmedPairs:
     def column(name: str, empty: Array) -> Array:
         return np.concatenate([empty, *(part[name] for part in parts)])
 
-    overlaps = [column(name, np.empty(0, np.float32)) for name in OVERLAP_FIELDS]
+    pairs, weak = column("pairs", np.empty(0, np.uint64)), column("weak", np.empty(0, np.uint64))
+    order, weak_order = np.argsort(pairs), np.argsort(weak)
+    overlaps = [column(name, np.empty(0, np.float32))[order] for name in OVERLAP_FIELDS]
     return ConfirmedPairs(
-        column("pairs", np.empty(0, np.uint64)),
+        pairs[order],
         PairOverlaps(*overlaps),
-        column("distance", np.empty(0, np.uint8)),
-        column("weak", np.empty(0, np.uint64)),
-        column("weak_resemblance", np.empty(0, np.float32)),
+        column("distance", np.empty(0, np.uint8))[order],
+        weak[weak_order],
+        column("weak_resemblance", np.empty(0, np.float32))[weak_order],
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from aggregator.offline.archive.arrays import Array, Flags, Floats, Rows
 from aggregator.offline.archive.columns import Columns
 from aggregator.offline.archive.encode import UNDATED
-from aggregator.offline.archive.novelty import is_teaser_row
+from aggregator.offline.archive.pair_rule import is_teaser_row
 from aggregator.offline.archive.pairs import unpack_pairs
 from aggregator.offline.archive.pipeline import DedupeResult
 

@@ -186,7 +186,14 @@ def _csv_rows(file: str, progress: ProgressCallback | None) -> Iterator[Numbered
         text = io.TextIOWrapper(cast(BinaryIO, content), "utf-8-sig", errors="replace", newline="")
         reader = csv.DictReader(text, delimiter="\t" if ".tsv" in Path(file).name.lower() else ",")
         number = reported = 0
-        while (row := _next_row(reader)) is not None:
+        while True:
+            try:
+                row = _next_row(reader)
+            except (EOFError, gzip.BadGzipFile, zlib.error):
+                yield number + 1, InvalidInput("The gzip data is damaged or truncated from here on.")
+                break
+            if row is None:
+                break
             number += 1
             yield number, row
             if progress and number % 1024 == 0:
@@ -197,12 +204,10 @@ def _csv_rows(file: str, progress: ProgressCallback | None) -> Iterator[Numbered
 
 
 def _next_row(reader: csv.DictReader[str]) -> Row | InvalidInput | None:
-    """The next row, the error in it, or None at the end of the file or of its readable gzip data."""
+    """The next row, the error in it, or None at the end of the file. Raises for damaged gzip data."""
     try:
         row = next(reader, None)
-    except (csv.Error, EOFError, gzip.BadGzipFile, zlib.error) as error:
-        if not isinstance(error, csv.Error):
-            return None
+    except csv.Error as error:
         return InvalidInput(f"The row is not CSV: {error}.")
     if row is None:
         return None

@@ -1,7 +1,8 @@
-"""Verification of candidates: ``shingles.estimate_overlap`` and ``verdict.is_copy`` for millions of pairs.
+"""Overlap of candidates: ``shingles.estimate_overlap``, without openings, for millions of pairs.
 
 The estimates are those of one pair at a time (a test compares them), computed with numpy: the samples of a
 batch of pairs become keys (position in the batch, hash), which are sorted, and equal neighbors are counted.
+Few pairs share enough wording to be copies; ``pair_rule.py`` decides those.
 """
 
 from __future__ import annotations
@@ -11,8 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from aggregator.dedup.templates import SAME_LENGTH_MIN_SHARED_FACTOR, SAME_LENGTH_RATIO, TRUNCATED_RATIO
-from aggregator.dedup.verdict import CONTAINMENT_STANDARD_ERRORS, TRUNCATED_MIN_SHARED_FACTOR, Policy
 from aggregator.offline.archive.arrays import Flags, Floats, Hashes, Keys, Rows, batches
 from aggregator.offline.archive.columns import Columns
 from aggregator.offline.archive.pairs import Pairs, pack_pairs, unpack_pairs
@@ -48,23 +47,6 @@ def estimate_overlaps(columns: Columns, pairs: Pairs) -> PairOverlaps:
     return PairOverlaps(*np.concatenate([np.empty((5, 0)), *parts], axis=1))
 
 
-def are_copies(pair_overlaps: PairOverlaps, policy: Policy) -> Flags:
-    """``verdict.is_copy`` for every pair, without the similarity of terms, which the columns do not have.
-
-    So two different articles that share a long template pass if a fifth of the shorter one is template, and
-    short templates with other names pass if they agree in three quarters; the service requires similar
-    terms too. Fingerprints cannot replace terms: those of a truncated or padded copy may differ in any
-    number of bits. Measurements: docs/benchmarks/archives.md.
-    """
-    factor = np.where(pair_overlaps.size_ratio < TRUNCATED_RATIO, TRUNCATED_MIN_SHARED_FACTOR, 1.0)
-    factor = np.where(pair_overlaps.size_ratio >= SAME_LENGTH_RATIO, SAME_LENGTH_MIN_SHARED_FACTOR, factor)
-    lower_bound = pair_overlaps.containment - CONTAINMENT_STANDARD_ERRORS * pair_overlaps.error
-    enough_shared = pair_overlaps.shared >= policy.min_shared_shingles * factor
-    return ((lower_bound >= policy.min_containment) & enough_shared) | (
-        pair_overlaps.containment >= policy.strong_containment
-    )
-
-
 def _estimate_batch(columns: Columns, a: Rows, b: Rows) -> Floats:
     """(5, n): containment, resemblance, shared, size ratio, error."""
     count = len(a)
@@ -83,11 +65,11 @@ def _estimate_batch(columns: Columns, a: Rows, b: Rows) -> Floats:
     np.divide(common, in_a + in_b - common, out=resemblance, where=overlapping)
     ratio = np.zeros(count)
     np.divide(smaller, larger, out=ratio, where=overlapping)
-    error = np.zeros(count)
-    np.divide(containment * (1.0 - containment), base, out=error, where=overlapping)
-    sampled_share = np.divide(base, smaller, where=overlapping, out=np.ones(count))
-    np.multiply(error, np.maximum(0.0, 1.0 - sampled_share), out=error)
-    return np.stack([containment, resemblance, containment * smaller, ratio, np.sqrt(error)])
+    counted = np.maximum(base, 1.0)
+    z2 = np.where(overlapping, np.maximum(0.0, 1.0 - base / np.maximum(smaller, 1.0)), 0.0)
+    spread = np.sqrt(z2 * (containment * (1.0 - containment) + z2 / (4 * counted)) / counted)
+    error = containment - (containment + z2 / (2 * counted) - spread) / (1 + z2 / counted)
+    return np.stack([containment, resemblance, containment * smaller, ratio, error])
 
 
 def _sample_keys(columns: Columns, rows: Rows) -> Keys:

@@ -26,6 +26,7 @@ from typing import Any
 from aggregator.errors import InvalidInput
 from aggregator.events.detection import BurstRule, Event
 from aggregator.offline.evaluation.event_metrics import Alert, EventReport, KnownEvent, WindowResult
+from aggregator.offline.fingerprints import ServiceFingerprints
 from aggregator.offline.jsonl import read_rows
 from aggregator.offline.replay import changed_events, parse_time_ms
 from aggregator.time_units import DAY_MS
@@ -52,25 +53,34 @@ def read_known_events(path: Path) -> list[KnownEvent]:
 
 
 def evaluate(
-    windows: Path, events: Path, rule: BurstRule, *, label: str = "", executor: Executor | None = None
+    windows: Path,
+    events: Path,
+    rule: BurstRule,
+    *,
+    label: str = "",
+    executor: Executor | None = None,
+    fingerprints: ServiceFingerprints | None = None,
 ) -> EventReport:
     """Replay under ``rule`` every window file (in directory ``windows``) that the file ``events`` names.
 
-    ``executor`` (processes) replays windows in parallel; results do not depend on it. Raises InvalidInput.
+    ``executor`` (processes) replays windows in parallel; results do not depend on it. ``fingerprints``: those
+    of the literal rule; None: of the shipped models. Raises InvalidInput.
     """
     known_events = read_known_events(events)
     missing = [k.window_file for k in known_events if not (windows / k.window_file).is_file()]
     if missing:
         raise InvalidInput(f"{windows} lacks {', '.join(missing)}, which {events} names.")
-    run = partial(evaluate_window, windows, rule)
+    run = partial(evaluate_window, windows, rule, fingerprints or ServiceFingerprints())
     results = executor.map(run, known_events) if executor else map(run, known_events)
     return EventReport(label or rule.mode, tuple(results))
 
 
-def evaluate_window(windows: Path, rule: BurstRule, known_event: KnownEvent) -> WindowResult:
+def evaluate_window(
+    windows: Path, rule: BurstRule, fingerprints: ServiceFingerprints, known_event: KnownEvent
+) -> WindowResult:
     """Replay one window under ``rule`` and judge its alerts."""
     rows = list(read_rows([str(windows / known_event.window_file)]))
-    return judge_window(rows, (event for event, _ in changed_events(rows, rule)), known_event)
+    return judge_window(rows, (event for event, _ in changed_events(rows, rule, fingerprints)), known_event)
 
 
 def judge_window(

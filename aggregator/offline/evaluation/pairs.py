@@ -6,7 +6,7 @@ SemEval-2022 task 8, where <= 2 counts as alike, >= 3 as different, and pairs be
 
 Four scores are compared, each 0..1 and higher for more alike:
 
-* **similarity**  cosine of the stored terms, by which ``/related`` ranks;
+* **similarity**  cosine of the term profiles, by which ``/related`` ranks;
 * **tf-idf**      cosine of all index terms, with the idf of the file itself: the plain baseline;
 * **overlap**     containment of the stored shingle samples, which decides about duplicates;
 * **bits**        1 - Hamming distance / 64.
@@ -28,7 +28,9 @@ import numpy as np
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.shingles import estimate_overlap
 from aggregator.analysis.simhash import FINGERPRINT_BITS, hamming_distance
+from aggregator.analysis.term_profile import cosines
 from aggregator.analysis.text.tokenizer import tokenize
+from aggregator.dedup.evidence import Evidence
 from aggregator.dedup.similarity import cosine
 from aggregator.dedup.verdict import Candidate, Policy, decide
 from aggregator.domain import Analysis, Article, ArticleRecord
@@ -217,7 +219,7 @@ def _parse_article(row: Mapping[str, Any], row_number: int, side: str) -> Articl
 def _scores(a: Analysis, b: Analysis) -> dict[str, float]:
     comparable = a.space == b.space
     return {
-        "similarity": cosine(a.terms, b.terms),
+        "similarity": float(cosines((a.terms, a.minor_terms), [(b.terms, b.minor_terms)])[0]),
         "overlap": estimate_overlap(a.sketch, b.sketch).containment,
         "bits": 1 - hamming_distance(a.fingerprint, b.fingerprint) / FINGERPRINT_BITS if comparable else 0.0,
     }
@@ -231,9 +233,12 @@ def _same_by_policy(a: Analysis, b: Analysis) -> dict[str, bool]:
         1, 1, "first", a.space, a.lang, a.fingerprint, a.text_hash, a.short, a.title, "", "", None,
         a.sketch, a.terms, a.figures,
     )  # fmt: skip
-    distance = hamming_distance(a.fingerprint, b.fingerprint)
-    overlap, similarity = estimate_overlap(b.sketch, a.sketch), cosine(b.terms, a.terms)
-    candidate = Candidate(record, ("first", 1), distance, overlap, similarity)
+    evidence = Evidence(
+        estimate_overlap(b.sketch, a.sketch),
+        cosine(b.terms, a.terms),
+        hamming_distance(a.fingerprint, b.fingerprint),
+    )
+    candidate = Candidate(record, ("first", 1), evidence)
     return {
         name: decide(b, [candidate], policy).match is not None for name, policy in COMPARED_POLICIES.items()
     }

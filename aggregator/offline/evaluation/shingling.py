@@ -83,20 +83,29 @@ class SettingResult:
 
 @dataclass(slots=True)
 class ShingleSamples:
-    """Shingle samples of articles under one (n, k, f), by id; the overlap of a pair is computed once."""
+    """Shingle samples of articles under one (n, k, f), by id.
+
+    ``cached``: compute the overlap of a pair once, for several orders or settings; takes memory per pair.
+    """
 
     by_id: Mapping[str, frozenset[int]]
+    cached: bool = True
     _overlap_cache: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def overlap(self, a: str, b: str) -> float:
         """Overlap coefficient of two articles; 0 if either is empty."""
+        if not self.cached:
+            return self._overlap(a, b)
         pair = (a, b) if a < b else (b, a)
         known = self._overlap_cache.get(pair)
         if known is None:
-            first, second = self.by_id[a], self.by_id[b]
-            smaller = min(len(first), len(second))
-            known = self._overlap_cache[pair] = len(first & second) / smaller if smaller else 0.0
+            known = self._overlap_cache[pair] = self._overlap(a, b)
         return known
+
+    def _overlap(self, a: str, b: str) -> float:
+        first, second = self.by_id[a], self.by_id[b]
+        smaller = min(len(first), len(second))
+        return len(first & second) / smaller if smaller else 0.0
 
 
 def sample_texts(texts: Mapping[str, str], n: int, k: int, f: float) -> ShingleSamples:

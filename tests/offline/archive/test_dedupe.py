@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import io
 import json
 from pathlib import Path
 from types import ModuleType
@@ -223,6 +224,27 @@ def test_csv_and_gzip_give_the_same_groups(tmp_path: Path) -> None:
     assert groups(tmp_path / "gz") == groups(tmp_path / "csv") == EXPECTED
 
 
+@pytest.mark.parametrize("name", ["rows.csv.gz", "rows.jsonl.gz"])
+def test_a_truncated_file_is_an_error(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its readable rows are used; the end is reported, and the exit code is not 0."""
+    given = archive_rows()
+    if name.endswith(".jsonl.gz"):
+        content = "".join(json.dumps(row) + "\n" for row in given)
+    else:
+        out = io.StringIO()
+        writer = csv.DictWriter(out, [*given[0]])
+        writer.writeheader()
+        writer.writerows(given)
+        content = out.getvalue()
+    data = gzip.compress(content.encode())
+    (tmp_path / name).write_bytes(data[: len(data) * 3 // 4])
+
+    assert run(tmp_path / "out", tmp_path / name) == 1
+    bad = read_lines(tmp_path / "out" / "bad_rows.jsonl")
+    assert "gzip data is damaged or truncated from here on" in bad[-1]["reason"]
+    assert f"{len(bad)} bad row" in capsys.readouterr().err
+
+
 def test_parquet_in_and_out(tmp_path: Path) -> None:
     """Input and output tables can be Parquet."""
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -293,7 +315,10 @@ def test_verify_classifier_is_trained_on_labeled_articles(tmp_path: Path) -> Non
     known = write_lines(tmp_path / "known.jsonl", labeled)
     source = write_lines(tmp_path / "a.jsonl", archive_rows())
 
-    assert run(tmp_path / "out", source, "--verify", "classifier", "--labelled", known) == 0
+    assert (
+        run(tmp_path / "out", source, "--verify", "classifier", "--labelled", known, "--shingles", "letters")
+        == 0
+    )
     assert groups(tmp_path / "out") == EXPECTED
 
 

@@ -40,7 +40,9 @@ def random_columns(count: int, seed: int) -> Columns:
         figure_count=empty.astype(np.uint8), uses_char_ngrams=empty.astype(np.uint8),
         sketch_keys=np.zeros((count, 32), np.uint32), bitmap=np.zeros((count, 32), np.uint64),
         sample=empty, sample_end=np.arange(count), figure=empty, figure_end=np.zeros(count, np.int64),
-        id=np.zeros(0, np.uint8), id_end=np.zeros(count, np.int64), spaces=["en.0000"], sources=[""],
+        id=np.zeros(0, np.uint8), id_end=np.zeros(count, np.int64),
+        detail=np.zeros(0, np.uint8), detail_end=np.zeros(count, np.int64),
+        spaces=["en.0000"], sources=[""],
     )  # fmt: skip
 
 

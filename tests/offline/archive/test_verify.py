@@ -5,12 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aggregator.analysis import shingles
-from aggregator.dedup import verdict
 from aggregator.domain import Sketch
 from aggregator.offline.archive.columns import Columns, columns_from_signatures
 from aggregator.offline.archive.encode import Signature
 from aggregator.offline.archive.pairs import pack_pairs
-from aggregator.offline.archive.verify import are_copies, estimate_overlaps
+from aggregator.offline.archive.verify import estimate_overlaps
 from tests.support.factories import story
 
 WORDS = story(1, 60).split()
@@ -18,14 +17,14 @@ WORDS = story(1, 60).split()
 
 def signature(words: list[str]) -> Signature:
     """A signature with the sample of these words; other values do not matter."""
-    sketch = shingles.build_sketch(words)
-    return Signature("", "", "en.0000", 0, 0, 0, len(words), sketch.size, sketch.sample)
+    return Signature("", "", "en.0000", 0, 0, 0, len(words), shingles.build_sketch(words))
 
 
 def sketch_of(columns: Columns, row: int) -> Sketch:
     """The sketch of the article in a row."""
     end = int(columns.sample_end[row])
-    return Sketch(int(columns.size[row]), columns.sample[end - int(columns.sample_size[row]) : end])
+    sample = columns.sample[end - int(columns.sample_size[row]) : end]
+    return Sketch(int(columns.size[row]), sample, np.zeros(len(sample), np.bool_))
 
 
 @given(st.lists(st.tuples(st.integers(0, 500), st.integers(1, 599)), min_size=2, max_size=6))
@@ -36,7 +35,6 @@ def test_batch_estimates_equal_those_of_one_pair(cuts: list[tuple[int, int]]) ->
     columns = columns_from_signatures([signature(words) for words in texts])
     a, b = np.triu_indices(len(texts), 1)
     found = estimate_overlaps(columns, pack_pairs(a, b))
-    verdicts = are_copies(found, verdict.Policy())
 
     for at, (i, j) in enumerate(zip(a.tolist(), b.tolist(), strict=True)):
         expected = shingles.estimate_overlap(sketch_of(columns, i), sketch_of(columns, j))
@@ -44,4 +42,3 @@ def test_batch_estimates_equal_those_of_one_pair(cuts: list[tuple[int, int]]) ->
             expected.containment, expected.resemblance, expected.shared, expected.size_ratio,
         )  # fmt: skip
         assert abs(found.error[at] - expected.error) < 1e-12
-        assert verdicts[at] == verdict.is_copy(expected, 1.0, verdict.Policy())

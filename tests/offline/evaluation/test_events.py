@@ -28,6 +28,7 @@ def titles(words: str, start_h: float, count: int = 20) -> list[dict[str, Any]]:
             "title": f"{words} {ASPECTS[i % 9]} {chr(97 + i) * 3}",
             "published_at": (DAY + timedelta(hours=start_h, minutes=i)).isoformat(),
             "lang": "en",
+            "source": f"outlet{i}.example",
         }
         for i in range(count)
     ]
@@ -73,12 +74,12 @@ def test_measures_follow_their_definitions(data: Path) -> None:
 
 def test_table_compares_two_rules_and_the_report_is_json(data: Path) -> None:
     """Both burst modes are columns of the table; ``as_json`` has only JSON values."""
-    rules = [BurstRule(), BurstRule(mode="neighbours")]
+    rules = [BurstRule(), BurstRule(mode="literal")]
     reports = [evaluate(data, data / "events.json", rule) for rule in rules]
 
     text = format_table(reports)
 
-    assert "stories" in text and "neighbours" in text and "1 of 2" in text
+    assert "stories" in text and "literal" in text and "1 of 2" in text
     assert "-5 min, 2 alerts" in text and "not asked" in text and "missed" in text
     decoded = json.loads(json.dumps(reports[0].as_json()))
     assert decoded["detected"] == 1 and len(decoded["windows"][0]["alerts"]) == 2

@@ -1,0 +1,136 @@
+"""Unlabeled articles in order through the ingest service, and the pairs that it calls duplicates.
+
+The service runs over an in-memory store. Dated articles arrive when they were published, others 1 ms after
+the one before. The published shingling system (``shingling.py``) can decide the same articles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from aggregator.analysis.analyzer import Analyzer, uses_spaces
+from aggregator.dedup.verdict import Policy
+from aggregator.domain import Analysis, AnalyzeMany, Answer, Article
+from aggregator.errors import AggregatorError
+from aggregator.index import Index
+from aggregator.ingest.service import BATCH_ARTICLES, IngestService
+from aggregator.offline.evaluation import shingling
+from aggregator.offline.evaluation.duplicate_counter import PairEvidence, judge_pair
+from aggregator.offline.evaluation.online_protocol import CLOCK_START_MS, duplicate_group
+from aggregator.offline.evaluation.shingling import ShingleSamples, ShinglingSettings
+from aggregator.store.memory import MemoryStore
+
+
+@dataclass(frozen=True, slots=True)
+class StreamArticle:
+    """A stored article, with title and text as extracted if it was HTML.
+
+    lang   as analyzed, ISO 639-1
+    group  id of the canonical article of its duplicate group
+    """
+
+    article: Article
+    lang: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicatePair:
+    """A duplicate ``article`` of the earlier article ``match``, judged by the counter.
+
+    ``rule``, ``distance`` (bits) and ``overlap`` are those of the service's match; None for other methods.
+    """
+
+    article: Article
+    match: Article
+    lang: str
+    evidence: PairEvidence
+    rule: str | None = None
+    distance: int | None = None
+    overlap: float | None = None
+
+
+class DuplicateStream:
+    """An ingest service over an in-memory store, and what it was sent.
+
+    stored    articles by id, in order
+    pairs     the duplicates with their matches
+    rejected  number of articles that the analysis rejected (no text)
+    """
+
+    def __init__(self, analyzer: Analyzer, policy: Policy) -> None:
+        self.policy = policy
+        self.stored: dict[str, StreamArticle] = {}
+        self.pairs: list[DuplicatePair] = []
+        self.rejected = 0
+        self._now_ms = 0
+        self._ingest = IngestService(
+            Index(MemoryStore(), analyzer.spaces), _in_process(analyzer), policy, clock=self._tick
+        )
+
+    async def send(self, articles: Sequence[Article]) -> None:
+        """Store ``articles``, whose ids must differ, and judge the duplicates among them."""
+        for start in range(0, len(articles), BATCH_ARTICLES):
+            batch = articles[start : start + BATCH_ARTICLES]
+            dates = [a.published_at_ms for a in batch if a.published_at_ms is not None]
+            self._now_ms = max(self._now_ms, *dates, 0) if dates else self._now_ms or CLOCK_START_MS
+            analyses = await self._ingest.analyze_many(batch)
+            answers = await self._ingest.process_analyzed(batch, analyses)
+            for article, analysis, answer in zip(batch, analyses, answers, strict=True):
+                self._record(article, analysis, answer)
+
+    async def group_of_match(self, article: Article) -> str | None:
+        """Group of the article that ``article`` would be a duplicate of, else None. Stores nothing."""
+        (answer,) = await self._ingest.submit_many([article], dry_run=True)
+        if isinstance(answer, Answer) and answer.outcome.match is not None:
+            return duplicate_group(article.id, answer)
+        return None
+
+    def _record(
+        self, article: Article, analysis: Analysis | AggregatorError, answer: Answer | AggregatorError
+    ) -> None:
+        if not isinstance(analysis, Analysis) or not isinstance(answer, Answer):
+            self.rejected += 1
+            return
+        shown = replace(article, title=analysis.title, text=analysis.text, html="")
+        self.stored[article.id] = StreamArticle(shown, analysis.lang, duplicate_group(article.id, answer))
+        if (match := answer.outcome.match) is not None:
+            matched = self.stored[match.id].article
+            evidence = judge_pair(shown, matched, analysis.lang)
+            self.pairs.append(
+                DuplicatePair(
+                    shown, matched, analysis.lang, evidence, match.rule, match.distance, match.overlap
+                )
+            )
+
+    def _tick(self) -> int:
+        self._now_ms += 1
+        return self._now_ms
+
+
+def shingling_pairs(stream: DuplicateStream, setting: ShinglingSettings) -> Iterator[DuplicatePair]:
+    """The duplicates that the published shingling system finds among the stored articles.
+
+    In languages without spaces a shingle is 5 characters, whatever the setting.
+    """
+    stored = stream.stored
+    samples: dict[str, frozenset[int]] = {}
+    for spaced, n in ((True, setting.n), (False, shingling.MAX_SHINGLE_WORDS)):
+        texts = {
+            id_: item.article.text or item.article.title
+            for id_, item in stored.items()
+            if uses_spaces(item.lang) is spaced
+        }
+        samples.update(shingling.sample_texts(texts, n, setting.k, setting.f).by_id)
+    for decision in shingling.decide_in_order(list(stored), ShingleSamples(samples, cached=False), setting):
+        if decision.original is not None:
+            item, match = stored[decision.id], stored[decision.original].article
+            yield DuplicatePair(item.article, match, item.lang, judge_pair(item.article, match, item.lang))
+
+
+def _in_process(analyzer: Analyzer) -> AnalyzeMany:
+    async def analyze_many(articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
+        return analyzer.analyze_many(articles)
+
+    return analyze_many

@@ -60,7 +60,7 @@ def add_dedupe_command(commands: Any) -> None:
         help="load the deduplicated articles into an index (--server or --store)",
     )
     common_options.add_target_options(command)
-    common_options.add_settings_options(command, (*common_options.SERVICE_SETTINGS, "max_body_bytes"))
+    common_options.add_policy_options(command, (*common_options.SERVICE_SETTINGS, "max_body_bytes"))
 
 
 def _add_io_options(group: Any) -> None:
@@ -87,9 +87,9 @@ def _add_grouping_options(group: Any) -> None:
         help="link only articles whose dates differ by less, e.g. 7d; undated articles are always linked",
     )  # fmt: skip
     group.add_argument(
-        "--shingles", choices=("letters", "words"), default="letters",
-        help="letters: 8-character n-grams, which tolerate OCR errors and split words (default); words: word "
-        "shingles, as in the service",
+        "--shingles", choices=("words", "letters"), default="words",
+        help="words: as in the service (default); letters: 8-character n-grams, which tolerate OCR errors "
+        "and split words",
     )  # fmt: skip
     group.add_argument(
         "--radius", metavar="BITS", type=int, choices=range(4), default=3,

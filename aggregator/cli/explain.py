@@ -10,12 +10,14 @@ from typing import Any
 
 import msgspec
 
+from aggregator.cli.common_options import requested_profile
 from aggregator.cli.ingest_targets import (
     ServerTarget,
     check_target_options,
     error_from_response,
     retry_while_unavailable,
 )
+from aggregator.cli.policy_option import check_profile
 from aggregator.clients.transport import JSON_TYPE
 from aggregator.contract import encoding, requests
 from aggregator.contract.decoding import to_article
@@ -73,8 +75,13 @@ async def _compare_in_store(args: argparse.Namespace, settings: Settings, a: Sid
         else to_article(requests.ArticleIn(text=side["text"]), for_storage=False)
         for side in (a, b)
     )
+    profile = requested_profile(args)
     async with open_service(settings) as service:
-        explanation = await retry_while_unavailable(lambda: service.explain.explain_pair(first, second))
+        if profile:
+            check_profile(service.policies, profile)
+        explanation = await retry_while_unavailable(
+            lambda: service.explain.explain_pair(first, second, profile=profile)
+        )
     result: dict[str, Any] = msgspec.to_builtins(encoding.explain_out(explanation))
     return result
 
@@ -83,7 +90,8 @@ async def _compare_on_server(
     args: argparse.Namespace, settings: Settings, a: Side, b: Side
 ) -> dict[str, Any]:
     url = args.server or service_url(settings.host, settings.port)
-    body = msgspec.json.encode({"a": a, "b": b})
+    profile = requested_profile(args)
+    body = msgspec.json.encode({"a": a, "b": b} | ({"policy": profile} if profile else {}))
     async with ServerTarget.open(url, settings.key) as server:
         status, answer = await server.request("POST", "/v1/explain", body, JSON_TYPE)
     if status != 200:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from aggregator.analysis.analyzer import space_name
 from aggregator.cli.progress import ItemProgress
 from aggregator.offline.fitting import FitSettings, fit_file
 from aggregator.runtime.exit_codes import EXIT_OK
@@ -26,9 +27,10 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         )
     model = fitted.model
     size = Path(args.out).stat().st_size
+    index = space_name(model.group, model, settings.block_plan)
     print(
-        f"{args.out}: model {model.group}.{model.id}, {len(model.vocabulary)} terms, "
-        f"{fitted.settings.components} components, {size / 1e6:.1f} MB. "
+        f"{args.out}: index {index} (model {model.id}, block plan {settings.block_plan}), "
+        f"{len(model.vocabulary)} terms, {fitted.settings.components} components, {size / 1e6:.1f} MB. "
         "To use it, pass its directory as --models-dir.",
         file=sys.stderr,
     )

@@ -1,29 +1,37 @@
 """Targets of commands that send articles: a store opened in this process, or a running service.
 
 Both take input lines and return one answer line per input line, in order; for an invalid line it contains the
-error. Both retry for ``RETRY_TIMEOUT_S`` while the store or the service is unavailable, then raise
-StoreUnavailable. A line may be sent again safely, since articles are idempotent by id.
+error. A line that was not processed because of load or an outage (503, 429, lost connection, timeout) is
+sent again until it is (``waiting.py``), which is safe, since articles are idempotent by id. Only a service
+that was never reached ends the command, by StoreUnavailable. A line that the service repeatedly answers with
+500 is reported as failed: its article may be what the service cannot process.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Protocol, TypeVar
+from urllib.parse import urlencode
 
 import aiohttp
 import msgspec
 
 from aggregator.app import Service, open_service
+from aggregator.cli.common_options import requested_profile
+from aggregator.cli.policy_option import check_profile
+from aggregator.cli.waiting import INITIAL_BACKOFF_S, MAX_BACKOFF_S, RETRYABLE, Backoff
 from aggregator.clients.transport import (
     NDJSON_TYPE,
     authorization_headers,
     check_http_url,
     connection_error_reason,
+    has_too_many_lines,
     retry,
 )
 from aggregator.concurrency.prefetch import CHUNK_ARTICLES, Prefetcher
@@ -46,14 +54,18 @@ from aggregator.runtime.addresses import service_url
 from aggregator.runtime.event_loop import tune_interpreter
 from aggregator.settings import Settings
 
-RETRY_TIMEOUT_S = 60.0
+RETRY_TIMEOUT_S = 60.0  # of a command for one article
 FIRST_CONTACT_TIMEOUT_S = 3.0  # a server that was never reached is probably not running
-INITIAL_BACKOFF_S, MAX_BACKOFF_S = 0.2, 5.0
-BATCH_TIMEOUT_S = 600.0
+READ_TIMEOUT_S = 600.0  # without any byte of the answer
+# Statuses of a whole answer that say nothing about the articles: slow body, rate limit.
+RETRYABLE_STATUSES = (408, 429)
+# Answers 500 to one line, or to a batch with it, until it is reported as failed.
+MAX_INTERNAL_ERRORS = 5
 MAX_ANALYSIS_PROCESSES = 4
 PARALLEL_ABOVE_BYTES = 4_000_000  # input size from which on the start of analysis processes pays off
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +76,20 @@ class Reply:
     verdict: str | None
 
 
+class _RepeatedInternalError(Exception):
+    """A batch, or one of its lines, was answered 500 too often."""
+
+    def __str__(self) -> str:
+        return f"The service failed {MAX_INTERNAL_ERRORS} times at this line; its log says why."
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """The final error of an article."""
+
+    error: AggregatorError
+
+
 class IngestTarget(Protocol):
     """Where articles are sent."""
 
@@ -72,28 +98,31 @@ class IngestTarget(Protocol):
         """Seconds that this process has paused for interactive requests of a service; 0 for a server."""
 
     async def send(self, lines: Sequence[Line], *, dry_run: bool) -> list[Reply]:
-        """One Reply per line, in order. Raises StoreUnavailable after the retry timeout."""
+        """One Reply per line, in order; waits while lines cannot be processed."""
 
 
 def check_target_options(args: argparse.Namespace) -> None:
     """Raise ConfigurationError for options that exclude one another."""
     if args.store is not None and args.server is not None:
         raise ConfigurationError("store: give either --store or --server, not both.")
-    if args.store is None and args.policy is not None:
-        raise ConfigurationError("policy: a server uses its own setting; use --policy with --store.")
+    if args.store is None and args.policy is not None and not requested_profile(args):
+        raise ConfigurationError(
+            "policy: a server uses its own rule; name one of its profiles, or use --policy with --store."
+        )
 
 
 @asynccontextmanager
 async def open_target(args: argparse.Namespace, settings: Settings) -> AsyncIterator[IngestTarget]:
     """The target for ``--store`` or ``--server``; by default the local server."""
+    profile = requested_profile(args)
     if args.store is None:
         async with ServerTarget.open(
-            args.server or service_url(settings.host, settings.port), settings.key
+            args.server or service_url(settings.host, settings.port), settings.key, profile
         ) as server:
             yield server
         return
     processes = _analysis_processes(args.files)
-    async with LocalTarget.open(settings, processes) as store:
+    async with LocalTarget.open(settings, processes, profile) as store:
         if processes:
             tune_interpreter()
         yield store
@@ -108,8 +137,42 @@ def _analysis_processes(files: list[str]) -> int:
 def error_reply(line: Line, error: Exception) -> Reply:
     """The answer line for a line that was rejected."""
     problem = to_problem(error)
+    if isinstance(error, _RepeatedInternalError):
+        problem.detail = str(error)
     problem.instance = line.location
     return Reply(encode(LineProblem(line.number, problem)), None)
+
+
+async def send_until_answered(
+    items: Sequence[T],
+    attempt: Callable[[Sequence[T]], Awaitable[Sequence[R | AggregatorError]]],
+    may_wait: Callable[[], bool] = lambda: True,
+) -> list[R]:
+    """Repeat ``attempt`` with the items that got one of ``RETRYABLE``, until all are answered.
+
+    ``may_wait``: asked after a failure before the first answer; False raises the failure.
+    """
+    results: dict[int, R] = {}
+    backoff = Backoff()
+    while missing := [i for i in range(len(items)) if i not in results]:
+        failure: AggregatorError | None = None
+        answered = len(results)
+        try:
+            answers = await attempt([items[i] for i in missing])
+        except RETRYABLE as error:
+            answers, failure = [], error
+        for i, answer in zip(missing, answers, strict=False):  # an interrupted answer lacks the last ones
+            if isinstance(answer, AggregatorError):
+                failure = answer
+            else:
+                results[i] = answer
+        if len(results) > answered:
+            backoff.succeeded()
+        if failure is not None:
+            if backoff.waited_s > FIRST_CONTACT_TIMEOUT_S and not may_wait():
+                raise failure
+            await backoff.pause(failure, f"{len(items) - len(results)} articles")
+    return [results[i] for i in range(len(items))]
 
 
 async def retry_while_unavailable(
@@ -126,23 +189,31 @@ async def retry_while_unavailable(
 
 
 class LocalTarget:
-    """The service opened in this process, without HTTP."""
+    """The service opened in this process, without HTTP; ``profile``: for articles that name none."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, profile: str = "") -> None:
         self._service = service
+        self._profile = profile
         self._thresholds = encoding.DistanceThresholds(
             service.settings.duplicate_bits, service.settings.related_bits
         )
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, settings: Settings, processes: int = 0) -> AsyncIterator[LocalTarget]:
+    async def open(
+        cls, settings: Settings, processes: int = 0, profile: str = ""
+    ) -> AsyncIterator[LocalTarget]:
         """Open the store and load the models; ``processes``: analysis processes.
 
         Raises ConfigurationError, ModelError, StoreUnavailable.
         """
         async with open_service(settings, processes=processes) as service:
-            yield cls(service)
+            if problem := await service.unread_index.check():
+                raise ConfigurationError(f"store: {problem}")
+            if profile:
+                check_profile(service.policies, profile)
+            await service.unread_index.record_exclusive_writes()
+            yield cls(service, profile)
 
     @property
     def throttled_s(self) -> float:
@@ -151,16 +222,24 @@ class LocalTarget:
 
     async def send(self, lines: Sequence[Line], *, dry_run: bool) -> list[Reply]:
         """See ``IngestTarget``."""
-        decoded = [_decode(line) for line in lines]
+        decoded = [_decode(line, self._profile) for line in lines]
         articles = [article for article in decoded if isinstance(article, Article)]
-        answers = iter(await retry_while_unavailable(lambda: self._submit(articles, dry_run)))
+        answers: list[Answer | Rejection] = await send_until_answered(
+            articles, lambda rest: self._submit(rest, dry_run)
+        )
+        remaining = iter(answers)
         return [
-            self._encode_reply(line, next(answers) if isinstance(item, Article) else item)
+            error_reply(line, item) if isinstance(item, InvalidInput) else self._encode(line, next(remaining))
             for line, item in zip(lines, decoded, strict=True)
         ]
 
-    async def _submit(self, articles: Sequence[Article], dry_run: bool) -> list[Answer | AggregatorError]:
-        """Process like a batch of the service: the next chunk is analyzed while this one is committed."""
+    async def _submit(
+        self, articles: Sequence[Article], dry_run: bool
+    ) -> list[Answer | Rejection | AggregatorError]:
+        """Process like a batch of the service: the next chunk is analyzed while this one is committed.
+
+        An AggregatorError can be retried, a Rejection is final.
+        """
         ingest = self._service.ingest
         answers: list[Answer | AggregatorError] = []
         analyses = Prefetcher(_single_batch(articles), CHUNK_ARTICLES, ingest.analyze_many)
@@ -173,14 +252,16 @@ class LocalTarget:
                 )
         finally:
             await analyses.close()
-        for answer in answers:
-            if isinstance(answer, StoreUnavailable):
-                raise answer
-        return answers
+        return [
+            Rejection(answer)
+            if isinstance(answer, AggregatorError) and not isinstance(answer, RETRYABLE)
+            else answer
+            for answer in answers
+        ]
 
-    def _encode_reply(self, line: Line, result: Answer | AggregatorError) -> Reply:
-        if isinstance(result, AggregatorError):
-            return error_reply(line, result)
+    def _encode(self, line: Line, result: Answer | Rejection) -> Reply:
+        if isinstance(result, Rejection):
+            return error_reply(line, result.error)
         return Reply(encode(encoding.verdict_out(result, self._thresholds)), result.outcome.verdict)
 
 
@@ -188,72 +269,92 @@ async def _single_batch(articles: Sequence[Article]) -> AsyncIterator[Sequence[A
     yield articles
 
 
-def _decode(line: Line) -> Article | InvalidInput:
+def _decode(line: Line, profile: str) -> Article | InvalidInput:
     if line.error is not None:
         return line.error
     try:
-        return decode_article(line.data)
+        article = decode_article(line.data)
     except InvalidInput as error:
         return error
+    return replace(article, policy=profile) if profile and not article.policy else article
 
 
 class ServerTarget:
-    """A running service at ``url``; lines are posted in batches."""
+    """A running service at ``url``; lines are posted in batches.
+
+    ``profile``: policy profile for articles that name none; "": the service selects it by their source.
+    """
 
     throttled_s = 0.0
 
-    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
+    def __init__(self, session: aiohttp.ClientSession, url: str, profile: str = "") -> None:
         self._session = session
         self._url = url
+        self._profile = profile
         self._has_connected = False
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, url: str, key: str = "") -> AsyncIterator[ServerTarget]:
+    async def open(cls, url: str, key: str = "", profile: str = "") -> AsyncIterator[ServerTarget]:
         """A target that sends nothing yet. Raises ConfigurationError for an invalid URL."""
         try:
             checked_url = check_http_url(url)
         except ConfigurationError as error:
             raise ConfigurationError(f"server: {error}") from None
-        timeout = aiohttp.ClientTimeout(total=BATCH_TIMEOUT_S, sock_connect=5.0)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=5.0, sock_read=READ_TIMEOUT_S)
         async with aiohttp.ClientSession(timeout=timeout, headers=authorization_headers(key)) as session:
-            yield cls(session, checked_url)
+            yield cls(session, checked_url, profile)
 
     async def send(self, lines: Sequence[Line], *, dry_run: bool) -> list[Reply]:
         """See ``IngestTarget``."""
         usable = [line for line in lines if line.error is None]
-        replies = iter(await self._send_batch(usable, dry_run))
+        replies = iter(await self._send_batch(usable, Counter(), dry_run))
         return [error_reply(line, line.error) if line.error is not None else next(replies) for line in lines]
 
-    async def _send_batch(self, lines: Sequence[Line], dry_run: bool) -> list[Reply]:
-        if not lines:
-            return []
+    async def _send_batch(self, lines: Sequence[Line], errors: Counter[str], dry_run: bool) -> list[Reply]:
         try:
-            timeout_s = RETRY_TIMEOUT_S if self._has_connected else FIRST_CONTACT_TIMEOUT_S
-            return await retry_while_unavailable(lambda: self._post_batch(lines, dry_run), timeout_s)
-        except InputTooLarge as error:  # the server's limit is below the size of this batch
+            return await send_until_answered(
+                lines, lambda rest: self._post_batch(rest, errors, dry_run), lambda: self._has_connected
+            )
+        except (InputTooLarge, _RepeatedInternalError) as error:
+            # The server's limit is below the size of this batch, or the server fails at one of its lines.
             if len(lines) == 1:
                 return [error_reply(lines[0], error)]
             half = len(lines) // 2
             return [
-                *await self._send_batch(lines[:half], dry_run),
-                *await self._send_batch(lines[half:], dry_run),
+                *await self._send_batch(lines[:half], errors, dry_run),
+                *await self._send_batch(lines[half:], errors, dry_run),
             ]
 
-    async def _post_batch(self, lines: Sequence[Line], dry_run: bool) -> list[Reply]:
+    async def _post_batch(
+        self, lines: Sequence[Line], errors: Counter[str], dry_run: bool
+    ) -> list[Reply | AggregatorError]:
+        """Post once. ``errors``: answers 500 by the location of their lines, updated.
+
+        Raises StoreUnavailable, InputTooLarge or _RepeatedInternalError for the batch as a whole.
+        """
         body = b"\n".join(line.data for line in lines) + b"\n"
-        path = "/v1/articles/batch" + ("?dry_run=true" if dry_run else "")
+        query = urlencode(
+            ({"dry_run": "true"} if dry_run else {}) | ({"policy": self._profile} if self._profile else {})
+        )
+        path = "/v1/articles/batch" + (f"?{query}" if query else "")
         status, answer = await self.request("POST", path, body, NDJSON_TYPE)
+        if status == 500:
+            _count_internal_errors(lines, errors)
         if status != 200:
             raise error_from_response(status, answer, self._url)
         answered = answer.splitlines()
-        if answered and b"max_batch_lines" in answered[-1] and b'"too_large"' in answered[-1]:
+        if has_too_many_lines(answered):
             raise InputTooLarge("The batch has more lines than the server accepts.")
-        if len(answered) != len(lines):
-            raise StoreUnavailable(
-                f"{self._url} answered {len(answered)} of {len(lines)} lines; send them again."
-            )
-        return [_parse_reply(line, data) for line, data in zip(lines, answered, strict=True)]
+        if len(answered) > len(lines):
+            raise StoreUnavailable(f"{self._url} answered {len(answered)} lines instead of {len(lines)}.")
+        replies = [_parse_reply(line, data) for line, data in zip(lines, answered, strict=False)]
+        _count_internal_errors(
+            [line for line, reply in zip(lines, replies, strict=False) if isinstance(reply, _LineFailed)],
+            errors,
+        )
+        missing = StoreUnavailable(f"{self._url} answered {len(answered)} of {len(lines)} lines.")
+        return [*replies, *[missing] * (len(lines) - len(answered))]
 
     async def request(self, method: str, path: str, body: bytes, content_type: str) -> tuple[int, bytes]:
         """Status and body. Raises StoreUnavailable if the server cannot be reached."""
@@ -285,12 +386,28 @@ class _ReplyFields(msgspec.Struct):
 _decode_reply = msgspec.json.Decoder(_ReplyFields).decode
 
 
-def _parse_reply(line: Line, data: bytes) -> Reply:
-    fields = _decode_reply(data)
+class _LineFailed(StoreUnavailable):
+    """A line was answered 500; it is sent again like one that found no store."""
+
+
+def _count_internal_errors(lines: Sequence[Line], errors: Counter[str]) -> None:
+    errors.update(line.location for line in lines)
+    if any(errors[line.location] >= MAX_INTERNAL_ERRORS for line in lines):
+        raise _RepeatedInternalError
+
+
+def _parse_reply(line: Line, data: bytes) -> Reply | AggregatorError:
+    """The answer line; an AggregatorError for a line that must be sent again."""
+    try:
+        fields = _decode_reply(data)
+    except msgspec.MsgspecError:  # the last line of an interrupted answer
+        return StoreUnavailable("The answer is incomplete.")
     if fields.error is None:
         return Reply(data, fields.verdict)
-    if fields.error.status == 503:
-        raise StoreUnavailable(fields.error.detail)
+    if fields.error.status in (503, 429):
+        return StoreUnavailable(fields.error.detail)
+    if fields.error.status == 500:
+        return _LineFailed(fields.error.detail)
     fields.error.instance = line.location
     return Reply(encode(LineProblem(line.number, fields.error)), None)
 
@@ -308,6 +425,6 @@ def error_from_response(status: int, body: bytes, url: str) -> AggregatorError:
         return ConfigurationError(f"server: {url} requires a valid API key; set AGGREGATOR_KEY to one.")
     if problem.code in ("not_found", "gone"):
         return NotFound(detail)
-    if status >= 500 or status == 429:
+    if status >= 500 or status in RETRYABLE_STATUSES:
         return StoreUnavailable(detail)
     return ConfigurationError(f"server: {detail}")

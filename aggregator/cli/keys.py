@@ -6,7 +6,6 @@ import argparse
 import sys
 
 from aggregator.auth.api_keys import ApiKey, ApiKeys
-from aggregator.cli.doctor_contents import format_utc_minute
 from aggregator.cli.embedded_store import with_running_store_url
 from aggregator.errors import ConfigurationError
 from aggregator.index import format_version
@@ -14,7 +13,12 @@ from aggregator.runtime.event_loop import run_loop
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
 from aggregator.store.factory import open_store
-from aggregator.time_units import wall_clock_ms
+from aggregator.time_units import format_minute, wall_clock_ms
+
+FIRST_KEY_NOTICE = (
+    "This is the first key: from now on every caller needs a key, running services included. Create one for "
+    "each crawler, reader and editor with `aggregator keys add NAME --role ROLE`."
+)
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
@@ -28,15 +32,15 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
 async def _run(args: argparse.Namespace, settings: Settings) -> int:
     async with open_store(settings, format_version.write) as store:
-        api_keys = ApiKeys(store, wall_clock_ms)
+        api_keys = ApiKeys(store, wall_clock_ms, bootstrap=settings.bootstrap_key)
         if args.change == "list":
             keys = await api_keys.list_keys()
             for key in keys:
                 print(_format_key(key, wall_clock_ms()))
             if not keys:
-                print("No keys; create one with `aggregator keys add NAME --role ROLE`.", file=sys.stderr)
+                print("No keys; create one with `aggregator keys add NAME --role admin`.", file=sys.stderr)
         elif args.change == "revoke":
-            await api_keys.revoke(args.id)
+            await api_keys.revoke(args.id, keep_admin=True)
             print(f"{args.id} is revoked; running services reject it within 2 s.")
         else:
             print(await _create_key(args, api_keys))
@@ -47,12 +51,18 @@ async def _create_key(args: argparse.Namespace, api_keys: ApiKeys) -> str:
     if args.change == "rotate":
         return (await api_keys.rotate(args.id, args.overlap))[1]
     expires_ms = None if args.expires is None else wall_clock_ms() + args.expires
-    return (await api_keys.add(args.name, args.role, expires_ms=expires_ms, sources=tuple(args.source)))[1]
+    is_first = not await api_keys.list_keys()
+    _, text = await api_keys.add(
+        args.name, args.role, expires_ms=expires_ms, sources=tuple(args.source), keep_admin=True
+    )
+    if is_first:
+        print(FIRST_KEY_NOTICE, file=sys.stderr)
+    return text
 
 
 def _format_key(key: ApiKey, now_ms: int) -> str:
     expiry = "never expires"
     if key.expires_ms is not None:
-        expiry = f"{'until' if key.is_active(now_ms) else 'expired'} {format_utc_minute(key.expires_ms)}"
+        expiry = f"{'until' if key.is_active(now_ms) else 'expired'} {format_minute(key.expires_ms)}"
     sources = f"  only {', '.join(key.sources)}" if key.sources else ""
     return f"{key.id}  {key.role:7}  {expiry}  {key.name}{sources}"

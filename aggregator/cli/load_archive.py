@@ -48,7 +48,9 @@ def iter_lines(file: Path, columns: Mapping[str, str]) -> Iterator[Line]:
     """The rows of a table as JSON lines of articles."""
     for block in rows.read_blocks([str(file)]):
         for number, row in block.rows:
-            if not isinstance(row, InvalidInput):
+            if isinstance(row, InvalidInput):
+                yield Line(block.file, number, error=row)
+            else:
                 yield Line(block.file, number, _encode(rows.parse_article(row, columns)))
 
 

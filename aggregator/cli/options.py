@@ -36,11 +36,13 @@ def build_parser() -> argparse.ArgumentParser:
     _add_work(commands)
     _add_explain(commands)
     _add_reindex(commands)
+    _add_delete_index(commands)
     _add_replay(commands)
     archive_options.add_fit_command(commands)
     archive_options.add_dedupe_command(commands)
     evaluate_options.add_evaluate_command(commands)
     _add_keys(commands)
+    _add_clock(commands)
     _add_doctor(commands)
     return top
 
@@ -48,6 +50,8 @@ def build_parser() -> argparse.ArgumentParser:
 def setting_overrides(args: argparse.Namespace) -> dict[str, Any]:
     """The settings given as options; None for the others."""
     given = {name: getattr(args, name, None) for name in common_options.SETTING_FIELDS}
+    if common_options.requested_profile(args):
+        given["policy"] = None
     store = getattr(args, "store", None)
     if store is not None:
         given["store_url"] = "" if store == "embedded" else store
@@ -69,7 +73,7 @@ def _add_ingest(commands: Any, name: str, help: str) -> None:
     command.add_argument("--out", metavar="FILE", help="write the verdicts here (default: standard output)")
     common_options.add_progress_option(command)
     common_options.add_target_options(command)
-    common_options.add_settings_options(command, (*common_options.SERVICE_SETTINGS, "max_body_bytes"))
+    common_options.add_policy_options(command, (*common_options.SERVICE_SETTINGS, "max_body_bytes"))
 
 
 def _add_work(commands: Any) -> None:
@@ -103,6 +107,11 @@ def _add_work(commands: Any) -> None:
         metavar="NAME",
         help="name of this worker, unique and the same after a restart (default: the host name)",
     )
+    command.add_argument(
+        "--maxlen", type=common_options.positive_int, metavar="N",
+        help="keep about N verdicts and dead letters (default: 100000), and remove the processed entries of "
+        "an input stream longer than N (default: keep them)",
+    )  # fmt: skip
     command.add_argument("--until-empty", action="store_true", help="exit when no entry is left")
     common_options.add_settings_options(command, common_options.LOG_SETTINGS)
 
@@ -117,13 +126,13 @@ def _add_explain(commands: Any) -> None:
     command.add_argument("second", metavar="B", help="the other article, likewise")
     command.add_argument("--json", action="store_true", help="print one JSON object")
     common_options.add_target_options(command)
-    common_options.add_settings_options(command, common_options.SERVICE_SETTINGS)
+    common_options.add_policy_options(command, common_options.SERVICE_SETTINGS)
 
 
 def _add_reindex(commands: Any) -> None:
     command = common_options.add_command(
         commands, "reindex",
-        "build the index for another model or block plan while the current one serves",
+        "copy stored articles into the index of another model, block plan or version",
         "aggregator.cli.reindex:run",
     )  # fmt: skip
     command.add_argument(
@@ -132,6 +141,19 @@ def _add_reindex(commands: Any) -> None:
     common_options.add_progress_option(command)
     common_options.add_target_options(command, server=False)
     common_options.add_settings_options(command, (*common_options.SERVICE_SETTINGS, "max_body_bytes"))
+
+
+def _add_delete_index(commands: Any) -> None:
+    command = common_options.add_command(
+        commands, "delete-index", "delete an index that the settings do not read, with its articles",
+        "aggregator.cli.delete_index:run",
+    )  # fmt: skip
+    command.add_argument(
+        "index", metavar="INDEX", help="its name, e.g. en.3f2a (`aggregator doctor` shows it)"
+    )
+    command.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    common_options.add_target_options(command, server=False)
+    common_options.add_settings_options(command, common_options.SERVICE_SETTINGS)
 
 
 def _add_replay(commands: Any) -> None:
@@ -144,11 +166,11 @@ def _add_replay(commands: Any) -> None:
     command.add_argument(
         "--preview", metavar="SPAN", type=common_options.duration_ms,
         help="instead of events, print the number of alerts in the last SPAN (24h, 7d) of the input "
-        "under these settings, and with half and twice the sensitivity",
+        "under these settings, and with half and twice the sensitivity; only headlines are read",
     )  # fmt: skip
     common_options.add_progress_option(command)
     common_options.add_settings_options(
-        command, (*common_options.DETECTION_SETTINGS, *common_options.LOG_SETTINGS)
+        command, (*common_options.DETECTION_SETTINGS, "models_dir", *common_options.LOG_SETTINGS)
     )
 
 
@@ -186,6 +208,19 @@ def _add_key_options(command: argparse.ArgumentParser, change: str) -> None:
             "--overlap", metavar="SPAN", type=common_options.duration_ms, default=DAY_MS,
             help="how long the old key stays valid (default 1d)",
         )  # fmt: skip
+
+
+def _add_clock(commands: Any) -> None:
+    command = common_options.add_command(
+        commands, "clock", "show whether the clock of this machine fits the stored data",
+        "aggregator.cli.clock:run",
+    )  # fmt: skip
+    command.add_argument(
+        "--accept", action="store_true",
+        help="declare it right, after the service ran with a wrong clock or did not run for over 30 days",
+    )  # fmt: skip
+    common_options.add_target_options(command, server=False)
+    common_options.add_settings_options(command, ("data_dir", "retention_days", "log_level"))
 
 
 def _add_doctor(commands: Any) -> None:

@@ -1,71 +1,126 @@
-"""``aggregator reindex``: build the index for another model or block plan while the current one serves."""
+"""``aggregator reindex``: copy stored articles into the index of another model, block plan or version.
+
+With migration settings the articles of the serving index are copied to the index that the settings migrate
+to, while the service writes to both. Without them, articles of an index that the settings do not read
+(``index/unread_index.py``) are copied into the one that they read.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from aggregator.app import open_service
+from aggregator.analysis.analyzer import group_of
+from aggregator.app import Service, build_unread_migration, open_service
 from aggregator.cli.embedded_store import with_running_store_url
 from aggregator.cli.ingest import strip_labels
 from aggregator.cli.progress import ItemProgress
+from aggregator.cli.waiting import until_available
 from aggregator.contract.decoding import decode_article
 from aggregator.domain import Article
 from aggregator.errors import ConfigurationError, InvalidInput
-from aggregator.ingest.backfill import BackfillStats, backfill_from_articles, backfill_from_store
+from aggregator.index import Index, space_registry
+from aggregator.ingest.backfill import (
+    BackfillStats,
+    backfill_from_articles,
+    backfill_from_store,
+    remove_deleted,
+)
+from aggregator.ingest.dual_write import DualWriter
 from aggregator.offline import jsonl
+from aggregator.offline.jsonl import Line
 from aggregator.runtime.event_loop import run_loop
 from aggregator.runtime.exit_codes import EXIT_OK, EXIT_PARTIAL_FAILURE
 from aggregator.settings import Settings
 
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
-    """Exit code 0 if all stored articles are in the new index, 1 if some could not be copied."""
+    """Exit code 0 if all stored articles are in the new index, 1 if some are not or lines are invalid."""
     if args.files:
         jsonl.check_readable(args.files)
-    if not (settings.migration_models_dir or settings.migration_block_plan):
-        raise ConfigurationError(
-            "migration_models_dir: set it to the models, or migration_block_plan to the plan, to migrate to."
-        )
     return run_loop(_run(args, with_running_store_url(settings)))
 
 
 async def _run(args: argparse.Namespace, settings: Settings) -> int:
+    is_migrating = bool(settings.migration_models_dir or settings.migration_block_plan)
     async with open_service(settings) as service:
-        if service.dual_writer is None:
-            print("The migration settings equal the current ones: nothing to do.", file=sys.stderr)
-            return EXIT_OK
-        with ItemProgress("articles", shown=not args.no_progress) as progress:
-
-            def on_progress(stats: BackfillStats) -> None:
-                progress.set_count(stats.examined)
-
-            if args.files:
-                articles = _read_articles(args.files, settings.max_body_bytes)
-                stats = await backfill_from_articles(
-                    service.index, service.dual_writer, articles, on_progress, service.load_control.throttle
-                )
+        unread = [found.space for found in await service.unread_index.find()]
+        if not unread and not is_migrating:
+            raise ConfigurationError(
+                "migration_models_dir: set it to the models, or migration_block_plan to the plan, to migrate "
+                "to; the store holds no index that these settings do not read."
+            )
+        complete, rejected = True, dict[str, Line]()
+        if unread:
+            index, writer = await build_unread_migration(service, unread)
+            versions = {space: await space_registry.space_version(service.store, space) for space in unread}
+            complete = await _copy(args, service, index, writer, rejected)
+            await remove_deleted(index, writer)
+            if complete:
+                await space_registry.set_copied(service.store, versions, service.index.spaces)
+        if service.dual_writer is not None:
+            index = service.index
+            if await _copy(args, service, index, service.dual_writer, rejected):
+                await _record_dual_written(index)
             else:
-                stats = await backfill_from_store(
-                    service.index, service.dual_writer, on_progress, service.load_control.throttle
-                )
-    print(_summary(stats, service.index.shadow_spaces), file=sys.stderr)
-    return EXIT_PARTIAL_FAILURE if stats.not_copied else EXIT_OK
+                complete = False
+        elif is_migrating and not unread:
+            print("The migration settings equal the current ones: nothing to do.", file=sys.stderr)
+    for line in rejected.values():
+        print(f"aggregator: {line.location}: {line.error}", file=sys.stderr)
+    return EXIT_OK if complete and not rejected else EXIT_PARTIAL_FAILURE
 
 
-def _read_articles(files: list[str], max_line_bytes: int) -> Iterator[Article]:
-    """The articles of all valid lines; invalid ones cannot be stored, since posting rejects them too."""
+async def _record_dual_written(index: Index) -> None:
+    """Each serving space is copied to the shadow space of its language group, which each write goes to."""
+    for target in index.shadow_spaces:
+        sources = [space for space in index.spaces if group_of(space) == group_of(target)]
+        await space_registry.set_copied(index.store, dict.fromkeys(sources, b""), [target])
+
+
+async def _copy(
+    args: argparse.Namespace, service: Service, index: Index, writer: DualWriter, rejected: dict[str, Line]
+) -> bool:
+    """Copy from the files, if there are any, then whatever is missing; True if nothing is missing.
+
+    Invalid lines are added to ``rejected``, by their location.
+    """
+    throttle, not_stored = service.load_control.throttle, 0
+    with ItemProgress("articles", shown=not args.no_progress) as progress:
+
+        def on_progress(stats: BackfillStats) -> None:
+            progress.set_count(stats.examined)
+
+        if args.files:
+            articles = _read_articles(args.files, service.settings.max_body_bytes, rejected)
+            from_files = await backfill_from_articles(
+                index, writer, articles, on_progress, throttle, until_available
+            )
+            not_stored = from_files.not_stored
+        stats = await backfill_from_store(index, writer, on_progress, throttle, until_available)
+    stats.not_stored = not_stored
+    print(_summary(stats, index.spaces, index.shadow_spaces), file=sys.stderr)
+    return not stats.not_copied
+
+
+def _read_articles(files: list[str], max_line_bytes: int, rejected: dict[str, Line]) -> Iterator[Article]:
+    """The articles of all valid lines; the others are added to ``rejected``, with their errors."""
     for line in map(strip_labels, jsonl.read_lines(files, max_line_bytes=max_line_bytes)):
-        try:
-            if line.error is None:
-                yield decode_article(line.data)
-        except InvalidInput:
+        if line.error is not None:
+            rejected[line.location] = line
             continue
+        try:
+            yield decode_article(line.data)
+        except InvalidInput as error:
+            rejected[line.location] = Line(line.file, line.number, error=error)
 
 
-def _summary(stats: BackfillStats, spaces: tuple[str, ...]) -> str:
-    text = f"{', '.join(spaces)}: {stats.examined} articles examined, {stats.not_copied} could not be copied"
+def _summary(stats: BackfillStats, sources: Sequence[str], targets: Sequence[str]) -> str:
+    text = (
+        f"{', '.join(sources)} to {', '.join(targets)}: {stats.examined} articles examined, "
+        f"{stats.not_copied} could not be copied"
+    )
     if stats.not_copied:
         text += " (their text is not stored: pass a file that contains them, or wait until they expire)"
     if stats.not_stored:

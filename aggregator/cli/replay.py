@@ -14,6 +14,7 @@ from aggregator.cli.progress import ItemProgress
 from aggregator.errors import InvalidInput
 from aggregator.offline import jsonl
 from aggregator.offline import replay as replaying
+from aggregator.offline.fingerprints import ServiceFingerprints
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
 
@@ -29,31 +30,33 @@ if TYPE_CHECKING:
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Write one line per event, or with ``--preview`` the number of alerts. Raises InvalidInput."""
     jsonl.check_readable(args.files)
-    rule = build_burst_rule(settings)
+    rule, fingerprints = build_burst_rule(settings), ServiceFingerprints(settings.models_dir)
     with (
         ItemProgress("articles", shown=not args.no_progress) as progress,
         jsonl.open_output(args.out) as write,
     ):
         rows = _require_dates(progress.track(jsonl.read_rows(args.files)))
         if args.preview is not None:
-            _write_preview(rows, rule, args.preview, write)
+            _write_preview(rows, rule, args.preview, fingerprints, write)
             return EXIT_OK
-        events = _write_events(rows, rule, write)
+        events = _write_events(rows, rule, fingerprints, write)
     print(f"{progress.count} articles, {events} event{'s' * (events != 1)}", file=sys.stderr)
     return EXIT_OK
 
 
-def _write_events(rows: Rows, rule: BurstRule, write: Write) -> int:
+def _write_events(rows: Rows, rule: BurstRule, fingerprints: ServiceFingerprints, write: Write) -> int:
     count = 0
-    for event in replaying.replay(rows, rule):
+    for event in replaying.replay(rows, rule, fingerprints):
         write(msgspec.json.encode(event))
         count += 1
     return count
 
 
-def _write_preview(rows: Rows, rule: BurstRule, span_ms: int, write: Write) -> None:
+def _write_preview(
+    rows: Rows, rule: BurstRule, span_ms: int, fingerprints: ServiceFingerprints, write: Write
+) -> None:
     """Write the number of alerts under these settings, and under half and twice the sensitivity."""
-    previews = replaying.preview(rows, rule, span_ms)
+    previews = replaying.preview(rows, rule, span_ms, fingerprints)
     current = previews[1]
     since, until = replaying.rfc3339(current.since_ms), replaying.rfc3339(current.until_ms)
     write(f"alerts from {since} to {until}".encode())

@@ -10,14 +10,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aggregator.http.metrics.multiprocess import SINGLE_PROCESS, PeerMetrics
+from aggregator.http.metrics.restarts import SUPERVISOR, RestartCounts, Supervised
 from aggregator.runtime.addresses import describe_store
 from aggregator.runtime.event_loop import run_loop
 from aggregator.runtime.startup import announce
@@ -25,6 +23,7 @@ from aggregator.runtime.supervisor import supervise
 from aggregator.runtime.web_process import run_server
 from aggregator.settings import Settings
 from aggregator.store.factory import with_store_url
+from aggregator.store.temporary_directory import TemporaryDirectory
 
 if TYPE_CHECKING:
     from aggregator.app import Service
@@ -32,12 +31,16 @@ if TYPE_CHECKING:
 
 def run(args: argparse.Namespace, settings: Settings) -> int:
     """Serve until SIGTERM or SIGINT. Raises ConfigurationError, ModelError or StoreUnavailable at start."""
+    if settings.policy_profiles_file:  # each process reads it; a fault is reported once, before they start
+        from aggregator.app import build_policies
+
+        build_policies(settings)
     with _demo_directory(args, settings) as chosen:
         print(f"aggregator: {describe_store(chosen)}", flush=True)
         if chosen.workers > 1:
             return supervise(chosen)
-        with tempfile.TemporaryDirectory(prefix="aggregator-") as runtime_dir:
-            peer_metrics = None if chosen.in_memory else PeerMetrics(Path(runtime_dir), SINGLE_PROCESS)
+        with TemporaryDirectory() as runtime_dir:
+            peer_metrics = None if chosen.in_memory else PeerMetrics(runtime_dir, SINGLE_PROCESS)
             return run_loop(_serve_single_process(chosen, peer_metrics))
 
 
@@ -47,8 +50,14 @@ async def _serve_single_process(settings: Settings, peer_metrics: PeerMetrics | 
     async def on_ready(service: Service, port: int) -> None:
         await announce(settings, port)
 
-    async with with_store_url(settings) as connected:
-        return await run_server(connected, on_ready=on_ready, peer_metrics=peer_metrics)
+    if peer_metrics is None:
+        return await run_server(settings, on_ready=on_ready)
+    restarts = RestartCounts()
+    with contextlib.closing(await PeerMetrics(peer_metrics.directory, SUPERVISOR).listen(restarts.render)):
+        async with with_store_url(settings, lambda: restarts.add(Supervised.STORE)) as connected:
+            return await run_server(
+                connected, on_ready=on_ready, peer_metrics=peer_metrics, restarts=restarts
+            )
 
 
 @contextlib.contextmanager
@@ -57,13 +66,10 @@ def _demo_directory(args: argparse.Namespace, settings: Settings) -> Iterator[Se
     if not settings.demo or settings.store_url or args.data_dir:
         yield settings
         return
-    directory = tempfile.mkdtemp(prefix="aggregator-demo-")
-    try:
+    with TemporaryDirectory() as directory:
         print(
             "aggregator: demonstration data is deleted at exit; use --data-dir to keep it.",
             file=sys.stderr,
             flush=True,
         )
-        yield dataclasses.replace(settings, data_dir=directory)
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+        yield dataclasses.replace(settings, data_dir=str(directory / "data"))

@@ -11,12 +11,15 @@ import socket
 from redis import asyncio as driver
 
 from aggregator.clients.client import Client
-from aggregator.clients.stream_worker import StreamNames, StreamWorker
+from aggregator.clients.stream_group import StreamNames
+from aggregator.clients.stream_worker import MAX_OUTPUT_ENTRIES, StreamWorker
 from aggregator.errors import ConfigurationError
 from aggregator.runtime.addresses import service_url
 from aggregator.runtime.event_loop import on_stop_signal, run_loop
 from aggregator.runtime.exit_codes import EXIT_OK
 from aggregator.settings import Settings
+
+BATCH_DEADLINE_S = 20.0  # well below the idle time after which other workers claim the entries
 
 log = logging.getLogger("aggregator.work")
 
@@ -33,13 +36,22 @@ async def _run(args: argparse.Namespace, settings: Settings) -> int:
         raise ConfigurationError(f"redis: {args.redis!r} is not a Redis URL ({error}).") from None
     url = args.server or service_url(settings.host, settings.port)
     streams = StreamNames(args.source, args.verdicts, args.group, args.consumer or socket.gethostname())
-    async with contextlib.aclosing(redis), Client(url, key=settings.key, on_failure="closed") as client:
-        worker = StreamWorker(redis, client, streams)
+    async with (
+        contextlib.aclosing(redis),
+        Client(url, key=settings.key, on_failure="closed", batch_deadline_s=BATCH_DEADLINE_S) as client,
+    ):
+        worker = StreamWorker(
+            redis,
+            client,
+            streams,
+            maxlen=args.maxlen or MAX_OUTPUT_ENTRIES,
+            trim_source=args.maxlen is not None,
+        )
         if args.until_empty:
             await worker.drain()
         else:
             stop = asyncio.Event()
             on_stop_signal(stop.set)
             await worker.run(stop)
-    log.info("%d entries processed, %d moved to dead letters", worker.processed, worker.dead_lettered)
+    log.info("%s", worker.summary())
     return EXIT_OK

@@ -37,15 +37,21 @@ def test_a_restored_store_is_recognized(
     """A directory restored from a backup has no lock file."""
     (tmp_path / "appendonlydir").mkdir()
     (tmp_path / "appendonlydir" / "appendonly.aof.1.incr.aof").write_bytes(bytes(300_000))
+    manifest = tmp_path / "appendonlydir" / "appendonly.aof.manifest"
+    manifest.write_text("file appendonly.aof.1.incr.aof seq 1 type i\n")
 
     assert run("doctor", "--data-dir", str(tmp_path), "--port", str(free_port)) == 0
     assert "Not running; 0.3 MB on disk." in capsys.readouterr().out
+
+    manifest.unlink()
+    assert run("doctor", "--data-dir", str(tmp_path), "--port", str(free_port)) == 2
+    assert "so the store would start empty" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("hangs", [False, True], ids=["not ready", "hangs"])
 async def test_a_service_that_is_not_ready_is_a_problem(hangs: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """So is one that does not answer in time: it runs, and starting another one would not help."""
-    monkeypatch.setattr(doctor, "READINESS_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(doctor, "READINESS_TIMEOUT_S", 0.2 if hangs else 60.0)
     never = asyncio.Event()
 
     async def ready(request: web.Request) -> web.Response:
@@ -99,6 +105,12 @@ def test_the_audit_compares_look_ups_with_all_stored_articles(
         assert (counts in output) == (store == valkey_url)  # not started
 
     with redis.Redis.from_url(valkey_url) as client:
+        record = min(client.keys("r:*"))
+        sound = client.get(record)
+        client.setrange(record, 40, bytes([sound[40] ^ 1]))
+        assert run("doctor", "--store-url", valkey_url, "--port", str(free_port), "--audit", "5") == 1
+        assert "1 records are damaged (articles " in capsys.readouterr().out
+        client.set(record, sound)
         client.delete(*client.keys("*}b0:*"))
     assert run("doctor", "--store-url", valkey_url, "--port", str(free_port), "--audit", "5") == 1
     assert "look-ups missed" in capsys.readouterr().out
@@ -127,3 +139,26 @@ def test_an_unreachable_store_is_exit_code_3(free_port: int, capsys: pytest.Capt
     assert "wrong  store" in output
     assert "service" in output
     assert "geheim" not in output
+
+
+def test_policy_profiles_are_printed(
+    tmp_path: Path, free_port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What differs from the settings, and for which sources; a fault is exit code 2."""
+    file = tmp_path / "profiles.toml"
+    file.write_text(
+        "[profiles.agency]\nupdates_are_new = true\nduplicate_bits = 2\n[profiles.same]\n"
+        '[[rules]]\nsources = ["*.agency.example", "Agency"]\nprofile = "agency"\n'
+    )
+    options = ("--data-dir", str(tmp_path / "data"), "--port", str(free_port))
+
+    assert run("doctor", *options, "--policy-profiles-file", str(file)) == 0
+    output = capsys.readouterr().out
+    assert "agency: duplicate_bits=2, updates_are_new=True; for sources *.agency.example, Agency." in output
+    assert "same: equal to the default policy; on request only." in output
+
+    file.write_text("[profiles.agency]\nupdates_are_new = 1\nrelated_bits = 9\n")
+    assert run("doctor", *options, "--policy-profiles-file", str(file)) == 2
+    output = capsys.readouterr().out
+    assert "profiles.agency.updates_are_new: 1 is not true or false." in output
+    assert "profiles.agency.related_bits: 9 must be a number from 0 to 7." in output

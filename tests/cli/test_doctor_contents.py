@@ -28,7 +28,11 @@ def test_keys_and_detector_lag_are_reported(
         return found
 
     before = findings()
-    for name, role, more in (("desk", "editor", ()), ("prometheus", "reader", ("--expires", "3d"))):
+    for name, role, more in (
+        ("root", "admin", ()),
+        ("desk", "editor", ()),
+        ("prometheus", "reader", ("--expires", "3d")),
+    ):
         assert main(["keys", "add", name, "--role", role, *more, "--store", valkey_url]) == 0
     capsys.readouterr()
     after = findings()
@@ -38,7 +42,10 @@ def test_keys_and_detector_lag_are_reported(
         "ok: The detector is 0 articles behind since its last checkpoint.",
         "ok: The newest 0 events can be read; 0 webhook deliveries pending.",
     ]
-    assert after["access"][0] == "ok: 2 active keys (1 editor, 1 reader), 0 expired; bootstrap key not set."
+    assert (
+        after["access"][0]
+        == "ok: 3 active keys (1 admin, 1 editor, 1 reader), 0 expired; bootstrap key not set."
+    )
     assert after["access"][1].startswith("note: The key of 'prometheus' expires on ")
     assert len(after["access"]) == 2
 
@@ -71,6 +78,28 @@ def test_missing_and_expired_keys_are_reported(
     )
 
 
+def test_keys_without_an_admin_key_are_a_problem(
+    valkey_url: str, free_port: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every caller needs a key then, and none may do everything; a bootstrap key is an admin key."""
+
+    async def add_reader() -> None:
+        store = open_redis_store(valkey_url)
+        await ApiKeys(store, lambda: 0).add("brief", "reader")
+        await store.close()
+
+    asyncio.run(add_reader())
+    codes, outputs = [], []
+    for bootstrap_key in ("", "x" * 40):
+        monkeypatch.setenv("AGGREGATOR_BOOTSTRAP_KEY", bootstrap_key)
+        codes.append(main(["doctor", "--store-url", valkey_url, f"--port={free_port}"]))
+        outputs.append(capsys.readouterr().out)
+
+    assert codes == [1, 0]
+    assert "wrong  access    There are keys but no active admin key" in outputs[0]
+    assert "no active admin key" not in outputs[1]
+
+
 def test_corrupt_values_are_reported(
     valkey_url: str, free_port: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -87,7 +116,7 @@ def test_corrupt_values_are_reported(
 
     asyncio.run(corrupt())
 
-    assert wrong_subjects(valkey_url) == (3, ["contents", "contents"])
+    assert wrong_subjects(valkey_url) == (1, ["contents", "contents"])
     assert wrong_subjects("redis://127.0.0.1:1") == (3, ["store"])
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.helpers import ORIGINAL, OTHER, ROWS, article_body, run, write_jsonl
+from tests.cli.helpers import EDITED, ORIGINAL, OTHER, ROWS, article_body, run, write_jsonl
 
 
 def test_near_duplicates_are_scored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,3 +85,40 @@ def test_clusters_pairs_and_related_articles_are_scored(
     assert "ARI" in capsys.readouterr().out
     assert run("evaluate", "pairs", gold) == 2
     assert "Pair 1" in capsys.readouterr().err
+
+
+def test_a_profile_is_evaluated_under_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All articles are judged by it, whatever the rules of sources say."""
+    profiles = tmp_path / "profiles.toml"
+    profiles.write_text(
+        '[profiles.paper]\npolicy = "hamming"\nduplicate_bits = 0\n'
+        '[[rules]]\nsources = ["*"]\nprofile = "default"\n'
+    )
+    rows = [{**article_body(row), "cluster": "tram"} for row in (ORIGINAL, EDITED)]
+    options = ("--json", "--policy-profiles-file", str(profiles), write_jsonl(tmp_path / "gold", *rows))
+
+    assert run("evaluate", "near-duplicates", "--policy", "paper", *options) == 0
+    scored = {row["policy"]: row for row in json.loads(capsys.readouterr().out)}
+    assert "verified" not in scored and scored["paper"]["recall"] == 0
+    assert run("evaluate", "near-duplicates", *options) == 0
+    assert any(
+        row["policy"] == "verified" and row["recall"] == 1 for row in json.loads(capsys.readouterr().out)
+    )
+    assert run("evaluate", "clusters", "--policy", "wire", *options) == 2
+    assert "nor a profile of policy_profiles_file (default, paper)" in capsys.readouterr().err
+
+
+def test_unlabeled_duplicates_are_counted_under_a_profile(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A profile that only accepts equal fingerprints finds fewer."""
+    profiles = tmp_path / "profiles.toml"
+    profiles.write_text('[profiles.paper]\npolicy = "hamming"\nduplicate_bits = 0\n')
+    file = write_jsonl(tmp_path / "articles.jsonl", article_body(ORIGINAL), article_body(EDITED))
+    options = ("--json", "--policy-profiles-file", str(profiles), file)
+    found = []
+    for policy in ((), ("--policy", "paper")):
+        assert run("evaluate", "duplicates", *policy, *options) == 0
+        found.append(json.loads(capsys.readouterr().out))
+
+    assert found[0] != found[1]

@@ -58,3 +58,19 @@ def test_files_are_compared_without_storing_them(tmp_path: Path, capsys: pytest.
     assert "is empty" in capsys.readouterr().err
     assert run("explain", "--store", "memory", str(one), str(binary)) == 2
     assert "is not UTF-8" in capsys.readouterr().err
+
+
+def test_the_policy_option_selects_the_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The answer names it."""
+    one, two, profiles = (tmp_path / name for name in ("one.txt", "two.txt", "profiles.toml"))
+    one.write_text(ORIGINAL["text"], encoding="utf-8")
+    two.write_text(EDITED["text"], encoding="utf-8")
+    profiles.write_text('[profiles.paper]\npolicy = "hamming"\nduplicate_bits = 0\n')
+    options = ("--store", "memory", "--policy-profiles-file", str(profiles), "--json", str(one), str(two))
+
+    assert run("explain", *options) == 0
+    assert run("explain", "--policy", "paper", *options) == 0
+    default, paper = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (default["policy"], default["is_copy"]) == ("default", True)
+    assert (paper["policy"], paper["is_copy"]) == ("paper", False)
+    assert "policy hamming" in paper["summary"] and paper["summary"].endswith("Policy profile: paper.")

@@ -38,11 +38,12 @@ def test_a_model_is_fitted_and_used(tmp_path: Path, capsys: pytest.CaptureFixtur
 
     assert run("fit", corpus, "--group", "en", "--out", str(model), *options) == 0
 
-    assert "model en." in capsys.readouterr().err
+    printed = capsys.readouterr().err
     fitted = FeatureModel.load(model)
     assert (fitted.metadata["settings"]["whiten"], fitted.term_weight) == (-1.25, "tf^.75")
     own = ("--models-dir", str(model.parent), "--store", "memory")
     assert run("ingest", *own, write_jsonl(tmp_path / "a", article_body(OTHER))) == 0
     space = json.loads(capsys.readouterr().out)["space"]
+    assert f"index {space} (model " in printed, "the index that the service names"
     assert run("doctor", *own[:2], "--store-url", "memory") == 0
     assert f"{space}: " in capsys.readouterr().out

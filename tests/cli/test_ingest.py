@@ -124,3 +124,27 @@ def test_an_unreachable_server_is_exit_code_3(
     assert run("ingest", "--server", f"http://127.0.0.1:{free_port}", articles) == 3
 
     assert "(Connection refused); start it with `aggregator serve`" in capsys.readouterr().err
+
+
+def test_the_policy_option_names_a_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It applies to lines that name none; without it the source selects the profile."""
+    profiles = tmp_path / "profiles.toml"
+    profiles.write_text(
+        f'[profiles.paper]\npolicy = "hamming"\nduplicate_bits = 0\n'
+        f'[[rules]]\nsources = ["{EDITED["source"]}"]\nprofile = "paper"\n'
+    )
+    articles = write_jsonl(tmp_path / "a.jsonl", article_body(ORIGINAL), article_body(EDITED))
+    own = write_jsonl(
+        tmp_path / "b.jsonl", article_body(ORIGINAL), {**article_body(EDITED), "policy": "default"}
+    )
+    options = ("--store", "memory", "--policy-profiles-file", str(profiles))
+
+    def second(*arguments: str) -> str:
+        assert run("ingest", *options, *arguments) == 0
+        return str(json.loads(capsys.readouterr().out.splitlines()[1])["verdict"])
+
+    assert second(articles) != "duplicate"
+    assert second("--policy", "paper", articles) != "duplicate"
+    assert second("--policy", "default", articles) == "duplicate"
+    assert second("--policy", "paper", own) == "duplicate"
+    assert second(own) == "duplicate"

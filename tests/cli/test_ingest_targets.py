@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from aggregator.cli import ingest_targets
+from aggregator.analysis.pool.pool import AnalysisPool
+from aggregator.cli import ingest_targets, waiting
 from aggregator.contract.problems import to_problem
 from aggregator.contract.responses import encode
-from aggregator.errors import ConfigurationError, StoreUnavailable, Unauthenticated
+from aggregator.domain import Analysis, Article
+from aggregator.errors import (
+    AggregatorError,
+    ConfigurationError,
+    InvalidInput,
+    Overloaded,
+    StoreUnavailable,
+    Unauthenticated,
+)
 from aggregator.offline.jsonl import Line
+from aggregator.settings import Settings
+from tests.support.factories import story
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -45,32 +57,85 @@ def new_verdict(data: bytes) -> bytes:
 def no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries have no delay."""
     monkeypatch.setattr(ingest_targets, "INITIAL_BACKOFF_S", 0.0)
+    monkeypatch.setattr(waiting, "INITIAL_BACKOFF_S", 0.0)
     monkeypatch.setattr(ingest_targets, "FIRST_CONTACT_TIMEOUT_S", 0.2)
 
 
-async def test_a_batch_is_sent_again_while_the_server_is_unavailable() -> None:
-    """After a 503, an incomplete answer, and a line with status 503."""
-    bodies: list[bytes] = []
+def failed_line(number: int, status: int) -> bytes:
+    """The answer line for an input line that was not processed, or was rejected."""
+    error = {"type": "", "title": "", "status": status, "detail": "because", "code": "c"}
+    return json.dumps({"line": number, "error": error}).encode() + b"\n"
+
+
+async def test_lines_without_an_answer_are_sent_again() -> None:
+    """After a 503, 429, 408, an interrupted answer, and lines of status 503 and 429; rejections are final."""
+    bodies: list[list[bytes]] = []
 
     async def handle(request: web.Request) -> web.StreamResponse:
         given = (await request.read()).splitlines()
-        bodies.append(b"|".join(given))
-        failed = json.dumps(
-            {"line": 2, "error": {"type": "", "title": "", "status": 503, "detail": "away", "code": "c"}}
-        )
-        responses = {
-            1: web.Response(status=503, body=b'{"detail": "loading"}'),
-            2: web.Response(body=new_verdict(given[0])),
-            3: web.Response(body=new_verdict(given[0]) + failed.encode() + b"\n"),
-        }
-        return responses.get(len(bodies)) or web.Response(body=b"".join(map(new_verdict, given)))
+        bodies.append(given)
+        match len(bodies):
+            case 1:
+                return web.Response(status=503, body=b'{"detail": "loading"}')
+            case 2:
+                return web.Response(status=429, body=b'{"detail": "limit"}')
+            case 3:
+                return web.Response(status=408, body=b'{"detail": "slow"}')
+            case 4:
+                return web.Response(body=new_verdict(given[0]) + b'{"id": "2", "verd')
+            case 5:
+                failed = failed_line(1, 503) + failed_line(2, 400) + failed_line(3, 429)
+                return web.Response(body=failed + new_verdict(given[3]))
+        return web.Response(body=b"".join(map(new_verdict, given)))
 
     async with target_with_handler(handle) as target:
-        replies = await target.send(numbered_lines(2), dry_run=False)
+        replies = await target.send(numbered_lines(5), dry_run=False)
 
-    assert [reply.verdict for reply in replies] == ["new", "new"]
-    assert len(bodies) == 4
-    assert len(set(bodies)) == 1
+    assert [reply.verdict for reply in replies] == ["new", "new", None, "new", "new"]
+    rejected = json.loads(replies[2].data)
+    assert (rejected["line"], rejected["error"]["status"]) == (3, 400)
+    assert [len(body) for body in bodies] == [5, 5, 5, 5, 4, 2]
+
+
+async def test_a_service_that_was_reached_is_waited_for() -> None:
+    """Longer than any timeout, with one log line; here 40 refusals."""
+    attempts = 0
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        nonlocal attempts
+        attempts += 1
+        given = (await request.read()).splitlines()
+        if attempts <= 40:
+            return web.Response(status=503, body=b'{"detail": "overloaded"}')
+        return web.Response(body=b"".join(map(new_verdict, given)))
+
+    async with target_with_handler(handle) as target:
+        (reply,) = await target.send(numbered_lines(1), dry_run=False)
+
+    assert (reply.verdict, attempts) == ("new", 41)
+
+
+async def test_a_local_store_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Articles that were not analyzed, or not stored, are processed again; invalid lines are not."""
+    refused: Counter[str] = Counter()
+    analyze_many = AnalysisPool.analyze_many
+
+    async def overloaded(self: AnalysisPool, articles: Sequence[Article]) -> list[Analysis | AggregatorError]:
+        results = await analyze_many(self, articles)
+        for i, article in enumerate(articles):
+            if article.id in ("2", "3") and refused[article.id] < int(article.id):
+                refused[article.id] += 1
+                results[i] = Overloaded("busy") if article.id == "2" else StoreUnavailable("away")
+        return results
+
+    monkeypatch.setattr(AnalysisPool, "analyze_many", overloaded)
+    lines = [Line("f", n, json.dumps({"id": str(n), "text": story(n, 3)}).encode()) for n in range(1, 5)]
+    lines.append(Line("f", 5, b"{"))
+    async with ingest_targets.LocalTarget.open(Settings(store_url="memory")) as target:
+        replies = await target.send(lines, dry_run=False)
+
+    assert [reply.verdict for reply in replies] == ["new"] * 4 + [None]
+    assert refused == {"2": 2, "3": 3}
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
@@ -158,3 +223,70 @@ async def test_retries_end_with_the_last_error() -> None:
         await ingest_targets.retry_while_unavailable(fail, 0.0)
 
     assert attempts >= 1
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["batch", "lines"])
+async def test_a_line_that_the_service_cannot_process_is_reported(whole: bool) -> None:
+    """The service answers 500 whenever line 6 is in a batch; the other lines are processed."""
+    bodies: list[list[bytes]] = []
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        given = (await request.read()).splitlines()
+        bodies.append(given)
+        if b'{"id": "6"}' not in given:
+            return web.Response(body=b"".join(map(new_verdict, given)))
+        if whole:
+            return web.Response(status=500, body=b'{"detail": "Unexpected error"}')
+        return web.Response(body=b"".join(failed_line(n + 1, 500) for n in range(len(given))))
+
+    async with target_with_handler(handle) as target:
+        replies = await target.send(numbered_lines(20), dry_run=False)
+
+    assert [reply.verdict for reply in replies] == ["new"] * 5 + [None] + ["new"] * 14
+    problem = json.loads(replies[5].data)
+    assert (problem["line"], problem["error"]["status"], problem["error"]["instance"]) == (6, 500, "f:6")
+    assert "failed 5 times at this line" in problem["error"]["detail"]
+    assert len(bodies) < 20
+
+
+async def test_a_passing_internal_error_fails_no_line() -> None:
+    """It is sent again like after an outage."""
+    attempts = 0
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        nonlocal attempts
+        attempts += 1
+        given = (await request.read()).splitlines()
+        if attempts < ingest_targets.MAX_INTERNAL_ERRORS:
+            return web.Response(status=500)
+        return web.Response(body=b"".join(map(new_verdict, given)))
+
+    async with target_with_handler(handle) as target:
+        replies = await target.send(numbered_lines(3), dry_run=False)
+
+    assert [reply.verdict for reply in replies] == ["new"] * 3
+
+
+async def test_the_policy_profile_is_sent_as_query() -> None:
+    """Once per batch, for the lines that name none; an unknown one is a configuration error."""
+    queries: list[dict[str, str]] = []
+
+    async def handle(request: web.Request) -> web.Response:
+        queries.append(dict(request.query))
+        if request.query.get("policy") == "wires":
+            problem = to_problem(InvalidInput("policy: unknown profile 'wires'; known: default."))
+            return web.Response(status=400, body=encode(problem))
+        return web.Response(body=b"".join(map(new_verdict, (await request.read()).splitlines())))
+
+    app = web.Application()
+    app.router.add_post("/v1/articles/batch", handle)
+    async with TestServer(app) as server:
+        url = str(server.make_url("/"))
+        for profile, dry_run in (("", False), ("wire", False), ("wire", True)):
+            async with ingest_targets.ServerTarget.open(url, profile=profile) as target:
+                await target.send(numbered_lines(2), dry_run=dry_run)
+        async with ingest_targets.ServerTarget.open(url, profile="wires") as target:
+            with pytest.raises(ConfigurationError, match="unknown profile 'wires'; known: default"):
+                await target.send(numbered_lines(2), dry_run=False)
+
+    assert queries == [{}, {"policy": "wire"}, {"dry_run": "true", "policy": "wire"}, {"policy": "wires"}]

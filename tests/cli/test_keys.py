@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 
 from aggregator.cli import main
+from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.server_fixture import serving
 
 
@@ -30,6 +31,7 @@ async def test_a_running_service_accepts_new_keys_and_rejects_revoked_ones(
     async def keys_output(*arguments: str) -> str:
         return (await asyncio.to_thread(keys, capsys, *arguments)).strip()
 
+    await keys_output("add", "Operator", "--role", "admin", store)
     first = await keys_output("add", "Crawler of the Gazette", "--role", "crawler", "--expires", "90d", store)
     async with serving(host="0.0.0.0", store_url=valkey_url) as url, aiohttp.ClientSession(url) as session:
 
@@ -45,12 +47,48 @@ async def test_a_running_service_accepts_new_keys_and_rejects_revoked_ones(
         assert "crawler  until " in listed
         assert "Crawler of the Gazette" in listed
         assert first.split("_", 2)[2] not in listed
-        second = await keys_output("rotate", listed.split()[0], "--overlap", "1h", store)
-        await keys_output("revoke", listed.split()[0], store)
-        async with asyncio.timeout(10):
+        id_ = first.split("_")[1]
+        second = await keys_output("rotate", id_, "--overlap", "1h", store)
+        await keys_output("revoke", id_, store)
+        async with asyncio.timeout(HANG_LIMIT_S):
             while await post_status(first) != 401:
                 pass
         assert await post_status(second) == 200
+
+
+@pytest.mark.services
+async def test_the_first_key_is_an_admin_key(
+    valkey_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another first key is refused: a running service keeps answering everybody, and the message says why.
+
+    The last admin key cannot be revoked; the bootstrap key counts as one.
+    """
+    store = f"--store={valkey_url}"
+    crawler = ["keys", "add", "Crawler", "--role", "crawler", store]
+    async with serving(store_url=valkey_url) as url, aiohttp.ClientSession(url) as session:
+        assert await asyncio.to_thread(main, crawler) == 2
+        refused = capsys.readouterr()
+        assert refused.out == ""
+        assert "From the first key on every caller needs a key" in refused.err
+        async with session.get("/v1/events") as answer:
+            assert answer.status == 200
+
+        assert await asyncio.to_thread(main, ["keys", "add", "Desk", "--role", "admin", store]) == 0
+        created = capsys.readouterr()
+        assert "from now on every caller needs a key" in created.err
+        async with asyncio.timeout(HANG_LIMIT_S):
+            while True:
+                async with session.get("/v1/events") as answer:
+                    if answer.status == 401:
+                        break
+
+    id_ = created.out.split("_")[1]
+    assert await asyncio.to_thread(main, crawler) == 0
+    assert await asyncio.to_thread(main, ["keys", "revoke", id_, store]) == 2
+    assert f"id: {id_} is the last admin key" in capsys.readouterr().err
+    monkeypatch.setenv("AGGREGATOR_BOOTSTRAP_KEY", "an-operator-key-of-at-least-32-characters")
+    assert await asyncio.to_thread(main, ["keys", "revoke", id_, store]) == 0
 
 
 @pytest.mark.services
@@ -60,7 +98,7 @@ def test_an_empty_list_says_how_to_create_a_key(valkey_url: str, capsys: pytest.
 
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err == "No keys; create one with `aggregator keys add NAME --role ROLE`.\n"
+    assert captured.err == "No keys; create one with `aggregator keys add NAME --role admin`.\n"
 
 
 def test_a_service_on_a_public_address_does_not_start_without_a_key(tmp_path: Path) -> None:
@@ -74,7 +112,7 @@ def test_a_service_on_a_public_address_does_not_start_without_a_key(tmp_path: Pa
         "--port=0",
         "--store-url=memory",
     ]
-    ended = run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    ended = run(command, cwd=tmp_path, capture_output=True, text=True, timeout=HANG_LIMIT_S, check=False)
 
     assert ended.returncode == 2
     assert "aggregator keys add NAME --role admin" in ended.stderr

@@ -12,6 +12,7 @@ import pytest
 
 from aggregator.cli import common_options, options
 from tests.cli.helpers import ROOT, run
+from tests.support.hang_limit import HANG_LIMIT_S
 
 
 def test_help_imports_no_large_package() -> None:
@@ -47,6 +48,16 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
         (("ingest", "--store", "memory", "absent.jsonl"), "absent.jsonl cannot be read"),
         (("ingest", "--store", "memory", "--server", "http://x", __file__), "either --store or --server"),
         (("ingest", "--policy", "hamming", __file__), "use --policy with --store"),
+        (
+            ("ingest", "--store", "memory", "--policy", "agency", __file__),
+            "policy: 'agency' is neither a rule (verified, hamming, same-event) nor a profile",
+        ),
+        (("explain", "--store", "memory", "--policy", "agency", __file__, __file__), "(default)."),
+        (("dedupe", "--out", "out", "--policy", "agency", __file__), "policy: 'agency' is neither a rule"),
+        (
+            ("ingest", "--store", "memory", "--policy-profiles-file", "absent.toml", __file__),
+            "policy_profiles_file: absent.toml cannot be read",
+        ),
         (("ingest", "--server", "x:80", __file__), "server: 'x:80' is not an http:// or https:// URL"),
         (("ingest", "--store", "memory", "--out", "absent/out", __file__), "absent/out cannot be written"),
         (("evaluate", "near-duplicates", "--orders", "0", __file__), "'0' is not an integer of at least 1"),
@@ -104,7 +115,7 @@ def test_a_start_error_is_a_json_record_with_json_logs(tmp_path: Path) -> None:
     options = ["--log-format=json", "--store-url=redis://127.0.0.1:1", "--port=0"]
     ended = subprocess.run(
         [sys.executable, "-m", "aggregator", "serve", *options],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=HANG_LIMIT_S, check=False,
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
 

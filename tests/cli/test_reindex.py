@@ -23,3 +23,17 @@ def test_the_embedded_store_of_a_running_service_is_used(
         assert run("reindex", "--no-progress", *options) == 0
 
     assert "1 articles examined, 0 could not be copied." in capsys.readouterr().err
+
+
+def test_rejected_lines_are_reported_and_the_exit_code_is_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The other lines are processed."""
+    articles = write_jsonl(tmp_path / "a.jsonl", article_body(OTHER), "{oops", {"id": 7}, article_body(OTHER))
+    options = ["--store", "memory", "--migration-block-plan", "5x13", "--no-progress"]
+
+    assert run("reindex", *options, articles) == 1
+
+    reported = capsys.readouterr().err
+    assert [f"{articles}:{number}: " in reported for number in range(1, 5)] == [False, True, True, False]
+    assert "2 lines skipped, since their articles are not stored" in reported

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.helpers import EDITED, ORIGINAL, ROWS, article_body, run, write_jsonl
+from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.server_fixture import serving_alone
 
 pytestmark = pytest.mark.services
@@ -31,7 +32,7 @@ def test_a_server_gives_the_same_verdicts_and_stops_at_sigterm(tmp_path: Path) -
     with serving_alone(tmp_path, "--store-url", "memory") as (process, url):
         assert run("ingest", "--server", url, "--out", str(remote), articles) == 1
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(HANG_LIMIT_S) == 0
 
     assert list(map(timeless_answer, local.read_text().splitlines())) == list(
         map(timeless_answer, remote.read_text().splitlines())
@@ -61,7 +62,7 @@ def test_workers_share_port_and_store_and_are_replaced(tmp_path: Path) -> None:
 
         assert json.loads(out.read_text())["duplicate_of"]["id"] == ORIGINAL["id"]
         process.send_signal(signal.SIGINT)
-        assert process.wait(15) == 0
+        assert process.wait(HANG_LIMIT_S) == 0
 
 
 def children(pid: int) -> dict[str, list[int]]:
@@ -90,3 +91,17 @@ def test_a_port_or_directory_in_use_is_one_sentence(
         output = capfd.readouterr().out
         assert f"In use by a running service (process {process.pid})." in output
         assert f"Running and ready on {url}." in output
+
+
+def test_faults_of_the_policy_profiles_stop_the_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Once each, before workers and the store are started."""
+    (tmp_path / "profiles.toml").write_text("[profiles.wire]\nmin_similarity = 3\nrule = 'x'\n")
+    profiles = ("--policy-profiles-file", str(tmp_path / "profiles.toml"))
+
+    assert run("serve", "--workers", "2", "--data-dir", str(tmp_path / "data"), *profiles) == 2
+    error = capsys.readouterr().err
+    assert error.count("profiles.wire.min_similarity: 3.0 must be") == 1
+    assert error.count("profiles.wire.rule: unknown key") == error.count("\n") - 1 == 1
+    assert not (tmp_path / "data").exists()

@@ -1,0 +1,98 @@
+"""``aggregator evaluate duplicates``: tables, JSON, and what is reported about the input."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.cli.helpers import EDITED, ORIGINAL, OTHER, article_body, run, write_jsonl
+
+NOUNS = ["ferry", "bridge", "harbour", "council", "museum", "teacher", "farmer", "storm", "river", "school"]
+VERBS = ["reached", "closed", "painted", "measured", "visited", "repaired", "watched", "crossed", "praised"]
+
+
+def english(seed: int) -> str:
+    """Fifteen English sentences of eight words."""
+    rng = random.Random(seed)
+    return " ".join(
+        f"The {' and the '.join(rng.sample(NOUNS, 2))} {rng.choice(VERBS)} the {rng.choice(NOUNS)}."
+        for _ in range(15)
+    )
+
+
+@pytest.fixture
+def articles(tmp_path: Path) -> str:
+    """A file with two articles, a copy of the first, a repeated id and a broken line."""
+    rows = [article_body(row) for row in (ORIGINAL, OTHER, EDITED, OTHER)]
+    return write_jsonl(tmp_path / "articles.jsonl", *rows, "broken")
+
+
+def test_duplicates_are_counted(articles: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("evaluate", "duplicates", "--json", articles) == 0
+    captured = capsys.readouterr()
+    result = json.loads(captured.out)
+    assert result["method"] == "policy verified"
+    assert result["total"] | {"lang": ""} == {
+        "source": "all", "lang": "", "articles": 3, "duplicates": 1, "wrong": 0, "wrong_share": 0.0,
+    }  # fmt: skip
+    assert "1 invalid rows" in captured.err
+    assert "1 rows left out whose id occurred before" in captured.err
+
+    assert run("evaluate", "duplicates", "--max", "2", "--policy", "hamming", articles) == 0
+    assert "duplicates by policy hamming" in capsys.readouterr().out
+
+
+def test_edited_copies_and_the_published_system(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both are printed below the table, and are part of the JSON."""
+    rows = [{"id": str(i), "title": f"Headline {i}", "text": english(i), "lang": "en"} for i in range(12)]
+    file = write_jsonl(tmp_path / "articles.jsonl", *rows)
+    options = ("--edits", "2", "--compare", "shingling", "--overlap", "0.2,0.4")
+
+    assert run("evaluate", "duplicates", "--json", *options, file) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert [other["method"][-5:] for other in result["compared"]] == ["r=0.2", "r=0.4"]
+    assert {row["edit"]: row["copies"] for row in result["edits"]}["lead"] == 2
+    assert run("evaluate", "duplicates", *options, file) == 0
+    table = capsys.readouterr().out
+    assert "duplicates by shingling n=3" in table
+    assert "edited copies found" in table
+    assert run("evaluate", "duplicates", "--compare", "shingling", "--overlap", "2", file) == 2
+    assert "above 0" in capsys.readouterr().err
+
+
+def test_duplicates_are_judged_by_hand(
+    articles: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The page shows the pairs; its judgments are reported and written as labeled pairs."""
+    page, pairs, judged = (tmp_path / name for name in ("page.html", "pairs.jsonl", "judgments.json"))
+
+    assert run("evaluate", "duplicates", articles, "--page", str(page), "--write-pairs", str(pairs)) == 0
+    assert f'data-a="{EDITED["id"]}"' in page.read_text()
+    line = json.loads(pairs.read_text())
+    assert (line["a"]["id"], line["label"], line["judge"]) == (EDITED["id"], "duplicate", "counter")
+    judged.write_text(
+        json.dumps(
+            {
+                "format": "duplicate-judgments/1",
+                "pairs": [{"a": EDITED["id"], "b": ORIGINAL["id"], "judgment": "wrong", "lang": "en"}],
+            }
+        )
+    )
+    capsys.readouterr()
+    given = ("evaluate", "duplicates", articles, "--judgments", str(judged))
+    assert run(*given, "--write-pairs", str(pairs)) == 0
+    assert "100.0% of 1 judged pairs" in capsys.readouterr().out
+    line = json.loads(pairs.read_text())
+    assert (line["b"]["id"], line["label"], line["judge"]) == (ORIGINAL["id"], "different", "person")
+    assert run(*given, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["wrong"] == 1
+
+
+def test_a_page_needs_a_duplicate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write_jsonl(tmp_path / "one.jsonl", article_body(OTHER))
+
+    assert run("evaluate", "duplicates", file, "--page", str(tmp_path / "page.html")) == 2
+    assert "no duplicate was found" in capsys.readouterr().err

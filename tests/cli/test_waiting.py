@@ -1,0 +1,98 @@
+"""Retries without an end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from aggregator.cli import waiting
+from aggregator.cli.waiting import Backoff, until_available
+from aggregator.errors import InvalidInput, Overloaded, StoreUnavailable
+from aggregator.runtime.exit_codes import EXIT_INTERRUPTED
+from tests.cli.helpers import OTHER, ROOT, article_body, write_jsonl
+
+
+@pytest.fixture(autouse=True)
+def no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries have no delay."""
+    monkeypatch.setattr(waiting, "INITIAL_BACKOFF_S", 0.0)
+
+
+async def test_a_step_is_repeated_until_it_succeeds() -> None:
+    """Outages and overload are waited for."""
+    failures = [StoreUnavailable("away"), Overloaded("busy")] * 20
+
+    async def step() -> str:
+        if failures:
+            raise failures.pop()
+        return "done"
+
+    assert await until_available(step) == "done"
+
+
+async def test_other_errors_are_final() -> None:
+    """A retry would not change them."""
+
+    async def step() -> None:
+        raise InvalidInput("no")
+
+    with pytest.raises(InvalidInput):
+        await until_available(step)
+
+
+async def test_a_long_wait_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    """A short one is not."""
+    times_s = iter([100.0, 100.5, 101.5, 110.0, 160.0, 162.0, 170.0])
+    backoff = Backoff(clock_s=lambda: next(times_s))
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            await backoff.pause(StoreUnavailable("away"), "3 articles")
+        assert caplog.messages == []
+        for _ in range(5):
+            await backoff.pause(StoreUnavailable("away"), "3 articles")
+    assert caplog.messages == ["3 articles not processed yet, retrying until it succeeds: away"] * 2
+    backoff.succeeded()
+    assert backoff.waited_s == 0.0
+
+
+async def test_an_interrupt_ends_a_wait(tmp_path: Path) -> None:
+    """Ctrl-C while ``ingest`` waits for an overloaded service: exit code 130, and no traceback."""
+
+    async def overloaded(request: web.Request) -> web.StreamResponse:
+        await request.read()
+        return web.Response(status=503, body=b'{"detail": "overloaded"}')
+
+    app = web.Application()
+    app.router.add_post("/v1/articles/batch", overloaded)
+    async with TestServer(app) as server:
+        command = [sys.executable, "-m", "aggregator", "ingest", "--server", str(server.make_url("/"))]
+        process = await asyncio.create_subprocess_exec(
+            *command, write_jsonl(tmp_path / "a.jsonl", article_body(OTHER)),
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=ROOT, env={**os.environ, "NO_COLOR": "1"},
+        )  # fmt: skip
+        try:
+            assert process.stderr is not None
+            said = b""
+            while b"retrying until it succeeds" not in said:
+                said = await process.stderr.readline()
+                assert said, "the command ended before it waited"
+            process.send_signal(signal.SIGINT)
+            rest = await process.stderr.read()
+            code = await process.wait()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+    assert code == EXIT_INTERRUPTED
+    assert rest.endswith(b"aggregator: interrupted.\n")
+    assert b"Traceback" not in rest

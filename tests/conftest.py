@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 import redis
+from aiohttp import web_app
 from hypothesis import settings
 
 from aggregator.store.base import Store
@@ -16,9 +18,23 @@ from aggregator.store.memory import MemoryStore
 from aggregator.store.redis import open_redis_store
 from tests.support.cluster import Cluster, free_ports, running_cluster
 
+# A shell without job control starts background jobs with SIGINT ignored, and processes inherit that: tests
+# that interrupt a command would wait forever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # No deadline per example: each test has a timeout, and a busy machine must not fail an example.
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """Let applications be freed: aiohttp caches the handlers of the last 1,024 (handler, application) pairs.
+
+    A process of the product has one application; here each test has its own, with up to 50 MB of models.
+    """
+    web_app._cached_build_middleware.cache_clear()
 
 
 @pytest.fixture(scope="session")

@@ -31,7 +31,8 @@ from tqdm import tqdm
 from aggregator.analysis.analyzer import dedup_words
 from aggregator.analysis.shingles import OverlapEstimate, shingle_hashes
 from aggregator.analysis.text import tokenizer
-from aggregator.dedup.verdict import Policy, is_copy
+from aggregator.dedup.evidence import Evidence
+from aggregator.dedup.verdict import Policy
 
 CHUNK = 256
 RELATED_COSINE = math.cos(7 / 64 * math.pi)
@@ -114,7 +115,7 @@ def _verdict(
             overlap = OverlapEstimate(
                 common / small, common / (small + large - common), common, small / large
             )
-            if is_copy(overlap, cosines[j], policy):
+            if policy.copy_rule.is_copy(Evidence(overlap, cosines[j]), lambda: 0.0):
                 return "duplicate"
     return "related" if cosines[:i].max(initial=0.0) >= RELATED_COSINE else "new"
 

@@ -33,7 +33,7 @@ def main() -> None:
     options.add_argument("--words", type=int, default=400)
     options.add_argument("--dir", type=Path, required=True)
     options.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    options.add_argument("--shingles", default="letters", help="passed on to dedupe")
+    options.add_argument("--shingles", default="words", help="passed on to dedupe")
     args = options.parse_args()
     plan = synthetic.SyntheticPlan(args.articles, args.words)
     files = generate_corpus(plan, args.dir / f"corpus-{args.articles}-{args.words}", args.processes)

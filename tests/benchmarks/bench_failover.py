@@ -104,6 +104,7 @@ async def _through_failover(cluster: Cluster, setting: Setting, cut_s: float) ->
 
         async def fault() -> None:
             nonlocal killed_s
+            await asyncio.sleep(BEFORE_S)
             if cut_s:
                 cluster.cut_replication(primary)
                 await asyncio.sleep(cut_s)
@@ -111,8 +112,9 @@ async def _through_failover(cluster: Cluster, setting: Setting, cut_s: float) ->
             cluster.kill(primary)
             await asyncio.sleep(RESTART_S)
             cluster.servers[primary].restart_if_dead()
+            await asyncio.sleep(AFTER_S)
 
-        report = await Crawler(session, url).crawl_during(fault, before_s=BEFORE_S, after_s=AFTER_S)
+        report = await Crawler(session, url).crawl_during(fault)
         return report, killed_s
 
 

@@ -42,6 +42,7 @@ from aggregator.time_units import wall_clock_ms
 from tests.benchmarks.bench_service import running_service
 
 SHINGLES, TERMS = 320, 24
+SAMPLE = sample_size(SHINGLES)
 COMMIT_ARTICLES = 500
 DAY_MS = 86_400_000
 
@@ -69,11 +70,15 @@ def records(count: int, space: str, now_ms: int) -> Iterator[tuple[ArticleRecord
             space=space, lang="en", fingerprint=fingerprint, text_hash=rng.bytes(16), short=False,
             title=f"A headline of some length about topic {position}", url=f"https://news.example/{position:08d}",
             source=f"paper{position % 40}.example", published_at_ms=number >> 22,
-            sketch=Sketch(SHINGLES, np.sort(rng.integers(0, 2**31, sample_size(SHINGLES)).astype(np.uint32))),
-            terms=tuple(
-                zip((f"term{rank}" for rank in ranks), weights[position % 1000].tolist(), strict=False)
+            sketch=Sketch(
+                SHINGLES,
+                np.sort(rng.integers(0, 2**31, SAMPLE).astype(np.uint32)),
+                np.zeros(SAMPLE, np.bool_),
             ),
-            figures=(position, position + 1),
+            terms=tuple(
+                zip((f"{rank:05}" for rank in ranks), weights[position % 1000].tolist(), strict=False)
+            ),
+            figures=(position, position + 1), minor_terms=rng.bytes(38),
         )  # fmt: skip
         outcome = Outcome("new")
         if before is not None and position % 20 == 19:  # a copy of the previous article, which is not a copy

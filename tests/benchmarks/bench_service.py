@@ -188,13 +188,14 @@ class RunningService:
 
 
 @asynccontextmanager
-async def running_service(*options: str) -> AsyncIterator[RunningService]:
+async def running_service(*options: str, new_session: bool = False) -> AsyncIterator[RunningService]:
     """``aggregator serve`` on a new embedded store, with the default interval of the detector."""
     pids: dict[int, str] = {}
     with tempfile.TemporaryDirectory() as directory:
         async with serving(
             *options,
             pids=pids,
+            new_session=new_session,
             data_dir=directory,
             log_level="WARNING",
             detector_interval_seconds=Settings().detector_interval_seconds,

@@ -16,7 +16,6 @@ import argparse
 import asyncio
 import itertools
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,13 +26,13 @@ from aggregator.app import build_core, build_policy
 from aggregator.dedup.verdict import Policy
 from aggregator.domain import Answer, Article, Match
 from aggregator.index import Index
+from aggregator.offline.evaluation.tickers import tickers
 from aggregator.offline.jsonl import read_rows
 from aggregator.settings import load
 from aggregator.store.memory import MemoryStore
 from tests.support.development_data import DATA
 from tests.support.factories import in_process
 
-TICKER = re.compile(r"<[A-Z0-9.-]+>")
 START_MS = 1_600_000_000_000
 
 
@@ -71,11 +70,6 @@ async def duplicates(articles: Sequence[Article], policy: Policy) -> list[tuple[
     ingest = build_core(index, in_process(analyzer), policy, clock=lambda: next(clock)).ingest
     answers = await ingest.submit_many(articles)
     return [(a.id, a.outcome.match) for a in answers if isinstance(a, Answer) and a.outcome.match]
-
-
-def tickers(article: Article) -> frozenset[str]:
-    """Tickers of the companies that an item names."""
-    return frozenset(TICKER.findall(f"{article.title}\n{article.text}"))
 
 
 def other_companies(a: Article, b: Article) -> bool:

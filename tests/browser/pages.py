@@ -10,6 +10,8 @@ from axe_playwright_python.async_playwright import Axe  # type: ignore[import-un
 from playwright.async_api import Browser, Page
 from yarl import URL
 
+from tests.support.hang_limit import HANG_LIMIT_S
+
 SEVERE_IMPACTS = ("serious", "critical")
 
 
@@ -18,7 +20,7 @@ async def opened(browser: Browser, url: URL | str, **options: Any) -> AsyncItera
     """A page at ``url``; a console message or a request to another host is a failure at the end."""
     context = await browser.new_context(**options)
     page = await context.new_page()
-    page.set_default_timeout(10_000)
+    page.set_default_timeout(HANG_LIMIT_S * 1000)
     problems = record_problems(page, URL(str(url)).host)
     await page.goto(str(url))
     yield page

@@ -132,7 +132,7 @@ async def test_new_entries_do_not_move_what_is_in_view(
         service.events.stored = events()
         late = {"id": "late", "title": "A late headline", "text": "Brand new."}
         await client.post("/v1/articles", json=late)
-        await page.get_by_text("A late headline").wait_for(timeout=10_000)
+        await page.get_by_text("A late headline").wait_for()
         after = await top_of(page, key)
 
         assert abs(after - before) <= 1
@@ -170,7 +170,7 @@ async def test_an_event_changes_in_place(browser: Browser, client: Client, servi
     async with opened(browser, client.make_url("/")) as page:
         await page.locator("[data-key=ee2] [data-action=mute]").focus()
         service.events.stored = [replace(service.events.stored[1], size=99), service.events.stored[0]]
-        await page.get_by_text("99").wait_for(timeout=10_000)
+        await page.get_by_text("99").wait_for()
 
         assert await page.locator("#events > li").count() == 2
         focused = "[document.activeElement.dataset.action, document.activeElement.dataset.event]"

@@ -1,4 +1,4 @@
-"""Crawlers that post groups of near-copies to both replicas and repeat every post until it is answered."""
+"""Crawlers that post groups of near-copies and repeat every post until it is acknowledged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import random
 import time
 from collections.abc import Iterator
 
-from aggregator.clients.decision import Unavailable
+from tests.chaos.api import Refused
 from tests.chaos.deployment import Deployment
 from tests.chaos.ledger import Ledger
 from tests.support.factories import edited
@@ -16,6 +16,8 @@ from tests.support.factories import edited
 CRAWLERS = 24
 COPIES = 3
 PAUSE_S = 0.05
+REPEAT_S = 0.2  # after a refusal
+PAGE_EVERY = 8  # groups; pages are analyzed in worker processes
 WORDS = 100
 REPORT_SEED = 1_000_000_000  # first seed of reports
 _SYLLABLES = [c + v for c in "bdfgklmnprstvz" for v in ("a", "e", "i", "o", "u", "ar", "en")]
@@ -70,17 +72,16 @@ class Crawl:
                 task.result()
 
     async def post(self, article: dict[str, str], group: int) -> None:
-        """Post an article to a random replica, repeatedly until one answers."""
+        """Post an article to a random service, repeatedly until it is acknowledged."""
         self._ledger.posted[article["id"]] = group
         while True:
             try:
-                client = self._deployment.rng.choice(self._deployment.replicas).client
-                decision = await client.submit(article)
-            except Unavailable:
-                self._ledger.refusals += 1
-                await asyncio.sleep(PAUSE_S)
+                verdict = await self._deployment.any_api().submit(article)
+            except Refused as refused:
+                self._ledger.refuse(refused)
+                await asyncio.sleep(REPEAT_S)
             else:
-                self._ledger.acknowledge(article["id"], decision.verdict)
+                self._ledger.acknowledge(article["id"], verdict)
                 return
 
     async def _crawl(self) -> None:
@@ -89,11 +90,21 @@ class Crawl:
             now_s = time.monotonic()
             self._next_s = max(self._next_s, now_s - PAUSE_S) + 1 / self._rate
             await asyncio.sleep(max(0.0, self._next_s - now_s))
-            await self.post(article, group)
+            await self.post(_as_page(article) if group % PAGE_EVERY == 0 else article, group)
+
+
+def _as_page(article: dict[str, str]) -> dict[str, str]:
+    """The same article as HTML."""
+    page = f"<html><body><article><p>{article['text']}</p></article></body></html>"
+    return {**{name: value for name, value in article.items() if name != "text"}, "html": page}
 
 
 def report(topic: int, number: int) -> dict[str, str]:
-    """Report ``number`` on a topic: headline words that only this topic has, and a unique text."""
+    """Report ``number`` on a topic: headline words that only this topic has, a unique text and source.
+
+    On the first day of a stream, reports that share a source or none need more in common to be an event.
+    """
     subject = " ".join(generated_words(REPORT_SEED + topic, 4, 5))
     text = f"{subject} {subject}. {' '.join(random_words(2 * REPORT_SEED + 1000 * topic + number, 30))}"
-    return {"id": f"m{topic}-{number}", "title": f"{subject} {number}", "text": text, "lang": "eo"}
+    id_, title, source = f"m{topic}-{number}", f"{subject} {number}", f"Outlet {number}"
+    return {"id": id_, "title": title, "source": source, "text": text, "lang": "eo"}

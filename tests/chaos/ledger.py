@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+
+from tests.chaos.api import Refused
+
+UNREADY_CODES = ("store_unavailable", "not_ready", "configuration", "model", "clock")
 
 
 @dataclass(slots=True)
@@ -15,19 +20,37 @@ class Ledger:
     posted        id -> its group; -1 for a report, which has no copies
     lost          acknowledged articles that were not found
     changed       ids that were found with another verdict than was answered
+    refusals      number of posts that were not acknowledged, by problem code ("": no answer)
+    unexplained   refusals without a reason, or without Retry-After where one is due
+    final         refusals that a caller takes as final, although every posted article is valid
+    while_ready   refusals for lack of a store or of readiness, sent while every service said it was ready
     """
 
     acknowledged: dict[str, tuple[str, float]] = field(default_factory=dict)
     posted: dict[str, int] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
-    refusals: int = 0
+    refusals: Counter[str] = field(default_factory=Counter)
+    unexplained: list[Refused] = field(default_factory=list)
+    final: list[Refused] = field(default_factory=list)
+    while_ready: list[Refused] = field(default_factory=list)
+    ready_since_s: float = math.inf
     _unchecked: list[str] = field(default_factory=list)
 
     def acknowledge(self, id_: str, verdict: str) -> None:
         """Add an answer."""
         self.acknowledged[id_] = verdict, time.monotonic()
         self._unchecked.append(id_)
+
+    def refuse(self, refused: Refused) -> None:
+        """Add a post that was not acknowledged; it is repeated by the caller."""
+        self.refusals[refused.code] += 1
+        if refused.is_final:
+            self.final.append(refused)
+        elif not refused.is_explained:
+            self.unexplained.append(refused)
+        elif refused.code in UNREADY_CODES and refused.sent_s > self.ready_since_s:
+            self.while_ready.append(refused)
 
     def acknowledged_within(self, seconds: float) -> int:
         """Number of articles acknowledged within the last ``seconds``."""

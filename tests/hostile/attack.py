@@ -1,9 +1,12 @@
-"""Malformed input against the real service, and regular expressions against long texts.
+"""Attacks on a running service from outside, malformed input, and regular expressions against long texts.
 
-    python -m tests.hostile.attack [--expressions]
+    python -m tests.hostile.attack [--workers N] [--costly] [--expressions]
 
-Prints the number of requests and the responses by kind of input. Exit code 1 if a response was 5xx or an
-expression was slow. Mutated bytes against decoders: ``fuzz.py``.
+Starts services with their own data on free ports of this machine and attacks them over HTTP: access, sources,
+sessions, protocol, content, webhooks, resources (``attacks/``). Prints the number of attempts by kind, those
+with an unexpected result, and what was measured. Then it prints the number of requests with malformed input
+and the responses. Exit code 1 for an unexpected result, a 5xx or a slow expression. Takes about 3 minutes,
+``--costly`` and ``--expressions`` some more. Mutated bytes against decoders: ``fuzz.py``.
 """
 
 from __future__ import annotations
@@ -14,12 +17,16 @@ import collections
 import gzip
 import json
 import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from aggregator.app import open_service
 from aggregator.settings import Settings
+from tests.hostile.attacks import access, content, ownership, protocol, resources, sessions, webhooks
+from tests.hostile.attacks.running import Attack, Findings, running
 from tests.hostile.expressions import cpu_seconds, expressions, texts
 from tests.support.fake_service import serving
 
@@ -41,6 +48,11 @@ PATHS = (
 )  # fmt: skip
 REGEX_CHARACTERS = 1_000_000
 REGEX_LIMIT_S = 3.0
+WITH_KEYS: tuple[Attack, ...] = (
+    access.roles, access.paths, access.presentations, sessions.sessions, access.hosts, ownership.bound_keys,
+    ownership.undo, protocol.smuggling, protocol.echoes, protocol.oversized, protocol.compressed,
+    content.markup, webhooks.forgery, webhooks.disclosure, access.disclosure,
+)  # fmt: skip
 FIELDS = ("id", "url", "title", "text", "html", "source", "published_at", "lang")
 
 
@@ -153,15 +165,49 @@ def slow_expressions() -> tuple[int, int, float, list[str]]:
     return len(found), tried, longest, slow
 
 
+async def attack_services(workers: int, *, costly: bool) -> Findings:
+    """Attack services with keys, with a rate limit and without keys, each with separate data."""
+    findings = Findings()
+    costs: tuple[Attack, ...] = (resources.copies, resources.unread_batches, resources.costly_requests)
+    services: tuple[tuple[bool, tuple[str, ...], tuple[Attack, ...]], ...] = (
+        (True, ("--burst-items=3", "--store-texts"), WITH_KEYS),
+        (True, (), (protocol.slow, resources.connections, resources.session_growth)),
+        (True, ("--rate-limit-per-second=5",), (access.rate_limit,)),
+        (False, (), (access.without_keys,)),
+        (True, (), costs if costly else ()),
+    )
+    for with_keys, options, attacks in services:
+        if not attacks:
+            continue
+        with tempfile.TemporaryDirectory() as directory:
+            arguments = (*options, f"--workers={workers}")
+            async with running(Path(directory), findings, *arguments, with_keys=with_keys) as target:
+                for attack in attacks:
+                    print(f"{attack.__module__.rpartition('.')[2]}.{attack.__name__} ...", file=sys.stderr)
+                    await attack(target)
+    return findings
+
+
 def main() -> int:
-    """Print a table; exit code 1 for failures."""
+    """Print the tables; exit code 1 for failures."""
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument(
         "--expressions", action="store_true", help="also time every regular expression (takes minutes)"
     )
+    options.add_argument("--workers", type=int, default=1, help="workers of the attacked services")
+    options.add_argument("--costly", action="store_true", help="also the dearest requests (takes minutes)")
     args = options.parse_args()
+    findings = asyncio.run(attack_services(args.workers, costly=args.costly))
+    print(f"{'attacks on a running service':36} {'attempts':>8} {'unexpected':>10}")
+    for kind, attempts in findings.attempts.items():
+        unexpected = sum(failure.startswith(f"{kind}: ") for failure in findings.failures)
+        print(f"{kind:36} {attempts:8} {unexpected:10}")
+    print(f"{'all':36} {findings.attempts.total():8} {len(findings.failures):10}")
+    for kind, note in findings.notes.items():
+        print(f"{kind}: {note}")
+    print()
     counts, failures = asyncio.run(send_all())
     print(f"{'malformed input':20} {'sent':>6} {'2xx':>6} {'3xx':>6} {'4xx':>6} {'5xx':>6} {'closed':>8}")
     for kind in sorted({kind for kind, _ in counts}):
@@ -176,6 +222,7 @@ def main() -> int:
             f"longest {longest:.2f} s of CPU, slow: {len(slow)}"
         )
         failures += slow
+    failures += findings.failures
     for failure in failures:
         print("FAILED", failure)
     return bool(failures)

@@ -15,8 +15,8 @@ import aggregator
 
 RE_FUNCTIONS = {"compile", "match", "search", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
 PIECES = [
-    "a", " ", "\n", "0", ",", ".", "-", "/", "<", "<a ", "<html", "&", "=", "\t ", "新", "a.", "1,", "T1 ",
-    "aA", "| ",
+    "a", " ", "\n", "0", ",", ".", "-", "/", "<", "<a ", "<html", "&", "=", "\t ", "新", "a.", "1,",
+    "aA", "| ", "T1 ", "T1",
     "_", "%41", "%4", "http://", "\u0301", '"', "(", "x" * 50 + " ", " - ", "1:", "\u200b", "\U0001f32a",
 ]  # fmt: skip
 

@@ -7,37 +7,72 @@ A target takes any bytes and may raise only ``AggregatorError``. It also checks 
 from __future__ import annotations
 
 import asyncio
+import copy
+import functools
+import gzip
 import json
+import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import hiredis
 import msgspec
 import numpy as np
 import redis.exceptions
+from aiohttp import web
+from aiohttp.base_protocol import BaseProtocol
+from aiohttp.http import HttpRequestParser
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.test_utils import make_mocked_request
+from multidict import CIMultiDict, CIMultiDictProxy
+from yarl import URL
 
 from aggregator.analysis.features import FeatureModel
 from aggregator.analysis.shingles import build_sketch
 from aggregator.analysis.text.figures import figures
 from aggregator.analysis.text.html import extract_article
-from aggregator.analysis.text.tokenizer import split_words_and_terms, terms_of_words
+from aggregator.analysis.text.tokenizer import split_text
+from aggregator.app import Service
+from aggregator.auth.api_keys import ApiKeys
+from aggregator.contract import requests
 from aggregator.contract.decoding import decode_article
 from aggregator.domain import ArticleRecord, Match, Outcome, StreamItem
+from aggregator.errors import AggregatorError
 from aggregator.events import repository
 from aggregator.events.detection import EditorOverrides, Mute
+from aggregator.http import body as bodies
+from aggregator.http import hosts
+from aggregator.http.app_keys import SERVICE
+from aggregator.http.body import LineSplitter
+from aggregator.http.conditional import conditional_response
+from aggregator.http.connections import READ_BUFFER_BYTES
+from aggregator.http.cursors import decode_cursor
+from aggregator.http.gzip_decoding import CHUNK_BYTES, GzipDecompressor
+from aggregator.http.middleware import auth, observability
+from aggregator.http.middleware.errors import handle_expect_header
+from aggregator.http.pages.sign_in import safe_redirect_path
+from aggregator.http.query_params import parse_pairs
 from aggregator.index.blocks import PLANS
 from aggregator.index.codec import postings, records
 from aggregator.index.codec.stream_entries import decode_stream_entry, encode_stream_entry, to_stream_item
+from aggregator.settings import Settings
 from aggregator.store import pipelining
+from aggregator.store.memory import MemoryStore
+from aggregator.time_units import wall_clock_ms
 from tests.support.factories import event
 
 TEXT = "The harbour bridge of Brackwater stays closed, since 2,400 bolts were found loose on 3 May. "
 CHINESE = "港口大桥昨日关闭。记者从市政府获悉，2400颗螺栓松动，维修需时三个月。"
 CHECKSUM_BYTES = 32
 PENDING_REPLIES = 3
+MAX_BODY_BYTES = 2 * 1024 * 1024
+MAX_HEADER_BYTES = 8190  # of one line, which the parser refuses beyond that
 EVENT_READERS: dict[bytes, Callable[[bytes], object]] = {
     b"e": repository.decode_event,
     b"i": repository.decode_index,
@@ -47,12 +82,18 @@ EVENT_READERS: dict[bytes, Callable[[bytes], object]] = {
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """``run`` is called with ``runs`` mutations of ``seeds``; all targets take a few minutes."""
+    """``run`` is called with ``runs`` mutations of ``seeds``; all targets take some minutes.
+
+    max_ns_per_byte  bound on CPU time, several times the highest found, so that no slower machine exceeds it
+    max_bytes        size of the large inputs
+    """
 
     name: str
     run: Callable[[bytes], object]
     seeds: Sequence[bytes]
     runs: int = 10_000
+    max_ns_per_byte: int = 10_000
+    max_bytes: int = 32 * 1024
 
 
 def targets(directory: Path) -> list[Target]:
@@ -64,15 +105,25 @@ def targets(directory: Path) -> list[Target]:
             "tokenizer other", lambda data: check_tokenizer(data, "ar"), ["الجسر مغلق ३४ สะพานปิด".encode()]
         ),
         Target("article", decode_article, [json.dumps({"text": TEXT, "url": "http://a.example/b"}).encode()]),
+        Target("batch lines", check_batch_lines, [_batch(), 90 * b'{"it": ""}\n'], max_ns_per_byte=30_000),
+        Target("gzip", check_gzip, list(_gzip_bodies()), max_ns_per_byte=50_000),
+        Target("http requests", check_http_parser, list(_http_requests())),
+        Target("headers", check_headers, list(_headers()), max_bytes=MAX_HEADER_BYTES),
+        Target("query", check_query, list(_queries()), max_bytes=MAX_HEADER_BYTES),
+        Target("form", check_form, [b"key=abc.def&next=%2Fevents%2F1%3Fa%3Db", b"q=%E6%96%B0&x=1+2"]),
         Target("bucket", check_bucket, list(_buckets())),
         Target("record", check_record, [b"".join(stored) for stored in _stored_values()]),
         Target("article stream", check_stream_entry, [_stream_entry("article"), _stream_entry("deleted")]),
         Target("change stream", decode_event_value, list(_event_values())),
         Target("store replies", check_replies, list(_replies())),
         Target(
-            "extractor", lambda data: extract_article(data.decode("utf-8", "replace")), list(_pages()), 1_000
+            "extractor",
+            lambda data: extract_article(data.decode("utf-8", "replace")),
+            list(_pages()),
+            max_ns_per_byte=1_000_000,
+            max_bytes=4 * 1024,
         ),
-        Target("model loader", lambda data: load_model(data, directory), list(_models(directory)), 1_000),
+        Target("model loader", lambda data: load_model(data, directory), list(_models(directory))),
     ]
     for target in all_targets:
         target.run(target.seeds[0])  # loads dictionaries and parsers
@@ -80,10 +131,10 @@ def targets(directory: Path) -> list[Target]:
 
 
 def check_tokenizer(data: bytes, lang: str) -> None:
-    """Tokenize any text; words and terms are never empty."""
+    """Tokenize any text; words, units and terms are never empty."""
     text = data.decode("utf-8", "surrogateescape")
-    words, terms = split_words_and_terms(text, lang)
-    assert all(words) and all(terms_of_words(words, lang) if terms is None else terms)
+    found = split_text(text, lang)
+    assert all(found.words) and all(found.units) and all(found.index_terms(lang))
     figures(text)
 
 
@@ -168,6 +219,131 @@ def load_model(data: bytes, directory: Path) -> None:
     if data[:1] == b"s":
         path.write_bytes(data[1:-CHECKSUM_BYTES] + sha256(data[1:-CHECKSUM_BYTES]).digest())
     FeatureModel.load(path)
+
+
+def check_batch_lines(data: bytes) -> None:
+    """Split a body into lines, in packets of 1,000 bytes, and decode each line."""
+    splitter, packets = LineSplitter(MAX_BODY_BYTES), range(0, len(data), 1000)
+    lines = [line for start in packets for line in splitter.feed(data[start : start + 1000])]
+    for line in lines + splitter.flush():
+        if line.error is None:
+            with suppress(AggregatorError):
+                decode_article(line.data)
+
+
+def check_gzip(data: bytes) -> None:
+    """Decompress a body in one packet up to its limit, as ``read_body`` does."""
+    decompressor, size = GzipDecompressor(), 0
+    with suppress(zlib.error):
+        for chunk in decompressor.decompress(data):
+            assert len(chunk) <= max(CHUNK_BYTES, len(data))
+            size += len(chunk)
+            if size > MAX_BODY_BYTES:
+                return
+        decompressor.check_complete()
+
+
+def check_http_parser(data: bytes) -> None:
+    """Parse a request and its body with the parser of the connections, in packets of 1,000 bytes."""
+    parser = HttpRequestParser(
+        BaseProtocol(_LOOP), _LOOP, READ_BUFFER_BYTES, payload_exception=web.RequestPayloadError,
+        auto_decompress=False,
+    )  # fmt: skip
+    with suppress(HttpProcessingError):
+        for start in range(0, len(data), 1000):
+            for message, _ in parser.feed_data(data[start : start + 1000])[0]:
+                assert message.url is not None
+
+
+def check_headers(data: bytes) -> None:
+    """Everything that is read from headers before and during authentication, one header per line."""
+    headers: CIMultiDict[str] = CIMultiDict()
+    for line in data.decode("utf-8", "surrogateescape").splitlines():
+        name, _, value = line.partition(":")
+        headers.add(name.encode("ascii", "ignore").decode().strip() or "X", value.strip())
+    request = copy.copy(_mocked_request())
+    # A mock accepts no surrogates, which the server's parser makes of other bytes.
+    request._headers, request._cache, request._state = CIMultiDictProxy(headers), {}, {}
+    _LOOP.run_until_complete(_read_headers(request))
+
+
+_LOOP = asyncio.new_event_loop()  # a new one for each request would take most of the time
+
+
+class _HeaderService:
+    settings = Settings(public_url="https://news.example")
+    api_keys = ApiKeys(MemoryStore(), wall_clock_ms)
+
+
+@functools.cache
+def _mocked_request() -> web.Request:
+    request = make_mocked_request("POST", "/v1/articles")
+    request.app[SERVICE] = cast(Service, _HeaderService)
+    return request
+
+
+async def _read_headers(request: web.Request) -> None:
+    with suppress(AggregatorError):
+        bodies.check_encoding(request)
+    with suppress(AggregatorError):
+        await observability.csrf_protect(request, _accept)
+    with suppress(AggregatorError):
+        await auth.authenticate(request)
+    hosts.is_answered_host(request.headers.get("Host", ""), _HeaderService.settings)
+    conditional_response(request, b"body", "text/plain", modified_at=datetime.now(UTC))
+    await handle_expect_header(request)
+
+
+async def _accept(request: web.Request) -> web.Response:
+    return web.Response()
+
+
+def check_query(data: bytes) -> None:
+    """Parse a query string for each set of parameters, and its value as a cursor."""
+    url = URL("/v1/events?" + data.decode("utf-8", "replace"), encoded=True)
+    for struct_type in (requests.EventsQuery, requests.RelatedQuery, requests.CompareQuery):
+        with suppress(AggregatorError):
+            parse_pairs(url.query.items(), struct_type)
+    for value in url.query.values():
+        with suppress(AggregatorError):
+            decode_cursor(value)
+        safe_redirect_path(value)
+
+
+def check_form(data: bytes) -> None:
+    """Parse the fields of a form."""
+    for struct_type in (requests.SignInForm, requests.LookupForm):
+        with suppress(AggregatorError):
+            bodies.parse_form(data, struct_type)
+
+
+def _batch() -> bytes:
+    return b"\r\n".join(json.dumps({"id": str(i), "text": TEXT * i}).encode() for i in range(4))
+
+
+def _gzip_bodies() -> Iterator[bytes]:
+    yield gzip.compress(json.dumps({"text": TEXT}).encode())
+    yield gzip.compress(b"") * 4
+    yield gzip.compress(b"a" * 100_000)
+    yield gzip.compress(b"") + gzip.compress(TEXT.encode(), 0)
+
+
+def _http_requests() -> Iterator[bytes]:
+    head = b"POST /v1/articles?dry_run=true HTTP/1.1\r\nHost: news.example\r\n"
+    yield head + b"Transfer-Encoding: chunked\r\n\r\n1;a=b\r\nx\r\n5\r\nabcde\r\n0\r\nT: u\r\n\r\n"
+    yield head + b"Content-Length: 3\r\nCookie: a=b\r\n\r\nabc" + head
+    yield b"GET /v1/articles/a%2Fb HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+def _headers() -> Iterator[bytes]:
+    yield b"Host: news.example\nAuthorization: Bearer ak1.abc\nOrigin: https://news.example\nExpect: x"
+    yield b'Cookie: aggregator_session=abc; a="b\\073\\\\"; $Path=/\nContent-Encoding: gzip\nHost: [::1]:80'
+    yield b'If-None-Match: W/"abc", "def", *\nSec-Fetch-Site: none\nIf-Modified-Since: Sun, 06 Nov 1994'
+
+
+def _queries() -> Iterator[bytes]:
+    yield b"term=bridge&since=2026-05-01T10:00:00%2B02:00&limit=5&cursor=WzEsImEiXQ"
+    yield "source=新&lang=zh&status=breaking&min_size=3".encode()
 
 
 def _pages() -> Iterator[bytes]:

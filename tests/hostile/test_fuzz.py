@@ -5,10 +5,14 @@ from tests.hostile.fuzz import fuzz
 SHARE = 0.02
 
 
-def test_mutated_bytes_raise_only_expected_errors() -> None:
-    """Tokenizers, extractor, model loader, buckets, records, streams, and store replies."""
+def test_mutated_bytes_raise_only_expected_errors_in_bounded_time() -> None:
+    """Requests, bodies, tokenizers, extractor, models, buckets, records, streams, and store replies.
+
+    Nor does an input take more CPU time per byte than the bound of its target.
+    """
     executions, failures = fuzz(SHARE, seed=1)
 
     assert failures == []
-    assert min(count for count, _ in executions.values()) >= 20
+    assert min(done.count for done in executions.values()) >= 20
     assert {"extractor", "model loader", "bucket", "article stream", "tokenizer zh"} <= executions.keys()
+    assert {"gzip", "http requests", "headers", "query", "form", "batch lines"} <= executions.keys()

@@ -7,7 +7,6 @@ the development data is absent.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -35,7 +34,10 @@ def data_is_absent() -> bool:
 
 
 class Skips:
-    """Collects the (name, reason, allowed) of skipped tests and modules."""
+    """Collects the (name, reason, allowed) of skipped tests and modules.
+
+    It reads reports, not tests: with several test processes only they reach the process that decides.
+    """
 
     def __init__(self, strict: bool) -> None:
         self.strict = strict
@@ -46,16 +48,11 @@ class Skips:
         """Names of skipped tests that fail the run with ``--fail-on-skip``."""
         return [name for name, _, allowed in self.found if not allowed]
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(
-        self, item: pytest.Item
-    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Record a skipped test."""
-        report = yield
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Record a skipped test; its markers are among the keywords of the report."""
         if report.skipped and not hasattr(report, "wasxfail"):
-            allowed = item.get_closest_marker("data") is not None and data_is_absent()
-            self.found.append((item.nodeid, reason_of(report.longrepr), allowed))
-        return report
+            allowed = "data" in report.keywords and data_is_absent()
+            self.found.append((report.nodeid, reason_of(report.longrepr), allowed))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Record modules that skip all of their tests."""

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from aggregator.analysis.pool.pool import WORKER_MEMORY_BYTES
-from aggregator.runtime.exit_codes import EXIT_CONFIGURATION_ERROR
+from aggregator.runtime.exit_codes import EXIT_CONFIGURATION_ERROR, EXIT_UNAVAILABLE
 from aggregator.settings import Settings, load
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,6 +49,16 @@ def test_compose_persists_articles_and_requires_a_key() -> None:
     assert {name for name, s in services.items() if s.get("profiles")} == {"prometheus", "grafana"}
     mounted = [v.split(":")[0] for s in services.values() for v in s.get("volumes", ()) if v.startswith("./")]
     assert all((ROOT / path).exists() for path in mounted)
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/operating.md", "docker-compose.yml"])
+def test_the_compose_command_is_printed_with_the_variable_that_it_needs(name: str) -> None:
+    """Compose refuses to start without the key, so the paragraph with the command sets it."""
+    paragraphs = (ROOT / name).read_text(encoding="utf-8").split("\n\n")
+    commands = [text for text in paragraphs if "docker compose up" in text]
+
+    assert commands
+    assert all("export AGGREGATOR_BOOTSTRAP_KEY=" in text for text in commands)
 
 
 def test_manifests_have_probes_limits_and_no_privileges() -> None:
@@ -163,6 +173,18 @@ def test_the_unit_reloads_and_stops_in_time() -> None:
     assert "ExecReload=/bin/kill -HUP $MAINPID" in unit and "KillMode=mixed" in unit
     assert int(re.findall(r"TimeoutStopSec=(\d+)", unit)[0]) > 10
     assert f"RestartPreventExitStatus={EXIT_CONFIGURATION_ERROR}" in unit
+
+
+def test_every_deployment_starts_a_service_again_whose_store_was_unavailable() -> None:
+    """Without a limit on the number of attempts; a container that cannot work is retried with pauses."""
+    unit = (DEPLOY / "aggregator.service").read_text(encoding="utf-8")
+    (prevented,) = re.findall(r"^RestartPreventExitStatus=(.+)$", unit, re.MULTILINE)
+    pods = [m["spec"]["template"]["spec"] for m in MANIFESTS if m["kind"] in ("Deployment", "StatefulSet")]
+
+    assert "Restart=on-failure" in unit.splitlines() and "StartLimitIntervalSec=0" in unit.splitlines()
+    assert str(EXIT_UNAVAILABLE) not in prevented.split()
+    assert {service["restart"] for service in COMPOSE["services"].values()} == {"unless-stopped"}
+    assert pods and {pod.get("restartPolicy", "Always") for pod in pods} == {"Always"}
 
 
 def test_the_unit_allows_lowering_priorities() -> None:

@@ -11,9 +11,18 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 # A package (or top-level module) imports only names in its row, itself and the base modules.
-BASE = {"domain", "errors", "log_limits", "settings", "time_units"}
+BASE = {"domain", "errors", "log_limits", "parent_death", "readiness", "settings", "time_units"}
 DOMAIN_LAYERS = {"concurrency", "store", "analysis", "dedup", "index"}
-SERVICES = DOMAIN_LAYERS | {"ingest", "queries", "events", "auth", "background", "contract", "app"}
+SERVICES = DOMAIN_LAYERS | {
+    "ingest",
+    "queries",
+    "events",
+    "auth",
+    "background",
+    "contract",
+    "app",
+    "policy_file",
+}
 ALLOWED: dict[str, set[str]] = {
     **{name: set() for name in ("concurrency", "store")},
     "analysis": {"concurrency"},
@@ -22,6 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     **dict.fromkeys(("ingest", "queries", "events", "auth"), DOMAIN_LAYERS),
     "background": DOMAIN_LAYERS | {"events"},
     "contract": {"analysis", "queries"},
+    "policy_file": {"dedup"},
     "app": SERVICES - {"contract"},
     "http": SERVICES,
     "clients": {"contract"},

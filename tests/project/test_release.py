@@ -12,6 +12,8 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from tests.support.hang_limit import HANG_LIMIT_S
+
 ROOT = Path(__file__).resolve().parents[2]
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
 
@@ -46,7 +48,9 @@ def test_the_wheel_is_reproducible(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         command = [sys.executable, "-c", build, str(tmp_path / name)]
-        subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=100)
+        subprocess.run(
+            command, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=HANG_LIMIT_S
+        )
         (wheel,) = (tmp_path / name).glob("*.whl")
         digests.add(hashlib.sha256(wheel.read_bytes()).hexdigest())
 

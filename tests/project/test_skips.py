@@ -28,16 +28,18 @@ def test_on_a_tool():
 
 
 @pytest.mark.parametrize(
-    ("tool", "data", "strict", "code"),
+    ("tool", "data", "strict", "processes", "code"),
     [
-        (TOOL, False, False, 0),
-        (TOOL, False, True, 1),
-        ("", False, True, 0),
-        ("", True, True, 1),
+        (TOOL, False, False, 0, 0),
+        (TOOL, False, True, 0, 1),
+        ("", False, True, 0, 0),
+        ("", True, True, 0, 1),
+        (TOOL, False, True, 2, 1),
+        ("", False, True, 2, 0),
     ],
 )
 def test_only_absent_data_allows_a_skip(
-    tmp_path: Path, tool: str, data: bool, strict: bool, code: int
+    tmp_path: Path, tool: str, data: bool, strict: bool, processes: int, code: int
 ) -> None:
     """With ``--fail-on-skip`` a missing tool fails the run, and so does a skip despite present data."""
     (tmp_path / "test_suite.py").write_text(SUITE.format(tool=tool))
@@ -48,6 +50,9 @@ def test_only_absent_data_allows_a_skip(
     }
     options = ["-p", "skips", "-c", str(ROOT / "pyproject.toml"), "--rootdir", "."]
     options += ["--fail-on-skip"] if strict else []
+    if processes:
+        pytest.importorskip("xdist")
+        options += [f"--numprocesses={processes}"]
 
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, "test_suite.py"],

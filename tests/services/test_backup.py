@@ -16,6 +16,7 @@ from aggregator.domain import Article
 from aggregator.runtime import demo
 from aggregator.settings import Settings
 from aggregator.store.embedded import EmbeddedServer
+from tests.support.hang_limit import HANG_LIMIT_S
 
 pytestmark = pytest.mark.services
 ARTICLES = [Article(id=row["id"], title=row["title"], text=row["text"]) for row in demo.load_rows()]
@@ -95,7 +96,7 @@ async def test_a_snapshot_is_taken_while_redis_runs(tmp_path: Path) -> None:
 
 def until(client: redis.Redis, busy: str) -> None:
     """Wait until a background save or rewrite has finished successfully."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + HANG_LIMIT_S
     while True:
         info = client.info("persistence")
         if not info[busy] and not info.get("aof_rewrite_scheduled"):

@@ -19,7 +19,6 @@ COPIES = 8
 
 
 @pytest.mark.services
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("kind", "bursts"), [("valkey", 200), ("cluster", 80)])
 async def test_every_burst_has_exactly_one_new(
     kind: str, bursts: int, request: pytest.FixtureRequest

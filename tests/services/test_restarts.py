@@ -7,7 +7,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import time
 from collections.abc import AsyncIterator, Sequence
 from itertools import count
 from pathlib import Path
@@ -16,10 +15,11 @@ import aiohttp
 import pytest
 
 from aggregator.runtime import demo
+from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.processes import is_alive, wait_for_background_process
 from tests.support.server_fixture import serving
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.services
 PAUSE_S = 0.05  # between the requests of a client, to leave processor time for starting processes
 ROWS = demo.load_rows()
 
@@ -52,7 +52,7 @@ class Clients:
     async def more(self, requests: int) -> None:
         """Wait for this many further answers."""
         wanted = len(self.statuses) + requests
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(HANG_LIMIT_S):
             while len(self.statuses) < wanted and not self.failures:
                 self._one_more.clear()
                 await self._one_more.wait()
@@ -77,7 +77,7 @@ class Clients:
 
 async def changed(supervisor: int, before: set[int], size: int) -> set[int]:
     """Wait until none of ``before`` runs and there are ``size`` processes; their ids."""
-    async with asyncio.timeout(200):
+    async with asyncio.timeout(HANG_LIMIT_S):
         while (now := await asyncio.to_thread(workers, supervisor)) & before or len(now) != size:  # noqa: ASYNC110  the process list
             await asyncio.sleep(0.05)
     return now
@@ -123,7 +123,7 @@ async def test_a_terminated_worker_fails_no_request(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("options", [(), ("--workers=2",)], ids=["alone", "workers"])
 async def test_open_event_streams_do_not_delay_the_shutdown(tmp_path: Path, options: Sequence[str]) -> None:
-    """SIGTERM with open event streams: streams and service end properly within 10 s."""
+    """SIGTERM with open event streams: each stream ends properly, which no shutdown by force does."""
     pids: dict[int, str] = {}
     async with contextlib.AsyncExitStack() as stack:
         url = await stack.enter_async_context(serving(*options, pids=pids, data_dir=tmp_path))
@@ -131,12 +131,10 @@ async def test_open_event_streams_do_not_delay_the_shutdown(tmp_path: Path, opti
         streams = [await session.get(url + "/v1/events/stream") for _ in range(5)]
         for stream in streams:
             assert (await stream.content.readline()).startswith(b"retry:")
-        started = time.monotonic()
         os.kill(next(iter(pids)), signal.SIGTERM)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG_LIMIT_S):
             endings = await asyncio.gather(*(stream.content.read() for stream in streams))
             while await asyncio.to_thread(is_alive, next(iter(pids))):  # noqa: ASYNC110  another process
                 await asyncio.sleep(0.02)
 
     assert all(b"id: " in ending for ending in endings)
-    assert time.monotonic() - started < 10

@@ -12,7 +12,6 @@ from tests.soak.trend import trend
 
 
 @pytest.mark.services
-@pytest.mark.timeout(240)
 async def test_no_connection_file_or_task_leaks() -> None:
     """Also from clients that disconnect and event streams that are closed."""
     report = await soak(0.1, rate=30)

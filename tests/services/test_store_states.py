@@ -15,9 +15,9 @@ import redis
 from aggregator.store.embedded import EmbeddedServer
 from tests.support.cluster import free_ports, until
 from tests.support.factories import edited, story
+from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.server_fixture import serving
 
-TEST_TIMEOUT_S = 20
 FIRST = {"id": "first", "text": story(1, 25), "lang": "eo"}
 COPY = {"id": "copy", "text": edited(story(1, 25), 1), "lang": "eo"}
 
@@ -35,7 +35,7 @@ class Site:
 
     async def until_ready(self, status: int, text: str = "") -> None:
         """Poll /readyz until it answers ``status`` with a detail that contains ``text``."""
-        async with asyncio.timeout(TEST_TIMEOUT_S):
+        async with asyncio.timeout(HANG_LIMIT_S):
             while True:
                 current, body = await self.request("GET", "/readyz")
                 if current == status and text in str(body.get("detail", "")):

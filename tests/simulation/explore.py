@@ -63,11 +63,13 @@ def explore(runs: int, seed: int, counts: Counts | None = None, stop_after: int 
     return counts
 
 
-def schedules(program: Program, depth: int, faults: bool) -> Iterator[Result]:
+def schedules(
+    program: Program, depth: int, faults: bool, sample: tuple[int, Random] | None = None
+) -> Iterator[Result]:
     """Run every schedule that departs from the quiet one in at most ``depth`` choices.
 
     A departure continues with another writer (a preemption) or, with ``faults``, loses or delays the command
-    or crashes the writer.
+    or crashes the writer. ``sample``: run a random sample of this size of the schedules of each depth.
     """
     frontier: list[dict[int, int]] = [{}]
     for level in range(depth + 1):
@@ -80,7 +82,9 @@ def schedules(program: Program, depth: int, faults: bool) -> Iterator[Result]:
                 for position, (count, is_fault) in enumerate(recorder.choices):
                     if position > last and (faults or not is_fault):
                         following += [{**trace, position: choice} for choice in range(1, count)]
-        frontier = following
+        frontier = (
+            following if sample is None else sample[1].sample(following, min(sample[0], len(following)))
+        )
 
 
 class _Recorder(Scripted):

@@ -197,8 +197,8 @@ def _(patch: Patch) -> None:
 
 @mutant("spaces of other languages are not searched", "one id in two languages at once")
 def _(patch: Patch) -> None:
-    async def skipped(self: Committer, plans: Any) -> dict[str, Any]:
-        return {}
+    async def skipped(self: Committer, plans: Any) -> tuple[dict[str, Any], list[Any]]:
+        return {}, []
 
     patch.setattr(Committer, "_resolve_language_race", skipped)
 

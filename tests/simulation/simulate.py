@@ -163,8 +163,11 @@ class World:
         return []
 
     async def _post(self, ingest: IngestService, request: Post | Batch) -> list[Effect]:
-        # A second attempt names another source: newer metadata of the same text.
-        articles = [replace(post.article(), source=f"{self.scheduler.now}") for post in _posts_of(request)]
+        # A second attempt names another address: newer metadata of the same text.
+        articles = [
+            replace(post.article(), url=f"https://example.org/{self.scheduler.now}")
+            for post in _posts_of(request)
+        ]
         effects = []
         for answer in await ingest.submit_many(articles):
             assert isinstance(answer, Answer), f"answered with {answer}"
@@ -219,7 +222,7 @@ class World:
     def _floor(self, space: str) -> int:
         """Article numbers below it have expired."""
         index = Index(self.store, [space], retention_ms=self.retention_ms)
-        return index.retention.floor(finish(index.segments.refresh(space)), self.clock.now_ms)
+        return finish(index.segments.refresh(space)).floor
 
     def _oldest_findable(self) -> int:
         """Article numbers from here on must be found."""
@@ -355,7 +358,10 @@ class World:
             self._violation(f"{id_} is not found by its text")
         elif match.canonical_first >= self._floor(finish(index.bindings.find(id_)).space):
             finish(index.articles.get(match.canonical_id))
-        again = finish(ingest.submit(Article(id=id_, text=probe.text, lang=post.lang)))
+        # As a batch: a single article is queued on an event loop, which the simulation does not have.
+        (again,) = finish(ingest.submit_many([Article(id=id_, text=probe.text, lang=post.lang)]))
+        if isinstance(again, AggregatorError):
+            raise again
         if again.outcome != outcome or again.stored:
             self._violation(
                 f"the answer for a repeat of {id_} was {_describe(again.outcome)}, "

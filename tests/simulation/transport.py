@@ -134,6 +134,10 @@ class Transport:
         """One stop."""
         await self._call("delete", lambda: finish(self._store.delete(keys)))
 
+    async def persist(self, keys: Sequence[bytes]) -> None:
+        """One stop."""
+        await self._call("persist", lambda: finish(self._store.persist(keys)))
+
     def _read(self, keys: Sequence[bytes]) -> list[bytes | None]:
         return list(finish(self._store.read(keys)))
 

@@ -20,17 +20,19 @@ from pathlib import Path
 from typing import Any
 
 from aggregator import app, time_units
-from aggregator.analysis import shingles
+from aggregator.analysis import shingles, term_idf, term_profile
 from aggregator.analysis.analyzer import Analyzer
+from aggregator.analysis.models import load_term_idf
 from aggregator.cli import main
 from aggregator.dedup import title_rule
 from aggregator.domain import Article, Match, Outcome, StreamItem
 from aggregator.events.consumer import DetectorRunner
-from aggregator.index import StoredArticle, term_index
+from aggregator.index import StoredArticle, clock_guard, lookup, term_index
 from aggregator.index.codec import records
 from aggregator.ingest.pending import PendingArticle, build_record
 from aggregator.queries import related
 from aggregator.runtime import background_main
+from aggregator.store.redis import RedisStore
 from tests.chaos.crawl import VOCABULARY, random_words
 from tests.chaos.crawl import WORDS as WORDS_PER_ARTICLE
 
@@ -39,16 +41,27 @@ CLOCK_VARIABLE = "SOAK_CLOCK"
 LEAK_VARIABLE = "SOAK_LEAK"
 EXTRA_WORDS = 24_000
 FILLER_SEED = 2_000_000_000  # first seed of articles that are not posted
-WORD_CACHES = (shingles.word_hash, term_index.term_hash)
-CACHES = (*WORD_CACHES, title_rule._term_counts, records.decode_record)
+WORD_CACHES = (shingles.word_hash, term_index.term_hash, term_profile._hash)
+RECORD_CACHES = (records.decode_record, records.decode_record_summary)
+KEY_CACHES = (lookup._state_key, lookup._record_key)
+CACHES = (*WORD_CACHES, term_idf._idf, title_rule._term_counts, *RECORD_CACHES, *KEY_CACHES)
+
+
+def maxsize(cache: Any) -> int:
+    """Largest number of entries of a cache."""
+    size: int = cache.cache_parameters()["maxsize"]
+    return size
 
 
 def fill_caches() -> None:
     """Fill the caches of words and headlines to their limits, as after weeks."""
     for cache in WORD_CACHES:
-        for number in range(cache.cache_parameters()["maxsize"]):
+        for number in range(maxsize(cache)):
             cache(f"filler{number:06}")
-    for number in range(title_rule._term_counts.cache_parameters()["maxsize"]):
+    frequencies = load_term_idf()
+    for number in range(maxsize(term_idf._idf)):
+        frequencies.idf("eo", f"filler{number:06}")
+    for number in range(maxsize(title_rule._term_counts)):
         title_rule._term_counts(f"filler headline {number:06} of six words", "eo")
 
 
@@ -61,9 +74,8 @@ def fill_vocabulary(analyzer: Analyzer) -> None:
 
 
 def fill_stored(service: app.Service) -> None:
-    """Fill the caches of records and of subjects of ``/related`` with articles like those of the traffic."""
-    cached_records = records.decode_record.cache_parameters()["maxsize"]
-    for number in range(max(cached_records, related.CACHE_ENTRIES)):
+    """Fill the caches of records, their keys, and subjects of ``/related`` with articles like the traffic."""
+    for number in range(max(related.CACHE_ENTRIES, *map(maxsize, (*RECORD_CACHES, *KEY_CACHES)))):
         words = random_words(FILLER_SEED + number, WORDS_PER_ARTICLE)
         article = Article(id=f"filler-{number}", title=" ".join(words[:6]), text=" ".join(words), lang="eo")
         analysis = service.analyzer.analyze(article)
@@ -71,6 +83,9 @@ def fill_stored(service: app.Service) -> None:
             build_record(PendingArticle(0, article, analysis, number=number, first_version=number))
         )
         record = records.decode_record(data, analysis.space, number)
+        records.decode_record_summary(data, analysis.space, number)
+        lookup._record_key(analysis.space, number)
+        lookup._state_key(number)
         copy = Outcome("duplicate", 0, Match(article.id, number, article.id, number, 0, 1.0, "exact"))
         related._cache_put(
             service.related._subject_cache, article.id, related._build_subject(StoredArticle(record, copy))
@@ -82,6 +97,16 @@ def accelerated_clock(start_and_speed: str) -> Callable[[], int]:
     start, factor = start_and_speed.split()
     started_ms, speed, real = int(start), float(factor), time_units.wall_clock_ms
     return lambda: int(started_ms + speed * (real() - started_ms))
+
+
+def accelerate_trusted_time(clock: Callable[[], int]) -> None:
+    """Let elapsed time and the clock of the store run as fast as the wall clock."""
+
+    async def time_ms(_: RedisStore) -> int:
+        return clock()
+
+    clock_guard.boot_clock_ms = clock
+    RedisStore.time_ms = time_ms  # type: ignore[method-assign, assignment]
 
 
 def leak(size: int) -> None:
@@ -103,6 +128,7 @@ def run() -> int:
     lines = file.open("a")
     os.environ[CLOCK_VARIABLE] = f"{time_units.wall_clock_ms()} {speed}"
     open_service, clock = app.open_service, accelerated_clock(os.environ[CLOCK_VARIABLE])
+    accelerate_trusted_time(clock)
 
     async def append_counts() -> None:
         while True:
@@ -131,6 +157,7 @@ if __name__ == "__main__":
     sys.exit(run())
 elif __name__ == "__mp_main__":  # background and analysis processes
     clock = accelerated_clock(os.environ[CLOCK_VARIABLE])
+    accelerate_trusted_time(clock)
     background_main.wall_clock_ms = clock  # type: ignore[attr-defined]  # imported name
     if LEAK_VARIABLE in os.environ:
         leak(int(os.environ[LEAK_VARIABLE]))

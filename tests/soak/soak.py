@@ -12,8 +12,6 @@ if no event fired.
 
 ``--leak 200`` verifies the test: the background process keeps that many bytes of each article, at ``--rate
 12`` about 0.11 MB per minute, and the run must fail.
-
-The memory of the store is reported per key: records expire by the real clock, so it must grow here.
 """
 
 from __future__ import annotations
@@ -22,6 +20,7 @@ import argparse
 import asyncio
 import json
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -34,11 +33,13 @@ import msgspec
 import redis.asyncio as redis
 
 from aggregator.events.repository import INDEX_KEY
+from aggregator.parent_death import parent_death_hook
 from aggregator.runtime.event_loop import run_loop
-from aggregator.store.embedded import EmbeddedServer, _parent_death_hook
+from aggregator.store.embedded import EmbeddedServer
 from tests.soak import instrumented_service
 from tests.soak.traffic import Traffic
 from tests.soak.trend import Trend, trend
+from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.processes import open_files, resident_bytes, wait_for_background_process
 from tests.support.server_fixture import ready
 
@@ -180,14 +181,14 @@ async def _serve(counts: Path, store_url: str, leak: int) -> asyncio.subprocess.
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),  # the same imports as here
             **({instrumented_service.LEAK_VARIABLE: str(leak)} if leak else {}),
         },
-        preexec_fn=_parent_death_hook(),
+        preexec_fn=parent_death_hook(signal.SIGTERM),
     )
 
 
 async def _observe(
     report: SoakReport, sampler: ResourceSampler, traffic: Traffic, log: Callable[[str], None]
 ) -> None:
-    await _warm_up(traffic)
+    await _warm_up(sampler, traffic)
     report.idle.append(await sampler.until_idle())
     started_s = time.monotonic()
     running = asyncio.create_task(traffic.run())
@@ -205,11 +206,17 @@ async def _observe(
     report.idle.append(await sampler.until_idle(report.idle[0]))
 
 
-async def _warm_up(traffic: Traffic) -> None:
-    """Run traffic for 4 s: opens connections and threads, and loads everything that is loaded once."""
+async def _warm_up(sampler: ResourceSampler, traffic: Traffic) -> None:
+    """Run traffic for 4 s, and until the background process has stored the event of its first topic.
+
+    Opens connections and threads, and loads everything that is loaded once, in both processes.
+    """
     warming = Traffic(traffic._url, traffic._rate, seed=2)
     running = asyncio.create_task(warming.run())
     await asyncio.sleep(4.0)
+    async with asyncio.timeout(HANG_LIMIT_S):
+        while not (await sampler.sample())["events"]:  # noqa: ASYNC110  of another process
+            await asyncio.sleep(PERIOD_S)
     warming.stop()
     await running
 

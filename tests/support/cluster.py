@@ -6,11 +6,12 @@ Roles change when a primary dies: use ``primaries`` and ``primary_of``. ``heal``
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ import redis
 from redis.crc import key_slot
 
 from aggregator.store.embedded import EmbeddedServer
+from tests.support.hang_limit import HANG_LIMIT_S
 
-TEST_TIMEOUT_S = 30.0
 NODE_TIMEOUT_MS = 2000
+PORTS = range(10_000, 32_768)
 
 
 class Cluster:
@@ -58,12 +60,23 @@ class Cluster:
         _execute(port, "ACL SETUSER", "default", "-psync", "-sync")
         _execute(port, "CLIENT KILL", "TYPE", "replica")
 
+    def set_failover(self, enabled: bool) -> None:
+        """Whether the replica of a killed primary may replace it within seconds; ``heal`` needs that."""
+        for port in self.servers:
+            if self._is_alive(port):
+                _execute(port, "CONFIG SET", "cluster-replica-no-failover", "no" if enabled else "yes")
+
     def kill(self, port: int) -> None:
         """SIGKILL."""
         server = self.servers[port]
         assert server.pid is not None
         os.kill(server.pid, signal.SIGKILL)
         until(lambda: server.pid is None, "the node did not end")
+
+    def wait_for_replica(self, port: int) -> None:
+        """Return when the replica of this primary has all that the primary had when this was called."""
+        wanted = int(str(_info(port)["master_repl_offset"]))
+        until(lambda: _replicated(port) >= wanted, "the replica does not keep up")
 
     def heal(self) -> None:
         """Restart killed nodes; returns when all nodes agree and every replica follows its primary."""
@@ -98,19 +111,23 @@ def running_cluster(
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports that are not in use."""
-    with ExitStack() as stack:
-        found = []
-        for _ in range(count):
-            probe = stack.enter_context(socket.socket())
-            probe.bind(("127.0.0.1", 0))
-            found.append(probe.getsockname()[1])
-        return found
+    """Different ports that are not in use.
+
+    They are below the ephemeral ports, so that no connection gets one before the test uses it, and random,
+    so that tests in several processes, which share their seed, get different ones.
+    """
+    found: set[int] = set()
+    while len(found) < count:
+        port = random.SystemRandom().choice(PORTS)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            found.add(port)
+    return list(found)
 
 
 def until(condition: Callable[[], bool], failure: str) -> None:
     """Poll a condition on other processes; fails with ``failure`` after the timeout."""
-    deadline_s = time.monotonic() + TEST_TIMEOUT_S
+    deadline_s = time.monotonic() + HANG_LIMIT_S
     while not condition():
         assert time.monotonic() < deadline_s, failure
         time.sleep(0.02)
@@ -151,6 +168,12 @@ def _execute(port: int, *command: object) -> Any:
 def _info(port: int) -> dict[str, object]:
     with redis.Redis(port=port) as client:
         return dict(client.info())
+
+
+def _replicated(port: int) -> int:
+    """The replication offset that the replica of a primary has confirmed; it does so once a second."""
+    replica = _info(port).get("slave0")
+    return int(replica["offset"]) if isinstance(replica, dict) else -1
 
 
 def _is_whole(port: int, size: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from aggregator.analysis.term_rates import TermRates
 from aggregator.domain import StreamItem, article_number_at
 from aggregator.events.detection import BurstDetector, BurstRule, ChangeKind, Event, EventChange
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
@@ -21,13 +22,16 @@ def time_ms(minute: float) -> int:
 class DetectorStream:
     """Builds numbered items, feeds them to a detector and records its changes."""
 
-    def __init__(self, rule: BurstRule = RULE) -> None:
-        self.detector = BurstDetector(rule)
+    def __init__(self, rule: BurstRule = RULE, rates: TermRates | None = None) -> None:
+        self.detector = BurstDetector(rule, rates)
         self.changes: list[EventChange] = []
         self.item_count = 0
 
     def item(self, minute: float, words: str, **fields: Any) -> StreamItem:
-        """Return an item with the terms ``words`` and two unique ones; ``fields`` override any field."""
+        """Return an item of its own outlet with the terms ``words`` and two unique ones.
+
+        ``fields`` override any field.
+        """
         self.item_count += 1
         at_ms = time_ms(minute)
         text = f"{words} detail{self.item_count} angle{self.item_count}"
@@ -38,7 +42,7 @@ class DetectorStream:
             verdict="new",
             arrived_ms=at_ms,
             title=text.capitalize(),
-            source="one.example",
+            source=f"outlet{self.item_count}.example",
             terms=tuple((word, 1.0) for word in text.split()),
         )
         return replace(base, **fields)

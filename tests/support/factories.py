@@ -72,6 +72,7 @@ def event(id_: str, title: str, items: Sequence[str] = (), **fields: Any) -> Eve
         terms=("harbour", "bridge"),
         timeline=((EVENT_MS - 3_600_000, 4), (EVENT_MS, 12)),
         reason="16 items within 4 hours, where 0.4 are usual.",
+        story_id=id_,
     )
     return replace(default, **fields)
 

@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from aggregator.domain import ArticleRecord, Outcome, Sketch, article_number_at
+from aggregator.domain import NO_SKETCH, ArticleRecord, Outcome, article_number_at
 from aggregator.index import Index
 
 SPACE = "xx.0000"
@@ -17,7 +15,7 @@ def record(fingerprint: int, position: int, space: str = SPACE) -> ArticleRecord
     return ArticleRecord(
         number=number, first_version=number, id=f"a{position}", space=space, lang="en",
         fingerprint=fingerprint, text_hash=position.to_bytes(16, "big"), short=False, title="", url="",
-        source="", published_at_ms=None, sketch=Sketch(0, np.empty(0, np.uint32)),
+        source="", published_at_ms=None, sketch=NO_SKETCH,
     )  # fmt: skip
 
 

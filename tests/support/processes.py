@@ -10,10 +10,10 @@ from pathlib import Path
 import redis
 
 from aggregator.runtime.background_process import NICE_INCREMENT
+from tests.support.hang_limit import HANG_LIMIT_S
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
-TEST_TIMEOUT_S = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +97,12 @@ def background_process_of(service: int) -> int | None:
     base = niceness(service)
     if base is None:
         return None
-    return next((pid for pid in _children(service) if niceness(pid) == base + NICE_INCREMENT), None)
+    return next((pid for pid in children(service) if niceness(pid) == base + NICE_INCREMENT), None)
 
 
 async def wait_for_background_process(service: int) -> int:
     """The background process of a service, as soon as it runs."""
-    async with asyncio.timeout(TEST_TIMEOUT_S):
+    async with asyncio.timeout(HANG_LIMIT_S):
         while (found := background_process_of(service)) is None:  # noqa: ASYNC110  another process
             await asyncio.sleep(0.02)
     return found
@@ -116,7 +116,8 @@ def niceness(pid: int) -> int | None:
         return None
 
 
-def _children(pid: int) -> list[int]:
+def children(pid: int) -> list[int]:
+    """Process ids of the children; none if the process has ended."""
     try:
         return [
             int(child)
@@ -130,6 +131,6 @@ def _children(pid: int) -> list[int]:
 def descendants(pid: int) -> list[int]:
     """Children, their children, and so on."""
     found: list[int] = []
-    for child in _children(pid):
+    for child in children(pid):
         found += [child, *descendants(child)]
     return found

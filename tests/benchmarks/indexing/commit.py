@@ -74,7 +74,7 @@ def unrelated_analyses(count: int, seed: int) -> Iterator[Analysis]:
         sample = np.sort(rng.choice(2**31, sample_length, replace=False).astype(np.uint32))
         yield Analysis(
             lang="en", space=SPACE, fingerprint=fingerprint, text_hash=rng.bytes(16), short=False,
-            sketch=Sketch(SHINGLES, sample),
+            sketch=Sketch(SHINGLES, sample, np.arange(len(sample)) % 5 == 0),
             terms=tuple((f"term{number * 7 % 9973 + i}", w) for i, w in enumerate(weights)),
             figures=(number, number + 1), title="A headline of some length about a topic", text="",
         )  # fmt: skip
@@ -86,9 +86,11 @@ def near_copy(of: Analysis, rng: np.random.Generator) -> Analysis:
     sample = of.sketch.sample.copy()
     changed = rng.choice(len(sample), len(sample) // 20, replace=False)
     sample[changed] = rng.integers(0, 2**31, len(changed))
+    sample = np.unique(sample)
     return Analysis(
         lang=of.lang, space=of.space, fingerprint=of.fingerprint ^ flip, text_hash=rng.bytes(16), short=False,
-        sketch=Sketch(of.sketch.size, np.unique(sample)), terms=of.terms, figures=of.figures, title=of.title,
+        sketch=Sketch(of.sketch.size, sample, of.sketch.opening[: len(sample)]), terms=of.terms,
+        figures=of.figures, title=of.title,
     )  # fmt: skip
 
 

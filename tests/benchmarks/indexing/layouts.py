@@ -50,7 +50,7 @@ class Packed:
 
     async def near(self, fingerprint: int, radius: int) -> Sequence[int]:
         """One round trip."""
-        numbers, _ = await self._index.lookup.find_within_radius(SPACE, fingerprint, radius, 0)
+        numbers, _ = await self._index.lookup.find_within_radius(SPACE, fingerprint, radius)
         return numbers  # type: ignore[return-value]
 
     async def close(self) -> None:

@@ -1,0 +1,270 @@
+"""Stored articles of an index that the settings do not read: not ready, doctor, reindex, ready."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from aggregator.app import open_service
+from aggregator.cli import main
+from aggregator.domain import Article
+from aggregator.errors import NotFound
+from aggregator.settings import load
+from tests.support import previous_recipe
+from tests.support.hang_limit import HANG_LIMIT_S
+from tests.support.server_fixture import serving
+
+ARTICLES = 300
+NOUNS = (
+    "harbor council ferry bridge market school river museum budget festival road tram storm hospital library "
+    "election farm factory police court union airport train station theater stadium energy water"
+)
+ACTIONS = "opens closes plans delays approves rejects repairs sells builds reviews funds inspects"
+WORDS, VERBS = NOUNS.split(), ACTIONS.split()
+
+
+def english_text(seed: int) -> str:
+    """Twelve sentences of English words, so that a model can be fitted to such texts."""
+    rng = random.Random(seed)
+    return " ".join(
+        f"The {rng.choice(WORDS)} {rng.choice(VERBS)} the {rng.choice(WORDS)} {rng.randrange(1000)} near the "
+        f"{rng.choice(WORDS)} while the {rng.choice(WORDS)} {rng.choice(VERBS)} its {rng.choice(WORDS)}."
+        for _ in range(12)
+    )
+
+
+TEXTS = {f"a{n}": english_text(n) for n in range(ARTICLES)}
+
+
+async def command(*arguments: str) -> int:
+    """The exit code of a command, whose event loop runs in a separate thread."""
+    return await asyncio.to_thread(main, arguments)
+
+
+def write_articles(path: Path) -> str:
+    """A file with all articles; its name."""
+    rows = ({"id": id_, "title": id_, "text": text, "lang": "en"} for id_, text in TEXTS.items())
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+@pytest.fixture
+def other_model(tmp_path: Path) -> str:
+    """The directory of a model fitted to the articles."""
+    (tmp_path / "models").mkdir()
+    out = tmp_path / "models" / "en.model"
+    options = ["--group", "en", "--components", "64", "--no-progress"]
+    assert main(["fit", write_articles(tmp_path / "corpus.jsonl"), "--out", str(out), *options]) == 0
+    return str(out.parent)
+
+
+@pytest.fixture(params=["model", "block plan"])
+def former(request: pytest.FixtureRequest) -> Iterator[tuple[dict[str, str], str, str]]:
+    """The settings that the articles are stored with, how the service names them, what the doctor adds."""
+    if request.param == "model":
+        other_model = request.getfixturevalue("other_model")
+        yield {"models_dir": other_model}, "another models_dir, which", f"models_dir={other_model}."
+    else:
+        yield {"block_plan": "5x13"}, "block_plan=5x13 reads it", ""
+
+
+def as_options(settings: dict[str, str]) -> list[str]:
+    """Settings as command-line options."""
+    return [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
+
+
+async def get(url: str) -> tuple[int, Any]:
+    """Status and body."""
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        return response.status, await response.text()
+
+
+async def until_status(url: str, wanted: int) -> str:
+    """Repeat the request until it has this status; its body."""
+    async with asyncio.timeout(HANG_LIMIT_S):
+        while True:
+            status, body = await get(url)
+            if status == wanted:
+                return str(body)
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.services
+async def test_articles_of_other_settings_are_reported_and_carried_over(
+    valkey_url: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    former: tuple[dict[str, str], str, str],
+) -> None:
+    """300 articles: named by readiness and doctor, then found under their ids; the same when going back."""
+    settings, named, added = former
+    store, articles = ("--store", valkey_url), write_articles(tmp_path / "articles.jsonl")
+    environment = pytest.MonkeyPatch()
+    environment.setenv("AGGREGATOR_STORE_TEXTS", "true")
+    quiet = ("--out", os.devnull, "--no-progress")
+    try:
+        assert await command("ingest", *store, *as_options(settings), *quiet, articles) == 0
+        capsys.readouterr()
+        assert await command("ingest", *store, *quiet, articles) == 2
+        assert "about 300 articles" in capsys.readouterr().err, "it stores nothing next to them"
+
+        async with serving(store_url=valkey_url, log_level="ERROR") as url:
+            status, body = await get(f"{url}/readyz")
+            detail = json.loads(body)["detail"]
+            assert status == 503
+            assert "The store holds about 300 articles (arrived 2" in detail
+            assert named in detail
+            assert str(tmp_path) not in detail
+            assert "`aggregator reindex`" in detail
+            assert (await get(f"{url}/v1/articles/a7"))[0] == 503, "not 404"
+            assert 'aggregator_not_ready{check="unread_index"} 1' in (await get(f"{url}/metrics"))[1]
+            assert "aggregator_unread_articles 300" in (await get(f"{url}/metrics"))[1]
+
+            port = f"--port={url.rpartition(':')[2]}"
+            assert await command("doctor", "--store-url", valkey_url, port) == 1
+            found = capsys.readouterr().out
+            assert f"wrong  index     {detail}" in found
+            assert added in found
+            assert await command("reindex", *store, "--no-progress") == 0
+            assert "300 articles examined, 0 could not be copied" in capsys.readouterr().err
+
+            await until_status(f"{url}/readyz", 200)
+            await until_status(f"{url}/v1/articles/a7", 200)
+            async with aiohttp.ClientSession() as session:
+                body = {"id": "again", "text": TEXTS["a8"], "lang": "en"}
+                async with session.post(f"{url}/v1/articles", json=body) as response:
+                    answer = await response.json()
+            assert (answer["verdict"], answer["duplicate_of"]["id"]) == ("duplicate", "a8")
+            assert await command("doctor", "--store-url", valkey_url, port) == 0
+            assert "is left over from a migration" in capsys.readouterr().out
+
+        async with open_service(load(overrides={"store_url": valkey_url, **settings})) as service:
+            problem = await service.unread_index.check()
+            assert problem is not None
+            assert "about 300 articles" in problem  # the exact copy shares entries
+        assert await command("reindex", *store, *as_options(settings), "--no-progress") == 0
+        async with open_service(load(overrides={"store_url": valkey_url, **settings})) as service:
+            assert await service.unread_index.check() is None
+            assert (await service.index.articles.get("again")).outcome.verdict == "duplicate"
+    finally:
+        environment.undo()
+
+
+@pytest.mark.services
+async def test_without_texts_nothing_is_said_to_be_copied(
+    valkey_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], other_model: str
+) -> None:
+    """Exit code 1 and the reason; a file has the texts; `delete-index` is the way out without one."""
+    store, articles = ("--store", valkey_url), write_articles(tmp_path / "articles.jsonl")
+    options = ("--models-dir", other_model, "--out", os.devnull, "--no-progress")
+    assert await command("ingest", *store, *options, articles) == 0
+
+    capsys.readouterr()
+    assert await command("reindex", *store, "--no-progress") == 1
+    assert (
+        "300 articles examined, 300 could not be copied (their text is not stored" in capsys.readouterr().err
+    )
+    assert await command("reindex", *store, "--no-progress", articles) == 0
+    assert await command("reindex", *store, "--no-progress") == 2, "nothing is left to copy"
+
+    async with open_service(load(overrides={"store_url": valkey_url})) as service:
+        (left,) = [space for space in await service.unread_index.leftovers() if space.startswith("en.")]
+        (own,) = [space for space in service.index.spaces if space.startswith("en.")]
+    assert await command("delete-index", *store, own, "--yes") == 2, "it is in use"
+    assert await command("delete-index", *store, left, "--yes") == 0
+    async with open_service(load(overrides={"store_url": valkey_url})) as service:
+        assert not await service.store.scan(b"{%s" % left.encode())
+        assert not await service.store.scan(b"r:%s:" % left.encode())
+        assert (await service.index.articles.get("a7")).outcome.verdict == "new"
+
+
+async def read_ids(url: str, ids: Sequence[str]) -> dict[str, str]:
+    """The verdicts of stored articles."""
+    found: dict[str, str] = {}
+    async with open_service(load(overrides={"store_url": url, "retention_days": 0})) as service:
+        for id_ in ids:
+            try:
+                found[id_] = (await service.index.articles.get(id_)).outcome.verdict
+            except NotFound:
+                continue
+    return found
+
+
+@pytest.mark.services
+async def test_data_of_an_earlier_recipe_is_found_and_migrated(
+    valkey_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No list of indexes exists; ids, verdicts, an update and a deletion of the former version are kept."""
+    previous_recipe.load(valkey_url)
+    settings = load(overrides={"store_url": valkey_url, "retention_days": 0, "store_texts": True})
+    async with open_service(settings) as service:
+        unread = {found.space: found.articles for found in await service.unread_index.find()}
+        assert unread == {"en.c491": 3, "xx.3c02": 1, "zh.1d01": 1}
+        problem = await service.unread_index.check()
+        assert problem is not None
+        assert "another version, or another models_dir, wrote it" in problem
+
+    environment = pytest.MonkeyPatch()
+    environment.setenv("AGGREGATOR_RETENTION_DAYS", "0")
+    try:
+        assert await command("reindex", "--store", valkey_url, "--no-progress") == 0
+    finally:
+        environment.undo()
+    assert "5 articles examined, 0 could not be copied" in capsys.readouterr().err
+
+    expected = {"a0": "new", "a1": "new", "a3": "new", "a4": "new", "c0": "duplicate"}
+    assert await read_ids(valkey_url, list(previous_recipe.TEXTS)) == expected
+    async with open_service(settings) as service:
+        assert await service.unread_index.check() is None
+        for id_, (title, text) in {**previous_recipe.TEXTS, "a1": previous_recipe.UPDATE}.items():
+            if id_ != "a2":
+                repeated = await service.ingest.submit(Article(id=id_, title=title, text=text))
+                assert repeated.outcome.verdict == expected[id_]
+                assert not repeated.stored, "the same text under the same id does not count as an update"
+                copy = await service.ingest.submit(Article(id=f"copy-{id_}", title=title, text=text))
+                assert copy.outcome.verdict == "duplicate"
+        # Its shingles were runs of characters; carried over they are runs of words, found in a padded copy.
+        chinese = previous_recipe.TEXTS["a4"][1]
+        padded = f"本报奥斯特马克讯：{chinese}以上报道由港口记者提供，欢迎读者来信讨论渡轮票价。"
+        edited = await service.ingest.submit(Article(id="edited-a4", title="渡轮消息", text=padded))
+        assert edited.outcome.match is not None
+        assert edited.outcome.match.canonical_id == "a4"
+        assert edited.outcome.match.rule == "overlap"
+
+
+@pytest.mark.services
+async def test_what_the_former_version_stores_and_deletes_meanwhile_is_carried_over(valkey_url: str) -> None:
+    """It serves during the copy; a second run copies the rest, and until then it is reported."""
+    former = load(overrides={"store_url": valkey_url, "block_plan": "5x13", "store_texts": True})
+    present = load(overrides={"store_url": valkey_url, "store_texts": True})
+    articles = [Article(id=id_, text=text, lang="en") for id_, text in list(TEXTS.items())[:20]]
+    async with open_service(former) as serving_one:
+        for article in articles:
+            await serving_one.ingest.submit(article)
+        assert await command("reindex", "--store", valkey_url, "--no-progress") == 0
+        async with open_service(present) as service:
+            assert await service.unread_index.check() is None
+
+        await serving_one.ingest.delete("a3")
+        await serving_one.ingest.submit(Article(id="a4", text=english_text(900), lang="en"))
+        await serving_one.ingest.submit(Article(id="late", text=english_text(901), lang="en"))
+    async with open_service(present) as service:
+        assert "about 20 articles" in str(await service.unread_index.check())
+    assert await command("reindex", "--store", valkey_url, "--no-progress") == 0
+
+    async with open_service(present) as service:
+        assert await service.unread_index.check() is None
+        assert (await service.index.articles.get("late")).record.text_hash
+        with pytest.raises(NotFound):
+            await service.index.articles.get("a3")
+        moved = await service.ingest.submit(Article(id="x4", text=english_text(900), lang="en"))
+        assert moved.outcome.match is not None
+        assert moved.outcome.match.id == "a4"

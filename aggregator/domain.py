@@ -25,8 +25,9 @@ from aggregator.errors import AggregatorError
 VerdictName = Literal["new", "related", "duplicate"]
 MatchRule = Literal["exact", "hamming", "overlap", "title"]
 
-# Index terms and their weights, heaviest first.
+# Index terms and their weights, heaviest first; weights are multiples of 1/TERM_WEIGHT_STEPS, 0..1.
 WeightedTerms = Sequence[tuple[str, float]]
+TERM_WEIGHT_STEPS = 255
 
 NUMBER_RANDOM_BITS = 22
 

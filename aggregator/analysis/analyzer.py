@@ -25,7 +25,7 @@ from aggregator.analysis.text.language import FALLBACK_GROUP, detect_language, l
 from aggregator.analysis.text.normalization import nfkc
 from aggregator.analysis.text.orthography import normalize_spelling
 from aggregator.analysis.vocabulary import InternIds, Vocabulary
-from aggregator.domain import Analysis, Article, ArticleRecord, Sketch
+from aggregator.domain import TERM_WEIGHT_STEPS, Analysis, Article, ArticleRecord, Sketch
 from aggregator.errors import AggregatorError, InputTooLarge, NoText
 
 SHORT_BELOW_WORDS = 40
@@ -300,14 +300,17 @@ def _top_terms(
 ) -> tuple[tuple[tuple[str, float], ...], bytes]:
     """Return the ``MAX_TERMS`` terms of the highest weight, descending, scaled to L2 norm 1.
 
-    Also the ``MINOR_TERMS`` that follow and which are in ``lead``, encoded (``term_profile``).
+    The weights are rounded as records store them: an article is compared alike before and after it is
+    stored. Also the ``MINOR_TERMS`` that follow and which are in ``lead``, encoded (``term_profile``).
     """
     ordered = sorted(weights, key=lambda item: (-item[1], item[0]))[: MAX_TERMS + MINOR_TERMS]
     kept, minor = ordered[:MAX_TERMS], ordered[MAX_TERMS:]
     norm = sum(weight * weight for _, weight in kept) ** 0.5
     if not norm:
         return (), b""
-    return tuple([(term, weight / norm) for term, weight in kept]), encode_minor_terms(kept, minor, set(lead))
+    scale = TERM_WEIGHT_STEPS / norm
+    rounded = tuple([(term, round(weight * scale) / TERM_WEIGHT_STEPS) for term, weight in kept])
+    return rounded, encode_minor_terms(kept, minor, set(lead))
 
 
 def figure_hashes(text: str) -> tuple[int, ...]:

@@ -24,7 +24,7 @@ from aggregator.analysis.analyzer import (
 from aggregator.analysis.features import HashedModel
 from aggregator.analysis.shingles import build_sketch, estimate_overlap
 from aggregator.analysis.text import chinese, tokenizer
-from aggregator.domain import Article, Sketch
+from aggregator.domain import TERM_WEIGHT_STEPS, Article, Sketch
 from aggregator.errors import InputTooLarge, NoText
 from tests.support.bulletins import bulletins
 from tests.support.factories import story
@@ -118,7 +118,8 @@ def test_short_flag_and_term_weights() -> None:
     assert len(story(3).split()) > SHORT_BELOW_WORDS
     weights = [w for _, w in long.terms]
     assert weights == sorted(weights, reverse=True)
-    assert sum(w * w for w in weights) == pytest.approx(1)
+    assert sum(w * w for w in weights) == pytest.approx(1, abs=0.02)
+    assert [round(w * TERM_WEIGHT_STEPS) / TERM_WEIGHT_STEPS for w in weights] == weights
 
 
 def test_unusable_articles_do_not_affect_the_others() -> None:

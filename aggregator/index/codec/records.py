@@ -18,6 +18,7 @@ import numpy as np
 
 from aggregator.domain import (
     NO_SKETCH,
+    TERM_WEIGHT_STEPS,
     ArticleRecord,
     Match,
     MatchRule,
@@ -147,7 +148,7 @@ def encode_record(record: ArticleRecord) -> bytes:
         "published_at_ms": record.published_at_ms,
         "sketch_size": record.sketch.size,
         "sketch_sample": encode_sketch_sample(record.sketch.sample),
-        "term_weights": bytes([round(weight * 255) for _, weight in record.terms]),
+        "term_weights": bytes([round(weight * TERM_WEIGHT_STEPS) for _, weight in record.terms]),
         "figures": struct.pack(f"<{len(record.figures)}I", *record.figures),
         "texts": _compress_texts(record),
         "sketch_opening": encode_opening(record.sketch.opening),
@@ -267,7 +268,7 @@ def _row_texts(row: _RecordRow) -> _TextFields:
 
 
 def _row_terms(row: _RecordRow, texts: _TextFields) -> tuple[tuple[str, float], ...]:
-    weights = (np.frombuffer(row.term_weights, np.uint8) / 255.0).tolist()
+    weights = (np.frombuffer(row.term_weights, np.uint8) / TERM_WEIGHT_STEPS).tolist()
     return tuple(zip(texts.terms.split("\n"), weights, strict=True)) if texts.terms else ()
 
 

@@ -35,8 +35,6 @@ from aggregator.offline.archive.pairs import Pairs, unpack_pairs
 CACHED_ARTICLES = 4_096
 # The vectorized estimate compares all 32 bits of a hash, the service's fewer: it may be smaller by chance.
 ESTIMATE_TOLERANCE = 0.02
-# A stored record keeps 8 bits of each term weight (``index/codec/records.py``).
-_STORED_WEIGHT_STEPS = 255
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +65,6 @@ class PairRule:
             [folded.setdefault(name.casefold(), len(folded)) for name in columns.sources], np.int64
         )
         self._read_row = lru_cache(CACHED_ARTICLES)(self._read)
-        self._read_stored_row = lru_cache(CACHED_ARTICLES)(self._read_stored)
 
     def are_copies(self, pairs: Pairs, containment: Floats) -> Flags:
         """(n,) which pairs are copies of one text without replaced figures; a teaser is one of its story.
@@ -96,7 +93,7 @@ class PairRule:
     def _copies_of(self, row: int, candidate_rows: Rows, is_near: Flags) -> list[bool]:
         subject = self._read_row(row)
         policy = self._policies[subject.uses_char_ngrams]
-        candidates = [self._read_stored_row(candidate) for candidate in candidate_rows.tolist()]
+        candidates = [self._read_row(candidate) for candidate in candidate_rows.tolist()]
         overlaps = estimate_overlaps(
             subject.sketch, [candidate.sketch for candidate in candidates], containment_floor(policy)
         )
@@ -143,13 +140,6 @@ class PairRule:
         if not compare(later, earlier, evidence, policy)[0]:
             return False
         return novelty(_in_word_shingles(earlier), _in_word_shingles(later), policy) != "figures"
-
-    def _read_stored(self, row: int) -> ArchivedArticle:
-        article = self._read_row(row)
-        terms = [
-            (t, round(weight * _STORED_WEIGHT_STEPS) / _STORED_WEIGHT_STEPS) for t, weight in article.terms
-        ]
-        return replace(article, terms=terms)
 
     def _read(self, row: int) -> ArchivedArticle:
         columns = self._columns

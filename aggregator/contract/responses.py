@@ -246,7 +246,7 @@ class DevelopmentOut(Struct):
     """What one event of a storyline brought on one day (UTC).
 
     items    items of the event on that day
-    article  the article whose headline tells it, null if none is stored
+    article  the article whose headline reports it, null if none is stored
     """
 
     day: date

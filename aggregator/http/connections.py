@@ -78,7 +78,7 @@ def first_byte_s(request: web.Request) -> float:
 class Connection(RequestHandler):
     """One connection; closed without a response when headers take longer than ``header_timeout_s``.
 
-    ``max_body_bytes``: limit on what arrives for a body without a limit of its own.
+    ``max_body_bytes``: limit on what arrives for a body of a route without a limit.
     """
 
     __slots__ = (

@@ -3,7 +3,7 @@
     python -m tests.benchmarks.bench_translations [--data DIR]
 
 Pairs of German and English news with a human judgment (SemEval 2022, task 8): one story has ``overall``
-at most 2 of 4. Each text is cut to 1,500 characters; its 20 heaviest terms stand for the profile of an event.
+at most 2 of 4. Each text is cut to 1,500 characters; its 20 heaviest terms are the profile of an event.
 Random pairs are all other combinations of the same texts. Prints for each threshold of the cosine the share
 that ``translations.py`` takes for one event; the figures of one half of the pairs choose a threshold for the
 other half.

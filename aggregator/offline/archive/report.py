@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 
 from aggregator.offline.archive import plots
@@ -15,6 +14,7 @@ from aggregator.offline.archive.checkpoint import write_bytes
 from aggregator.offline.archive.pairs import unpack_pairs
 from aggregator.offline.archive.pipeline import DedupeResult
 from aggregator.offline.archive.summary import format_date
+from aggregator.offline.page_templates import load_templates
 
 MAX_EXAMPLES = 12
 OPENING_CHARS = 280
@@ -22,13 +22,7 @@ OPENING_CHARS = 280
 # 11 to 30.
 REVIEW_CLUSTERS_PER_SIZE = {**dict.fromkeys(range(2, 11), 5), **dict.fromkeys(range(11, 31), 1)}
 
-_TEMPLATES = jinja2.Environment(
-    loader=jinja2.FileSystemLoader(Path(__file__).parent / "pages"),
-    autoescape=True,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    undefined=jinja2.StrictUndefined,
-)
+_TEMPLATES = load_templates(Path(__file__).parent / "pages")
 
 
 def style_sheet() -> str:

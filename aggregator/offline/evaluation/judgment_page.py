@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import xxhash
 
 from aggregator.analysis.analyzer import uses_spaces
@@ -19,15 +18,10 @@ from aggregator.dedup.diff import DiffSpan, diff_texts
 from aggregator.domain import Article
 from aggregator.offline.evaluation.duplicate_stream import DuplicatePair
 from aggregator.offline.evaluation.judgments import FORMAT
+from aggregator.offline.page_templates import load_templates
 from aggregator.time_units import DAY_MS, HOUR_MS, format_minute
 
-_TEMPLATES = jinja2.Environment(
-    loader=jinja2.FileSystemLoader(Path(__file__).parent / "pages"),
-    autoescape=True,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    undefined=jinja2.StrictUndefined,
-)
+_TEMPLATES = load_templates(Path(__file__).parent / "pages")
 
 
 def sample_pairs(pairs: Sequence[DuplicatePair], count: int, seed: int = 0) -> list[DuplicatePair]:

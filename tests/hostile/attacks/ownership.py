@@ -33,7 +33,7 @@ URLS = (
     "https://r\u00e0dio.example/locks/7", "https://radio.example/locks/7;a",
     "https://\uff52adio.example/locks/7",
 )  # fmt: skip
-# Bodies that one JSON reader may take for the stored article and another one not; TEXT stands for a text.
+# Bodies that one JSON reader may take for the stored article and another one not; TEXT is replaced by a text.
 BODIES = (
     b'{"id": "ID", "text": "TEXT", "source": "OWN", "s\\u006furce": "Radio"}',
     b'{"id": "ID", "text": "TEXT", "s\\u006furce": "Radio"}',

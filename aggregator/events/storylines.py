@@ -10,7 +10,7 @@ one word is not a topic (two accidents are a "crash")::
     Wednesday  quake, chile, coast               event c: too little in common, storyline c
     16 days    japan, reactor, plant, leak       event d resembles b most: storyline a
 
-An event that tells what another one told within a day in another language (``translations.py``) joins its
+An event that reports what another one reported within a day in another language (``translations.py``) joins its
 storyline as a translation and does not alert.
 
 The entries are part of the checkpoint (``unit_of_work.py``). There are at most ``MAX_ENTRIES``.
@@ -24,7 +24,7 @@ from dataclasses import replace
 import msgspec
 
 from aggregator.events.detection import Event
-from aggregator.events.translations import tell_the_same
+from aggregator.events.translations import report_the_same
 from aggregator.store.decoding import decode_value
 from aggregator.time_units import DAY_MS
 
@@ -106,7 +106,7 @@ class Storylines:
         return replace(event, story_id=self._find_story(event))
 
     def _find_original(self, event: Event) -> StorylineEntry | None:
-        """The first event that tells the same in another language at the same time."""
+        """The first event that reports the same in another language at the same time."""
         profile = dict(event.profile)
         for entry in self._entries.values():
             if (
@@ -114,7 +114,7 @@ class Storylines:
                 and entry.languages
                 and not set(event.languages) & set(entry.languages)
                 and abs(event.detected_at_ms - entry.detected_at_ms) <= TRANSLATION_MS
-                and (tell_the_same(profile, entry.opening) or tell_the_same(profile, entry.profile))
+                and (report_the_same(profile, entry.opening) or report_the_same(profile, entry.profile))
             ):
                 return entry
         return None

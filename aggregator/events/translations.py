@@ -1,4 +1,4 @@
-"""Events told in two languages: the same names and places at the same time. Pure.
+"""Events reported in two languages: the same names and places at the same time. Pure.
 
 Terms of two languages are compared in Latin script (``anyascii``). They agree if they are equal, or have a
 common start of at least five letters and at most three more ("turkei" and "turkish" do not agree, "bundestag"
@@ -24,7 +24,7 @@ MAX_ENDING = 3
 MIN_LETTERS = 3
 
 
-def tell_the_same(a: Mapping[str, float], b: Mapping[str, float]) -> bool:
+def report_the_same(a: Mapping[str, float], b: Mapping[str, float]) -> bool:
     """Whether two profiles of different languages describe one event."""
     cosine, common = latin_agreement(a, b)
     return common >= MIN_COMMON_NAMES and cosine >= MIN_COSINE

@@ -3,7 +3,7 @@
     python -m tests.benchmarks.bench_headlines [--windows DIR] [--plain]
 
 ``headline_judgments.json`` names, for each event, the recordings, the articles that it had when it fired, and
-those of them whose headline tells it best (equal statements count as one choice). The texts are read from
+those of them whose headline describes it best (equal statements count as one choice). The texts are read from
 DIR. Term weights are those of the detector in form: idf times the ratio of documents in the last 4 hours to
 the mean before, over all headlines of the recordings. ``--plain`` chooses by centrality alone, as before.
 Prints one line per event that is not agreed, and the agreement.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aggregator.events.translations import latin_agreement, tell_the_same, to_latin
+from aggregator.events.translations import latin_agreement, report_the_same, to_latin
 
 
 def profile(words: str) -> dict[str, float]:
@@ -26,9 +26,9 @@ def test_three_names_make_an_event() -> None:
     """Two do not, nor three that are a small part of what the events are about."""
     english = profile("wenlow ferry thornby miller capsize")
 
-    assert tell_the_same(english, profile("wenlow faehre thornby miller kentert"))
-    assert not tell_the_same(english, profile("wenlow faehre thornby kentert hafen"))
-    assert not tell_the_same(
+    assert report_the_same(english, profile("wenlow faehre thornby miller kentert"))
+    assert not report_the_same(english, profile("wenlow faehre thornby kentert hafen"))
+    assert not report_the_same(
         english, {**profile("a1 b2 election"), "wenlow": 0.05, "thornby": 0.05, "miller": 0.05}
     )
 

@@ -1,4 +1,4 @@
-"""Choice of the headline that tells an event: central, specific, recent, and a statement of fact.
+"""Choice of the headline that describes an event: central, specific, recent, and a statement of fact.
 
 The score of a candidate is the product of three factors:
 

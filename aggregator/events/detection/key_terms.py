@@ -1,4 +1,4 @@
-"""Key terms of a story (its most distinctive terms) and the item whose headline tells it."""
+"""Key terms of a story (its most distinctive terms) and the item whose headline describes it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def top_term(story: Story, weigh: TermWeigher) -> str:
 
 
 def typical_headline(story: Story, weigh: TermWeigher) -> WindowItem:
-    """Return the item whose headline tells the story best (``headline_choice.py``)."""
+    """Return the item whose headline describes the story best (``headline_choice.py``)."""
     members = list(story.members.values())
     candidates = [
         Candidate(m.desk_prefix + m.title, m.at_ms, {t: w * weigh(t) for t, w in m.terms.items()})

@@ -70,7 +70,7 @@ class Event:
     profile       (term, weight) of the common terms, of norm 1, to recognize the story later
     absorbed      events that it absorbed
     story_id      storyline, the id of its first event (``events/storylines.py``); "" from the detector
-    translation_of  event that tells the same in another language and fired before; this one does not alert
+    translation_of  event that reports the same in another language and fired before; this one does not alert
 
     The following fields are set by editors, not by the detector; the event repository carries them over from
     one version to the next:

@@ -1,4 +1,4 @@
-"""Key terms of a story, and the item whose headline tells it."""
+"""Key terms of a story, and the item whose headline describes it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_fast_top_term_is_the_first_of_all(sums: dict[str, int]) -> None:
 
 
 def test_the_headline_has_the_common_terms() -> None:
-    """As it was sent: a desk's background article is not the one that tells the story."""
+    """As it was sent: a desk's background article is not the one that describes the story."""
     plain = window_item(1, "storm hits pier and ferry")
     background = window_item(2, "storm hits pier and ferry", at_ms=60_000)
     background.desk_prefix = "FACTBOX-"

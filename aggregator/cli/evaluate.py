@@ -128,7 +128,8 @@ def events(args: argparse.Namespace, settings: Settings) -> int:
     from aggregator.offline.evaluation import events as protocol
     from aggregator.offline.fingerprints import ServiceFingerprints
 
-    windows = Path(args.windows) if args.windows else Path(args.file).parent
+    lists = [Path(file) for file in args.files]
+    windows = Path(args.windows) if args.windows else lists[0].parent
     rule = build_burst_rule(settings)
     fingerprints = ServiceFingerprints(settings.models_dir)
     with contextlib.ExitStack() as stack:
@@ -136,7 +137,7 @@ def events(args: argparse.Namespace, settings: Settings) -> int:
         reports = [
             protocol.evaluate(
                 windows,
-                Path(args.file),
+                lists,
                 dataclasses.replace(rule, mode=mode),
                 executor=executor,
                 fingerprints=fingerprints,

@@ -186,7 +186,7 @@ class EventOut(Struct):
     peak      maximum number of items within one window; ``rate``: maximum within 10 minutes
     expected  usual number of items per window for this story when the event fired
     muted     scope of the muted alerts, null: not muted; ``actions``: editor actions, oldest first
-    story_id  storyline of the event: ``/v1/stories/{id}``; ``translation_of``: the event that told the same
+    story_id  storyline of the event: ``/v1/stories/{id}``; ``translation_of``: the event that reported it
               before in another language, whose alert is not repeated
     absorbed  ids of events merged into this one; ``revision``: version number, increases with each change
     """

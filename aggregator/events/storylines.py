@@ -10,8 +10,8 @@ one word is not a topic (two accidents are a "crash")::
     Wednesday  quake, chile, coast               event c: too little in common, storyline c
     16 days    japan, reactor, plant, leak       event d resembles b most: storyline a
 
-An event that reports what another one reported within a day in another language (``translations.py``) joins its
-storyline as a translation and does not alert.
+An event that reports what another one reported within a day in another language (``translations.py``) joins
+its storyline as a translation and does not alert.
 
 The entries are part of the checkpoint (``unit_of_work.py``). There are at most ``MAX_ENTRIES``.
 """

@@ -1,11 +1,12 @@
 """Known events in recorded headlines: how many the detector finds, how soon, and at which rate of alerts.
 
-Every window of ``events_dev.json`` is replayed. With ``date`` the day of the event and ``t16`` the time at
-which 16 titles that match its pattern were within 4 hours:
+Every window of the given lists (``events_dev.json``) is replayed. With ``date`` the day of the event and
+*due* the time at which 16 titles that match its pattern were within 4 hours (``t16``; where given ``t16d``,
+which counts titles that repeat another one once, as the detector does):
 
-* **detected**: an alert between 00:00 UTC of ``date`` and 24 h after ``t16``, at least 60 % of whose first
+* **detected**: an alert between 00:00 UTC of ``date`` and 24 h after *due*, at least 60 % of whose first
   16 items match; windows without a ``t16`` do not count;
-* **delay**: minutes from ``t16`` to that alert (negative: before);
+* **delay**: minutes from *due* to that alert (negative: before);
 * **alerts a day**: alerts from 24 h before ``date`` to the end of the window, per day; earlier is history;
 * **routine**: alerts 8 of whose first 16 titles are routine announcements (``ROUTINE_PATTERN``), about which
   an editor never wants an alert. The pattern is used for judging only; the detector does not know it.
@@ -54,22 +55,22 @@ def read_known_events(path: Path) -> list[KnownEvent]:
 
 def evaluate(
     windows: Path,
-    events: Path,
+    lists: Sequence[Path],
     rule: BurstRule,
     *,
     label: str = "",
     executor: Executor | None = None,
     fingerprints: ServiceFingerprints | None = None,
 ) -> EventReport:
-    """Replay under ``rule`` every window file (in directory ``windows``) that the file ``events`` names.
+    """Replay under ``rule`` every window file (in directory ``windows``) that the files ``lists`` name.
 
     ``executor`` (processes) replays windows in parallel; results do not depend on it. ``fingerprints``: those
     of the literal rule; None: of the shipped models. Raises InvalidInput.
     """
-    known_events = read_known_events(events)
+    known_events = [known for path in lists for known in read_known_events(path)]
     missing = [k.window_file for k in known_events if not (windows / k.window_file).is_file()]
     if missing:
-        raise InvalidInput(f"{windows} lacks {', '.join(missing)}, which {events} names.")
+        raise InvalidInput(f"{windows} lacks {', '.join(missing)}, which {', '.join(map(str, lists))} name.")
     run = partial(evaluate_window, windows, rule, fingerprints or ServiceFingerprints())
     results = executor.map(run, known_events) if executor else map(run, known_events)
     return EventReport(label or rule.mode, tuple(results))
@@ -108,7 +109,7 @@ def _parse_known_event(entry: dict[str, Any]) -> KnownEvent:
     day_ms = parse_time_ms(entry["date"])
     if day_ms is None:
         raise ValueError(f"no date: {entry['date']!r}")
-    first_ms, t16_ms = parse_time_ms(entry.get("first")), parse_time_ms(entry["t16"])
+    first_ms, t16_ms = parse_time_ms(entry.get("first")), parse_time_ms(entry.get("t16d") or entry["t16"])
     # No title of the day itself matches: the source lacks that day.
     t16_is_late = first_ms is not None and first_ms >= day_ms + DAY_MS
     pattern = re.compile(entry["regex"], re.IGNORECASE)

@@ -61,7 +61,7 @@ def data(tmp_path: Path) -> Path:
 
 def test_measures_follow_their_definitions(data: Path) -> None:
     """Detected, delay, alerts and routine alerts of a window with known results."""
-    report = evaluate(data, data / "events.json", BurstRule())
+    report = evaluate(data, [data / "events.json"], BurstRule())
 
     assert (report.detected, report.windows_with_t16) == (1, 2)
     assert report.median_delay_min == -5.0
@@ -75,7 +75,7 @@ def test_measures_follow_their_definitions(data: Path) -> None:
 def test_table_compares_two_rules_and_the_report_is_json(data: Path) -> None:
     """Both burst modes are columns of the table; ``as_json`` has only JSON values."""
     rules = [BurstRule(), BurstRule(mode="literal")]
-    reports = [evaluate(data, data / "events.json", rule) for rule in rules]
+    reports = [evaluate(data, [data / "events.json"], rule) for rule in rules]
 
     text = format_table(reports)
 
@@ -92,9 +92,20 @@ def test_a_late_t16_does_not_count_in_the_delay(data: Path) -> None:
     entry = {**json.loads(path.read_text())[0], "first": "2031-03-02T01:00:00Z"}
     path.write_text(json.dumps([entry]))
 
-    report = evaluate(data, path, BurstRule())
+    report = evaluate(data, [path], BurstRule())
 
     assert report.detected == 1 and report.median_delay_min is None
+
+
+def test_repeated_titles_do_not_make_an_event_due(data: Path) -> None:
+    """``t16d`` replaces ``t16``; several lists are scored together."""
+    (data / "more.json").write_text(
+        json.dumps([{**json.loads((data / "events.json").read_text())[0], "t16d": "2031-03-01T10:25:00Z"}])
+    )
+
+    report = evaluate(data, [data / "events.json", data / "more.json"], BurstRule())
+
+    assert [w.delay_min for w in report.windows] == [-5.0, None, None, -10.0]
 
 
 def test_wrong_files_are_named_in_the_error(data: Path) -> None:
@@ -106,7 +117,7 @@ def test_wrong_files_are_named_in_the_error(data: Path) -> None:
         read_known_events(data / "bad.json")
     (data / "w.jsonl.gz").unlink()
     with pytest.raises(InvalidInput, match=r"lacks w\.jsonl\.gz"):
-        evaluate(data, data / "events.json", BurstRule())
+        evaluate(data, [data / "events.json"], BurstRule())
 
 
 def test_big_events_have_over_30_titles(data: Path) -> None:
@@ -118,7 +129,7 @@ def test_big_events_have_over_30_titles(data: Path) -> None:
     ]
     path.write_text(json.dumps(entries))
 
-    report = evaluate(data, path, BurstRule())
+    report = evaluate(data, [path], BurstRule())
 
     assert (len(report.big_events), report.big_detected, report.big_alerts) == (1, 1, 0)
     assert report.as_json()["big_events"] == 1
@@ -126,7 +137,7 @@ def test_big_events_have_over_30_titles(data: Path) -> None:
 
 def test_jackknife_leaves_every_window_out_once(data: Path) -> None:
     """Without the window that has the hit nothing is detected; the table shows the range of each measure."""
-    report = evaluate(data, data / "events.json", BurstRule())
+    report = evaluate(data, [data / "events.json"], BurstRule())
 
     assert [(part.detected, part.windows_with_t16) for part in report.jackknife] == [(0, 1), (1, 2), (1, 1)]
     line = next(x for x in format_table([report]).splitlines() if x.startswith("stories") and ".." in x)
@@ -136,7 +147,7 @@ def test_jackknife_leaves_every_window_out_once(data: Path) -> None:
 def test_every_window_is_drawn(data: Path, tmp_path: Path) -> None:
     """One image per known event, named after the event and the rule."""
     pytest.importorskip("matplotlib")
-    report = evaluate(data, data / "events.json", BurstRule(), label="stories")
+    report = evaluate(data, [data / "events.json"], BurstRule(), label="stories")
     assert len(report.windows[0].matching_times_ms) == 20
 
     files = draw_windows(report, tmp_path / "pictures")

@@ -26,12 +26,14 @@ class Readiness:
     """Runs all checks and remembers their results.
 
     ``problems`` maps the name of each failing check (a short word for a metric label, such as ``clock``) to
-    its sentence, as of the last run. A change is logged once.
+    its sentence, as of the run that started last of those that have ended. A change is logged once.
     """
 
     def __init__(self, checks: Mapping[str, ReadinessCheck]) -> None:
         self._checks = dict(checks)
         self._changes = {name: ChangeFilter() for name in self._checks}
+        self._runs_started = 0
+        self._newest_ended = 0
         self.problems: dict[str, str] = {}
 
     @property
@@ -40,24 +42,34 @@ class Readiness:
         return tuple(self._checks)
 
     async def run(self) -> Mapping[str, str]:
-        """Run all checks in parallel; returns ``problems``. A check that fails or hangs is a problem too."""
+        """Run all checks in parallel; returns ``problems``. A check that fails or hangs is a problem too.
+
+        Runs may overlap: one that hung since before a fault of the store ended changes nothing if a later
+        one has ended before it.
+        """
+        self._runs_started += 1
+        run = self._runs_started
         sentences = await asyncio.gather(*map(self._run_one, self._checks))
-        self.problems = {
-            name: sentence for name, sentence in zip(self._checks, sentences, strict=True) if sentence
-        }
+        if run > self._newest_ended:
+            self._newest_ended = run
+            self._set_problems(dict(zip(self._checks, sentences, strict=True)))
         return self.problems
 
     async def _run_one(self, name: str) -> str | None:
         try:
             async with asyncio.timeout(CHECK_TIMEOUT_S):
-                sentence = await self._checks[name]()
+                return await self._checks[name]()
         except TimeoutError:
-            sentence = f"The check of the {name} did not finish within {CHECK_TIMEOUT_S:g} s."
+            return f"The check of the {name} did not finish within {CHECK_TIMEOUT_S:g} s."
         except AggregatorError as error:
-            sentence = str(error)
-        if sentence is None:
-            if self._changes[name].clear():
-                logger.warning("ready again: the problem of the %s has ended", name)
-        elif self._changes[name].is_new(sentence):
-            logger.error("not ready (%s): %s", name, sentence)
-        return sentence
+            return str(error)
+
+    def _set_problems(self, sentences: Mapping[str, str | None]) -> None:
+        self.problems = {name: sentence for name, sentence in sentences.items() if sentence}
+        for name, changes in self._changes.items():
+            sentence = self.problems.get(name)
+            if sentence is None:
+                if changes.clear():
+                    logger.warning("ready again: the problem of the %s has ended", name)
+            elif changes.is_new(sentence):
+                logger.error("not ready (%s): %s", name, sentence)

@@ -48,3 +48,25 @@ async def test_a_check_that_fails_or_hangs_is_a_problem(monkeypatch: pytest.Monk
         "fails": "The store does not answer.",
         "hangs": "The check of the hangs did not finish within 0.01 s.",
     }
+
+
+async def test_a_run_that_hung_does_not_replace_the_result_of_a_later_one(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A check that waits for a broken connection ends after checks on new connections: those are newer."""
+    monkeypatch.setattr(readiness, "CHECK_TIMEOUT_S", 0.05)
+    hangs = [True]
+
+    async def store() -> str | None:
+        if hangs.pop():
+            await asyncio.Event().wait()
+        return None
+
+    checks = Readiness({"store": store})
+    hung = asyncio.create_task(checks.run())
+    await asyncio.sleep(0)
+    hangs.append(False)
+
+    assert await checks.run() == {}
+    assert await hung == {}
+    assert not caplog.records

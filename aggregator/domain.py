@@ -55,6 +55,7 @@ class Article:
     published_at_ms: int | None = None
     lang: str | None = None  # as declared by the crawler, e.g. "en", "en-US", "zh-Hant"
     policy: str = ""  # name of the policy profile that the request chose
+    backfill: bool = False  # declared as part of an archive or backlog: counts for no event
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,7 +117,8 @@ class ArticleRecord:
     ``first_version`` is the number of the first version of the id. An update gets a new number; duplicates
     refer to ``first_version``, so an update does not change them.
 
-    ``opening_mask`` is stored in the article stream, not in the record: a record that was read has 0.
+    ``opening_mask`` and ``backfill`` are stored in the article stream, not in the record: a record that was
+    read has 0 and False.
     """
 
     number: int
@@ -136,6 +138,7 @@ class ArticleRecord:
     figures: tuple[int, ...] = ()
     minor_terms: bytes = b""
     opening_mask: int = 0
+    backfill: bool = False
 
     @property
     def arrived_ms(self) -> int:
@@ -214,6 +217,7 @@ class StreamItem:
     ``canonical_first`` is the number of the group that a duplicate belongs to, else None. ``kind``: "article"
     for a new, related or duplicate article or an update, "deleted" for a deleted article (then only
     ``number``, ``first_version`` and ``id`` are set). ``terms``: story terms (``analysis/story_terms.py``).
+    ``backfill``: declared as part of an archive or backlog (``Article.backfill``).
     """
 
     number: int
@@ -233,6 +237,7 @@ class StreamItem:
     published_at_ms: int | None = None
     fingerprint: int = 0
     terms: tuple[tuple[str, float], ...] = ()
+    backfill: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,30 @@ class Rejection:
     error: AggregatorError
 
 
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What the command declares for all articles.
+
+    profile   policy profile of the articles that name none; "": selected by their source
+    backfill  they are an archive or a backlog and fire no events
+    """
+
+    profile: str = ""
+    backfill: bool = False
+
+    def apply(self, article: Article) -> Article:
+        """The article with these declarations."""
+        if self.backfill:
+            article = replace(article, backfill=True)
+        return replace(article, policy=self.profile) if self.profile and not article.policy else article
+
+    def query(self, dry_run: bool) -> str:
+        """Query string of the batch call, with its question mark; empty without declarations."""
+        values = {"dry_run": dry_run and "true", "policy": self.profile, "backfill": self.backfill and "true"}
+        given = urlencode({name: value for name, value in values.items() if value})
+        return f"?{given}" if given else ""
+
+
 class IngestTarget(Protocol):
     """Where articles are sent."""
 
@@ -114,15 +138,14 @@ def check_target_options(args: argparse.Namespace) -> None:
 @asynccontextmanager
 async def open_target(args: argparse.Namespace, settings: Settings) -> AsyncIterator[IngestTarget]:
     """The target for ``--store`` or ``--server``; by default the local server."""
-    profile = requested_profile(args)
+    declared = Declared(requested_profile(args), getattr(args, "backfill", False))
     if args.store is None:
-        async with ServerTarget.open(
-            args.server or service_url(settings.host, settings.port), settings.key, profile
-        ) as server:
+        url = args.server or service_url(settings.host, settings.port)
+        async with ServerTarget.open(url, settings.key, declared) as server:
             yield server
         return
     processes = _analysis_processes(args.files)
-    async with LocalTarget.open(settings, processes, profile) as store:
+    async with LocalTarget.open(settings, processes, declared) as store:
         if processes:
             tune_interpreter()
         yield store
@@ -189,11 +212,11 @@ async def retry_while_unavailable(
 
 
 class LocalTarget:
-    """The service opened in this process, without HTTP; ``profile``: for articles that name none."""
+    """The service opened in this process, without HTTP."""
 
-    def __init__(self, service: Service, profile: str = "") -> None:
+    def __init__(self, service: Service, declared: Declared = Declared()) -> None:
         self._service = service
-        self._profile = profile
+        self._declared = declared
         self._thresholds = encoding.DistanceThresholds(
             service.settings.duplicate_bits, service.settings.related_bits
         )
@@ -201,7 +224,7 @@ class LocalTarget:
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, settings: Settings, processes: int = 0, profile: str = ""
+        cls, settings: Settings, processes: int = 0, declared: Declared = Declared()
     ) -> AsyncIterator[LocalTarget]:
         """Open the store and load the models; ``processes``: analysis processes.
 
@@ -210,10 +233,10 @@ class LocalTarget:
         async with open_service(settings, processes=processes) as service:
             if problem := await service.unread_index.check():
                 raise ConfigurationError(f"store: {problem}")
-            if profile:
-                check_profile(service.policies, profile)
+            if declared.profile:
+                check_profile(service.policies, declared.profile)
             await service.unread_index.record_exclusive_writes()
-            yield cls(service, profile)
+            yield cls(service, declared)
 
     @property
     def throttled_s(self) -> float:
@@ -222,7 +245,7 @@ class LocalTarget:
 
     async def send(self, lines: Sequence[Line], *, dry_run: bool) -> list[Reply]:
         """See ``IngestTarget``."""
-        decoded = [_decode(line, self._profile) for line in lines]
+        decoded = [_decode(line, self._declared) for line in lines]
         articles = [article for article in decoded if isinstance(article, Article)]
         answers: list[Answer | Rejection] = await send_until_answered(
             articles, lambda rest: self._submit(rest, dry_run)
@@ -269,33 +292,31 @@ async def _single_batch(articles: Sequence[Article]) -> AsyncIterator[Sequence[A
     yield articles
 
 
-def _decode(line: Line, profile: str) -> Article | InvalidInput:
+def _decode(line: Line, declared: Declared) -> Article | InvalidInput:
     if line.error is not None:
         return line.error
     try:
-        article = decode_article(line.data)
+        return declared.apply(decode_article(line.data))
     except InvalidInput as error:
         return error
-    return replace(article, policy=profile) if profile and not article.policy else article
 
 
 class ServerTarget:
-    """A running service at ``url``; lines are posted in batches.
-
-    ``profile``: policy profile for articles that name none; "": the service selects it by their source.
-    """
+    """A running service at ``url``; lines are posted in batches."""
 
     throttled_s = 0.0
 
-    def __init__(self, session: aiohttp.ClientSession, url: str, profile: str = "") -> None:
+    def __init__(self, session: aiohttp.ClientSession, url: str, declared: Declared = Declared()) -> None:
         self._session = session
         self._url = url
-        self._profile = profile
+        self._declared = declared
         self._has_connected = False
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, url: str, key: str = "", profile: str = "") -> AsyncIterator[ServerTarget]:
+    async def open(
+        cls, url: str, key: str = "", declared: Declared = Declared()
+    ) -> AsyncIterator[ServerTarget]:
         """A target that sends nothing yet. Raises ConfigurationError for an invalid URL."""
         try:
             checked_url = check_http_url(url)
@@ -303,7 +324,7 @@ class ServerTarget:
             raise ConfigurationError(f"server: {error}") from None
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=5.0, sock_read=READ_TIMEOUT_S)
         async with aiohttp.ClientSession(timeout=timeout, headers=authorization_headers(key)) as session:
-            yield cls(session, checked_url, profile)
+            yield cls(session, checked_url, declared)
 
     async def send(self, lines: Sequence[Line], *, dry_run: bool) -> list[Reply]:
         """See ``IngestTarget``."""
@@ -334,10 +355,7 @@ class ServerTarget:
         Raises StoreUnavailable, InputTooLarge or _RepeatedInternalError for the batch as a whole.
         """
         body = b"\n".join(line.data for line in lines) + b"\n"
-        query = urlencode(
-            ({"dry_run": "true"} if dry_run else {}) | ({"policy": self._profile} if self._profile else {})
-        )
-        path = "/v1/articles/batch" + (f"?{query}" if query else "")
+        path = "/v1/articles/batch" + self._declared.query(dry_run)
         status, answer = await self.request("POST", path, body, NDJSON_TYPE)
         if status == 500:
             _count_internal_errors(lines, errors)

@@ -1,7 +1,7 @@
 """``aggregator dedupe --load``: load the deduplicated rows of an archive into an index.
 
 The rows are processed like those of ``aggregator ingest``: articles are idempotent by id, so loading twice
-changes nothing, and an interrupted load can be repeated.
+changes nothing, and an interrupted load can be repeated. They are declared as backfill and fire no events.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ def load(file: Path, columns: Mapping[str, str], args: argparse.Namespace, setti
 async def _load(file: Path, columns: Mapping[str, str], args: argparse.Namespace, settings: Settings) -> int:
     counts: Counter[str] = Counter()
     args.files = [str(file)]  # open_target counts the input files
+    args.backfill = True
     with ItemProgress("articles loaded", shown=not args.no_progress) as progress:
         async with open_target(args, settings) as target:
             for batch in iter_batches(iter_lines(file, columns)):

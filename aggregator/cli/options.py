@@ -71,6 +71,12 @@ def _add_ingest(commands: Any, name: str, help: str) -> None:
         "files", nargs="*", default=["-"], metavar="FILE", help=f"{INPUT_HELP} (the default)"
     )
     command.add_argument("--out", metavar="FILE", help="write the verdicts here (default: standard output)")
+    if name == "ingest":
+        command.add_argument(
+            "--backfill", action="store_true",
+            help="the articles are an archive or a backlog: they fire no events, and dated ones teach the "
+            "detector what is usual at their time",
+        )  # fmt: skip
     common_options.add_progress_option(command)
     common_options.add_target_options(command)
     common_options.add_policy_options(command, (*common_options.SERVICE_SETTINGS, "max_body_bytes"))

@@ -14,9 +14,12 @@ Result = Decision | Unavailable | ConfigurationError
 
 
 async def submit_lines(
-    connection: Connection, lines: Sequence[bytes], dry_run: bool, deadline_s: float
+    connection: Connection, lines: Sequence[bytes], query: str, deadline_s: float
 ) -> list[Result]:
-    """One result per line, each a JSON article: the Decision, or why there is none after ``deadline_s``."""
+    """One result per line, each a JSON article: the Decision, or why there is none after ``deadline_s``.
+
+    ``query``: query string of the call, empty or with its question mark.
+    """
     results: list[Result] = [Unavailable("The article was not sent.")] * len(lines)
 
     attempts = 0
@@ -26,7 +29,7 @@ async def submit_lines(
         undecided = [number for number, result in enumerate(results) if isinstance(result, Unavailable)]
         batch = [lines[number] for number in undecided]
         for number, result in zip(
-            undecided, await _post_batch(connection, batch, dry_run, left_s), strict=True
+            undecided, await _post_batch(connection, batch, query, left_s), strict=True
         ):
             # The last attempt may be cut short: an earlier reason says more than its time-out.
             if not (attempts and isinstance(result, Unavailable) and result.kind == "timeout"):
@@ -48,12 +51,12 @@ async def submit_lines(
 
 
 async def _post_batch(
-    connection: Connection, lines: Sequence[bytes], dry_run: bool, left_s: float
+    connection: Connection, lines: Sequence[bytes], query: str, left_s: float
 ) -> Sequence[Result]:
     """One attempt."""
     if not lines:
         return []
-    path = "/v1/articles/batch" + ("?dry_run=true" if dry_run else "")
+    path = "/v1/articles/batch" + query
     try:
         answer = await connection.request("POST", path, b"\n".join(lines) + b"\n", left_s, ndjson=True)
         return _parse_answer(answer.body, len(lines))
@@ -62,8 +65,8 @@ async def _post_batch(
             return [Decision("refused", problem=str(error), kind="refused")]
         half = len(lines) // 2
         return [
-            *await _post_batch(connection, lines[:half], dry_run, left_s),
-            *await _post_batch(connection, lines[half:], dry_run, left_s),
+            *await _post_batch(connection, lines[:half], query, left_s),
+            *await _post_batch(connection, lines[half:], query, left_s),
         ]
     except (InvalidInput, NotFound) as error:
         return [Decision("refused", problem=str(error), kind="refused")] * len(lines)

@@ -75,6 +75,7 @@ class Client:
         on_failure: "open" or "closed", see the module.
         concurrency: Maximum number of requests in flight; further calls wait for a slot.
         outcomes: Counts the articles; by default a new one.
+        backfill: All articles are an archive or a backlog: they get verdicts and fire no events.
 
     Raises ConfigurationError for an invalid ``url`` or ``on_failure``.
     """
@@ -89,6 +90,7 @@ class Client:
         on_failure: Literal["open", "closed"] = "open",
         concurrency: int = CONCURRENCY,
         outcomes: Outcomes | None = None,
+        backfill: bool = False,
     ) -> None:
         if on_failure not in ("open", "closed"):
             raise ConfigurationError(f"on_failure: expected 'open' or 'closed', found {on_failure!r}.")
@@ -97,6 +99,7 @@ class Client:
         self._connection = Connection(url, key, concurrency)
         self._deadline_s, self._batch_deadline_s = deadline_s, batch_deadline_s
         self._fails_open = on_failure == "open"
+        self._query = "?backfill=true" if backfill else ""
         # Failing closed, the caller gets an exception for each article, so there is nothing to log.
         self._outcomes = outcomes or Outcomes(effect="passed unchecked" if self._fails_open else "")
 
@@ -122,7 +125,7 @@ class Client:
 
     async def submit(self, article: Mapping[str, Any]) -> Decision:
         """Check and store one article. Errors: see the module."""
-        return await self._decide(article, "/v1/articles")
+        return await self._decide(article, "/v1/articles" + self._query)
 
     async def check(self, article: Mapping[str, Any]) -> Decision:
         """As ``submit``, without storing."""
@@ -268,7 +271,8 @@ class Client:
 
     async def _submit_batch(self, rows: Sequence[bytes | Decision], dry_run: bool) -> list[Decision]:
         lines = [row for row in rows if isinstance(row, bytes)]
-        results = iter(await submit_lines(self._connection, lines, dry_run, self._batch_deadline_s))
+        query = "?dry_run=true" if dry_run else self._query
+        results = iter(await submit_lines(self._connection, lines, query, self._batch_deadline_s))
         decisions: list[Decision] = []
         for row in rows:
             result = row if isinstance(row, Decision) else next(results)

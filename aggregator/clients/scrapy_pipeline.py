@@ -15,6 +15,7 @@
 | NEWSDEDUP_CONCURRENCY | 8 | requests in flight; further items wait |
 | NEWSDEDUP_FIELDS | {} | article field -> item field, e.g. {"text": "body", "published_at": "date"} |
 | NEWSDEDUP_POLICY | | policy profile for all items; by default the source selects it |
+| NEWSDEDUP_BACKFILL | False | the crawl reads an archive: its items get verdicts and fire no events |
 | NEWSDEDUP_TAG_FIELD | dedup | item field for verdict, ids and related articles, if the item class has it |
 
 An invalid setting stops the crawl. At the start the pipeline checks that the service is ready and accepts the
@@ -101,6 +102,7 @@ class NewsDedupPipeline:
                 key=settings.get("NEWSDEDUP_KEY", ""),
                 deadline_s=self._deadline_s,
                 on_failure="closed" if self._fails_closed else "open",
+                backfill=settings.getbool("NEWSDEDUP_BACKFILL"),
                 concurrency=int(_parse_number(settings, "NEWSDEDUP_CONCURRENCY", CONCURRENCY)),
                 outcomes=Outcomes(
                     "items",

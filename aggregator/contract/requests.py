@@ -147,6 +147,13 @@ class IngestQuery(Struct, forbid_unknown_fields=True):
             description="Name of the policy profile for the articles that name none themselves.",
         ),
     ] = ""
+    backfill: Annotated[
+        bool,
+        Meta(
+            description="The articles are an archive or a backlog: they get verdicts and fire no events; "
+            "dated ones teach what is usual at their time."
+        ),
+    ] = False
 
 
 class RelatedQuery(Struct, forbid_unknown_fields=True):

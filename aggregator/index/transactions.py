@@ -90,7 +90,7 @@ class SegmentTransactions:
         checks: list[Check] = [self._open_check(), *lookup_checks]
         writes: list[Write] = [
             self._binding_write(binding),
-            self._stream_write("article", binding, record.opening_mask),
+            self._stream_write("article", binding, record),
             *self._sample_writes(record),
         ]
         if not self._may_share_entries(record, outcome.match):
@@ -123,7 +123,7 @@ class SegmentTransactions:
             *self._mark_dead(old),
             *self._posting_writes(record),
             *self._reindex(records_to_index),
-            self._stream_write("article", binding, record.opening_mask),
+            self._stream_write("article", binding, record),
             *self._sample_writes(record),
         ]
         writes += self._term_writes(record) if binding.outcome.match is None else [self._state_write(binding)]
@@ -308,8 +308,8 @@ class SegmentTransactions:
     def _binding_write(self, binding: Binding) -> Write:
         return Put(self._binding_key(binding.id), encode_binding(binding))
 
-    def _stream_write(self, kind: str, binding: Binding, opening_mask: int = 0) -> Write:
-        return StreamAdd(keys.stream(self._tag), encode_stream_entry(kind, binding, opening_mask))
+    def _stream_write(self, kind: str, binding: Binding, record: ArticleRecord | None = None) -> Write:
+        return StreamAdd(keys.stream(self._tag), encode_stream_entry(kind, binding, record))
 
     def _binding_key(self, id_: str) -> bytes:
         return keys.binding_by_id(self._tag, id_)

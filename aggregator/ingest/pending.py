@@ -70,7 +70,8 @@ def strip_to_fingerprint(pending: PendingArticle) -> PendingArticle:
     )
     # The source of an article is what a source-bound key is checked by later.
     source = pending.article.source if pending.sources else ""
-    return replace(pending, article=Article(id=pending.article.id, source=source), analysis=analysis)
+    article = Article(id=pending.article.id, source=source, backfill=pending.article.backfill)
+    return replace(pending, article=article, analysis=analysis)
 
 
 def split_batches(pending: Sequence[PendingArticle], size: int) -> Iterator[list[PendingArticle]]:
@@ -138,4 +139,5 @@ def build_record(pending: PendingArticle) -> ArticleRecord:
         figures=analysis.figures,
         minor_terms=analysis.minor_terms,
         opening_mask=analysis.opening_mask,
+        backfill=article.backfill,
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import time
+from typing import Any
 
 from aggregator.analysis.analyzer import Analyzer
 from aggregator.analysis.models import load_models
@@ -55,7 +56,7 @@ class ArchiveReplay:
         if at_ms > self.now_ms + MINUTE_MS or len(self.waiting) >= BATCH_ARTICLES:
             await self.flush()
         self.now_ms = max(self.now_ms, at_ms)
-        fields = {name: row.get(name) or "" for name in ("id", "title", "text", "source")}
+        fields: dict[str, Any] = {name: row.get(name) or "" for name in ("id", "title", "text", "source")}
         self.waiting.append(Article(**fields, published_at_ms=at_ms, lang=row.get("lang")))
 
     async def flush(self) -> None:

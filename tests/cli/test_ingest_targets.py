@@ -13,6 +13,7 @@ from aiohttp.test_utils import TestServer
 
 from aggregator.analysis.pool.pool import AnalysisPool
 from aggregator.cli import ingest_targets, waiting
+from aggregator.cli.ingest_targets import Declared
 from aggregator.contract.problems import to_problem
 from aggregator.contract.responses import encode
 from aggregator.domain import Analysis, Article
@@ -267,8 +268,8 @@ async def test_a_passing_internal_error_fails_no_line() -> None:
     assert [reply.verdict for reply in replies] == ["new"] * 3
 
 
-async def test_the_policy_profile_is_sent_as_query() -> None:
-    """Once per batch, for the lines that name none; an unknown one is a configuration error."""
+async def test_declarations_for_all_lines_are_sent_as_query() -> None:
+    """Once per batch: policy profile and backfill; an unknown profile is a configuration error."""
     queries: list[dict[str, str]] = []
 
     async def handle(request: web.Request) -> web.Response:
@@ -282,11 +283,22 @@ async def test_the_policy_profile_is_sent_as_query() -> None:
     app.router.add_post("/v1/articles/batch", handle)
     async with TestServer(app) as server:
         url = str(server.make_url("/"))
-        for profile, dry_run in (("", False), ("wire", False), ("wire", True)):
-            async with ingest_targets.ServerTarget.open(url, profile=profile) as target:
+        for declared, dry_run in (
+            (Declared(), False),
+            (Declared("wire"), False),
+            (Declared("wire"), True),
+            (Declared(backfill=True), False),
+        ):
+            async with ingest_targets.ServerTarget.open(url, declared=declared) as target:
                 await target.send(numbered_lines(2), dry_run=dry_run)
-        async with ingest_targets.ServerTarget.open(url, profile="wires") as target:
+        async with ingest_targets.ServerTarget.open(url, declared=Declared("wires")) as target:
             with pytest.raises(ConfigurationError, match="unknown profile 'wires'; known: default"):
                 await target.send(numbered_lines(2), dry_run=False)
 
-    assert queries == [{}, {"policy": "wire"}, {"dry_run": "true", "policy": "wire"}, {"policy": "wires"}]
+    assert queries == [
+        {},
+        {"policy": "wire"},
+        {"dry_run": "true", "policy": "wire"},
+        {"backfill": "true"},
+        {"policy": "wires"},
+    ]

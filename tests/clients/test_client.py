@@ -263,3 +263,24 @@ async def test_an_article_names_its_policy_profile(tmp_path: Path) -> None:
         await client.submit(copy)
         explained = [await client.explain("a", "b"), await client.explain("a", "b", policy="paper")]
         assert [(e.policy, e.is_copy) for e in explained] == [("default", True), ("paper", False)]
+
+
+@pytest.mark.parametrize("backfill", [True, False])
+async def test_a_backfilling_client_fires_no_event(backfill: bool) -> None:
+    """20 outlets tell one story; the client submits them one by one and in a batch."""
+    async with (
+        open_service(Settings(store_url="memory")) as service,
+        TestServer(make_app(service)) as server,
+        Client(str(server.make_url("")), deadline_s=DEADLINE_S, backfill=backfill) as client,
+    ):
+        articles = [
+            {"title": f"Harbour bridge collapse kills {i} people", "source": f"outlet{i}.example"}
+            for i in range(20)
+        ]
+        for article in articles[:3]:
+            assert (await client.submit(article)).verdict in ("new", "related")
+        await client.submit_many(articles[3:])
+        await service.background.scheduler.tick()
+        events = (await client.events()).events
+
+    assert len(events) == (0 if backfill else 1)

@@ -26,6 +26,8 @@ An item exactly one window old is still in the window; one millisecond later it 
 * an article counts at its publication time; without one, or with one after its arrival, at its arrival;
 * a late article, from over one window before the newest item: teaches what was usual at its time, and joins
   an event, without being counted;
+* an article that is declared as backfill: as a late one, also if it was published within the window; ignored
+  without a date;
 * undated articles beyond ``MAX_UNDATED_PER_MINUTE``: a bulk load, ignored.
 
 **Time** only moves forward: an item slightly behind the newest is inserted into the window in order of time.

@@ -27,7 +27,7 @@ from aggregator.events.detection.clustering import (
 )
 from aggregator.events.detection.cold_start import ColdStart
 from aggregator.events.detection.hamming_mode import HammingMode
-from aggregator.events.detection.items import placed_ms, to_window_item
+from aggregator.events.detection.items import placed_ms, plausible_date_ms, to_window_item
 from aggregator.events.detection.key_terms import KeyTermCache
 from aggregator.events.detection.lifecycle import OpenEvents
 from aggregator.events.detection.model import BurstRule, Event, EventChange
@@ -88,6 +88,8 @@ class BurstDetector:
             self.stories.invalidate_norms()
             self.term_weights.refresh(self.clock_ms)
         if self.overrides.is_removed(item) or self._apply_update(item):
+            return
+        if item.backfill and plausible_date_ms(item) is None:
             return
         duplicate_story = self._story_of_duplicate(item)
         if duplicate_story is not None and any(
@@ -286,7 +288,7 @@ class BurstDetector:
     def _observe_late(
         self, member: WindowItem, item: StreamItem, at_ms: int, duplicate_story: Story | None
     ) -> None:
-        """Learn from an article that was published before the window; it joins events only, uncounted."""
+        """Learn from a late or backfilled article; it joins events only, uncounted."""
         terms = (*member.terms, ALL_DOCUMENTS)
         self.baseline.add_late(at_ms // HOUR_MS, terms, self.clock_ms // HOUR_MS)
         self.term_weights.invalidate(terms)
@@ -332,7 +334,7 @@ class BurstDetector:
         neighbors = self._hamming_mode.add(member)
         if seed is not None:
             self._add_to_story(self.stories.by_key[seed.story_key], member)
-        elif sum(m.is_counted for m in neighbors) > self.rule.items:
+        elif member.is_counted and sum(m.is_counted for m in neighbors) > self.rule.items:
             story = self._create_story(member)
             for neighbor in neighbors:
                 self._add_to_story(story, neighbor)

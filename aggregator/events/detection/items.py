@@ -8,6 +8,8 @@ On a timeline (window 4 h)::
     published 13:00, arrives 12:00           date in the future: counts at its arrival
     published 00:00:00.000 of today, 12:00   a date without a time: counts at its arrival
     not dated,       arrives 12:00           counts at its arrival
+    backfill, published at any time          late, also within the window
+    backfill, not dated                      ignored
 """
 
 from __future__ import annotations
@@ -25,12 +27,13 @@ def to_window_item(item: StreamItem, now_ms: int, clock_ms: int, window_ms: int)
     """Convert ``item``, which arrived at ``now_ms``, for a detector whose clock is at ``clock_ms``.
 
     Term weights become integers 1..255 (255 the item's largest), so that sums of them are exact. A late item,
-    whose ``placed_ms`` is over one window before the clock, gets the time ``clock_ms`` and does not count.
+    whose ``placed_ms`` is over one window before the clock, and one that is declared as backfill get the
+    time ``clock_ms`` and do not count.
     """
     largest = max([weight for _, weight in item.terms], default=0.0) or 1.0
     desk_prefix, title = split_headline(item.title)
     at_ms = placed_ms(item, now_ms)
-    late = at_ms < clock_ms - window_ms
+    late = item.backfill or at_ms < clock_ms - window_ms
     return WindowItem(
         number=item.number,
         first_version=item.first_version,
@@ -50,16 +53,22 @@ def to_window_item(item: StreamItem, now_ms: int, clock_ms: int, window_ms: int)
 
 
 def placed_ms(item: StreamItem, now_ms: int) -> int:
-    """Return the time of an item in the stream: its publication if that is plausible, else its arrival.
+    """Return the time of an item in the stream: its publication if that is plausible, else its arrival."""
+    published_ms = plausible_date_ms(item)
+    return now_ms if published_ms is None else min(published_ms, now_ms)
 
-    A date without a time (midnight UTC of the last 24 h) says nothing about the hour.
+
+def plausible_date_ms(item: StreamItem) -> int | None:
+    """Return the time of publication; None for a missing one, one in the future and a date without a time.
+
+    Such a date, midnight UTC of the last 24 h, says nothing about the hour.
     """
     published_ms = item.published_at_ms
     if published_ms is None or published_ms > item.arrived_ms:
-        return now_ms
+        return None
     if published_ms % DAY_MS == 0 and item.arrived_ms - published_ms < DAY_MS:
-        return now_ms
-    return min(published_ms, now_ms)
+        return None
+    return published_ms
 
 
 def _to_integer_weights(terms: Iterable[tuple[str, float]], largest: float) -> dict[str, int]:

@@ -212,8 +212,10 @@ async def _process_lines(request: web.Request, prepared: _PreparedLines, query: 
 
 
 def _decode_article(request: web.Request, data: bytes, query: IngestQuery) -> Article:
-    """The article with the source of the key, and the policy profile of the request if it names none."""
+    """The article with the source of the key and what the query declares for all articles."""
     article = auth.bind_source(request, decode_article(data))
+    if query.backfill:
+        article = replace(article, backfill=True)
     return replace(article, policy=query.policy) if query.policy and not article.policy else article
 
 

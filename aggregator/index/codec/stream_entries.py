@@ -8,13 +8,16 @@ from __future__ import annotations
 import msgspec
 
 from aggregator.analysis.story_terms import story_terms
-from aggregator.domain import NUMBER_RANDOM_BITS, StreamItem, VerdictName
+from aggregator.domain import NUMBER_RANDOM_BITS, ArticleRecord, StreamItem, VerdictName
 from aggregator.index.codec.format_byte import FORMAT_1, decode_formatted
 from aggregator.index.codec.records import Binding, decode_stream_fields
 
 
 class StreamEntry(msgspec.Struct, frozen=True, array_like=True):
-    """A ``StreamItem`` without the fields of its record; earlier versions wrote no ``opening_mask``."""
+    """A ``StreamItem`` without the fields of its record.
+
+    Earlier versions wrote neither ``opening_mask`` nor ``backfill``.
+    """
 
     kind: str
     number: int
@@ -25,16 +28,18 @@ class StreamEntry(msgspec.Struct, frozen=True, array_like=True):
     canonical_first: int | None
     exact: bool
     opening_mask: int = 0
+    backfill: bool = False
 
 
 _entry_decoder = msgspec.msgpack.Decoder(StreamEntry)
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def encode_stream_entry(kind: str, binding: Binding, opening_mask: int = 0) -> bytes:
+def encode_stream_entry(kind: str, binding: Binding, record: ArticleRecord | None = None) -> bytes:
     """The stored form of an entry. ``kind``: "article" for a stored version, "deleted" for a deletion.
 
-    ``opening_mask``: that of the stored version (``analysis/story_terms.py``).
+    ``record``: that of the stored version, for its ``opening_mask`` (``analysis/story_terms.py``) and
+    ``backfill``.
     """
     match = binding.outcome.match
     entry = StreamEntry(
@@ -46,7 +51,8 @@ def encode_stream_entry(kind: str, binding: Binding, opening_mask: int = 0) -> b
         matched_number=match.number if match else None,
         canonical_first=match.canonical_first if match else None,
         exact=match is not None and match.rule == "exact",
-        opening_mask=opening_mask,
+        opening_mask=record.opening_mask if record else 0,
+        backfill=record is not None and record.backfill,
     )
     return FORMAT_1 + _encode(entry)
 
@@ -74,5 +80,6 @@ def to_stream_item(entry: StreamEntry, space: str, record: bytes | None) -> Stre
         matched_number=entry.matched_number,
         canonical_first=entry.canonical_first,
         exact=entry.exact,
+        backfill=entry.backfill,
         **fields,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from aggregator.events.detection import BurstRule
 from aggregator.events.detection.items import placed_ms
 from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
 from tests.support.detector_stream import START_MS, DetectorStream
@@ -66,3 +67,54 @@ def test_thousands_of_undated_articles_in_a_minute_are_a_bulk_load(dated: bool) 
         stream.send(0.5, source=f"outlet{i}.example", published_at_ms=START_MS if dated else None)
 
     assert bool(stream.fired) is dated
+
+
+@pytest.mark.parametrize("age_min", [None, 0, 60])
+def test_backfilled_articles_fire_no_event(age_min: float | None) -> None:
+    """Undated, just published, an hour old: 40 of one story, and then 15 live ones are not enough."""
+    stream = DetectorStream()
+    for i in range(40):
+        published_ms = None if age_min is None else START_MS + round((i / 60 - age_min) * MINUTE_MS)
+        stream.send(i / 60, backfill=True, published_at_ms=published_ms)
+    stream.send_burst(15, start=1)
+    assert stream.fired == []
+
+    stream.send(20)
+
+    assert [event.size for event in stream.fired] == [16]
+
+
+def test_backfilled_articles_train_the_baseline_at_their_publication() -> None:
+    """Those of yesterday at this hour make the story usual today; undated ones do not."""
+    fired = {}
+    for dated in (True, False):
+        stream = DetectorStream()
+        stream.send(-1, "market opens")
+        for i in range(60):
+            published_ms = START_MS - DAY_MS + i * MINUTE_MS if dated else None
+            stream.send(0, backfill=True, published_at_ms=published_ms)
+        stream.send_burst(20, start=5)
+        fired[dated] = bool(stream.fired)
+
+    assert fired == {True: False, False: True}
+
+
+def test_a_backfilled_article_joins_an_event_uncounted() -> None:
+    """An editor sees it; size and status stay."""
+    stream = DetectorStream()
+    stream.send_burst(16)
+
+    item = stream.send(17, backfill=True, published_at_ms=START_MS - HOUR_MS)
+    stream.tick(18)
+
+    event = stream.last_event()
+    assert item.id in event.items and event.peak == 16
+
+
+def test_under_the_literal_rule_backfilled_articles_fire_nothing() -> None:
+    """They are no neighbor that counts, and do not fire for others."""
+    stream = DetectorStream(BurstRule(mode="literal"))
+    for i in range(40):
+        stream.send(i, backfill=True, published_at_ms=START_MS, fingerprint=7, space="en.1")
+
+    assert stream.fired == []

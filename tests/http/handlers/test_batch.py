@@ -87,6 +87,17 @@ async def test_a_dry_run_stores_nothing(client: Client, service: FakeService) ->
     assert service.articles == {}
 
 
+@pytest.mark.parametrize("query", ["", "?backfill=true"])
+async def test_a_backfill_is_declared_for_all_articles(
+    client: Client, service: FakeService, query: str
+) -> None:
+    """Single articles and batches."""
+    await client.post("/v1/articles" + query, json={"text": "one"})
+    await answers(await client.post("/v1/articles/batch" + query, data=line("a") + line("b")))
+
+    assert [article.backfill for article in service.submitted] == [bool(query)] * 3
+
+
 async def test_an_empty_batch_has_an_empty_answer(client: Client) -> None:
     """No lines, no answers."""
     response = await client.post("/v1/articles/batch", data=b"")

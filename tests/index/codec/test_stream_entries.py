@@ -1,6 +1,6 @@
 """Stored form of article stream entries: verdicts, completed with the fields of the record."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import msgspec
 import pytest
@@ -29,22 +29,34 @@ def test_an_entry_is_completed_with_its_record() -> None:
     """Every field that a record and a stream item share has the value of the record, but the terms."""
     stored = encode_record(RECORD)
     item, record = (
-        to_stream_item(decode_stream_entry(encode_stream_entry("article", COPY, 0b10)), "en.0001", stored),
+        to_stream_item(
+            decode_stream_entry(encode_stream_entry("article", COPY, replace(RECORD, opening_mask=0b10))),
+            "en.0001",
+            stored,
+        ),
         decode_record(stored, "en.0001", NUMBER),
     )
 
     shared = {f.name for f in fields(StreamItem)} & {f.name for f in fields(ArticleRecord)} - {"terms"}
     assert {name: getattr(item, name) for name in shared} == {name: getattr(record, name) for name in shared}
-    assert len(shared) == 10 and item.title == RECORD.title
+    assert len(shared) == 11 and item.title == RECORD.title
     assert item.terms == (("port", 1.0), ("crane", OPENING_WEIGHT))
 
 
-def test_an_entry_of_an_earlier_version_has_no_opening() -> None:
-    """Its story terms are those of the headline."""
+@pytest.mark.parametrize("missing", [1, 2])
+def test_an_entry_of_an_earlier_version_has_no_opening(missing: int) -> None:
+    """Its story terms are those of the headline, and it is no backfill."""
     fields_before = decode_stream_entry(encode_stream_entry("article", COPY))
-    data = b"\x01" + msgspec.msgpack.encode(msgspec.structs.astuple(fields_before)[:-1])
+    data = b"\x01" + msgspec.msgpack.encode(msgspec.structs.astuple(fields_before)[:-missing])
 
     assert decode_stream_entry(data) == fields_before
+
+
+def test_a_declared_backfill_is_stored_in_the_entry() -> None:
+    """The detector reads it there."""
+    data = encode_stream_entry("article", COPY, replace(RECORD, backfill=True))
+
+    assert to_stream_item(decode_stream_entry(data), "en.0001", encode_record(RECORD)).backfill
 
 
 @pytest.mark.parametrize("kind", ["article", "deleted"])

@@ -55,17 +55,17 @@ async def test_a_run_that_hung_does_not_replace_the_result_of_a_later_one(
 ) -> None:
     """A check that waits for a broken connection ends after checks on new connections: those are newer."""
     monkeypatch.setattr(readiness, "CHECK_TIMEOUT_S", 0.05)
-    hangs = [True]
+    hangs = asyncio.Event()
 
     async def store() -> str | None:
-        if hangs.pop():
+        if not hangs.is_set():
+            hangs.set()
             await asyncio.Event().wait()
         return None
 
     checks = Readiness({"store": store})
     hung = asyncio.create_task(checks.run())
-    await asyncio.sleep(0)
-    hangs.append(False)
+    await hangs.wait()
 
     assert await checks.run() == {}
     assert await hung == {}

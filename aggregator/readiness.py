@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import time
 from collections.abc import Awaitable, Callable, Mapping
 
 from aggregator.errors import AggregatorError
@@ -18,6 +20,8 @@ ReadinessCheck = Callable[[], Awaitable[str | None]]
 """Returns why the service is not ready, as one sentence that names the repair; None if it is ready."""
 
 CHECK_TIMEOUT_S = 2.0
+# How long a check that does not finish (overloaded process, broken connection) keeps its last result.
+MAX_RESULT_AGE_S = 15.0
 
 logger = logging.getLogger(__name__)
 
@@ -26,14 +30,13 @@ class Readiness:
     """Runs all checks and remembers their results.
 
     ``problems`` maps the name of each failing check (a short word for a metric label, such as ``clock``) to
-    its sentence, as of the run that started last of those that have ended. A change is logged once.
+    its sentence. A change is logged once.
     """
 
     def __init__(self, checks: Mapping[str, ReadinessCheck]) -> None:
         self._checks = dict(checks)
         self._changes = {name: ChangeFilter() for name in self._checks}
-        self._runs_started = 0
-        self._newest_ended = 0
+        self._finished_s = dict.fromkeys(self._checks, -math.inf)
         self.problems: dict[str, str] = {}
 
     @property
@@ -42,34 +45,34 @@ class Readiness:
         return tuple(self._checks)
 
     async def run(self) -> Mapping[str, str]:
-        """Run all checks in parallel; returns ``problems``. A check that fails or hangs is a problem too.
+        """Run all checks in parallel; returns ``problems``.
 
-        Runs may overlap: one that hung since before a fault of the store ended changes nothing if a later
-        one has ended before it.
+        A check that fails is a problem, and so is one that has not finished for ``MAX_RESULT_AGE_S``. Runs
+        may overlap.
         """
-        self._runs_started += 1
-        run = self._runs_started
-        sentences = await asyncio.gather(*map(self._run_one, self._checks))
-        if run > self._newest_ended:
-            self._newest_ended = run
-            self._set_problems(dict(zip(self._checks, sentences, strict=True)))
+        await asyncio.gather(*map(self._run_one, self._checks))
         return self.problems
 
-    async def _run_one(self, name: str) -> str | None:
+    async def _run_one(self, name: str) -> None:
+        sentence: str | None
         try:
             async with asyncio.timeout(CHECK_TIMEOUT_S):
-                return await self._checks[name]()
+                sentence = await self._checks[name]()
         except TimeoutError:
-            return f"The check of the {name} did not finish within {CHECK_TIMEOUT_S:g} s."
+            if time.monotonic() - self._finished_s[name] > MAX_RESULT_AGE_S:
+                self._set(name, f"The check of the {name} did not finish within {CHECK_TIMEOUT_S:g} s.")
+            return
         except AggregatorError as error:
-            return str(error)
+            sentence = str(error)
+        self._finished_s[name] = time.monotonic()
+        self._set(name, sentence)
 
-    def _set_problems(self, sentences: Mapping[str, str | None]) -> None:
-        self.problems = {name: sentence for name, sentence in sentences.items() if sentence}
-        for name, changes in self._changes.items():
-            sentence = self.problems.get(name)
-            if sentence is None:
-                if changes.clear():
-                    logger.warning("ready again: the problem of the %s has ended", name)
-            elif changes.is_new(sentence):
+    def _set(self, name: str, sentence: str | None) -> None:
+        if sentence is None:
+            self.problems.pop(name, None)
+            if self._changes[name].clear():
+                logger.warning("ready again: the problem of the %s has ended", name)
+        else:
+            self.problems[name] = sentence
+            if self._changes[name].is_new(sentence):
                 logger.error("not ready (%s): %s", name, sentence)

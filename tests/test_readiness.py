@@ -50,23 +50,47 @@ async def test_a_check_that_fails_or_hangs_is_a_problem(monkeypatch: pytest.Monk
     }
 
 
-async def test_a_run_that_hung_does_not_replace_the_result_of_a_later_one(
+async def test_a_check_that_hangs_keeps_its_last_result_for_a_while(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A check that waits for a broken connection ends after checks on new connections: those are newer."""
-    monkeypatch.setattr(readiness, "CHECK_TIMEOUT_S", 0.05)
-    hangs = asyncio.Event()
+    """One check without a result does not make the service unready; one without for long does."""
+    monkeypatch.setattr(readiness, "CHECK_TIMEOUT_S", 0.01)
+    hangs = False
 
     async def store() -> str | None:
-        if not hangs.is_set():
-            hangs.set()
+        if hangs:
             await asyncio.Event().wait()
         return None
 
     checks = Readiness({"store": store})
-    hung = asyncio.create_task(checks.run())
-    await hangs.wait()
-
     assert await checks.run() == {}
-    assert await hung == {}
+    hangs = True
+    assert await checks.run() == {}
     assert not caplog.records
+
+    monkeypatch.setattr(readiness, "MAX_RESULT_AGE_S", 0.0)
+    assert await checks.run() == {"store": "The check of the store did not finish within 0.01 s."}
+    hangs = False
+    assert await checks.run() == {}
+
+
+async def test_a_run_that_hung_does_not_replace_the_result_of_a_later_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A check that waits for a broken connection ends after one on a new connection, which is newer."""
+    monkeypatch.setattr(readiness, "CHECK_TIMEOUT_S", 0.05)
+    first = asyncio.Event()
+
+    async def store() -> str | None:
+        if not first.is_set():
+            first.set()
+            await asyncio.Event().wait()
+        return "The store holds articles that nobody reads."
+
+    checks = Readiness({"store": store})
+    hung = asyncio.create_task(checks.run())
+    await first.wait()
+
+    problems = dict(await checks.run())
+    assert problems == {"store": "The store holds articles that nobody reads."}
+    assert await hung == problems

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -26,6 +27,7 @@ from aggregator.http.app import make_app
 from aggregator.http.app_keys import METRICS
 from aggregator.http.metrics.registry import Metrics
 from aggregator.http.server import make_runner
+from aggregator.index import clock_guard
 from aggregator.offline.jsonl import read_rows
 from aggregator.runtime import demo
 from aggregator.settings import Settings
@@ -110,6 +112,8 @@ async def replay(service: Service, articles: Sequence[Article], clock: Clock, me
 @asynccontextmanager
 async def replayed(articles: Sequence[Article], clock: Clock) -> AsyncIterator[tuple[Service, str]]:
     """A service in memory after the replay, and its URL."""
+    # The virtual days take seconds, which would be a leap of the wall clock.
+    clock_guard.boot_clock_ms = clock
     async with open_service(Settings(store_url="memory", store_texts=True), clock=clock) as service:
         app = make_app(service)
         await replay(service, articles, clock, app[METRICS])
@@ -131,6 +135,9 @@ async def pages_of(service: Service) -> dict[str, str]:
     largest = max((e for e in events if e.status != "closed"), key=lambda e: e.size, default=None)
     if largest is not None:
         paths["report"] = f"/events/{largest.id}"
+    events_of_story = Counter(event.story_id for event in events)
+    if events_of_story and max(events_of_story.values()) > 1:
+        paths["story"] = f"/stories/{events_of_story.most_common(1)[0][0]}"
     for item in await service.index.stream.recent(500):
         stored = (await service.index.articles.get_many([item.id])).get(item.id)
         match = stored.outcome.match if stored else None

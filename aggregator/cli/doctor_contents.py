@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from aggregator.errors import AggregatorError, DamagedValue
+from aggregator.events.detection import LearningStatus
 from aggregator.index.clock_guard import ClockGuard
 from aggregator.index.statistics import SegmentStatistics, sample_buckets
 from aggregator.runtime.exit_codes import (
@@ -160,7 +161,21 @@ async def _check_detector(service: Service) -> list[Finding]:
     lag = await service.background.detector.lag(service.index.stream, MAX_LAG_COUNTED_ARTICLES)
     shown = f"more than {lag}" if lag >= MAX_LAG_COUNTED_ARTICLES else str(lag)
     status: FindingStatus = "note" if lag > LAG_NOTE_ABOVE_ARTICLES else "ok"
-    return [Finding("events", status, f"The detector is {shown} articles behind since its last checkpoint.")]
+    lag_finding = Finding(
+        "events", status, f"The detector is {shown} articles behind since its last checkpoint."
+    )
+    return [lag_finding, *await _check_learning(service)]
+
+
+async def _check_learning(service: Service) -> list[Finding]:
+    """Nothing under the literal rule, which compares with no history."""
+    if service.settings.event_rule == "literal":
+        return []
+    learning = await service.events.learning(service.clock()) or LearningStatus(0.0)
+    sentence = f"{learning}.".capitalize()
+    if learning.is_complete:
+        return [Finding("events", "ok", sentence)]
+    return [Finding("events", "note", f"{sentence} Until then routine may fire as an event.")]
 
 
 async def _check_events(service: Service) -> list[Finding]:

@@ -271,11 +271,27 @@ class StoryOut(Struct):
     developments: list[DevelopmentOut]
 
 
+class LearningOut(Struct):
+    """How much the detector knows of what is usual: until all days are known, routine may fire.
+
+    known_days   of the last 7 days, with one decimal
+    needed_days  7
+    """
+
+    known_days: float
+    needed_days: int
+
+
 class EventsOut(Struct):
-    """Events, most recently seen first. ``next``: cursor of the next page, null on the last one."""
+    """Events, most recently seen first.
+
+    next      cursor of the next page, null on the last one
+    learning  null when the detector knows its 7 days, and before it has read an article
+    """
 
     events: list[EventOut]
     next: str | None
+    learning: LearningOut | None
 
 
 class WatchOut(Struct):

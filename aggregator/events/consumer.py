@@ -15,6 +15,7 @@ The commit also holds only while the editor overrides are those that the detecto
 (``editor_actions.py``); when they changed, the detector applies the new ones and the commit is retried.
 
     {events}position     checkpoint number, mode, positions in the article streams
+    {events}learning     what the detector knows (``LearnedHistory``); empty under the literal rule
     {events}state        the detector (``BurstDetector.dump``), compressed
 
 ``repository.py`` documents what is stored for readers.
@@ -33,9 +34,10 @@ import msgspec
 from aggregator.analysis.term_rates import TermRates
 from aggregator.concurrency.yielding import YieldControl, yield_control
 from aggregator.domain import StreamItem
-from aggregator.events.detection import BurstDetector, BurstRule, EventChange, RuleMode
+from aggregator.events.detection import BurstDetector, BurstRule, EventChange, LearningStatus, RuleMode
 from aggregator.events.repository import (
     INDEX_KEY,
+    LEARNING_KEY,
     OVERRIDES_KEY,
     POSITION_KEY,
     STORYLINES_KEY,
@@ -89,7 +91,8 @@ class DetectorRunner:
     the call. ``term_rates``: loads what a new detector knows of news in general; None: nothing.
 
     ``items_read`` and ``commit_conflicts`` count since start; ``has_backlog``: the last ``poll`` stopped
-    before the end of the stream.
+    before the end of the stream; ``learning``: how much the detector knew then, None before the first one and
+    under the literal rule.
     """
 
     def __init__(
@@ -114,6 +117,7 @@ class DetectorRunner:
         self.items_read = 0
         self.commit_conflicts = 0
         self.has_backlog = False
+        self.learning: LearningStatus | None = None
 
     async def poll(self, stream: ArticleStreamReader, now_ms: int) -> list[EventChange]:
         """Read new articles, detect events, save. Call again without delay while ``has_backlog`` is set.
@@ -135,6 +139,8 @@ class DetectorRunner:
         ):
             return []
         self._leader = leader
+        if self._rule.mode != "literal":
+            self.learning = leader.detector.learned_history.status(now_ms)
         published, leader.published = leader.published, []
         return published
 
@@ -226,7 +232,11 @@ class DetectorRunner:
         for _ in range(MAX_SAVE_ATTEMPTS):
             state = await self._encode_state(leader)
             unit = await self._collect_changes(leader, now_ms)
-            conflicts = await unit.commit(Put(POSITION_KEY, position), Put(STATE_KEY, state))
+            conflicts = await unit.commit(
+                Put(POSITION_KEY, position),
+                Put(STATE_KEY, state),
+                Put(LEARNING_KEY, self._encode_history(leader)),
+            )
             if not conflicts:
                 leader.mark_saved(position, number, now_ms, unit.published)
                 if number % TRIM_EVERY_CHECKPOINTS == 0:
@@ -237,6 +247,10 @@ class DetectorRunner:
             leader.apply_overrides((await self.repository.store.read([OVERRIDES_KEY]))[0])
         self.commit_conflicts += 1
         return False
+
+    def _encode_history(self, leader: _LeaderState) -> bytes:
+        # The literal rule compares with no history.
+        return b"" if self._rule.mode == "literal" else _encode(leader.detector.learned_history)
 
     async def _encode_state(self, leader: _LeaderState) -> bytes:
         chunks: list[bytes] = []

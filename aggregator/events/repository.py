@@ -5,6 +5,7 @@
 {events}index        id -> (status, detected, last seen, merged into) of all stored events
 {events}e:<id>       one event, JSON
 {events}n:<number>   event id of an article (number of its first version, hex); index maintenance removes it
+{events}learning     hours with documents that the detector knows, for the learning status
 {events}storylines   entries of recent events, to link later ones (``storylines.py``)
 {events}changes      append-only stream of changes for SSE and webhooks, trimmed to ``CHANGE_RETENTION_MS``
 
@@ -22,7 +23,13 @@ from typing import Literal
 import msgspec
 
 from aggregator.errors import NotFound
-from aggregator.events.detection import ChangeKind, EditorOverrides, Event
+from aggregator.events.detection import (
+    ChangeKind,
+    EditorOverrides,
+    Event,
+    LearnedHistory,
+    LearningStatus,
+)
 from aggregator.events.filter import EventFilter
 from aggregator.store.base import Store
 from aggregator.store.decoding import decode_value
@@ -34,6 +41,7 @@ POSITION_KEY = b"{events}position"
 OVERRIDES_KEY = b"{events}desk"
 INDEX_KEY = b"{events}index"
 STORYLINES_KEY = b"{events}storylines"
+LEARNING_KEY = b"{events}learning"
 CHANGES_KEY = b"{events}changes"
 NUMBER_KEY_PREFIX = b"{events}n:"
 # Limit for chains of merges of merged events.
@@ -73,6 +81,7 @@ class ChangeRecord(msgspec.Struct, frozen=True):
 
 _index_decoder = msgspec.msgpack.Decoder(dict[str, EventSummary])
 _overrides_decoder = msgspec.msgpack.Decoder(EditorOverrides)
+_history_decoder = msgspec.msgpack.Decoder(LearnedHistory)
 _event_decoder = msgspec.json.Decoder(Event)
 _change_decoder = msgspec.json.Decoder(ChangeRecord)
 
@@ -170,6 +179,16 @@ class EventRepository:
         event_id = (await self.event_ids_of([number])).get(number)
         event = (await self.get_many([event_id])).get(event_id) if event_id is not None else None
         return event.items if event is not None else ()
+
+    async def learned_history(self) -> LearnedHistory | None:
+        """What the detector knew at its last checkpoint; None before it and under the literal rule."""
+        value = (await self.store.read([LEARNING_KEY]))[0]
+        return decode_value(_history_decoder, value, "The learned history") if value else None
+
+    async def learning(self, now_ms: int) -> LearningStatus | None:
+        """How much of the last seven days the detector knows; None as for ``learned_history``."""
+        history = await self.learned_history()
+        return history.status(now_ms) if history is not None else None
 
     async def changes(self, after: bytes = b"", count: int = 100) -> Sequence[tuple[bytes, ChangeRecord]]:
         """Up to ``count`` (position, change) of the change stream after a position, oldest first.

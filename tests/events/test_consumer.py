@@ -12,7 +12,7 @@ import pytest
 from aggregator.domain import Article, StreamItem, article_number_at
 from aggregator.errors import StoreUnavailable
 from aggregator.events.consumer import CHECKPOINT_INTERVAL_MS, ITEMS_PER_READ, STATE_KEY, DetectorRunner
-from aggregator.events.detection import BurstDetector, BurstRule, Event
+from aggregator.events.detection import BurstDetector, BurstRule, Event, LearningStatus
 from aggregator.events.repository import CHANGES_KEY, EVENT_RETENTION_MS, POSITION_KEY, EventRepository
 from aggregator.store.base import Put, Store, Transaction
 from aggregator.store.memory import MemoryStore
@@ -198,6 +198,29 @@ async def test_between_checkpoints_only_alerts_are_written(index: FakeIndex) -> 
 
     assert len(set(saved)) == 3  # at 0 s, at 10 s, and the alert of the 16th item
     assert (await detector.repository.list_events())[0].size == 16
+
+
+async def test_the_learning_status_is_stored_with_each_checkpoint(index: FakeIndex) -> None:
+    """So it survives a restart, and does not grow by waiting; under the literal rule there is none."""
+    store = MemoryStore()
+    detector = detector_over(store)
+    assert await detector.repository.learning(at(0)) is None
+    for hour in range(30):
+        index.add(60 * hour, f"word{hour} more{hour}")
+        await detector.poll(index, at(60 * hour))
+    learned = await EventRepository(store).learning(at(60 * 29))
+    assert learned is not None and learned.known_days == pytest.approx(30 / 24)
+    assert detector.learning == learned
+
+    restarted = detector_over(store)
+    await restarted.poll(index, at(60 * 29))
+    after_a_week = await restarted.repository.learning(at(60 * 24 * 9))
+
+    assert restarted.learning == learned and after_a_week == LearningStatus(0.0)
+    literal = detector_over(store, BurstRule(mode="literal"))
+    index.add(60 * 30)
+    await literal.poll(index, at(60 * 30))
+    assert (literal.learning, await literal.repository.learning(at(60 * 30))) == (None, None)
 
 
 async def test_an_orderly_stop_saves_a_checkpoint(index: FakeIndex) -> None:

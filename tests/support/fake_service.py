@@ -34,6 +34,7 @@ from aggregator.domain import (
 from aggregator.errors import AggregatorError, NoText, NotFound
 from aggregator.events.broadcast import ChangeBroadcaster
 from aggregator.events.detection.edits import apply_action
+from aggregator.events.detection.learning import LearningStatus
 from aggregator.events.detection.model import EditorAction, Event
 from aggregator.events.filter import EventFilter
 from aggregator.events.repository import EventRepository, PageKey, page_key_of
@@ -293,6 +294,10 @@ class FakeEvents:
         self._service = service
         self.stored: list[Event] = []
         self.last_query: dict[str, object] = {}
+        self.learning_status: LearningStatus | None = None
+
+    async def learning(self, now_ms: int) -> LearningStatus | None:
+        return self.learning_status
 
     async def list_events(
         self,

@@ -42,6 +42,7 @@ names the survivor.
 """
 
 from aggregator.events.detection.detector import BurstDetector
+from aggregator.events.detection.learning import LearnedHistory, LearningStatus
 from aggregator.events.detection.model import (
     BurstRule,
     ChangeKind,
@@ -62,6 +63,8 @@ __all__ = [
     "Event",
     "EventChange",
     "EventStatus",
+    "LearnedHistory",
+    "LearningStatus",
     "Mute",
     "RuleMode",
 ]

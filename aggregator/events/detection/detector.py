@@ -29,6 +29,7 @@ from aggregator.events.detection.cold_start import ColdStart
 from aggregator.events.detection.hamming_mode import HammingMode
 from aggregator.events.detection.items import placed_ms, plausible_date_ms, to_window_item
 from aggregator.events.detection.key_terms import KeyTermCache
+from aggregator.events.detection.learning import LearnedHistory
 from aggregator.events.detection.lifecycle import OpenEvents
 from aggregator.events.detection.model import BurstRule, Event, EventChange
 from aggregator.events.detection.overrides import EditorOverrides
@@ -154,6 +155,11 @@ class BurstDetector:
         for event in list(self.open_events.by_id.values()):
             self.open_events.close(self.stories.by_key[event.story_key], self.clock_ms)
         return self.drain_changes()
+
+    @property
+    def learned_history(self) -> LearnedHistory:
+        """What the baseline knows, for the learning status."""
+        return LearnedHistory(self.baseline.known_hour, dict(self.baseline.documents_by_hour))
 
     @property
     def events(self) -> list[Event]:

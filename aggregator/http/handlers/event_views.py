@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from math import floor
+
 from aggregator.contract import requests, responses
 from aggregator.contract.encoding import article_ref, to_datetime
+from aggregator.events.detection.learning import LearningStatus
 from aggregator.events.detection.model import EditorAction, Event
 from aggregator.events.filter import EventFilter
 from aggregator.http.storyline import Storyline
@@ -12,6 +15,13 @@ from aggregator.http.storyline import Storyline
 def query_filter(query: requests.SavedFilterQuery) -> EventFilter:
     """The filter of a query, without the watch that it may name."""
     return EventFilter(query.term.strip(), query.source.strip(), query.lang, query.min_size, query.status)
+
+
+def learning_out(status: LearningStatus | None) -> responses.LearningOut | None:
+    """The learning status; null when learning is complete, or the status unknown."""
+    if status is None or status.is_complete:
+        return None
+    return responses.LearningOut(floor(10 * status.known_days) / 10, status.needed_days)
 
 
 def event_out(event: Event) -> responses.EventOut:

@@ -47,8 +47,9 @@ async def list_(request: web.Request, query: EventsQuery) -> web.StreamResponse:
     )
     page = events[: query.limit]
     next_cursor = cursors.encode_cursor(page_key_of(page[-1])) if len(events) > len(page) else None
+    learning = event_views.learning_out(await service.events.learning(service.clock()))
     return json_response.struct_response(
-        EventsOut([event_views.event_out(event) for event in page], next_cursor)
+        EventsOut([event_views.event_out(event) for event in page], next_cursor, learning)
     )
 
 

@@ -134,6 +134,12 @@ def _bytes_per_article(context: ScrapeContext) -> Iterator[Sample]:
         yield (), context.store.memory_bytes / articles
 
 
+def _detector_known_days(context: ScrapeContext) -> Iterator[Sample]:
+    learning = context.active_background.detector.learning
+    if learning is not None:
+        yield (), learning.known_days
+
+
 def _per_space(
     read: Callable[[BackgroundServices, str], float],
 ) -> Callable[[ScrapeContext], Iterable[Sample]]:
@@ -255,6 +261,12 @@ BACKGROUND_METRICS = (
         "gauge",
         "Time of the last completed detector run in this process, seconds since 1970; 0: none.",
         from_background(lambda s: s.scheduler.last_tick_ms / 1000),
+    ),
+    MetricSpec(
+        "aggregator_detector_known_days",
+        "gauge",
+        "Days of the last 7 that the event detector knows; absent in a process that has not led.",
+        _detector_known_days,
     ),
     MetricSpec(
         "aggregator_scheduler_misfires",

@@ -32,6 +32,7 @@ async def front(request: web.Request, query: FrontQuery) -> web.StreamResponse:
         request,
         "front.html",
         page="events",
+        learning=await service.events.learning(service.clock()),
         lists=cards.event_lists(events, service.clock()),
         verdicts=[_verdict_row(item) for item in recent if item.kind == "article"],
         rule=f"more than {settings.burst_items} similar items within {settings.burst_window_hours:g} hours",

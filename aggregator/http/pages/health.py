@@ -13,6 +13,7 @@ from aggregator.analysis.analyzer import group_of
 from aggregator.analysis.text.language import FALLBACK_GROUP
 from aggregator.domain import StreamItem, VerdictName
 from aggregator.errors import StoreUnavailable
+from aggregator.events.detection import LearningStatus
 from aggregator.http.app_keys import METRICS, SERVICE
 from aggregator.http.metrics.detector import detector_status
 from aggregator.http.pages import charts, html_response
@@ -52,10 +53,12 @@ async def health(request: web.Request, query: None) -> web.StreamResponse:
     info = await service.store.info()
     arrivals: Sequence[StreamItem] = ()
     articles = 0
+    learning: LearningStatus | None = None
     problem = info.problem or ""
     try:
         arrivals = await service.index.stream.recent_entries(MAX_ARRIVALS)
         articles = await service.index.stream.length()
+        learning = await service.events.learning(service.clock())
     except StoreUnavailable as error:
         problem = problem or str(error)
     now_ms = service.clock()
@@ -72,6 +75,7 @@ async def health(request: web.Request, query: None) -> web.StreamResponse:
         answered=len(request.app[METRICS].recent_timings_ms),
         spaces=[_space_row(space) for space in sorted(service.index.spaces, key=_is_fallback)],
         detector=await detector_status(request.app),
+        learning=learning,
         stream_clients=service.change_broadcaster.subscriber_count,
         settings=service.settings,
         policies=service.policies,

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from aggregator.errors import Conflict
+from aggregator.events.detection import LearningStatus
 from tests.support.factories import event
 from tests.support.fake_service import Client, FakeService
 
@@ -24,6 +25,16 @@ async def test_the_list_applies_filters(client: Client, service: FakeService) ->
     assert "items" not in everything["events"][0]
     assert [item["id"] for item in closed["events"]] == ["e2"]
     assert service.events.last_query == {"status": "closed", "since_ms": 1_795_132_800_000, "limit": 6}
+
+
+async def test_the_list_says_how_much_the_detector_knows(client: Client, service: FakeService) -> None:
+    """Rounded down; null when it knows its week, and before it has read anything."""
+    answers = []
+    for status in (None, LearningStatus(2.97), LearningStatus(7.0)):
+        service.events.learning_status = status
+        answers.append((await (await client.get("/v1/events")).json())["learning"])
+
+    assert answers == [None, {"known_days": 2.9, "needed_days": 7}, None]
 
 
 async def test_the_report_lists_items_and_stored_articles(client: Client, service: FakeService) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
 from aggregator.app import Service
+from aggregator.background.wiring import BackgroundServices
+from aggregator.events.detection import LearningStatus
 from aggregator.http.metrics import collectors
 from aggregator.http.metrics.collectors import MetricSpec, ScrapeContext, ServiceCollector, store_info
 from aggregator.store.base import Store, StoreInfo
@@ -58,6 +61,17 @@ def test_a_spec_becomes_a_family_with_its_samples(kind: str, suffix: str) -> Non
 def test_before_the_first_scrape_there_are_no_metrics() -> None:
     """The registry collects once when the collector is registered."""
     assert list(ServiceCollector().collect()) == []
+
+
+@pytest.mark.parametrize(("learning", "values"), [(None, []), (LearningStatus(2.5), [2.5])])
+def test_the_days_that_the_detector_knows(learning: LearningStatus | None, values: list[float]) -> None:
+    """No sample in a process that has not led: another process has it."""
+    spec = next(s for s in collectors.BACKGROUND_METRICS if s.name == "aggregator_detector_known_days")
+    background = cast(BackgroundServices, SimpleNamespace(detector=SimpleNamespace(learning=learning)))
+
+    samples = spec.to_family(ScrapeContext(READY, background=background)).samples
+
+    assert [sample.value for sample in samples] == values
 
 
 def test_a_process_without_background_services_exports_the_store_only() -> None:

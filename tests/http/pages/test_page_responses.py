@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 
 from aggregator.app import Service, open_service
 from aggregator.errors import StoreUnavailable
+from aggregator.events.detection import LearnedHistory
+from aggregator.events.repository import LEARNING_KEY
 from aggregator.settings import Settings
+from aggregator.store.base import Put
+from aggregator.time_units import HOUR_MS
 from tests.support.factories import commit_event, event, story
 from tests.support.fake_service import Client, serving
 
@@ -123,6 +128,26 @@ async def test_the_filter_applies_to_the_list_and_to_its_stream(client: Client, 
     assert "/events/e1" in found
     assert 'data-stream="/v1/events/stream?term=bridge&amp;min_size=1"' in found
     assert "No open event matches this filter." in nothing
+
+
+async def test_pages_say_how_long_the_detector_is_learning(client: Client, real: Service) -> None:
+    """Front page and health page; nothing when a week is known, and before the first checkpoint."""
+
+    async def pages() -> list[bool]:
+        texts = [await (await client.get(path)).text() for path in ("/", "/health")]
+        return ["learning: " in text for text in texts]
+
+    assert await pages() == [False, False]
+    await real.background.scheduler.tick()
+    assert "learning: 0 of 7 days" in await (await client.get("/")).text()
+    assert await pages() == [True, True]
+    exposed = await (await client.get("/metrics")).text()
+    hour = real.clock() // HOUR_MS
+    week = LearnedHistory(hour - 200, dict.fromkeys(range(hour - 200, hour + 1), 9))
+    await real.store.put([Put(LEARNING_KEY, msgspec.msgpack.encode(week))])
+    assert await pages() == [False, False]
+    # The service of this fixture does not run its scheduler, so it has no metrics of it.
+    assert "aggregator_detector_known_days" not in exposed
 
 
 async def test_health_shows_the_state_of_the_service(

@@ -135,11 +135,11 @@ async def test_pages_say_how_long_the_detector_is_learning(client: Client, real:
 
     async def pages() -> list[bool]:
         texts = [await (await client.get(path)).text() for path in ("/", "/health")]
-        return ["learning: " in text for text in texts]
+        return ["earning: " in text for text in texts]
 
     assert await pages() == [False, False]
     await real.background.scheduler.tick()
-    assert "learning: 0 of 7 days" in await (await client.get("/")).text()
+    assert "Learning: 0 of 7 days" in await (await client.get("/")).text()
     assert await pages() == [True, True]
     exposed = await (await client.get("/metrics")).text()
     hour = real.clock() // HOUR_MS

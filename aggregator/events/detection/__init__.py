@@ -43,6 +43,7 @@ names the survivor.
 
 from aggregator.events.detection.detector import BurstDetector
 from aggregator.events.detection.learning import LearnedHistory, LearningStatus
+from aggregator.events.detection.lesson import Lesson
 from aggregator.events.detection.model import (
     BurstRule,
     ChangeKind,
@@ -65,6 +66,7 @@ __all__ = [
     "EventStatus",
     "LearnedHistory",
     "LearningStatus",
+    "Lesson",
     "Mute",
     "RuleMode",
 ]

@@ -58,6 +58,7 @@ class Baseline:
 
     ``first_hour``: hour of the first document that was not late; ``known_hour``: first hour of the known
     history, as of the last ``refresh_totals``. None: no document yet.
+    ``learned_hours``: hours whose counts are those of an archive (``learn_hour``).
     ``idf_documents`` and ``idf_hour``: total number of documents and hour as of the last ``refresh_totals``.
     """
 
@@ -68,6 +69,7 @@ class Baseline:
         self.documents_by_hour: dict[int, int] = {}
         self.first_hour: int | None = None
         self.known_hour: int | None = None
+        self.learned_hours: set[int] = set()
         self._document_frequencies: dict[str, int] = {}
         self._document_count = 0
         self.idf_documents = 0
@@ -87,6 +89,8 @@ class Baseline:
 
     def add_late(self, hour: int, terms: Sequence[str], clock_hour: int) -> None:
         """Count a document of an ``hour`` before the window; one older than the history is not counted."""
+        if hour in self.learned_hours:
+            return
         if hour < clock_hour - HISTORY_DAYS * HOURS_PER_DAY - self._window_hours_ceil:
             return
         if hour not in self.counts_by_hour:
@@ -94,6 +98,23 @@ class Baseline:
         self._count(hour, terms)
         for term in terms:
             self._expected_cache.pop(term, None)
+
+    def learn_hour(self, hour: int, documents: int, counts: dict[str, int], clock_hour: int) -> None:
+        """Take over the counts of an hour before the window, unless this one has seen as many documents.
+
+        Late documents are then not added to it: they are in those counts.
+        """
+        oldest = clock_hour - HISTORY_DAYS * HOURS_PER_DAY - self._window_hours_ceil
+        if not oldest <= hour < clock_hour - self._window_hours_ceil:
+            return
+        self.learned_hours.add(hour)
+        if documents <= self.documents_by_hour.get(hour, 0):
+            return
+        if hour in self.counts_by_hour:
+            self._drop_hour(hour)
+            self.learned_hours.add(hour)
+        self.restore_hour(hour, dict(counts), documents)
+        self._cache_hour = self.idf_hour = -1
 
     def _count(self, hour: int, terms: Iterable[str]) -> None:
         counts = self.counts_by_hour.get(hour)
@@ -257,6 +278,7 @@ class Baseline:
             else:
                 del self._document_frequencies[term]
         self._document_count -= self.documents_by_hour.pop(hour)
+        self.learned_hours.discard(hour)
         self._cache_hour = -1
 
     def _windows_at_same_hour(self, hour: int) -> list[tuple[float, list[dict[str, int]]]]:

@@ -30,6 +30,7 @@ from aggregator.events.detection.hamming_mode import HammingMode
 from aggregator.events.detection.items import placed_ms, plausible_date_ms, to_window_item
 from aggregator.events.detection.key_terms import KeyTermCache
 from aggregator.events.detection.learning import LearnedHistory
+from aggregator.events.detection.lesson import Lesson
 from aggregator.events.detection.lifecycle import OpenEvents
 from aggregator.events.detection.model import BurstRule, Event, EventChange
 from aggregator.events.detection.overrides import EditorOverrides
@@ -156,6 +157,18 @@ class BurstDetector:
             self.open_events.close(self.stories.by_key[event.story_key], self.clock_ms)
         return self.drain_changes()
 
+    def learn(self, lesson: Lesson) -> None:
+        """Take over what another detector learned of the time before the window; fires nothing."""
+        for hour, documents, counts in lesson.hours:
+            self.baseline.learn_hour(hour, documents, counts, self.clock_ms // HOUR_MS)
+        self.series.learn(lesson.bursts, self.clock_ms)
+        self.term_weights.refresh(self.clock_ms)
+
+    @property
+    def lesson(self) -> Lesson:
+        """What this detector learned."""
+        return Lesson(self.baseline.saved_hours(), self.series.bursts)
+
     @property
     def learned_history(self) -> LearnedHistory:
         """What the baseline knows, for the learning status."""
@@ -194,6 +207,7 @@ class BurstDetector:
             known_hour=self.baseline.known_hour,
             undated_minute=self._undated_minute,
             bursts=self.series.bursts,
+            learned_hours=sorted(self.baseline.learned_hours),
         )
         return state_codec.encode_chunks(state)
 
@@ -229,6 +243,7 @@ class BurstDetector:
             if member.is_counted:
                 self.term_weights.add(member)
         self.series.bursts = state.bursts
+        self.baseline.learned_hours = set(state.learned_hours)
         for hour, documents, counts in state.hours:
             self.baseline.restore_hour(hour, counts, documents)
 

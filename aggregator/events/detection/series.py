@@ -13,6 +13,8 @@ Bounded by ``MAX_ENTRIES``; a year of a newswire makes about 400.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, Story
@@ -29,6 +31,8 @@ PEAK_SHARE = 0.5
 COMMON_TERM_SHARE = 0.6
 MIN_JACCARD = 0.5
 MIN_RETURNS_OF_ONE_TERM = 2
+# Key of learned bursts, whose stories belong to another detector.
+NO_STORY = -1
 _CALENDAR = frozenset(
     [
         "januari",
@@ -113,6 +117,22 @@ class SeriesMemory:
             if burst.story_key == story_key:
                 burst.peak = max(burst.peak, peak)
                 return
+
+    def learn(self, bursts: Iterable[Burst], now_ms: int) -> None:
+        """Add bursts of an archive, except for those that are known and those that are too old."""
+        for burst in bursts:
+            if now_ms - MAX_AGE_MS <= burst.at_ms <= now_ms and not self._is_known(burst):
+                self.bursts.append(Burst(NO_STORY, burst.at_ms, burst.peak, burst.terms))
+        self.bursts.sort(key=lambda burst: burst.at_ms)
+        del self.bursts[:-MAX_ENTRIES]
+
+    def _is_known(self, new: Burst) -> bool:
+        """Whether this memory has a burst at the same time with the same terms."""
+        return any(
+            abs(burst.at_ms - new.at_ms) <= SAME_TIME_MS
+            and _jaccard(set(new.terms), burst.terms) >= MIN_JACCARD
+            for burst in self.bursts
+        )
 
     def expected_items(self, story: Story, now_ms: int) -> float:
         """Return the items that earlier bursts with the same terms at this time of day let expect; else 0."""

@@ -45,6 +45,7 @@ class DetectorState(msgspec.Struct, array_like=True):
     known_hour: int | None = None
     undated_minute: tuple[int, int] = (0, 0)
     bursts: list[Burst] = []
+    learned_hours: list[int] = []
 
 
 _state_decoder = msgspec.msgpack.Decoder(DetectorState)

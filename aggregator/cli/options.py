@@ -38,6 +38,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_reindex(commands)
     _add_delete_index(commands)
     _add_replay(commands)
+    _add_learn(commands)
     archive_options.add_fit_command(commands)
     archive_options.add_dedupe_command(commands)
     evaluate_options.add_evaluate_command(commands)
@@ -178,6 +179,22 @@ def _add_replay(commands: Any) -> None:
     common_options.add_settings_options(
         command, (*common_options.DETECTION_SETTINGS, "models_dir", *common_options.LOG_SETTINGS)
     )
+
+
+def _add_learn(commands: Any) -> None:
+    command = common_options.add_command(
+        commands, "learn",
+        "teach the event detector what is usual by dated articles, without storing them or firing events",
+        "aggregator.cli.learn:run",
+    )  # fmt: skip
+    command.add_argument("files", nargs="+", metavar="FILE", help=INPUT_HELP)
+    common_options.add_progress_option(command)
+    common_options.add_target_options(command, server=False)
+    common_options.add_settings_options(
+        command,
+        ("data_dir", "models_dir", "max_body_bytes", *common_options.DETECTION_SETTINGS,
+         *common_options.LOG_SETTINGS),
+    )  # fmt: skip
 
 
 def _add_keys(commands: Any) -> None:

@@ -103,17 +103,23 @@ def read_lines(
 def read_rows(files: Sequence[str], *, max_line_bytes: int = 64 * 1024 * 1024) -> Iterator[dict[str, Any]]:
     """Yield every line as a JSON object. Raises InvalidInput at the first invalid line."""
     for line in read_lines(files, max_line_bytes=max_line_bytes):
-        if line.error is not None:
-            raise InvalidInput(f"{line.location}: {line.error}")
         try:
-            row = json.loads(line.data)
-        except (ValueError, RecursionError) as error:
-            raise InvalidInput(
-                f"{line.location}: not JSON ({error}); expected one JSON object per line."
-            ) from None
-        if not isinstance(row, dict):
-            raise InvalidInput(f"{line.location}: expected a JSON object, found {type(row).__name__}.")
-        yield row
+            yield decode_row(line)
+        except InvalidInput as error:
+            raise InvalidInput(f"{line.location}: {error}") from None
+
+
+def decode_row(line: Line) -> dict[str, Any]:
+    """The JSON object of a line. Raises InvalidInput without its location."""
+    if line.error is not None:
+        raise line.error
+    try:
+        row = json.loads(line.data)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"not JSON ({error}); expected one JSON object per line.") from None
+    if not isinstance(row, dict):
+        raise InvalidInput(f"expected a JSON object, found {type(row).__name__}.")
+    return row
 
 
 @contextlib.contextmanager

@@ -27,6 +27,12 @@ def utc_time(at: datetime | int) -> str:
     return _to_utc(at).strftime("%d %b %Y, %H:%M UTC")
 
 
+def utc_day(at: datetime | int) -> str:
+    """The day in UTC with its weekday, for headings: "Sunday, 22 November 2026"."""
+    day = _to_utc(at)
+    return f"{day:%A}, {day.day} {day:%B %Y}"
+
+
 def hours_minutes(at: datetime | int) -> str:
     """Hours and minutes in UTC, for axes."""
     return _to_utc(at).strftime("%H:%M")
@@ -70,6 +76,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
         safe_url,
         iso_time,
         utc_time,
+        utc_day,
         hours_minutes,
         pluralize,
         thousands,

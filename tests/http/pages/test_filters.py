@@ -40,6 +40,7 @@ def test_times_are_shown_in_utc(at: datetime | int) -> None:
     assert filters.iso_time(at) == "2026-11-20T08:05:09Z"
     assert filters.utc_time(at) == "20 Nov 2026, 08:05 UTC"
     assert filters.hours_minutes(at) == "08:05"
+    assert filters.utc_day(at) == "Friday, 20 November 2026"
 
 
 @pytest.mark.parametrize(

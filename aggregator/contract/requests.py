@@ -89,6 +89,7 @@ class ActionIn(Struct, forbid_unknown_fields=True):
     merge        merge this event into the event ``into``; its own address then redirects there
     remove_item  remove the article ``item`` from the event
     false_alarm  mark the event as a false alarm and mute its story
+    unlink       take the event out of its storyline: it begins one, and is no translation of another event
     """
 
     action: ActionName

@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 
 VerdictName = Literal["new", "related", "duplicate"]
 EventStatus = Literal["emerging", "breaking", "fading", "closed"]
-ActionName = Literal["acknowledge", "mute", "unmute", "merge", "remove_item", "false_alarm"]
+ActionName = Literal["acknowledge", "mute", "unmute", "merge", "remove_item", "false_alarm", "unlink"]
 MuteScope = Literal["story", "routine"]
 
 

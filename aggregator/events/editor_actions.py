@@ -1,4 +1,4 @@
-"""Editor actions on events: acknowledge, mute, unmute, merge, remove an item, mark as a false alarm.
+"""Editor actions on events: acknowledge, mute, unmute, merge, remove an item, false alarm, unlink.
 
 An action immediately changes the stored events in one optimistic commit (``unit_of_work.py``). It also adds
 an editor override (``detection/overrides.py``), which the detector applies before its own next commit, so no

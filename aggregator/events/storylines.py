@@ -18,7 +18,7 @@ The entries are part of the checkpoint (``unit_of_work.py``). There are at most 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import msgspec
@@ -73,6 +73,16 @@ class Storylines:
     def entries(self) -> list[StorylineEntry]:
         """The entries to save."""
         return list(self._entries.values())
+
+    def follow(self, stories: Mapping[str, str]) -> None:
+        """Adopt the storylines that editors gave to events: ``stories`` maps event ids to storylines.
+
+        Later events that resemble an unlinked event then join its storyline, not the one that it left.
+        """
+        for id_, entry in self._entries.items():
+            story_id = stories.get(id_) or entry.story_id
+            if story_id != entry.story_id:
+                self._entries[id_] = msgspec.structs.replace(entry, story_id=story_id)
 
     def place(self, event: Event) -> Event:
         """Return a new version of an event with its storyline, and remember it for later events.

@@ -140,3 +140,15 @@ def test_one_common_word_is_no_topic() -> None:
     assert link_cosine({"crash": 0.9, "plane": 0.4}, {"crash": 0.9, "train": 0.4}) == 0.0
     assert link_cosine({"crash": 0.8, "plane": 0.6}, {"crash": 0.8, "plane": 0.6}) == pytest.approx(1.0)
     assert link_cosine({}, {"crash": 1.0}) == 0.0
+
+
+def test_events_like_an_unlinked_one_join_its_own_storyline() -> None:
+    """An editor took b out of the storyline of a; other ids change nothing."""
+    storylines = Storylines()
+    storylines.place(story_event("a", "quake japan tsunami"))
+    assert storylines.place(story_event("b", "quake japan reactor", 1)).story_id == "a"
+
+    storylines.follow({"a": "", "b": "b", "z": "z"})
+
+    assert storylines.place(story_event("c", "quake japan reactor", 2)).story_id == "b"
+    assert storylines.place(story_event("d", "quake japan tsunami", 3)).story_id == "a"

@@ -25,6 +25,8 @@ def apply_action(event: Event, action: EditorAction) -> Event:
             changed = replace(event, muted=None, false_alarm=False)
         case "false_alarm":
             changed = replace(event, muted=event.muted or "story", false_alarm=True)
+        case "unlink":
+            changed = replace(event, story_id=event.story_id and event.id, translation_of=None)
         case "remove_item":
             changed = remove_item(event, action.item or "")
         case _:

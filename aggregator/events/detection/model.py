@@ -9,7 +9,7 @@ from aggregator.time_units import HOUR_MS
 
 EventStatus = Literal["emerging", "breaking", "fading", "closed"]
 ChangeKind = Literal["fired", "updated", "doubled", "merged", "closed"]
-ActionName = Literal["acknowledge", "mute", "unmute", "merge", "remove_item", "false_alarm"]
+ActionName = Literal["acknowledge", "mute", "unmute", "merge", "remove_item", "false_alarm", "unlink"]
 MuteScope = Literal["story", "routine"]
 RuleMode = Literal["stories", "literal"]
 

@@ -44,7 +44,19 @@ def test_a_false_alarm_keeps_the_wider_mute() -> None:
     assert [action.action for action in undone.actions] == ["mute", "false_alarm", "unmute"]
 
 
-@pytest.mark.parametrize("action", [act("unmute"), act("remove_item", item="a9"), act("remove_item")])
+def test_an_unlinked_event_begins_a_storyline() -> None:
+    """The detector's next version keeps that; a translation becomes an event that may alert."""
+    linked = replace(STORM, story_id="e0", translation_of="e0")
+    unlinked = edits.apply_action(linked, act("unlink"))
+
+    assert (unlinked.story_id, unlinked.translation_of) == ("e1", None)
+    assert edits.carry_forward(replace(linked, story_id=""), unlinked).story_id == "e1"
+    assert edits.apply_action(unlinked, act("unlink")) is unlinked
+
+
+@pytest.mark.parametrize(
+    "action", [act("unlink"), act("unmute"), act("remove_item", item="a9"), act("remove_item")]
+)
 def test_an_action_without_effect_returns_the_same_event(action: EditorAction) -> None:
     """So the caller writes nothing."""
     assert edits.apply_action(STORM, action) is STORM

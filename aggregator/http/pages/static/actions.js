@@ -10,6 +10,7 @@ const CONFIRMATIONS = {
   merge: "Merged.",
   remove_item: "Removed from the event.",
   false_alarm: "Marked as a false alarm.",
+  unlink: "Taken out of the storyline.",
 };
 let toastTimer = 0;
 

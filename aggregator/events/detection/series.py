@@ -18,7 +18,7 @@ from collections.abc import Iterable
 import msgspec
 
 from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, Story
-from aggregator.time_units import DAY_MS, HOUR_MS, MINUTE_MS
+from aggregator.time_units import DAY_MS, MINUTE_MS
 
 MAX_ENTRIES = 4_000
 MAX_AGE_MS = 400 * DAY_MS
@@ -101,22 +101,28 @@ class SeriesMemory:
 
     def record(self, story: Story, now_ms: int) -> None:
         """Add the burst of this story, or raise the peak of the one it has."""
-        for burst in reversed(self.bursts):
-            if burst.story_key == story.key:
-                burst.peak = max(burst.peak, story.counted_items)
-                return
-            if burst.at_ms < now_ms - DAY_MS:
-                break
+        burst = self._burst_of(story.key, now_ms - DAY_MS)
+        if burst is not None:
+            burst.peak = max(burst.peak, story.counted_items)
+            return
         self.bursts.append(Burst(story.key, now_ms, story.counted_items, common_terms(story)))
         if len(self.bursts) > MAX_ENTRIES or self.bursts[0].at_ms < now_ms - MAX_AGE_MS:
             del self.bursts[0]
 
     def raise_peak(self, story_key: int, peak: int) -> None:
         """Set the final peak of a burst, if this story had one."""
+        burst = self._burst_of(story_key)
+        if burst is not None:
+            burst.peak = max(burst.peak, peak)
+
+    def _burst_of(self, story_key: int, since_ms: int = 0) -> Burst | None:
+        """Latest burst of a story; one that began before ``since_ms`` may be missed."""
         for burst in reversed(self.bursts):
             if burst.story_key == story_key:
-                burst.peak = max(burst.peak, peak)
-                return
+                return burst
+            if burst.at_ms < since_ms:
+                return None
+        return None
 
     def learn(self, bursts: Iterable[Burst], now_ms: int) -> None:
         """Add bursts of an archive, except for those that are known and those that are too old."""
@@ -158,7 +164,7 @@ def common_terms(story: Story) -> list[str]:
 
 def _time_of_day_distance(a_ms: int, b_ms: int) -> int:
     distance = abs(a_ms - b_ms) % DAY_MS
-    return min(distance, 24 * HOUR_MS - distance)
+    return min(distance, DAY_MS - distance)
 
 
 def _jaccard(terms: set[str], others: list[str]) -> float:

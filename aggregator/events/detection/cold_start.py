@@ -91,6 +91,8 @@ class ColdStart:
 
     def expected(self, term: str) -> float:
         """Return how many documents of the window hold a term in general news, times ``remaining``."""
+        if not self.remaining:
+            return 0.0
         lang, rate = self._rate_of_term.get(term, ("", 0.0))
         documents = self._documents[lang] if rate else 0
         if not documents:

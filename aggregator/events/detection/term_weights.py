@@ -69,8 +69,7 @@ class TermWeights:
 
     def expected(self, term: str) -> float:
         """Return how many documents usually hold the term in a window at this hour."""
-        usual = self._baseline.expected(term, self.hour)
-        return max(usual, self._cold_start.expected(term)) if self._cold_start.remaining else usual
+        return max(self._baseline.expected(term, self.hour), self._cold_start.expected(term))
 
     def is_bursting(self, term: str) -> bool:
         """Whether at least ``min_burst_documents`` hold the term, clearly more than expected."""
@@ -99,7 +98,7 @@ class _WeightCache(dict[str, float]):
         self._compute_weight, self._cold_start = baseline.weight, cold_start
 
     def __missing__(self, term: str) -> float:
-        in_general = self._cold_start.expected(term) if self._cold_start.remaining else 0.0
+        in_general = self._cold_start.expected(term)
         weight = self[term] = self._compute_weight(
             term, self._window_counts.get(term, 0), self._term_weights.hour, in_general
         )

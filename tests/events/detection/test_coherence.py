@@ -48,7 +48,7 @@ def test_items_of_another_topic_leave_the_event() -> None:
     for i in range(18):
         stream.send(10 + i * 0.1, "bank clothier offer")
     one, other = (stream.detector.stories.by_key[event.story_key] for event in open_events(stream))
-    stream.detector.merge_stories(one, other)
+    stream.detector.merger.merge(one, other, stream.detector.clock_ms)
 
     stream.send(12.5, "bank governor rates")
     stream.tick(15)

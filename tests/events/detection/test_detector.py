@@ -180,7 +180,7 @@ def test_an_event_does_not_list_unrelated_items_of_a_merged_story() -> None:
     stream.send(20, "museum painting stolen director silent harbour")
     bridge, museum = (s for s in stream.detector.stories.by_key.values() if len(s.members) > 1)
 
-    stream.detector.merge_stories(bridge, museum)
+    stream.detector.merger.merge(bridge, museum, stream.detector.clock_ms)
     stream.tick(21)
 
     (event,) = stream.detector.events

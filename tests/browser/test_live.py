@@ -205,7 +205,7 @@ async def test_look_up_and_comparison(browser: Browser, url: str) -> None:
     )
     async with opened(browser, f"{url}/lookup") as page:
         pasted = (text + tail).replace("140", "180") + " More to follow."
-        await page.get_by_label("Text, URL or id of an article").fill(pasted)
+        await page.get_by_label("Text, URL or id of an article, or words of an event").fill(pasted)
         await page.get_by_role("button", name="Look up").click()
         assert "duplicate" in (await page.locator("h2 .verdict").inner_text()).lower()
         await page.get_by_role("button", name="Compare with Bridge closed").click()

@@ -1,4 +1,7 @@
-"""Look-up page (verdict for a stored or pasted article) and comparison page (two articles)."""
+"""Look-up page (verdict for a stored or pasted article) and comparison page (two articles).
+
+The look-up page also lists the events about what was typed, if that is short: "dam" is no article.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,16 @@ from aggregator.contract.requests import ArticleIn, CompareForm, CompareQuery, L
 from aggregator.dedup.diff import MAX_COMPARED_CHARS, DiffSpan, diff_texts
 from aggregator.domain import Article, ArticleRecord, Match, RelatedItem
 from aggregator.errors import InvalidInput, NoText, NotFound
+from aggregator.events.filter import EventFilter
 from aggregator.http.app_keys import DISTANCE_THRESHOLDS, SERVICE
 from aggregator.http.body import read_form
 from aggregator.http.pages import html_response
+from aggregator.http.pages.cards import Card, make_card
 from aggregator.queries.explain import ComparedArticle, Explanation
 
 MAX_RELATED = 20
+MAX_EVENTS = 10
+MAX_TERM_CHARS = 100
 MAX_DUPLICATES = 100  # listed; /v1/articles/{id}/copies has more
 
 
@@ -58,11 +65,12 @@ async def lookup(request: web.Request, query: LookupQuery) -> web.StreamResponse
     """Verdict for a stored article, by id or URL."""
     given = query.q.strip()
     if not given:
-        return _lookup_page(request, given)
+        return await _lookup_page(request, given)
     try:
-        return _lookup_page(request, given, await _look_up_stored(request, await _resolve_id(request, given)))
+        found = await _look_up_stored(request, await _resolve_id(request, given))
     except (InvalidInput, NotFound) as error:
-        return _lookup_page(request, given, problem=str(error))
+        return await _lookup_page(request, given, problem=str(error))
+    return await _lookup_page(request, given, found)
 
 
 async def lookup_pasted(request: web.Request, query: LookupQuery) -> web.StreamResponse:
@@ -73,13 +81,14 @@ async def lookup_pasted(request: web.Request, query: LookupQuery) -> web.StreamR
             await _resolve_id(request, given)
         except (InvalidInput, NotFound) as error:
             if " " not in given:
-                return _lookup_page(request, given, problem=str(error))
+                return await _lookup_page(request, given, problem=str(error))
         else:
             raise web.HTTPSeeOther("/lookup?" + urlencode({"q": given}))
     try:
-        return _lookup_page(request, given, await _look_up_pasted(request, given) if given else None)
+        found = await _look_up_pasted(request, given) if given else None
     except (InvalidInput, NoText) as error:
-        return _lookup_page(request, given, problem=str(error))
+        return await _lookup_page(request, given, problem=str(error))
+    return await _lookup_page(request, given, found)
 
 
 async def compare(request: web.Request, query: CompareQuery) -> web.StreamResponse:
@@ -158,7 +167,16 @@ async def _look_up_pasted(request: web.Request, text: str) -> LookupResult:
     )
 
 
-def _lookup_page(
+async def _events_about(request: web.Request, given: str) -> list[Card]:
+    """The latest events whose headline contains what was typed, or whose terms are these words."""
+    if not given or "\n" in given or len(given) > MAX_TERM_CHARS:
+        return []
+    service = request.app[SERVICE]
+    events = await service.events.list_events(limit=MAX_EVENTS, event_filter=EventFilter(term=given))
+    return [make_card(event, service.clock()) for event in events]
+
+
+async def _lookup_page(
     request: web.Request, given: str, result: LookupResult | None = None, problem: str = ""
 ) -> web.Response:
     return html_response(
@@ -168,6 +186,7 @@ def _lookup_page(
         given=given,
         max_duplicates=MAX_DUPLICATES,
         result=result,
+        events=[] if result is not None and result.record else await _events_about(request, given),
         problem=problem,
     )
 

@@ -166,3 +166,17 @@ async def test_health_shows_the_state_of_the_service(
     response = await client.get("/health")
     assert response.status == 200
     assert "The store is unavailable." in await response.text()
+
+
+async def test_look_up_finds_events_by_their_words(client: Client, real: Service) -> None:
+    """By URL and by form, in any case; nothing is listed for other words or for a whole text."""
+    await commit_event(real.events, "fired", event("e1", "Dam <breaks>", ["one"]), 1)
+    await commit_event(real.events, "fired", event("e2", "Election", ["two"]), 2)
+
+    for found in (
+        await (await client.get("/lookup?q=dam")).text(),
+        await (await client.post("/lookup", data={"q": "DAM"})).text(),
+    ):
+        assert 'href="/events/e1"' in found and "Dam &lt;breaks&gt;" in found and "/events/e2" not in found
+    for other in ("volcano", "dam\nbreaks", "dam " * 40):
+        assert "/events/e1" not in await (await client.post("/lookup", data={"q": other})).text()

@@ -68,9 +68,10 @@ async def tear_log(deployment: Replicas, turn: int) -> None:
 
 
 async def cut_connections(deployment: Replicas, turn: int) -> None:
-    """All connections to the store are cut within a reply."""
+    """All connections to the store are cut within a reply, those in use."""
     deployment.proxy.cut()
     await asyncio.sleep(0.2)
+    deployment.proxy.heal()
 
 
 async def delay_answers(deployment: Replicas, turn: int) -> None:
@@ -84,6 +85,7 @@ async def answer_nonsense(deployment: Replicas, turn: int) -> None:
     """All connections return bytes that violate the protocol, within a reply."""
     deployment.proxy.corrupt()
     await asyncio.sleep(0.2)
+    deployment.proxy.heal()
 
 
 async def restart_in_rotation(deployment: Replicas, turn: int) -> None:

@@ -41,6 +41,11 @@ class FaultyProxy:
         for link in list(self._links):
             link.final_bytes = b""
 
+    def heal(self) -> None:
+        """End ``cut`` and ``corrupt`` for the connections that were idle and have not been affected."""
+        for link in list(self._links):
+            link.heal()
+
     def corrupt(self) -> None:
         """Make every connection return a part of its next reply, then nonsense, then nothing more."""
         for link in list(self._links):
@@ -67,6 +72,7 @@ class FaultyProxy:
 class _Link:
     def __init__(self, proxy: FaultyProxy, client: asyncio.StreamWriter, store: asyncio.StreamWriter) -> None:
         self.final_bytes: bytes | None = None  # sent within the next reply, after which the link is faulty
+        self._is_faulty = False
         self._proxy, self._client, self._store = proxy, client, store
 
     async def forward_requests(self, requests: asyncio.StreamReader) -> None:
@@ -81,6 +87,7 @@ class _Link:
         while data := await replies.read(CHUNK):
             await self._pause()
             if self.final_bytes is not None:
+                self._is_faulty = True
                 self._client.write(data[: rng.randrange(len(data))] + self.final_bytes)
                 break
             self._client.write(data)
@@ -89,6 +96,10 @@ class _Link:
         # After nonsense nothing follows; the client has to close the connection.
         while await replies.read(CHUNK):
             pass
+
+    def heal(self) -> None:
+        if not self._is_faulty:
+            self.final_bytes = None
 
     async def _pause(self) -> None:
         if self._proxy.delay_s:

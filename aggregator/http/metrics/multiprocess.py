@@ -17,6 +17,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from aggregator.errors import AggregatorError
+
 SCRAPE_TIMEOUT_S = 1.0
 SINGLE_PROCESS, BACKGROUND_PROCESS = "", "scheduler"
 _METRIC_NAME = re.compile(rb"([a-zA-Z_:][a-zA-Z0-9_:]*)(\{?)")
@@ -32,7 +34,11 @@ class PeerMetrics:
     name: str
 
     async def listen(self, own: RenderMetrics) -> asyncio.Server:
-        """Serve the result of ``own`` to the other processes; replaces the socket of an earlier process."""
+        """Serve the result of ``own`` to the other processes; replaces the socket of an earlier process.
+
+        Raises AggregatorError if the directory is gone: the service that started this process was killed
+        meanwhile, and its successor has removed what it left.
+        """
 
         async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with suppress(OSError):
@@ -41,8 +47,14 @@ class PeerMetrics:
             writer.close()
 
         unpublished = self.directory / f"{self.name}.{os.getpid()}"
-        server = await asyncio.start_unix_server(answer, unpublished)
-        unpublished.rename(self._socket_path(self.name))
+        try:
+            server = await asyncio.start_unix_server(answer, unpublished)
+            unpublished.rename(self._socket_path(self.name))
+        except FileNotFoundError:
+            raise AggregatorError(
+                f"The directory {self.directory} of this process's service is gone: the service was killed "
+                "while this process started, which therefore ends."
+            ) from None
         return server
 
     async def scrape_all(self, own: RenderMetrics) -> bytes:

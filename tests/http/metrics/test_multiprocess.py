@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from aggregator.errors import AggregatorError
 from aggregator.http.metrics.multiprocess import PeerMetrics, merge_expositions
 from tests.support.hang_limit import HANG_LIMIT_S
 from tests.support.server_fixture import serving
@@ -65,6 +66,16 @@ async def test_a_stopped_process_is_omitted_and_its_successor_replaces_it(tmp_pa
 
 
 @pytest.mark.services
+async def test_a_process_whose_service_was_killed_says_so(tmp_path: Path) -> None:
+    """The successor has removed the directory: one sentence for the log, no traceback."""
+
+    async def text() -> bytes:
+        return FIRST_TEXT
+
+    with pytest.raises(AggregatorError, match="the service was killed"):
+        await PeerMetrics(tmp_path / "gone", "0").listen(text)
+
+
 async def test_a_scrape_of_the_shared_port_counts_every_article(tmp_path: Path) -> None:
     """Regardless of which worker stored the article and which one is scraped."""
     connector = aiohttp.TCPConnector(force_close=True)

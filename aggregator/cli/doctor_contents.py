@@ -175,7 +175,9 @@ async def _check_learning(service: Service) -> list[Finding]:
     sentence = f"{learning}.".capitalize()
     if learning.is_complete:
         return [Finding("events", "ok", sentence)]
-    return [Finding("events", "note", f"{sentence} Until then routine may fire as an event.")]
+    return [
+        Finding("events", "note", f"{sentence} Until then routine may fire; `aggregator learn` shortens it.")
+    ]
 
 
 async def _check_events(service: Service) -> list[Finding]:

@@ -52,17 +52,20 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
         raise ConfigurationError(
             "store: a memory store ends with its service; name the store of the service."
         )
+    if not (args.files or args.forget):
+        raise ConfigurationError("FILE: name the files of dated articles, or give --forget.")
     jsonl.check_readable(args.files)
     run_loop(_check_store(settings))  # before the replay, which may take minutes
     rule = build_burst_rule(settings)
     reader = ArchiveReader(wall_clock_ms(), rule, settings.max_body_bytes)
     with ByteProgress(jsonl.total_bytes(args.files), shown=not args.no_progress) as progress:
         lesson = build_lesson(reader.rows(args.files, progress.advance), rule, reader.now_ms)
-    _report(reader)
-    if not (lesson.hours or lesson.bursts):
-        raise InvalidInput("Nothing was learned.")
-    print(f"learned: {len(lesson.hours)} hours and {len(lesson.bursts)} bursts", file=sys.stderr)
-    run_loop(_teach(lesson, settings))
+    if args.files:
+        _report(reader)
+        if not (lesson.hours or lesson.bursts):
+            raise InvalidInput("Nothing was learned.")
+        print(f"learned: {len(lesson.hours)} hours and {len(lesson.bursts)} bursts", file=sys.stderr)
+    run_loop(_teach(Lesson(lesson.hours, lesson.bursts, args.forget), settings))
     return EXIT_PARTIAL_FAILURE if reader.counts["refused"] else EXIT_OK
 
 

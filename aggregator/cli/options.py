@@ -187,7 +187,10 @@ def _add_learn(commands: Any) -> None:
         "teach the event detector what is usual by dated articles, without storing them or firing events",
         "aggregator.cli.learn:run",
     )  # fmt: skip
-    command.add_argument("files", nargs="+", metavar="FILE", help=INPUT_HELP)
+    command.add_argument("files", nargs="*", metavar="FILE", help=INPUT_HELP)
+    command.add_argument(
+        "--forget", action="store_true", help="first forget all that was learned from files before"
+    )
     common_options.add_progress_option(command)
     common_options.add_target_options(command, server=False)
     common_options.add_settings_options(

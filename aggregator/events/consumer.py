@@ -203,10 +203,11 @@ class DetectorRunner:
         """Take new lessons, after the clock was set; the literal rule compares with no history."""
         if self._rule.mode == "literal":
             return
-        for position, lesson in await self.lessons.read(leader.lessons):
-            await self._yield_control()
-            leader.detector.learn(lesson)
-            leader.lessons, leader.has_learned = position, True
+        while lessons := await self.lessons.read(leader.lessons):
+            for position, lesson in lessons:
+                await self._yield_control()
+                leader.detector.learn(lesson)
+                leader.lessons, leader.has_learned = position, True
 
     async def _run_cooperatively(self, steps: Iterator[None]) -> None:
         """Run the steps, yielding to the event loop after each.

@@ -9,6 +9,7 @@ The leader saves its position together with the detector, so each lesson is take
 from __future__ import annotations
 
 import zlib
+from itertools import islice
 
 import msgspec
 
@@ -21,8 +22,8 @@ from aggregator.time_units import DAY_MS
 LESSONS_KEY = b"{events}lessons"
 FORMAT_BYTE = b"\x01"
 LESSON_RETENTION_MS = 8 * DAY_MS
-# Entries per read: a lesson of seven days has about 170.
-ENTRIES_PER_READ = 200
+# Entries per read and per commit: an hour of full texts has up to 1 MB, seven days about 170 entries.
+ENTRIES_PER_CALL = 8
 
 _decoder = msgspec.msgpack.Decoder(Lesson)
 
@@ -34,14 +35,15 @@ class Lessons:
         self._store = store
 
     async def add(self, lesson: Lesson) -> None:
-        """Append a lesson, in parts that are taken one by one, or nothing of it."""
-        writes = tuple(StreamAdd(LESSONS_KEY, _encode(part)) for part in lesson.parts())
-        if writes:
+        """Append a lesson, in parts that are taken one by one; after an error add it again."""
+        parts = lesson.parts()
+        while batch := tuple(islice(parts, ENTRIES_PER_CALL)):
+            writes = tuple(StreamAdd(LESSONS_KEY, _encode(part)) for part in batch)
             await self._store.commit(Transaction((), writes))
 
     async def read(self, after: bytes) -> list[tuple[bytes, Lesson]]:
-        """Up to ``ENTRIES_PER_READ`` (position, lesson) after a position, oldest first."""
-        entries = (await self._store.stream_read([LESSONS_KEY], [after], ENTRIES_PER_READ))[0]
+        """Up to ``ENTRIES_PER_CALL`` (position, lesson) after a position, oldest first."""
+        entries = (await self._store.stream_read([LESSONS_KEY], [after], ENTRIES_PER_CALL))[0]
         return [(position, _decode(payload)) for position, payload in entries]
 
     async def last_position(self) -> bytes:

@@ -75,6 +75,7 @@ def test_nothing_to_learn_is_an_error(
     assert run("learn", "--store", "memory", file) == 2
     assert run("learn", "--store", valkey_url, "--event-rule", "literal", file) == 2
     assert run("learn", "--store", valkey_url, str(tmp_path / "absent")) == 2
+    assert run("learn", "--store", valkey_url) == 2
     error = capsys.readouterr().err
     assert "memory store ends with its service" in error and "literal rule compares with nothing" in error
 
@@ -87,6 +88,9 @@ def test_a_running_service_learns_at_once(tmp_path: Path, capsys: pytest.Capture
         for _ in range(2):
             assert run("learn", "--data-dir", str(tmp_path / "data"), file) == 0
             assert capsys.readouterr().out in ("learning: 1 of 7 days\n", "learning: 2 of 7 days\n")
+        assert run("learn", "--data-dir", str(tmp_path / "data"), "--forget") == 0
+        assert capsys.readouterr().out == "learning: 0 of 7 days\n"
+        assert run("learn", "--data-dir", str(tmp_path / "data"), "--forget", file) == 0
         with urllib.request.urlopen(f"{url}/v1/events", timeout=learn.TAKEN_TIMEOUT_S) as answer:
             body = json.load(answer)
 

@@ -6,7 +6,7 @@ import pytest
 
 from aggregator.events.detection import BurstRule, Lesson
 from aggregator.events.detection.series import Burst
-from aggregator.events.lessons import LESSON_RETENTION_MS, LESSONS_KEY, Lessons
+from aggregator.events.lessons import ENTRIES_PER_CALL, LESSON_RETENTION_MS, LESSONS_KEY, Lessons
 from aggregator.events.repository import EventRepository
 from aggregator.store.base import Store, StreamAdd, Transaction
 from aggregator.store.memory import MemoryStore
@@ -20,6 +20,15 @@ LESSON = Lesson(
 )
 
 
+async def read_all(lessons: Lessons) -> list[tuple[bytes, Lesson]]:
+    """All entries, a few at a time."""
+    entries: list[tuple[bytes, Lesson]] = []
+    while read := await lessons.read(entries[-1][0] if entries else b""):
+        assert len(read) <= ENTRIES_PER_CALL
+        entries += read
+    return entries
+
+
 async def test_a_lesson_is_read_in_parts(store: Store) -> None:
     """In order, after a position; an empty lesson adds nothing."""
     lessons = Lessons(store)
@@ -27,7 +36,7 @@ async def test_a_lesson_is_read_in_parts(store: Store) -> None:
     assert (await lessons.read(b""), await lessons.last_position()) == ([], b"")
 
     await lessons.add(LESSON)
-    read = await lessons.read(b"")
+    read = await read_all(lessons)
 
     assert [part for _, part in read] == list(LESSON.parts())
     assert read[-1][0] == await lessons.last_position()
@@ -41,7 +50,7 @@ async def test_a_damaged_lesson_is_skipped(store: Store) -> None:
         await store.commit(Transaction((), (StreamAdd(LESSONS_KEY, payload),)))
     await lessons.add(LESSON)
 
-    read = [lesson for _, lesson in await lessons.read(b"")]
+    read = [lesson for _, lesson in await read_all(lessons)]
 
     assert read == [Lesson([], [])] * 3 + list(LESSON.parts())
 

@@ -107,13 +107,18 @@ class Baseline:
         oldest = clock_hour - HISTORY_DAYS * HOURS_PER_DAY - self._window_hours_ceil
         if not oldest <= hour < clock_hour - self._window_hours_ceil:
             return
-        self.learned_hours.add(hour)
         if documents <= self.documents_by_hour.get(hour, 0):
             return
         if hour in self.counts_by_hour:
             self._drop_hour(hour)
-            self.learned_hours.add(hour)
+        self.learned_hours.add(hour)
         self.restore_hour(hour, dict(counts), documents)
+        self._cache_hour = self.idf_hour = -1
+
+    def forget_learned_hours(self) -> None:
+        """Drop the hours that ``learn_hour`` took over."""
+        for hour in sorted(self.learned_hours):
+            self._drop_hour(hour)
         self._cache_hour = self.idf_hour = -1
 
     def _count(self, hour: int, terms: Iterable[str]) -> None:

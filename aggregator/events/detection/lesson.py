@@ -19,13 +19,17 @@ class Lesson(msgspec.Struct, array_like=True, frozen=True):
 
     hours   (hour since 1970, documents, documents by term)
     bursts  of the memory of series, in order of time
+    forget  whether all earlier lessons are forgotten first
     """
 
     hours: list[tuple[int, int, dict[str, int]]]
     bursts: list[Burst]
+    forget: bool = False
 
     def parts(self) -> Iterator[Lesson]:
         """Yield lessons of one hour each and one with the bursts: a detector takes each in some ms."""
+        if self.forget:
+            yield Lesson([], [], forget=True)
         for hour in self.hours:
             yield Lesson([hour], [])
         if self.bursts:

@@ -41,9 +41,13 @@ class DetectorParts:
 
     def learn(self, lesson: Lesson) -> None:
         """Take over what another detector learned of the time before the window; fires nothing."""
+        if lesson.forget:
+            self.baseline.forget_learned_hours()
+            self.series.forget_learned()
         for hour, documents, counts in lesson.hours:
             self.baseline.learn_hour(hour, documents, counts, self.clock_ms // HOUR_MS)
         self.series.learn(lesson.bursts, self.clock_ms)
+        self.stories.invalidate_norms()
         self.term_weights.refresh(self.clock_ms)
 
     @property

@@ -132,6 +132,10 @@ class SeriesMemory:
         self.bursts.sort(key=lambda burst: burst.at_ms)
         del self.bursts[:-MAX_ENTRIES]
 
+    def forget_learned(self) -> None:
+        """Drop the bursts of archives."""
+        self.bursts = [burst for burst in self.bursts if burst.story_key != NO_STORY]
+
     def _is_known(self, new: Burst) -> bool:
         """Whether this memory has a burst at the same time with the same terms."""
         return any(

@@ -93,6 +93,27 @@ def test_what_the_service_saw_itself_is_kept_where_it_is_more() -> None:
     assert "ferry" not in stream.detector.baseline.counts_by_hour[yesterday]
 
 
+def test_lessons_are_forgotten_on_request() -> None:
+    """What the service learned itself stays; a late article is counted again."""
+    stream = DetectorStream()
+    stream.send(-DAY_MINUTES, "ferry late")
+    stream.tick(0)
+    stream.detector.series.bursts = [Burst(7, START_MS - 9 * DAY_MS, 30, ["own"])]
+    before = stream.detector.learned_history, list(stream.detector.series.bursts)
+    yesterday = START_MS // HOUR_MS - 30
+    burst = Burst(1, START_MS - 8 * DAY_MS, 30, ["retail"])
+    wrong = Lesson([(yesterday, 5, {"": 5, "tram": 5}), (START_MS // HOUR_MS - 24, 1, {"": 1})], [burst])
+    for part in wrong.parts():
+        stream.detector.learn(part)
+    assert len(stream.detector.series.bursts) == 2 and yesterday in stream.detector.baseline.learned_hours
+
+    stream.detector.learn(Lesson([], [], forget=True))
+
+    assert (stream.detector.learned_history, stream.detector.series.bursts) == before
+    assert stream.detector.baseline.learned_hours == set()
+    assert stream.detector.baseline.expected("tram", START_MS // HOUR_MS) == 0.0
+
+
 def test_hours_before_the_memory_of_the_baseline_are_not_taken() -> None:
     """Seven days and one window."""
     stream = DetectorStream()

@@ -18,11 +18,12 @@ that it has not seen.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Literal
 
 import msgspec
 
-from aggregator.errors import NotFound
+from aggregator.errors import DamagedValue, NotFound
 from aggregator.events.detection import (
     ChangeKind,
     EditorOverrides,
@@ -181,9 +182,14 @@ class EventRepository:
         return event.items if event is not None else ()
 
     async def learned_history(self) -> LearnedHistory | None:
-        """What the detector knew at its last checkpoint; None before it and under the literal rule."""
+        """What the detector knew at its last checkpoint; None before it and under the literal rule.
+
+        Also for a damaged value, which is logged and counted; the next checkpoint replaces it.
+        """
         value = (await self.store.read([LEARNING_KEY]))[0]
-        return decode_value(_history_decoder, value, "The learned history") if value else None
+        with suppress(DamagedValue):
+            return decode_value(_history_decoder, value, "The learned history") if value else None
+        return None
 
     async def learning(self, now_ms: int) -> LearningStatus | None:
         """How much of the last seven days the detector knows; None as for ``learned_history``."""

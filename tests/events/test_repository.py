@@ -14,6 +14,7 @@ from aggregator.events.repository import (
     CHANGES_KEY,
     EVENTS_PER_READ,
     INDEX_KEY,
+    LEARNING_KEY,
     MAX_MERGE_HOPS,
     ChangeRecord,
     EventRepository,
@@ -199,3 +200,10 @@ def test_damaged_values_are_reported_as_such() -> None:
     with pytest.raises(StoreUnavailable, match="A change of an event"):
         decode_change(b'{"kind": "started"}')
     assert (decode_index(None), decode_overrides(None)) == ({}, EditorOverrides())
+
+
+async def test_a_damaged_learning_status_hides_no_events(repository: EventRepository) -> None:
+    """It is unknown until the next checkpoint."""
+    await repository.store.put([Put(LEARNING_KEY, b"\x92\xc1")])
+
+    assert await repository.learning(EVENT_MS) is None

@@ -117,6 +117,25 @@ async def test_a_wrong_key_loses_no_item(mode: str, tmp_path: Path, monkeypatch:
         await dedup.close_spider()
 
 
+@pytest.mark.parametrize(("setting", "query"), [({}, {}), ({"BACKFILL": "True"}, {"backfill": "true"})])
+async def test_a_crawl_of_an_archive_declares_its_items(
+    setting: dict[str, str], query: dict[str, str]
+) -> None:
+    """As a backfill, which fires no events."""
+    queries: list[dict[str, str]] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        queries.append(dict(request.query))
+        return web.json_response(VERDICT)
+
+    async with misbehaving.serving(handler) as url:
+        dedup = pipeline(URL=url, DEADLINE=30, **setting)
+        await dedup.process_item({"id": "a", "text": story(1)})
+        await dedup.close_spider()
+
+    assert queries == [query]
+
+
 async def test_a_duplicate_is_logged_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
     """With its URL and the id of the original; Scrapy's line with the whole item is suppressed."""
     caplog.set_level("INFO")

@@ -36,6 +36,7 @@ from aggregator.analysis.term_rates import TermRates
 from aggregator.concurrency.yielding import YieldControl, yield_control
 from aggregator.domain import StreamItem
 from aggregator.events.detection import BurstDetector, BurstRule, EventChange, LearningStatus, RuleMode
+from aggregator.events.leader_state import LeaderState
 from aggregator.events.lessons import Lessons
 from aggregator.events.repository import (
     INDEX_KEY,
@@ -45,7 +46,6 @@ from aggregator.events.repository import (
     STORYLINES_KEY,
     EventRepository,
     decode_index,
-    decode_overrides,
 )
 from aggregator.events.storylines import decode_storylines
 from aggregator.events.unit_of_work import EventUnitOfWork
@@ -117,7 +117,7 @@ class DetectorRunner:
         self._yield_control = yield_control
         self._trusted_clock = trusted_clock
         self._term_rates = term_rates
-        self._leader: _LeaderState | None = None
+        self._leader: LeaderState | None = None
         self.items_read = 0
         self.commit_conflicts = 0
         self.has_backlog = False
@@ -171,7 +171,7 @@ class DetectorRunner:
         if leader is not None and leader.unsaved_items:
             await self._save(leader, now_ms)
 
-    async def _feed_new_items(self, leader: _LeaderState, stream: ArticleStreamReader, now_ms: int) -> bool:
+    async def _feed_new_items(self, leader: LeaderState, stream: ArticleStreamReader, now_ms: int) -> bool:
         """Feed about ITEMS_PER_POLL articles at most; whether more are left."""
         remaining = ITEMS_PER_POLL
         while remaining > 0:
@@ -183,7 +183,7 @@ class DetectorRunner:
         return True
 
     async def _feed(
-        self, leader: _LeaderState, items: Sequence[StreamItem], streams: dict[bytes, bytes], now_ms: int
+        self, leader: LeaderState, items: Sequence[StreamItem], streams: dict[bytes, bytes], now_ms: int
     ) -> None:
         for item in items:
             await self._yield_control()
@@ -199,7 +199,7 @@ class DetectorRunner:
         leader.streams = streams
         leader.pending_changes += leader.detector.drain_changes()
 
-    async def _learn(self, leader: _LeaderState) -> None:
+    async def _learn(self, leader: LeaderState) -> None:
         """Take new lessons, after the clock was set; the literal rule compares with no history."""
         if self._rule.mode == "literal":
             return
@@ -218,7 +218,7 @@ class DetectorRunner:
         for _ in steps:
             await self._yield_control()
 
-    async def _resume(self, saved: bytes | None) -> _LeaderState:
+    async def _resume(self, saved: bytes | None) -> LeaderState:
         """The detector as of the last checkpoint.
 
         A rule with other numbers continues with the saved state; one of another mode closes the open events
@@ -226,7 +226,7 @@ class DetectorRunner:
         rebuilt from the start of the stream; events that are stored already are then not published again.
         """
         if saved is None or saved[:1] != FORMAT_BYTE:
-            return _LeaderState(self._new_detector(), {}, saved)
+            return LeaderState(self._new_detector(), {}, saved)
         position = _decode_position(saved)
         # Position and state are written by one commit; if another leader commits between the two reads, our
         # own commit fails on the position.
@@ -235,12 +235,12 @@ class DetectorRunner:
         try:
             detector = BurstDetector.load(zlib.decompress(state or b""), saved_rule, self._load_rates())
         except (ValueError, zlib.error):
-            return _LeaderState(self._new_detector(), {}, saved, position.checkpoint)
+            return LeaderState(self._new_detector(), {}, saved, position.checkpoint)
         if saved_rule == self._rule:
-            leader = _LeaderState(detector, position.streams, saved, position.checkpoint)
+            leader = LeaderState(detector, position.streams, saved, position.checkpoint)
             leader.lessons = position.lessons
             return leader
-        leader = _LeaderState(self._new_detector(), position.streams, saved, position.checkpoint)
+        leader = LeaderState(self._new_detector(), position.streams, saved, position.checkpoint)
         leader.pending_changes += detector.close_events()
         return leader
 
@@ -250,7 +250,7 @@ class DetectorRunner:
     def _load_rates(self) -> TermRates | None:
         return self._term_rates() if self._term_rates is not None else None
 
-    async def _save(self, leader: _LeaderState, now_ms: int) -> bool:
+    async def _save(self, leader: LeaderState, now_ms: int) -> bool:
         """Commit state, positions and changed events; False when another leader committed first."""
         number = leader.checkpoint + 1
         position = FORMAT_BYTE + _encode(_Position(number, self._rule.mode, leader.streams, leader.lessons))
@@ -274,11 +274,11 @@ class DetectorRunner:
         self.commit_conflicts += 1
         return False
 
-    def _encode_history(self, leader: _LeaderState) -> bytes:
+    def _encode_history(self, leader: LeaderState) -> bytes:
         # The literal rule compares with no history.
         return b"" if self._rule.mode == "literal" else _encode(leader.detector.learned_history)
 
-    async def _encode_state(self, leader: _LeaderState) -> bytes:
+    async def _encode_state(self, leader: LeaderState) -> bytes:
         chunks: list[bytes] = []
         for chunk in leader.detector.dump_chunks():
             chunks.append(chunk)
@@ -286,7 +286,7 @@ class DetectorRunner:
         # zlib releases the interpreter lock, so requests can run while a thread compresses.
         return await asyncio.to_thread(zlib.compress, b"".join(chunks), 1)
 
-    async def _collect_changes(self, leader: _LeaderState, now_ms: int) -> EventUnitOfWork:
+    async def _collect_changes(self, leader: LeaderState, now_ms: int) -> EventUnitOfWork:
         """New versions of the events that changed since the last checkpoint."""
         changed = bool(leader.pending_changes or leader.deleted_articles)
         index, storylines = (
@@ -309,55 +309,6 @@ class DetectorRunner:
     def _trusted_ms(self, now_ms: int) -> int:
         """The time by which stored events expire."""
         return now_ms if self._trusted_clock is None else self._trusted_clock()
-
-
-class _LeaderState:
-    """The leader's detector between two calls, and how far it is ahead of the checkpoint."""
-
-    def __init__(
-        self, detector: BurstDetector, streams: dict[bytes, bytes], saved: bytes | None, checkpoint: int = 0
-    ) -> None:
-        self.detector = detector
-        self.streams = streams
-        self.saved_position = saved
-        self.checkpoint = checkpoint
-        self.checkpoint_at_ms = 0
-        self.unsaved_items = 0
-        self.pending_changes: list[EventChange] = []
-        self.published: list[EventChange] = []
-        self.deleted_articles: dict[int, str] = {}
-        self.lessons = b""
-        self.has_learned = False
-        # b"" is never stored, so the first call applies the overrides.
-        self.overrides_value: bytes | None = b""
-        self.overrides_changed = False
-
-    def apply_overrides(self, overrides_value: bytes | None) -> None:
-        """Apply the stored editor overrides to the detector when they changed."""
-        if overrides_value != self.overrides_value:
-            self.overrides_changed = bool(self.overrides_value)
-            self.overrides_value = overrides_value
-            self.detector.set_overrides(decode_overrides(overrides_value))
-            self.pending_changes += self.detector.drain_changes()
-
-    def checkpoint_is_due(self, now_ms: int, interval_ms: int) -> bool:
-        """Return whether to save now, at least every ``interval_ms``; alerts, deletions, lessons at once."""
-        if (
-            self.deleted_articles
-            or self.overrides_changed
-            or self.has_learned
-            or any(change.kind != "updated" for change in self.pending_changes)
-        ):
-            return True
-        interval_over = not 0 <= now_ms - self.checkpoint_at_ms < interval_ms
-        return interval_over and bool(self.unsaved_items or self.pending_changes)
-
-    def mark_saved(self, position: bytes, number: int, now_ms: int, published: Sequence[EventChange]) -> None:
-        """Record that checkpoint ``number`` was committed."""
-        self.saved_position, self.checkpoint, self.checkpoint_at_ms = position, number, now_ms
-        self.published += published
-        self.unsaved_items, self.pending_changes = 0, []
-        self.deleted_articles, self.overrides_changed, self.has_learned = {}, False, False
 
 
 def _decode_position(saved: bytes) -> _Position:

@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from aggregator.errors import InvalidInput
 from aggregator.events.detection import BurstRule, Lesson
-from aggregator.events.detection.baseline import HISTORY_DAYS
+from aggregator.events.detection.known_history import HISTORY_DAYS
 from aggregator.events.detection.series import MAX_AGE_MS
 from aggregator.offline import jsonl
 from aggregator.offline.replay import Row, make_detector, parse_time_ms, read_items

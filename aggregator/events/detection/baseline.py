@@ -15,7 +15,7 @@ volume of the stream.
 ``ALL_DOCUMENTS`` is counted as a term of every document, so that the whole stream has an expectation too.
 
 Articles that arrive late (archives, backlogs) are counted at the hour of their publication. They extend the
-known history backwards where they are dense enough to be the stream of those days (``KNOWN_VOLUME_SHARE``).
+known history backwards where they are dense enough to be the stream of those days (``known_history.py``).
 
 History is bounded by 7 days plus one window; an hour keeps at most ``MAX_TERMS_PER_HOUR`` terms.
 """
@@ -25,10 +25,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import ceil, log
 
+from aggregator.events.detection.known_history import HISTORY_DAYS, HOURS_PER_DAY, find_known_hour
 from aggregator.time_units import HOUR_MS
 
-HISTORY_DAYS = 7
-HOURS_PER_DAY = 24
 SAME_WEEKDAY_WEIGHT = 2.0
 # A weekly event is routine too: half of its count a week ago is expected in any case.
 WEEK_AGO_SHARE = 0.5
@@ -46,9 +45,6 @@ IDF_STALE_GROWTH_DOCUMENTS = 1000
 IDF_STALE_GROWTH_RATIO = 0.05
 # Within an hour the document total is kept until it has changed by this ratio, which hardly changes any idf.
 TOTAL_TOLERANCE_RATIO = 0.01
-# Share of the present volume that articles of earlier days must have for those days to count as known. A feed
-# also lists some articles of the last days when it is first read: those are not all that was published.
-KNOWN_VOLUME_SHARE = 0.3
 # Cannot collide: no term is the empty string.
 ALL_DOCUMENTS = ""
 
@@ -188,7 +184,7 @@ class Baseline:
             self._drop_hour(late)
         if self.first_hour is not None and self.first_hour > hour:
             self.first_hour = None
-        self.known_hour = self._find_known_hour()
+        self.known_hour = find_known_hour(self.documents_by_hour, self.first_hour, self._window_hours_ceil)
         self._cache_hour = self.idf_hour = -1
 
     def saved_hours(self) -> list[tuple[int, int, dict[str, int]]]:
@@ -218,7 +214,8 @@ class Baseline:
             # Deleted keys keep their slots in a dictionary until it is resized; a copy is compact.
             self._document_frequencies = dict(self._document_frequencies)
         self.idf_documents, self.idf_hour = self._document_count, hour
-        if (known_hour := self._find_known_hour()) != self.known_hour:
+        known_hour = find_known_hour(self.documents_by_hour, self.first_hour, self._window_hours_ceil)
+        if known_hour != self.known_hour:
             self.known_hour, self._cache_hour = known_hour, -1
         self._cold_start_share = self._compute_cold_start_share(self._cache_hour)
         return True
@@ -247,33 +244,6 @@ class Baseline:
         """Share of the observed documents that counts as expected, 0..1: see the module docstring."""
         documents = self.idf_documents
         return self.missing_share(hour) * documents / (documents + BUSY_STREAM_DOCUMENTS)
-
-    def _find_known_hour(self) -> int | None:
-        """Return ``first_hour``, or an earlier hour since which the late documents are dense enough."""
-        if not self.documents_by_hour:
-            return self.first_hour
-        live_from = max(self.documents_by_hour) + 1 if self.first_hour is None else self.first_hour
-        if min(self.documents_by_hour) >= live_from:
-            return self.first_hour
-        days: dict[int, int] = {}  # documents by number of days before live_from, from 1
-        live = 0
-        for hour, documents in self.documents_by_hour.items():
-            if hour >= live_from:
-                live += documents
-            else:
-                day = (live_from - 1 - hour) // HOURS_PER_DAY + 1
-                days[day] = days.get(day, 0) + documents
-        live_hours = max(self._window_hours_ceil, max(self.documents_by_hour) + 1 - live_from)
-        volume = max(live / live_hours * HOURS_PER_DAY, *days.values())
-        known_days = late = 0
-        for day in range(1, HISTORY_DAYS + 2):
-            late += days.get(day, 0)
-            if day in days and late >= KNOWN_VOLUME_SHARE * volume * day:
-                known_days = day
-        if not known_days:
-            return self.first_hour
-        oldest = live_from - known_days * HOURS_PER_DAY
-        return min(hour for hour in self.documents_by_hour if hour >= oldest)
 
     def _drop_hour(self, hour: int) -> None:
         for term, count in self.counts_by_hour.pop(hour).items():

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from aggregator.events.detection.baseline import HISTORY_DAYS, HOURS_PER_DAY
+from aggregator.events.detection.known_history import HISTORY_DAYS, HOURS_PER_DAY
 from aggregator.time_units import HOUR_MS
 
 FULL_DAY_HOURS = 6

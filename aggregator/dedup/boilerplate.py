@@ -86,7 +86,7 @@ class SourceBoilerplate:
         overlaps: Sequence[OverlapEstimate],
         policy: Policy,
     ) -> None:
-        self.floor = policy.containment_floor
+        self._floor = policy.containment_floor
         self._min_opening = policy.partial_opening
         self._subject = subject
         self._candidates, self._overlaps = candidates, overlaps
@@ -95,7 +95,12 @@ class SourceBoilerplate:
     def remove_from(
         self, source: str, sketch: Sketch, overlap: OverlapEstimate
     ) -> tuple[OverlapEstimate, float]:
-        """The overlap with a candidate without its source's boilerplate, and the share that this was."""
+        """The overlap with a candidate without its source's boilerplate, and the share that this was.
+
+        Unchanged if the source is unknown, or if the pair shares too little wording for the policy anyway.
+        """
+        if not source or overlap.containment < self._floor:
+            return overlap, 0.0
         source = source.casefold()
         if source not in self._by_source:
             others = self._others_of(source)
@@ -114,7 +119,7 @@ class SourceBoilerplate:
         return [
             sketch
             for (name, sketch), overlap in zip(self._candidates, self._overlaps, strict=True)
-            if (overlap.containment < self.floor or overlap.opening < self._min_opening)
+            if (overlap.containment < self._floor or overlap.opening < self._min_opening)
             and name.casefold() == source
         ]
 

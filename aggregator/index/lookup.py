@@ -287,7 +287,7 @@ class Lookup:
         candidates = []
         for record, canonical, distance, overlap, needs_terms in found:
             own_overlap, boilerplate = overlap, 0.0
-            if sources is not None and overlap.containment >= sources.floor and record.source:
+            if sources is not None:
                 own_overlap, boilerplate = sources.remove_from(record.source, record.sketch, overlap)
             evidence = Evidence(
                 own_overlap,

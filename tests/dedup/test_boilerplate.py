@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from aggregator.analysis.shingles import OverlapEstimate, build_sketch, estimate_overlap, estimate_overlaps
 from aggregator.dedup.boilerplate import (
@@ -74,6 +75,16 @@ def remaining_overlaps(subject: Sketch, stored: list[Sketch]) -> list[OverlapEst
         sources.remove_from("site", sketch, overlap)[0]
         for sketch, overlap in zip(stored, overlaps, strict=True)
     ]
+
+
+@pytest.mark.parametrize(("source", "containment"), [("", 0.9), ("site", 0.1)])
+def test_an_overlap_that_cannot_matter_is_returned_as_it_is(source: str, containment: float) -> None:
+    """An unknown source has no boilerplate; a pair below the floor of the policy is no copy anyway."""
+    pages = [page(n) for n in range(1, 6)]
+    overlap = OverlapEstimate(containment, 0.1, 30)
+    sources = SourceBoilerplate(page(0), [(source, p) for p in pages], [overlap] * len(pages), Policy())
+
+    assert sources.remove_from(source, pages[0], overlap) == (overlap, 0.0)
 
 
 def test_empty_sketches_have_no_boilerplate() -> None:

@@ -124,9 +124,7 @@ class PairRule:
         if earlier.space != later.space and not is_char_ngrams:
             return False  # the service compares within one space
         share = 0.0
-        if boilerplate is not None and earlier.source:
-            if overlap.containment < containment_floor(policy):
-                return False
+        if boilerplate is not None:
             overlap, share = boilerplate.remove_from(earlier.source, earlier.sketch, overlap)
         evidence = Evidence(
             overlap,

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from math import inf
 from typing import Literal, Protocol
 
@@ -238,11 +239,12 @@ def compare_pair(a: Comparable, b: Comparable, evidence: Evidence, policy: Polic
         return evidence.similarity >= required_similarity(headline_similarity(a, b)), ""
     if a.lang != b.lang:  # terms of two languages are not comparable
         evidence = replace(evidence, similarity=1.0)
-    if not policy.copy_rule.is_copy(evidence, lambda: headline_similarity(a, b)):
+    headlines = cache(lambda: headline_similarity(a, b))  # needed up to three times, seldom at all
+    if not policy.copy_rule.is_copy(evidence, headlines):
         return False, ""
     template = template_difference(evidence.overlap, a, b)
     # A template says in its headline what it exchanges; a rewritten lead brings other names and figures.
-    if template and not evidence.same_outlet and headline_similarity(a, b) >= EQUAL_HEADLINES:
+    if template and not evidence.same_outlet and headlines() >= EQUAL_HEADLINES:
         template = ""
     return not template, template
 

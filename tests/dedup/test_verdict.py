@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from aggregator.analysis.shingles import OverlapEstimate
 from aggregator.dedup.evidence import Evidence
 from aggregator.dedup.templates import figures_changed
-from aggregator.dedup.verdict import Candidate, Policy, decide, related_candidates
+from aggregator.dedup.verdict import Candidate, Policy, compare_pair, decide, related_candidates
 from aggregator.domain import NO_SKETCH, Analysis, ArticleRecord, Sketch
 
 VERIFIED, HAMMING = Policy(), Policy(name="hamming")
@@ -324,3 +324,27 @@ def test_a_template_with_other_figures_is_not_a_duplicate(
     found = decide(subject(figures=figures), [with_overlap(stored, overlap)], VERIFIED)
 
     assert found.verdict == verdict
+
+
+@pytest.mark.parametrize(("opening", "comparisons"), [(0.6, 1), (0.0, 1), (0.9, 0)])
+def test_headlines_are_compared_at_most_once(
+    opening: float, comparisons: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy rule asks for them up to twice and the test of templates again; most pairs need none."""
+    calls = []
+
+    def compare_titles(*titles: str) -> float:
+        calls.append(titles)
+        return 0.95
+
+    monkeypatch.setattr("aggregator.dedup.verdict.title_similarity", compare_titles)
+    is_needed = comparisons > 0
+    figures = (1, 2, 3, 4) if is_needed else ()
+    stored = candidate(1, shared=25 if is_needed else 200, figures=figures)
+    overlap = OverlapEstimate(0.45, 0.4, stored.overlap.shared, 1.0, opening=opening)
+    arrived = subject(figures=tuple(figure + 10 for figure in figures))
+
+    matches, _ = compare_pair(arrived, stored.record, replace(stored.evidence, overlap=overlap), VERIFIED)
+
+    assert matches
+    assert len(calls) == comparisons

@@ -66,12 +66,13 @@ _SPLITMIX_FACTORS = np.array([0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64
 class OverlapEstimate:
     """Overlap of two texts A and B, estimated from their samples.
 
-    containment  estimate of |A and B| / min(|A|, |B|), 0..1
-    resemblance  estimate of |A and B| / |A or B|, 0..1
-    shared       estimate of |A and B|, in shingles
-    size_ratio   min(|A|, |B|) / max(|A|, |B|), 0..1
-    error        ``containment - error`` is its lower bound at one standard error; 0 for a complete sample
-    opening      the larger share of an opening, A's or B's, that the other text contains, 0..1
+    containment     estimate of |A and B| / min(|A|, |B|), 0..1
+    resemblance     estimate of |A and B| / |A or B|, 0..1
+    shared          estimate of |A and B|, in shingles
+    size_ratio      min(|A|, |B|) / max(|A|, |B|), 0..1
+    error           ``containment - error`` is its lower bound at one standard error; 0 for a complete sample
+    opening         the larger share of an opening, A's or B's, that the other text contains, 0..1
+    common_opening  share of the shorter opening that is in the other opening too, 0..1
     """
 
     containment: float
@@ -80,6 +81,7 @@ class OverlapEstimate:
     size_ratio: float = 0.0
     error: float = 0.0
     opening: float = 0.0
+    common_opening: float = 0.0
 
 
 @lru_cache(maxsize=1 << 17)
@@ -220,10 +222,13 @@ def estimate_overlaps(
     opening = np.maximum(
         common_opening_a / np.maximum(opening_in_a, 1), common_opening_b / np.maximum(opening_in_b, 1)
     )
+    in_both_openings = owners[joined_opening[positions] & a.opening[positions_in_a]]
+    common_opening = np.bincount(in_both_openings, minlength=len(others)) / np.maximum(
+        np.minimum(opening_in_a, opening_in_b), 1
+    )
     for i in estimated:
-        overlaps[i] = _estimate(
-            int(common[i]), a.size, int(in_a[i]), others[i].size, int(in_b[i]), min(1.0, float(opening[i]))
-        )
+        openings = min(1.0, float(opening[i])), min(1.0, float(common_opening[i]))
+        overlaps[i] = _estimate(int(common[i]), a.size, int(in_a[i]), others[i].size, int(in_b[i]), openings)
     return overlaps
 
 
@@ -253,10 +258,13 @@ def _count_per_run(flags: npt.NDArray[np.bool_], ends: npt.NDArray[np.int64]) ->
     return upto
 
 
-def _estimate(common: int, size_a: int, in_a: int, size_b: int, in_b: int, opening: float) -> OverlapEstimate:
+def _estimate(
+    common: int, size_a: int, in_a: int, size_b: int, in_b: int, openings: tuple[float, float]
+) -> OverlapEstimate:
     """Return the estimate for texts of ``size_a`` and ``size_b`` shingles.
 
     ``in_a`` and ``in_b`` hashes are up to the common threshold, ``common`` > 0 of them in both.
+    ``openings``: ``opening`` and ``common_opening`` of the result.
     """
     # Collisions of the shortened hashes can make ``common`` larger than ``counted``: at most 1.
     size, counted, larger = (size_a, in_a, size_b) if size_a <= size_b else (size_b, in_b, size_a)
@@ -267,7 +275,7 @@ def _estimate(common: int, size_a: int, in_a: int, size_b: int, in_b: int, openi
         containment * size,
         size / larger,
         _sampling_error(containment, counted, size),
-        opening,
+        *openings,
     )
 
 

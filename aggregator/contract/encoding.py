@@ -143,6 +143,7 @@ def explain_out(explanation: Explanation) -> responses.ExplainOut:
             resemblance=round(explanation.overlap.resemblance, 3),
             shared=round(explanation.overlap.shared, 1),
             opening=round(explanation.overlap.opening, 3),
+            common_opening=round(explanation.overlap.common_opening, 3),
             length_ratio=round(explanation.overlap.size_ratio, 3),
         ),
         similarity=explanation.similarity,

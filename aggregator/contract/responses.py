@@ -117,6 +117,7 @@ class OverlapOut(Struct):
     """Shared wording, estimated from shingle sketches: ratios in 0..1, ``shared`` in shingles.
 
     ``opening``: the larger share of either opening (80 words) that the other text contains;
+    ``common_opening``: the share of the shorter opening that is in the other opening too;
     ``length_ratio``: of the shorter to the longer text.
     """
 
@@ -124,6 +125,7 @@ class OverlapOut(Struct):
     resemblance: float
     shared: float
     opening: float
+    common_opening: float
     length_ratio: float
 
 

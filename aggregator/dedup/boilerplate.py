@@ -87,7 +87,7 @@ class SourceBoilerplate:
         policy: Policy,
     ) -> None:
         self._floor = policy.containment_floor
-        self._min_opening = policy.partial_opening
+        self._min_opening = policy.min_opening
         self._subject = subject
         self._candidates, self._overlaps = candidates, overlaps
         self._by_source: dict[str, tuple[Mask, Sketch]] = {}

@@ -86,10 +86,10 @@ class Policy:
     duplicate_bits: int = 3
     related_bits: int = 7
     min_containment: float = 0.2
-    min_opening: float = 0.5
-    partial_containment: float = 0.3
-    partial_opening: float = 0.35
-    min_headline_similarity: float = 0.7
+    min_common_opening: float = 0.35
+    min_headline_similarity: float = 0.8
+    partial_containment: float = 0.35
+    min_opening: float = 0.35
     complete_containment: float = 0.6
     min_shared_shingles: float = 30.0
     min_similarity: float = 0.1
@@ -97,10 +97,9 @@ class Policy:
     same_outlet_hours: float = 36.0
     same_outlet_containment: float = 0.7
     same_outlet_opening: float = 0.5
-    same_outlet_headline_containment: float = 0.5
     same_outlet_headline_similarity: float = 0.8
     same_outlet_shared_shingles: float = 60.0
-    later_containment: float = 0.8
+    later_containment: float = 0.9
     updates_are_new: bool = False
     copy_rule: CopyRule = field(init=False, repr=False, compare=False)
     containment_floor: float = field(init=False, repr=False, compare=False)
@@ -114,10 +113,13 @@ class Policy:
     def _build_copy_rule(self) -> CopyRule:
         opening, headline = self.same_outlet_opening, self.same_outlet_headline_similarity
         other = (
-            Requirement(self.min_containment, opening=self.min_opening),
-            Requirement(self.partial_containment, opening=self.partial_opening),
-            Requirement(self.min_containment, headline=self.min_headline_similarity),
-            Requirement(self.complete_containment, opening=0.0),
+            Requirement(
+                self.min_containment,
+                common_opening=self.min_common_opening,
+                headline=self.min_headline_similarity,
+            ),
+            Requirement(max(self.min_containment, self.partial_containment), opening=self.min_opening),
+            Requirement(max(self.min_containment, self.complete_containment), opening=0.0),
         )
         return CopyRule(
             other_outlet=Requirements(
@@ -127,13 +129,12 @@ class Policy:
                 shared_under_one_headline=ONE_HEADLINE_SHARED_FACTOR * self.min_shared_shingles,
             ),
             same_outlet=Requirements(
-                (
-                    Requirement(self.same_outlet_containment, opening=opening),
-                    Requirement(self.same_outlet_headline_containment, headline=headline),
-                ),
+                (Requirement(self.same_outlet_containment, opening=opening, headline=headline),),
                 *(self.same_outlet_shared_shingles,) * 3,
             ),
-            later=Requirements((Requirement(self.later_containment, opening, headline),), inf, inf, inf),
+            later=Requirements(
+                (Requirement(self.later_containment, opening=opening, headline=headline),), inf, inf, inf
+            ),
             same_outlet_hours=self.same_outlet_hours,
             strong=self.strong_containment,
             similarity=self.min_similarity,

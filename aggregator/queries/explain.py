@@ -322,7 +322,8 @@ def _content_summary(
     overlap, distance = evidence.overlap, evidence.distance
     shared = (
         f"; they share {overlap.containment:.0%} of the shorter one's wording "
-        f"(about {overlap.shared:.0f} shingles), {overlap.opening:.0%} of an opening; the similarity of "
+        f"(about {overlap.shared:.0f} shingles), {overlap.opening:.0%} of an opening, "
+        f"{overlap.common_opening:.0%} of both openings; the similarity of "
         f"their headlines is {headlines:.2f}, that of their terms {evidence.similarity:.2f}"
     )
     return (
@@ -378,6 +379,7 @@ def _describe_rule(evidence: Evidence, policy: Policy) -> str:
 
 def _describe_row(row: Requirement) -> str:
     ways = [f"{row.opening:.0%} of an opening"] if 0 < row.opening < NEVER else []
+    ways += [f"{row.common_opening:.0%} of both openings"] if row.common_opening < NEVER else []
     ways += [f"a headline of similarity {row.headline:g}"] if row.headline < NEVER else []
     return f"{row.containment:.0%}" + (f" and {' or '.join(ways)}" if ways else "")
 

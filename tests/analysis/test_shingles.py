@@ -75,6 +75,7 @@ def test_overlap_is_symmetric_and_bounded(a: list[str], b: list[str]) -> None:
 
     assert overlap == reverse
     assert 0.0 <= overlap.resemblance <= overlap.containment <= 1.0
+    assert 0.0 <= overlap.common_opening <= overlap.opening <= 1.0
     assert overlap.shared <= min(build_sketch(a).size, build_sketch(b).size)
 
 
@@ -105,6 +106,18 @@ def test_a_short_text_inside_a_long_one() -> None:
     page = prose(2, 1000) + story + prose(3, 880)
 
     assert estimate_overlap(build_sketch(story), build_sketch(page)).containment > 0.6
+
+
+def test_a_quotation_opens_one_text_only_and_a_copy_begins_like_its_original() -> None:
+    """What is in both openings differs from what one opening shares with the whole other text."""
+    quotation, report = [f"quoted{n}" for n in range(60)], [f"report{n}" for n in range(120)]
+    statement = build_sketch(quotation + [f"comment{n}" for n in range(60)])
+    quoting = build_sketch(report + quotation)
+
+    found = estimate_overlap(statement, quoting)
+    assert found.opening > 0.7 and found.common_opening == 0.0
+    cut = estimate_overlap(build_sketch(report), quoting)
+    assert cut.opening == cut.common_opening == 1.0
 
 
 def test_a_truncated_copy_shares_a_sketch_key() -> None:

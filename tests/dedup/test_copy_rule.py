@@ -16,10 +16,16 @@ RULE = Policy().copy_rule
 
 
 def overlap(
-    containment: float, opening: float = 0.0, shared: float = 200.0, size_ratio: float = 0.6
+    containment: float,
+    opening: float = 0.0,
+    shared: float = 200.0,
+    size_ratio: float = 0.6,
+    common_opening: float = 0.0,
 ) -> OverlapEstimate:
     """Return an overlap with these estimates."""
-    return OverlapEstimate(containment, containment / 2, shared, size_ratio, opening=opening)
+    return OverlapEstimate(
+        containment, containment / 2, shared, size_ratio, opening=opening, common_opening=common_opening
+    )
 
 
 def headline(similarity: float) -> Callable[[], float]:
@@ -28,21 +34,23 @@ def headline(similarity: float) -> Callable[[], float]:
 
 
 @pytest.mark.parametrize(
-    ("containment", "opening", "headlines", "copy"),
+    ("containment", "opening", "common_opening", "headlines", "copy"),
     [
-        (0.2, 0.5, 0.0, True),
-        (0.199, 1.0, 1.0, False),
-        (0.2, 0.499, 0.0, False),
-        (0.3, 0.35, 0.0, True),
-        (0.3, 0.349, 0.69, False),
-        (0.2, 0.0, 0.7, True),
-        (0.599, 0.349, 0.69, False),
-        (0.6, 0.0, 0.0, True),
+        (0.2, 0.35, 0.35, 0.0, True),
+        (0.199, 1.0, 1.0, 1.0, False),
+        (0.2, 1.0, 0.349, 0.0, False),
+        (0.35, 0.35, 0.0, 0.0, True),
+        (0.349, 1.0, 0.349, 0.79, False),
+        (0.2, 0.0, 0.0, 0.8, True),
+        (0.599, 0.349, 0.0, 0.79, False),
+        (0.6, 0.0, 0.0, 0.0, True),
     ],
 )
-def test_other_outlets(containment: float, opening: float, headlines: float, copy: bool) -> None:
-    """Less wording suffices if the openings agree; similar headlines replace equal openings."""
-    evidence = Evidence(overlap(containment, opening), similarity=0.5)
+def test_other_outlets(
+    containment: float, opening: float, common_opening: float, headlines: float, copy: bool
+) -> None:
+    """Less wording suffices if both begin alike; similar headlines replace equal openings."""
+    evidence = Evidence(overlap(containment, opening, common_opening=common_opening), similarity=0.5)
 
     assert RULE.is_copy(evidence, headline(headlines)) is copy
 
@@ -54,11 +62,11 @@ def test_other_outlets(containment: float, opening: float, headlines: float, cop
         (36.0, 0.7, 0.5, 0.0, True),
         (36.0, 0.699, 1.0, 0.79, False),
         (36.0, 0.7, 0.499, 0.79, False),
-        (36.0, 0.5, 0.0, 0.8, True),
-        (36.0, 0.499, 0.0, 1.0, False),
-        (36.1, 0.799, 1.0, 1.0, False),
-        (36.1, 0.8, 0.5, 0.0, True),
-        (36.1, 0.8, 0.499, 0.79, False),
+        (36.0, 0.7, 0.0, 0.8, True),
+        (36.0, 0.699, 0.0, 1.0, False),
+        (36.1, 0.899, 1.0, 1.0, False),
+        (36.1, 0.9, 0.5, 0.0, True),
+        (36.1, 0.9, 0.499, 0.79, False),
     ],
 )
 def test_one_outlet(
@@ -68,6 +76,20 @@ def test_one_outlet(
     evidence = Evidence(overlap(containment, opening), similarity=0.5, same_outlet=True, hours_apart=hours)
 
     assert RULE.is_copy(evidence, headline(headlines)) is copy
+
+
+def test_a_raised_minimum_holds_in_every_row() -> None:
+    """No other outlet's copy shares less than ``min_containment``, whatever else agrees."""
+    rule = Policy(min_containment=0.65).copy_rule
+
+    assert rule.other_outlet.containment == 0.65
+    assert not rule.is_copy(Evidence(overlap(0.649, 1.0, common_opening=1.0), 1.0), headline(1.0))
+
+
+def test_a_statement_that_two_outlets_quote_makes_no_copy() -> None:
+    """It opens one text and is further down in the other; a shortened report begins like its source."""
+    assert not RULE.is_copy(Evidence(overlap(0.3, opening=0.8), 0.5), headline(0.5))
+    assert RULE.is_copy(Evidence(overlap(0.3, opening=0.8, common_opening=0.8), 0.5), headline(0.5))
 
 
 @pytest.mark.parametrize(
@@ -171,6 +193,6 @@ def test_more_agreement_never_separates(
     found = overlap(containment, opening, shared)
     if not RULE.is_copy(Evidence(found, similarity, 0, same_outlet, hours), headline(headlines)):
         return
-    more = overlap(containment, 1.0, shared + 100)
+    more = overlap(containment, 1.0, shared + 100, common_opening=1.0)
     for is_same, apart in ((same_outlet, hours), (same_outlet, 0.0), (False, hours)):
         assert RULE.is_copy(Evidence(more, 1.0, 0, is_same, apart), headline(1.0))

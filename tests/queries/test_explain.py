@@ -145,11 +145,13 @@ def test_the_summary_names_the_requirements_that_decided() -> None:
     ]
 
     assert (
-        "so they are copies (a copy from another or an unknown outlet shares 20% and 50% of an opening, or "
-        "30% and 35% of an opening, or 20% and a headline of similarity 0.7, or 60%; and 30 shingles"
+        "so they are copies (a copy from another or an unknown outlet shares 20% and 35% of both openings or "
+        "a headline of similarity 0.8, or 35% and 35% of an opening, or 60%; and 30 shingles"
     ) in summaries[0]
-    assert "not copies (a copy from the same outlet shares 70% and 50% of an opening" in summaries[1]
-    assert "a copy from the same outlet, more than 36 hours apart, shares 80%" in summaries[2]
+    assert (
+        "not copies (a copy from the same outlet shares 70% and 50% of an opening or a headline"
+    ) in summaries[1]
+    assert "a copy from the same outlet, more than 36 hours apart, shares 90%" in summaries[2]
 
 
 async def test_texts_not_kept() -> None:

@@ -96,7 +96,8 @@ async def test_explain_accepts_ids_and_articles(client: Client, stored: None) ->
     assert body["a"]["label"] == "a"
     assert body["b"]["label"] == "Pasted"
     assert body["overlap"] == {
-        "containment": 0.5, "resemblance": 0.25, "shared": 12.0, "opening": 0.0, "length_ratio": 0.0,
+        "containment": 0.5, "resemblance": 0.25, "shared": 12.0, "opening": 0.0, "common_opening": 0.0,
+        "length_ratio": 0.0,
     }  # fmt: skip
     assert (body["headline_similarity"], body["same_outlet"], body["hours_apart"]) == (0.2, False, None)
     assert body["related_similarity"] == 0.6

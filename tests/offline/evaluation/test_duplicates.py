@@ -20,7 +20,7 @@ from tests.support.factories import edited, story
 
 ANALYZER = Analyzer({"xx": HashedModel()})
 # A rule that asks for shared wording only: the default rule makes no wrong duplicate here.
-WORDING_ONLY = Policy(partial_opening=0.0, same_outlet_opening=0.0)
+WORDING_ONLY = Policy(min_opening=0.0, same_outlet_opening=0.0)
 GALLERY = story(90, 60)  # a passage that unrelated articles of one site share
 
 

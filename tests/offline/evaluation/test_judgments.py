@@ -19,6 +19,7 @@ from aggregator.offline.evaluation.judgments import (
     wilson_interval,
 )
 from tests.support.factories import story
+from tests.support.server_fixture import ROOT
 
 ARTICLES = [
     Article("a", "Mayor opens bridge", story(1, 20), published_at_ms=0, source="a.example"),
@@ -99,3 +100,12 @@ def test_the_interval_contains_the_share(count: int, more: int) -> None:
 def test_known_interval() -> None:
     """10 of 50: 11.2 % to 33.0 % (Wilson 1927, without continuity correction)."""
     assert wilson_interval(10, 50) == pytest.approx((0.1124, 0.3304), abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["duplicate_judgments.json", "former_duplicate_judgments.json"])
+def test_the_judgments_of_the_benchmarks_are_readable(name: str) -> None:
+    """No pair is judged twice."""
+    judged = read_judgments(str(ROOT / "tests" / "benchmarks" / name))
+
+    assert judged
+    assert len({(item.a, item.b) for item in judged}) == len(judged)

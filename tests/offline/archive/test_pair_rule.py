@@ -167,14 +167,14 @@ def test_fillings_of_templates_are_not_clustered(tmp_path: Path) -> None:
 def test_an_outlet_that_prints_most_of_a_text_again_later_has_news(
     tmp_path: Path, day: int, copied: bool
 ) -> None:
-    """Two thirds of a text are a copy on the same day, and a background section weeks later."""
+    """Five sixths of a text are a copy on the same day, and a template or background weeks later."""
     text, other = story(41, 20), story(42, 10)
     rows = [
         {"id": str(n), "title": "Harbour plan", "text": body, "source": "Gazette", "published_at": published}
         for n, (body, published) in enumerate(
             [
                 (text, "2026-03-01T08:00:00Z"),
-                (f"{text[: len(text) * 2 // 3]} {other}", f"2026-03-{day:02}T20:00:00Z"),
+                (f"{text[: len(text) * 5 // 6]} {other}", f"2026-03-{day:02}T20:00:00Z"),
             ]
         )
     ]

@@ -70,6 +70,16 @@ def test_news_fires_in_the_first_minutes_and_a_template_does_not() -> None:
     assert routine.fired == []
 
 
+def test_an_article_of_the_day_before_does_not_end_the_first_day() -> None:
+    """A trial with one article, then the crawler: what is usual is as unknown as without the trial."""
+    stream = DetectorStream(rates=load_term_rates())
+    stream.send(-30 * 60, "trial")
+    for i in range(60):
+        stream.send(i, f"topic{i} place{i}")
+
+    assert stream.detector.cold_start.remaining == 1.0
+
+
 def test_without_rates_the_template_would_fire() -> None:
     """It is the same to a detector that knows nothing of news in general."""
     stream = DetectorStream()

@@ -6,7 +6,8 @@ FILE holds dated headlines (default: one year, from the development data); rows 
 (for example 2007-12) are skipped. Rows are converted to items first, in chunks, so the time is the CPU time
 of the detector alone; with ``--whole`` it includes reading and tokenizing, as in `aggregator replay`. One
 process, one thread. Prints per month: items/s, open stories, items in the window, size of the saved state,
-resident memory, and alerts per day. ``--alerts`` writes one line per event for review (do not commit it).
+resident memory, and alerts per day; at the end the slope of the memory by least squares, without the first
+quarter, in which the tables fill. ``--alerts`` writes one line per event for review (do not commit it).
 
 The tokenizers' dictionaries are loaded before the first item: a single headline detected as Chinese loads 40
 MB, whichever month it is in.
@@ -16,15 +17,17 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import math
+import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from aggregator.analysis.text import language, tokenizer
 from aggregator.domain import StreamItem
 from aggregator.events.detection import BurstDetector, BurstRule, Event
 from aggregator.offline.jsonl import read_rows
-from aggregator.offline.replay import read_items, rfc3339
+from aggregator.offline.replay import make_detector, read_items, rfc3339
 from tests.support.development_data import DATA
 from tests.support.processes import resident_bytes
 
@@ -35,7 +38,7 @@ DAY_MS = 86_400_000
 
 def main() -> None:
     options = _options()
-    detector = BurstDetector(BurstRule())
+    detector = make_detector(BurstRule())
     rows = (row for row in read_rows([options.file]) if str(row.get("published_at")) >= options.since)
     items = read_items(itertools.islice(rows, options.rows), detector)
     _load_dictionaries()
@@ -45,9 +48,10 @@ def main() -> None:
         f"{'alerts/day':>11}"
     )
     total, spent_s = 0, 0.0
+    memory: list[tuple[float, float]] = []  # (items so far in 100,000, MB)
     for month, group in itertools.groupby(items, lambda item: rfc3339(item.arrived_ms)[:7]):
         earlier_alerts = len(alerts)
-        count, took_s, days = _feed(detector, group, alerts, whole=options.whole)
+        count, took_s, days = _feed(detector, group, alerts, memory, whole=options.whole)
         total, spent_s = total + count, spent_s + took_s
         print(
             f"{month:<8}{count:>9} {count / took_s:>9.0f} {len(detector.stories.by_key):>8} "
@@ -56,6 +60,9 @@ def main() -> None:
             flush=True,
         )
     print(f"{total} items, {total / spent_s:.0f} items/s, {len(alerts)} alerts")
+    if len(later := memory[len(memory) // 4 :]) > 2:
+        slope, error = _slope(later)
+        print(f"memory: {slope:+.2f} MB per 100,000 items, standard error {error:.2f}")
     if options.alerts:
         Path(options.alerts).write_text("".join(alerts.values()), encoding="utf-8")
 
@@ -66,9 +73,18 @@ def _load_dictionaries() -> None:
 
 
 def _feed(
-    detector: BurstDetector, items: Iterator[StreamItem], alerts: dict[str, str], *, whole: bool
+    detector: BurstDetector,
+    items: Iterator[StreamItem],
+    alerts: dict[str, str],
+    memory: list[tuple[float, float]],
+    *,
+    whole: bool,
 ) -> tuple[int, float, int]:
-    """Feed all items; returns their number, the seconds of CPU, and the number of days with items."""
+    """Feed all items; returns their number, the seconds of CPU, and the number of days with items.
+
+    Adds the last version of each event to ``alerts``, and one sample per chunk to ``memory``.
+    """
+    fed = memory[-1][0] if memory else 0.0
     count, minute, took_s = 0, -1, 0.0
     days: set[int] = set()
     while True:
@@ -88,6 +104,15 @@ def _feed(
             return count, took_s, len(days)
         count += len(chunk)
         days.update(item.arrived_ms // DAY_MS for item in chunk)
+        memory.append((fed + count / 1e5, _resident_mb()))
+
+
+def _slope(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Slope of the least-squares line through at least three points, and its standard error."""
+    xs, ys = zip(*points, strict=True)
+    slope, intercept = statistics.linear_regression(xs, ys)
+    squares = sum((y - intercept - slope * x) ** 2 for x, y in points)
+    return slope, math.sqrt(squares / (len(points) - 2) / (statistics.pvariance(xs) * len(points)))
 
 
 def _line(event: Event) -> str:

@@ -262,8 +262,7 @@ class BurstDetector(DetectorParts):
         )
         if expected is None or routine.is_routine(story, self.window):
             return
-        in_series = self.series.expected_items(story, self.clock_ms)
-        self.series.record(story, self.clock_ms)
+        in_series = self.series.expected_items(story, self.series.record(story, self.clock_ms))
         if expectation.exceeds_expectation(story.counted_items, in_series, self.rule):
             self.open_events.fire(story, self.clock_ms, max(expected, in_series))
 

@@ -99,15 +99,16 @@ class SeriesMemory:
     def __init__(self) -> None:
         self.bursts: list[Burst] = []
 
-    def record(self, story: Story, now_ms: int) -> None:
-        """Add the burst of this story, or raise the peak of the one it has."""
+    def record(self, story: Story, now_ms: int) -> int:
+        """Add the burst of this story, or raise the peak of the one it has; returns when it began, in ms."""
         burst = self._burst_of(story.key, now_ms - DAY_MS)
         if burst is not None:
             burst.peak = max(burst.peak, story.counted_items)
-            return
+            return burst.at_ms
         self.bursts.append(Burst(story.key, now_ms, story.counted_items, common_terms(story)))
         if len(self.bursts) > MAX_ENTRIES or self.bursts[0].at_ms < now_ms - MAX_AGE_MS:
             del self.bursts[0]
+        return now_ms
 
     def raise_peak(self, story_key: int, peak: int) -> None:
         """Set the final peak of a burst, if this story had one."""
@@ -144,16 +145,19 @@ class SeriesMemory:
             for burst in self.bursts
         )
 
-    def expected_items(self, story: Story, now_ms: int) -> float:
-        """Return the items that earlier bursts with the same terms at this time of day let expect; else 0."""
+    def expected_items(self, story: Story, began_ms: int) -> float:
+        """Return the items that earlier bursts with the same terms at this time of day let expect; else 0.
+
+        ``began_ms``: see ``record``. A story does not become unexpected while it lasts.
+        """
         terms = set(common_terms(story))
         if not terms:
             return 0.0
         returns = [
             burst.peak
             for burst in self.bursts
-            if now_ms - burst.at_ms >= MIN_AGE_MS
-            and _time_of_day_distance(now_ms, burst.at_ms) <= SAME_TIME_MS
+            if began_ms - burst.at_ms >= MIN_AGE_MS
+            and _time_of_day_distance(began_ms, burst.at_ms) <= SAME_TIME_MS
             and _jaccard(terms, burst.terms) >= MIN_JACCARD
         ]
         enough = MIN_RETURNS_OF_ONE_TERM if len(terms) == 1 else 1

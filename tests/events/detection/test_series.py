@@ -56,6 +56,18 @@ def test_far_more_than_the_last_time_fires() -> None:
     assert stream.fired[1].expected == 10.0
 
 
+def test_a_series_stays_expected_while_it_lasts() -> None:
+    """Two hours after it began, another item comes; half of 20 items are expected all the time."""
+    stream = DetectorStream()
+    quiet_month(stream, -8, 0)
+    send_series(stream, 0, 20)
+    quiet_month(stream, 1, 30)
+    send_series(stream, 30, 20)
+    stream.send(30 * 1440 + 130, terms=tuple((term, 1.0) for term in TERMS))
+
+    assert len(stream.fired) == 1
+
+
 def test_the_memory_is_saved_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A restored detector knows the bursts; the oldest are dropped."""
     stream = DetectorStream()

@@ -9,12 +9,8 @@ These rules apply in the first day only:
 2. **Excess.** What was measured for less than a day is uncertain: a story needs more of an excess
    (``FIRST_DAY_EXCESS``) over what the stream itself has shown.
 3. **Time.** Items that one source publishes in the same minute are a list, not a story.
-4. **One subject.** Routine fills a template with names; the items of a story say something about one subject.
-   At most ``MAX_CORE_SHARE`` of their terms may be common to most of them; of the others at least
-   ``MIN_KNOWN_SHARE`` must be words of general news or occur in several items::
-
-       Nimmo takes gold in record time     Crowd welcomes Nimmo home     nimmo + gold, record, time, crowd
-       Orbex PLC - Holding(s) in Company   Tarnow PLC - Holding(s) ...   plc, holding, company + orbex, tarnow
+4. **One subject.** The items must be about one subject (``subject.py``) even if none of them is usual,
+   and at most ``MAX_CORE_SHARE`` of their terms may be common to most items.
 
 Sources that report independently are evidence too: 3 and 4 require less of a story of several sources, and
 nothing if every item has another source.
@@ -26,10 +22,11 @@ The constants were chosen on the first days of the development windows, without 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from math import ceil, exp
+from collections.abc import Iterable
+from math import exp
 
 from aggregator.analysis.term_rates import TermRates
+from aggregator.events.detection import subject
 from aggregator.events.detection.baseline import Baseline
 from aggregator.events.detection.clustering import Story, WindowItem
 from aggregator.time_units import MINUTE_MS
@@ -41,13 +38,7 @@ FIRST_DAY_EXCESS = 1.5
 GENERAL_MARGIN = 10.0
 # Share of the items that differ in source or minute of publication.
 MIN_DISTINCT_TIMES = 0.6
-# Share of the items that hold a term which all of them are about.
-CORE_SHARE = 0.5
-# A term of general news has at least this rate: 1 % of the articles of the English model hold it.
-KNOWN_RATE = 5e-5
-# A term recurs if it is held by this share of the items, and at least by MIN_RECURRING_ITEMS.
-RECURRING_ITEMS_SHARE = 0.18
-MIN_RECURRING_ITEMS = 3
+# As for ``subject.py``, on the first day.
 MIN_KNOWN_SHARE = 0.7
 # Share of its terms that a story may hold in common.
 MAX_CORE_SHARE = 0.5
@@ -56,11 +47,12 @@ MAX_CORE_SHARE = 0.5
 class ColdStart:
     """Documents and index terms in the window by language, and what is expected from them.
 
+    ``rates``: how frequent terms are in news in general; None: unknown, and no rule applies.
     ``remaining``: missing part of the first day of history, 1 to 0, set by ``refresh``.
     """
 
     def __init__(self, rates: TermRates | None, baseline: Baseline) -> None:
-        self._rates = rates
+        self.rates = rates
         self._baseline = baseline
         self._documents: Counter[str] = Counter()
         self._index_terms: Counter[str] = Counter()
@@ -70,7 +62,7 @@ class ColdStart:
 
     def refresh(self, hour: int) -> None:
         """Set the time."""
-        self.remaining = self._baseline.missing_share(hour) if self._rates is not None else 0.0
+        self.remaining = self._baseline.missing_share(hour) if self.rates is not None else 0.0
         if not self.remaining:
             self._rate_of_term.clear()
 
@@ -78,11 +70,11 @@ class ColdStart:
         """Count a document that entered the window."""
         self._documents[member.lang] += 1
         self._index_terms[member.lang] += len(member.terms)
-        if self.remaining and self._rates is not None:
+        if self.remaining and self.rates is not None:
             known, lang = self._rate_of_term, member.lang
             for term in member.terms:
                 if term not in known or known[term][0] != lang:
-                    known[term] = lang, self._rates.rate(lang, term)
+                    known[term] = lang, self.rates.rate(lang, term)
 
     def remove(self, member: WindowItem) -> None:
         """Undo ``add`` for a document that left the window."""
@@ -105,34 +97,20 @@ class ColdStart:
         Infinite if it may be routine: its items have no term in common, are published together, or are about
         many subjects.
         """
-        if not self.remaining:
+        if not self.remaining or self.rates is None:
             return expected
         members = [member for member in story.members.values() if member.is_counted]
-        counts = Counter(term for member in members for term in member.terms)
-        core = {term for term, count in counts.items() if count >= CORE_SHARE * len(members)}
-        dependent_share = 1.0 - len({member.source for member in members}) / len(members)
+        counts = subject.count_terms(members)
+        core = subject.core_terms(members, counts)
+        dependent_share = subject.dependent_share(members)
         if (
             not core
             or _distinct_times(members) < MIN_DISTINCT_TIMES * dependent_share * len(members)
             or _core_share(counts, core) > 1.0 - (1.0 - MAX_CORE_SHARE) * dependent_share
-            or self._known_share(members, counts, core) < MIN_KNOWN_SHARE * dependent_share
+            or subject.known_share(members, counts, core, self.rates) < MIN_KNOWN_SHARE * dependent_share
         ):
             return float("inf")
         return max(expected * FIRST_DAY_EXCESS, GENERAL_MARGIN * min(map(self.expected, core)))
-
-    def _known_share(self, members: Sequence[WindowItem], counts: Counter[str], core: set[str]) -> float:
-        """Share of the terms beside the ``core`` that recur or are known, 0..1.
-
-        1.0 without such terms, and in languages whose terms have no rates.
-        """
-        needed = max(MIN_RECURRING_ITEMS, ceil(RECURRING_ITEMS_SHARE * len(members)))
-        others = known = 0
-        for term, count in counts.items():
-            if term not in core:
-                _, rate = self._rate_of_term.get(term, ("", 0.0))
-                others += count
-                known += count if count >= needed or rate >= KNOWN_RATE or not rate else 0
-        return known / others if others else 1.0
 
 
 def _core_share(counts: Counter[str], core: set[str]) -> float:

@@ -22,6 +22,7 @@ from aggregator.events.detection.merging import StoryMerger
 from aggregator.events.detection.model import BurstRule, Event, EventChange
 from aggregator.events.detection.overrides import EditorOverrides
 from aggregator.events.detection.parts import DetectorParts
+from aggregator.events.detection.subject import fills_template
 from aggregator.time_units import HOUR_MS, MINUTE_MS
 
 # More undated articles in one minute are a bulk load: at that rate a day has 4 million.
@@ -260,7 +261,11 @@ class BurstDetector(DetectorParts):
         expected = expectation.expected_if_exceeded(
             story, self.rule, self.baseline, self.term_weights.window_count, hour, self.cold_start
         )
-        if expected is None or routine.is_routine(story, self.window):
+        if (
+            expected is None
+            or routine.is_routine(story, self.window)
+            or fills_template(story, expected, self.cold_start.rates)
+        ):
             return
         in_series = self.series.expected_items(story, self.series.record(story, self.clock_ms))
         if expectation.exceeds_expectation(story.counted_items, in_series, self.rule):

@@ -29,7 +29,7 @@ MAX_ITEMS = 64
 # Share of the headlines that hold a common word.
 COMMON_WORD_SHARE = 0.6
 # (common words per headline, share of the headlines that have them in the same order): either pair is enough.
-TEMPLATES = ((2.4, 0.65), (2.8, 0.4))
+TEMPLATES = ((2.4, 0.65), (2.8, 0.25))
 # The same for a template of two words, which must also begin or end this share of the headlines: the two
 # words of a name are in any position.
 SHORT_TEMPLATE = (1.4, 0.8)

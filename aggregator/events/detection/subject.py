@@ -1,0 +1,88 @@
+"""One subject: whether the headlines of a story say something about one topic, or fill a template with names.
+
+What the headlines have in common, the *core*, does not show that: notices have as much in common as news. The
+rest of their words does. In news it is words that recur in several headlines or are known from news in
+general; in a list of notices it is another name in each::
+
+    Nimmo takes gold in record time     Crowd welcomes Nimmo home     nimmo + gold, record, time, crowd
+    Orbex PLC - Holding(s) in Company   Tarnow PLC - Holding(s) ...   plc, holding, company + orbex, tarnow
+
+Sources that report independently are evidence too: less is required of a story of several sources, and
+nothing if every item has another one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from math import ceil
+
+from aggregator.analysis.term_rates import TermRates
+from aggregator.events.detection.clustering import Story, WindowItem
+
+# Share of the items that hold a term of the core.
+CORE_SHARE = 0.5
+# A term of general news has at least this rate: 1 % of the articles of the English model hold it.
+KNOWN_RATE = 5e-5
+# A term recurs if it is held by this share of the items, and at least by MIN_RECURRING_ITEMS.
+RECURRING_ITEMS_SHARE = 0.18
+MIN_RECURRING_ITEMS = 3
+# Share of the terms beside the core that recur or are known, which a story needs: in any case, and if more
+# than MANY_USUAL_ITEMS of its items are usual, as for company results.
+MIN_KNOWN_SHARE = 0.5
+MIN_KNOWN_SHARE_OF_USUAL = 0.75
+MANY_USUAL_ITEMS = 2.5
+# Latest items examined.
+MAX_ITEMS = 64
+
+
+def fills_template(story: Story, expected: float, rates: TermRates | None) -> bool:
+    """Whether the story is one text filled in with names; False without ``rates``.
+
+    ``expected``: items per window that are usual for it.
+    """
+    if rates is None:
+        return False
+    members = [member for member in story.members.values() if member.is_counted][-MAX_ITEMS:]
+    counts = count_terms(members)
+    required = MIN_KNOWN_SHARE_OF_USUAL if expected > MANY_USUAL_ITEMS else MIN_KNOWN_SHARE
+    return known_share(members, counts, core_terms(members, counts), rates) < required * dependent_share(
+        members
+    )
+
+
+def count_terms(members: Sequence[WindowItem]) -> Counter[str]:
+    """Number of the items that hold each term."""
+    return Counter(term for member in members for term in member.terms)
+
+
+def core_terms(members: Sequence[WindowItem], counts: Counter[str]) -> set[str]:
+    """Return the terms that at least ``CORE_SHARE`` of the items hold."""
+    return {term for term, count in counts.items() if count >= CORE_SHARE * len(members)}
+
+
+def dependent_share(members: Sequence[WindowItem]) -> float:
+    """Return the share of the items beyond the first of their source, 0..1."""
+    return 1.0 - len({member.source for member in members}) / len(members)
+
+
+def known_share(
+    members: Sequence[WindowItem], counts: Counter[str], core: set[str], rates: TermRates
+) -> float:
+    """Return the share of the terms beside the ``core`` that recur or are known, 0..1.
+
+    1.0 without such terms, and in languages whose terms have no rates.
+    """
+    needed = max(MIN_RECURRING_ITEMS, ceil(RECURRING_ITEMS_SHARE * len(members)))
+    others = known = 0
+    for member in members:
+        for term in member.terms:
+            if term not in core:
+                others += 1
+                known += counts[term] >= needed or is_known(rates.rate(member.lang, term))
+    return known / others if others else 1.0
+
+
+def is_known(rate: float) -> bool:
+    """Whether a term of this rate is known from news in general, or belongs to a language without rates."""
+    return rate >= KNOWN_RATE or not rate

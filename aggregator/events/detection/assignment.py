@@ -8,7 +8,13 @@ from __future__ import annotations
 import xxhash
 
 from aggregator.domain import StreamItem
-from aggregator.events.detection.clustering import JOIN_RELATED_COSINE, Story, StoryIndex, WindowItem
+from aggregator.events.detection.clustering import (
+    JOIN_RELATED_COSINE,
+    MIN_ITEMS_TO_MERGE,
+    Story,
+    StoryIndex,
+    WindowItem,
+)
 from aggregator.events.detection.hamming_mode import HammingMode
 from aggregator.events.detection.lifecycle import OpenEvents
 from aggregator.events.detection.model import BurstRule
@@ -76,7 +82,16 @@ class StoryAssignment:
         """The story of the duplicate, else the nearest one, and the cosine to it."""
         if duplicate_story is not None:
             return duplicate_story, 1.0
-        return self._stories.nearest(member.terms, self._term_weights.weigh)
+        story, cosine = self._stories.nearest(member.terms, self._term_weights.weigh)
+        return (story, cosine) if story and not self._is_rest_of_other_event(story, member) else (None, 0.0)
+
+    def _is_rest_of_other_event(self, story: Story, member: WindowItem) -> bool:
+        """Whether the story is the last items of an event that was about something else than the item."""
+        return (
+            story.event_id is not None
+            and len(story.members) < MIN_ITEMS_TO_MERGE
+            and self._open_events.similarity(story, member) < JOIN_RELATED_COSINE
+        )
 
     def _story_of_related(self, item: StreamItem, member: WindowItem) -> tuple[Story | None, float]:
         """Story of the related article and the cosine to it, if at least ``JOIN_RELATED_COSINE``."""

@@ -9,7 +9,8 @@ documents: Fung, Yu, Yu & Lu 2005; bursty features as weights: He, Chang & Lim 2
     story B (4 items)    key term the town, 9 documents name it in the window
     6 of the 9 documents of the rarer term hold both: one burst, 17 items
 
-The key term is the first of ``key_terms.top_terms``. Two stories that are both events are never merged so.
+The key term is the first of ``key_terms.top_terms``. Two stories that are both events must also have half of
+their key terms in common.
 """
 
 from __future__ import annotations
@@ -41,11 +42,7 @@ def find_merge_partner(
     best, best_share = None, 0.0
     candidate_terms = [own_term, *(term for term, missing in missing_weights.items() if missing <= 0)]
     for other in stories.with_any_term(candidate_terms):
-        if (
-            other is story
-            or len(other.members) < MIN_ITEMS_TO_BE_MERGED
-            or (other.event_id and story.event_id)
-        ):
+        if other is story or len(other.members) < MIN_ITEMS_TO_BE_MERGED:
             continue
         other_sum = other.term_sums.get(own_term, 0)
         # Necessary conditions on any key term of the other story, cheaper than finding it.
@@ -65,7 +62,12 @@ def find_merge_partner(
         joint_sum = story.term_sums.get(other_term, 0) + other_sum
         rarer = min(term_weights.window_count(own_term), term_weights.window_count(other_term))
         share = joint_sum / MAX_TERM_WEIGHT / rarer
-        if share >= MERGE_SHARE and share > best_share and key_terms.support_merge(story, other):
+        if (
+            share >= MERGE_SHARE
+            and share > best_share
+            and key_terms.support_merge(story, other)
+            and not (story.event_id and other.event_id and not key_terms.agree(story, other))
+        ):
             best, best_share = other, share
     return best
 

@@ -70,6 +70,10 @@ class KeyTermCache:
             self.top_terms(a), self.top_terms(b), self._term_weights.expected
         )
 
+    def agree(self, a: Story, b: Story) -> bool:
+        """Whether half of the key terms of both stories are the same."""
+        return 2 * len(set(self.top_terms(a)) & set(self.top_terms(b))) >= KEY_TERMS_PER_STORY
+
     def invalidate(self, story: Story) -> None:
         """Forget the terms of a story whose items changed."""
         self._top_terms.pop(story.key, None)

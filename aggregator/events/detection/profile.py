@@ -8,7 +8,7 @@ that today's story can be compared with one of last week whose items have expire
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from aggregator.events.detection.clustering import Story, TermWeigher
 
@@ -25,6 +25,13 @@ def build_profile(story: Story, idf: TermWeigher) -> list[tuple[str, float]]:
     heaviest = sorted(weights, key=lambda term: (-weights[term], term))[:PROFILE_TERMS]
     length = math.sqrt(sum(weights[term] ** 2 for term in heaviest))
     return [(term, round(weights[term] / length, 4)) for term in heaviest] if length else []
+
+
+def similarity(profile: Profile, terms: Mapping[str, int], idf: TermWeigher) -> float:
+    """Return the cosine of one item's ``terms`` (term -> weight) to a profile, 0..1."""
+    weights = {term: weight * idf(term) for term, weight in terms.items()}
+    length = math.sqrt(sum(weight**2 for weight in weights.values()))
+    return sum(weights.get(term, 0.0) * weight for term, weight in profile) / length if length else 0.0
 
 
 def is_same_story(a: Profile, b: Profile) -> bool:

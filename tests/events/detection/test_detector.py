@@ -170,6 +170,22 @@ def test_ten_times_the_volume_of_unrelated_items_does_not_fire() -> None:
     assert stream.fired == []
 
 
+@pytest.mark.parametrize(("words", "joins"), [("mayor parade", False), ("harbour parade", True)])
+def test_the_last_items_of_an_event_take_in_nothing_else(words: str, joins: bool) -> None:
+    """The two that are left also name the mayor's parade, which the event was not about."""
+    stream = DetectorStream()
+    for hour in range(-200, 0):
+        stream.send(hour * 60, f"ferry topic{hour}")
+    stream.send_burst(16)
+    stream.send_burst(2, 16, words="harbour mayor parade")
+    (event,) = stream.fired
+    for i in range(3):
+        stream.send(4 * 60 + 15.5 + i / 10, terms=tuple((word, 1.0) for word in words.split()))
+
+    assert stream.detector.events[0].id == event.id
+    assert (stream.detector.events[0].size > 18) is joins
+
+
 def test_an_event_does_not_list_unrelated_items_of_a_merged_story() -> None:
     """They count with their story; items, size and peak of the event do not include them."""
     stream = DetectorStream()

@@ -45,11 +45,9 @@ def partner_by_exhaustive_search(detector: BurstDetector, story: Story) -> Story
     best, best_share = None, 0.0
     for other in detector.stories.by_key.values():
         other_term = key_terms.top_term(other, weights.weigh)
-        if (
-            other is story
-            or len(other.members) < MIN_ITEMS_TO_BE_MERGED
-            or (other.event_id and story.event_id)
-        ):
+        if other is story or len(other.members) < MIN_ITEMS_TO_BE_MERGED:
+            continue
+        if other.event_id and story.event_id and not KeyTermCache(weights).agree(story, other):
             continue
         if not (weights.is_bursting(own_term) and weights.is_bursting(other_term)):
             continue

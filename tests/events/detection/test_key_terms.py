@@ -64,3 +64,16 @@ def test_an_invalidated_story_gets_new_terms() -> None:
 
     assert (cache.top_terms(story), cache.top_term(story)) == (["aground", "storm"], "aground")
     assert cache.top_term(story_of(window_item(2, "ferry"), key=2)) == "ferry"
+
+
+def test_stories_agree_with_half_of_their_key_terms_in_common() -> None:
+    """Four of eight; the other four differ."""
+    baseline = Baseline(4 * HOUR_MS)
+    cache = KeyTermCache(TermWeights(BurstRule(), baseline, ColdStart(None, baseline)))
+    one, four, three = (
+        story_of(window_item(number, words), key=number)
+        for number, words in enumerate(("a b c d e f g h", "a b c d i j k l", "a b c m n o p q"))
+    )
+
+    assert cache.agree(one, four)
+    assert not cache.agree(one, three)

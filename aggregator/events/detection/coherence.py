@@ -12,6 +12,7 @@ without it have no key terms in common but the connecting one (``merge_evidence.
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Callable, Sequence
 
@@ -42,16 +43,23 @@ def find_division(
         if not min_items <= len(inside) <= len(members) - min_items:
             continue
         outside = [member for member in members if term not in member.terms]
-        if _are_two_topics(_weighted_sums(inside, weigh), _weighted_sums(outside, weigh), expected):
-            return min(outside, inside, key=len)
+        part = min(outside, inside, key=len)
+        sums = _term_sums(part)
+        rest = {t: total - sums.get(t, 0) for t, total in story.term_sums.items() if total != sums.get(t)}
+        if _are_two_topics(_weighted(sums, weigh), _weighted(rest, weigh), expected):
+            return part
     return None
 
 
-def _weighted_sums(members: Sequence[WindowItem], weigh: TermWeigher) -> dict[str, float]:
+def _term_sums(members: Sequence[WindowItem]) -> dict[str, int]:
     sums: dict[str, int] = {}
     for member in members:
         for term, weight in member.terms.items():
             sums[term] = sums.get(term, 0) + weight
+    return sums
+
+
+def _weighted(sums: dict[str, int], weigh: TermWeigher) -> dict[str, float]:
     return {term: weight * weigh(term) for term, weight in sums.items()}
 
 
@@ -64,7 +72,8 @@ def _are_two_topics(a: dict[str, float], b: dict[str, float], expected: Callable
 
 
 def _heaviest(weights: dict[str, float]) -> list[str]:
-    return sorted(weights, key=lambda term: (-weights[term], term))[:KEY_TERMS_PER_STORY]
+    heaviest = heapq.nsmallest(KEY_TERMS_PER_STORY, [(-weight, term) for term, weight in weights.items()])
+    return [term for _, term in heaviest]
 
 
 def _cosine(a: dict[str, float], b: dict[str, float], without: set[str]) -> float:

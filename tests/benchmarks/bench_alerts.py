@@ -7,8 +7,9 @@ the id of each judged event (it depends on the event's first article alone), and
 the events that were drawn with their verdicts, for judging. Verdicts:
 
     news      something that happened: politics, disasters, crimes, deals, companies
-    market    a move of markets or a decision of a central bank
-    routine   expected in advance and repeated: monthly figures, results, notices, schedules, templates
+    market    a move of markets, or a decision of a central bank
+    figures   a statistic of the month and what markets make of it
+    routine   expected in advance and repeated: results, sales of the month, notices, schedules, templates
     none      items without a common subject
 """
 
@@ -31,7 +32,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("events", help="output of `aggregator replay`")
+    parser.add_argument("events", help="output of `aggregator replay` or of `bench events --alerts`")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
     events = sorted(read_rows([options.events]), key=lambda event: str(event["id"]))

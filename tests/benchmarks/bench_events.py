@@ -7,7 +7,8 @@ FILE holds dated headlines (default: one year, from the development data); rows 
 of the detector alone; with ``--whole`` it includes reading and tokenizing, as in `aggregator replay`. One
 process, one thread. Prints per month: items/s, open stories, items in the window, size of the saved state,
 resident memory, and alerts per day; at the end the slope of the memory by least squares, without the first
-quarter, in which the tables fill. ``--alerts`` writes one line per event for review (do not commit it).
+quarter, in which the tables fill. ``--alerts`` writes the events as `aggregator replay` does; do not commit
+them.
 
 The tokenizers' dictionaries are loaded before the first item: a single headline detected as Chinese loads 40
 MB, whichever month it is in.
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import math
 import statistics
 import time
@@ -27,7 +29,7 @@ from aggregator.analysis.text import language, tokenizer
 from aggregator.domain import StreamItem
 from aggregator.events.detection import BurstDetector, BurstRule, Event
 from aggregator.offline.jsonl import read_rows
-from aggregator.offline.replay import make_detector, read_items, rfc3339
+from aggregator.offline.replay import event_row, make_detector, read_items, rfc3339
 from tests.support.development_data import DATA
 from tests.support.processes import resident_bytes
 
@@ -116,10 +118,7 @@ def _slope(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def _line(event: Event) -> str:
-    return (
-        f"{rfc3339(event.detected_at_ms)}\t{event.size}\t{event.peak}\t{event.expected}\t"
-        f"{' '.join(event.terms[:5])}\t{event.title}\n"
-    )
+    return json.dumps(event_row(event)) + "\n"
 
 
 def _resident_mb() -> float:

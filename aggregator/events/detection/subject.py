@@ -27,7 +27,7 @@ KNOWN_RATE = 5e-5
 # A term recurs if it is held by this share of the items, and at least by MIN_RECURRING_ITEMS.
 RECURRING_ITEMS_SHARE = 0.18
 MIN_RECURRING_ITEMS = 3
-# Share of the terms beside the core that recur or are known, which a story needs: in any case, and if more
+# Share of the terms outside the core that recur or are known, which a story needs: in any case, and if more
 # than MANY_USUAL_ITEMS of its items are usual, as for company results.
 MIN_KNOWN_SHARE = 0.5
 MIN_KNOWN_SHARE_OF_USUAL = 0.75
@@ -69,7 +69,7 @@ def dependent_share(members: Sequence[WindowItem]) -> float:
 def known_share(
     members: Sequence[WindowItem], counts: Counter[str], core: set[str], rates: TermRates
 ) -> float:
-    """Return the share of the terms beside the ``core`` that recur or are known, 0..1.
+    """Return the share of the terms outside the ``core`` that recur or are known, 0..1.
 
     1.0 without such terms, and in languages whose terms have no rates.
     """

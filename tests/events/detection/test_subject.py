@@ -31,7 +31,7 @@ MIXED = [f"profit quarter name{i} {word}" for i, word in enumerate(["rain", "riv
 
 
 @pytest.mark.parametrize(("headlines", "expected"), [(NEWS, 1.0), (RESULTS, 0.0), (MIXED, 0.5)])
-def test_known_share_is_that_of_the_words_beside_the_core(headlines: list[str], expected: float) -> None:
+def test_known_share_is_that_of_the_words_outside_the_core(headlines: list[str], expected: float) -> None:
     """Words that most headlines hold do not count, be they known or not."""
     members = [window_item(i, words, lang="en") for i, words in enumerate(headlines)]
     counts = count_terms(members)

@@ -3,8 +3,8 @@
     python -m tests.benchmarks.bench_live_events FILE
 
 Every article is analyzed, decided and committed as if posted by a crawler, on a store in memory whose clock
-is the time of publication; the detector then reads the article stream. (`aggregator replay` uses headlines
-only.) Prints one line per event for review (do not commit it).
+is the time of publication; the detector then reads the article stream. `aggregator replay` detects from the
+same terms without a store. Prints one line per event for review (do not commit it).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from tests.chaos.ledger import Ledger
 from tests.chaos.machine import Machine
 from tests.chaos.observer import REPORTS, StoreObserver
 from tests.chaos.replicas import Replicas
-from tests.chaos.report import ChaosReport
+from tests.chaos.report import SPLIT_TOPICS, ChaosReport
 from tests.chaos.resources import Resources
 from tests.support.hang_limit import HANG_LIMIT_S
 
@@ -47,6 +47,7 @@ class Run:
         self.observer = StoreObserver(open_redis_store(deployment.store_url))
         self._full_rate = min(FULL_RATE, 0.75 * rate)
         self._topics = 0
+        self._kinds: list[str] = []  # of the fault during each topic
         self._read = 0
         self.resources = Resources(deployment, result.figures)
         self._start_s = 0.0
@@ -77,6 +78,7 @@ class Run:
     async def _inject_one(self, kind: str, fault: Fault, turn: int) -> None:
         third = REPORTS // 3
         topic, self._topics = self._topics, self._topics + 1
+        self._kinds.append(f"{kind} {turn}")
         await self._post_reports(topic, range(third))
         await self._wait_for_full_rate()
         self.result.before[kind].append(self.ledger.acknowledged_within(1.0))
@@ -133,6 +135,9 @@ class Run:
         await self.observer.wait_for_events(range(self._topics))
         streamed = await self.observer.stream_counts()
         ledger = self.ledger
+        without_event = set(range(self._topics)) - self.observer.topics_with_event()
+        split = await self.observer.split_topics(without_event)
+        lost = sorted(without_event - split)
         self.result.figures |= {
             "acknowledged": len(ledger.acknowledged),
             "articles read again": self._read,
@@ -142,7 +147,8 @@ class Run:
             "doubled (groups with two new)": len(ledger.groups_with_several_new()),
             "groups without a new one": len(ledger.groups_without_new()),
             "topics": self._topics,
-            "events lost": len(set(range(self._topics)) - self.observer.topics_with_event()),
+            SPLIT_TOPICS: len(split),
+            "events lost": len(lost),
             "events doubled": self.observer.repeated_events(),
             "articles streamed twice": sum(count - 1 for count in streamed.values()),
             "articles never streamed": len(ledger.acknowledged.keys() - streamed.keys()),
@@ -157,6 +163,7 @@ class Run:
         self.result.details = [
             *self.deployment.unreported,
             *self._slow_recoveries,
+            *[f"no event for topic {topic}, reported during fault: {self._kinds[topic]}" for topic in lost],
             *sorted({f"{r.status} {r.code}: {r.sentence[:200]}" for r in refused})[:20],
         ]
         self.result.left_out = dict(self.deployment.missing)

@@ -45,8 +45,8 @@ def test_a_space_elsewhere_stays_a_space() -> None:
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
-        ([("dryrun", "1")], "dryrun: unknown query parameter; allowed: dry_run, policy."),
-        ([("DRY_RUN", "1")], "DRY_RUN: unknown query parameter; allowed: dry_run, policy."),
+        ([("dryrun", "1")], "dryrun: unknown query parameter; allowed: dry_run, policy, backfill."),
+        ([("DRY_RUN", "1")], "DRY_RUN: unknown query parameter; allowed: dry_run, policy, backfill."),
         ([("dry_run", "true"), ("dry_run", "true")], "dry_run: query parameter given twice."),
         ([("dry_run", "perhaps")], "dry_run: "),
     ],

@@ -44,7 +44,7 @@ def main() -> None:
 
     last = {event.id: event for event, _ in changed_events(rows, BurstRule())}
     events = [event for event in last.values() if event.merged_into is None]
-    right: Counter[str] = Counter()  # items in an event of their own story, by story
+    right: Counter[str] = Counter()  # items in the event of the story that they are labelled with, by story
     by_story: dict[str, list[str]] = defaultdict(list)
     listed = 0
     for event in sorted(events, key=lambda event: event.detected_at_ms):

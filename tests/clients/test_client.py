@@ -267,7 +267,7 @@ async def test_an_article_names_its_policy_profile(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("backfill", [True, False])
 async def test_a_backfilling_client_fires_no_event(backfill: bool) -> None:
-    """20 outlets tell one story; the client submits them one by one and in a batch."""
+    """20 outlets report one story; the client submits them one by one and in a batch."""
     async with (
         open_service(Settings(store_url="memory")) as service,
         TestServer(make_app(service)) as server,

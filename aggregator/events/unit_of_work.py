@@ -100,7 +100,8 @@ class EventUnitOfWork:
         self._stored |= await self._repository.get_many([change.event.id for change in changes])
         # Before the links of those that joined: what left one event may have joined another.
         self._extra_writes += [Delete(number_key(n)) for c in changes for n in c.released_numbers]
-        self._storylines.follow({id_: summary.story_id for id_, summary in self.summaries.items()})
+        if changes:
+            self._storylines.follow({id_: summary.story_id for id_, summary in self.summaries.items()})
         for change in changes:
             before = self.summaries.get(change.event.id)
             event = self._storylines.place(await self._with_editor_state(change.event))

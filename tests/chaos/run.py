@@ -46,7 +46,6 @@ class Run:
         self.crawl = Crawl(deployment, self.ledger, rate)
         self.observer = StoreObserver(open_redis_store(deployment.store_url))
         self._full_rate = min(FULL_RATE, 0.75 * rate)
-        self._topics = 0
         self._kinds: list[str] = []  # of the fault during each topic
         self._read = 0
         self.resources = Resources(deployment, result.figures)
@@ -77,7 +76,7 @@ class Run:
 
     async def _inject_one(self, kind: str, fault: Fault, turn: int) -> None:
         third = REPORTS // 3
-        topic, self._topics = self._topics, self._topics + 1
+        topic = len(self._kinds)
         self._kinds.append(f"{kind} {turn}")
         await self._post_reports(topic, range(third))
         await self._wait_for_full_rate()
@@ -132,10 +131,10 @@ class Run:
 
     async def _final_check(self) -> None:
         await self._check_stored(list(self.ledger.acknowledged))
-        await self.observer.wait_for_events(range(self._topics))
+        await self.observer.wait_for_events(range(len(self._kinds)))
         streamed = await self.observer.stream_counts()
         ledger = self.ledger
-        without_event = set(range(self._topics)) - self.observer.topics_with_event()
+        without_event = set(range(len(self._kinds))) - self.observer.topics_with_event()
         split = await self.observer.split_topics(without_event)
         lost = sorted(without_event - split)
         self.result.figures |= {
@@ -146,7 +145,7 @@ class Run:
             "found with another verdict": len(ledger.changed),
             "doubled (groups with two new)": len(ledger.groups_with_several_new()),
             "groups without a new one": len(ledger.groups_without_new()),
-            "topics": self._topics,
+            "topics": len(self._kinds),
             SPLIT_TOPICS: len(split),
             "events lost": len(lost),
             "events doubled": self.observer.repeated_events(),

@@ -87,10 +87,11 @@ class StoryAssignment:
 
     def _is_rest_of_other_event(self, story: Story, member: WindowItem) -> bool:
         """Whether the story is the last items of an event that was about something else than the item."""
+        event = self._open_events.event_of_story(story)
         return (
-            story.event_id is not None
+            event is not None
             and len(story.members) < MIN_ITEMS_TO_MERGE
-            and self._open_events.similarity(story, member) < JOIN_RELATED_COSINE
+            and self._open_events.similarity(event, member) < JOIN_RELATED_COSINE
         )
 
     def _story_of_related(self, item: StreamItem, member: WindowItem) -> tuple[Story | None, float]:

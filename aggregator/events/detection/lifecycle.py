@@ -46,9 +46,8 @@ class OpenEvents:
         """Return the event that this story became, if it did."""
         return None if story.event_id is None else self.by_id[story.event_id]
 
-    def similarity(self, story: Story, member: WindowItem) -> float:
-        """Return how similar an item is to what the event of this story was about when it broke, 0..1."""
-        event = self.by_id[story.event_id or ""]
+    def similarity(self, event: OpenEvent, member: WindowItem) -> float:
+        """Return how similar an item is to what the event was about when it broke, 0..1."""
         return profile.similarity(event.profile, member.terms, self._idf)
 
     def drain_changes(self) -> list[EventChange]:

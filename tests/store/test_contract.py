@@ -409,6 +409,19 @@ async def test_a_lease_expires(store: Store) -> None:
     assert acquired.count(True) == 1
 
 
+async def test_a_lease_that_is_not_renewed_is_taken_over_before_it_expires(store: Store) -> None:
+    """As of a holder that renewed it while the store's clock was a day ahead, and then died."""
+    assert await Lease(store, b"{l}", DAY_MS).acquire()
+    monotonic_s = [0.0]
+    others = [Lease(store, b"{l}", 3000, monotonic=lambda: monotonic_s[0]) for _ in range(8)]
+    assert not any(await asyncio.gather(*(lease.acquire() for lease in others)))
+    monotonic_s[0] = 3.0
+
+    acquired = await asyncio.gather(*(lease.acquire() for lease in others))
+
+    assert acquired.count(True) == 1
+
+
 async def test_scan_returns_exactly_the_keys_with_the_prefix(store: Store) -> None:
     """Over all tags, sorted, streams included."""
     await store.put([Put(b"{%d}k" % i, b"") for i in range(300)] + [Put(b"other", b"")])

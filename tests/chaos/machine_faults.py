@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 from collections.abc import Awaitable, Callable
 
 from aggregator.index.trusted_time import MAX_AHEAD_MS
+from aggregator.store.log_checksums import RECORD_NAME
 from tests.chaos.deployment import POLL_S
 from tests.chaos.faults import HALF_A_COMMAND, far_offset_ms
 from tests.chaos.machine import Machine, send
@@ -106,25 +108,38 @@ async def tear_log(machine: Machine, turn: int) -> None:
 
 
 async def damage_log(machine: Machine, turn: int) -> None:
-    """The log is damaged while nothing runs; the service must refuse to serve, until it is restored."""
+    """The log is damaged while nothing runs; the service must refuse to serve, until it is restored.
+
+    The damage is within what the checksums cover: they leave out the newest 10 to 20 s.
+    """
+    await _until(lambda: _covered_bytes(machine) > 0)
     await machine.kill()
     with machine.kept_log():
         log = machine.newest_log()
-        size = log.stat().st_size
+        middle = _covered_bytes(machine) // 2
         if turn % 3 == 0:
             for manifest in log.parent.glob("*.manifest"):
                 manifest.unlink()
         elif turn % 3 == 1:
-            os.truncate(log, size // 2)
+            os.truncate(log, middle)
         else:
             with log.open("r+b") as file:
-                file.seek(size // 2)
+                file.seek(middle)
                 file.write(machine.rng.randbytes(DAMAGED_BYTES))
         await machine.launch()
         damage = ("manifest removed", "log cut in half", "bytes of the log overwritten")[turn % 3]
         await _expect_refusal(machine, damage)
         await machine.kill()
     await machine.launch()
+
+
+def _covered_bytes(machine: Machine) -> int:
+    """Length of the newest log's beginning that a checksum covers."""
+    try:
+        recorded = json.loads((machine.data_dir / RECORD_NAME).read_bytes())
+    except FileNotFoundError:
+        return 0
+    return sum(file["length"] for file in recorded if file["name"] == machine.newest_log().name)
 
 
 async def _expect_refusal(machine: Machine, damage: str) -> None:

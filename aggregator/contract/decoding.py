@@ -177,6 +177,11 @@ def to_single_line(text: str | None) -> str:
     return " ".join(_CONTROL_CHARS.sub("", text or "").split())
 
 
+def to_plain_text(text: str) -> str:
+    """``text`` without control characters other than white space, and without it at both ends, for notes."""
+    return _strip_control_chars(text).replace("\r\n", "\n").strip()
+
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _decode_article_in: DecodeFunction[ArticleIn] = msgspec.json.Decoder(ArticleIn).decode
 

@@ -12,13 +12,14 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from aggregator.analysis.article_id import MAX_URL_CHARS
-from aggregator.contract.responses import ActionName, EventStatus, MuteScope
+from aggregator.contract.responses import ActionName, EventStatus, MuteScope, WorkStatus
 
 MAX_TITLE_CHARS = 2000
 MAX_SOURCE_CHARS = 300
 MAX_RELATED_IDS = 20
 MAX_PROFILE_CHARS = 40
 MAX_ACTOR_CHARS = 200
+MAX_NOTE_CHARS = 2000
 MAX_RELATED_PAGE = 100
 MAX_EVENT_PAGE = 200
 LANGUAGE_TAG_PATTERN = r"^([A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*)?$"
@@ -90,6 +91,11 @@ class ActionIn(Struct, forbid_unknown_fields=True):
     remove_item  remove the article ``item`` from the event
     false_alarm  mark the event as a false alarm and mute its story
     unlink       take the event out of its storyline: it begins one, and is no translation of another event
+    note         add the note ``text``; an event keeps 100 notes and 32,000 bytes of them
+    delete_note  delete the note ``note``
+    assign       assign the event to ``assignee``, "" for nobody
+    set_work_status  set ``work_status``; "on_it" also assigns the event to the actor if nobody has it
+    choose_headline  use the headline of the article ``item``; without it, the automatic headline again
     """
 
     action: ActionName
@@ -103,6 +109,10 @@ class ActionIn(Struct, forbid_unknown_fields=True):
     into: ArticleId | None = None
     item: ArticleId | None = None
     scope: MuteScope | None = None
+    text: Annotated[str, Meta(max_length=MAX_NOTE_CHARS, description="Plain text, lines kept.")] | None = None
+    note: int | None = None
+    assignee: Annotated[str, Meta(max_length=MAX_ACTOR_CHARS, description="Name of an editor.")] | None = None
+    work_status: WorkStatus | None = None
 
 
 class WatchIn(Struct, forbid_unknown_fields=True):

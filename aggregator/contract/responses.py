@@ -14,7 +14,21 @@ from msgspec import Meta, Struct
 
 VerdictName = Literal["new", "related", "duplicate"]
 EventStatus = Literal["emerging", "breaking", "fading", "closed"]
-ActionName = Literal["acknowledge", "mute", "unmute", "merge", "remove_item", "false_alarm", "unlink"]
+ActionName = Literal[
+    "acknowledge",
+    "mute",
+    "unmute",
+    "merge",
+    "remove_item",
+    "false_alarm",
+    "unlink",
+    "note",
+    "delete_note",
+    "assign",
+    "set_work_status",
+    "choose_headline",
+]
+WorkStatus = Literal["open", "on_it", "published", "dropped"]
 MuteScope = Literal["story", "routine"]
 
 
@@ -170,7 +184,10 @@ class ExplainOut(Struct):
 
 
 class ActionOut(Struct):
-    """One entry of an event's audit trail. ``event``: id of the event that the editor acted on."""
+    """One entry of an event's audit trail. ``event``: id of the event that the editor acted on.
+
+    note      id of a deleted note; ``assignee``: "" for nobody; ``work_status``: the new one
+    """
 
     action: ActionName
     actor: str
@@ -179,6 +196,18 @@ class ActionOut(Struct):
     scope: MuteScope | None
     into: str | None
     item: str | None
+    note: int | None
+    assignee: str | None
+    work_status: WorkStatus | None
+
+
+class NoteOut(Struct):
+    """A note of an editor on an event."""
+
+    id: int
+    actor: str
+    at: datetime
+    text: str
 
 
 class EventOut(Struct):
@@ -191,6 +220,7 @@ class EventOut(Struct):
     story_id  storyline of the event: ``/v1/stories/{id}``; ``translation_of``: the event that reported it
               before in another language, whose alert is not repeated
     absorbed  ids of events merged into this one; ``revision``: version number, increases with each change
+    assignee  editor who works on it, "" for nobody; ``note_count``: notes of editors
     """
 
     id: str
@@ -216,6 +246,9 @@ class EventOut(Struct):
     muted: MuteScope | None
     false_alarm: bool
     actions: list[ActionOut]
+    assignee: str
+    work_status: WorkStatus
+    note_count: int
     revision: int
 
 
@@ -232,6 +265,7 @@ class EventDetailOut(EventOut):
     cosines       similarity of each item to the story when it joined, 0..1 (1: duplicate or first item)
     previous      event of the same storyline detected before this one; ``next``: after it
     first_source  source of the first item; ``headline_id``: the article whose headline is the title
+    headline_is_chosen  whether an editor chose it; ``notes``: oldest first, at most 100
     """
 
     timeline: list[TimelinePoint]
@@ -239,6 +273,8 @@ class EventDetailOut(EventOut):
     cosines: list[float]
     first_source: str
     headline_id: str
+    headline_is_chosen: bool
+    notes: list[NoteOut]
     articles: list[ArticleRef]
     previous: str | None
     next: str | None

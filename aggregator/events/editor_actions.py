@@ -1,4 +1,4 @@
-"""Editor actions on events: acknowledge, mute, unmute, merge, remove an item, false alarm, unlink.
+"""Editor actions on events: acknowledge, mute, merge, remove an item, note, assign, choose a headline, ...
 
 An action immediately changes the stored events in one optimistic commit (``unit_of_work.py``). It also adds
 an editor override (``detection/overrides.py``), which the detector applies before its own next commit, so no
@@ -49,15 +49,16 @@ class EditorActions:
     async def apply(self, action: EditorAction) -> Event:
         """Carry out one action. Returns the event as it is then; after a merge, the surviving one.
 
-        Idempotent: an action without effect is not recorded again. Raises NotFound (event, or item in it),
-        Conflict (an impossible merge), CommitConflict, StoreUnavailable.
+        Idempotent: an action without effect is not recorded again. Raises NotFound (event, or item or note in
+        it), Conflict (an impossible merge, too many notes), CommitConflict, StoreUnavailable.
         """
         first_version = await self._first_version_of(action.item) if action.action == "remove_item" else None
+        headline = await self._headline_of(action.item) if action.action == "choose_headline" else ""
 
         async def plan(unit: EventUnitOfWork) -> Event:
             if action.action == "merge":
                 return await _plan_merge(unit, action)
-            return await _plan(unit, action, first_version)
+            return await _plan(unit, action, first_version, headline)
 
         unit, event = await self._commit(plan, action.at_ms)
         return unit.events.get(event.id, event)
@@ -96,15 +97,26 @@ class EditorActions:
         except NotFound:
             return None
 
+    async def _headline_of(self, item: str | None) -> str:
+        """Headline of an article, "" for None. Raises NotFound, also for an article without a headline."""
+        title = (await self._articles.get(item)).record.title if item is not None else ""
+        if item is not None and not title:
+            raise NotFound(f"item: the article {item[:200]!r} has no headline.")
+        return title
 
-async def _plan(unit: EventUnitOfWork, action: EditorAction, first_version: int | None) -> Event:
+
+async def _plan(
+    unit: EventUnitOfWork, action: EditorAction, first_version: int | None, headline: str
+) -> Event:
     """Put the new version that an action makes of one event; nothing when the action has no effect."""
     event = await _require_event(unit, action.event, "id")
     event = await _require_event(unit, merge_chain(unit.summaries, event.id)[-1], "id")
     item = action.item or ""
     if action.action == "remove_item" and item not in event.items and item not in event.removed:
         raise NotFound(f"item: there is no article {item[:200]!r} in event {event.id}.")
-    changed = apply_action(event, action)
+    if action.action == "choose_headline" and action.item is not None and item not in event.items:
+        raise NotFound(f"item: there is no article {item[:200]!r} in event {event.id}.")
+    changed = apply_action(event, action, headline)
     if changed is event:
         return event
     unit.put(changed, "action", action.at_ms)

@@ -13,7 +13,7 @@ from dataclasses import replace
 import msgspec
 
 from aggregator.events.detection import ChangeKind, Event, EventChange
-from aggregator.events.detection.edits import carry_forward, remove_item
+from aggregator.events.detection.edits import carry_forward, remove_item, take_over_work
 from aggregator.events.repository import (
     CHANGES_KEY,
     INDEX_KEY,
@@ -167,11 +167,23 @@ class EventUnitOfWork:
         return frozenset(self._guards[i].key for i in failed)
 
     async def _with_editor_state(self, detected: Event) -> Event:
-        """The detector's version with what editors did; a new event that resembles a muted one is muted."""
+        """The detector's version with what editors did, also on events that it absorbed.
+
+        A new event that resembles a muted one is muted.
+        """
         saved = await self.get(detected.id)
         if saved is None:
             scope = self.overrides.mute_scope(detected.profile, detected.detected_at_ms)
-            return replace(detected, muted=scope)
+            carried = replace(detected, muted=scope)
+        else:
+            carried = await self._carry_forward(detected, saved)
+        for id_ in detected.absorbed:
+            if saved is None or id_ not in saved.absorbed:
+                absorbed = await self.get(id_)
+                carried = take_over_work(carried, absorbed) if absorbed is not None else carried
+        return carried
+
+    async def _carry_forward(self, detected: Event, saved: Event) -> Event:
         by_editors = [id_ for id_ in saved.absorbed if id_ not in detected.absorbed]
         absorbed = (await self._repository.get_many(by_editors)).values() if by_editors else ()
         return carry_forward(detected, saved, absorbed)

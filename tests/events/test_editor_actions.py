@@ -29,7 +29,9 @@ class FakeArticles:
     async def get(self, id_: str) -> Any:
         for item in self.stream.items:
             if item.id == id_:
-                return SimpleNamespace(record=SimpleNamespace(first_version=item.first_version))
+                return SimpleNamespace(
+                    record=SimpleNamespace(first_version=item.first_version, title=item.title)
+                )
         raise NotFound("There is no such article.")
 
 
@@ -309,3 +311,49 @@ async def test_a_deleted_article_is_removed_from_its_event_before_the_next_tick(
     position = await room.events.latest_position()
     await room.actions.remove_article(12345, "unknown", at(31))
     assert await room.events.latest_position() == position
+
+
+async def test_notes_and_assignment_survive_the_detectors_next_versions(room: Newsroom) -> None:
+    """And a repeated request for a note adds nothing, so a client may retry it."""
+    bridge, _ = await room.two_events()
+    await room.act(bridge.id, "note", text="Called the port authority.")
+    await room.act(bridge.id, "set_work_status", minute=31, work_status="on_it", actor="Bea")
+    room.stream.burst(5, start=31)
+    await room.tick(40)
+    again = await room.act(bridge.id, "note", minute=41, text="Called the port authority.")
+
+    assert [(n.actor, n.at_ms, n.text) for n in again.notes] == [
+        ("Ada", at(30), "Called the port authority.")
+    ]
+    assert (again.assignee, again.work_status, again.size) == ("Bea", "on_it", 25)
+    assert [(a.action, a.actor) for a in again.actions] == [("note", "Ada"), ("set_work_status", "Bea")]
+    assert [kind for kind, id_ in await published(room.events) if id_ == bridge.id].count("action") == 2
+
+
+async def test_a_chosen_headline_is_an_override(room: Newsroom) -> None:
+    """The detector keeps it while the event grows; it must be that of an item, and can be undone."""
+    bridge, ferry = await room.two_events()
+    item = next(i for i in bridge.items if i != bridge.headline_id)
+    chosen = await room.act(bridge.id, "choose_headline", item=item)
+    room.stream.burst(5, start=31)
+    await room.tick(40)
+    grown = await room.events.get(bridge.id)
+    with pytest.raises(NotFound, match="no article 'a39' in event"):
+        await room.act(bridge.id, "choose_headline", item="a39")
+    undone = await room.act(bridge.id, "choose_headline", minute=41)
+
+    assert "a39" in ferry.items
+    assert chosen.title == grown.title == f"harbour bridge collapse report{item[1:]}" != bridge.title
+    assert (grown.headline_id, grown.size) == (item, 25)
+    assert undone.headline_id != item and undone.chosen_headline is None
+
+
+async def test_notes_beyond_the_limit_are_refused(room: Newsroom) -> None:
+    """Nothing is written then."""
+    bridge, _ = await room.two_events()
+    for n in range(8):
+        before = await room.act(bridge.id, "note", text=f"{n}{'x' * 3999}")
+    with pytest.raises(Conflict, match="of at most 32000 bytes"):
+        await room.act(bridge.id, "note", text="One more.")
+
+    assert await room.events.get(bridge.id) == before

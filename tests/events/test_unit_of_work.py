@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from aggregator.events.detection import EditorOverrides, EventChange, Mute
+from aggregator.events.detection.model import Note
 from aggregator.events.repository import (
     INDEX_KEY,
     OVERRIDES_KEY,
@@ -195,3 +196,20 @@ async def test_a_version_put_for_a_dropped_event_is_not_written(repository: Even
 
     assert await repository.summaries() == {}
     assert await kinds(repository) == ["closed"]
+
+
+async def test_the_survivor_of_an_automatic_merge_takes_over_the_notes(repository: EventRepository) -> None:
+    """Once, although later versions of the event name the absorbed one again."""
+    note = Note(7, "Ada", EVENT_MS, "Called the harbour office.")
+    await commit_event(repository, "fired", STORM, EVENT_MS)
+    await commit_event(repository, "fired", event("e2", "Wind", ["a3"]), EVENT_MS)
+    unit = await EventUnitOfWork.begin(repository)
+    wind = await repository.get("e2")
+    unit.put(replace(wind, notes=(note,), assignee="Ada", work_status="on_it"), "action", EVENT_MS + 1)
+    await unit.commit()
+    for title in ("Storm grows", "Storm ends"):
+        await commit_event(repository, "updated", replace(STORM, title=title, absorbed=("e2",)), EVENT_MS + 2)
+
+    survivor = await repository.get("e1")
+    assert (survivor.title, [n.text for n in survivor.notes]) == ("Storm ends", [note.text])
+    assert (survivor.assignee, survivor.work_status) == ("Ada", "on_it")

@@ -340,7 +340,9 @@ class FakeEvents:
         return events[at - 1], events[at + 1]
 
     async def apply(self, action: EditorAction) -> Event:
-        event = apply_action(await self.get(action.event), action)
+        chosen = action.item if action.action == "choose_headline" else None
+        headline = (await self._service.get(chosen)).record.title if chosen else ""
+        event = apply_action(await self.get(action.event), action, headline)
         self.stored = [event if other.id == event.id else other for other in self.stored]
         return event
 

@@ -9,7 +9,22 @@ from aggregator.time_units import HOUR_MS
 
 EventStatus = Literal["emerging", "breaking", "fading", "closed"]
 ChangeKind = Literal["fired", "updated", "doubled", "merged", "closed"]
-ActionName = Literal["acknowledge", "mute", "unmute", "merge", "remove_item", "false_alarm", "unlink"]
+ActionName = Literal[
+    "acknowledge",
+    "mute",
+    "unmute",
+    "merge",
+    "remove_item",
+    "false_alarm",
+    "unlink",
+    "note",
+    "delete_note",
+    "assign",
+    "set_work_status",
+    "choose_headline",
+]
+# What the newsroom does with an event; "open": nothing yet.
+WorkStatus = Literal["open", "on_it", "published", "dropped"]
 MuteScope = Literal["story", "routine"]
 RuleMode = Literal["stories", "literal"]
 
@@ -38,7 +53,11 @@ class EditorAction:
     event  id of the event it was requested for
     scope  of a mute: this story while it continues, or every similar story indefinitely ("routine")
     into   id of the surviving event of a merge
-    item   id of the removed article
+    item   id of the removed article, or of the one whose headline was chosen (None: automatic again)
+    text   of a note, while the action is carried out: the audit trail does not repeat it
+    note   id of the note that was deleted
+    assignee     of an assignment, "" for nobody
+    work_status  the new one
     """
 
     action: ActionName
@@ -48,6 +67,33 @@ class EditorAction:
     scope: MuteScope | None = None
     into: str | None = None
     item: str | None = None
+    text: str | None = None
+    note: int | None = None
+    assignee: str | None = None
+    work_status: WorkStatus | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What an editor wrote about an event. ``id``: unique within the event."""
+
+    id: int
+    actor: str
+    at_ms: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenHeadline:
+    """A headline that an editor chose, and the automatic one, which returns when the choice is undone.
+
+    ``item`` and ``automatic_item`` are article ids.
+    """
+
+    item: str
+    title: str
+    automatic_item: str
+    automatic_title: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +121,8 @@ class Event:
     The following fields are set by editors, not by the detector; the event repository carries them over from
     one version to the next:
 
-    acknowledged_by, muted (scope), false_alarm, removed (ids of removed articles), actions (audit trail)
+    acknowledged_by, muted (scope), false_alarm, removed (ids of removed articles), actions (audit trail),
+    notes, assignee ("" for nobody), work_status, chosen_headline (then also title and headline_id)
 
     revision      number of this version in the repository, from 1
     """
@@ -109,6 +156,10 @@ class Event:
     false_alarm: bool = False
     removed: tuple[str, ...] = ()
     actions: tuple[EditorAction, ...] = ()
+    notes: tuple[Note, ...] = ()
+    assignee: str = ""
+    work_status: WorkStatus = "open"
+    chosen_headline: ChosenHeadline | None = None
     revision: int = 0
 
 

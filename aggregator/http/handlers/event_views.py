@@ -50,6 +50,9 @@ def event_out(event: Event) -> responses.EventOut:
         muted=event.muted,
         false_alarm=event.false_alarm,
         actions=[action_out(action) for action in event.actions],
+        assignee=event.assignee,
+        work_status=event.work_status,
+        note_count=len(event.notes),
         revision=event.revision,
     )
 
@@ -64,6 +67,9 @@ def action_out(action: EditorAction) -> responses.ActionOut:
         scope=action.scope,
         into=action.into,
         item=action.item,
+        note=action.note,
+        assignee=action.assignee,
+        work_status=action.work_status,
     )
 
 
@@ -79,6 +85,8 @@ def event_detail_out(
         cosines=list(event.cosines),
         first_source=event.sources[0] if event.sources else "",
         headline_id=event.headline_id,
+        headline_is_chosen=event.chosen_headline is not None,
+        notes=[responses.NoteOut(n.id, n.actor, to_datetime(n.at_ms), n.text) for n in event.notes],
         articles=articles,
         previous=previous.id if previous else None,
         next=following.id if following else None,

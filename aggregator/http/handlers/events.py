@@ -10,7 +10,7 @@ from aiohttp import web
 
 from aggregator.analysis.article_id import validate_id
 from aggregator.contract import encoding
-from aggregator.contract.decoding import check_path_id, to_single_line, to_unix_ms
+from aggregator.contract.decoding import check_path_id, to_plain_text, to_single_line, to_unix_ms
 from aggregator.contract.requests import ActionIn, EventsQuery, NoQuery
 from aggregator.contract.responses import EventsOut
 from aggregator.domain import ArticleRecord
@@ -28,8 +28,16 @@ from aggregator.http.storyline import load_storyline
 # Articles that a report includes in full; it lists the ids of all items.
 MAX_DETAIL_ARTICLES = 50
 # Field that an action requires, and field that it allows.
-REQUIRED_FIELD = {"merge": "into", "remove_item": "item"}
-ALLOWED_FIELD = {**REQUIRED_FIELD, "mute": "scope"}
+REQUIRED_FIELD = {
+    "merge": "into",
+    "remove_item": "item",
+    "note": "text",
+    "delete_note": "note",
+    "assign": "assignee",
+    "set_work_status": "work_status",
+}
+ALLOWED_FIELD = {**REQUIRED_FIELD, "mute": "scope", "choose_headline": "item"}
+ACTION_FIELDS = tuple(dict.fromkeys(ALLOWED_FIELD.values()))
 
 _decode_action_in = msgspec.json.Decoder(ActionIn).decode
 
@@ -95,14 +103,20 @@ async def post_action(request: web.Request, query: NoQuery) -> web.StreamRespons
 
 def _to_action(body: ActionIn, event_id: str, now_ms: int) -> EditorAction:
     """The validated action. Raises InvalidInput naming the field."""
-    given = {name: getattr(body, name) for name in ("into", "item", "scope")}
+    given = {name: getattr(body, name) for name in ACTION_FIELDS}
     for name, value in given.items():
         if value is None and REQUIRED_FIELD.get(body.action) == name:
             raise InvalidInput(f"{name}: required by the action {body.action}.", field=name)
         if value is not None and ALLOWED_FIELD.get(body.action) != name:
             raise InvalidInput(f"{name}: not allowed with the action {body.action}.", field=name)
-        if value is not None and name != "scope":
+        if value is not None and name in ("into", "item"):
             validate_id(value, name)
+    if body.text is not None:
+        given["text"] = to_plain_text(body.text)
+        if not given["text"]:
+            raise InvalidInput("text: blank; write the note.", field="text")
+    if body.assignee is not None:
+        given["assignee"] = to_single_line(body.assignee)
     actor = to_single_line(body.actor)
     if not actor:
         raise InvalidInput("actor: blank; give the name of the editor.", field="actor")

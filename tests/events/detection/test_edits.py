@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aggregator.events.detection import EditorAction, edits
+from aggregator.errors import Conflict, NotFound
+from aggregator.events.detection import EditorAction, edits, notes
 from aggregator.events.detection.model import ActionName, MuteScope
 from tests.support.factories import EVENT_MS, event
 
@@ -142,3 +143,103 @@ def test_nothing_is_carried_from_an_untouched_event() -> None:
     detected = event("e1", "Storm grows", ["a1"])
 
     assert edits.carry_forward(detected, STORM) == detected
+
+
+def note(text: str, actor: str = "Ada", at_ms: int = EVENT_MS) -> EditorAction:
+    """A note on the event e1."""
+    return EditorAction("note", actor, at_ms, "e1", text=text)
+
+
+def test_a_note_is_kept_once_and_the_audit_trail_does_not_repeat_it() -> None:
+    """A repeated request adds nothing; ids increase also after a deletion."""
+    first = edits.apply_action(STORM, note("Called the harbour office."))
+    both = edits.apply_action(first, note("They confirm."))
+    deleted = edits.apply_action(both, replace(act("delete_note"), note=both.notes[1].id))
+    third = edits.apply_action(replace(deleted, revision=9), note("New picture."))
+
+    assert [(n.actor, n.at_ms, n.text) for n in both.notes] == [
+        ("Ada", EVENT_MS, "Called the harbour office."),
+        ("Ada", EVENT_MS, "They confirm."),
+    ]
+    assert edits.apply_action(both, note("They confirm.")) is both
+    assert [action.text for action in both.actions] == [None, None]
+    assert deleted.notes == first.notes
+    assert third.notes[-1].id > both.notes[1].id
+    with pytest.raises(NotFound):
+        edits.apply_action(deleted, replace(act("delete_note"), note=both.notes[1].id))
+
+
+def test_notes_and_audit_trail_are_limited() -> None:
+    """A note beyond either limit is refused with what to do; the oldest actions are dropped."""
+    many, long = STORM, edits.apply_action(STORM, note("é" * 2000))
+    for n in range(notes.MAX_NOTES):
+        many = edits.apply_action(many, note(f"Note {n}"))
+    while sum(len(n.text.encode()) for n in long.notes) <= notes.MAX_NOTES_BYTES - 4000:
+        long = edits.apply_action(long, note("é" * 2000, f"Ada {len(long.notes)}"))
+    with pytest.raises(Conflict, match="100 notes"):
+        edits.apply_action(many, note("One more"))
+    with pytest.raises(Conflict, match="32000 bytes"):
+        edits.apply_action(long, note("é" * 100))
+
+    toggled = STORM
+    for _ in range(notes.MAX_ACTIONS):
+        toggled = edits.apply_action(edits.apply_action(toggled, act("mute")), act("unmute"))
+    assert len(toggled.actions) == notes.MAX_ACTIONS
+
+
+def test_the_editor_who_begins_work_takes_the_event() -> None:
+    """Unless it is assigned to somebody already; "" assigns it to nobody."""
+    taken = edits.apply_action(STORM, replace(act("set_work_status"), work_status="on_it"))
+    given = edits.apply_action(STORM, replace(act("assign"), assignee="Ben"))
+    both = edits.apply_action(given, replace(act("set_work_status"), work_status="on_it"))
+    free = edits.apply_action(both, replace(act("assign"), assignee=""))
+
+    assert (taken.assignee, taken.work_status) == ("Ada", "on_it")
+    assert (both.assignee, both.work_status) == ("Ben", "on_it")
+    assert (free.assignee, free.work_status) == ("", "on_it")
+
+
+def test_a_chosen_headline_survives_the_detector_and_can_be_undone() -> None:
+    """The automatic headline, which the detector may have changed, returns."""
+    chosen = edits.apply_action(STORM, act("choose_headline", item="a2"), "Pier closed until Monday")
+    detected = replace(STORM, title="Storm grows", headline_id="a3")
+    carried = edits.carry_forward(detected, chosen)
+    undone = edits.apply_action(carried, act("choose_headline"))
+
+    assert (chosen.title, chosen.headline_id) == ("Pier closed until Monday", "a2")
+    assert (carried.title, carried.headline_id) == ("Pier closed until Monday", "a2")
+    assert (undone.title, undone.headline_id, undone.chosen_headline) == ("Storm grows", "a3", None)
+    assert [action.item for action in undone.actions] == ["a2", None]
+    gone = replace(detected, items=("a1", "a3"))
+    assert edits.carry_forward(gone, chosen).title == "Storm grows"
+
+
+def test_a_chosen_headline_leaves_with_its_article() -> None:
+    """And the automatic one must not return after its article was removed."""
+    chosen = edits.apply_action(STORM, act("choose_headline", item="a2"), "Pier closed until Monday")
+
+    without_chosen = edits.remove_item(chosen, "a2")
+    without_automatic = edits.remove_item(chosen, "a1")
+    without_both = edits.remove_item(without_automatic, "a2")
+
+    assert (without_chosen.title, without_chosen.headline_id) == (STORM.title, "a1")
+    assert (without_automatic.title, without_automatic.headline_id) == ("Pier closed until Monday", "a2")
+    assert (without_both.title, without_both.headline_id) == ("harbour, bridge", "")
+    assert STORM.title not in str(without_both)
+
+
+def test_a_merge_keeps_the_notes_and_the_assignment_of_both() -> None:
+    """In order of time with distinct ids; the survivor's own assignment takes precedence."""
+    into = edits.apply_action(STORM, note("Second.", at_ms=EVENT_MS + 2))
+    other = event("e2", "Wind", ["a4"])
+    other = edits.apply_action(other, note("First.", "Ben", EVENT_MS + 1))
+    other = edits.apply_action(other, replace(act("set_work_status"), work_status="on_it"))
+    merge = EditorAction("merge", "Ada", EVENT_MS + 3, "e2", into="e1")
+
+    survivor, _ = edits.merge_events(into, other, merge)
+    assigned, _ = edits.merge_events(replace(into, assignee="Cem"), other, merge)
+
+    assert [n.text for n in survivor.notes] == ["First.", "Second."]
+    assert len({n.id for n in survivor.notes}) == 2
+    assert (survivor.assignee, survivor.work_status) == ("Ada", "on_it")
+    assert (assigned.assignee, assigned.work_status) == ("Cem", "open")

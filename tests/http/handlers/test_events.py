@@ -119,6 +119,14 @@ async def test_an_action_is_applied_and_returned(client: Client, service: FakeSe
         ({"action": "acknowledge", "actor": "Ada", "into": "e2"}, "into"),
         ({"action": "mute", "actor": "Ada", "scope": "all"}, "scope"),
         ({"action": "merge", "actor": "Ada", "into": ""}, "into"),
+        ({"action": "note", "actor": "Ada"}, "text"),
+        ({"action": "note", "actor": "Ada", "text": " \n"}, "text"),
+        ({"action": "note", "actor": "Ada", "text": "x" * 2001}, "text"),
+        ({"action": "mute", "actor": "Ada", "text": "x"}, "text"),
+        ({"action": "delete_note", "actor": "Ada"}, "note"),
+        ({"action": "assign", "actor": "Ada"}, "assignee"),
+        ({"action": "set_work_status", "actor": "Ada"}, "work_status"),
+        ({"action": "set_work_status", "actor": "Ada", "work_status": "done"}, "work_status"),
     ],
 )
 async def test_an_invalid_action_is_rejected(
@@ -131,6 +139,33 @@ async def test_an_invalid_action_is_rejected(
 
     assert response.status == 400
     assert (await response.json())["detail"].startswith(f"{field}: ")
+
+
+async def test_notes_and_assignment_are_in_the_report(client: Client, service: FakeService) -> None:
+    """With author and time; the list has their number only."""
+    service.events.stored = [event("e1", "Bridge closed", ("a",))]
+    for body in (
+        {"action": "note", "actor": "Ada", "text": " Called the port.\r\nNo answer.\x07 "},
+        {"action": "set_work_status", "actor": "Ben", "work_status": "on_it"},
+        {"action": "assign", "actor": "Ben", "assignee": " Cem\n"},
+    ):
+        response = await client.post("/v1/events/e1/actions", json=body)
+        assert response.status == 200, await response.text()
+    detail = await (await client.get("/v1/events/e1")).json()
+    listed = (await (await client.get("/v1/events")).json())["events"][0]
+
+    (note,) = detail["notes"]
+    assert (note["actor"], note["text"]) == ("Ada", "Called the port.\nNo answer.")
+    assert (detail["assignee"], detail["work_status"], detail["note_count"]) == ("Cem", "on_it", 1)
+    assert "notes" not in listed and listed["note_count"] == 1
+    assert [(a["action"], a["assignee"], a["work_status"]) for a in detail["actions"]] == [
+        ("note", None, None),
+        ("set_work_status", None, "on_it"),
+        ("assign", "Cem", None),
+    ]
+    gone = {"action": "delete_note", "actor": "Ben", "note": note["id"]}
+    assert (await (await client.post("/v1/events/e1/actions", json=gone)).json())["note_count"] == 0
+    assert (await client.post("/v1/events/e1/actions", json=gone)).status == 404
 
 
 async def test_an_unknown_action_is_rejected_with_the_allowed_ones(client: Client) -> None:

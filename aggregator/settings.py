@@ -1,25 +1,30 @@
-"""Settings of the service: one frozen value, parsed once from environment and command line.
+"""Settings of the service: one frozen value, parsed once from file, environment and command line.
 
 The only module that reads the environment. Each field holds its documentation and its check: the table of
 docs/configuration.md is generated from here, and all problems of a configuration are reported together, one
 sentence each. Inner modules take plain numbers, never ``Settings``. The setting ``store_url`` is the variable
-``AGGREGATOR_STORE_URL`` (``REDIS_URL`` is read too) and the option ``--store-url``.
+``AGGREGATOR_STORE_URL`` (``REDIS_URL`` is read too), the option ``--store-url``, and the key ``store_url`` of
+a configuration file (``config_file.py``).
 """
 
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import ipaddress
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from aggregator.config_file import ConfigFile
 from aggregator.errors import ConfigurationError
 
 ENV_PREFIX = "AGGREGATOR_"
+# Names the configuration file; a variable and no setting, because the file cannot name itself.
+CONFIG_VARIABLE = ENV_PREFIX + "CONFIG"
 # Named sets of settings; a setting that is given explicitly takes precedence.
 PRESETS: Mapping[str, Mapping[str, float | str]] = {
     "balanced": {},
@@ -292,54 +297,122 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def load(
-    environment: Mapping[str, str] | None = None, overrides: Mapping[str, Any] | None = None
-) -> Settings:
-    """Settings from the environment, then ``overrides`` (command line; None: not given).
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """Settings, and where each came from: "--port", "AGGREGATOR_PORT", "FILE:3", "preset" (else: default)."""
 
-    Raises ConfigurationError that lists every invalid value and every unknown ``AGGREGATOR_*`` variable.
+    settings: Settings
+    origins: Mapping[str, str]
+
+
+def config_variable() -> str | None:
+    """The configuration file that the environment names; None if it names none."""
+    return os.environ.get(CONFIG_VARIABLE)
+
+
+def load(
+    environment: Mapping[str, str] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    config: ConfigFile | None = None,
+) -> Settings:
+    """The settings of ``resolve``. Raises ConfigurationError."""
+    return resolve(environment, overrides, config).settings
+
+
+def resolve(
+    environment: Mapping[str, str] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    config: ConfigFile | None = None,
+) -> Resolution:
+    """Settings from ``overrides`` (command line; None: not given), the environment, the file, in this order.
+
+    Raises ConfigurationError that lists every invalid value and every unknown variable and key.
     """
     env = dict(os.environ if environment is None else environment)
     given = {k: v for k, v in (overrides or {}).items() if v is not None}
     fields = {f.name: f for f in dataclasses.fields(Settings)}
     values: dict[str, Any] = {}
-    problems = _unknown_variables(env, fields)
+    origins: dict[str, str] = {}
+    problems = _unknown_variables(env, fields) + _unknown_keys(config, fields)
     for name, option in fields.items():
-        variable = ENV_PREFIX + name.upper()
-        if name in given:
-            raw, origin = given[name], "--" + name.replace("_", "-")
-        elif variable in env:
-            raw, origin = env[variable], variable
-        elif name == "store_url" and env.get("REDIS_URL"):
-            raw, origin = env["REDIS_URL"], "REDIS_URL"
-        else:
+        found = _find_value(name, given, env, config)
+        if found is None:
             continue
+        raw, origins[name] = found
+        where, shown = _label(name, origins[name]), "the value" if option.metadata["secret"] else repr(raw)
+        in_file = config is not None and origins[name] == config.origin(name)
         try:
-            value = _parse_value(raw, type(option.default))
+            parse = _check_type if in_file else _parse_value
+            value = parse(raw, type(option.default))
         except ValueError:
-            shown = "the value" if option.metadata["secret"] else repr(raw)
-            problems.append(f"{origin}: {shown} is not {_type_name(option)}.")
+            problems.append(f"{where}: {shown} is not {_type_name(option, in_file=in_file)}.")
             continue
         check = option.metadata["check"]
         if check is not None and not check(value):
             shown = "the value" if option.metadata["secret"] else repr(value)
-            problems.append(f"{origin}: {shown} must be {option.metadata['expects']}.")
+            problems.append(f"{where}: {shown} must be {option.metadata['expects']}.")
         values[name] = value
     if not problems:
-        settings = Settings(**(dict(PRESETS[values.get("preset", "balanced")]) | values))
+        preset = PRESETS[values.get("preset", "balanced")]
+        settings = Settings(**(dict(preset) | values))
         problems = _check_combinations(settings)
     if problems:
         raise ConfigurationError(problems)
-    return settings
+    return Resolution(settings, dict.fromkeys(preset, "preset") | origins)
+
+
+def _find_value(
+    name: str, given: Mapping[str, Any], env: Mapping[str, str], config: ConfigFile | None
+) -> tuple[Any, str] | None:
+    """The value that takes precedence, and its origin; None if the setting is given nowhere."""
+    variable = ENV_PREFIX + name.upper()
+    if name in given:
+        return given[name], "--" + name.replace("_", "-")
+    if variable in env:
+        return env[variable], variable
+    if name == "store_url" and env.get("REDIS_URL"):
+        return env["REDIS_URL"], "REDIS_URL"
+    if config is not None and name in config.values:
+        return config.values[name], config.origin(name)
+    return None
+
+
+def _label(name: str, origin: str) -> str:
+    """An origin that names the setting, too: the line of a file does not."""
+    return f"{origin}: {name}" if origin.rpartition(":")[2].isdigit() else origin
 
 
 def _unknown_variables(env: Mapping[str, str], fields: Mapping[str, Any]) -> list[str]:
-    known = {ENV_PREFIX + name.upper() for name in fields} | {ENV_PREFIX + "DATA"}
+    known = {ENV_PREFIX + name.upper() for name in fields} | {CONFIG_VARIABLE}
+    tests_only = {ENV_PREFIX + "DATA"}
     return [
-        f"{name}: unknown setting; `aggregator serve --help` lists all settings."
+        f"{name}: unknown setting; {_suggest(name, known)}"
         for name in sorted(env)
-        if name.startswith(ENV_PREFIX) and name not in known
+        if name.startswith(ENV_PREFIX) and name not in known | tests_only
     ]
+
+
+def _unknown_keys(config: ConfigFile | None, fields: Mapping[str, Any]) -> list[str]:
+    if config is None:
+        return []
+    problems = []
+    for key, value in config.values.items():
+        if key in fields:
+            continue
+        items = value if isinstance(value, list) else [value]
+        is_table = any(isinstance(item, dict) for item in items)
+        hint = "settings are not grouped in tables." if is_table else _suggest(key, fields)
+        where = config.origin(key).removesuffix(f": {key}")
+        problems.append(f"{where}: {key}: unknown setting; {hint}")
+    return problems
+
+
+def _suggest(name: str, known: Iterable[str]) -> str:
+    """The known name that ``name`` resembles, else where all names are listed."""
+    nearest = difflib.get_close_matches(name.replace("-", "_"), list(known), n=1, cutoff=0.75)
+    if nearest:
+        return f"did you mean {nearest[0]}?"
+    return "`aggregator config show` lists all settings."
 
 
 def _check_combinations(settings: Settings) -> list[str]:
@@ -381,8 +454,19 @@ def _parse_value(raw: Any, kind: type) -> Any:
     return kind(raw)
 
 
-def _type_name(option: Any) -> str:
+def _check_type(value: Any, kind: type) -> Any:
+    """A value of the file, which has a type already. Raises ValueError if it is another one."""
+    if kind is float and type(value) is int:
+        value = float(value)
+    if type(value) is not kind or (isinstance(value, float) and not math.isfinite(value)):
+        raise ValueError(value)
+    return value
+
+
+def _type_name(option: Any, *, in_file: bool) -> str:
     names = {bool: "yes or no", int: "a whole number", float: "a number", str: "text"}
+    if in_file:
+        names |= {bool: "true or false", str: "a string in quotes"}
     return names[type(option.default)]
 
 

@@ -33,7 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None and getattr(args, "command", "") in BULK_COMMANDS:
         lower_priority(BULK_NICE_INCREMENT)
     try:
-        loaded = settings.load(overrides=options.setting_overrides(args))
+        args.config_file = options.read_config_file(args)
+        loaded = settings.load(overrides=options.setting_overrides(args), config=args.config_file)
         configure_logging(loaded.log_level, loaded.log_format)
         module, _, function = args.command_path.partition(":")
         return int(getattr(importlib.import_module(module), function)(args, loaded))

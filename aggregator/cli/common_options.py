@@ -81,6 +81,11 @@ def add_command(
         name, help=help, description=f"{help[0].upper()}{help[1:]}.", allow_abbrev=False, **parser_options
     )
     command.set_defaults(command=name, command_path=target)
+    command.add_argument(
+        "--config",
+        metavar="FILE",
+        help="configuration file (default: aggregator.toml here or in /etc/aggregator)",
+    )
     return command
 
 

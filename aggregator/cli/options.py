@@ -5,16 +5,18 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from aggregator import __version__
+from aggregator import __version__, config_file
 from aggregator.cli import archive_options, common_options, evaluate_options
+from aggregator.settings import config_variable
 from aggregator.time_units import DAY_MS
 
 EPILOG = """\
 exit codes: 0 success; 1 some input lines were invalid or an id is unknown; 2 usage, settings, files or
 models that cannot work; 3 the store or the server is unavailable; 130 interrupted.
 
-Each setting is also an environment variable: --data-dir is AGGREGATOR_DATA_DIR. `aggregator serve --help`
-lists all settings.
+settings: an option (--data-dir), else the variable (AGGREGATOR_DATA_DIR), else the configuration file
+(data_dir in --config FILE, AGGREGATOR_CONFIG, ./aggregator.toml or /etc/aggregator/aggregator.toml), else
+the default. `aggregator config show` lists all of them with their values.
 """
 INPUT_HELP = ".jsonl, .jsonl.gz or - for standard input"
 
@@ -42,10 +44,17 @@ def build_parser() -> argparse.ArgumentParser:
     archive_options.add_fit_command(commands)
     archive_options.add_dedupe_command(commands)
     evaluate_options.add_evaluate_command(commands)
+    _add_config(commands)
     _add_keys(commands)
     _add_clock(commands)
     _add_doctor(commands)
     return top
+
+
+def read_config_file(args: argparse.Namespace) -> config_file.ConfigFile | None:
+    """The configuration file of this command; None if there is none. Raises ConfigurationError."""
+    path = config_file.locate(getattr(args, "config", None) or config_variable())
+    return config_file.read(path) if path is not None else None
 
 
 def setting_overrides(args: argparse.Namespace) -> dict[str, Any]:
@@ -198,6 +207,27 @@ def _add_learn(commands: Any) -> None:
         ("data_dir", "models_dir", "max_body_bytes", *common_options.DETECTION_SETTINGS,
          *common_options.LOG_SETTINGS),
     )  # fmt: skip
+
+
+def _add_config(commands: Any) -> None:
+    top = commands.add_parser("config", help="show or check the settings", allow_abbrev=False)
+    views = top.add_subparsers(title="views", metavar="VIEW", required=True)
+    show = common_options.add_command(
+        views,
+        "show",
+        "print every setting with its value and where it comes from",
+        "aggregator.cli.config:show",
+    )
+    show.add_argument("--changed", action="store_true", help="leave out the defaults")
+    show.add_argument("--json", action="store_true", help="print JSON")
+    check = common_options.add_command(
+        views,
+        "check",
+        "check the configuration file, the variables and the options",
+        "aggregator.cli.config:check",
+    )
+    for command in (show, check):
+        common_options.add_settings_options(command, common_options.SETTING_FIELDS)
 
 
 def _add_keys(commands: Any) -> None:

@@ -36,6 +36,8 @@ def run(args: argparse.Namespace, settings: Settings) -> int:
 
         build_policies(settings)
     with _demo_directory(args, settings) as chosen:
+        if args.config_file is not None:
+            print(f"aggregator: configuration file: {args.config_file.path.absolute()}", flush=True)
         print(f"aggregator: {describe_store(chosen)}", flush=True)
         if chosen.workers > 1:
             return supervise(chosen)

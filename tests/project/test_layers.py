@@ -11,7 +11,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 # A package (or top-level module) imports only names in its row, itself and the base modules.
-BASE = {"domain", "errors", "log_limits", "parent_death", "readiness", "settings", "time_units"}
+BASE = {"config_file", "domain", "errors", "log_limits", "parent_death", "readiness"} | {
+    "settings",
+    "time_units",
+}
 DOMAIN_LAYERS = {"concurrency", "store", "analysis", "dedup", "index"}
 SERVICES = DOMAIN_LAYERS | {
     "ingest",

@@ -1,0 +1,78 @@
+"""Configuration file: a TOML document whose top-level keys are settings; read into values with their lines.
+
+    retention_days = 30              # the name of a setting, as in the table of docs/configuration.md
+    store_texts = true
+
+The keys are checked by ``settings.resolve``, together with variables and options.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aggregator.errors import ConfigurationError
+
+# Searched in this order if neither an option nor a variable names a file.
+DEFAULT_PATHS = (Path("aggregator.toml"), Path("/etc/aggregator/aggregator.toml"))
+_KEY = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+))\s*[=.]""")
+_TABLE = re.compile(r"""\s*\[+\s*["']?([^\]."']*)""")
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """The content of a file: values by key, and the line (from 1) that each key is on, if it was found."""
+
+    path: Path
+    values: Mapping[str, Any]
+    lines: Mapping[str, int]
+
+    def origin(self, key: str) -> str:
+        """File and line of a key, such as "aggregator.toml:3"."""
+        return f"{self.path}:{self.lines[key]}" if key in self.lines else f"{self.path}: {key}"
+
+    @property
+    def readable_by_others(self) -> bool:
+        """Whether users other than the owner and the group of the file may read it."""
+        try:
+            return bool(self.path.stat().st_mode & stat.S_IROTH)
+        except OSError:
+            return False
+
+
+def locate(named: str | None) -> Path | None:
+    """The file that is named, else the first of DEFAULT_PATHS that exists; None if there is none."""
+    if named:
+        return Path(named)
+    return next((path for path in DEFAULT_PATHS if path.is_file()), None)
+
+
+def read(path: Path) -> ConfigFile:
+    """Read and parse a file. Raises ConfigurationError if it cannot be read or is not TOML."""
+    try:
+        text = path.read_bytes().decode()
+        return ConfigFile(path, tomllib.loads(text), _find_lines(text))
+    except OSError as error:
+        raise ConfigurationError(f"config: {path} cannot be read ({error.strerror}).") from None
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"config: {path} is not UTF-8 text (byte {error.start}).") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"config: {path} is not valid TOML: {error}.") from None
+
+
+def _find_lines(text: str) -> dict[str, int]:
+    """The line of each top-level key and table; tomllib does not report it."""
+    lines: dict[str, int] = {}
+    in_table = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if table := _TABLE.match(line):
+            in_table = True
+            lines.setdefault(table[1].strip(), number)
+        elif not in_table and (key := _KEY.match(line)):
+            lines.setdefault(next(part for part in key.groups() if part is not None), number)
+    return lines

@@ -59,6 +59,23 @@ SETTING_GROUPS: dict[str, tuple[str, ...]] = {
     "feature models and migration": (*MODEL_SETTINGS, *MIGRATION_SETTINGS),
     "logging and other settings": (*LOG_SETTINGS, "access_log", "demo"),
 }
+# Listed first. If a command has more than MAX_UNGROUPED_SETTINGS others, only ``--help-all`` lists those.
+COMMON_SETTINGS = (
+    "host",
+    "port",
+    "public_url",
+    "workers",
+    "data_dir",
+    "store_url",
+    "retention_days",
+    "store_texts",
+    "models_dir",
+    "policy",
+    "preset",
+    "log_format",
+    "demo",
+)
+MAX_UNGROUPED_SETTINGS = 15
 URL_METAVAR = "URL"
 # The options of a process can be read by every user of the machine; secrets are set by variable only.
 ENVIRONMENT_ONLY_SETTINGS = ("key", "bootstrap_key")
@@ -66,11 +83,47 @@ DURATION_UNITS_MS = {"m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
 
 
 class ConciseArgumentParser(argparse.ArgumentParser):
-    """Parser that reports a usage error in one line, without the list of options."""
+    """Parser that reports a usage error in one line, and lists advanced options with ``--help-all`` only."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._advanced: list[argparse.Action] = []
+
+    def hide_advanced(self, actions: list[argparse.Action]) -> None:
+        """Leave these options out of ``--help``, and add ``--help-all``, which lists them."""
+        self._advanced = actions
+        self.add_argument("--help-all", action=_HelpAll, nargs=0, help="list all options and exit")
+        self.epilog = f"{len(actions)} more settings: `{self.prog} --help-all`."
+
+    def format_help(self) -> str:
+        """The help without advanced options."""
+        texts = [action.help for action in self._advanced]
+        for action in self._advanced:
+            action.help = argparse.SUPPRESS
+        try:
+            return super().format_help()
+        finally:
+            for action, text in zip(self._advanced, texts, strict=True):
+                action.help = text
+
+    def format_full_help(self) -> str:
+        """The help with all options under their headings; its first lines are those of ``format_help``."""
+        usage, separator, _ = self.format_help().partition("\n\n")
+        _, _, body = super().format_help().partition("\n\n")
+        return (usage + separator + body).removesuffix(f"\n{self.epilog}\n")
 
     def error(self, message: str) -> NoReturn:
         """Print the message and exit with code 2."""
         self.exit(2, f"{self.prog}: {message} (see `{self.prog} --help`).\n")
+
+
+class _HelpAll(argparse.Action):
+    """Prints the full help and exits."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        assert isinstance(parser, ConciseArgumentParser)
+        print(parser.format_full_help(), end="")
+        parser.exit()
 
 
 def add_command(
@@ -92,23 +145,32 @@ def add_command(
 def add_settings_options(command: argparse.ArgumentParser, names: Iterable[str]) -> None:
     """Add one option per setting. ``settings.load`` checks them and reports all problems in one error."""
     wanted = set(names) - set(ENVIRONMENT_ONLY_SETTINGS)
+    advanced: list[argparse.Action] = []
+    common = [name for name in COMMON_SETTINGS if name in wanted]
+    if common:
+        group = command.add_argument_group("common settings")
+        for name in common:
+            _add_setting(group, name)
     for title, members in SETTING_GROUPS.items():
-        present = [name for name in members if name in wanted]
+        present = [name for name in members if name in wanted and name not in common]
         if present:
-            group = command.add_argument_group(title)
-            for name in present:
-                _add_setting(group, name)
+            group = command.add_argument_group(f"advanced: {title}" if common else title)
+            advanced += [_add_setting(group, name) for name in present]
+    if common and len(advanced) > MAX_UNGROUPED_SETTINGS and isinstance(command, ConciseArgumentParser):
+        command.hide_advanced(advanced)
 
 
-def _add_setting(group: Any, name: str) -> None:
+def _add_setting(group: Any, name: str) -> argparse.Action:
     option = SETTING_FIELDS[name]
     flag = "--" + name.replace("_", "-")
     default = "" if option.default in ("", False) else f" (default {option.default})"
     help = (option.metadata["doc"].rstrip(".") + default).replace("%", "%%")
-    if isinstance(option.default, bool):
-        group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=help)
-    else:
-        group.add_argument(flag, metavar=_metavar(option), help=help)
+    is_switch = isinstance(option.default, bool)
+    kind: dict[str, Any] = (
+        {"action": argparse.BooleanOptionalAction} if is_switch else {"metavar": _metavar(option)}
+    )
+    added: argparse.Action = group.add_argument(flag, default=None, help=help, **kind)
+    return added
 
 
 def _metavar(option: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import re
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from aggregator.cli import common_options
 from aggregator.cli.common_options import (
+    COMMON_SETTINGS,
     ENVIRONMENT_ONLY_SETTINGS,
     SETTING_FIELDS,
     SETTING_GROUPS,
@@ -88,13 +90,51 @@ def test_secrets_never_become_options() -> None:
 
 def test_the_help_of_an_option_is_the_documentation_of_its_setting() -> None:
     """With its heading, its choices, and its default; percent signs are literal."""
-    help_text = " ".join(parser_of(*SETTING_FIELDS).format_help().split())
+    help_text = " ".join(parser_of(*SETTING_FIELDS).format_full_help().split())
 
     for heading in SETTING_GROUPS:
-        assert f" {heading}: " in help_text
+        assert f" advanced: {heading}: " in help_text
     assert "--log-format {text,json}" in help_text
     assert f"(default {SETTING_FIELDS['port'].default})" in help_text
     assert "%%" not in help_text
+
+
+def test_help_lists_common_settings_and_counts_the_others() -> None:
+    """``--help-all`` lists every option once, the common ones first, and ends without the hint."""
+    parser = parser_of(*SETTING_FIELDS)
+    others = SETTING_FIELDS.keys() - set(COMMON_SETTINGS) - set(ENVIRONMENT_ONLY_SETTINGS)
+    # A help line starts with its option, after two spaces.
+    short, full = (
+        re.findall(r"^  --([a-z-]+)", text, re.MULTILINE)
+        for text in (parser.format_help(), parser.format_full_help())
+    )
+    names = [name.replace("-", "_") for name in full]
+
+    assert [name.replace("-", "_") for name in short] == ["help_all", *COMMON_SETTINGS]
+    assert names[: len(short)] == ["help_all", *COMMON_SETTINGS]
+    assert sorted(names[len(short) :]) == sorted(others)
+    assert parser.format_help().endswith(f"\n{len(others)} more settings: `aggregator --help-all`.\n")
+    assert "--help-all`" not in parser.format_full_help()
+    assert parser.format_help() == parser.format_help()
+
+
+def test_help_all_prints_the_full_help_and_succeeds(capsys: pytest.CaptureFixture[str]) -> None:
+    """As ``--help`` does."""
+    parser = parser_of(*SETTING_FIELDS)
+
+    with pytest.raises(SystemExit) as caught:
+        parser.parse_args(["--help-all"])
+
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == parser.format_full_help()
+
+
+def test_a_command_with_few_settings_lists_all_of_them() -> None:
+    """It has no second help."""
+    help_text = parser_of("data_dir", "log_level").format_help()
+
+    assert "--log-level" in help_text
+    assert "--help-all" not in help_text
 
 
 def test_every_named_setting_exists() -> None:
@@ -102,6 +142,7 @@ def test_every_named_setting_exists() -> None:
     listed = [
         *common_options.SERVICE_SETTINGS,
         *common_options.DETECTION_SETTINGS,
+        *COMMON_SETTINGS,
         *(name for names in SETTING_GROUPS.values() for name in names),
     ]
 

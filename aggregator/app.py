@@ -36,6 +36,7 @@ from aggregator.ingest.load_control import LoadControl
 from aggregator.ingest.pipeline import ASYNCIO, Execution
 from aggregator.ingest.service import BATCH_ARTICLES, IngestService, OnDelete
 from aggregator.policy_file import load_policy_profiles
+from aggregator.provenance.queries import ProvenanceQueries
 from aggregator.queries.explain import Explainer
 from aggregator.queries.related import MIN_SIMILARITY, RelatedArticles
 from aggregator.readiness import Readiness
@@ -70,6 +71,7 @@ class Service:
     dual_writer: DualWriter | None
     related: RelatedArticles
     explain: Explainer
+    provenance: ProvenanceQueries
     events: EventRepository
     change_broadcaster: ChangeBroadcaster
     saved_filters: SavedFilters
@@ -342,6 +344,7 @@ def _build_service(
         dual_writer=dual_writer,
         related=core.related,
         explain=core.explain,
+        provenance=ProvenanceQueries(index),
         events=events,
         change_broadcaster=ChangeBroadcaster(events),
         saved_filters=SavedFilters(store),

@@ -19,11 +19,11 @@ DESCRIPTION = """\
 Detect duplicate and related news articles, and breaking events.
 
 Storing articles is idempotent: sending an id again returns the same verdict. An id in a path is
-percent-encoded ("example.org%2Fa%3Fx%3D1"); unescaped slashes work too, unless the id ends in /copies or
-/related. Bodies are UTF-8 JSON, plain or with Content-Encoding gzip; their Content-Type is ignored. Where
-access keys are required, send "Authorization: Bearer KEY"; the role of the key determines its permissions.
-Times are RFC 3339 with an offset. Unknown fields and query parameters are rejected. Every error is a problem
-(RFC 9457) with a one-sentence detail and a stable code.
+percent-encoded ("example.org%2Fa%3Fx%3D1"); unescaped slashes work too, unless the id ends in /copies,
+/related or /provenance. Bodies are UTF-8 JSON, plain or with Content-Encoding gzip; their Content-Type is
+ignored. Where access keys are required, send "Authorization: Bearer KEY"; the role of the key determines its
+permissions. Times are RFC 3339 with an offset. Unknown fields and query parameters are rejected. Every error
+is a problem (RFC 9457) with a one-sentence detail and a stable code.
 """
 
 

@@ -11,6 +11,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from aggregator.auth.api_keys import Permission
+from aggregator.contract import provenance as provenance_contract
 from aggregator.contract import requests, responses
 from aggregator.http import pages, query_params
 from aggregator.http.handlers import (
@@ -18,6 +19,7 @@ from aggregator.http.handlers import (
     events,
     feeds,
     operations,
+    provenance,
     related,
     saved_filters,
     sse,
@@ -26,6 +28,7 @@ from aggregator.http.handlers import (
 from aggregator.http.middleware import auth, deadline
 from aggregator.http.middleware.errors import handle_expect_header
 from aggregator.http.pages import documentation, front, health, lookup, report, sign_in, story
+from aggregator.http.pages import provenance as provenance_pages
 
 Handler = Callable[[web.Request, Any], Awaitable[web.StreamResponse]]
 
@@ -102,6 +105,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         permission="reader",
     ),
     Endpoint(
+        "GET", "/v1/articles/{id}/provenance", provenance.of_article, "getProvenance",
+        "Get who published an article's text first, who repeated it, and what each changed.", TAG_ARTICLES,
+        {200: provenance_contract.ProvenanceOut}, query=requests.NoQuery, error_statuses=(400, 404, 410, 503),
+        permission="reader",
+    ),
+    Endpoint(
         "GET", "/v1/articles/{id}", articles.get, "getArticle",
         "Get a stored article and its verdict.", TAG_ARTICLES,
         {200: responses.ArticleOut}, query=requests.NoQuery, error_statuses=(400, 404, 410, 503),
@@ -175,6 +184,13 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "Delete a saved watch.", TAG_EVENTS,
         {204: None}, query=requests.NoQuery, error_statuses=(400, 404, 503),
         permission="editor", audited=True,
+    ),
+    Endpoint(
+        "GET", "/v1/events/{id}/provenance", provenance.of_event, "getEventProvenance",
+        "Get which outlet had an event first, who followed, and which outlets share texts.", TAG_EVENTS,
+        {200: provenance_contract.EventProvenanceOut}, query=requests.NoQuery,
+        error_statuses=(400, 404, 503),
+        permission="reader",
     ),
     Endpoint(
         "GET", "/v1/events/{id}", events.get, "getEvent",
@@ -257,6 +273,18 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "GET", "/", front.front, "front",
         "Page: breaking events and recent verdicts.", TAG_PAGES,
         {200: "text/html"}, query=requests.FrontQuery, error_statuses=(400, 404, 503),
+        permission="reader",
+    ),
+    Endpoint(
+        "GET", "/events/{id}/provenance", provenance_pages.event_provenance, "eventProvenance",
+        "Page: which outlet had an event first, and who followed.", TAG_PAGES,
+        {200: "text/html"}, query=requests.NoQuery, error_statuses=(400, 404, 503),
+        permission="reader",
+    ),
+    Endpoint(
+        "GET", "/articles/{id}/provenance", provenance_pages.article_provenance, "articleProvenance",
+        "Page: who published an article's text first, and who repeated it.", TAG_PAGES,
+        {200: "text/html"}, query=requests.NoQuery, error_statuses=(400, 404, 410, 503),
         permission="reader",
     ),
     Endpoint(

@@ -42,6 +42,11 @@ class Records:
         """The compressed text of a version; None if texts are not stored."""
         return (await self._store.read([keys.text(number)]))[0]
 
+    async def read_texts(self, numbers: Sequence[int]) -> dict[int, bytes]:
+        """The compressed texts of those of these versions whose text is stored, by number."""
+        values = await self._store.read([keys.text(number) for number in numbers]) if numbers else []
+        return {number: value for number, value in zip(numbers, values, strict=True) if value is not None}
+
     async def insert(self, records: Sequence[ArticleRecord], texts: Mapping[int, bytes]) -> set[int]:
         """Write records, and compressed texts by number, under fresh numbers.
 

@@ -19,6 +19,7 @@ DOMAIN_LAYERS = {"concurrency", "store", "analysis", "dedup", "index"}
 SERVICES = DOMAIN_LAYERS | {
     "ingest",
     "queries",
+    "provenance",
     "events",
     "auth",
     "background",
@@ -31,20 +32,29 @@ ALLOWED: dict[str, set[str]] = {
     "analysis": {"concurrency"},
     "dedup": {"analysis"},
     "index": {"store", "analysis", "dedup"},
-    **dict.fromkeys(("ingest", "queries", "events", "auth"), DOMAIN_LAYERS),
-    "background": DOMAIN_LAYERS | {"events"},
+    **dict.fromkeys(("ingest", "queries", "provenance", "events", "auth"), DOMAIN_LAYERS),
+    "background": DOMAIN_LAYERS | {"events", "provenance"},
     "contract": {"analysis", "queries"},
     "policy_file": {"dedup"},
     "app": SERVICES - {"contract"},
     "http": SERVICES,
     "clients": {"contract"},
     "runtime": SERVICES | {"http"},
-    "offline": DOMAIN_LAYERS | {"ingest", "queries", "events"},
+    "offline": DOMAIN_LAYERS | {"ingest", "queries", "provenance", "events"},
     "cli": SERVICES | {"http", "clients", "runtime", "offline"},
     "__main__": {"cli"},
 }
 # The same arguments give the same result: no clock, network, randomness, thread or environment.
-PURE = ("analysis", "dedup", "events.detection", "index.codec", "index.blocks")
+PURE = (
+    "analysis",
+    "dedup",
+    "events.detection",
+    "index.codec",
+    "index.blocks",
+    "provenance.publication",
+    "provenance.lineage",
+    "provenance.changes",
+)
 IMPURE_EXCEPTIONS = ("analysis.pool", "analysis.models")
 IMPURE_MODULES = {"asyncio", "aiohttp", "redis", "random", "socket", "subprocess", "threading", "time"}
 ENVIRONMENT_AND_CLOCK = {"os.environ", "os.getenv", "datetime.now", "datetime.utcnow", "date.today"}

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from markupsafe import Markup, escape
 
 from aggregator.contract.encoding import to_datetime
+from aggregator.provenance.changes import describe
 
 
 def safe_url(url: str) -> str:
@@ -31,6 +32,17 @@ def utc_day(at: datetime | int) -> str:
     """The day in UTC with its weekday, for headings: "Sunday, 22 November 2026"."""
     day = _to_utc(at)
     return f"{day:%A}, {day.day} {day:%B %Y}"
+
+
+def duration(ms: int) -> str:
+    """A duration in its two largest units, for example "3 min", "2 h 5 min", "1 d 3 h"."""
+    minutes, seconds = divmod(ms // 1000, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    units = [(days, "d"), (hours, "h"), (minutes, "min"), (seconds, "s")]
+    largest = next((i for i, (count, _) in enumerate(units) if count), len(units) - 1)
+    shown = [f"{count}\u00a0{unit}" for count, unit in units[largest : largest + 2] if count]
+    return " ".join(shown) or "0\u00a0s"
 
 
 def hours_minutes(at: datetime | int) -> str:
@@ -77,6 +89,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
         iso_time,
         utc_time,
         utc_day,
+        duration,
         hours_minutes,
         pluralize,
         thousands,
@@ -84,7 +97,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
         byte_size,
         inline_code,
     )
-}
+} | {"describe_changes": describe}
 
 
 def _to_utc(at: datetime | int) -> datetime:

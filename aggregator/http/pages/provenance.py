@@ -1,0 +1,33 @@
+"""Pages of provenance: who published a text, or had an event, first."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from aggregator.contract.decoding import check_path_id
+from aggregator.contract.requests import NoQuery
+from aggregator.http.app_keys import SERVICE
+from aggregator.http.pages import cards, html_response
+
+
+async def article_provenance(request: web.Request, query: NoQuery) -> web.StreamResponse:
+    """First publisher and followers of an article's text."""
+    service, id_ = request.app[SERVICE], check_path_id(request.match_info["id"])
+    found = await service.provenance.of_article(id_)
+    own = next(step.record for step in found.lineage.steps if step.record.id == id_)
+    return html_response(request, "article_provenance.html", page="provenance", article=own, text=found)
+
+
+async def event_provenance(request: web.Request, query: NoQuery) -> web.StreamResponse:
+    """First publisher and followers of an event, and the texts that its outlets share."""
+    service = request.app[SERVICE]
+    event = await service.events.get(check_path_id(request.match_info["id"]))
+    found = await service.provenance.of_event(event.items)
+    return html_response(
+        request,
+        "event_provenance.html",
+        page="provenance",
+        event=event,
+        card=cards.make_card(event, service.clock()),
+        found=found,
+    )

@@ -1,0 +1,1 @@
+"""Provenance: who published a text first, who repeated it, and which outlets share their texts."""

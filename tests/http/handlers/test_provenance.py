@@ -1,0 +1,97 @@
+"""Routes and pages of provenance, over the real service."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from aggregator.app import Service, open_service
+from aggregator.settings import Settings
+from tests.support.factories import EVENT_MS, commit_event, edited, event, story
+from tests.support.fake_service import Client
+
+TEXT = story(1, 20) + " The bill came to 1,200 crowns."
+COPY = edited(TEXT, 1).replace("1,200", "1,500")
+
+
+@pytest.fixture
+async def service() -> AsyncIterator[Service]:
+    """A service with the memory store that stores texts."""
+    async with open_service(Settings(store_url="memory", store_texts=True)) as opened:
+        yield opened
+
+
+async def post(client: Client, id_: str, text: str, source: str, minute: int, title: str = "") -> None:
+    """Post an article that was published in this minute."""
+    body: dict[str, Any] = {"id": id_, "text": text, "source": source, "title": title}
+    response = await client.post(
+        "/v1/articles", json={**body, "published_at": f"2026-11-20T08:{minute:02}:00Z"}
+    )
+    assert response.status in (200, 201)
+
+
+@pytest.fixture
+async def stored(client: Client) -> None:
+    """A copy that arrives before its original."""
+    await post(client, "b/1", COPY, "B <i>", 25, "Copy & paste")
+    await post(client, "a/1", TEXT, "A", 10, "Original")
+
+
+async def test_provenance_of_an_article(client: Client, stored: None) -> None:
+    """First publisher, lag and changes; ids with slashes."""
+    body = await (await client.get("/v1/articles/b/1/provenance")).json()
+
+    assert body["first"]["id"] == "a/1" and body["certain"] is True and body["outlets"] == 2
+    first, copy = body["steps"]
+    assert (first["copied_from"], first["changes"], first["lag_minutes"]) == (None, None, 0)
+    assert (copy["copied_from"], copy["lag_minutes"], copy["basis"]) == ("a/1", 15, "published")
+    assert copy["changes"]["cut_figures"] == ["1200"] and copy["changes"]["added_figures"] == ["1500"]
+    assert copy["changes"]["headline_changed"] is True
+    assert "another headline" in copy["changes"]["summary"]
+
+
+async def test_the_page_of_an_article(client: Client, stored: None) -> None:
+    """Names are text, and the copy follows its original."""
+    page = await (await client.get("/articles/b%2F1/provenance")).text()
+
+    assert page.index("Original") < page.rindex("Copy &amp; paste")
+    assert "B &lt;i&gt;" in page and "<i>" not in page
+    assert "+15\u00a0min" in page
+    assert "New figures: 1500" in page
+    assert "order is uncertain" not in page
+
+
+async def test_a_text_that_nobody_repeated(client: Client) -> None:
+    """One step, which is the first."""
+    await post(client, "a", TEXT, "A", 10)
+    body = await (await client.get("/v1/articles/a/provenance")).json()
+    page = await (await client.get("/articles/a/provenance")).text()
+
+    assert len(body["steps"]) == 1
+    assert "No other stored article repeats this text." in page
+
+
+async def test_unknown_articles_and_events(client: Client) -> None:
+    """404 for both, as JSON and as pages."""
+    for path in ("/v1/articles/x/provenance", "/v1/events/x/provenance"):
+        assert (await client.get(path)).status == 404
+        assert (await client.get(path.removeprefix("/v1"))).status == 404
+
+
+async def test_provenance_of_an_event(client: Client, service: Service, stored: None) -> None:
+    """Outlets in order, and the texts that they share."""
+    changed = event("e1", "Ferry aground", ("b/1", "a/1"))
+    await commit_event(service.events, "fired", changed, EVENT_MS)
+    body = await (await client.get("/v1/events/e1/provenance")).json()
+    page = await (await client.get("/events/e1/provenance")).text()
+
+    assert body["first"]["source"] == "A"
+    assert [(o["source"], o["kind"], o["lag_minutes"]) for o in body["outlets"]] == [
+        ("A", "first", 0),
+        ("B <i>", "copy", 15),
+    ]
+    assert [text["outlets"] for text in body["texts"]] == [2]
+    assert "Texts that several outlets published" in page and "+15\u00a0min" in page
+    assert 'href="/events/e1"' in page

@@ -1,0 +1,100 @@
+"""Provenance of stored articles and of events, over the memory store."""
+
+from __future__ import annotations
+
+import pytest
+
+from aggregator.errors import NotFound
+from aggregator.provenance import queries
+from aggregator.provenance.queries import ProvenanceQueries
+from aggregator.store.memory import MemoryStore
+from tests.support.factories import START_MS, Core, core, edited, story
+
+TEXT = story(1, 20)
+MINUTE_MS = 60_000
+
+
+def at(minutes: float) -> int:
+    """A publication time before the arrival of all articles."""
+    return START_MS - 1000 * MINUTE_MS + round(minutes * MINUTE_MS)
+
+
+@pytest.fixture
+def built() -> Core:
+    """A core that stores texts."""
+    return core(MemoryStore())
+
+
+async def test_the_first_publisher_of_a_text_may_arrive_last(built: Core) -> None:
+    """The group's canonical article is the one that arrived first; the first publisher is another one."""
+    await built.post("late", edited(TEXT, 1), source="Late", published_at_ms=at(60))
+    await built.post("later", edited(TEXT, 1), source="Later", published_at_ms=at(90))
+    await built.post("first", TEXT, source="First", published_at_ms=at(0))
+    found = await ProvenanceQueries(built.index).of_article("late")
+
+    assert [step.record.id for step in found.lineage.steps] == ["first", "late", "later"]
+    assert [step.parent for step in found.lineage.steps] == [None, 0, 1]
+    assert found.outlets == 3 and found.lineage.is_first_certain and not found.truncated
+    assert found.steps[0].changes is None
+    assert found.steps[1].changes is not None and found.steps[1].changes.texts is not None
+    assert found.steps[2].changes is not None and found.steps[2].changes.same_text
+
+
+async def test_without_stored_texts_changes_are_estimates() -> None:
+    """The default: texts are not stored."""
+    built = core(MemoryStore(), store_texts=False)
+    await built.post("a", TEXT, source="A", published_at_ms=at(0))
+    await built.post("b", edited(TEXT, 1), source="B", published_at_ms=at(1))
+    changes = (await ProvenanceQueries(built.index).of_article("b")).steps[1].changes
+
+    assert changes is not None and changes.texts is None
+    assert changes.kept > 0.8
+
+
+async def test_a_large_group_is_cut_and_still_contains_the_article(
+    built: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first MAX_COPIES by arrival, and the one that was asked for."""
+    monkeypatch.setattr(queries, "MAX_COPIES", 3)
+    for n in range(8):
+        await built.post(f"a{n}", TEXT, source=f"S{n}", published_at_ms=at(n))
+    found = await ProvenanceQueries(built.index).of_article("a7")
+
+    assert found.truncated
+    assert [step.record.id for step in found.lineage.steps] == ["a0", "a1", "a2", "a7"]
+
+
+async def test_an_unknown_article(built: Core) -> None:
+    """404 as for every route of an article."""
+    with pytest.raises(NotFound):
+        await ProvenanceQueries(built.index).of_article("none")
+
+
+async def test_an_event_by_outlet(built: Core) -> None:
+    """Each outlet once, with its lag and whether its first text was its own."""
+    own = story(2, 20)
+    await built.post("b1", edited(TEXT, 1), source="B", published_at_ms=at(30))
+    await built.post("a1", TEXT, source="A", published_at_ms=at(0))
+    await built.post("c1", own, source="C", published_at_ms=at(40))
+    await built.post("c2", TEXT, source="C", published_at_ms=at(50))
+    await built.post("d1", TEXT, source="D", published_at_ms=at(0))
+    found = await ProvenanceQueries(built.index).of_event(["b1", "a1", "c1", "c2", "d1", "deleted"])
+
+    assert found.first is not None and found.first.source == "A"
+    assert [(e.publication.source, e.kind, e.lag_ms // MINUTE_MS, e.articles) for e in found.outlets] == [
+        ("A", "first", 0, 1),
+        ("D", "same time", 0, 1),
+        ("B", "copy", 30, 1),
+        ("C", "own", 40, 2),
+    ]
+    assert [e.original.source if e.original else None for e in found.outlets] == [None, "A", "A", None]
+    assert [text.outlets for text in found.texts] == [4]
+    assert not found.texts[0].lineage.is_first_certain
+    assert found.articles == 5 and not found.truncated
+
+
+async def test_an_event_without_stored_articles(built: Core) -> None:
+    """All were deleted or have expired."""
+    found = await ProvenanceQueries(built.index).of_event(["gone"])
+
+    assert (found.first, found.outlets, found.texts, found.articles) == (None, (), (), 0)

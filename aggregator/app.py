@@ -26,6 +26,7 @@ from aggregator.events.broadcast import ChangeBroadcaster
 from aggregator.events.editor_actions import EditorActions
 from aggregator.events.repository import EventRepository
 from aggregator.events.saved_filters import SavedFilters
+from aggregator.events.search import EventSearch
 from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
 from aggregator.index import Index, format_version, space_registry, unread_index
 from aggregator.index.blocks import PLANS
@@ -38,7 +39,9 @@ from aggregator.ingest.service import BATCH_ARTICLES, IngestService, OnDelete
 from aggregator.policy_file import load_policy_profiles
 from aggregator.provenance.queries import ProvenanceQueries
 from aggregator.queries.explain import Explainer
+from aggregator.queries.headline_index import HeadlineIndex
 from aggregator.queries.related import MIN_SIMILARITY, RelatedArticles
+from aggregator.queries.search import ArticleSearch
 from aggregator.readiness import Readiness
 from aggregator.settings import Settings, is_loopback
 from aggregator.store.base import Store
@@ -54,6 +57,7 @@ class Core:
     ingest: IngestService
     related: RelatedArticles
     explain: Explainer
+    search: ArticleSearch
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,9 @@ class Service:
     related: RelatedArticles
     explain: Explainer
     provenance: ProvenanceQueries
+    search: ArticleSearch
     events: EventRepository
+    event_search: EventSearch
     change_broadcaster: ChangeBroadcaster
     saved_filters: SavedFilters
     editor_actions: EditorActions
@@ -111,6 +117,7 @@ async def open_service(
                 await service.unread_index.register()
             yield service
         finally:
+            await service.search.headlines.close()
             await service.load_control.activity.close()
             await service.background.close()
             pool.close()
@@ -166,6 +173,7 @@ def build_core(
             members_of_event=events.event_article_ids if events is not None else None,
         ),
         explain=Explainer(index, analyze_many, policy),
+        search=ArticleSearch(index, HeadlineIndex(index)),
     )
 
 
@@ -345,7 +353,9 @@ def _build_service(
         related=core.related,
         explain=core.explain,
         provenance=ProvenanceQueries(index),
+        search=core.search,
         events=events,
+        event_search=EventSearch(events),
         change_broadcaster=ChangeBroadcaster(events),
         saved_filters=SavedFilters(store),
         editor_actions=editor_actions,

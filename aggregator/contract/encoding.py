@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+import msgspec
+
 from aggregator.analysis.simhash import to_hex
 from aggregator.contract import responses
 from aggregator.domain import Answer, ArticleRecord, Match, Outcome, RelatedItem, VerdictName, arrival_ms_of
 from aggregator.queries.explain import Explanation
+from aggregator.queries.search import FoundArticle, SearchResult
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -116,6 +119,23 @@ def article_ref(record: ArticleRecord) -> responses.ArticleRef:
         published_at=to_datetime_or_none(record.published_at_ms),
         arrived_at=to_datetime(arrival_ms_of(record.first_version)),
     )
+
+
+def found_article(found: FoundArticle, event_id: str | None) -> responses.FoundArticle:
+    """A result of a search."""
+    record = found.article.record
+    return responses.FoundArticle(
+        **msgspec.structs.asdict(article_ref(record)),
+        lang=record.lang,
+        verdict=found.article.outcome.verdict,
+        missing=found.missing,
+        event_id=event_id,
+    )
+
+
+def searched_out(result: SearchResult) -> responses.SearchedOut:
+    """What a search has read."""
+    return responses.SearchedOut(result.searched, to_datetime_or_none(result.since_ms), result.is_loading)
 
 
 def explain_out(explanation: Explanation) -> responses.ExplainOut:

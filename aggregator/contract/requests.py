@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from aggregator.analysis.article_id import MAX_URL_CHARS
-from aggregator.contract.responses import ActionName, EventStatus, MuteScope, WorkStatus
+from aggregator.contract.responses import ActionName, EventStatus, MuteScope, VerdictName, WorkStatus
 
 MAX_TITLE_CHARS = 2000
 MAX_SOURCE_CHARS = 300
@@ -22,6 +22,8 @@ MAX_ACTOR_CHARS = 200
 MAX_NOTE_CHARS = 2000
 MAX_RELATED_PAGE = 100
 MAX_EVENT_PAGE = 200
+MAX_SEARCH_CHARS = 200
+MAX_SEARCH_PAGE = 100
 LANGUAGE_TAG_PATTERN = r"^([A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*)?$"
 
 OffsetDatetime = Annotated[
@@ -223,6 +225,57 @@ class FeedQuery(EventFilterQuery, forbid_unknown_fields=True):
 
 class FrontQuery(EventFilterQuery, forbid_unknown_fields=True):
     """Query of the editors' page."""
+
+
+class ArticleFilterQuery(Struct, forbid_unknown_fields=True):
+    """Filter of stored articles: all given conditions must hold.
+
+    Times apply to the publication of an article, or to its arrival if that is unknown.
+    """
+
+    lang: Annotated[
+        str,
+        Meta(
+            pattern=LANGUAGE_TAG_PATTERN,
+            max_length=35,
+            description='Only in this language, e.g. "de"; "und": no language was detected.',
+        ),
+    ] = ""
+    source: Annotated[Source, Meta(description="Only from this outlet, in any case.")] = ""
+    verdict: Annotated[VerdictName | Literal[""], Meta(description="Only articles with this verdict.")] = ""
+    since: Annotated[OffsetDatetime, Meta(description="Only from this time on.")] | None = None
+    until: Annotated[OffsetDatetime, Meta(description="Only before this time.")] | None = None
+
+
+class SearchQuery(ArticleFilterQuery, forbid_unknown_fields=True, kw_only=True):
+    """Query of the search. Language, source and times restrict the events, too."""
+
+    q: Annotated[
+        str, Meta(max_length=MAX_SEARCH_CHARS, description="Words, or the id or the URL of an article.")
+    ]
+    limit: Annotated[int, Meta(ge=1, le=MAX_SEARCH_PAGE, description="Maximum number of articles.")] = 20
+    cursor: Annotated[str, Meta(max_length=200, description="``next`` of the previous page.")] = ""
+
+
+class ArticlesQuery(ArticleFilterQuery, forbid_unknown_fields=True):
+    """Query of the list of articles."""
+
+    url: Annotated[
+        str, Meta(max_length=MAX_URL_CHARS, description="Only with this URL, in any spelling.")
+    ] = ""
+    limit: Annotated[int, Meta(ge=1, le=MAX_SEARCH_PAGE, description="Maximum number of articles.")] = 50
+    cursor: Annotated[str, Meta(max_length=200, description="``next`` of the previous page.")] = ""
+
+
+class SearchPageQuery(Struct, forbid_unknown_fields=True):
+    """Query of the search page: ``hours`` is how far back it looks, 0: everything."""
+
+    q: Annotated[str, Meta(description="Words, or the id or the URL of an article.")] = ""
+    lang: Annotated[str, Meta(max_length=35, description="Only in this language.")] = ""
+    source: Annotated[Source, Meta(description="Only from this outlet.")] = ""
+    verdict: Annotated[VerdictName | Literal[""], Meta(description="Only with this verdict.")] = ""
+    hours: Annotated[int, Meta(ge=0, le=24 * 366, description="Only of these last hours.")] = 0
+    cursor: Annotated[str, Meta(max_length=200, description="Articles of the next page.")] = ""
 
 
 class LookupQuery(Struct, forbid_unknown_fields=True):

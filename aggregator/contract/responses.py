@@ -115,6 +115,44 @@ class CopiesOut(Struct):
     truncated: bool
 
 
+class FoundArticle(ArticleRef):
+    """An article in a result.
+
+    missing   number of words of the query that its headline, source and key terms lack
+    event_id  the event that it belongs to, null without one
+    """
+
+    lang: str
+    verdict: VerdictName
+    missing: int
+    event_id: str | None
+
+
+class SearchedOut(Struct):
+    """The headlines that were searched in full; older articles are found by their key terms.
+
+    articles  number of articles
+    since     arrival of the oldest of them, null without any
+    loading   older ones are still being read: repeat the search for more
+    """
+
+    articles: int
+    since: datetime | None
+    loading: bool
+
+
+class ArticlesOut(Struct):
+    """Stored articles, newest first.
+
+    total  number of all that match; ``next``: cursor of the next page, null on the last one
+    """
+
+    articles: list[FoundArticle]
+    total: int
+    next: str | None
+    searched: SearchedOut
+
+
 class RelatedListOut(Struct):
     """Related articles, nearest first."""
 
@@ -330,6 +368,18 @@ class EventsOut(Struct):
     events: list[EventOut]
     next: str | None
     learning: LearningOut | None
+
+
+class SearchOut(ArticlesOut):
+    """Events and articles, best match first; ``events`` are in the first page only, at most 10.
+
+    words         number of words that were searched; 0: the query has nothing but stop words
+    events_total  number of all events that match
+    """
+
+    words: int
+    events: list[EventOut]
+    events_total: int
 
 
 class WatchOut(Struct):

@@ -1,29 +1,43 @@
-"""Opaque pagination cursors: the sort key of a page's last event, base64-encoded. Pure."""
+"""Opaque pagination cursors: the sort key of a page's last entry, base64-encoded. Pure."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+from typing import Annotated, TypeVar
 
 import msgspec
 
 from aggregator.errors import InvalidInput
 from aggregator.events.repository import PageKey
+from aggregator.queries.search import ResultKey
 
-_decode_page_key = msgspec.json.Decoder(PageKey).decode
+Key = TypeVar("Key")
+Unsigned = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+
+_event_keys: msgspec.json.Decoder[PageKey] = msgspec.json.Decoder(PageKey)
+_result_keys: msgspec.json.Decoder[ResultKey] = msgspec.json.Decoder(tuple[Unsigned, Unsigned])
 
 
-def encode_cursor(page_key: PageKey) -> str:
+def encode_cursor(page_key: PageKey | ResultKey) -> str:
     """The cursor of the page after ``page_key``."""
     return base64.urlsafe_b64encode(msgspec.json.encode(page_key)).rstrip(b"=").decode()
 
 
 def decode_cursor(cursor: str) -> PageKey:
-    """The sort key of a cursor. Raises InvalidInput."""
+    """The sort key of a cursor of events. Raises InvalidInput."""
+    return _decode(_event_keys, cursor)
+
+
+def decode_result_cursor(cursor: str) -> ResultKey:
+    """The sort key of a cursor of a search. Raises InvalidInput."""
+    return _decode(_result_keys, cursor)
+
+
+def _decode(keys: msgspec.json.Decoder[Key], cursor: str) -> Key:
     try:
         padded = cursor.encode() + b"=" * (-len(cursor) % 4)
-        page_key: PageKey = _decode_page_key(base64.b64decode(padded, altchars=b"-_", validate=True))
-        return page_key
+        return keys.decode(base64.b64decode(padded, altchars=b"-_", validate=True))
     except (binascii.Error, msgspec.MsgspecError, UnicodeError, ValueError):
         raise InvalidInput(
             "cursor: invalid cursor; use `next` of the previous page.", field="cursor"

@@ -22,6 +22,7 @@ from aggregator.http.handlers import (
     provenance,
     related,
     saved_filters,
+    search,
     sse,
     webhooks,
 )
@@ -29,6 +30,7 @@ from aggregator.http.middleware import auth, deadline
 from aggregator.http.middleware.errors import handle_expect_header
 from aggregator.http.pages import documentation, front, health, lookup, report, sign_in, story
 from aggregator.http.pages import provenance as provenance_pages
+from aggregator.http.pages import search as search_page
 
 Handler = Callable[[web.Request, Any], Awaitable[web.StreamResponse]]
 
@@ -91,6 +93,18 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         {200: responses.VerdictOut},
         query=requests.IngestQuery, body=requests.ArticleIn, ndjson=True, error_statuses=(400, 415, 503),
         permission="crawler", long_running=True,
+    ),
+    Endpoint(
+        "GET", "/v1/articles", search.list_articles, "listArticles",
+        "List stored articles, newest first.", TAG_ARTICLES,
+        {200: responses.ArticlesOut}, query=requests.ArticlesQuery, error_statuses=(400, 503),
+        permission="reader",
+    ),
+    Endpoint(
+        "GET", "/v1/search", search.search, "search",
+        "Search events and articles by words, URL or id.", TAG_ARTICLES,
+        {200: responses.SearchOut}, query=requests.SearchQuery, error_statuses=(400, 503),
+        permission="reader",
     ),
     Endpoint(
         "GET", "/v1/articles/{id}/copies", articles.get_copies, "getCopies",
@@ -297,6 +311,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "GET", "/stories/{id}", story.story, "story",
         "Page: a storyline by day.", TAG_PAGES,
         {200: "text/html"}, query=requests.NoQuery, error_statuses=(400, 404, 503),
+        permission="reader",
+    ),
+    Endpoint(
+        "GET", "/search", search_page.search, "searchPage",
+        "Page: events and articles by words.", TAG_PAGES,
+        {200: "text/html"}, query=requests.SearchPageQuery, error_statuses=(400, 503),
         permission="reader",
     ),
     Endpoint(

@@ -39,6 +39,26 @@ class ArticleStream:
         items = [to_stream_item(entry, space, None) for space, entry in await self._read_tails(limit)]
         return sorted(items, key=lambda item: item.number, reverse=True)[:limit]
 
+    async def read_older(
+        self, positions: Mapping[bytes, bytes] | None, count: int
+    ) -> tuple[list[StreamItem], dict[bytes, bytes]]:
+        """Up to ``count`` articles per space before ``positions``, and the new positions, to call it again.
+
+        ``positions`` maps streams to the oldest position that was read in each; None is the end of all
+        streams. The positions of a first call with a ``count`` of 1 are also those from which ``read``
+        continues. No items: everything that the streams hold has been read.
+        """
+        parts = await asyncio.gather(*(self._read_tail(space, count, positions) for space in self._spaces))
+        moved = {**(positions or {})}
+        for _, read in parts:
+            moved |= read
+        entries = [
+            (space, decode_stream_entry(payload))
+            for space, (payloads, _) in zip(self._spaces, parts, strict=True)
+            for payload in payloads
+        ]
+        return await self._load_items(entries), moved
+
     async def length(self) -> int:
         """Number of entries in all live segments: one per version stored and per deletion."""
         stacks = [await self._segments.stack(space) for space in self._spaces]
@@ -107,21 +127,36 @@ class ArticleStream:
         return (segment, position) if segment >= stack.first else (stack.first, b"")
 
     async def _read_tails(self, limit: int) -> list[tuple[str, StreamEntry]]:
-        tails = await asyncio.gather(*(self._read_tail(space, limit) for space in self._spaces))
+        tails = await asyncio.gather(*(self._read_tail(space, limit, None) for space in self._spaces))
         return [
             (space, decode_stream_entry(payload))
-            for space, tail in zip(self._spaces, tails, strict=True)
+            for space, (tail, _) in zip(self._spaces, tails, strict=True)
             for payload in tail
         ]
 
-    async def _read_tail(self, space: str, limit: int) -> list[bytes]:
+    async def _read_tail(
+        self, space: str, limit: int, before: Mapping[bytes, bytes] | None
+    ) -> tuple[list[bytes], dict[bytes, bytes]]:
+        """The newest payloads of a space before these positions, and the oldest position read by stream.
+
+        A segment that was not yet written to at these positions is newer: it is left out.
+        """
         found: list[bytes] = []
+        read: dict[bytes, bytes] = {}
         stack = (await self._segments.read({space: ()})).stacks[space]
-        for tag in reversed(stack.tags):
+        tags, prefix = stack.tags, keys.space_prefix(space)
+        if before is not None:
+            newest = max((keys.segment_of(key) for key in before if key.startswith(prefix)), default=-1)
+            tags = tuple(tag for tag in tags if keys.segment_of(tag) <= newest)
+        for tag in reversed(tags):
             if len(found) < limit:
-                tail = await self._store.stream_tail(keys.stream(tag), limit - len(found))
+                key = keys.stream(tag)
+                position = before.get(key, b"") if before is not None else b""
+                tail = await self._store.stream_tail(key, limit - len(found), position)
                 found += [payload for _, payload in tail]
-        return found
+                if tail:
+                    read[key] = tail[-1][0]
+        return found, read
 
     async def _load_items(self, entries: Sequence[tuple[str, StreamEntry]]) -> list[StreamItem]:
         records = await self._store.read([keys.record(space, entry.number) for space, entry in entries])

@@ -200,8 +200,8 @@ class Store(Protocol):
     ) -> list[list[tuple[bytes, bytes]]]:
         """Per stream, up to ``count`` entries (position, payload) after position ``after`` (b"": start)."""
 
-    async def stream_tail(self, key: bytes, count: int) -> list[tuple[bytes, bytes]]:
-        """The newest ``count`` entries, newest first."""
+    async def stream_tail(self, key: bytes, count: int, before: bytes = b"") -> list[tuple[bytes, bytes]]:
+        """The newest ``count`` entries before position ``before`` (b"": of all), newest first."""
 
     async def stream_lengths(self, keys: Sequence[bytes]) -> list[int]:
         """Number of entries of each stream."""

@@ -106,12 +106,11 @@ class MemoryStore:
             found.append([_encode_entry(entry) for entry in entries[first : first + max(0, count)]])
         return found
 
-    async def stream_tail(self, key: bytes, count: int) -> list[tuple[bytes, bytes]]:
-        """The newest ``count`` entries, newest first."""
+    async def stream_tail(self, key: bytes, count: int, before: bytes = b"") -> list[tuple[bytes, bytes]]:
+        """The newest ``count`` entries before ``before``, newest first."""
         entries = self._streams.get(key, [])
-        return [_encode_entry(entry) for entry in reversed(entries[max(0, len(entries) - count) :])][
-            : max(0, count)
-        ]
+        end = bisect_left(entries, _parse_position(before), key=_position_of) if before else len(entries)
+        return [_encode_entry(entry) for entry in reversed(entries[max(0, end - max(0, count)) : end])]
 
     async def stream_lengths(self, keys: Sequence[bytes]) -> list[int]:
         """Number of entries of each stream."""

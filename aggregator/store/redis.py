@@ -171,12 +171,13 @@ class RedisStore:
         ]
         return [parse_stream_entries(answer) for answer in await self._client.send(commands, retry_read=True)]
 
-    async def stream_tail(self, key: bytes, count: int) -> list[tuple[bytes, bytes]]:
-        """The newest ``count`` entries, newest first."""
+    async def stream_tail(self, key: bytes, count: int, before: bytes = b"") -> list[tuple[bytes, bytes]]:
+        """The newest ``count`` entries before ``before``, newest first."""
         if count < 1:
             return []
+        newest = b"(" + before if before else b"+"
         (answer,) = await self._client.send(
-            [("XREVRANGE", key, b"+", b"-", b"COUNT", count)], retry_read=True
+            [("XREVRANGE", key, newest, b"-", b"COUNT", count)], retry_read=True
         )
         return parse_stream_entries(answer)
 

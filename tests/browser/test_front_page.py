@@ -62,7 +62,17 @@ def events() -> list[Event]:
     ]
 
 
-PATHS = ("/", "/events/e1", "/lookup", "/lookup?q=a4", "/compare", "/health", "/docs")
+PATHS = (
+    "/",
+    "/events/e1",
+    "/lookup",
+    "/lookup?q=a4",
+    "/search",
+    "/search?q=bridge",
+    "/compare",
+    "/health",
+    "/docs",
+)
 
 
 @pytest.mark.parametrize("width", [1280, 390])

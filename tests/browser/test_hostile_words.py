@@ -43,10 +43,11 @@ async def test_hostile_text_neither_runs_nor_links(
 ) -> None:
     """Every page, also after a live update: no script, dialog or handler, and only http links."""
     await store_hostile_text(client, service)
-    paths = ["/", "/events/e0", "/lookup", "/compare", "/health", "/docs", "/nowhere"]
+    paths = ["/", "/events/e0", "/lookup", "/search", "/compare", "/health", "/docs", "/nowhere"]
     for word in WORDS[:3]:
         for path, name in (
             ("/lookup", "q"),
+            ("/search", "q"),
             ("/sign-in", "next"),
             ("/", "term"),
             ("/", "source"),

@@ -364,6 +364,8 @@ async def test_streams_are_read_in_order_from_a_position(store: Store) -> None:
 
     assert await store.stream_tail(b"{a}s", 3) == second[:-4:-1]
     assert await store.stream_tail(b"{a}s", 1000) == (first + second)[::-1]
+    assert await store.stream_tail(b"{a}s", 2, first[3][0]) == first[2:0:-1]
+    assert await store.stream_tail(b"{a}s", 9, first[0][0]) == []
 
 
 async def test_trimming_removes_only_older_entries(store: Store) -> None:

@@ -26,6 +26,7 @@ from aggregator.ingest.service import BATCH_ARTICLES, IngestService
 from aggregator.ingest.throttle import BulkThrottle
 from aggregator.queries.explain import Explainer
 from aggregator.queries.related import RelatedArticles
+from aggregator.queries.search import ArticleSearch
 from aggregator.store.base import Store, Transaction
 
 START_MS = 1_780_000_000_000
@@ -112,6 +113,7 @@ class Core:
     ingest: IngestService
     related: RelatedArticles
     explain: Explainer
+    search: ArticleSearch
     clock: Clock
 
     async def post(self, id_: str, text: str, **fields: Any) -> Answer:
@@ -144,4 +146,4 @@ def core(
         load_control=LoadControl(PriorityGate(), ActivityBeacon(store), throttle) if throttle else None,
         batch_articles=batch_articles,
     )
-    return Core(built.index, built.ingest, built.related, built.explain, clock)
+    return Core(built.index, built.ingest, built.related, built.explain, built.search, clock)

@@ -46,6 +46,7 @@ from aggregator.index import StoredArticle
 from aggregator.index.ownership import foreign_article_error, is_owned
 from aggregator.queries.explain import Explanation
 from aggregator.queries.related import NO_FILTER, RelatedFilter
+from aggregator.queries.search import FoundArticle, ResultKey, SearchFilter, SearchResult
 from aggregator.readiness import Readiness
 from aggregator.settings import Settings
 from aggregator.store.base import StoreInfo
@@ -80,6 +81,7 @@ class FakeService:
         self.policies = PolicyProfiles(Policy())
         self.ingest = self.related = self.explain = self
         self.events = self.editor_actions = FakeEvents(self)
+        self.search, self.event_search = FakeSearch(self), FakeEventSearch(self)
         self.change_broadcaster = ChangeBroadcaster(EventRepository(MemoryStore()), poll_interval_s=0.01)
         self.saved_filters = SavedFilters(MemoryStore())
         self.api_keys = ApiKeys(MemoryStore(), self.clock)
@@ -345,6 +347,40 @@ class FakeEvents:
         event = apply_action(await self.get(action.event), action, headline)
         self.stored = [event if other.id == event.id else other for other in self.stored]
         return event
+
+
+class FakeSearch:
+    """Search of articles by a part of the headline, newest first; filters are ignored."""
+
+    def __init__(self, service: FakeService) -> None:
+        self._service = service
+
+    async def find(
+        self, query: str, search_filter: SearchFilter, *, limit: int, after: ResultKey | None = None
+    ) -> SearchResult:
+        self._service.check()
+        found = [
+            FoundArticle(stored, 0, (1, stored.record.number))
+            for stored in reversed(self._service.articles.values())
+            if query.lower() in stored.record.title.lower()
+        ]
+        behind = [result for result in found if after is None or result.key < after]
+        next_key = behind[limit - 1].key if len(behind) > limit else None
+        return SearchResult(
+            tuple(behind[:limit]), len(found), next_key, len(query.split()), len(found), START_MS, False
+        )
+
+
+class FakeEventSearch:
+    """Search of events by a part of the headline or by terms."""
+
+    def __init__(self, service: FakeService) -> None:
+        self._service = service
+
+    async def find(self, query: str, conditions: object, limit: int) -> tuple[list[Event], int]:
+        self._service.check()
+        found = [event for event in self._service.events.stored if EventFilter(term=query).matches(event)]
+        return found[:limit], len(found)
 
 
 class _Server(TestServer):

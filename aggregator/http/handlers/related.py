@@ -70,12 +70,12 @@ def _related_arguments(query: RelatedQuery) -> dict[str, Any]:
             since_ms=to_unix_ms(query.since, "since"),
             source=query.source,
             exclude_source=query.exclude_source,
-            lang=_language_of_tag(query.lang),
+            lang=language_of_tag(query.lang),
         ),
     }
 
 
-def _language_of_tag(tag: str | None) -> str | None:
+def language_of_tag(tag: str | None) -> str | None:
     """The language code that articles are stored with. Raises InvalidInput for an unknown language."""
     if not tag or tag.lower() == UNDETERMINED:
         return tag.lower() if tag else None

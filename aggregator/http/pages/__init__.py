@@ -3,6 +3,7 @@
     front      list of breaking events and latest articles
     report     one event
     story      events of one topic over days
+    search     events and articles by words
     lookup     verdict for a stored or pasted article; comparison of two articles
     health     status of the service
     sign_in, documentation

@@ -120,7 +120,7 @@ async def test_metrics_without_a_readable_webhook_outbox(
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
-        ("GET", "/v1/articles", "POST"),
+        ("PUT", "/v1/articles", "GET, HEAD, POST"),
         ("PUT", "/v1/articles/a", "DELETE, GET, HEAD"),
         ("POST", "/healthz", "GET, HEAD"),
         ("TRACE", "/v1/events", "GET, HEAD"),

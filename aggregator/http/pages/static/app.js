@@ -4,12 +4,14 @@ import { start as startLive } from "./live.js";
 import { start as startNewEvents } from "./new_events.js";
 import { start as startActions } from "./actions.js";
 import { start as startPassages } from "./passages.js";
+import { start as startSearchBox } from "./search_box.js";
 
 startLive(); // first, because it records the markup as the server sent it
 updateTimes();
 startNewEvents();
 startActions();
 startPassages();
+startSearchBox();
 
 const errorPage = document.querySelector("[data-reload-seconds]");
 if (errorPage) setTimeout(() => location.reload(), Number(errorPage.dataset.reloadSeconds) * 1000);

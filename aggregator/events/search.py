@@ -1,0 +1,141 @@
+"""Search of events by words of their headlines, terms and sources.
+
+Every process keeps the words of the events that it has read, about 1 kB each, and reads an event again when
+its entry in the index of events has changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from aggregator.analysis.text.normalization import normalize
+from aggregator.analysis.text.tokenizer import tokenize
+from aggregator.events.detection.model import Event
+from aggregator.events.repository import EVENTS_PER_READ, EventRepository, EventSummary
+
+# The most recently seen events; a closed one is kept for weeks.
+MAX_EVENTS = 5000
+# Shorter queries are compared word by word only: "a" is in every headline.
+MIN_SUBSTRING_CHARS = 3
+DEFAULT_LANGUAGES = ("en",)
+
+
+@dataclass(frozen=True, slots=True)
+class EventWords:
+    """What an event is searched by. ``summary``: the entry of the index that it was read with."""
+
+    summary: EventSummary
+    title: str
+    languages: tuple[str, ...]
+    title_terms: frozenset[str]
+    other_terms: frozenset[str]
+    sources: frozenset[str]
+    first_seen_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class EventConditions:
+    """Conditions that an event must meet; times in ms since 1970 UTC, ``until_ms`` excluded.
+
+    It must have an item in ``lang``, one from ``source`` (in any case), and have been active in the period.
+    """
+
+    lang: str | None = None
+    source: str | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+    def match(self, words: EventWords) -> bool:
+        """Whether the event meets all of them."""
+        return (
+            (self.lang is None or self.lang in words.languages)
+            and (not self.source or normalize(self.source).strip() in words.sources)
+            and (self.since_ms is None or words.summary.last_seen_ms >= self.since_ms)
+            and (self.until_ms is None or words.first_seen_ms < self.until_ms)
+        )
+
+
+class EventSearch:
+    """Finds stored events, open and closed; those that were merged into others are left out."""
+
+    def __init__(self, repository: EventRepository) -> None:
+        self._repository = repository
+        self._words: dict[str, EventWords] = {}
+        self._lock = asyncio.Lock()
+
+    async def find(self, query: str, conditions: EventConditions, limit: int) -> tuple[list[Event], int]:
+        """The best matches, and the number of all.
+
+        Ordered by the number of words of the query that they lack, then of those in the headline; open events
+        first, then the most recently seen.
+        """
+        if not query.strip():
+            return [], 0
+        async with self._lock:
+            await self._refresh(await self._repository.summaries())
+        ranked = sorted(
+            (rank, id_)
+            for id_, words in self._words.items()
+            if conditions.match(words) and (rank := _rank(query, words)) is not None
+        )
+        found = await self._repository.get_many([id_ for _, id_ in ranked[:limit]])
+        return [found[id_] for _, id_ in ranked[:limit] if id_ in found], len(ranked)
+
+    async def _refresh(self, summaries: Mapping[str, EventSummary]) -> None:
+        kept = [item for item in summaries.items() if item[1].merged_into is None]
+        kept.sort(key=lambda item: item[1].last_seen_ms, reverse=True)
+        current = dict(kept[:MAX_EVENTS])
+        for gone in self._words.keys() - current.keys():
+            del self._words[gone]
+        changed = [
+            id_
+            for id_, summary in current.items()
+            if id_ not in self._words or self._words[id_].summary != summary
+        ]
+        for at in range(0, len(changed), EVENTS_PER_READ):
+            events = await self._repository.get_many(changed[at : at + EVENTS_PER_READ])
+            for id_, event in events.items():
+                self._words[id_] = _words_of(event, current[id_])
+
+
+def _words_of(event: Event, summary: EventSummary) -> EventWords:
+    languages = event.languages or DEFAULT_LANGUAGES
+    return EventWords(
+        summary=summary,
+        title=normalize(event.title),
+        languages=event.languages,
+        title_terms=frozenset(term for lang in languages for term in tokenize(event.title, lang)),
+        other_terms=frozenset(event.terms).union(*(_source_terms(event.sources, lang) for lang in languages)),
+        sources=frozenset(normalize(source).strip() for source in event.sources),
+        first_seen_ms=event.first_seen_ms,
+    )
+
+
+def _source_terms(sources: Sequence[str], lang: str) -> set[str]:
+    return {term for source in sources for term in tokenize(source, lang)}
+
+
+def _rank(query: str, words: EventWords) -> tuple[int, int, bool, int] | None:
+    """Sort key of a result; None if it lacks more than half of the words."""
+    found: list[tuple[int, int]] = []
+    text = normalize(query).strip()
+    if (len(text) >= MIN_SUBSTRING_CHARS or not text.isascii()) and text in words.title:
+        found.append((0, -len(text.split())))
+    for lang in words.languages or DEFAULT_LANGUAGES:
+        terms = _query_terms(query, lang)
+        in_title = terms & words.title_terms
+        matched = len(in_title | terms & words.other_terms)
+        if matched * 2 >= len(terms) > 0:
+            found.append((len(terms) - matched, -len(in_title)))
+    if not found:
+        return None
+    missing, title_rank = min(found)
+    return missing, title_rank, words.summary.status == "closed", -words.summary.last_seen_ms
+
+
+@lru_cache(maxsize=1024)
+def _query_terms(query: str, lang: str) -> frozenset[str]:
+    return frozenset(tokenize(query, lang))

@@ -1,0 +1,172 @@
+"""Headline index of this process: the headlines of recent articles, read from the article stream.
+
+Nothing is stored for it and nothing is read before the first search. That search reads the newest articles; a
+task then reads the older ones, newest first, as far as the article stream goes back
+(``index.retention.STREAM_RETENTION_MS``), and follows the stream. Each search reads what was committed since,
+so an article is found by the next search after its commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from functools import lru_cache
+
+from aggregator.analysis.article_id import canonical_url
+from aggregator.analysis.text.normalization import normalize
+from aggregator.analysis.text.tokenizer import tokenize
+from aggregator.domain import StreamItem
+from aggregator.errors import InvalidInput, StoreUnavailable
+from aggregator.index import Index
+from aggregator.queries.headline_table import (
+    MAX_HEADLINE_TERMS,
+    HeadlineRow,
+    HeadlineTable,
+)
+
+# Articles per space that the first search waits for: about 0.1 s.
+FIRST_ARTICLES = 1000
+BATCH_ARTICLES = 200
+CATCH_UP_BATCHES = 5
+FOLLOW_INTERVAL_S = 2.0
+# Pause after each batch of older articles: loading takes at most about a third of one processor.
+LOAD_PAUSE_S = 0.02
+DEFAULT_MAX_ROWS = 1_000_000
+
+log = logging.getLogger(__name__)
+
+
+class HeadlineIndex:
+    """The headline table of an index, and the task that keeps it current. ``max_rows``: see the table."""
+
+    def __init__(self, index: Index, max_rows: int = DEFAULT_MAX_ROWS) -> None:
+        self.table = HeadlineTable(max_rows)
+        # The oldest article that was read, in ms; None before the first search.
+        self.since_ms: int | None = None
+        self.is_loading = True
+        self._stream = index.stream
+        self._newest: dict[bytes, bytes] | None = None
+        self._oldest: dict[bytes, bytes] = {}
+        self._lock = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+
+    async def catch_up(self) -> None:
+        """Read what was committed since the last call, or the newest articles in the first call.
+
+        At most ``CATCH_UP_BATCHES`` batches, so that a search does not wait for a bulk import; the task reads
+        the others.
+        """
+        async with self._lock:
+            if self._newest is None:
+                items, positions = await self._stream.read_older(None, 1)
+                await self._add(items)
+                self._newest, self._oldest = positions, positions
+                await self._read_older(FIRST_ARTICLES)
+            for _ in range(CATCH_UP_BATCHES):
+                if not await self._read_newer():
+                    break
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+
+    async def load_all(self) -> None:
+        """Read all older articles that the stream holds, without pauses."""
+        await self.catch_up()
+        while self.is_loading:
+            async with self._lock:
+                await self._read_older(BATCH_ARTICLES)
+
+    async def close(self) -> None:
+        """End the task."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        """Read older articles, then follow the stream; errors are logged and retried."""
+        await self._retry(self._load_older)
+        while True:
+            await asyncio.sleep(FOLLOW_INTERVAL_S)
+            await self._retry(self._follow)
+
+    async def _follow(self) -> None:
+        is_behind = True
+        while is_behind:
+            async with self._lock:
+                is_behind = await self._read_newer()
+
+    async def _load_older(self) -> None:
+        while self.is_loading:
+            async with self._lock:
+                await self._read_older(BATCH_ARTICLES)
+            await asyncio.sleep(LOAD_PAUSE_S)
+
+    async def _retry(self, step: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                return await step()
+            except StoreUnavailable as error:
+                log.warning("search does not see the newest articles: %s", error)
+            await asyncio.sleep(FOLLOW_INTERVAL_S)
+
+    async def _read_newer(self) -> bool:
+        """Read one batch; whether there may be more."""
+        items, newest = await self._stream.read(self._newest or {}, BATCH_ARTICLES)
+        await self._add(items)
+        self._newest = newest
+        return len(items) >= BATCH_ARTICLES
+
+    async def _read_older(self, count: int) -> None:
+        while count > 0 and self.is_loading:
+            items, oldest = await self._stream.read_older(self._oldest, min(count, BATCH_ARTICLES))
+            await self._add(items)
+            self._oldest = oldest
+            self.is_loading = bool(items) and not self.table.is_full
+            count -= BATCH_ARTICLES
+
+    async def _add(self, items: Iterable[StreamItem]) -> None:
+        for at, item in enumerate(items):
+            if item.kind == "deleted":
+                self.table.remove([item.number])
+            elif item.space:  # else its record is gone
+                self.table.add(headline_row(item))
+            self.since_ms = min(item.arrived_ms, self.since_ms or item.arrived_ms)
+            if at % 50 == 49:
+                await asyncio.sleep(0)
+
+
+def headline_row(item: StreamItem) -> HeadlineRow:
+    """The row of an article of the stream."""
+    headline = list(dict.fromkeys(tokenize(item.title, item.lang)))[:MAX_HEADLINE_TERMS]
+    time_ms = item.arrived_ms if item.published_at_ms is None else item.published_at_ms
+    return HeadlineRow(
+        number=item.number,
+        space=item.space,
+        lang=item.lang,
+        verdict=item.verdict,
+        terms=[*headline, *source_terms(item.source, item.lang)],
+        headline_terms=len(headline),
+        time_s=min(time_ms, item.arrived_ms) // 1000,
+        source=normalize_source(item.source),
+        url=canonical_or_none(item.url) or "",
+    )
+
+
+@lru_cache(maxsize=4096)
+def source_terms(source: str, lang: str) -> tuple[str, ...]:
+    """The terms of the name of an outlet."""
+    return tuple(dict.fromkeys(tokenize(source, lang)))[:MAX_HEADLINE_TERMS]
+
+
+@lru_cache(maxsize=4096)
+def normalize_source(source: str) -> str:
+    """The name of an outlet without differences of case and character width."""
+    return normalize(source).strip()
+
+
+def canonical_or_none(url: str) -> str | None:
+    """The canonical form of an http or https URL; None for anything else."""
+    try:
+        return canonical_url(url)
+    except InvalidInput:
+        return None

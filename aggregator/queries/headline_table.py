@@ -1,0 +1,281 @@
+"""Headline table: hashed words of headlines, in columns, searched by scanning all of them.
+
+A row is one stored version of an article: its number, its time, the hashes of the terms of its headline and
+of its source, and what searches filter by. Rows are appended to chunks of ``CHUNK_ROWS``. A search tests
+every hash against a table of 65,536 flags, about 2 ns each, so no lists have to be kept and the time is
+bounded whatever the words (``scripts/bench search``). Pure.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from aggregator.domain import VerdictName
+from aggregator.index.term_index import term_hash
+
+CHUNK_ROWS: Final = 8192
+# Later words of a query are ignored; each word is one bit of a row's matches.
+MAX_QUERY_TERMS: Final = 12
+MAX_LANGUAGES: Final = 255
+# Of a headline: titles have up to 2,000 characters.
+MAX_HEADLINE_TERMS: Final = 48
+VERDICTS: Final[tuple[VerdictName, ...]] = ("new", "related", "duplicate")
+_FLAG_BITS: Final = 16
+_MAX_TIME_S: Final = (1 << 32) - 1
+
+Numbers = npt.NDArray[np.uint64]
+Scores = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class HeadlineRow:
+    """One article as searches see it.
+
+    terms         terms of the headline, then those of the source; ``headline_terms``: number of the former
+    time_s        when it was published, or else arrived, in s since 1970 UTC
+    source        normalized name of the outlet; ``url``: its canonical form, "" without one
+    """
+
+    number: int
+    space: str
+    lang: str
+    verdict: VerdictName
+    terms: Sequence[str]
+    headline_terms: int
+    time_s: int
+    source: str = ""
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TermGroup:
+    """The words of a query as some languages tokenize them, at most ``MAX_QUERY_TERMS``."""
+
+    languages: frozenset[str]
+    terms: tuple[str, ...]
+
+    @property
+    def min_matches(self) -> int:
+        """Number of terms from which an article is a result: half of them."""
+        return (len(self.terms) + 1) // 2
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """Conditions of a search that a row must all meet. Times in s since 1970 UTC; ``until_s`` is excluded."""
+
+    lang: str | None = None
+    source: str | None = None
+    verdict: VerdictName | None = None
+    since_s: int | None = None
+    until_s: int | None = None
+    url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """Rows that match: article number, ``score`` and number of the space; all (n,), unordered."""
+
+    numbers: Numbers
+    scores: Scores
+    spaces: npt.NDArray[np.uint8]
+
+
+NO_HITS: Final = Hits(np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.uint8))
+
+
+def score(missing: int, in_headline: int, time_s: int) -> int:
+    """Rank of a result, larger is better: fewest words missing, then most in the headline, then newest.
+
+    >>> score(0, 1, 5) > score(1, 2, 9) > score(1, 1, 10) > score(1, 1, 9)
+    True
+    """
+    return ((MAX_QUERY_TERMS - missing) << 4 | in_headline) << 32 | max(0, min(time_s, _MAX_TIME_S))
+
+
+def hash32(term: str) -> int:
+    """The upper 32 bits of the hash that the term index uses."""
+    return term_hash(term) >> 20
+
+
+def url_hash(url: str) -> int:
+    """Hash of a canonical URL; the space keeps it apart from all words."""
+    return hash32("url " + url)
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """Columns of at most ``CHUNK_ROWS`` rows; ``ends[i]``: where the hashes of row i end."""
+
+    numbers: array[int] = field(default_factory=lambda: array("Q"))
+    times: array[int] = field(default_factory=lambda: array("I"))
+    sources: array[int] = field(default_factory=lambda: array("I"))
+    urls: array[int] = field(default_factory=lambda: array("I"))
+    ends: array[int] = field(default_factory=lambda: array("I"))
+    headline_terms: array[int] = field(default_factory=lambda: array("B"))
+    verdicts: array[int] = field(default_factory=lambda: array("B"))
+    languages: array[int] = field(default_factory=lambda: array("B"))
+    spaces: array[int] = field(default_factory=lambda: array("B"))
+    hashes: array[int] = field(default_factory=lambda: array("I"))
+
+    @property
+    def columns(self) -> tuple[array[int], ...]:
+        return (
+            self.numbers, self.times, self.sources, self.urls, self.ends, self.headline_terms,
+            self.verdicts, self.languages, self.spaces, self.hashes,
+        )  # fmt: skip
+
+
+class HeadlineTable:
+    """The newest articles by headline; at most ``max_rows`` and one chunk more."""
+
+    def __init__(self, max_rows: int) -> None:
+        self._max_chunks = max(1, -(-max_rows // CHUNK_ROWS))
+        self._chunks: list[_Chunk] = []
+        self._languages: dict[str, int] = {}
+        self._spaces: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return sum(len(chunk.numbers) for chunk in self._chunks)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next chunk replaces an older one."""
+        return len(self._chunks) > self._max_chunks
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of all columns, as allocated."""
+        return sum(column.buffer_info()[1] * column.itemsize for c in self._chunks for column in c.columns)
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages of the rows."""
+        return tuple(self._languages)
+
+    def space(self, number: int) -> str:
+        """The space with this number (``Hits.spaces``)."""
+        return tuple(self._spaces)[number]
+
+    def add(self, row: HeadlineRow) -> None:
+        """Append a row. When the table is full, the chunk with the oldest articles is dropped first."""
+        if not self._chunks or len(self._chunks[-1].numbers) >= CHUNK_ROWS:
+            if self.is_full:
+                self._chunks.remove(min(self._chunks, key=lambda chunk: max(chunk.numbers)))
+            self._chunks.append(_Chunk())
+        chunk = self._chunks[-1]
+        chunk.numbers.append(row.number)
+        chunk.times.append(max(0, min(row.time_s, _MAX_TIME_S)))
+        chunk.sources.append(hash32(row.source))
+        chunk.urls.append(url_hash(row.url) if row.url else 0)
+        chunk.hashes.extend(map(hash32, row.terms))
+        chunk.ends.append(len(chunk.hashes))
+        chunk.headline_terms.append(row.headline_terms)
+        chunk.verdicts.append(VERDICTS.index(row.verdict))
+        chunk.languages.append(_number_of(self._languages, row.lang))
+        chunk.spaces.append(_number_of(self._spaces, row.space))
+
+    def remove(self, numbers: Sequence[int]) -> None:
+        """Remove the rows of these article numbers: they get the number 0, which no search returns."""
+        wanted = np.array(numbers, np.uint64)
+        for chunk in self._chunks:
+            column = np.frombuffer(chunk.numbers, np.uint64)
+            column[np.isin(column, wanted)] = 0
+
+    def search(
+        self, groups: Sequence[TermGroup], row_filter: RowFilter, floor: Mapping[str, int]
+    ) -> Iterator[Hits]:
+        """The rows that match, chunk by chunk, so that the caller can yield in between.
+
+        ``groups``: the words of the query by language; without any all rows match, with the score of their
+        time. ``floor``: by space, the lowest article number that has not expired.
+        """
+        prepared = [_PreparedGroup(group, self._languages) for group in groups]
+        floors = np.array([floor.get(space, 0) for space in self._spaces], np.uint64)
+        for chunk in tuple(self._chunks):
+            yield _search_chunk(chunk, prepared, self._row_mask(chunk, row_filter, floors), bool(groups))
+
+    def _row_mask(
+        self, chunk: _Chunk, row_filter: RowFilter, floors: npt.NDArray[np.uint64]
+    ) -> npt.NDArray[np.bool_]:
+        numbers = np.frombuffer(chunk.numbers, np.uint64)
+        mask = (numbers >= floors[np.frombuffer(chunk.spaces, np.uint8)]) & (numbers > 0)
+        times = np.frombuffer(chunk.times, np.uint32)
+        if row_filter.lang is not None:
+            wanted = self._languages.get(row_filter.lang, MAX_LANGUAGES)
+            mask &= np.frombuffer(chunk.languages, np.uint8) == wanted
+        if row_filter.source is not None:
+            mask &= np.frombuffer(chunk.sources, np.uint32) == hash32(row_filter.source)
+        if row_filter.verdict is not None:
+            mask &= np.frombuffer(chunk.verdicts, np.uint8) == VERDICTS.index(row_filter.verdict)
+        if row_filter.since_s is not None:
+            mask &= times >= row_filter.since_s
+        if row_filter.until_s is not None:
+            mask &= times < row_filter.until_s
+        if row_filter.url is not None:
+            mask &= np.frombuffer(chunk.urls, np.uint32) == url_hash(row_filter.url)
+        return mask
+
+
+class _PreparedGroup:
+    """A term group with its flags: ``flags[h & 0xffff]`` is True for the hashes of its terms."""
+
+    def __init__(self, group: TermGroup, languages: Mapping[str, int]) -> None:
+        self.min_matches = group.min_matches
+        self.terms = len(group.terms)
+        hashed = np.array([hash32(term) for term in group.terms], np.uint32)
+        self.order = np.argsort(hashed)
+        self.hashes = hashed[self.order]
+        self.flags = np.zeros(1 << _FLAG_BITS, np.bool_)
+        self.flags[self.hashes & 0xFFFF] = True
+        self.is_language = np.zeros(256, np.bool_)
+        self.is_language[[languages[lang] for lang in group.languages if lang in languages]] = True
+
+
+def _search_chunk(
+    chunk: _Chunk, groups: Sequence[_PreparedGroup], mask: npt.NDArray[np.bool_], has_terms: bool
+) -> Hits:
+    numbers, times = np.frombuffer(chunk.numbers, np.uint64), np.frombuffer(chunk.times, np.uint32)
+    spaces = np.frombuffer(chunk.spaces, np.uint8)
+    if not has_terms:
+        (rows,) = mask.nonzero()
+        return Hits(numbers[rows], times[rows].astype(np.uint64), spaces[rows])
+    found = [hits for group in groups if (hits := _group_rows(chunk, group, mask)) is not None]
+    if not found:
+        return NO_HITS
+    rows, ranks = (np.concatenate(column) for column in zip(*found, strict=True))
+    return Hits(numbers[rows], ranks << np.uint64(32) | times[rows], spaces[rows])
+
+
+def _group_rows(
+    chunk: _Chunk, group: _PreparedGroup, mask: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]] | None:
+    """Rows of the group's languages that match, and the part of their score above the time."""
+    hashes, ends = np.frombuffer(chunk.hashes, np.uint32), np.frombuffer(chunk.ends, np.uint32)
+    (at,) = group.flags[hashes & 0xFFFF].nonzero()
+    at = at[np.isin(hashes[at], group.hashes)]  # few are left
+    rows = ends.searchsorted(at, "right")
+    wanted = mask[rows] & group.is_language[np.frombuffer(chunk.languages, np.uint8)[rows]]
+    at, rows = at[wanted], rows[wanted]
+    if not len(rows):
+        return None
+    bits = np.left_shift(1, group.order[group.hashes.searchsorted(hashes[at])]).astype(np.uint16)
+    starts = np.concatenate([[0], ends[:-1]])[rows]
+    in_headline = at - starts < np.frombuffer(chunk.headline_terms, np.uint8)[rows]
+    first = np.flatnonzero(np.concatenate([[True], rows[1:] != rows[:-1]]))
+    matched = np.bitwise_count(np.bitwise_or.reduceat(bits, first)).astype(np.int64)
+    headline = np.bitwise_count(np.bitwise_or.reduceat(np.where(in_headline, bits, 0), first))
+    enough = matched >= group.min_matches
+    ranks = (MAX_QUERY_TERMS - group.terms + matched) << 4 | headline
+    return rows[first][enough], ranks[enough].astype(np.uint64)
+
+
+def _number_of(table: dict[str, int], name: str) -> int:
+    """The number of a name, the next free one for a new name; all beyond the limit share the last."""
+    return table.setdefault(name, min(len(table), MAX_LANGUAGES - 1))

@@ -1,0 +1,302 @@
+"""Search of stored articles by words of their headlines, their sources and their key terms.
+
+Two indexes answer together:
+
+* the headlines of recent articles, in memory (``headline_index.py``): every word of a headline and of the
+  source, as far back as the article stream goes;
+* the term index (``index/term_index.py``): the key terms of all stored articles that are no duplicates, the
+  newest articles of each term only.
+
+Results are ordered by the number of words of the query that they lack, then by the number of words in the
+headline, then newest first. The time of a search is bounded by the size of the headline table, whatever the
+words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from aggregator.analysis.article_id import validate_id
+from aggregator.analysis.text.tokenizer import tokenize
+from aggregator.domain import ArticleRecord, Outcome, VerdictName
+from aggregator.errors import InvalidInput
+from aggregator.index import Index, StoredArticle, keys
+from aggregator.index.codec.postings import top_by_terms
+from aggregator.index.term_index import term_hash
+from aggregator.queries.headline_index import HeadlineIndex, canonical_or_none, normalize_source, source_terms
+from aggregator.queries.headline_table import (
+    MAX_QUERY_TERMS,
+    NO_HITS,
+    Hits,
+    RowFilter,
+    TermGroup,
+    score,
+)
+
+MAX_QUERY_CHARS = 200
+# Articles of the term index that a search compares; the newest ones first.
+MAX_TERM_ARTICLES = 200
+# Records read per page in addition to those shown: some rows are of articles that left since.
+SPARE_RECORDS = 20
+# Languages that a query is tokenized in before any article was read.
+DEFAULT_LANGUAGES = ("en",)
+CHUNKS_PER_YIELD = 8
+# Of the article whose id or URL was searched: above all others.
+EXACT_SCORE = 1 << 62
+
+# Score and article number: the sort key of a result, both descending.
+ResultKey = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchFilter:
+    """Conditions that every result meets; times in ms since 1970 UTC, ``until_ms`` excluded.
+
+    Times apply to the publication, or else the arrival; ``source`` is compared without case.
+    """
+
+    lang: str | None = None
+    source: str | None = None
+    verdict: VerdictName | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+    url: str | None = None
+
+    def for_rows(self) -> RowFilter:
+        """The same conditions for the headline table. Raises InvalidInput for an invalid URL."""
+        return RowFilter(
+            lang=self.lang,
+            source=normalize_source(self.source) if self.source else None,
+            verdict=self.verdict,
+            since_s=None if self.since_ms is None else -(-self.since_ms // 1000),
+            until_s=None if self.until_ms is None else -(-self.until_ms // 1000),
+            url=(canonical_or_none(self.url) or self.url) if self.url else None,
+        )
+
+    def matches(self, record: ArticleRecord, outcome: Outcome) -> bool:
+        """Whether an article may be shown."""
+        time_ms = time_of(record)
+        return (
+            (self.lang is None or record.lang == self.lang)
+            and (not self.source or normalize_source(record.source) == normalize_source(self.source))
+            and (self.verdict is None or outcome.verdict == self.verdict)
+            and (self.since_ms is None or time_ms >= self.since_ms)
+            and (self.until_ms is None or time_ms < self.until_ms)
+            and (not self.url or canonical_or_none(record.url) == (canonical_or_none(self.url) or self.url))
+        )
+
+
+NO_FILTER = SearchFilter()
+
+
+@dataclass(frozen=True, slots=True)
+class FoundArticle:
+    """One result. ``missing``: words of the query that neither its headline, source nor key terms have."""
+
+    article: StoredArticle
+    missing: int
+    key: ResultKey
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """One page of results.
+
+    total       matching articles, of the whole search
+    next_key    key of the last result if there are more
+    words       number of words that were searched; 0: the query has stop words only
+    searched    articles whose headlines were searched
+    since_ms    arrival of the oldest of these; None without articles
+    is_loading  whether older headlines are still being read
+    """
+
+    articles: tuple[FoundArticle, ...]
+    total: int
+    next_key: ResultKey | None
+    words: int
+    searched: int
+    since_ms: int | None
+    is_loading: bool
+
+
+class ArticleSearch:
+    """Finds stored articles. ``headlines``: those of recent articles, read by the first search."""
+
+    def __init__(self, index: Index, headlines: HeadlineIndex) -> None:
+        self._index = index
+        self.headlines = headlines
+
+    async def find(
+        self,
+        query: str,
+        search_filter: SearchFilter = NO_FILTER,
+        *,
+        limit: int = 20,
+        after: ResultKey | None = None,
+    ) -> SearchResult:
+        """The best matches of ``query`` behind ``after``; without a query the newest articles.
+
+        The article whose id or URL the query is comes first.
+        """
+        query = query.strip()
+        headlines = self.headlines
+        await headlines.catch_up()
+        groups = term_groups(query, headlines.table.languages or DEFAULT_LANGUAGES)
+        hits = NO_HITS if query and not groups else await self._headline_hits(groups, search_filter)
+        special = {found.key[1]: found for found in await self._by_terms(groups, search_filter)}
+        special |= {found.key[1]: found for found in await self._exact(query, search_filter)}
+        other = np.array(list(special), np.uint64)
+        total = len(hits.numbers) + int((~np.isin(other, hits.numbers)).sum())
+        top = _top(hits, other, limit + SPARE_RECORDS, after)
+        stored = await self._load({number: headlines.table.space(space) for _, number, space in top})
+        found = [
+            FoundArticle(stored[number], MAX_QUERY_TERMS - (score_ >> 36) if groups else 0, (score_, number))
+            for score_, number, _ in top
+            if number in stored
+        ]
+        found += [result for result in special.values() if after is None or result.key < after]
+        found.sort(key=lambda result: result.key, reverse=True)
+        is_cut = len(top) == limit + SPARE_RECORDS
+        if is_cut:  # what is worse than the last of these has not been read
+            found = [result for result in found if result.key >= top[-1][:2]]
+        page = found[:limit]
+        next_key: ResultKey | None = None
+        if len(found) > limit or (is_cut and len(page) == limit):
+            next_key = page[-1].key
+        elif is_cut:
+            next_key = top[-1][:2]
+        return SearchResult(
+            articles=tuple(page),
+            total=total,
+            next_key=next_key,
+            words=max((len(group.terms) for group in groups), default=0),
+            searched=len(headlines.table),
+            since_ms=headlines.since_ms,
+            is_loading=headlines.is_loading,
+        )
+
+    async def _headline_hits(self, groups: Sequence[TermGroup], search_filter: SearchFilter) -> Hits:
+        """All matching rows of the headline table; other tasks run in between."""
+        stacks = await asyncio.gather(*map(self._index.segments.stack, self._index.spaces))
+        floors = {stack.space: stack.floor for stack in stacks}
+        found: list[Hits] = []
+        parts = self.headlines.table.search(groups, search_filter.for_rows(), floors)
+        for at, part in enumerate(parts):
+            found.append(part)
+            if at % CHUNKS_PER_YIELD == CHUNKS_PER_YIELD - 1:
+                await asyncio.sleep(0)
+        if not found:
+            return NO_HITS
+        return Hits(
+            np.concatenate([part.numbers for part in found]),
+            np.concatenate([part.scores for part in found]),
+            np.concatenate([part.spaces for part in found]),
+        )
+
+    async def _by_terms(self, groups: Sequence[TermGroup], search_filter: SearchFilter) -> list[FoundArticle]:
+        """Matching articles of the term index, compared by headline, source and stored terms."""
+        if not groups or search_filter.verdict == "duplicate":  # the term index has no duplicates
+            return []
+        weights = dict.fromkeys((term_hash(term) for group in groups for term in group.terms), 1.0)
+        buckets = keys.term_buckets(b"", weights)
+        snapshot = await self._index.segments.read(dict.fromkeys(self._index.spaces, buckets))
+        spaces: dict[int, str] = {}
+        for space in self._index.spaces:
+            values = snapshot.values_in_all_segments(space, buckets)
+            numbers = top_by_terms(values, weights, snapshot.stacks[space].floor)[:MAX_TERM_ARTICLES]
+            spaces |= dict.fromkeys(numbers.tolist(), space)
+        newest = sorted(spaces, reverse=True)[:MAX_TERM_ARTICLES]
+        stored = await self._load({number: spaces[number] for number in newest})
+        by_language = {lang: group for group in groups for lang in group.languages}
+        found = (
+            _compare(article, by_language.get(article.record.lang))
+            for article in stored.values()
+            if search_filter.matches(article.record, article.outcome)
+        )
+        return [result for result in found if result is not None]
+
+    async def _exact(self, query: str, search_filter: SearchFilter) -> list[FoundArticle]:
+        """The article whose id or URL the query is."""
+        candidates = [id_ for id_ in (query, canonical_or_none(query)) if id_ and _is_valid_id(id_)]
+        stored = await self._index.articles.get_many(candidates)
+        return [
+            FoundArticle(article, 0, (EXACT_SCORE, article.record.number))
+            for article in list(stored.values())[:1]
+            if search_filter.matches(article.record, article.outcome)
+        ]
+
+    async def _load(self, spaces_by_number: Mapping[int, str]) -> dict[int, StoredArticle]:
+        """Those of the articles that are stored under their ids now; the rows of the others are removed."""
+        records = await self._index.records.read(spaces_by_number)
+        bound = await self._index.bindings.find_many([record.id for record in records.values()])
+        stored = {
+            number: StoredArticle(record, known.binding.outcome)
+            for number, record in records.items()
+            if (known := bound.get(record.id)) is not None and known.binding.number == number
+        }
+        if gone := spaces_by_number.keys() - stored.keys():
+            self.headlines.table.remove(list(gone))
+        return stored
+
+
+def term_groups(query: str, languages: Iterable[str]) -> list[TermGroup]:
+    """The terms of a query in each language, languages with equal terms together; without stop words."""
+    by_terms: dict[tuple[str, ...], set[str]] = {}
+    for lang in languages:
+        terms = tuple(dict.fromkeys(tokenize(query, lang)))[:MAX_QUERY_TERMS]
+        if terms:
+            by_terms.setdefault(terms, set()).add(lang)
+    return [TermGroup(frozenset(langs), terms) for terms, langs in by_terms.items()]
+
+
+def time_of(record: ArticleRecord) -> int:
+    """When an article was published, or arrived if that is unknown or in the future; ms since 1970 UTC."""
+    arrived_ms = record.arrived_ms
+    return arrived_ms if record.published_at_ms is None else min(record.published_at_ms, arrived_ms)
+
+
+def _compare(article: StoredArticle, group: TermGroup | None) -> FoundArticle | None:
+    """The result that an article is, from its record; None if it lacks too many words."""
+    if group is None:
+        return None
+    record = article.record
+    headline = set(tokenize(record.title, record.lang))
+    known = headline.union(source_terms(record.source, record.lang), (term for term, _ in record.terms))
+    matched = len(known.intersection(group.terms))
+    if matched < group.min_matches:
+        return None
+    missing = len(group.terms) - matched
+    in_headline = len(headline.intersection(group.terms))
+    key = score(missing, in_headline, time_of(record) // 1000), record.number
+    return FoundArticle(article, missing, key)
+
+
+def _top(
+    hits: Hits, excluded: npt.NDArray[np.uint64], count: int, after: ResultKey | None
+) -> list[tuple[int, int, int]]:
+    """Score, number and space of the ``count`` best hits behind ``after``, best first."""
+    keep = ~np.isin(hits.numbers, excluded)
+    if after is not None:
+        last_score, last_number = np.uint64(after[0]), np.uint64(after[1])
+        keep &= (hits.scores < last_score) | ((hits.scores == last_score) & (hits.numbers < last_number))
+    (rows,) = keep.nonzero()
+    if len(rows) > count:
+        scores = hits.scores[rows]
+        # The worst score that is needed; all of that score stay, since numbers break ties.
+        rows = rows[scores >= np.partition(scores, len(rows) - count)[len(rows) - count]]
+    order = np.lexsort((hits.numbers[rows], hits.scores[rows]))[::-1][:count]
+    columns = (hits.scores[rows][order], hits.numbers[rows][order], hits.spaces[rows][order])
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def _is_valid_id(text: str) -> bool:
+    try:
+        validate_id(text)
+    except InvalidInput:
+        return False
+    return True

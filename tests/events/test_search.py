@@ -1,0 +1,82 @@
+"""Search of events by words, ranked and filtered, current after every change."""
+
+import pytest
+
+from aggregator.events.repository import EventRepository
+from aggregator.events.search import EventConditions, EventSearch
+from aggregator.store.memory import MemoryStore
+from tests.support.factories import EVENT_MS, commit_event, event
+
+ANY = EventConditions()
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+async def repository() -> EventRepository:
+    """A dam event and its aftermath, a closed one, one in Chinese, and one merged into another."""
+    repository = EventRepository(MemoryStore())
+    for at, stored in enumerate(
+        (
+            event("dam", "Kareth dam bursts", ["a"], terms=("dam", "kareth"), languages=("en",)),
+            event("rescue", "Thousands rescued", ["b"], terms=("rescu", "dam"), languages=("en",)),
+            event("old", "Dams checked", ["c"], terms=("dam",), languages=("en",), status="closed"),
+            event("zh", "卡雷斯大坝决堤", ["d"], terms=("大坝",), languages=("zh",), sources=("Gangkou",)),
+            event("gone", "Dam near Kareth", ["e"], terms=("dam",), merged_into="dam", status="closed"),
+        )
+    ):
+        await commit_event(repository, "fired", stored, EVENT_MS + at)
+    return repository
+
+
+async def ids(
+    search: EventSearch, query: str, conditions: EventConditions = ANY, limit: int = 9
+) -> list[str]:
+    """Ids of the results, best first."""
+    events, total = await search.find(query, conditions, limit)
+    assert total >= len(events)
+    return [found.id for found in events]
+
+
+async def test_events_with_the_words_in_the_headline_come_first(repository: EventRepository) -> None:
+    """Then open ones before closed ones; inflected forms count, merged events are left out."""
+    search = EventSearch(repository)
+
+    assert await ids(search, "dam") == ["dam", "old", "rescue"]
+    assert await ids(search, "DAMS") == ["dam", "old", "rescue"]
+    assert await ids(search, "kareth dam rescue") == ["dam", "rescue"]
+    assert await ids(search, "dam", limit=1) == ["dam"]
+    assert (await search.find("dam", ANY, 1))[1] == 3
+
+
+async def test_parts_of_words_and_scripts_without_spaces(repository: EventRepository) -> None:
+    """A part of the headline of three characters, of two in Chinese; shorter ones only as words."""
+    search = EventSearch(repository)
+
+    assert await ids(search, "Kare") == ["dam"]
+    assert await ids(search, "Ka") == []
+    assert await ids(search, "大坝") == ["zh"]
+    assert await ids(search, "") == await ids(search, "volcano") == []
+
+
+async def test_events_are_found_by_source_and_filtered(repository: EventRepository) -> None:
+    """By the words of an outlet; language, outlet and period must all match."""
+    search = EventSearch(repository)
+
+    assert await ids(search, "gangkou") == ["zh"]
+    assert await ids(search, "dam", EventConditions(lang="zh")) == []
+    assert await ids(search, "大坝", EventConditions(source="GANGKOU", lang="zh")) == ["zh"]
+    assert await ids(search, "dam", EventConditions(since_ms=EVENT_MS + 1)) == []
+    assert await ids(search, "dam", EventConditions(until_ms=EVENT_MS - HOUR_MS)) == []
+    assert len(await ids(search, "dam", EventConditions(since_ms=EVENT_MS, until_ms=EVENT_MS))) == 3
+
+
+async def test_a_changed_event_is_found_by_its_new_headline(repository: EventRepository) -> None:
+    """Words are read again when the event has changed."""
+    search = EventSearch(repository)
+    assert await ids(search, "volcano") == []
+    changed = event("dam", "Volcano erupts", ["a"], terms=("volcano",), last_seen_ms=EVENT_MS + HOUR_MS)
+
+    await commit_event(repository, "updated", changed, EVENT_MS + HOUR_MS)
+
+    assert await ids(search, "volcano") == ["dam"]
+    assert await ids(search, "kareth") == []

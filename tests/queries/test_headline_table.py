@@ -1,0 +1,131 @@
+"""Headline table: rows that match words, ranked, filtered, removed and bounded."""
+
+import numpy as np
+import pytest
+
+from aggregator.queries import headline_table
+from aggregator.queries.headline_table import (
+    HeadlineRow,
+    HeadlineTable,
+    RowFilter,
+    TermGroup,
+    score,
+)
+
+ENGLISH = frozenset({"en"})
+
+
+def row(number: int, terms: str, headline_terms: int | None = None, **fields: object) -> HeadlineRow:
+    """A row with these terms, all of them of the headline unless ``headline_terms`` says otherwise."""
+    words = terms.split()
+    count = len(words) if headline_terms is None else headline_terms
+    given = {"space": "en.1", "lang": "en", "verdict": "new", "time_s": number, **fields}
+    return HeadlineRow(number=number, terms=words, headline_terms=count, **given)  # type: ignore[arg-type]
+
+
+def found(
+    table: HeadlineTable, words: str, row_filter: RowFilter | None = None, lang: str = "en", floor: int = 0
+) -> list[int]:
+    """Numbers of the rows that match, best first."""
+    groups = [TermGroup(frozenset({lang}), tuple(words.split()))] if words else []
+    hits = list(table.search(groups, row_filter or RowFilter(), {"en.1": floor}))
+    numbers = np.concatenate([hit.numbers for hit in hits])
+    scores = np.concatenate([hit.scores for hit in hits])
+    best: list[int] = numbers[np.lexsort((numbers, scores))[::-1]].tolist()
+    return best
+
+
+def filled(*rows: HeadlineRow) -> HeadlineTable:
+    """A table of these rows."""
+    table = HeadlineTable(1000)
+    for each in rows:
+        table.add(each)
+    return table
+
+
+def test_rows_with_more_words_come_first_then_headlines_then_newer_ones() -> None:
+    """A word outside the headline counts less than one in it, and both more than time."""
+    table = filled(
+        row(1, "dam kareth burst"),
+        row(2, "dam flood"),
+        row(3, "flood kareth gazette dam", headline_terms=1),
+        row(4, "dam reopens"),
+        row(5, "harbour bridge"),
+    )
+
+    assert found(table, "dam kareth") == [1, 3, 4, 2]
+    assert found(table, "dam") == [4, 2, 1, 3]
+    assert found(table, "") == [5, 4, 3, 2, 1]
+
+
+def test_a_row_needs_half_of_the_words() -> None:
+    """One of two suffices, one of three does not; a word that a headline repeats counts once."""
+    table = filled(row(1, "dam dam"), row(2, "dam kareth"))
+
+    assert found(table, "dam bridge") == [2, 1]
+    assert found(table, "dam bridge harbour") == []
+    assert found(table, "dam kareth harbour") == [2]
+
+
+def test_words_are_compared_in_the_language_of_the_row() -> None:
+    """The same letters are other words in another language."""
+    table = filled(row(1, "dam"), row(2, "dam", lang="de"))
+
+    assert found(table, "dam", lang="de") == [2]
+    assert found(table, "dam", lang="fr") == []
+
+
+def test_all_filters_must_hold() -> None:
+    """Language, source, verdict, time and URL; the end of a period is excluded."""
+    table = filled(
+        row(1, "dam", source="gazette", verdict="duplicate", url="a.example/1"),
+        row(2, "dam", source="gazette"),
+        row(3, "dam", lang="de"),
+    )
+
+    assert found(table, "", RowFilter(lang="de")) == [3]
+    assert found(table, "", RowFilter(lang="it")) == []
+    assert found(table, "dam", RowFilter(source="gazette")) == [2, 1]
+    assert found(table, "dam", RowFilter(source="gazette", verdict="duplicate")) == [1]
+    assert found(table, "", RowFilter(since_s=2, until_s=3)) == [2]
+    assert found(table, "", RowFilter(url="a.example/1")) == [1]
+
+
+def test_expired_and_removed_rows_are_no_results() -> None:
+    """Rows below the floor of their space, and those that were removed."""
+    table = filled(row(1, "dam"), row(2, "dam"), row(3, "dam"))
+    table.remove([3, 99])
+
+    assert found(table, "dam", floor=2) == [2]
+
+
+def test_a_full_table_drops_its_oldest_articles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when older articles were added after newer ones, as at the start."""
+    monkeypatch.setattr(headline_table, "CHUNK_ROWS", 2)
+    table = HeadlineTable(4)
+    for number in (9, 8, 1, 2, 7, 6):
+        table.add(row(number, "dam"))
+    assert table.is_full
+    assert found(table, "dam") == [9, 8, 7, 6, 2, 1]
+
+    table.add(row(10, "dam"))
+
+    assert found(table, "dam") == [10, 9, 8, 7, 6]
+    assert len(table) == 5
+
+
+def test_rows_can_be_added_during_a_search() -> None:
+    """A search yields between chunks; no view of a column remains that would forbid its growth."""
+    table = filled(row(1, "dam"))
+    hits = []
+    for part in table.search([TermGroup(ENGLISH, ("dam",))], RowFilter(), {}):
+        table.add(row(2, "dam"))
+        hits.append(part)
+    assert [part.numbers.tolist() for part in hits] == [[1]]
+    assert found(table, "dam") == [2, 1]
+
+
+def test_the_score_orders_missing_words_before_headline_words_before_time() -> None:
+    """All within 64 bits; times beyond 32 bits count as the largest."""
+    assert score(0, 0, 0) > score(1, 12, 10**12) > score(1, 11, 2**32) == score(1, 11, 2**32 - 1)
+    assert score(0, 12, 10**12) < 1 << 62

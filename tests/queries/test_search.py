@@ -1,0 +1,153 @@
+"""Search of stored articles by words, URL and id."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from aggregator.domain import Article
+from aggregator.queries.search import SearchFilter
+from aggregator.store.base import Store
+from aggregator.store.memory import MemoryStore
+from tests.index.helpers import seal
+from tests.support.factories import Core, core, edited, story
+
+
+@pytest.fixture
+async def newsroom() -> AsyncIterator[Core]:
+    """Two reports on a dam, one on a bridge, and a copy of the first."""
+    newsroom = core(MemoryStore())
+    await newsroom.post("d1", text(1), title="Kareth dam bursts after heavy rain", source="Estmark Radio")
+    await newsroom.post("d2", text(2), title="Thousands flee as dams fail", source="Coastline News")
+    await newsroom.post("b1", text(3), title="Harbour bridge closed", source="Estmark Radio")
+    await newsroom.post("copy", edited(text(1), 2), title="Dam bursts near Kareth", source="Daily Copy")
+    yield newsroom
+    await newsroom.search.headlines.close()
+
+
+def text(seed: int) -> str:
+    """A text of made-up words that is recognized as English."""
+    words = story(seed, 8).split()
+    return " ".join(f"The {word} and that {word[::-1]} were with this." for word in words)
+
+
+async def ids(newsroom: Core, query: str, **options: object) -> list[str]:
+    """Ids of the results, best first."""
+    result = await newsroom.search.find(query, **options)  # type: ignore[arg-type]
+    return [found.article.record.id for found in result.articles]
+
+
+async def test_inflected_words_are_found(newsroom: Core) -> None:
+    """The singular finds the plural and the reverse, in any case; newest first among equal matches."""
+    assert await ids(newsroom, "dam") == ["copy", "d2", "d1"]
+    assert await ids(newsroom, "DAMS") == ["copy", "d2", "d1"]
+    assert await ids(newsroom, "volcano") == []
+
+
+async def test_articles_with_more_of_the_words_come_first(newsroom: Core) -> None:
+    """Those with half of the words follow; the words of the source count after those of the headline."""
+    assert await ids(newsroom, "kareth dam rain") == ["d1", "copy"]
+    assert await ids(newsroom, "dam Estmark") == ["d1", "copy", "d2", "b1"]
+    assert await ids(newsroom, "bridge radio") == ["b1", "d1"]
+
+
+async def test_an_article_is_found_by_its_id_and_its_url(newsroom: Core) -> None:
+    """Whatever words its headline has; the URL in any spelling, also when it is not the id."""
+    await newsroom.post("own-id", text(5), title="Ferry", url="https://coast.example/ferry/?utm_source=x")
+    await newsroom.ingest.submit(
+        Article("coast.example/tide", "Tide", text(6), url="https://coast.example/tide")
+    )
+
+    assert await ids(newsroom, "b1") == ["b1"]
+    assert await ids(newsroom, "HTTP://coast.example/ferry#top") == ["own-id"]
+    assert (await ids(newsroom, "https://coast.example/tide/"))[0] == "coast.example/tide"
+
+
+async def test_filters_restrict_the_results(newsroom: Core) -> None:
+    """By source in any case, language, verdict and time; without words all articles that pass are listed."""
+    assert await ids(newsroom, "dam", search_filter=SearchFilter(source="estmark radio")) == ["d1"]
+    assert await ids(newsroom, "", search_filter=SearchFilter(source="Estmark Radio")) == ["b1", "d1"]
+    assert await ids(newsroom, "dam", search_filter=SearchFilter(lang="de")) == []
+    assert await ids(newsroom, "dam", search_filter=SearchFilter(verdict="duplicate")) == ["copy"]
+    now_ms = newsroom.clock.now_ms
+    assert await ids(newsroom, "dam", search_filter=SearchFilter(since_ms=now_ms + 10_000)) == []
+    assert await ids(newsroom, "dam", search_filter=SearchFilter(until_ms=now_ms - 10_000)) == []
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+@pytest.mark.parametrize("query", ["dam kareth", ""])
+async def test_pages_together_are_all_results(newsroom: Core, query: str, limit: int) -> None:
+    """Each result once and in the same order, whatever the size of the page."""
+    for number in range(60):
+        await newsroom.post(f"x{number}", text(100 + number), title=f"Dam number {number}")
+    everything = await newsroom.search.find(query, limit=100)
+    assert everything.total == len(everything.articles) >= 63
+    assert everything.next_key is None
+
+    seen, after = [], None
+    while True:
+        page = await newsroom.search.find(query, limit=limit, after=after)
+        assert page.total == everything.total
+        seen += [found.article.record.id for found in page.articles]
+        after = page.next_key
+        if after is None:
+            break
+
+    assert seen == [found.article.record.id for found in everything.articles]
+
+
+async def test_deleted_and_replaced_articles_are_not_found(newsroom: Core) -> None:
+    """Also when they were in the results before; the new version is found by its own words."""
+    assert "d2" in await ids(newsroom, "dam")
+    await newsroom.ingest.delete("d2")
+    await newsroom.post("d1", text(9), title="Volcano")
+
+    assert await ids(newsroom, "dam") == ["copy"]
+    assert await ids(newsroom, "volcano") == ["d1"]
+
+
+async def test_headlines_before_the_first_search_are_read_in_any_number(store: Store) -> None:
+    """From all segments, newest first, until the stream ends; then the headlines of all are searched."""
+    newsroom = core(store, segment_max_articles=5)
+    for number in range(13):
+        await newsroom.post(f"a{number}", text(number), title=f"Report {number} on otters")
+    await seal(newsroom)
+    search = newsroom.search
+    await search.headlines.load_all()
+    result = await search.find("otters", limit=50)
+    await search.headlines.close()
+
+    assert [found.article.record.id for found in result.articles] == [f"a{i}" for i in range(12, -1, -1)]
+    assert (result.searched, result.is_loading) == (13, False)
+    assert result.since_ms == result.articles[-1].article.record.arrived_ms
+
+
+async def test_older_articles_are_found_by_their_key_terms(newsroom: Core) -> None:
+    """The article stream was trimmed: the term index still has the terms that stand out in the text."""
+    await newsroom.post("old", "Otters. " + "The otters of the otter reserve " * 20, title="Nature notes")
+    store, index = newsroom.index.store, newsroom.index
+    for space in index.spaces:
+        for tag in (await index.segments.stack(space)).tags:
+            await store.delete([tag + b"stream"])
+
+    result = await newsroom.search.find("otter")
+
+    assert [found.article.record.id for found in result.articles] == ["old"]
+    assert (result.searched, result.total) == (0, 1)
+
+
+async def test_words_of_scripts_without_spaces_are_found() -> None:
+    """Chinese by the words of the index, other scripts by pairs of characters."""
+    newsroom = core(MemoryStore())
+    await newsroom.ingest.submit(Article("zh", "卡雷斯大坝决堤", text(1), lang="zh"))
+    await newsroom.ingest.submit(Article("ja", "ダムが決壊した", text(2), lang="ja"))
+
+    assert "zh" in await ids(newsroom, "大坝")
+    assert await ids(newsroom, "ダム") == ["ja"]
+    await newsroom.search.headlines.close()
+
+
+async def test_a_query_of_stop_words_has_no_results(newsroom: Core) -> None:
+    """No index has them; the result says that nothing was searched."""
+    result = await newsroom.search.find("the of and")
+
+    assert (result.words, result.articles, result.total) == (0, (), 0)

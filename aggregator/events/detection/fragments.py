@@ -56,8 +56,8 @@ def find_merge_partner(
             )
         ):
             continue
-        other_term = key_terms.top_term(other)
-        if not term_weights.is_bursting(other_term):
+        other_term = key_terms.top_bursting_term(other)
+        if not other_term:
             continue
         joint_sum = story.term_sums.get(other_term, 0) + other_sum
         rarer = min(term_weights.window_count(own_term), term_weights.window_count(other_term))
@@ -65,6 +65,7 @@ def find_merge_partner(
         if (
             share >= MERGE_SHARE
             and share > best_share
+            and key_terms.top_term(other) == other_term
             and key_terms.support_merge(story, other)
             and not (story.event_id and other.event_id and not key_terms.agree(story, other))
         ):

@@ -49,6 +49,7 @@ class KeyTermCache:
         self._term_weights = term_weights
         self._top_terms: dict[int, list[str]] = {}
         self._top_term: dict[int, str] = {}
+        self._top_bursting_term: dict[int, str] = {}
 
     def top_terms(self, story: Story) -> list[str]:
         """See the function ``top_terms``."""
@@ -59,9 +60,24 @@ class KeyTermCache:
 
     def top_term(self, story: Story) -> str:
         """See the function ``top_term``, which is faster than ``top_terms``."""
+        if terms := self._top_terms.get(story.key):
+            return terms[0]
         found = self._top_term.get(story.key)
         if found is None:
             found = self._top_term[story.key] = top_term(story, self._term_weights.weigh)
+        return found
+
+    def top_bursting_term(self, story: Story) -> str:
+        """Return the first of ``top_terms`` among those that burst; "" if none does.
+
+        ``top_term`` if that bursts. Costs a third of it: few of thousands of terms are weighed.
+        """
+        found = self._top_bursting_term.get(story.key)
+        if found is None:
+            weigh = self._term_weights.weigh
+            bursting = self._term_weights.bursting_terms(story.term_sums)
+            weights = [(-story.term_sums[term] * weigh(term), term) for term in bursting]
+            found = self._top_bursting_term[story.key] = min(weights)[1] if weights else ""
         return found
 
     def support_merge(self, a: Story, b: Story) -> bool:
@@ -78,3 +94,4 @@ class KeyTermCache:
         """Forget the terms of a story whose items changed."""
         self._top_terms.pop(story.key, None)
         self._top_term.pop(story.key, None)
+        self._top_bursting_term.pop(story.key, None)

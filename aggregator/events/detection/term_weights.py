@@ -27,6 +27,7 @@ class TermWeights:
         self._baseline = baseline
         self._cold_start = cold_start
         self._window_counts: dict[str, int] = {}
+        self._frequent: set[str] = set()  # terms that ``min_burst_documents`` hold
         self._weight_cache = _WeightCache(self, self._window_counts, baseline, cold_start)
         self.hour = 0
         self.weigh = self._weight_cache.__getitem__
@@ -37,7 +38,9 @@ class TermWeights:
         self._cold_start.add(member)
         counts, invalidate = self._window_counts, self._weight_cache.pop
         for term in (*member.terms, ALL_DOCUMENTS):
-            counts[term] = counts.get(term, 0) + 1
+            count = counts[term] = counts.get(term, 0) + 1
+            if count == self.min_burst_documents:
+                self._frequent.add(term)
             invalidate(term, None)
 
     def remove(self, member: WindowItem) -> None:
@@ -45,6 +48,8 @@ class TermWeights:
         self._cold_start.remove(member)
         for term in (*member.terms, ALL_DOCUMENTS):
             remaining = self._window_counts[term] - 1
+            if remaining == self.min_burst_documents - 1:
+                self._frequent.discard(term)
             if remaining:
                 self._window_counts[term] = remaining
             else:
@@ -79,9 +84,8 @@ class TermWeights:
         )
 
     def bursting_terms(self, terms: Iterable[str]) -> list[str]:
-        """Return the bursting terms; the count is checked first, since few of thousands reach it."""
-        counts = self._window_counts
-        return [t for t in terms if counts.get(t, 0) >= self.min_burst_documents and self.is_bursting(t)]
+        """Return the bursting terms, in this order; few of thousands are frequent enough to be checked."""
+        return [term for term in filter(self._frequent.__contains__, terms) if self.is_bursting(term)]
 
 
 class _WeightCache(dict[str, float]):

@@ -29,6 +29,21 @@ def test_the_fast_top_term_is_the_first_of_all(sums: dict[str, int]) -> None:
     assert key_terms.top_term(story, lambda term: float(len(term))) == (terms[0] if terms else "")
 
 
+@given(term_sums, st.lists(st.sampled_from(["a", "b", "ab", "ba", "c"]), max_size=40))
+def test_the_top_bursting_term_is_the_first_that_bursts(sums: dict[str, int], in_window: list[str]) -> None:
+    """It is the top term if that bursts; "" if no term does. Repeated calls agree."""
+    baseline = Baseline(4 * HOUR_MS)
+    weights = TermWeights(BurstRule(), baseline, ColdStart(None, baseline))
+    for words in in_window:
+        weights.add(window_item(1, words))
+    cache, story = KeyTermCache(weights), Story(1, "s1", term_sums=sums)
+
+    ordered = sorted(sums, key=lambda term: (-sums[term] * weights.weigh(term), term))
+
+    assert cache.top_bursting_term(story) == next(filter(weights.is_bursting, ordered), "")
+    assert cache.top_bursting_term(story) == cache.top_bursting_term(story)
+
+
 def test_the_headline_has_the_common_terms() -> None:
     """As it was sent: a desk's background article is not the one that describes the story."""
     plain = window_item(1, "storm hits pier and ferry")
@@ -57,6 +72,7 @@ def test_an_invalidated_story_gets_new_terms() -> None:
     weights = TermWeights(BurstRule(), baseline, ColdStart(None, baseline))
     cache, story = KeyTermCache(weights), story_of(window_item(1, "storm"))
     assert (cache.top_terms(story), cache.top_term(story)) == (["storm"], "storm")
+    assert cache.top_bursting_term(story) == ""
 
     story.term_sums["aground"] = 900
     assert (cache.top_terms(story), cache.top_term(story)) == (["storm"], "storm")

@@ -45,6 +45,8 @@ def test_cached_weights_are_those_of_the_current_counts(
         assert weights.window_count(term) == sum(term in document for document in remaining)
         assert weights.weigh(term) == baseline.weight(term, weights.window_count(term), NOW_HOUR)
     assert weights.window_count(ALL_DOCUMENTS) == len(remaining)
+    terms = ["storm", "pier", "ferry"]
+    assert weights.bursting_terms(terms) == [term for term in terms if weights.is_bursting(term)]
 
 
 @pytest.mark.parametrize(("count", "bursts"), [(7, False), (8, True)])

@@ -24,6 +24,7 @@ from aggregator.domain import Analysis, AnalyzeMany, Article, ArticleRecord, Ind
 from aggregator.errors import AggregatorError, StoreUnavailable
 from aggregator.events.broadcast import ChangeBroadcaster
 from aggregator.events.editor_actions import EditorActions
+from aggregator.events.own_sources import OwnSources
 from aggregator.events.repository import EventRepository
 from aggregator.events.saved_filters import SavedFilters
 from aggregator.events.search import EventSearch
@@ -82,6 +83,7 @@ class Service:
     change_broadcaster: ChangeBroadcaster
     saved_filters: SavedFilters
     editor_actions: EditorActions
+    own_sources: OwnSources
     api_keys: ApiKeys
     rate_limiter: RateLimiter
     background: BackgroundServices
@@ -359,6 +361,7 @@ def _build_service(
         change_broadcaster=ChangeBroadcaster(events),
         saved_filters=SavedFilters(store),
         editor_actions=editor_actions,
+        own_sources=OwnSources(settings.own_sources),
         api_keys=build_api_keys(settings, store, clock),
         rate_limiter=RateLimiter(store, clock, settings.rate_limit_per_second),
         background=background,

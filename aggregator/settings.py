@@ -89,6 +89,11 @@ class Settings:
         "Host names to answer requests for, separated by commas, or *; always answered are IP addresses, "
         "names without a dot, private names and the host of public_url.",
     )
+    own_sources: str = _option(
+        "",
+        "The newsroom's own sources, as its articles name them, separated by commas: the pages say which "
+        "events it has published.",
+    )
     webhook_allow_private_addresses: bool = _option(
         False,
         "Allow webhooks to private addresses and over plain http, for receivers in the newsroom network.",

@@ -223,6 +223,17 @@ class FeedQuery(EventFilterQuery, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(ge=1, le=MAX_EVENT_PAGE, description="Maximum number of entries.")] = 50
 
 
+ReportView = Literal["newest", "oldest", "outlets"]
+
+
+class ReportQuery(Struct, forbid_unknown_fields=True):
+    """Query of the report page: order and page of its articles; ``print``: all on one page."""
+
+    view: ReportView = "newest"
+    page: Annotated[int, Meta(ge=1, le=1000)] = 1
+    print: bool = False
+
+
 class FrontQuery(EventFilterQuery, forbid_unknown_fields=True):
     """Query of the editors' page."""
 

@@ -318,6 +318,32 @@ class EventDetailOut(EventOut):
     next: str | None
 
 
+class EventItemOut(Struct):
+    """An article of an event.
+
+    similarity  to the story when the article joined it, 0..1
+    copy_of     id of the article that it duplicates, null for an original
+    """
+
+    id: str
+    title: str
+    url: str
+    source: str
+    lang: str
+    published_at: datetime | None
+    arrived_at: datetime
+    similarity: float
+    copy_of: str | None
+
+
+class EventItemsOut(Struct):
+    """The articles of an event that are still stored, in order of time."""
+
+    event_id: str
+    title: str
+    items: list[EventItemOut]
+
+
 class DevelopmentOut(Struct):
     """What one event of a storyline brought on one day (UTC).
 

@@ -13,6 +13,7 @@ from aggregator.http.app_keys import (
     BODY_LIMITS,
     BODY_MEMORY_BUDGET,
     DISTANCE_THRESHOLDS,
+    EVENT_ITEMS,
     LOAD_SHEDDER,
     METRICS,
     OPENAPI_DOCUMENT,
@@ -21,6 +22,7 @@ from aggregator.http.app_keys import (
     SHUTTING_DOWN,
     STREAM_LIMIT,
 )
+from aggregator.http.event_items import EventItemsCache
 from aggregator.http.handlers import sse
 from aggregator.http.limits import per_caller
 from aggregator.http.limits.body_limits import BodyLimits
@@ -60,6 +62,7 @@ def make_app(service: Service) -> web.Application:
     app[OPENAPI_DOCUMENT] = build_document(ENDPOINTS)
     app[STREAM_LIMIT], app[BATCH_LIMIT] = per_caller.stream_limit(), per_caller.batch_limit()
     app[PAGES] = Pages()
+    app[EVENT_ITEMS] = EventItemsCache()
     app[REJECTED_LOG] = RejectedRequestLog()
     app[SHUTTING_DOWN] = asyncio.Event()
     app.on_response_prepare.append(observability.add_headers)

@@ -16,6 +16,7 @@ from aggregator.contract import requests, responses
 from aggregator.http import pages, query_params
 from aggregator.http.handlers import (
     articles,
+    event_items,
     events,
     feeds,
     operations,
@@ -207,6 +208,18 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         permission="reader",
     ),
     Endpoint(
+        "GET", "/v1/events/{id}/items", event_items.get_items, "getEventItems",
+        "List all stored articles of an event in order of time, at most 5,000.", TAG_EVENTS,
+        {200: responses.EventItemsOut}, query=requests.NoQuery, error_statuses=(400, 404, 503),
+        permission="reader",
+    ),
+    Endpoint(
+        "GET", "/v1/events/{id}/items.csv", event_items.get_items_csv, "getEventItemsCsv",
+        "Download the articles of an event as CSV.", TAG_EVENTS,
+        {200: event_items.CSV_TYPE}, query=requests.NoQuery, error_statuses=(400, 404, 503),
+        permission="reader",
+    ),
+    Endpoint(
         "GET", "/v1/events/{id}", events.get, "getEvent",
         "Get the report on one event.", TAG_EVENTS,
         {200: responses.EventDetailOut, 308: None}, query=requests.NoQuery, error_statuses=(400, 404, 503),
@@ -304,7 +317,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "GET", "/events/{id}", report.report, "report",
         "Page: report on one event.", TAG_PAGES,
-        {200: "text/html"}, query=requests.NoQuery, error_statuses=(400, 404, 503),
+        {200: "text/html"}, query=requests.ReportQuery, error_statuses=(400, 404, 503),
         permission="reader",
     ),
     Endpoint(

@@ -37,6 +37,7 @@ from aggregator.events.detection.edits import apply_action
 from aggregator.events.detection.learning import LearningStatus
 from aggregator.events.detection.model import EditorAction, Event
 from aggregator.events.filter import EventFilter
+from aggregator.events.own_sources import OwnSources
 from aggregator.events.repository import EventRepository, PageKey, page_key_of
 from aggregator.events.saved_filters import SavedFilters
 from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
@@ -79,6 +80,7 @@ class FakeService:
         self.settings = settings or Settings(store_url="memory")
         self.store = FakeStore()
         self.policies = PolicyProfiles(Policy())
+        self.own_sources = OwnSources(self.settings.own_sources)
         self.ingest = self.related = self.explain = self
         self.events = self.editor_actions = FakeEvents(self)
         self.search, self.event_search = FakeSearch(self), FakeEventSearch(self)
@@ -344,7 +346,8 @@ class FakeEvents:
     async def apply(self, action: EditorAction) -> Event:
         chosen = action.item if action.action == "choose_headline" else None
         headline = (await self._service.get(chosen)).record.title if chosen else ""
-        event = apply_action(await self.get(action.event), action, headline)
+        before = await self.get(action.event)
+        event = replace(apply_action(before, action, headline), revision=before.revision + 1)
         self.stored = [event if other.id == event.id else other for other in self.stored]
         return event
 

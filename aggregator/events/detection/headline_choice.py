@@ -100,6 +100,17 @@ class Candidate:
 
 def choose_headline(candidates: Sequence[Candidate]) -> int:
     """Return the position of the best headline, the older on a tie. At least one candidate is required."""
+    scores = _scores(candidates)
+    return max(range(len(candidates)), key=lambda i: (scores[i], -candidates[i].at_ms, -i))
+
+
+def rank_headlines(candidates: Sequence[Candidate]) -> list[int]:
+    """Return the positions of all headlines, the best first, the older first on a tie."""
+    scores = _scores(candidates) if candidates else []
+    return sorted(range(len(candidates)), key=lambda i: (-scores[i], candidates[i].at_ms, i))
+
+
+def _scores(candidates: Sequence[Candidate]) -> list[float]:
     centroid: dict[str, float] = {}
     for candidate in candidates:
         for term, weight in candidate.terms.items():
@@ -116,7 +127,7 @@ def choose_headline(candidates: Sequence[Candidate]) -> int:
         length = math.pow(squares or 1.0, LENGTH_EXPONENT / 2)
         return dot / length * freshness * news_value(candidate.title)
 
-    return max(range(len(candidates)), key=lambda i: (score(candidates[i]), -candidates[i].at_ms, -i))
+    return [score(candidate) for candidate in candidates]
 
 
 @lru_cache(maxsize=_CACHED_HEADLINES)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from aggregator.analysis.text.headline import split_headline
-from aggregator.domain import StreamItem
+from aggregator.domain import ArticleRecord, StreamItem
 from aggregator.events.detection.clustering import MAX_TERM_WEIGHT, WindowItem
 from aggregator.events.detection.name_variants import VARIANTS
 from aggregator.time_units import DAY_MS
@@ -58,7 +58,7 @@ def placed_ms(item: StreamItem, now_ms: int) -> int:
     return now_ms if published_ms is None else min(published_ms, now_ms)
 
 
-def plausible_date_ms(item: StreamItem) -> int | None:
+def plausible_date_ms(item: StreamItem | ArticleRecord) -> int | None:
     """Return the time of publication; None for a missing one, one in the future and a date without a time.
 
     Such a date, midnight UTC of the last 24 h, says nothing about the hour.

@@ -189,16 +189,16 @@ class OpenEvents:
     def _format_reason(self, event: OpenEvent, story: Story) -> str:
         minutes = (event.last_seen_ms - event.first_seen_ms) // MINUTE_MS
         sources = len(event.sources)
-        outlets = f"{sources} source{'s' * (sources != 1)}" if sources else "sources without a name"
+        outlets = f" from {sources} source{'s' * (sources != 1)}" if sources else ""  # none is named
         about = ", ".join(event.surface_forms[term] or term for term in event.terms[:3])
         if self._rule.mode == "literal":
             return (
-                f"{story.counted_items} items from {outlets} in {_format_duration(minutes)} about {about}, "
+                f"{story.counted_items} items{outlets} in {_format_duration(minutes)} about {about}, "
                 f"within {RADIUS_BITS} bits of one of them; more than {self._rule.items} in "
                 f"{self._rule.window_ms / HOUR_MS:g} h make an event."
             )
         return (
-            f"{story.counted_items} items from {outlets} in "
+            f"{story.counted_items} items{outlets} in "
             f"{_format_duration(minutes)} about {about}, where {_format_expectation(event.expected)} in "
             f"{self._rule.window_ms / HOUR_MS:g} h; more than {self._rule.items} make an event."
         )

@@ -1,139 +1,118 @@
-"""Report page of one event: timeline, items by outlet, reason, editor actions."""
+"""Report page of one event: spread, key developments, articles, work of the newsroom."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from urllib.parse import urlencode
 
 from aiohttp import web
 
+from aggregator.app import Service
 from aggregator.contract.decoding import check_path_id
-from aggregator.contract.requests import NoQuery
-from aggregator.domain import ArticleRecord
+from aggregator.contract.requests import ReportQuery, ReportView
 from aggregator.errors import NotFound
 from aggregator.events.detection.model import Event
-from aggregator.http.app_keys import SERVICE
-from aggregator.http.pages import cards, charts, html_response
-from aggregator.index import StoredArticle
-from aggregator.time_units import HOUR_MS
+from aggregator.events.developments import Development
+from aggregator.http.app_keys import EVENT_ITEMS, SERVICE
+from aggregator.http.event_items import EventItem, first_own, item_of
+from aggregator.http.pages import cards, html_response, item_list
+from aggregator.http.pages.filters import query_value
+from aggregator.http.pages.item_list import Entry
+from aggregator.http.pages.spread_chart import spread_chart
+from aggregator.http.storyline import load_storyline
+from aggregator.time_units import DAY_MS
 
-# The newest items that a report shows; the event's JSON lists all.
-MAX_ITEMS = 200
-MAX_DUPLICATES = 20  # of each item
-CHART_WIDTH, CHART_HEIGHT = 960, 150
-UNNAMED_OUTLET = "(unnamed outlet)"
-
-
-@dataclass(frozen=True, slots=True)
-class ReportItem:
-    """One article of the event, with its duplicates ("also from"). ``cosine``: similarity to the story."""
-
-    record: ArticleRecord
-    cosine: float
-    at_ms: int
-    duplicates: tuple[ArticleRecord, ...] = ()
+MAX_COPIES = 20  # of each article, beyond those that the event counts
+MAX_DEVELOPMENTS = 8
+VIEW_NAMES: dict[ReportView, str] = {
+    "newest": "Newest first",
+    "oldest": "Oldest first",
+    "outlets": "By outlet",
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Outlet:
-    """The items of one source, oldest first."""
-
-    name: str
-    items: tuple[ReportItem, ...]
-
-
-async def report(request: web.Request, query: NoQuery) -> web.StreamResponse:
+async def report(request: web.Request, query: ReportQuery) -> web.StreamResponse:
     """The report of an event."""
     service = request.app[SERVICE]
     position = await service.change_broadcaster.latest_position()
     event = await service.events.get(check_path_id(request.match_info["id"]))
     previous, following = await service.events.story_neighbors(event)
-    ids = event.items[-MAX_ITEMS:]
-    stored = await service.index.articles.get_many([*ids, *event.items[:1]])
-    groups = await _load_groups(request, ids, stored)
-    items = _report_items(event, ids, stored, groups)
-    first = min((s.record for s in stored.values()), key=_published_or_arrived_ms, default=None)
+    loaded = await request.app[EVENT_ITEMS].load(service, event)
+    page = await _item_page(service, loaded.items, query)
     return html_response(
         request,
         "report.html",
         page="report",
         event=event,
+        card=cards.make_card(event, service.clock()),
         previous=previous,
         following=following,
-        card=cards.make_card(event, service.clock()),
-        timeline=_timeline(event, service.clock()),
+        developments=await _developments(service, event) if previous or following or _days(event) > 1 else [],
+        spread=spread_chart(event, loaded.items, service.clock()),
         window=f"{service.settings.burst_window_hours:g} h",
-        outlets=_group_by_outlet(items),
-        duplicate_count=sum(len(item.duplicates) for item in items),
-        shown_count=len(ids),
-        first=first,
-        max_duplicates=MAX_DUPLICATES,
-        unnamed_outlet=UNNAMED_OUTLET,
+        alternatives=loaded.alternatives,
+        first=loaded.first,
+        has_own_sources=bool(service.own_sources),
+        own=first_own(loaded.items, service),
+        is_own_source=service.own_sources.is_own,
+        editors=sorted({event.assignee, *(action.actor for action in event.actions)} - {""}),
+        item_page=page,
+        stored_count=len(loaded.items),
+        copy_count=len(loaded.items) - len(item_list.fold_copies(loaded.items)),
+        view=query.view,
+        views={view: (name, _url(event, view)) for view, name in VIEW_NAMES.items()},
+        page_url=lambda number: _url(event, query.view, number),
+        is_print=query.print,
+        unnamed_outlet=item_list.UNNAMED_OUTLET,
         stream_url="/v1/events/stream",
         stream_position=position.decode(),
     )
 
 
-async def _load_groups(
-    request: web.Request, ids: Sequence[str], stored: Mapping[str, StoredArticle]
-) -> dict[str, tuple[ArticleRecord, ...]]:
-    """Canonical id -> all stored articles of its duplicate group, for the groups of these items."""
-    index = request.app[SERVICE].index
-    canonical_ids = dict.fromkeys(
-        match.canonical_id for i in ids if i in stored and (match := stored[i].outcome.match) is not None
-    )
+async def _item_page(service: Service, items: Sequence[EventItem], query: ReportQuery) -> item_list.Page:
+    """The articles to show; in the print view all, without further copies."""
+    size = item_list.MAX_PRINTED if query.print else item_list.PAGE_SIZE
+    if query.view == "outlets":
+        return item_list.outlet_page(items, query.page, size)
+    entries = item_list.fold_copies(items)
+    page = item_list.page_of(entries[::-1] if query.view == "newest" else entries, query.page, size)
+    if query.print:
+        return page
+    return item_list.Page(page.number, page.count, await _with_further_copies(service, page.entries))
 
-    async def load_group(id_: str) -> Sequence[ArticleRecord]:
+
+async def _with_further_copies(service: Service, entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """The entries with copies that the event does not count, of the groups of copies among them."""
+
+    async def complete(entry: Entry) -> Entry:
+        canonical_id = entry.item.copy_of or entry.item.id
+        if not entry.item.copy_of and not entry.copies:
+            return entry
         try:
-            return await index.articles.group_members(id_, MAX_DUPLICATES)
+            members = await service.index.articles.group_members(canonical_id, MAX_COPIES)
         except NotFound:  # deleted in the meantime
-            return ()
+            return entry
+        return item_list.add_copies(entry, [item_of(record) for record in members])
 
-    groups = await asyncio.gather(*map(load_group, canonical_ids))
-    return {id_: tuple(records) for id_, records in zip(canonical_ids, groups, strict=True)}
-
-
-def _report_items(
-    event: Event,
-    ids: Sequence[str],
-    stored: Mapping[str, StoredArticle],
-    groups: Mapping[str, Sequence[ArticleRecord]],
-) -> list[ReportItem]:
-    """One item per duplicate group, in order of joining: its first article in the event, and the others."""
-    cosines = dict(zip(event.items, event.cosines, strict=False))
-    items: dict[str, ReportItem] = {}
-    for id_ in ids:
-        if id_ not in stored:  # deleted in the meantime
-            continue
-        record, match = stored[id_].record, stored[id_].outcome.match
-        group = match.canonical_id if match else id_
-        if group in items:
-            continue
-        others = tuple(r for r in groups.get(group, ()) if r.id != id_)
-        items[group] = ReportItem(record, cosines.get(id_, 1.0), _published_or_arrived_ms(record), others)
-    return list(items.values())
+    return tuple(await asyncio.gather(*map(complete, entries)))
 
 
-def _group_by_outlet(items: Sequence[ReportItem]) -> list[Outlet]:
-    """Items by outlet, in order of the first item of each."""
-    grouped: dict[str, list[ReportItem]] = {}
-    for item in sorted(items, key=lambda i: i.at_ms):
-        grouped.setdefault(item.record.source or UNNAMED_OUTLET, []).append(item)
-    return [Outlet(name, tuple(outlet_items)) for name, outlet_items in grouped.items()]
+async def _developments(service: Service, event: Event) -> list[Development]:
+    """The latest developments of the storyline, the newest first."""
+    try:
+        story = await load_storyline(service, event.story_id or event.id)
+    except NotFound:  # the event was merged into another one
+        return []
+    return list(story.developments)[-MAX_DEVELOPMENTS:][::-1]
 
 
-def _published_or_arrived_ms(record: ArticleRecord) -> int:
-    return record.arrived_ms if record.published_at_ms is None else record.published_at_ms
+def _days(event: Event) -> int:
+    """On how many days (UTC) the event had new items."""
+    return len({at_ms // DAY_MS for at_ms, _ in event.timeline})
 
 
-def _timeline(event: Event, now_ms: int) -> charts.Chart:
-    """Chart from 30 min before the first item to 1 h after the last, or to now if that is earlier."""
-    last_ms = event.last_seen_ms if event.status == "closed" else min(now_ms, event.last_seen_ms + HOUR_MS)
-    return charts.timeline_chart(
-        event.timeline,
-        event.first_seen_ms - HOUR_MS // 2,
-        max(last_ms, event.last_seen_ms),
-        CHART_WIDTH,
-        CHART_HEIGHT,
-    )
+def _url(event: Event, view: ReportView, page: int = 1) -> str:
+    """Address of a page of the articles."""
+    options = ({"view": view} if view != "newest" else {}) | ({"page": page} if page > 1 else {})
+    return f"/events/{query_value(event.id)}{'?' + urlencode(options) if options else ''}#items"

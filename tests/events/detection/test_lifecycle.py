@@ -38,7 +38,7 @@ def test_the_reason_does_not_count_unnamed_sources() -> None:
     for minute, aspect in enumerate(ascii_lowercase[:16]):
         stream.send(minute, source="", title=f"{aspect * 4} bridge {aspect * 5}")
 
-    assert stream.fired[0].reason.startswith("16 items from sources without a name in 15 min about ")
+    assert stream.fired[0].reason.startswith("16 items in 15 min about ")
 
 
 def test_an_event_fades_revives_and_closes_under_one_id() -> None:

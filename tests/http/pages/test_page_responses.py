@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -18,6 +19,7 @@ from tests.support.factories import commit_event, event, story
 from tests.support.fake_service import Client, serving
 
 ORIGINAL, OTHER = story(1), story(2)
+ITEM = r'class="item" data-item="([^"]+)"'
 EDITED = ORIGINAL.replace(" ", " extra ", 2)
 
 
@@ -107,16 +109,73 @@ async def test_forms_of_other_sites_are_refused(client: Client) -> None:
     assert (foreign.status, no_form.status) == (403, 400)
 
 
-async def test_a_report_lists_duplicates_under_their_original(client: Client, real: Service) -> None:
-    """Outlets in order of their first item, "also from" for duplicates, the first source, the reason."""
+async def test_a_report_folds_copies_under_their_original(client: Client, real: Service) -> None:
+    """In order of time, the newest first; the outlets of the copies, the first source, the reason."""
     await commit_event(real.events, "fired", event("e1", "Bridge closed", ["one", "two", "three", "gone"]), 1)
     page = await (await client.get("/events/e1")).text()
+    oldest = await (await client.get("/events/e1?view=oldest")).text()
 
-    assert page.count('class="outlet"') == 2
-    assert "Also from <bdi>two.example</bdi>" in page
-    assert "4 items; 1 duplicate listed under its original" in page
-    assert page.index("First source") < page.index("one.example")
-    assert "16 items within 4 hours, where 0.4 are usual." in page
+    assert "and 1 copy in <bdi>two.example</bdi>" in page
+    assert "4 items, of which 3 are stored and listed; 1 copy folded under the article that it copies" in page
+    assert "First source" in page and "16 items within 4 hours, where 0.4 are usual." in page
+    assert re.findall(ITEM, page) == ["three", "one"]
+    assert re.findall(ITEM, oldest) == ["one", "three"]
+
+
+async def test_a_report_by_outlet_folds_nothing(client: Client, real: Service) -> None:
+    """Outlets in order of their first article; a copy names the outlet that it copies."""
+    await commit_event(real.events, "fired", event("e1", "Bridge closed", ["one", "two", "three"]), 1)
+    page = await (await client.get("/events/e1?view=outlets")).text()
+
+    names = ("one.example", "two.example", "three.example")
+    positions = [page.index(f'class="outlet" aria-label="{name}"') for name in names]
+    assert positions == sorted(positions)
+    assert page.count('class="item"') == 3
+    assert "copy of <bdi>one.example</bdi>" in page
+
+
+async def test_all_articles_of_a_report_can_be_reached(client: Client, real: Service) -> None:
+    """In pages of 50, or on one page to print; a number beyond the last page shows the last one."""
+    ids = [f"n{n}" for n in range(120)]
+    for id_ in ids:
+        await client.post("/v1/articles", json={"id": id_, "title": id_, "text": story(1000 + int(id_[1:]))})
+    await commit_event(real.events, "fired", event("e1", "Bridge closed", ids), 1)
+
+    listed: list[set[str]] = []
+    for number in (1, 2, 3, 9):
+        page = await (await client.get(f"/events/e1?view=oldest&page={number}")).text()
+        listed.append(set(re.findall(ITEM, page)))
+        assert f"Page {min(number, 3)} of 3" in page
+    printed = await (await client.get("/events/e1?view=oldest&print=true")).text()
+
+    assert [len(part) for part in listed] == [50, 50, 20, 20]
+    assert listed[0] | listed[1] | listed[2] == set(ids) == set(re.findall(ITEM, printed))
+    assert (await client.get("/events/e1?page=0")).status == 400
+
+
+@pytest.mark.parametrize(
+    ("own_sources", "expected"),
+    [
+        ("Two.example, other.example", "Published by us:"),
+        ("other.example", "Not published by us yet"),
+        ("", None),
+    ],
+)
+async def test_a_report_says_whether_the_newsroom_published_it(
+    own_sources: str, expected: str | None
+) -> None:
+    """With headline and time; nothing unless own sources are set."""
+    settings = Settings(store_url="memory", own_sources=own_sources)
+    async with open_service(settings) as service, serving(service) as client:
+        for id_, text in (("one", ORIGINAL), ("two", OTHER)):
+            body = {"id": id_, "title": f"Title {id_}", "text": text, "source": f"{id_}.example"}
+            await client.post("/v1/articles", json=body)
+        await commit_event(service.events, "fired", event("e1", "Bridge closed", ["one", "two"]), 1)
+        page = await (await client.get("/events/e1")).text()
+
+    said = [text for text in ("Published by us:", "Not published by us yet") if text in page]
+    assert said == ([expected] if expected else [])
+    assert expected != "Published by us:" or page.index("Published by us:") < page.index("Title two")
 
 
 async def test_the_filter_applies_to_the_list_and_to_its_stream(client: Client, real: Service) -> None:

@@ -11,10 +11,15 @@ const CONFIRMATIONS = {
   remove_item: "Removed from the event.",
   false_alarm: "Marked as a false alarm.",
   unlink: "Taken out of the storyline.",
+  note: "Note added.",
+  delete_note: "Note deleted.",
+  assign: "Assignment changed.",
+  set_work_status: "Status changed.",
+  choose_headline: "Headline changed.",
 };
 let toastTimer = 0;
 
-function showToast(text) {
+export function showToast(text) {
   const toast = document.getElementById("toast");
   toast.textContent = text;
   clearTimeout(toastTimer);
@@ -49,10 +54,12 @@ async function askActor() {
   return input.value.trim();
 }
 
-async function send(eventId, action) {
+// Resolves to whether the action was saved.
+export async function send(eventId, action) {
   // A signed-in user acts under the name of the access key.
   const actor = document.body.dataset.user || localStorage.getItem(ACTOR_KEY) || (await askActor());
-  if (!actor) return;
+  if (!actor) return false;
+  let saved = false;
   try {
     const response = await fetch(`/v1/events/${encodeURIComponent(eventId)}/actions`, {
       method: "POST",
@@ -63,12 +70,14 @@ async function send(eventId, action) {
       const problem = await response.json().catch(() => ({}));
       throw new Error(problem.detail || `the service returned status ${response.status}.`);
     }
+    saved = true;
     showToast(CONFIRMATIONS[action.action]);
   } catch (error) {
     const reason = error instanceof TypeError ? "the service cannot be reached." : error.message;
     showToast(`Not saved: ${reason}`);
   }
   await refresh();
+  return saved;
 }
 
 async function merge(eventId) {
@@ -106,11 +115,12 @@ export function start() {
   document.getElementById("actor")?.addEventListener("click", askActor);
   document.addEventListener("click", async (click) => {
     const button = click.target.closest?.("[data-action], [data-merge]");
-    if (!button || button.disabled) return;
-    button.disabled = true;
-    const { action, event, scope, item } = button.dataset;
+    if (!button || button.ariaDisabled === "true") return;
+    button.ariaDisabled = "true"; // a disabled button would lose the focus
+    const { action, event, scope, item, workStatus, note } = button.dataset;
+    const fields = { scope, item, work_status: workStatus, note: note && Number(note) };
     if (button.dataset.merge) await merge(button.dataset.merge);
-    else await send(event, { action, ...(scope && { scope }), ...(item && { item }) });
-    button.disabled = false;
+    else await send(event, { action, ...fields }); // JSON omits undefined fields
+    button.ariaDisabled = null;
   });
 }

@@ -3,6 +3,7 @@ import { updateTimes } from "./times.js";
 import { start as startLive } from "./live.js";
 import { start as startNewEvents } from "./new_events.js";
 import { start as startActions } from "./actions.js";
+import { start as startReport } from "./report.js";
 import { start as startPassages } from "./passages.js";
 import { start as startSearchBox } from "./search_box.js";
 
@@ -10,6 +11,7 @@ startLive(); // first, because it records the markup as the server sent it
 updateTimes();
 startNewEvents();
 startActions();
+startReport();
 startPassages();
 startSearchBox();
 

@@ -96,9 +96,10 @@ function focusState() {
   const holder = node?.closest?.("[data-key], [data-item], [data-live-whole]");
   if (!holder) return null;
   const { key, item } = holder.dataset;
-  const inside = key ? `[data-key="${CSS.escape(key)}"]` : item ? `[data-item="${CSS.escape(item)}"]` : "[data-live-whole]";
-  const { action, scope } = node.dataset;
-  return { node, inside, button: action ? `[data-action="${action}"]${scope ? `[data-scope="${scope}"]` : ""}` : null };
+  const inside = key ? `[data-key="${CSS.escape(key)}"]` : item ? `[data-item="${CSS.escape(item)}"]` : `#${CSS.escape(holder.id)}`;
+  const { action, scope, focus } = node.dataset;
+  const button = [["action", action], ["scope", scope], ["focus", focus]].filter(([, value]) => value);
+  return { node, inside, button: button.map(([name, value]) => `[data-${name}="${CSS.escape(value)}"]`).join("") };
 }
 
 function restoreFocus(state) {

@@ -1,0 +1,66 @@
+// Report page: forms for notes and assignment, figures of the spread chart, and the link to copy.
+import { send, showToast } from "./actions.js";
+
+const HINT = "Point at a bar, or use the arrow keys, to read its figures and sources.";
+let shownBin = -1;
+
+async function submitForm(form) {
+  const button = form.querySelector("button");
+  const field = form.querySelector("textarea, input");
+  if (button.ariaDisabled === "true") return;
+  button.ariaDisabled = "true";
+  const saved = await send(form.dataset.event, { action: form.dataset.form, [field.name]: field.value.trim() });
+  button.ariaDisabled = null;
+  if (saved) field.value = "";
+  field.focus();
+}
+
+// The text of one row of the table: "14:20: 5 new, 17 in total. Quay News, Pier Nine".
+function rowText(row) {
+  const [time, added, total, sources] = [...row.cells].map((cell) => cell.textContent.trim());
+  return `${time}: ${added} new, ${total} in total.${sources ? ` ${sources}` : ""}`;
+}
+
+function showBin(figure, index) {
+  const rows = figure.querySelector("[data-spread-rows]").rows;
+  shownBin = Math.max(-1, Math.min(rows.length - 1, index));
+  for (const hit of figure.querySelectorAll(".hit")) hit.classList.toggle("at", Number(hit.dataset.bin) === shownBin);
+  figure.querySelector("[data-spread-value]").textContent = rows[shownBin] ? rowText(rows[shownBin]) : HINT;
+}
+
+function readBars(event) {
+  const figure = event.target.closest?.("[data-spread]")?.closest("figure");
+  if (!figure) return;
+  const last = figure.querySelector("[data-spread-rows]").rows.length - 1;
+  const target = { ArrowRight: shownBin + 1, ArrowLeft: shownBin < 0 ? last : Math.max(0, shownBin - 1), Home: 0, End: last, Escape: -1 }[event.key];
+  if (target === undefined) return;
+  event.preventDefault();
+  showBin(figure, target);
+}
+
+async function copyLink(event) {
+  const link = event.target.closest?.("[data-copy-link]");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || !navigator.clipboard) return;
+  event.preventDefault();
+  try {
+    await navigator.clipboard.writeText(link.href);
+    showToast("Link copied.");
+  } catch {
+    location.href = link.href;
+  }
+}
+
+export function start() {
+  if (document.body.dataset.page !== "report") return;
+  document.addEventListener("submit", (event) => {
+    if (!event.target.matches("[data-form]")) return;
+    event.preventDefault();
+    submitForm(event.target);
+  });
+  document.addEventListener("keydown", readBars);
+  document.addEventListener("click", copyLink);
+  document.addEventListener("pointerover", (event) => {
+    const hit = event.target.closest?.(".hit");
+    if (hit) showBin(hit.closest("figure"), Number(hit.dataset.bin));
+  });
+}

@@ -1,0 +1,228 @@
+"""The report page: notes and merges by keyboard alone, chart values, pages, export, print view."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page
+
+from aggregator.settings import Settings
+from tests.browser.pages import accessibility_violations, opened, overflow_px
+from tests.browser.test_live import make_event, running
+from tests.support.factories import EVENT_MS, event
+from tests.support.fake_service import START_MS, Client, FakeService
+from tests.support.hang_limit import HANG_LIMIT_S
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+MINUTE_MS = 60_000
+FIRST_BIN_MS = START_MS // (10 * MINUTE_MS) * 10 * MINUTE_MS
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def url() -> AsyncIterator[str]:
+    """A fresh service in memory with a short detector interval."""
+    settings = Settings(
+        store_url="memory", detector_interval_seconds=0.2, request_timeout_seconds=HANG_LIMIT_S
+    )
+    async with running(settings) as (_, address):
+        yield address
+
+
+async def store_articles(client: Client, service: FakeService, count: int) -> None:
+    """An event of ``count`` articles of twelve outlets; the last three copy the first one."""
+    for n in range(count):
+        copied = n >= count - 3
+        body = {
+            "id": f"a{n}",
+            "title": f"Harbour bridge closed, report {n}" if n else "=Bridge closed",
+            "text": "The bridge is closed." if copied or not n else f"Report {n} of the closed bridge.",
+            "source": f"Outlet {n % 12}",
+            "url": f"https://a.example/{n}",
+        }
+        assert (await client.post("/v1/articles", json=body)).status == 201 or copied
+    service.events.stored = [
+        event(
+            "e1", "Harbour bridge closed after storm", [f"a{n}" for n in range(count)],
+            first_seen_ms=START_MS, last_seen_ms=START_MS + 20 * MINUTE_MS,
+            timeline=((FIRST_BIN_MS, count - 8), (FIRST_BIN_MS + 20 * MINUTE_MS, 8)),
+            sources=tuple(f"Outlet {n}" for n in range(12)),
+        ),
+        event("e2", "Ferry rescued in storm", detected_at_ms=EVENT_MS + 1),
+    ]  # fmt: skip
+
+
+async def press_until(page: Page, selector: str, key: str = "Tab") -> None:
+    """Press a key until an element that matches has the focus."""
+    for _ in range(80):
+        if await page.evaluate("s => document.activeElement.matches(s)", selector):
+            return
+        await page.keyboard.press(key)
+    raise AssertionError(f"{selector} cannot be reached with {key}")
+
+
+async def test_a_note_by_keyboard_appears_in_another_browser(browser: Browser, url: str) -> None:
+    """Without a mouse; an unfinished note of a colleague survives the update."""
+    report = f"{url}/events/{await make_event(url)}"
+    async with opened(browser, report) as ann, opened(browser, report) as ben:
+        await ben.locator("#live.on").wait_for()
+        await ben.locator("#note-text").fill("Not finished")
+        await press_until(ann, "#note-text")
+        await ann.keyboard.type("Called the port: closed until Monday.")
+        await press_until(ann, ".add-note button")
+        await ann.keyboard.press("Enter")
+        await ann.get_by_role("textbox", name="Your name").wait_for()
+        await ann.keyboard.type("Ann")
+        await ann.keyboard.press("Enter")
+
+        note = ben.locator(".notes li", has_text="Called the port: closed until Monday.")
+        await note.wait_for()
+        assert "Ann" in await note.inner_text()
+        assert await ben.locator("#note-text").input_value() == "Not finished"
+        assert await ann.locator("#note-text").input_value() == ""
+
+        await press_until(ann, "[data-focus=on_it]", "Shift+Tab")
+        await ann.keyboard.press("Enter")
+        await ben.locator(".work", has_text="On it: Ann").wait_for()
+        await ann.locator(".work", has_text="On it: Ann").wait_for()
+        assert await ann.evaluate("document.activeElement.dataset.focus") == "on_it"
+        history = await ben.locator(".audit-trail").inner_text()
+        assert "Ann is on it" in history and "Ann added a note" in history
+        assert await accessibility_violations(ben) == []
+
+
+async def test_a_merge_by_keyboard(browser: Browser, url: str) -> None:
+    """The dialog is opened, an event is chosen with the arrow keys, Enter merges."""
+    first = await make_event(url)
+    second = await make_event(url, "volcano ash airport flights")
+    async with opened(browser, f"{url}/events/{second}") as page:
+        await page.evaluate("localStorage.setItem('aggregator.actor', 'Ann')")
+        await press_until(page, "[data-merge]")
+        await page.keyboard.press("Enter")
+        await page.locator("#merge-dialog input").first.wait_for()
+        await press_until(page, "#merge-choices input")
+        await page.keyboard.press("ArrowDown")
+        await press_until(page, "#merge-dialog button.primary")
+        await page.keyboard.press("Enter")
+        link = page.get_by_role("link", name="another event")
+        await link.wait_for()
+        assert await link.get_attribute("href") == f"/events/{first}"
+
+
+async def test_bars_are_read_with_the_arrow_keys(
+    browser: Browser, client: Client, service: FakeService
+) -> None:
+    """Count, total and sources; the table has the same, and a pointer shows it too."""
+    await store_articles(client, service, 30)
+    async with opened(browser, client.make_url("/events/e1")) as page:
+        value = page.locator("[data-spread-value]")
+        await press_until(page, "[data-spread]")
+        await page.keyboard.press("ArrowRight")
+        first = await value.inner_text()
+        await page.keyboard.press("ArrowRight")
+        second = await value.inner_text()
+        assert "22 new, 22 in total. Outlet 0, Outlet 1" in first and "and 4 more" in first
+        assert "8 new, 30 in total." in second
+
+        await page.keyboard.press("Escape")
+        await page.locator(".hit").first.hover()
+        assert await value.inner_text() == first
+        await page.get_by_text("The same as a table").click()
+        assert await page.locator("[data-spread-rows] tr").count() == 2
+
+
+async def test_articles_have_pages_and_orders(browser: Browser, client: Client, service: FakeService) -> None:
+    """Links that work without scripts; copies are folded under their original."""
+    await store_articles(client, service, 120)
+    options: dict[str, Any] = {"java_script_enabled": False}
+    async with opened(browser, client.make_url("/events/e1"), **options) as page:
+        assert await page.locator(".article-rows > .item").count() == 50
+        await page.get_by_role("link", name="Next").first.click()
+        await page.get_by_role("link", name="Next").first.click()
+        assert await page.locator(".article-rows > .item").count() == 17
+        folded = page.locator("summary", has_text="and 3 copies in Outlet 9, Outlet 10, Outlet 11")
+        await folded.click()
+        assert await page.locator(".duplicates li").count() == 3
+        await page.get_by_role("link", name="Oldest first").click()
+        assert await page.locator(".article-rows > .item").first.get_attribute("data-item") == "a0"
+        await page.get_by_role("link", name="By outlet").click()
+        assert await page.locator("section.outlet h3").first.inner_text() == "Outlet 0 10"
+        color, text = await page.locator(".item .headline a").first.evaluate(
+            "a => [getComputedStyle(a).color, getComputedStyle(document.body).color]"
+        )
+        assert color != text
+
+
+async def test_articles_can_be_downloaded(
+    browser: Browser, client: Client, service: FakeService, tmp_path: Path
+) -> None:
+    """All of them, as CSV without formulas and as JSON."""
+    await store_articles(client, service, 60)
+    async with opened(browser, client.make_url("/events/e1")) as page:
+        async with page.expect_download() as started:
+            await page.get_by_role("link", name="CSV").click()
+        await (await started.value).save_as(tmp_path / "items.csv")
+        async with page.expect_download() as started:
+            await page.get_by_role("link", name="JSON", exact=True).click()
+        assert (await started.value).suggested_filename == "e1.json"
+
+    text = (tmp_path / "items.csv").read_bytes().decode("utf-8-sig")
+    rows = list(csv.DictReader(io.StringIO(text, newline="")))
+    assert len(rows) == 60
+    assert rows[0]["title"] == "'=Bridge closed"
+
+
+async def test_a_headline_is_chosen_and_undone(
+    browser: Browser, client: Client, service: FakeService
+) -> None:
+    """From the alternatives; the automatic one can be restored."""
+    await store_articles(client, service, 5)
+    other = {"id": "b", "title": "Commuters wait for ferries", "text": "They wait.", "source": "Quay"}
+    await client.post("/v1/articles", json=other)
+    service.events.stored[0] = replace(service.events.stored[0], items=("a1", "b"), cosines=(1.0, 0.5))
+    async with opened(browser, client.make_url("/events/e1")) as page:
+        await page.evaluate("localStorage.setItem('aggregator.actor', 'Ann')")
+        await page.locator(".alternative").get_by_role("button", name="Use as headline").first.click()
+        await page.locator("h1", has_text="Commuters wait for ferries").wait_for()
+        await page.get_by_role("button", name="Use automatic headline").click()
+        await page.locator("h1", has_text="Harbour bridge closed after storm").wait_for()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "dark"), (390, "light")])
+async def test_every_view_of_the_report_is_accessible(
+    browser: Browser, client: Client, service: FakeService, width: int, scheme: str
+) -> None:
+    """No severe finding of axe and no horizontal scrolling; with notes, a status and open details."""
+    await store_articles(client, service, 60)
+    for action in (
+        {"action": "note", "text": "Ein sehrlangesWort" * 20},
+        {"action": "set_work_status", "work_status": "published"},
+    ):
+        await client.post("/v1/events/e1/actions", json={"actor": "Ann", **action})
+    options: dict[str, Any] = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}
+    async with opened(browser, client.make_url("/"), **options) as page:
+        for view in ("", "?view=outlets", "?print=true"):
+            await page.goto(str(client.make_url("/events/e1")) + view)
+            await page.evaluate("for (const d of document.querySelectorAll('details')) d.open = true")
+            assert await accessibility_violations(page) == [], view
+            assert await overflow_px(page) <= 0, view
+
+
+async def test_paper_has_no_controls(browser: Browser, client: Client, service: FakeService) -> None:
+    """The print view lists all articles; buttons, forms and navigation are not printed."""
+    await store_articles(client, service, 120)
+    async with opened(browser, client.make_url("/events/e1?print=true")) as page:
+        assert await page.locator(".article-rows > .item").count() == 117
+        await page.emulate_media(media="print")
+        for selector in ("header.bar", ".toolbar", ".add-note", ".views", ".item-tools a", ".export"):
+            assert not await page.locator(selector).first.is_visible(), selector
+        assert await page.locator("h1").is_visible()
+        assert await page.locator(".article-rows .headline").last.is_visible()
+        assert await page.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"

@@ -38,6 +38,7 @@ from aggregator.ingest.load_control import LoadControl
 from aggregator.ingest.pipeline import ASYNCIO, Execution
 from aggregator.ingest.service import BATCH_ARTICLES, IngestService, OnDelete
 from aggregator.policy_file import load_policy_profiles
+from aggregator.provenance.directory import SourceDirectory
 from aggregator.provenance.queries import ProvenanceQueries
 from aggregator.queries.explain import Explainer
 from aggregator.queries.headline_index import HeadlineIndex
@@ -78,6 +79,7 @@ class Service:
     explain: Explainer
     provenance: ProvenanceQueries
     search: ArticleSearch
+    sources: SourceDirectory
     events: EventRepository
     event_search: EventSearch
     change_broadcaster: ChangeBroadcaster
@@ -356,6 +358,7 @@ def _build_service(
         explain=core.explain,
         provenance=ProvenanceQueries(index),
         search=core.search,
+        sources=SourceDirectory(store),
         events=events,
         event_search=EventSearch(events),
         change_broadcaster=ChangeBroadcaster(events),

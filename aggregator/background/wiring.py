@@ -1,4 +1,4 @@
-"""Wiring of background work: event detector, index maintenance and webhook dispatcher.
+"""Wiring of background work: event detector, index maintenance, webhook dispatcher, source statistics.
 
 If several processes share the store, it runs in the background process (``runtime/background_main.py``),
 which loads no models but their term frequencies: it needs only ``domain.IndexLayout``.
@@ -23,6 +23,7 @@ from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
 from aggregator.index import Index
 from aggregator.index.blocks import PLANS
 from aggregator.index.clock_guard import ClockGuard
+from aggregator.provenance.collector import COLLECT_INTERVAL_S, SourceCollector
 from aggregator.settings import Settings
 from aggregator.store.base import Store
 from aggregator.time_units import DAY_MS, HOUR_MS
@@ -39,6 +40,7 @@ class BackgroundServices:
     webhook_subscriptions: Subscriptions
     webhook_dispatcher: WebhookDispatcher
     maintenance: IndexMaintenance
+    source_collector: SourceCollector
     clock_guard: ClockGuard
     scheduler: Scheduler
 
@@ -46,6 +48,7 @@ class BackgroundServices:
         """Release all leases so that other replicas can continue immediately. Idempotent."""
         await self.webhook_dispatcher.close()
         await self.maintenance.close()
+        await self.source_collector.close()
 
 
 def build_burst_rule(settings: Settings) -> BurstRule:
@@ -98,9 +101,11 @@ def build_background(
         allow_private=settings.webhook_allow_private_addresses,
         pause_reason=clock_guard.pause_reason,
     )
+    source_collector = SourceCollector(index, clock, yield_control=yield_control)
     extra_tasks = (
         PeriodicTask("index maintenance", maintenance.run_once, MAINTENANCE_INTERVAL_S),
         PeriodicTask("webhook dispatcher", dispatcher.run_once, WEBHOOK_INTERVAL_S),
+        PeriodicTask("source statistics", source_collector.run_once, COLLECT_INTERVAL_S),
     )
     scheduler = Scheduler(
         detector,
@@ -110,4 +115,6 @@ def build_background(
         extra_tasks=extra_tasks,
         pause_reason=clock_guard.pause_reason,
     )
-    return BackgroundServices(index, detector, subscriptions, dispatcher, maintenance, clock_guard, scheduler)
+    return BackgroundServices(
+        index, detector, subscriptions, dispatcher, maintenance, source_collector, clock_guard, scheduler
+    )

@@ -109,3 +109,72 @@ class EventProvenanceOut(Struct):
     texts: list[TextOut]
     articles: int
     truncated: bool
+
+
+class PartnerOut(Struct):
+    """Another outlet, and the number of texts."""
+
+    name: str
+    texts: int
+
+
+class FamilyOut(Struct):
+    """Outlets that publish the same texts, those with most articles first.
+
+    ``texts``: published by two or more members; ``first``: how many of them each published first.
+    """
+
+    members: list[str]
+    texts: int
+    first: list[PartnerOut]
+
+
+class SourceOut(Struct):
+    """One outlet; articles = originals + copies + repeats.
+
+    ``originals``: no other outlet published the text earlier; ``copies``: one did; ``repeats``: its own texts
+    again. ``original_share`` and ``copy_share`` of the articles, 0..1. ``copied``: originals that others
+    published later. ``median_lag_minutes`` of the copies behind the first publisher. ``undated``: articles
+    ordered by their arrival or day, for lack of a publication time. ``family``: the other members of its
+    syndication family.
+    """
+
+    name: str
+    articles: int
+    originals: int
+    copies: int
+    repeats: int
+    original_share: float
+    copy_share: float
+    copied: int
+    median_lag_minutes: float | None
+    undated: int
+    family: list[str]
+
+
+class SourcesOut(Struct):
+    """Statistics of the outlets of the last 30 days or 500,000 articles.
+
+    ``computed_at``: null before the first count, up to a minute after the start. ``since``: arrival of the
+    oldest article counted. ``total``: outlets that match the query. ``unnamed``: articles without a source.
+    ``truncated``: only the 5,000 outlets with most articles are listed.
+    """
+
+    computed_at: datetime | None
+    since: datetime | None
+    articles: int
+    unnamed: int
+    total: int
+    sources: list[SourceOut]
+    families: list[FamilyOut]
+    truncated: bool
+
+
+class SourceDetailOut(SourceOut):
+    """As SourceOut, with the outlets that it copied most and those that copied it most (10 each)."""
+
+    copied_from: list[PartnerOut]
+    copied_by: list[PartnerOut]
+    shared_by_family: FamilyOut | None
+    computed_at: datetime
+    since: datetime | None

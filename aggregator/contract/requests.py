@@ -217,6 +217,23 @@ class EventFilterQuery(SavedFilterQuery, forbid_unknown_fields=True):
     ] = ""
 
 
+class SourcesPageQuery(Struct, forbid_unknown_fields=True):
+    """Query of the page of outlets."""
+
+    q: Annotated[str, Meta(max_length=MAX_SOURCE_CHARS, description="Text in the name.")] = ""
+    sort: Annotated[
+        Literal["articles", "originals", "copies", "copied", "lag"],
+        Meta(description="Most first; lag: the shortest median lag first."),
+    ] = "articles"
+    offset: Annotated[int, Meta(ge=0, le=10_000, description="Outlets to skip.")] = 0
+
+
+class SourcesQuery(SourcesPageQuery, forbid_unknown_fields=True):
+    """Query of the list of outlets."""
+
+    limit: Annotated[int, Meta(ge=1, le=500, description="Maximum number of outlets.")] = 100
+
+
 class FeedQuery(EventFilterQuery, forbid_unknown_fields=True):
     """Query of the feeds."""
 

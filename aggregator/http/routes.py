@@ -272,6 +272,18 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         permission="editor", audited=True,
     ),
     Endpoint(
+        "GET", "/v1/sources", provenance.list_sources, "listSources",
+        "List outlets with their originals, copies and lags, and the syndication families.", TAG_ARTICLES,
+        {200: provenance_contract.SourcesOut}, query=requests.SourcesQuery, error_statuses=(400, 503),
+        permission="reader",
+    ),
+    Endpoint(
+        "GET", "/v1/sources/{name}", provenance.get_source, "getSource",
+        "Get the statistics of one outlet: what it copies, who copies it, its family.", TAG_ARTICLES,
+        {200: provenance_contract.SourceDetailOut}, query=requests.NoQuery, error_statuses=(400, 404, 503),
+        permission="reader",
+    ),
+    Endpoint(
         "GET", "/healthz", operations.health, "health",
         "Liveness check.", TAG_OPERATIONS, {200: responses.HealthOut},
         permission="nothing",
@@ -356,6 +368,18 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "Page: comparison of two articles, stored or pasted.", TAG_PAGES,
         {200: "text/html"}, query=requests.CompareQuery, body=requests.CompareForm, form=True,
         error_statuses=(400, 413, 503),
+        permission="reader",
+    ),
+    Endpoint(
+        "GET", "/sources", provenance_pages.sources, "sourcesPage",
+        "Page: outlets and syndication families.", TAG_PAGES,
+        {200: "text/html"}, query=requests.SourcesPageQuery, error_statuses=(400, 503),
+        permission="reader",
+    ),
+    Endpoint(
+        "GET", "/sources/{name}", provenance_pages.source, "sourcePage",
+        "Page: one outlet.", TAG_PAGES,
+        {200: "text/html"}, query=requests.NoQuery, error_statuses=(400, 404, 503),
         permission="reader",
     ),
     Endpoint(

@@ -65,6 +65,22 @@ class ArticleStream:
         stream_keys = [keys.stream(tag) for stack in stacks for tag in stack.tags]
         return sum(await self._store.stream_lengths(stream_keys))
 
+    async def positions_at(self, at_ms: int) -> dict[bytes, bytes]:
+        """Positions for ``read`` before the articles that were committed at or after this time.
+
+        ``at_ms``: ms since 1970 UTC by the clock of the store, which numbers the entries of its streams.
+        """
+        positions = {}
+        for space in self._spaces:
+            stack = (await self._segments.read({space: ()})).stacks[space]
+            stream_keys = [keys.stream(tag) for tag in stack.tags]
+            firsts = await self._store.stream_read(stream_keys, [b""] * len(stream_keys), 1)
+            for key, first in zip(reversed(stream_keys), reversed(firsts), strict=True):
+                if first and int(first[0][0].partition(b"-")[0]) < at_ms:
+                    positions[key] = b"%d-0" % (at_ms - 1)
+                    break
+        return positions
+
     async def read(
         self, positions: Mapping[bytes, bytes], count: int
     ) -> tuple[list[StreamItem], dict[bytes, bytes]]:

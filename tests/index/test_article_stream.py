@@ -2,6 +2,7 @@
 
 from aggregator.index import keys
 from aggregator.store.base import Store
+from aggregator.store.memory import MemoryStore
 from tests.index.helpers import seal
 from tests.support.factories import core, story
 
@@ -52,6 +53,28 @@ async def test_an_article_after_the_seal_is_read_from_a_position_before_it(store
 
     assert [item.id for item in items] == ["after"]
     assert [keys.segment_of(key) for key in moved] == [1]
+
+
+async def test_reading_can_start_at_a_time() -> None:
+    """In the segment that was open then; before everything, at the beginning."""
+    now_ms = [1_000]
+    newsroom = core(MemoryStore(lambda: now_ms[0]))
+    stream = newsroom.index.stream
+    for id_ in ("a", "b", "c"):
+        await newsroom.post(id_, story(ord(id_)))
+        now_ms[0] += 1_000
+        if id_ == "a":
+            await seal(newsroom)
+
+    async def ids_from(at_ms: int) -> list[str]:
+        return [item.id for item in (await stream.read(await stream.positions_at(at_ms), 10))[0]]
+
+    assert await ids_from(500) == ["a", "b", "c"]
+    assert await ids_from(1_500) == ["b", "c"]
+    assert await ids_from(2_000) == ["b", "c"]
+    assert await ids_from(2_500) == ["c"]
+    assert await ids_from(3_000) == ["c"]
+    assert await ids_from(9_000) == []
 
 
 async def test_the_length_counts_versions_and_deletions_of_all_segments(store: Store) -> None:

@@ -54,6 +54,10 @@ PURE = (
     "provenance.publication",
     "provenance.lineage",
     "provenance.changes",
+    "provenance.window",
+    "provenance.statistics",
+    "provenance.families",
+    "provenance.selection",
 )
 IMPURE_EXCEPTIONS = ("analysis.pool", "analysis.models")
 IMPURE_MODULES = {"asyncio", "aiohttp", "redis", "random", "socket", "subprocess", "threading", "time"}

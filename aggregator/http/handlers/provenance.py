@@ -5,10 +5,11 @@ from __future__ import annotations
 from aiohttp import web
 
 from aggregator.contract.decoding import check_path_id
-from aggregator.contract.requests import NoQuery
+from aggregator.contract.requests import NoQuery, SourcesQuery
 from aggregator.http import json_response
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.handlers import provenance_views
+from aggregator.provenance.selection import select
 
 
 async def of_article(request: web.Request, query: NoQuery) -> web.StreamResponse:
@@ -24,3 +25,17 @@ async def of_event(request: web.Request, query: NoQuery) -> web.StreamResponse:
     event = await service.events.get(check_path_id(request.match_info["id"]))
     found = await service.provenance.of_event(event.items)
     return json_response.struct_response(provenance_views.event_provenance_out(event.id, found))
+
+
+async def list_sources(request: web.Request, query: SourcesQuery) -> web.StreamResponse:
+    """The outlets with their statistics, and the syndication families."""
+    report = await request.app[SERVICE].sources.report()
+    selection = select(report, query.q, query.sort, query.offset, query.limit)
+    return json_response.struct_response(provenance_views.sources_out(report, selection))
+
+
+async def get_source(request: web.Request, query: NoQuery) -> web.StreamResponse:
+    """One outlet."""
+    sources = request.app[SERVICE].sources
+    source, family = await sources.get(request.match_info["name"])
+    return json_response.struct_response(provenance_views.source_out(source, family, await sources.report()))

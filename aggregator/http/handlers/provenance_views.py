@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from aggregator.contract import provenance as out
-from aggregator.contract.encoding import article_ref, to_datetime
+from aggregator.contract.encoding import article_ref, to_datetime, to_datetime_or_none
 from aggregator.provenance.changes import Changes, describe
 from aggregator.provenance.queries import EventProvenance, OutletEntry, TextProvenance, TracedStep
+from aggregator.provenance.selection import Selection
+from aggregator.provenance.statistics import Family, Partner, SourcesReport, SourceStatistics
 from aggregator.time_units import MINUTE_MS
 
 
@@ -34,6 +39,57 @@ def event_provenance_out(id_: str, found: EventProvenance) -> out.EventProvenanc
         articles=found.articles,
         truncated=found.truncated,
     )
+
+
+def sources_out(report: SourcesReport, selection: Selection) -> out.SourcesOut:
+    """One page of the outlets, and all families."""
+    return out.SourcesOut(
+        computed_at=to_datetime_or_none(report.computed_ms or None),
+        since=to_datetime_or_none(report.since_ms),
+        articles=report.articles,
+        unnamed=report.unnamed,
+        total=selection.total,
+        sources=[out.SourceOut(**_source_fields(source, report)) for source in selection.sources],
+        families=[_family_out(family) for family in report.families],
+        truncated=report.truncated,
+    )
+
+
+def source_out(source: SourceStatistics, family: Family | None, report: SourcesReport) -> out.SourceDetailOut:
+    """One outlet."""
+    return out.SourceDetailOut(
+        **_source_fields(source, report),
+        copied_from=_partners_out(source.copied_from),
+        copied_by=_partners_out(source.copied_by),
+        shared_by_family=_family_out(family) if family else None,
+        computed_at=to_datetime(report.computed_ms),
+        since=to_datetime_or_none(report.since_ms),
+    )
+
+
+def _source_fields(source: SourceStatistics, report: SourcesReport) -> dict[str, Any]:
+    members = report.families[source.family].members if source.family is not None else ()
+    return {
+        "name": source.name,
+        "articles": source.articles,
+        "originals": source.originals,
+        "copies": source.copies,
+        "repeats": source.repeats,
+        "original_share": round(source.originals / source.articles, 4),
+        "copy_share": round(source.copies / source.articles, 4),
+        "copied": source.copied,
+        "median_lag_minutes": None if source.median_lag_ms is None else _minutes(source.median_lag_ms),
+        "undated": source.undated,
+        "family": [name for name in members if name != source.name],
+    }
+
+
+def _family_out(family: Family) -> out.FamilyOut:
+    return out.FamilyOut(list(family.members), family.texts, _partners_out(family.first))
+
+
+def _partners_out(partners: Sequence[Partner]) -> list[out.PartnerOut]:
+    return [out.PartnerOut(partner.name, partner.texts) for partner in partners]
 
 
 def _outlet_out(entry: OutletEntry) -> out.OutletOut:

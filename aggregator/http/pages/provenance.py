@@ -1,13 +1,16 @@
-"""Pages of provenance: who published a text, or had an event, first."""
+"""Pages of provenance: who published a text or had an event first, and the outlets."""
 
 from __future__ import annotations
 
 from aiohttp import web
 
 from aggregator.contract.decoding import check_path_id
-from aggregator.contract.requests import NoQuery
+from aggregator.contract.requests import NoQuery, SourcesPageQuery
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.pages import cards, html_response
+from aggregator.provenance.selection import select
+
+SOURCES_PER_PAGE = 100
 
 
 async def article_provenance(request: web.Request, query: NoQuery) -> web.StreamResponse:
@@ -30,4 +33,27 @@ async def event_provenance(request: web.Request, query: NoQuery) -> web.StreamRe
         event=event,
         card=cards.make_card(event, service.clock()),
         found=found,
+    )
+
+
+async def sources(request: web.Request, query: SourcesPageQuery) -> web.StreamResponse:
+    """The outlets with their statistics, and the syndication families."""
+    report = await request.app[SERVICE].sources.report()
+    selection = select(report, query.q, query.sort, query.offset, SOURCES_PER_PAGE)
+    return html_response(
+        request, "sources.html", page="sources", report=report, selection=selection, query=query
+    )
+
+
+async def source(request: web.Request, query: NoQuery) -> web.StreamResponse:
+    """One outlet."""
+    directory = request.app[SERVICE].sources
+    found, family = await directory.get(request.match_info["name"])
+    return html_response(
+        request,
+        "source.html",
+        page="sources",
+        source=found,
+        family=family,
+        report=await directory.report(),
     )

@@ -95,3 +95,37 @@ async def test_provenance_of_an_event(client: Client, service: Service, stored: 
     assert [text["outlets"] for text in body["texts"]] == [2]
     assert "Texts that several outlets published" in page and "+15\u00a0min" in page
     assert 'href="/events/e1"' in page
+
+
+async def test_sources_before_the_first_count(client: Client) -> None:
+    """An empty list and a page that says when it fills."""
+    body = await (await client.get("/v1/sources")).json()
+    page = await (await client.get("/sources")).text()
+
+    assert (body["computed_at"], body["sources"], body["total"]) == (None, [], 0)
+    assert "Nothing is counted yet" in page
+
+
+async def test_sources(client: Client, service: Service, stored: None) -> None:
+    """Counts, shares, lag and partners; names with slashes and markup."""
+    await post(client, "c", story(7), "C/D", 30)
+    await service.background.source_collector.run_once()
+    listed = await (await client.get("/v1/sources?sort=copies&limit=1")).json()
+    one = await (await client.get("/v1/sources/B%20%3Ci%3E")).json()
+    page = await (await client.get("/sources?q=b&sort=lag")).text()
+    other = await (await client.get("/sources/C%2FD")).text()
+
+    assert listed["total"] == 3 and [s["name"] for s in listed["sources"]] == ["B <i>"]
+    assert listed["sources"][0]["copy_share"] == 1 and listed["articles"] == 3
+    assert one["copied_from"] == [{"name": "A", "texts": 1}] and one["copied_by"] == []
+    assert (one["median_lag_minutes"], one["family"], one["shared_by_family"]) == (15, [], None)
+    assert "B &lt;i&gt;" in page and "15\u00a0min" in page and "C/D" not in page
+    assert "No copies of other outlets." in other
+
+
+async def test_unknown_sources_and_orders(client: Client) -> None:
+    """404 for a name, 400 for an order."""
+    assert (await client.get("/v1/sources/none")).status == 404
+    assert (await client.get("/sources/none")).status == 404
+    assert (await client.get("/v1/sources?sort=size")).status == 400
+    assert (await client.get("/sources?limit=5")).status == 400

@@ -1,0 +1,220 @@
+"""Statistics of outlets from a window of publications: originals, copies, lags, families. Pure.
+
+An article is an **original** if no other outlet published its text earlier, a **copy** if one did, and a
+**repeat** if its own outlet published the text before. So each outlet counts once per text as original or
+copy. Articles of the same time are both originals: nothing says who had it first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import combinations
+from statistics import median
+
+import msgspec
+import numpy as np
+
+from aggregator.provenance.families import Pair, SharedTexts, find_families
+from aggregator.provenance.window import UNNAMED, Publications
+from aggregator.time_units import DAY_MS
+
+MAX_SOURCES = 5_000  # reported, those with most articles
+MAX_PARTNERS = 10  # outlets listed as copied from, and as copying
+MAX_PAIRS = 200_000
+MAX_OUTLETS_OF_TEXT = 60  # of one text, the earliest; more would make too many pairs
+GROUPS_PER_STEP = 500
+
+
+class Partner(msgspec.Struct, frozen=True, array_like=True):
+    """Another outlet, and the number of texts."""
+
+    name: str
+    texts: int
+
+
+class SourceStatistics(msgspec.Struct, frozen=True, array_like=True):
+    """One outlet; articles = originals + copies + repeats.
+
+    undated            articles ordered by their arrival or day, for lack of a publication time
+    copied             originals that other outlets published later
+    median_lag_ms      of its copies behind the first publisher; None without copies
+    copied_from        first publishers of its copies, most first
+    copied_by          outlets with copies of its originals, most first
+    family             position in ``SourcesReport.families``; None: in none
+    """
+
+    name: str
+    articles: int
+    originals: int
+    copies: int
+    repeats: int
+    undated: int
+    copied: int
+    median_lag_ms: int | None
+    copied_from: tuple[Partner, ...]
+    copied_by: tuple[Partner, ...]
+    family: int | None = None
+
+
+class Family(msgspec.Struct, frozen=True, array_like=True):
+    """Outlets that publish the same texts, those with most articles first; ``texts``: shared by two or more.
+
+    ``first``: how many of these each member published first.
+    """
+
+    members: tuple[str, ...]
+    texts: int
+    first: tuple[Partner, ...]
+
+
+class SourcesReport(msgspec.Struct, frozen=True, array_like=True):
+    """Statistics of the outlets of a window, those with most articles first.
+
+    ``since_ms``: arrival of the oldest article counted. ``unnamed``: articles without a source.
+    ``truncated``: there are more outlets than MAX_SOURCES.
+    """
+
+    computed_ms: int
+    since_ms: int | None
+    articles: int
+    unnamed: int
+    sources: tuple[SourceStatistics, ...]
+    families: tuple[Family, ...]
+    truncated: bool = False
+
+
+@dataclass(slots=True)
+class _Counts:
+    """Counters of one outlet."""
+
+    copies: int = 0
+    repeats: int = 0
+    copied: int = 0
+    lags: list[int] = field(default_factory=list)
+    copied_from: Counter[int] = field(default_factory=Counter)
+    copied_by: Counter[int] = field(default_factory=Counter)
+
+
+class SourceCounter:
+    """Counts a window group by group; run ``steps`` to the end, then ``report``."""
+
+    def __init__(self, publications: Publications) -> None:
+        self._window = publications
+        self._counts: dict[int, _Counts] = defaultdict(_Counts)
+        self.shared: dict[Pair, SharedTexts] = {}
+        self.texts: Counter[int] = Counter()
+        self._shared_groups: list[tuple[int, ...]] = []  # outlets of each text, in order of publication
+
+    def steps(self) -> Iterator[None]:
+        """Count; yields after each GROUPS_PER_STEP texts of several articles."""
+        window = self._window
+        articles = np.bincount(window.outlet, minlength=len(window.outlets))
+        starts = np.flatnonzero(np.diff(window.group, prepend=np.uint64(0)) != 0)
+        ends = np.append(starts[1:], len(window))
+        is_several = ends - starts > 1
+        several = zip(starts[is_several].tolist(), ends[is_several].tolist(), strict=True)
+        self.texts.update({outlet: int(count) for outlet, count in enumerate(articles) if count})
+        for number, (start, end) in enumerate(several):
+            self._count_text(window.outlet[start:end].tolist(), window.at_ms[start:end].tolist())
+            if number % GROUPS_PER_STEP == GROUPS_PER_STEP - 1:
+                yield
+
+    def _count_text(self, outlets: list[int], times: list[int]) -> None:
+        first_at: dict[int, int] = {}
+        for outlet, at_ms in zip(outlets, times, strict=True):
+            if outlet in first_at:
+                if outlet != UNNAMED:
+                    self._counts[outlet].repeats += 1
+                    self.texts[outlet] -= 1
+                continue
+            first_at[outlet] = at_ms
+            if at_ms > times[0]:
+                self._count_copy(outlet, outlets[0], at_ms - times[0])
+        named = [outlet for outlet in first_at if outlet != UNNAMED][:MAX_OUTLETS_OF_TEXT]
+        if len(named) < 2:
+            return
+        if any(first_at[outlet] > times[0] for outlet in named) and outlets[0] != UNNAMED:
+            self._counts[outlets[0]].copied += 1
+        self._shared_groups.append(tuple(named))
+        for pair in combinations(sorted(named), 2):
+            found = self.shared.get(pair)
+            if found is None:
+                if len(self.shared) >= MAX_PAIRS:
+                    continue
+                found = self.shared[pair] = SharedTexts()
+            found.add(times[0] // DAY_MS)
+
+    def _count_copy(self, outlet: int, original: int, lag_ms: int) -> None:
+        counts = self._counts[outlet]
+        counts.copies += 1
+        counts.lags.append(lag_ms)
+        if UNNAMED not in (original, outlet):
+            counts.copied_from[original] += 1
+            self._counts[original].copied_by[outlet] += 1
+
+    def report(self, computed_ms: int, since_ms: int | None) -> SourcesReport:
+        """The statistics of everything counted."""
+        window = self._window
+        articles = np.bincount(window.outlet, minlength=len(window.outlets))
+        undated = np.bincount(window.outlet[~window.is_dated], minlength=len(window.outlets))
+        ranked = sorted(
+            (n for n in range(1, len(articles)) if articles[n]),
+            key=lambda n: (-articles[n], window.outlets[n]),
+        )
+        shown = ranked[:MAX_SOURCES]
+        rank = {outlet: position for position, outlet in enumerate(ranked)}
+        families = [
+            sorted(members, key=rank.__getitem__) for members in find_families(self.texts, self.shared)
+        ]
+        family_of = {outlet: n for n, members in enumerate(families) for outlet in members}
+        return SourcesReport(
+            computed_ms,
+            since_ms,
+            len(window),
+            int(articles[UNNAMED]) if len(articles) else 0,
+            tuple(self._source(n, int(articles[n]), int(undated[n]), family_of.get(n)) for n in shown),
+            self._families(families, family_of),
+            len(ranked) > MAX_SOURCES,
+        )
+
+    def _source(self, outlet: int, articles: int, undated: int, family: int | None) -> SourceStatistics:
+        counts = self._counts.get(outlet) or _Counts()
+        return SourceStatistics(
+            name=self._window.outlets[outlet],
+            articles=articles,
+            originals=articles - counts.copies - counts.repeats,
+            copies=counts.copies,
+            repeats=counts.repeats,
+            undated=undated,
+            copied=counts.copied,
+            median_lag_ms=round(median(counts.lags)) if counts.lags else None,
+            copied_from=self._partners(counts.copied_from),
+            copied_by=self._partners(counts.copied_by),
+            family=family,
+        )
+
+    def _families(self, families: list[list[int]], family_of: dict[int, int]) -> tuple[Family, ...]:
+        texts: Counter[int] = Counter()
+        first: dict[int, Counter[int]] = defaultdict(Counter)
+        for outlets in self._shared_groups:
+            present: dict[int, list[int]] = defaultdict(list)
+            for outlet in outlets:
+                if outlet in family_of:
+                    present[family_of[outlet]].append(outlet)
+            for family, members in present.items():
+                if len(members) > 1:
+                    texts[family] += 1
+                    first[family][members[0]] += 1
+        return tuple(
+            Family(
+                tuple(self._window.outlets[outlet] for outlet in members), texts[n], self._partners(first[n])
+            )
+            for n, members in enumerate(families)
+        )
+
+    def _partners(self, counter: Counter[int]) -> tuple[Partner, ...]:
+        return tuple(
+            Partner(self._window.outlets[n], count) for n, count in counter.most_common(MAX_PARTNERS)
+        )

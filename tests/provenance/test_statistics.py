@@ -1,0 +1,94 @@
+"""Originals, copies, repeats, lags and partners of outlets."""
+
+from __future__ import annotations
+
+from aggregator.provenance import statistics
+from aggregator.provenance.statistics import Partner, SourceCounter, SourceStatistics
+from aggregator.provenance.window import PublicationWindow
+from tests.provenance.items import MINUTE_MS, item, report_on
+
+
+def named(sources: tuple[SourceStatistics, ...], name: str) -> SourceStatistics:
+    """The statistics of one outlet."""
+    return next(source for source in sources if source.name == name)
+
+
+def test_each_outlet_counts_once_per_text() -> None:
+    """Original, copy and repeat, by publication time though the copy arrived first."""
+    report = report_on(
+        item(10, "B", minute=8),
+        item(11, "A", of=10, minute=3),
+        item(12, "B", of=10, minute=9),
+        item(13, "C", of=10, minute=9),
+        item(14, "A", of=10, minute=10),
+        item(15, "A", minute=15),
+    )
+    a, b, c = (named(report.sources, name) for name in "ABC")
+
+    assert (a.articles, a.originals, a.copies, a.repeats, a.copied) == (3, 2, 0, 1, 1)
+    assert (b.articles, b.originals, b.copies, b.repeats, b.copied) == (2, 0, 1, 1, 0)
+    assert (c.articles, c.originals, c.copies, c.repeats) == (1, 0, 1, 0)
+    assert (a.median_lag_ms, b.median_lag_ms, c.median_lag_ms) == (None, 5 * MINUTE_MS, 6 * MINUTE_MS)
+    assert b.copied_from == (Partner("A", 1),) and a.copied_by == (Partner("B", 1), Partner("C", 1))
+    assert [source.name for source in report.sources] == ["A", "B", "C"]
+    assert (report.articles, report.unnamed) == (6, 0)
+
+
+def test_articles_of_one_time_are_both_originals() -> None:
+    """Nothing says who had it first; a later one is a copy of the first in the order of arrival."""
+    report = report_on(item(1, "A", minute=0), item(2, "B", of=1, minute=0), item(3, "C", of=1, minute=1))
+
+    assert [named(report.sources, name).originals for name in "ABC"] == [1, 1, 0]
+    assert named(report.sources, "C").copied_from == (Partner("A", 1),)
+
+
+def test_articles_without_a_source_are_counted_and_not_listed() -> None:
+    """They can be the first publication, but are nobody's copy or original."""
+    report = report_on(item(1, "", minute=0), item(2, "B", of=1, minute=1), item(3, ""))
+
+    assert report.unnamed == 2
+    assert [source.name for source in report.sources] == ["B"]
+    assert (report.sources[0].copies, report.sources[0].copied_from) == (1, ())
+
+
+def test_undated_articles_are_reported() -> None:
+    """Their order is that of their arrival."""
+    report = report_on(item(1, "A", minute=0), item(2, "A"), item(3, "A", minute=99))
+
+    assert named(report.sources, "A").undated == 2
+
+
+def test_a_family_with_its_first_publishers() -> None:
+    """Two outlets that share 6 texts on 6 days; a third shares one."""
+    day = 24 * 60
+    entries = [item(n, f"Other {n}") for n in range(20)]
+    for n in range(6):
+        first, second = ("A", "B") if n < 4 else ("B", "A")
+        at = 100 + n * day
+        entries += [item(at, first, minute=at), item(at + 1, second, of=at, minute=at + 1)]
+    entries.append(item(at + 2, "C", of=at, minute=at + 2))
+    report = report_on(*entries)
+    (family,) = report.families
+
+    assert family.members == ("A", "B") and family.texts == 6
+    assert family.first == (Partner("A", 4), Partner("B", 2))
+    assert [named(report.sources, name).family for name in ("A", "B", "C")] == [0, 0, None]
+
+
+def test_counting_yields_in_between() -> None:
+    """A window of half a million articles takes seconds."""
+    window = PublicationWindow()
+    for n in range(0, 4 * statistics.GROUPS_PER_STEP, 2):
+        window.add(item(n, "A"))
+        window.add(item(n + 1, "B", of=n))
+    counter = SourceCounter(window.publications())
+
+    assert len(list(counter.steps())) == 2
+    assert named(counter.report(0, None).sources, "B").copies == 2 * statistics.GROUPS_PER_STEP
+
+
+def test_an_empty_report() -> None:
+    """Nothing stored yet."""
+    report = report_on()
+
+    assert (report.articles, report.sources, report.families, report.since_ms) == (0, (), (), None)

@@ -12,7 +12,15 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from aggregator.analysis.article_id import MAX_URL_CHARS
-from aggregator.contract.responses import ActionName, EventStatus, MuteScope, VerdictName, WorkStatus
+from aggregator.contract.responses import (
+    ActionName,
+    EventOrder,
+    EventStatus,
+    MuteScope,
+    Severity,
+    VerdictName,
+    WorkStatus,
+)
 
 MAX_TITLE_CHARS = 2000
 MAX_SOURCE_CHARS = 300
@@ -87,6 +95,7 @@ class ActionIn(Struct, forbid_unknown_fields=True):
     """An editor's action on an event.
 
     acknowledge  mark the event as being handled; the first actor is kept
+    unacknowledge  withdraw the acknowledgement
     mute         stop alerts for this story for a week, or for this routine permanently (``scope``)
     unmute       undo a mute or a false alarm
     merge        merge this event into the event ``into``; its own address then redirects there
@@ -254,6 +263,10 @@ class ReportQuery(Struct, forbid_unknown_fields=True):
 class FrontQuery(EventFilterQuery, forbid_unknown_fields=True):
     """Query of the editors' page."""
 
+    sort: Annotated[EventOrder, Meta(description="Order of the open events.")] = "surprise"
+    severity: Annotated[Severity, Meta(description="Only events of this severity.")] | None = None
+    kiosk: Annotated[bool, Meta(description="Large type without controls, for a screen on a wall.")] = False
+
 
 class ArticleFilterQuery(Struct, forbid_unknown_fields=True):
     """Filter of stored articles: all given conditions must hold.
@@ -359,3 +372,11 @@ class EventsQuery(EventFilterQuery, forbid_unknown_fields=True):
     ) = None
     limit: Annotated[int, Meta(ge=1, le=MAX_EVENT_PAGE, description="Maximum number of events.")] = 50
     cursor: Annotated[str, Meta(max_length=800, description="``next`` of the previous page.")] = ""
+    sort: Annotated[
+        EventOrder,
+        Meta(
+            description="Order: time (last item), novelty (detection), size (items), each with cursors; "
+            "surprise (unusual and recent) and growth (items per hour more than before): open events, one "
+            "page."
+        ),
+    ] = "time"

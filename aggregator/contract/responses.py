@@ -14,8 +14,11 @@ from msgspec import Meta, Struct
 
 VerdictName = Literal["new", "related", "duplicate"]
 EventStatus = Literal["emerging", "breaking", "fading", "closed"]
+Severity = Literal["emerging", "breaking", "growing", "fading", "ended"]
+EventOrder = Literal["time", "novelty", "size", "surprise", "growth"]
 ActionName = Literal[
     "acknowledge",
+    "unacknowledge",
     "mute",
     "unmute",
     "merge",
@@ -251,9 +254,14 @@ class NoteOut(Struct):
 class EventOut(Struct):
     """One breaking event.
 
+    severity  how fast outlets report it at the time of the response: "emerging" (detected less than 1 h ago,
+              fewer than 30 items), "growing" (10 or more items in the last hour, twice those of the hour
+              before), "breaking" (any other open event), "fading" (half its peak or less, or no item for 1
+              h), "ended"
     size      counted items of any age; ``sightings``: further duplicates from sources already counted
     peak      maximum number of items within one window; ``rate``: maximum within 10 minutes
     expected  usual number of items per window for this story when the event fired
+    last_hour  items in the last hour; ``hour_before``: in the hour before it (by steps of 10 minutes)
     muted     scope of the muted alerts, null: not muted; ``actions``: editor actions, oldest first
     story_id  storyline of the event: ``/v1/stories/{id}``; ``translation_of``: the event that reported it
               before in another language, whose alert is not repeated
@@ -264,6 +272,7 @@ class EventOut(Struct):
     id: str
     title: str
     status: EventStatus
+    severity: Severity
     detected_at: datetime
     first_seen: datetime
     last_seen: datetime
@@ -272,6 +281,8 @@ class EventOut(Struct):
     peak: int
     rate: int
     expected: float
+    last_hour: int
+    hour_before: int
     sources: list[str]
     languages: list[str]
     terms: list[str]
@@ -385,9 +396,9 @@ class LearningOut(Struct):
 
 
 class EventsOut(Struct):
-    """Events, most recently seen first.
+    """Events in the order of ``sort``.
 
-    next      cursor of the next page, null on the last one
+    next      cursor of the next page, null on the last one and for sort=surprise and sort=growth
     learning  null when the detector knows its 7 days, and before it has read an article
     """
 

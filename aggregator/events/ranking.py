@@ -8,7 +8,6 @@ two hours without a new item, and with every twelve hours since detection.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import exp2, log2
 
 from aggregator.events.detection.model import Event
@@ -29,8 +28,3 @@ def rank(event: Event, now_ms: int) -> float:
     age_hours = max(0, now_ms - event.detected_at_ms) / HOUR_MS
     halvings = quiet_hours / QUIET_HALF_LIFE_HOURS + age_hours / AGE_HALF_LIFE_HOURS
     return surprise(event) * exp2(-halvings)
-
-
-def sort_by_rank(events: Iterable[Event], now_ms: int) -> list[Event]:
-    """The events by rank, highest first; equal ones by detection, newest first."""
-    return sorted(events, key=lambda e: (-rank(e, now_ms), -e.detected_at_ms, e.id))

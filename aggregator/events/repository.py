@@ -32,6 +32,7 @@ from aggregator.events.detection import (
     LearningStatus,
 )
 from aggregator.events.filter import EventFilter
+from aggregator.events.ordering import PAGED_ORDERS, EventOrder, PageKey, page_key, sort_events
 from aggregator.store.base import Store
 from aggregator.store.decoding import decode_value
 from aggregator.time_units import DAY_MS
@@ -51,19 +52,18 @@ MAX_STORY_EVENTS = 100
 # Events that a filtered list reads at a time, until it has enough.
 EVENTS_PER_READ = 200
 
-# Sort key of the event list: last seen (ms), detected (ms), id.
-PageKey = tuple[int, int, str]
 ChangeRecordKind = ChangeKind | Literal["action"]
 
 
 class EventSummary(msgspec.Struct, array_like=True):
-    """Entry of one event in the index of events."""
+    """Entry of one event in the index of events. ``size``: -1 in one that an older version wrote."""
 
     status: str
     detected_at_ms: int
     last_seen_ms: int
     merged_into: str | None = None
     story_id: str = ""
+    size: int = -1
 
 
 class ChangeRecord(msgspec.Struct, frozen=True):
@@ -101,22 +101,34 @@ class EventRepository:
         limit: int = 50,
         event_filter: EventFilter | None = None,
         after: PageKey | None = None,
+        order: EventOrder = "time",
+        now_ms: int = 0,
     ) -> list[Event]:
-        """Stored events, the most recently seen first. Raises StoreUnavailable.
+        """Stored events in an order, by default the most recently seen first. Raises StoreUnavailable.
 
         ``since_ms``: only those last seen then or later; ``after``: only those behind this key, for the next
-        page.
+        page. The orders without page keys list open events, as of ``now_ms``.
         """
         index = await self.summaries()
-        keys = sorted(
-            (
-                (e.last_seen_ms, e.detected_at_ms, id_)
-                for id_, e in index.items()
-                if (status is None or e.status == status) and (since_ms is None or e.last_seen_ms >= since_ms)
-            ),
-            reverse=True,
-        )
+        candidates = {
+            id_: e
+            for id_, e in index.items()
+            if (status is None or e.status == status) and (since_ms is None or e.last_seen_ms >= since_ms)
+        }
+        if order not in PAGED_ORDERS:
+            ids = [id_ for id_, e in candidates.items() if e.status != "closed"]
+            found = await self._first_matching(ids, len(ids), event_filter)
+            return sort_events(found, order, now_ms)[:limit]
+        if order == "size":
+            await self._add_sizes(candidates)
+        keys = sorted((page_key(e, id_, order) for id_, e in candidates.items()), reverse=True)
         ids = [key[2] for key in keys if after is None or key < after]
+        return await self._first_matching(ids, limit, event_filter)
+
+    async def _first_matching(
+        self, ids: Sequence[str], limit: int, event_filter: EventFilter | None
+    ) -> list[Event]:
+        """The first ``limit`` of these events that match."""
         found: list[Event] = []
         while ids and len(found) < limit:
             batch, ids = ids[:EVENTS_PER_READ], ids[EVENTS_PER_READ:]
@@ -125,6 +137,12 @@ class EventRepository:
                 e for i in batch if (e := events.get(i)) and (event_filter is None or event_filter.matches(e))
             ]
         return found[:limit]
+
+    async def _add_sizes(self, summaries: Mapping[str, EventSummary]) -> None:
+        """Fill in the sizes that an older version did not write."""
+        unknown = [id_ for id_, summary in summaries.items() if summary.size < 0]
+        for event in await self._first_matching(unknown, len(unknown), None):
+            summaries[event.id].size = event.size
 
     async def get_many(self, event_ids: Sequence[str]) -> dict[str, Event]:
         """Stored events by id, in one read; unknown and expired ids are left out."""
@@ -221,11 +239,6 @@ class EventRepository:
     async def summaries(self) -> dict[str, EventSummary]:
         """The index of events: a summary of every stored event by id."""
         return decode_index((await self.store.read([INDEX_KEY]))[0])
-
-
-def page_key_of(event: Event) -> PageKey:
-    """Sort key of an event in the list."""
-    return event.last_seen_ms, event.detected_at_ms, event.id
 
 
 def merge_chain(summaries: Mapping[str, EventSummary], event_id: str) -> list[str]:

@@ -191,7 +191,12 @@ class EventUnitOfWork:
 
 def _summary_of(event: Event) -> EventSummary:
     return EventSummary(
-        event.status, event.detected_at_ms, event.last_seen_ms, event.merged_into, event.story_id
+        event.status,
+        event.detected_at_ms,
+        event.last_seen_ms,
+        event.merged_into,
+        event.story_id,
+        event.size,
     )
 
 

@@ -1,4 +1,7 @@
-"""Opaque pagination cursors: the sort key of a page's last entry, base64-encoded. Pure."""
+"""Opaque pagination cursors: the sort key of a page's last entry, base64-encoded. Pure.
+
+A cursor of another order than that of time begins with the name of its order and a dot.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Annotated, TypeVar
 import msgspec
 
 from aggregator.errors import InvalidInput
-from aggregator.events.repository import PageKey
+from aggregator.events.ordering import EventOrder, PageKey
 from aggregator.queries.search import ResultKey
 
 Key = TypeVar("Key")
@@ -19,14 +22,21 @@ _event_keys: msgspec.json.Decoder[PageKey] = msgspec.json.Decoder(PageKey)
 _result_keys: msgspec.json.Decoder[ResultKey] = msgspec.json.Decoder(tuple[Unsigned, Unsigned])
 
 
-def encode_cursor(page_key: PageKey | ResultKey) -> str:
+def encode_cursor(page_key: PageKey | ResultKey, order: EventOrder = "time") -> str:
     """The cursor of the page after ``page_key``."""
-    return base64.urlsafe_b64encode(msgspec.json.encode(page_key)).rstrip(b"=").decode()
+    encoded = base64.urlsafe_b64encode(msgspec.json.encode(page_key)).rstrip(b"=").decode()
+    return encoded if order == "time" else f"{order}.{encoded}"
 
 
-def decode_cursor(cursor: str) -> PageKey:
-    """The sort key of a cursor of events. Raises InvalidInput."""
-    return _decode(_event_keys, cursor)
+def decode_cursor(cursor: str, order: EventOrder = "time") -> PageKey:
+    """The sort key of a cursor of events. Raises InvalidInput, also for a cursor of another order."""
+    named, dot, encoded = cursor.rpartition(".")
+    if (dot and named != order) or (not dot and order != "time"):
+        raise InvalidInput(
+            f"cursor: it belongs to another order than sort={order}; repeat `sort` with each page.",
+            field="cursor",
+        )
+    return _decode(_event_keys, encoded)
 
 
 def decode_result_cursor(cursor: str) -> ResultKey:

@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import Browser, Page
 
 from aggregator.events.detection import Event
-from tests.browser.pages import accessibility_violations, opened, overflow_px, record_problems
+from tests.browser.pages import accessibility_violations, opened, overflow_px
 from tests.support.factories import event
 from tests.support.fake_service import START_MS, Client, FakeService
 
@@ -64,6 +64,8 @@ def events() -> list[Event]:
 
 PATHS = (
     "/",
+    "/?lang=en&sort=size",
+    "/?kiosk=1",
     "/events/e1",
     "/lookup",
     "/lookup?q=a4",
@@ -146,8 +148,8 @@ async def test_new_entries_do_not_move_what_is_in_view(
         after = await top_of(page, key)
 
         assert abs(after - before) <= 1
-        assert await page.locator("#events > li").count() == 4
-        assert await page.locator("#new-events").inner_text() == "4 new events"
+        assert await page.locator("#events-new > li").count() == 5
+        assert await page.locator("#new-events").inner_text() == "5 new events"
         # An unchanged entry is the same node as before, so selection and focus survive.
         assert await page.evaluate("key => document.querySelector(`[data-key='${key}']`).mark", key) == "same"
 
@@ -157,21 +159,6 @@ async def top_of(page: Page, key: str | None) -> float:
     box = await page.locator(f"[data-key='{key}']").bounding_box()
     assert box is not None
     return box["y"]
-
-
-async def test_the_button_leads_to_a_new_event_out_of_view(
-    browser: Browser, client: Client, service: FakeService
-) -> None:
-    """An event that is added below the view is counted; a click scrolls to it, then the button disappears."""
-    rows = [event(f"e{n}", f"Story number {n}", ("a",) * 9, peak=500 - n) for n in range(20)]
-    service.events.stored = rows
-    async with opened(browser, client.make_url("/"), viewport={"width": 1000, "height": 600}) as page:
-        service.events.stored = [*rows, event("late", "The late story", ("a",) * 9, peak=20)]
-        await page.get_by_role("button", name="1 new event").click()
-
-        await page.locator("#new-events").wait_for(state="hidden")
-        assert await page.evaluate("document.activeElement.textContent") == "The late story"
-        assert 0 <= await top_of(page, "elate") < 600
 
 
 async def test_an_event_changes_in_place(browser: Browser, client: Client, service: FakeService) -> None:
@@ -231,26 +218,6 @@ async def test_keyboard_navigation(browser: Browser, client: Client, service: Fa
             )
 
     assert {"SUMMARY", "A", "acknowledge", "mute"} <= reached
-
-
-async def test_events_since_the_last_visit_are_marked(
-    browser: Browser, client: Client, service: FakeService
-) -> None:
-    """Events detected since the last visit have a badge."""
-    service.events.stored = events()
-    context = await browser.new_context()
-    page = await context.new_page()
-    problems = record_problems(page, client.host)
-    await page.clock.set_fixed_time(NOW_S - 4 * 3600)
-    await page.goto(str(client.make_url("/")))
-    assert await page.locator(".new-badge:visible").count() == 4
-
-    await page.clock.set_fixed_time(NOW_S)
-    service.events.stored[0] = replace(service.events.stored[0], detected_at_ms=START_MS - 5 * 3_600_000)
-    await page.goto(str(client.make_url("/")))
-    assert await page.locator(".new-badge:visible").count() == 3
-    assert problems == []
-    await context.close()
 
 
 async def test_unknown_urls_and_events_are_error_pages(browser: Browser, client: Client) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from aggregator import domain
 from aggregator.contract import requests, responses
+from aggregator.events import ordering, severity
 from aggregator.events.detection import model
 from aggregator.events.webhooks import subscriptions
 
@@ -40,10 +41,12 @@ def test_a_client_loads_none_of_the_service() -> None:
         (responses.EventStatus, model.EventStatus),
         (responses.ActionName, model.ActionName),
         (responses.MuteScope, model.MuteScope),
+        (responses.Severity, severity.Severity),
+        (responses.EventOrder, ordering.EventOrder),
         (msgspec.inspect.type_info(responses.DuplicateOf), domain.MatchRule),
         (msgspec.inspect.type_info(requests.WebhookIn), subscriptions.PayloadFormat),
     ],
-    ids=["verdict", "status", "action", "scope", "rule", "format"],
+    ids=["verdict", "status", "action", "scope", "severity", "order", "rule", "format"],
 )
 def test_repeated_names_are_those_of_the_domain(public: Any, internal: Any) -> None:
     """Clients must accept every name that the service can return, and no other."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from aggregator.events.ranking import rank, sort_by_rank, surprise
+from aggregator.events.ranking import rank, surprise
 from aggregator.time_units import HOUR_MS
 from tests.support.factories import EVENT_MS, event
 
@@ -26,17 +26,3 @@ def test_the_rank_halves_with_quiet_hours_and_with_age() -> None:
     assert rank(replace(BASE, last_seen_ms=EVENT_MS - 2 * HOUR_MS), EVENT_MS) == 2.5
     assert rank(replace(BASE, detected_at_ms=EVENT_MS - 12 * HOUR_MS), EVENT_MS) == 2.5
     assert rank(BASE, EVENT_MS - HOUR_MS) == 5.0
-
-
-def test_events_are_sorted_by_rank() -> None:
-    """A fresh burst comes before a larger one that is quiet; equal ones by detection."""
-    quiet = replace(BASE, id="quiet", peak=127, last_seen_ms=EVENT_MS - 3 * HOUR_MS)
-    usual = replace(BASE, id="usual", expected=10.0)
-    late = replace(BASE, id="late", detected_at_ms=EVENT_MS + 1)
-
-    assert [e.id for e in sort_by_rank([quiet, usual, BASE, late], EVENT_MS)] == [
-        "late",
-        "e",
-        "quiet",
-        "usual",
-    ]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from aggregator.errors import NotFound, StoreUnavailable
 from aggregator.events.detection import EditorOverrides
 from aggregator.events.filter import EventFilter
+from aggregator.events.ordering import page_key_of
 from aggregator.events.repository import (
     CHANGE_RETENTION_MS,
     CHANGES_KEY,
@@ -26,7 +27,6 @@ from aggregator.events.repository import (
     event_key,
     merge_chain,
     number_key,
-    page_key_of,
 )
 from aggregator.events.unit_of_work import EventUnitOfWork
 from aggregator.store.base import Put, Store, StreamAdd, Transaction

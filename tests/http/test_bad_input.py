@@ -210,7 +210,7 @@ INVALID_QUERIES = [
         "/v1/events?limt=3",
         "limt",
         "limt: unknown query parameter; "
-        "allowed: term, source, lang, min_size, status, watch, since, limit, cursor.",
+        "allowed: term, source, lang, min_size, status, watch, since, limit, cursor, sort.",
     ),
     ("/v1/events?limit=3&limit=4", "limit", "limit: query parameter given twice."),
     (

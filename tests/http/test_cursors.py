@@ -32,6 +32,16 @@ def test_a_cursor_needs_no_escape_in_an_address(last_seen_ms: int, detected_ms: 
     assert set(cursor) <= set(string.ascii_letters + string.digits + "-_")
 
 
+def test_a_cursor_belongs_to_its_order() -> None:
+    """A page of another order is refused instead of continuing anywhere."""
+    cursor = encode_cursor((16, 5, "e1"), "size")
+
+    assert decode_cursor(cursor, "size") == (16, 5, "e1")
+    for other, order in ((cursor, "novelty"), (cursor, "time"), (encode_cursor((16, 5, "e1")), "size")):
+        with pytest.raises(InvalidInput, match=rf"another order than sort={order}; repeat `sort`"):
+            decode_cursor(other, order)  # type: ignore[arg-type]
+
+
 def _base64(json_text: bytes) -> str:
     return base64.urlsafe_b64encode(json_text).rstrip(b"=").decode()
 

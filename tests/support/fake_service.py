@@ -37,8 +37,9 @@ from aggregator.events.detection.edits import apply_action
 from aggregator.events.detection.learning import LearningStatus
 from aggregator.events.detection.model import EditorAction, Event
 from aggregator.events.filter import EventFilter
+from aggregator.events.ordering import PAGED_ORDERS, EventOrder, PageKey, page_key_of, sort_events
 from aggregator.events.own_sources import OwnSources
-from aggregator.events.repository import EventRepository, PageKey, page_key_of
+from aggregator.events.repository import EventRepository
 from aggregator.events.saved_filters import SavedFilters
 from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
 from aggregator.http.app import make_app
@@ -298,6 +299,7 @@ class FakeEvents:
         self._service = service
         self.stored: list[Event] = []
         self.last_query: dict[str, object] = {}
+        self.event_ids: dict[int, str] = {}
         self.learning_status: LearningStatus | None = None
 
     async def learning(self, now_ms: int) -> LearningStatus | None:
@@ -310,14 +312,18 @@ class FakeEvents:
         limit: int = 50,
         event_filter: EventFilter | None = None,
         after: PageKey | None = None,
+        order: EventOrder = "time",
+        now_ms: int = 0,
     ) -> list[Event]:
         self._service.check()
         self.last_query = {"status": status, "since_ms": since_ms, "limit": limit}
         event_filter = event_filter or EventFilter()
         found = [e for e in self.stored if status in (None, e.status) and event_filter.matches(e)]
-        if len({e.last_seen_ms for e in found}) > 1:
-            found.sort(key=page_key_of, reverse=True)
-        return [e for e in found if after is None or page_key_of(e) < after][:limit]
+        if order not in PAGED_ORDERS:
+            return sort_events((e for e in found if e.status != "closed"), order, now_ms)[:limit]
+        if order != "time" or len({e.last_seen_ms for e in found}) > 1:
+            found.sort(key=lambda e: page_key_of(e, order), reverse=True)
+        return [e for e in found if after is None or page_key_of(e, order) < after][:limit]
 
     async def get(self, event_id: str) -> Event:
         self._service.check()
@@ -327,7 +333,7 @@ class FakeEvents:
         raise NotFound(f"There is no event {event_id[:200]!r}.")
 
     async def event_ids_of(self, numbers: Sequence[int]) -> dict[int, str]:
-        return {}
+        return {number: self.event_ids[number] for number in numbers if number in self.event_ids}
 
     async def story_events(self, story_id: str) -> list[Event]:
         self._service.check()

@@ -22,8 +22,9 @@ def apply_action(event: Event, action: EditorAction, headline: str = "") -> Even
     Raises ValueError for "merge", Conflict for a note beyond the limits, NotFound for an unknown note.
     """
     match action.action:
-        case "acknowledge":
-            changed = replace(event, acknowledged_by=event.acknowledged_by or action.actor)
+        case "acknowledge" | "unacknowledge" as name:
+            actor = event.acknowledged_by or action.actor
+            changed = replace(event, acknowledged_by=actor if name == "acknowledge" else None)
         case "mute":
             changed = replace(event, muted=action.scope or "story")
         case "unmute":

@@ -11,6 +11,7 @@ EventStatus = Literal["emerging", "breaking", "fading", "closed"]
 ChangeKind = Literal["fired", "updated", "doubled", "merged", "closed"]
 ActionName = Literal[
     "acknowledge",
+    "unacknowledge",
     "mute",
     "unmute",
     "merge",

@@ -9,6 +9,7 @@ from aggregator.contract.encoding import article_ref, to_datetime
 from aggregator.events.detection.learning import LearningStatus
 from aggregator.events.detection.model import EditorAction, Event
 from aggregator.events.filter import EventFilter
+from aggregator.events.severity import growth, severity
 from aggregator.http.storyline import Storyline
 
 
@@ -24,12 +25,14 @@ def learning_out(status: LearningStatus | None) -> responses.LearningOut | None:
     return responses.LearningOut(floor(10 * status.known_days) / 10, status.needed_days)
 
 
-def event_out(event: Event) -> responses.EventOut:
-    """An event in a list."""
+def event_out(event: Event, now_ms: int) -> responses.EventOut:
+    """An event in a list, with its severity at ``now_ms``."""
+    rates = growth(event, now_ms)
     return responses.EventOut(
         id=event.id,
         title=event.title,
         status=event.status,
+        severity=severity(event, now_ms),
         detected_at=to_datetime(event.detected_at_ms),
         first_seen=to_datetime(event.first_seen_ms),
         last_seen=to_datetime(event.last_seen_ms),
@@ -38,6 +41,8 @@ def event_out(event: Event) -> responses.EventOut:
         peak=event.peak,
         rate=event.rate,
         expected=round(event.expected, 2),
+        last_hour=rates.last_hour,
+        hour_before=rates.hour_before,
         sources=list(event.sources),
         languages=list(event.languages),
         terms=list(event.terms),
@@ -74,10 +79,14 @@ def action_out(action: EditorAction) -> responses.ActionOut:
 
 
 def event_detail_out(
-    event: Event, articles: list[responses.ArticleRef], previous: Event | None, following: Event | None
+    event: Event,
+    now_ms: int,
+    articles: list[responses.ArticleRef],
+    previous: Event | None,
+    following: Event | None,
 ) -> responses.EventDetailOut:
     """The report on one event, with its neighbors in the storyline."""
-    short = event_out(event)
+    short = event_out(event, now_ms)
     return responses.EventDetailOut(
         **{name: getattr(short, name) for name in short.__struct_fields__},
         timeline=[responses.TimelinePoint(to_datetime(at_ms), items) for at_ms, items in event.timeline],
@@ -93,14 +102,14 @@ def event_detail_out(
     )
 
 
-def story_out(story: Storyline) -> responses.StoryOut:
+def story_out(story: Storyline, now_ms: int) -> responses.StoryOut:
     """A storyline."""
     return responses.StoryOut(
         id=story.id,
         title=story.latest.title,
         first_seen=to_datetime(min(event.first_seen_ms for event in story.events)),
         last_seen=to_datetime(max(event.last_seen_ms for event in story.events)),
-        events=[event_out(event) for event in story.events],
+        events=[event_out(event, now_ms) for event in story.events],
         developments=[
             responses.DevelopmentOut(
                 day=to_datetime(found.day_ms).date(),

@@ -16,7 +16,7 @@ from aggregator.contract.responses import EventsOut
 from aggregator.domain import ArticleRecord
 from aggregator.errors import InvalidInput, NotFound
 from aggregator.events.detection import EditorAction
-from aggregator.events.repository import page_key_of
+from aggregator.events.ordering import PAGED_ORDERS, page_key_of
 from aggregator.http import body as bodies
 from aggregator.http import cursors, json_response
 from aggregator.http.app_keys import SERVICE
@@ -43,21 +43,29 @@ _decode_action_in = msgspec.json.Decoder(ActionIn).decode
 
 
 async def list_(request: web.Request, query: EventsQuery) -> web.StreamResponse:
-    """Events, most recently seen first."""
+    """Events in an order, by default the most recently seen first."""
     service = request.app[SERVICE]
-    after = cursors.decode_cursor(query.cursor) if query.cursor else None
+    now_ms = service.clock()
+    is_paged = query.sort in PAGED_ORDERS
+    if query.cursor and not is_paged:
+        raise InvalidInput(
+            f"cursor: sort={query.sort} has one page, of open events; raise `limit` instead.", field="cursor"
+        )
     events = await service.events.list_events(
         status=query.status,
         since_ms=to_unix_ms(query.since, "since"),
         limit=query.limit + 1,
         event_filter=await build_filter(service.saved_filters, query),
-        **({"after": after} if after else {}),
+        after=cursors.decode_cursor(query.cursor, query.sort) if query.cursor else None,
+        order=query.sort,
+        now_ms=now_ms,
     )
     page = events[: query.limit]
-    next_cursor = cursors.encode_cursor(page_key_of(page[-1])) if len(events) > len(page) else None
-    learning = event_views.learning_out(await service.events.learning(service.clock()))
+    has_next = is_paged and len(events) > len(page)
+    next_cursor = cursors.encode_cursor(page_key_of(page[-1], query.sort), query.sort) if has_next else None
+    learning = event_views.learning_out(await service.events.learning(now_ms))
     return json_response.struct_response(
-        EventsOut([event_views.event_out(event) for event in page], next_cursor, learning)
+        EventsOut([event_views.event_out(event, now_ms) for event in page], next_cursor, learning)
     )
 
 
@@ -80,15 +88,16 @@ async def get(request: web.Request, query: NoQuery) -> web.StreamResponse:
     records = await asyncio.gather(*(record(id_) for id_ in event.items[-MAX_DETAIL_ARTICLES:]))
     return json_response.struct_response(
         event_views.event_detail_out(
-            event, [encoding.article_ref(r) for r in records if r], previous, following
+            event, service.clock(), [encoding.article_ref(r) for r in records if r], previous, following
         )
     )
 
 
 async def get_story(request: web.Request, query: NoQuery) -> web.StreamResponse:
     """A storyline by day."""
-    story = await load_storyline(request.app[SERVICE], check_path_id(request.match_info["id"]))
-    return json_response.struct_response(event_views.story_out(story))
+    service = request.app[SERVICE]
+    story = await load_storyline(service, check_path_id(request.match_info["id"]))
+    return json_response.struct_response(event_views.story_out(story, service.clock()))
 
 
 async def post_action(request: web.Request, query: NoQuery) -> web.StreamResponse:
@@ -98,7 +107,7 @@ async def post_action(request: web.Request, query: NoQuery) -> web.StreamRespons
     body = await bodies.read_struct(request, _decode_action_in)
     body.actor = auth.actor_name(request, body.actor)
     event = await service.editor_actions.apply(_to_action(body, id_, service.clock()))
-    return json_response.struct_response(event_views.event_out(event))
+    return json_response.struct_response(event_views.event_out(event, service.clock()))
 
 
 def _to_action(body: ActionIn, event_id: str, now_ms: int) -> EditorAction:

@@ -29,7 +29,7 @@ async def search(request: web.Request, query: SearchQuery) -> web.StreamResponse
     conditions = article_filter(query)
     found = await service.search.find(query.q, conditions, limit=query.limit, after=_after(query.cursor))
     events: list[Event] = []
-    total = 0
+    total, now_ms = 0, service.clock()
     if not query.cursor:
         events, total = await service.event_search.find(query.q, event_conditions(conditions), MAX_EVENTS)
     return json_response.struct_response(
@@ -39,7 +39,7 @@ async def search(request: web.Request, query: SearchQuery) -> web.StreamResponse
             next=cursors.encode_cursor(found.next_key) if found.next_key else None,
             searched=encoding.searched_out(found),
             words=found.words,
-            events=[event_views.event_out(event) for event in events],
+            events=[event_views.event_out(event, now_ms) for event in events],
             events_total=total,
         )
     )

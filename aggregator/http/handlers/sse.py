@@ -70,7 +70,8 @@ async def _forward(
     while True:
         try:
             notification = await subscriber.get(HEARTBEAT_S)
-            message = _format_message(notification, event_filter) if notification is not None else b""
+            now_ms = request.app[SERVICE].clock()
+            message = _format_message(notification, event_filter, now_ms) if notification is not None else b""
         except TimeoutError:
             message = b": heartbeat\n\n"
         if not message or not await auth.is_still_authorized(request):
@@ -83,11 +84,11 @@ async def _write(response: web.StreamResponse, data: bytes) -> None:
         await response.write(data)
 
 
-def _format_message(notification: ChangeNotification, event_filter: EventFilter) -> bytes:
+def _format_message(notification: ChangeNotification, event_filter: EventFilter, now_ms: int) -> bytes:
     """The message for one change; only its position if the filter excludes it, so that a resume skips it."""
     if notification.event is None or not event_filter.matches(notification.event):
         return b"id: %s\n\n" % notification.position
-    data = encode(event_views.event_out(notification.event))
+    data = encode(event_views.event_out(notification.event, now_ms))
     return b"id: %s\nevent: %s\ndata: %s\n\n" % (
         notification.position,
         notification.change.kind.encode(),

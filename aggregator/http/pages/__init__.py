@@ -51,6 +51,7 @@ class Pages:
         assets = resources.files("aggregator.http.pages").joinpath("static").iterdir()
         self._unchanging: dict[tuple[str, str], bytes] = {}
         self.assets = {asset.name: asset.read_bytes() for asset in assets if asset.is_file()}
+        self.assets |= _counted_icons(self.assets["icon.svg"])
 
     def render(
         self,
@@ -82,6 +83,19 @@ class Pages:
             if len(self._unchanging) < MAX_KEPT_PAGES or not user:
                 self._unchanging[template, user] = page
         return page
+
+
+def _counted_icons(icon: bytes) -> dict[str, bytes]:
+    """The icon with a number of new events: icon-1.svg to icon-9.svg, and icon-9plus.svg."""
+    texts = {f"icon-{n}.svg": str(n) for n in range(1, 10)} | {"icon-9plus.svg": "9+"}
+    badge = (
+        '<circle cx="15.5" cy="15.5" r="8.5" fill="#fff"/><text x="15.5" y="19.6" font-family="sans-serif" '
+        'font-size="{size}" font-weight="700" text-anchor="middle" fill="#b3261e">{text}</text></svg>'
+    )
+    return {
+        name: icon.replace(b"</svg>", badge.format(text=text, size=12 if len(text) < 2 else 10).encode())
+        for name, text in texts.items()
+    }
 
 
 PAGES = web.AppKey("pages", Pages)

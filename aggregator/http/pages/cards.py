@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aggregator.events.detection.model import Event
-from aggregator.events.ranking import sort_by_rank
+from aggregator.events.ordering import EventOrder, sort_events
+from aggregator.events.severity import Growth, Severity, growth, severity
 from aggregator.http.pages import charts
 
 SPARKLINE_WIDTH, SPARKLINE_HEIGHT = 144, 30
@@ -16,12 +17,15 @@ NO_HEADLINE = "(no headline)"
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """An event as shown in a list."""
+    """An event as shown in a list. ``usual_y``: height of the usual number in the sparkline, if visible."""
 
     event: Event
     title: str
     sparkline: tuple[charts.Bar, ...]
+    usual_y: float | None
     usual_rate: str
+    severity: Severity
+    growth: Growth
 
     @property
     def lang(self) -> str:
@@ -31,7 +35,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class EventLists:
-    """The sections of the front page, each in order of rank."""
+    """The sections of the front page, each in the same order."""
 
     open: tuple[Card, ...]
     muted: tuple[Card, ...]
@@ -41,17 +45,28 @@ class EventLists:
 def make_card(event: Event, now_ms: int) -> Card:
     """The card of an event at ``now_ms``."""
     until_ms = event.last_seen_ms if event.status == "closed" else max(now_ms, event.last_seen_ms)
+    bars = charts.sparkline(event.timeline, until_ms, SPARKLINE_WIDTH, SPARKLINE_HEIGHT)
     return Card(
         event=event,
         title=title_of(event),
-        sparkline=charts.sparkline(event.timeline, until_ms, SPARKLINE_WIDTH, SPARKLINE_HEIGHT),
+        sparkline=bars,
+        usual_y=usual_y(event, bars),
         usual_rate=usual_rate(event),
+        severity=severity(event, now_ms),
+        growth=growth(event, now_ms),
     )
 
 
-def event_lists(events: Sequence[Event], now_ms: int) -> EventLists:
+def event_lists(
+    events: Sequence[Event],
+    now_ms: int,
+    order: EventOrder = "surprise",
+    only_severity: Severity | None = None,
+) -> EventLists:
     """The events as open, muted and closed cards; events merged into others are omitted."""
-    cards = [make_card(e, now_ms) for e in sort_by_rank(events, now_ms) if e.merged_into is None]
+    shown = (e for e in events if e.merged_into is None)
+    cards = [make_card(e, now_ms) for e in sort_events(shown, order, now_ms)]
+    cards = [c for c in cards if only_severity in (None, c.severity)]
     return EventLists(
         open=tuple(c for c in cards if c.event.status != "closed" and not is_muted(c.event)),
         muted=tuple(c for c in cards if is_muted(c.event)),
@@ -67,6 +82,13 @@ def is_muted(event: Event) -> bool:
 def title_of(event: Event) -> str:
     """The headline, or the terms of an event without one."""
     return event.title or ", ".join(event.terms) or NO_HEADLINE
+
+
+def usual_y(event: Event, bars: Sequence[charts.Bar]) -> float | None:
+    """Position of the expected number per bin above the axis; None below 1 unit or above all bars."""
+    largest = max((bar.value for bar in bars), default=0)
+    height = SPARKLINE_HEIGHT * event.expected / charts.SPARKLINE_BINS / largest if largest else 0.0
+    return round(SPARKLINE_HEIGHT - height, 2) if 1 <= height <= SPARKLINE_HEIGHT else None
 
 
 def usual_rate(event: Event) -> str:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlencode
 
 from aiohttp import web
 
 from aggregator.contract.requests import FrontQuery
 from aggregator.domain import StreamItem
-from aggregator.events.filter import EventFilter
 from aggregator.http.app_keys import SERVICE
 from aggregator.http.handlers import event_filters
 from aggregator.http.hosts import base_url
-from aggregator.http.pages import cards, html_response
+from aggregator.http.pages import cards, front_filters, html_response
 
 MAX_EVENTS = 100
 MAX_VERDICTS = 40
@@ -26,33 +24,34 @@ async def front(request: web.Request, query: FrontQuery) -> web.StreamResponse:
     position = await service.change_broadcaster.latest_position()
     event_filter = await event_filters.build_filter(service.saved_filters, query)
     events = await service.events.list_events(limit=MAX_EVENTS, event_filter=event_filter)
-    recent = await service.index.stream.recent(MAX_VERDICTS)
-    settings = service.settings
+    recent = [] if query.kiosk else await service.index.stream.recent(MAX_VERDICTS)
+    articles = [item for item in recent if item.kind == "article"]
+    event_ids = await service.events.event_ids_of([item.first_version for item in articles])
+    settings, now_ms = service.settings, service.clock()
+    lists = cards.event_lists(events, now_ms, query.sort, query.severity)
+    view = front_filters.view(query, (*lists.open, *lists.closed))
     return html_response(
         request,
         "front.html",
         page="events",
-        learning=await service.events.learning(service.clock()),
-        lists=cards.event_lists(events, service.clock()),
-        verdicts=[_verdict_row(item) for item in recent if item.kind == "article"],
+        learning=await service.events.learning(now_ms),
+        lists=lists,
+        verdicts=[_verdict_row(item, event_ids.get(item.first_version)) for item in articles],
+        view=view,
+        severity_labels=front_filters.SEVERITY_LABELS,
+        kiosk=query.kiosk,
         rule=f"more than {settings.burst_items} similar items within {settings.burst_window_hours:g} hours",
         window=f"{settings.burst_window_hours:g} h",
         event_filter=event_filter,
-        is_filtered=event_filter != EventFilter(),
-        stream_url=stream_url(query),
+        stream_url="/v1/events/stream" + front_filters.filter_query(query),
         stream_position=position.decode(),
         origin=base_url(request) or "http://ADDRESS",
     )
 
 
-def stream_url(query: FrontQuery) -> str:
-    """URL of the event stream with the filter of the page."""
-    filters = {name: value for name in query.__struct_fields__ if (value := getattr(query, name))}
-    return "/v1/events/stream" + ("?" + urlencode(filters) if filters else "")
-
-
-def _verdict_row(item: StreamItem) -> dict[str, Any]:
+def _verdict_row(item: StreamItem, event_id: str | None) -> dict[str, Any]:
     return {
+        "event_id": event_id,
         "key": f"v{item.number}",
         "id": item.id,
         "title": item.title or item.id,

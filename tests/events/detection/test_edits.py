@@ -33,6 +33,16 @@ def test_the_first_editor_remains_responsible() -> None:
     assert edits.apply_action(acknowledged, act("acknowledge", "Ben")) is acknowledged
 
 
+def test_an_acknowledgement_can_be_withdrawn() -> None:
+    """Both actions are recorded; without an acknowledgement it changes nothing."""
+    acknowledged = edits.apply_action(STORM, act("acknowledge", "Ada"))
+    withdrawn = edits.apply_action(acknowledged, act("unacknowledge", "Ben"))
+
+    assert withdrawn.acknowledged_by is None
+    assert [a.action for a in withdrawn.actions] == ["acknowledge", "unacknowledge"]
+    assert edits.apply_action(STORM, act("unacknowledge", "Ben")) is STORM
+
+
 def test_a_false_alarm_keeps_the_wider_mute() -> None:
     """A muted routine stays one; "unmute" undoes both."""
     routine = edits.apply_action(STORM, act("mute", scope="routine"))

@@ -33,7 +33,7 @@ EVENT = event(
 
 def test_fields_keep_their_values() -> None:
     """All fields of the same name are equal, lists in the same order."""
-    shown = json.loads(encode(event_out(EVENT)))
+    shown = json.loads(encode(event_out(EVENT, EVENT_MS)))
     shared = {field.name for field in dataclasses.fields(EVENT)} & set(shown) - {"actions", "expected"}
 
     assert len(shared) > 15
@@ -48,7 +48,8 @@ def test_times_are_utc_to_the_millisecond() -> None:
     start = datetime(2026, 1, 1, tzinfo=UTC)
     start_ms = int(start.timestamp() * 1000)
     shown = event_out(
-        event("e1", "", first_seen_ms=start_ms + 1, detected_at_ms=start_ms + 2, last_seen_ms=start_ms + 3)
+        event("e1", "", first_seen_ms=start_ms + 1, detected_at_ms=start_ms + 2, last_seen_ms=start_ms + 3),
+        start_ms,
     )
 
     expected = [start + timedelta(milliseconds=n) for n in (1, 2, 3)]
@@ -57,7 +58,7 @@ def test_times_are_utc_to_the_millisecond() -> None:
 
 def test_an_action_names_who_did_what() -> None:
     """The audit trail has every field of the action."""
-    (shown,) = event_out(EVENT).actions
+    (shown,) = event_out(EVENT, EVENT_MS).actions
 
     assert (shown.action, shown.actor, shown.event, shown.into) == ("merge", "desk", "e2", "e1")
     assert (shown.at, shown.scope, shown.item) == (to_datetime(EVENT_MS + 5), None, None)
@@ -65,7 +66,10 @@ def test_an_action_names_who_did_what() -> None:
 
 def test_a_report_has_all_fields_of_the_list_entry() -> None:
     """And the timeline, the items and the first source."""
-    short, detail = event_out(EVENT), event_detail_out(EVENT, [], event("e0", "Before"), None)
+    short, detail = (
+        event_out(EVENT, EVENT_MS),
+        event_detail_out(EVENT, EVENT_MS, [], event("e0", "Before"), None),
+    )
 
     assert isinstance(detail, EventDetailOut)
     for name in EventOut.__struct_fields__:
@@ -81,7 +85,7 @@ def test_a_report_has_all_fields_of_the_list_entry() -> None:
 
 def test_an_event_without_sources_has_no_first_one() -> None:
     """All of its articles may have been deleted."""
-    assert event_detail_out(event("e1", "", sources=()), [], None, None).first_source == ""
+    assert event_detail_out(event("e1", "", sources=()), EVENT_MS, [], None, None).first_source == ""
 
 
 def test_the_filter_of_a_query_ignores_surrounding_white_space() -> None:

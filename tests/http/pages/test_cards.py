@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aggregator.events.detection.model import Event
+from aggregator.events.severity import SEVERITIES, Severity
 from aggregator.http.pages.cards import NO_HEADLINE, event_lists, make_card, title_of, usual_rate
 from tests.support.factories import EVENT_MS, event
 
@@ -57,6 +58,15 @@ def test_the_sparkline_of_a_closed_event_ends_with_its_last_item() -> None:
     assert make_card(open_, later_ms).sparkline == ()
 
 
+@pytest.mark.parametrize(
+    ("expected", "usual"),
+    [(0.0, None), (9.5, None), (9.6, 29.0), (96.0, 20.0), (288.0, 0.0), (289.0, None)],
+)
+def test_the_usual_number_is_a_line_where_it_can_be_seen(expected: float, usual: float | None) -> None:
+    """Of 24 bins of 10 minutes; the highest bar has 12 items and 30 units."""
+    assert make_card(event("e1", "Bridge", expected=expected), EVENT_MS).usual_y == usual
+
+
 def test_a_clock_behind_the_last_item_hides_nothing() -> None:
     """The clocks of the replicas may differ."""
     early = make_card(event("e1", "Bridge"), EVENT_MS - HOUR_MS)
@@ -72,6 +82,17 @@ EVENTS = st.builds(
     false_alarm=st.booleans(),
     merged_into=st.sampled_from([None, "e0"]),
 )
+
+
+@given(st.lists(EVENTS, max_size=8, unique_by=lambda e: e.id))
+def test_a_severity_selects_cards(events: list[Event]) -> None:
+    """Every card is in the lists of exactly one severity."""
+
+    def shown(only: Severity | None) -> list[str]:
+        lists = event_lists(events, EVENT_MS, "novelty", only)
+        return sorted(card.event.id for card in (*lists.open, *lists.muted, *lists.closed))
+
+    assert sorted(id_ for severity in SEVERITIES for id_ in shown(severity)) == shown(None)
 
 
 @given(st.lists(EVENTS, max_size=8, unique_by=lambda e: e.id))

@@ -28,8 +28,9 @@ async def test_events_and_verdicts_are_listed(client: Client, service: FakeServi
     assert "Harbour bridge closed" in page
     assert "<dt>items</dt><dd>16</dd>" in page
     assert "<dt>sources</dt><dd>2</dd>" in page
-    assert "16 in 4 h · 40× usual" in page
-    assert "at most 12 in 10 min" in page
+    assert "peak 16 in 4 h, 40× usual" in page
+    assert "12 in the last hour, 4 before" in page
+    assert '<span class="state emerging">Emerging</span>' in page
     assert page.index("Second") < page.index("First")
     assert "exact copy" in page
 
@@ -121,7 +122,47 @@ async def test_pages_load_nothing_from_other_hosts(client: Client) -> None:
         assert 'src="http' not in page
         assert "<link" in page
         assert ' style="' not in page
-        assert page.count("<script") == page.count('<script src="/static/') == 1
+        assert page.count("<script") == page.count('<script src="/static/') > 0
+
+
+async def test_the_address_holds_order_filter_and_kiosk(client: Client, service: FakeService) -> None:
+    """The largest first; only one state; the stream and the feed have the filter, not the order."""
+    service.events.stored = [
+        event("e1", "Small story", ("a",) * 16, expected=0.0),
+        event("e2", "Large story", ("a",) * 99, expected=50.0, languages=("de",), timeline=()),
+    ]
+    unusual = await (await client.get("/")).text()
+    largest = await (await client.get("/?sort=size&min_size=5")).text()
+    growing = await (await client.get("/?severity=emerging")).text()
+    kiosk = await (await client.get("/?kiosk=1")).text()
+
+    assert unusual.index("Small story") < unusual.index("Large story")
+    assert largest.index("Large story") < largest.index("Small story")
+    assert 'data-stream="/v1/events/stream?min_size=5"' in largest
+    assert 'href="/v1/events.atom?min_size=5"' in largest
+    assert "Small story" in growing and "Large story" not in growing
+    assert "kiosk.js" in kiosk and "data-action" not in kiosk and "kiosk.js" not in unusual
+    assert (await client.get("/?sort=fame")).status == 400
+
+
+async def test_an_article_leads_to_its_event(client: Client, service: FakeService) -> None:
+    """In the list of the latest articles."""
+    await client.post("/v1/articles", json={"id": "a", "title": "Bridge closed", "text": "It is closed."})
+    number = service.articles["a"].record.first_version
+    service.events.event_ids = {number: "e/1"}
+    page = await (await client.get("/")).text()
+
+    assert '<a href="/events/e%2F1">event<span class="visually-hidden"> of Bridge closed</span></a>' in page
+
+
+async def test_the_icon_counts_new_events(client: Client) -> None:
+    """One icon for each count up to nine, and one for more."""
+    for name, text in (("icon-1.svg", ">1</text>"), ("icon-9plus.svg", ">9+</text>")):
+        response = await client.get(f"/static/{name}")
+        body = await response.text()
+        assert response.content_type == "image/svg+xml"
+        assert body.count("</svg>") == 1 and body.index(text) < body.index("</svg>")
+    assert (await client.get("/static/icon-10.svg")).status == 404
 
 
 async def test_static_files_have_their_media_type(client: Client) -> None:

@@ -1,11 +1,15 @@
 // Editor actions on events. The editor's name is asked for once and kept in the browser.
 import { refresh } from "./live.js";
+import { markSeen } from "./read_marks.js";
+import { addShortcut } from "./shortcuts.js";
+import { showToast, undoLast } from "./toast.js";
 
 const ACTOR_KEY = "aggregator.actor";
-const TOAST_MS = 6000;
 const CONFIRMATIONS = {
   acknowledge: "Acknowledged.",
-  mute: "Muted.",
+  unacknowledge: "Acknowledgement withdrawn.",
+  mute: "Story muted for 7 days.",
+  routine: "Muted as routine, with no time limit.",
   unmute: "Unmuted.",
   merge: "Merged.",
   remove_item: "Removed from the event.",
@@ -17,14 +21,9 @@ const CONFIRMATIONS = {
   set_work_status: "Status changed.",
   choose_headline: "Headline changed.",
 };
-let toastTimer = 0;
 
-export function showToast(text) {
-  const toast = document.getElementById("toast");
-  toast.textContent = text;
-  clearTimeout(toastTimer);
-  toastTimer = setTimeout(() => (toast.textContent = ""), TOAST_MS);
-}
+// The action that undoes another one.
+const UNDO = { acknowledge: "unacknowledge", mute: "unmute", false_alarm: "unmute" };
 
 // Resolves to the value of the button that closed the dialog, "cancel" for Escape.
 function openDialog(dialog) {
@@ -71,7 +70,10 @@ export async function send(eventId, action) {
       throw new Error(problem.detail || `the service returned status ${response.status}.`);
     }
     saved = true;
-    showToast(CONFIRMATIONS[action.action]);
+    const undo = UNDO[action.action];
+    const confirmation = CONFIRMATIONS[action.scope] || CONFIRMATIONS[action.action];
+    showToast(confirmation, undo ? () => send(eventId, { action: undo }) : null);
+    if (undo) await markSeen(eventId);
   } catch (error) {
     const reason = error instanceof TypeError ? "the service cannot be reached." : error.message;
     showToast(`Not saved: ${reason}`);
@@ -112,6 +114,7 @@ function mergeChoice(event, index) {
 
 export function start() {
   showActor();
+  addShortcut("z", "Undo the last acknowledgement or mute, while its message is shown", undoLast);
   document.getElementById("actor")?.addEventListener("click", askActor);
   document.addEventListener("click", async (click) => {
     const button = click.target.closest?.("[data-action], [data-merge]");

@@ -1,7 +1,8 @@
 // Live updates: on a change in the event stream, and at intervals, fetch the page again, replace only what changed,
 // and keep scroll position and focus.
 import { updateTimes } from "./times.js";
-import { addNewEvent, showNewEvents } from "./new_events.js";
+import { arrange, showNewEvents } from "./new_events.js";
+import { openStream } from "./stream.js";
 
 const POLL_MS = { events: 4000, health: 4000, report: 20000 };
 const RETRY_MS = 5000;
@@ -38,6 +39,7 @@ function restoreScroll(anchor) {
 }
 
 function mergeList(list, freshList) {
+  if ("paused" in list.dataset) return;
   const oldNodes = new Map([...list.children].map((node) => [node.dataset.key, node]));
   let cursor = list.firstElementChild;
   for (const fresh of [...freshList.children]) {
@@ -56,7 +58,7 @@ function mergeList(list, freshList) {
     sentMarkup.set(node, html);
     if (node === cursor) cursor = cursor.nextElementSibling;
     else list.insertBefore(node, cursor);
-    if (isNew) addNewEvent(node);
+    if (isNew) node.classList.add("arrived");
   }
   for (const removed of oldNodes.values()) removed.remove();
 }
@@ -72,6 +74,7 @@ function mergeWhole(node, fresh) {
 
 function mergePage(html) {
   const fresh = new DOMParser().parseFromString(html, "text/html");
+  arrange(fresh);
   const anchor = scrollAnchor();
   const focus = focusState();
   const forEachPair = (selector, merge) => {
@@ -85,9 +88,9 @@ function mergePage(html) {
   forEachPair("[data-live-text]", (node, freshNode) => (node.textContent = freshNode.textContent));
   forEachPair("[data-live-count]", (node, freshNode) => (node.hidden = freshNode.hidden));
   updateTimes();
+  showNewEvents(); // before the scroll position is restored, since it shows a section on top
   restoreScroll(anchor);
   restoreFocus(focus);
-  showNewEvents();
 }
 
 // The focused element, the selector of its row or section, and that of the button in it.
@@ -99,12 +102,17 @@ function focusState() {
   const inside = key ? `[data-key="${CSS.escape(key)}"]` : item ? `[data-item="${CSS.escape(item)}"]` : `#${CSS.escape(holder.id)}`;
   const { action, scope, focus } = node.dataset;
   const button = [["action", action], ["scope", scope], ["focus", focus]].filter(([, value]) => value);
-  return { node, inside, button: button.map(([name, value]) => `[data-${name}="${CSS.escape(value)}"]`).join("") };
+  const row = node.closest("[data-key]");
+  const beside = [row?.nextElementSibling, row?.previousElementSibling].map((other) => other?.dataset.key).filter(Boolean);
+  return { node, inside, beside, button: button.map(([name, value]) => `[data-${name}="${CSS.escape(value)}"]`).join("") };
 }
 
 function restoreFocus(state) {
   if (!state || state.node.isConnected) return;
-  const holder = document.querySelector(state.inside);
+  const isShown = (node) => node?.checkVisibility();
+  // A row that moved into a collapsed list leaves the focus to the one beside it.
+  const rows = [state.inside, ...state.beside.map((key) => `[data-key="${CSS.escape(key)}"]`)];
+  const holder = rows.map((selector) => document.querySelector(selector)).find(isShown);
   const target = (state.button && holder?.querySelector(state.button)) || holder?.querySelector("a, button");
   target?.focus({ preventScroll: true });
 }
@@ -133,15 +141,27 @@ export async function refresh() {
     }
     failures = 0;
     showConnectionState("");
+    reportRefresh("");
   } catch (error) {
     failures += 1;
     const reason = error instanceof TypeError ? "The service cannot be reached" : error.message;
     if (failures > 1) showConnectionState(`${reason}; this page shows the last known state. Retrying …`);
+    reportRefresh(reason);
   }
   updateTimes();
   isRefreshing = false;
   schedule(refreshAgain ? DEBOUNCE_MS : failures ? RETRY_MS : POLL_MS[body.dataset.page]);
   refreshAgain = false;
+}
+
+function reportRefresh(problem) {
+  document.dispatchEvent(new CustomEvent("refreshed", { detail: { problem } }));
+}
+
+// Fetches the page again even if the server's state is the same: what the reader has seen is not in it.
+export function refreshWhole() {
+  etag = null;
+  return refresh();
 }
 
 function schedule(ms) {
@@ -154,37 +174,17 @@ function refreshSoon() {
   schedule(DEBOUNCE_MS);
 }
 
-function openStream() {
-  const { stream, after } = body.dataset;
+function followStream() {
+  const { stream } = body.dataset;
   if (!stream) return;
   const live = document.getElementById("live");
   const label = document.getElementById("live-label");
-  const url = stream + (stream.includes("?") ? "&" : "?") + (after ? `after=${encodeURIComponent(after)}` : "");
-  const source = new EventSource(url);
-  const showLive = (isOn) => {
+  const onState = (isOn) => {
     live.hidden = false;
     live.classList.toggle("on", isOn);
     label.textContent = isOn ? "Live" : "Reconnecting";
   };
-  source.onopen = () => {
-    showLive(true);
-    refreshSoon();
-  };
-  source.onerror = () => {
-    showLive(false);
-    // A browser does not retry after a response that is not a stream (too many streams, or a proxy's error page).
-    if (source.readyState === EventSource.CLOSED) setTimeout(openStream, RETRY_MS);
-  };
-  for (const kind of ["fired", "updated", "doubled", "merged", "closed", "action", "reset"]) {
-    source.addEventListener(kind, (message) => {
-      body.dataset.after = message.lastEventId;
-      if (kind !== "reset") {
-        const detail = { kind, event: JSON.parse(message.data) };
-        document.dispatchEvent(new CustomEvent("event-change", { detail }));
-      }
-      refreshSoon();
-    });
-  }
+  openStream(stream, { onState, onChange: refreshSoon });
 }
 
 export function start() {
@@ -192,10 +192,25 @@ export function start() {
   for (const list of document.querySelectorAll("[data-live]")) {
     for (const node of list.children) sentMarkup.set(node, node.outerHTML);
   }
+  arrange(document);
   for (const whole of document.querySelectorAll("[data-live-whole]")) sentMarkup.set(whole, whole.innerHTML);
   schedule(POLL_MS[body.dataset.page]);
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) refresh();
   });
-  openStream();
+  followStream();
+  startPause();
+}
+
+// Stops the list of the latest articles, so that it can be read.
+function startPause() {
+  const button = document.getElementById("pause");
+  if (!button) return;
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const isPaused = document.getElementById("verdicts").toggleAttribute("data-paused");
+    button.setAttribute("aria-pressed", String(isPaused));
+    button.textContent = isPaused ? "Paused" : "Pause";
+    if (!isPaused) refreshWhole();
+  });
 }

@@ -1,100 +1,116 @@
-// New events: a badge on those since the last visit, a button for those outside the view, desktop notifications.
-const VISIT_KEY = "aggregator.visit";
-const NOTIFY_KEY = "aggregator.notify";
-const VISIT_GAP_MS = 15 * 60 * 1000;
-const SAVE_INTERVAL_MS = 30 * 1000;
+// New events: a section on top of the front page, and on every page a count in tab title and icon, a button that leads
+// to them, and an announcement for screen readers.
+import { isFiltered, isUnread, markAllSeen, markSeen, takeFrom } from "./read_marks.js";
+import { addShortcut } from "./shortcuts.js";
+import { openStream } from "./stream.js";
+
+const UNSEEN_KEY = "aggregator.unseen"; // [{ id, title, at }], shared by all pages of this browser
+const MAX_UNSEEN = 50;
+const MAX_ICON_COUNT = 9;
 const BAR_HEIGHT_PX = 60;
-let lastVisitMs = 0;
-let unseenRows = [];
+const title = document.title;
+const isKiosk = "kiosk" in document.body.dataset;
+const firedHere = new Map(); // id -> headline of events that fired while this page is open
 
-// A visit ends after 15 minutes without this page; in the next one, events detected since then are new.
-function startVisit() {
-  const now = Date.now();
-  const visit = JSON.parse(localStorage.getItem(VISIT_KEY) || "null") || { since: 0, last: 0 };
-  if (visit.last && now - visit.last > VISIT_GAP_MS) visit.since = visit.last;
-  if (!visit.last) visit.since = now;
-  lastVisitMs = visit.since;
-  const save = () => {
-    if (!document.hidden) localStorage.setItem(VISIT_KEY, JSON.stringify({ since: lastVisitMs, last: Date.now() }));
-  };
-  save();
-  setInterval(save, SAVE_INTERVAL_MS);
-  addEventListener("pagehide", save);
+export function unseen() {
+  const stored = JSON.parse(localStorage.getItem(UNSEEN_KEY) || "[]");
+  return stored.filter(({ id, at }) => isUnread(id, at));
 }
 
-function showBadges() {
-  for (const row of document.querySelectorAll("[data-detected]")) {
-    const badge = row.querySelector(".new-badge");
-    if (badge) badge.hidden = !(Number(row.dataset.detected) > lastVisitMs);
-  }
+function setUnseen(events) {
+  const text = JSON.stringify(events.slice(0, MAX_UNSEEN));
+  if (localStorage.getItem(UNSEEN_KEY) !== text) localStorage.setItem(UNSEEN_KEY, text);
+  showCount();
 }
 
-function isInView(row) {
-  const { top, bottom } = row.getBoundingClientRect();
+// Moves the rows of new events of a front page, as the server sent it, into the section on top.
+export function arrange(doc) {
+  const list = doc.getElementById("events-new");
+  if (!list || isKiosk) return;
+  takeFrom(doc);
+  const rows = [...doc.querySelectorAll("#events > [data-detected], #events-closed > [data-detected]")];
+  const fresh = rows.filter((row) => isUnread(row.dataset.event, Number(row.dataset.detected)));
+  list.append(...fresh.sort((a, b) => Number(b.dataset.detected) - Number(a.dataset.detected)));
+}
+
+// Called after every refresh of the front page.
+export function showNewEvents() {
+  const section = document.getElementById("new-section");
+  if (!section || isKiosk) return;
+  const rows = [...section.querySelectorAll("[data-detected]")];
+  section.hidden = rows.length === 0;
+  document.getElementById("new-count").textContent = rows.length || "";
+  const shown = rows.map((row) => ({ id: row.dataset.event, title: row.querySelector("h2").textContent, at: Number(row.dataset.detected) }));
+  const others = isFiltered() ? unseen().filter(({ id }) => !shown.some((event) => event.id === id)) : [];
+  setUnseen([...shown, ...others]);
+}
+
+function showCount() {
+  const count = unseen().length;
+  document.title = (count && !isKiosk ? `(${count}) ` : "") + title;
+  const icon = document.querySelector("link[rel=icon]");
+  const name = count ? `icon-${Math.min(count, MAX_ICON_COUNT)}${count > MAX_ICON_COUNT ? "plus" : ""}` : "icon";
+  if (!icon.href.endsWith(`/${name}.svg`)) icon.href = `/static/${name}.svg`;
+  showButton(count);
+}
+
+// On the front page while the section is out of view; on other pages for what fired since they were opened.
+function showButton(count) {
+  const button = document.getElementById("new-events");
+  const section = document.getElementById("new-section");
+  for (const id of firedHere.keys()) if (!unseen().some((event) => event.id === id)) firedHere.delete(id);
+  const shown = section ? (section.hidden || isInView(section) ? 0 : count) : firedHere.size;
+  button.hidden = shown === 0 || isKiosk;
+  const headline = [...firedHere.values()].at(-1);
+  button.textContent = `${shown} new ${shown === 1 ? "event" : "events"}${!section && headline ? `: ${headline}` : ""}`;
+}
+
+function isInView(section) {
+  const { top, bottom } = section.getBoundingClientRect();
   return bottom > BAR_HEIGHT_PX && top < window.innerHeight;
 }
 
-// Called for every row that a refresh adds.
-export function addNewEvent(row) {
-  if (!row.matches("#events > [data-detected]")) return;
-  row.classList.add("arrived");
-  unseenRows.push(row.dataset.key);
+function goToNewEvents() {
+  const section = document.getElementById("new-section");
+  if (!section || section.hidden) {
+    location.href = firedHere.size === 1 ? `/events/${encodeURIComponent([...firedHere.keys()][0])}` : "/";
+    return;
+  }
+  section.scrollIntoView({ block: "start" });
+  section.querySelector("h2 a")?.focus({ preventScroll: true });
 }
 
-// The button counts new events that have not been in view since they were added.
-export function showNewEvents() {
-  showBadges();
-  const button = document.getElementById("new-events");
-  if (!button) return;
-  unseenRows = unseenRows.filter((key) => {
-    const row = rowOf(key);
-    return row && (document.hidden || !isInView(row));
-  });
-  button.hidden = unseenRows.length === 0;
-  button.textContent = unseenRows.length === 1 ? "1 new event" : `${unseenRows.length} new events`;
+function announce(event) {
+  const headline = event.title || event.terms.join(", ");
+  document.getElementById("announcement").textContent = `New event: ${headline}`;
+  const at = Date.parse(event.detected_at);
+  if (!isUnread(event.id, at)) return;
+  firedHere.set(event.id, headline);
+  if (!unseen().some(({ id }) => id === event.id)) setUnseen([{ id: event.id, title: headline, at }, ...unseen()]);
 }
 
-function rowOf(key) {
-  return document.querySelector(`#events > [data-key="${CSS.escape(key)}"]`);
-}
-
-function startNotifications() {
-  const button = document.getElementById("notify");
-  if (!button || !("Notification" in window)) return;
-  const isOn = () => localStorage.getItem(NOTIFY_KEY) === "yes" && Notification.permission === "granted";
-  const showState = () => {
-    button.hidden = false;
-    button.setAttribute("aria-pressed", String(isOn()));
-    button.textContent = isOn() ? "Notifications on" : "Notify me";
-    button.title = isOn() ? "Click to stop notifications of new events" : "Notify me of new events while this page is open";
-  };
-  button.addEventListener("click", async () => {
-    if (isOn()) localStorage.setItem(NOTIFY_KEY, "no");
-    else if ((await Notification.requestPermission()) === "granted") localStorage.setItem(NOTIFY_KEY, "yes");
-    showState();
-  });
+// refresh: fetches the page again, so that the rows move to their lists.
+export function start(refresh) {
+  const { page, stream } = document.body.dataset;
+  if (!document.getElementById("alerts")) return;
+  if (page === "report") markSeen(document.querySelector("[data-detected]").dataset.event);
   document.addEventListener("event-change", ({ detail: { kind, event } }) => {
-    if (kind !== "fired" || !isOn() || !document.hidden) return;
-    const notification = new Notification(event.title || "New event", {
-      body: `${event.size} items from ${event.sources.length} ${event.sources.length === 1 ? "source" : "sources"}`,
-      tag: event.id,
-    });
-    notification.onclick = () => {
-      window.focus();
-      location.href = `/events/${encodeURIComponent(event.id)}`;
+    if (kind === "fired") announce(event);
+    else if (event.muted || event.merged_into) setUnseen(unseen().filter(({ id }) => id !== event.id));
+  });
+  addEventListener("storage", ({ key }) => key?.startsWith("aggregator.") && showCount());
+  addEventListener("scroll", () => showButton(unseen().length), { passive: true });
+  document.getElementById("new-events").addEventListener("click", goToNewEvents);
+  addShortcut("n", "Go to the new events", goToNewEvents);
+  if (document.getElementById("mark-seen")) {
+    const markSeenNow = async () => {
+      await markAllSeen();
+      await refresh();
     };
-  });
-  showState();
-}
-
-export function start() {
-  startVisit();
-  showBadges();
-  startNotifications();
-  document.getElementById("new-events")?.addEventListener("click", () => {
-    const row = rowOf(unseenRows[0]);
-    row?.scrollIntoView({ block: "center" });
-    row?.querySelector("a")?.focus({ preventScroll: true });
-  });
-  addEventListener("scroll", showNewEvents, { passive: true });
+    document.getElementById("mark-seen").addEventListener("click", markSeenNow);
+    addShortcut("s", "Mark all new events as seen", markSeenNow);
+  }
+  if (!stream && page !== "docs") openStream("/v1/events/stream");
+  showNewEvents();
+  showCount();
 }

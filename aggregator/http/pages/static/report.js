@@ -1,5 +1,6 @@
 // Report page: forms for notes and assignment, figures of the spread chart, and the link to copy.
-import { send, showToast } from "./actions.js";
+import { send } from "./actions.js";
+import { showToast } from "./toast.js";
 
 const HINT = "Point at a bar, or use the arrow keys, to read its figures and sources.";
 let shownBin = -1;

@@ -1,15 +1,10 @@
 // The search box of every page: "/" focuses it, Escape leaves it.
-function isEditable(node) {
-  return node?.closest?.("input, textarea, select, [contenteditable]") != null;
-}
+import { addShortcut } from "./shortcuts.js";
 
 export function start() {
   const box = document.getElementById("search-box");
   if (!box) return;
-  document.addEventListener("keydown", (event) => {
-    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.defaultPrevented || isEditable(event.target) || document.querySelector("dialog[open]")) return;
-    event.preventDefault();
+  addShortcut("/", "Search", () => {
     box.focus();
     box.select();
   });

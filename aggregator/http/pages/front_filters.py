@@ -1,0 +1,181 @@
+"""Orders and filters of the front page as links, so that the address holds the whole view. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from aggregator.contract.requests import FrontQuery, SavedFilterQuery
+from aggregator.events.ordering import EventOrder
+from aggregator.events.severity import SEVERITIES, Severity
+from aggregator.http.pages.cards import Card
+
+ORDER_LABELS: dict[EventOrder, str] = {
+    "surprise": "Most unusual",
+    "novelty": "Newest",
+    "growth": "Growing",
+    "size": "Largest",
+    "time": "Last item",
+}
+ORDER_MEANINGS: dict[EventOrder, str] = {
+    "surprise": "Peak over the usual number of items; halves with 2 h without items and 12 h of age",
+    "novelty": "Time of detection, newest first",
+    "growth": "Items in the last hour minus items in the hour before",
+    "size": "Number of items",
+    "time": "Time of the last item, newest first",
+}
+SEVERITY_LABELS: dict[Severity, str] = {
+    "emerging": "Emerging",
+    "growing": "Growing fast",
+    "breaking": "Breaking",
+    "fading": "Fading",
+    "ended": "Ended",
+}
+SIZES = (20, 50, 100, 200, 500, 1000)
+MAX_LISTED_SOURCES = 12
+_LABELS = {
+    "term": "Term",
+    "source": "Source",
+    "lang": "Language",
+    "status": "Status",
+    "severity": "State",
+    "watch": "Saved filter",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A link to another view. ``count``: events that it would show, None where it is not known."""
+
+    label: str
+    url: str
+    count: int | None = None
+    is_current: bool = False
+    meaning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """Choices of one kind, taken from the events that are shown."""
+
+    label: str
+    choices: tuple[Choice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the front page needs to draw its controls.
+
+    chips    filters in force; each links to the view without it
+    kept     parameters that the form of the filter keeps as hidden fields
+    feed     query string of the feeds with the same filter, with "?" unless empty
+    """
+
+    orders: tuple[Choice, ...]
+    chips: tuple[Choice, ...]
+    facets: tuple[Facet, ...]
+    kept: tuple[tuple[str, str], ...]
+    clear_url: str
+    feed: str
+
+
+def view(query: FrontQuery, cards: Sequence[Card]) -> View:
+    """Controls for a query that shows ``cards``."""
+    values = given_values(query)
+    filters = [name for name in values if name not in ("sort", "kiosk")]
+    return View(
+        orders=tuple(
+            Choice(
+                label, front_url(values | {"sort": order}), None, order == query.sort, ORDER_MEANINGS[order]
+            )
+            for order, label in ORDER_LABELS.items()
+        ),
+        chips=tuple(
+            Choice(_chip_label(name, values[name]), front_url(_without(values, name))) for name in filters
+        ),
+        facets=tuple(facet for facet in _facets(values, cards) if facet.choices),
+        kept=tuple((n, v) for n, v in values.items() if n not in ("term", "source", "min_size")),
+        clear_url=front_url(_without(values, *filters)),
+        feed=filter_query(query),
+    )
+
+
+def given_values(query: FrontQuery) -> dict[str, str]:
+    """Parameters that differ from their default, in the order of the contract."""
+    defaults = FrontQuery()
+    return {
+        name: "1" if value is True else str(value)
+        for name in query.__struct_fields__
+        if (value := getattr(query, name)) != getattr(defaults, name)
+    }
+
+
+def front_url(values: dict[str, str]) -> str:
+    """Address of the front page with these parameters in a fixed order, without the default order."""
+    names = (n for n in FrontQuery.__struct_fields__ if n in values)
+    values = {n: values[n] for n in names if (n, values[n]) != ("sort", FrontQuery().sort)}
+    return "/" + ("?" + urlencode(values) if values else "")
+
+
+def filter_query(query: FrontQuery) -> str:
+    """Query string of the stream and the feeds that have the same filter; "" without one."""
+    names = (*SavedFilterQuery.__struct_fields__, "watch")
+    values = {name: value for name in names if (value := getattr(query, name))}
+    return "?" + urlencode(values) if values else ""
+
+
+def _without(values: dict[str, str], *names: str) -> dict[str, str]:
+    return {n: v for n, v in values.items() if n not in names}
+
+
+def _chip_label(name: str, value: str) -> str:
+    if name == "min_size":
+        return f"At least {value} items"
+    if name == "severity":
+        return f"State: {SEVERITY_LABELS[value]}"  # type: ignore[index]  # decoded as a Severity
+    return f"{_LABELS[name]}: {value}"
+
+
+def _facets(values: dict[str, str], cards: Sequence[Card]) -> list[Facet]:
+    """Choices that narrow the view: only values that occur, the most frequent first."""
+
+    def counted(name: str, occurring: Iterable[str]) -> tuple[Choice, ...]:
+        counts = Counter(value for value in occurring if value)
+        common = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+        return tuple(Choice(value, front_url(values | {name: value}), n) for value, n in common)
+
+    states = Counter(card.severity for card in cards)
+    smallest = int(values.get("min_size", 0))
+    sizes = [(s, sum(c.event.size >= s for c in cards)) for s in SIZES if s > smallest]
+    return [
+        Facet(
+            "State",
+            ()
+            if "severity" in values
+            else tuple(
+                Choice(SEVERITY_LABELS[s], front_url(values | {"severity": s}), states[s])
+                for s in SEVERITIES
+                if states[s]
+            ),
+        ),
+        Facet(
+            "Language",
+            () if "lang" in values else counted("lang", (la for c in cards for la in c.event.languages)),
+        ),
+        Facet(
+            "At least",
+            tuple(
+                Choice(f"{s} items", front_url(values | {"min_size": str(s)}), n)
+                for s, n in sizes
+                if 0 < n < len(cards)
+            ),
+        ),
+        Facet(
+            "Source",
+            ()
+            if "source" in values
+            else counted("source", (s for c in cards for s in c.event.sources))[:MAX_LISTED_SOURCES],
+        ),
+    ]

@@ -1,0 +1,74 @@
+// What the reader has looked at: all events detected until a time, and single later ones. Known users have it on the
+// server, in all their browsers (the front page carries it); others in this browser. Times are the server's.
+const KEY = "aggregator.read";
+const MAX_SEEN = 200;
+const UNKNOWN_TIME = Number.MAX_SAFE_INTEGER; // of events whose detection this page does not know
+let mark = null; // { at: ms, seen: { id: detected ms } }; null before the first visit of the front page
+
+const isKnownUser = () => Boolean(document.body.dataset.user);
+
+function load() {
+  if (mark && isKnownUser()) return mark;
+  mark = JSON.parse(localStorage.getItem(KEY) || "null") || mark;
+  return mark;
+}
+
+function save(changed) {
+  const recent = Object.entries(changed.seen).filter(([, at]) => at > changed.at);
+  mark = { at: changed.at, seen: Object.fromEntries(recent.sort((a, b) => b[1] - a[1]).slice(0, MAX_SEEN)) };
+  localStorage.setItem(KEY, JSON.stringify(mark));
+}
+
+async function send(body) {
+  if (!isKnownUser()) return;
+  await fetch("/v1/read-mark", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  }).catch(() => {}); // it stays marked in this browser, and is sent again with the next one
+}
+
+// Takes over the mark that the server rendered into a front page. On a first visit, all its events count as seen.
+export function takeFrom(doc) {
+  const stored = doc.getElementById("new-section")?.dataset.readMark;
+  const known = load();
+  if (stored) {
+    const { at, seen } = JSON.parse(stored);
+    save({ at, seen: Object.fromEntries(seen.map((id) => [id, UNKNOWN_TIME])) });
+  } else if (!known) {
+    markAllSeen(doc);
+  }
+}
+
+export function isUnread(id, detectedMs) {
+  const known = load();
+  return Boolean(known) && detectedMs > known.at && !(id in known.seen);
+}
+
+export async function markSeen(id) {
+  const known = load();
+  const row = document.querySelector(`[data-detected][data-event="${CSS.escape(id)}"]`);
+  const detectedMs = row ? Number(row.dataset.detected) : UNKNOWN_TIME;
+  if (!isUnread(id, detectedMs)) return;
+  save({ at: known.at, seen: { ...known.seen, [id]: detectedMs } });
+  await send({ seen: [id] });
+}
+
+// All events of an unfiltered front page and all older ones; of a filtered one only those that it lists.
+export async function markAllSeen(doc = document) {
+  const rows = [...doc.querySelectorAll("[data-detected]")];
+  const latest = Math.max(0, ...rows.map((row) => Number(row.dataset.detected)));
+  const known = load() || { at: 0, seen: {} };
+  if (isFiltered(doc)) {
+    const ids = rows.filter((row) => Number(row.dataset.detected) > known.at).slice(0, MAX_SEEN);
+    save({ at: known.at, seen: { ...known.seen, ...Object.fromEntries(ids.map((row) => [row.dataset.event, Number(row.dataset.detected)])) } });
+    await send({ seen: ids.map((row) => row.dataset.event) });
+  } else {
+    save({ at: Math.max(known.at, latest), seen: {} });
+    await send({ looked_at: new Date(latest).toISOString() });
+  }
+}
+
+export function isFiltered(doc = document) {
+  return doc.querySelector(".chips .chip.on") !== null;
+}

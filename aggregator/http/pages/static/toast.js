@@ -1,0 +1,42 @@
+// A short message at the lower edge, optionally with an Undo button. Ctrl+Z is left to the browser; "z" undoes too.
+const SHORT_MS = 6000;
+const UNDO_MS = 15000;
+let timer = 0;
+let pendingUndo = null;
+
+function hide() {
+  pendingUndo = null;
+  document.getElementById("toast").replaceChildren();
+}
+
+// undo: called at most once, if the reader chooses to.
+export function showToast(text, undo = null) {
+  const toast = document.getElementById("toast");
+  const message = document.createElement("span");
+  message.textContent = text;
+  message.dir = "auto";
+  toast.replaceChildren(message);
+  pendingUndo = undo;
+  if (undo) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = "Undo";
+    button.addEventListener("click", undoLast);
+    toast.append(button);
+  }
+  clearTimeout(timer);
+  timer = setTimeout(hideUnlessInUse, undo ? UNDO_MS : SHORT_MS);
+}
+
+// A toast that the reader points at or has focused stays.
+function hideUnlessInUse() {
+  const toast = document.getElementById("toast");
+  if (toast.matches(":hover, :focus-within")) timer = setTimeout(hideUnlessInUse, SHORT_MS);
+  else hide();
+}
+
+export function undoLast() {
+  const undo = pendingUndo;
+  hide();
+  undo?.();
+}

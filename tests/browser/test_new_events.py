@@ -1,0 +1,191 @@
+"""New events are noticed: section on top, button, tab title and icon, sound and notification, other pages."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import Browser, Page
+
+from aggregator.events.detection import Event
+from tests.browser.pages import accessibility_violations, opened
+from tests.browser.test_live import make_event, url
+from tests.support.factories import EVENT_MS, event
+from tests.support.fake_service import Client, FakeService
+
+__all__ = ["url"]  # the fixture
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+TITLE = "Breaking now · News aggregator"
+
+
+def rows(count: int) -> list[Event]:
+    """Events of decreasing surprise, detected one after another."""
+    return [
+        event(f"e{n}", f"Story number {n}", ("a",) * 9, peak=500 - n, detected_at_ms=EVENT_MS - 9000 + n)
+        for n in range(count)
+    ]
+
+
+LATE = event("late", "The late story", ("a",) * 9, peak=20)
+
+
+async def listed(page: Page, section: str) -> list[str]:
+    """Keys of the rows of a list."""
+    keys: list[str] = await page.eval_on_selector_all(
+        f"#{section} > li", "nodes => nodes.map(n => n.dataset.key)"
+    )
+    return keys
+
+
+async def test_a_new_event_is_on_top_and_counted(
+    browser: Browser, client: Client, service: FakeService
+) -> None:
+    """However low its rank: first in its own section, and a number in the tab title and the icon."""
+    service.events.stored = rows(20)
+    async with opened(browser, client.make_url("/"), viewport={"width": 1000, "height": 600}) as page:
+        assert await page.title() == TITLE
+        assert not await page.locator("#new-section").is_visible()
+        service.events.stored = [*rows(20), LATE]
+        await page.locator("#events-new").get_by_text("The late story").wait_for()
+
+        assert (await listed(page, "events-new"), await listed(page, "events")) == (
+            ["elate"],
+            [f"ee{n}" for n in range(20)],
+        )
+        assert await page.title() == f"(1) {TITLE}"
+        assert await page.locator("link[rel=icon]").get_attribute("href") == "/static/icon-1.svg"
+        assert await page.locator("#new-section").is_visible()
+        assert not await page.locator("#new-events").is_visible()
+        assert await accessibility_violations(page) == []
+
+
+async def test_the_button_leads_to_a_new_event_out_of_view(
+    browser: Browser, client: Client, service: FakeService
+) -> None:
+    """While the list is scrolled: what is in view stays, and a button goes to the new section."""
+    service.events.stored = rows(20)
+    async with opened(browser, client.make_url("/"), viewport={"width": 1000, "height": 600}) as page:
+        await page.locator("[data-key=ee15]").scroll_into_view_if_needed()
+        before = await page.locator("[data-key=ee15]").bounding_box()
+        service.events.stored = [*rows(20), LATE]
+        button = page.get_by_role("button", name="1 new event")
+        await button.wait_for()
+        assert await page.title() == f"(1) {TITLE}"
+        after = await page.locator("[data-key=ee15]").bounding_box()
+        assert before and after and abs(before["y"] - after["y"]) <= 1
+
+        await button.click()
+        await page.locator("#new-events").wait_for(state="hidden")
+        assert await page.evaluate("document.activeElement.textContent") == "The late story"
+
+
+async def test_events_stay_new_until_the_reader_looked(
+    browser: Browser, client: Client, service: FakeService
+) -> None:
+    """Across visits and pages of the browser, until the report is opened or all are marked as seen."""
+    context = await browser.new_context(bypass_csp=True)  # for wait_for_function
+    page = await context.new_page()
+    address = str(client.make_url("/"))
+    service.events.stored = rows(2)
+    await page.goto(address)
+    await page.wait_for_function("localStorage['aggregator.read']")
+    service.events.stored = [*rows(4), LATE]
+    await page.goto(address)
+    await page.goto(address)
+    assert await listed(page, "events-new") == ["elate", "ee3", "ee2"]
+
+    await page.goto(f"{address}events/late")
+    await page.wait_for_function("document.title.startsWith('(2) The late story')")
+    await page.goto(address)
+    assert await listed(page, "events-new") == ["ee3", "ee2"]
+    assert "elate" in await listed(page, "events")
+
+    other = await context.new_page()
+    await other.goto(f"{address}health")
+    await other.wait_for_function("document.title.startsWith('(2) ')")
+    await page.get_by_role("button", name="Mark all as seen").click()
+    await page.locator("#new-section").wait_for(state="hidden")
+    assert sorted(await listed(page, "events")) == ["ee0", "ee1", "ee2", "ee3", "elate"]
+    await other.wait_for_function("!document.title.startsWith('(')")
+    await context.close()
+
+
+async def test_a_filtered_page_marks_only_what_it_lists(
+    browser: Browser, client: Client, service: FakeService
+) -> None:
+    """An event that the filter hides stays new."""
+    context = await browser.new_context(bypass_csp=True)  # for wait_for_function
+    page = await context.new_page()
+    address = str(client.make_url("/"))
+    await page.goto(address)
+    await page.wait_for_function("localStorage['aggregator.read']")
+    service.events.stored = [*rows(1), LATE]
+    await page.goto(f"{address}?term=late")
+    await page.get_by_role("button", name="Mark all as seen").click()
+    await page.locator("#new-section").wait_for(state="hidden")
+    await page.goto(address)
+
+    assert await listed(page, "events-new") == ["ee0"]
+    await context.close()
+
+
+@pytest.mark.parametrize("path", ["/lookup", "/health", "/events/{first}"])
+async def test_another_page_tells_of_a_new_event(browser: Browser, url: str, path: str) -> None:
+    """A button with the headline, the tab title and a message for screen readers; the button opens it."""
+    first = await make_event(url)
+    async with opened(browser, f"{url}/", bypass_csp=True) as page:
+        await page.wait_for_function("localStorage['aggregator.read']")
+        async with page.expect_response("**/v1/events/stream*"):
+            await page.goto(url + path.format(first=first))
+        title = await page.title()
+        second = await make_event(url, "volcano ash airport flights")
+        button = page.locator("#new-events")
+        await button.wait_for()
+
+        assert (await button.inner_text()).startswith("1 new event: Volcano ash airport flights")
+        assert await page.title() == f"(1) {title}"
+        assert "Volcano" in await page.locator("#announcement").inner_text()
+        assert await accessibility_violations(page) == []
+        await button.click()
+        await page.wait_for_url(f"**/events/{second}")
+        await page.wait_for_function("!document.title.startsWith('(')")
+
+
+# Stands in for the parts of the browser that show notifications and play sounds.
+RECORDER = """
+window.alerts = [];
+window.Notification = class {
+  constructor(title, options) { alerts.push([title, options.body, options.tag]); }
+};
+Notification.permission = "default";
+Notification.requestPermission = async () => (Notification.permission = "granted");
+const start = OscillatorNode.prototype.start;
+OscillatorNode.prototype.start = function (at) { alerts.push(this.frequency.value); start.call(this, at); };
+"""
+
+
+async def test_sound_and_notification_are_chosen_in_a_dialog(browser: Browser, url: str) -> None:
+    """Both are off at first. The sound plays; a notification only while the reader looks elsewhere."""
+    context = await browser.new_context(bypass_csp=True)  # for wait_for_function
+    await context.add_init_script(RECORDER)
+    page = await context.new_page()
+    await page.goto(url)
+    await make_event(url)
+    await page.locator("#events-new .event").wait_for()
+    assert await page.evaluate("alerts") == []
+
+    await page.get_by_role("button", name="Alerts").click()
+    assert await accessibility_violations(page) == []
+    await page.get_by_label("Sound: two short tones").check()
+    await page.get_by_label("Desktop notification").check()
+    await page.wait_for_function("alerts.length === 2")
+    await page.get_by_role("button", name="Done").click()
+    await make_event(url, "volcano ash airport flights")
+    await page.wait_for_function("alerts.length === 4")
+    assert await page.evaluate("alerts") == [880, 1175, 880, 1175]
+
+    await page.evaluate("document.hasFocus = () => false")
+    third = await make_event(url, "election parliament coalition talks")
+    await page.wait_for_function("alerts.length === 7")
+    shown = await page.evaluate("alerts[4]")
+    assert (shown[1], shown[2]) == ("16 items from 16 sources", third)
+    await context.close()

@@ -1,0 +1,182 @@
+"""Keyboard shortcuts, undo, density, pause and kiosk mode of the pages."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import Browser, Page
+
+from aggregator.events.detection import Event
+from tests.browser.pages import accessibility_violations, opened, overflow_px
+from tests.support.factories import event
+from tests.support.fake_service import Client, FakeService
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+
+def stories() -> list[Event]:
+    """Three open events, in order of rank."""
+    return [event(f"e{n}", f"Story number {n}", ("a",) * 9, peak=500 - n) for n in range(3)]
+
+
+async def focused(page: Page) -> str:
+    """Text of the focused element."""
+    text: str = await page.evaluate("document.activeElement.textContent")
+    return text
+
+
+async def set_actor(page: Page) -> None:
+    await page.evaluate("localStorage.setItem('aggregator.actor', 'Ann')")
+
+
+async def test_events_are_handled_without_a_mouse(
+    browser: Browser, client: Client, service: FakeService
+) -> None:
+    """j, k, a, m, z, o: select, acknowledge, mute, undo, open; the name is asked for once."""
+    service.events.stored = stories()
+    async with opened(browser, client.make_url("/")) as page:
+        for key, expected in (("j", "Story number 0"), ("j", "Story number 1"), ("k", "Story number 0")):
+            await page.keyboard.press(key)
+            assert await focused(page) == expected
+
+        await page.keyboard.press("a")
+        await page.get_by_role("textbox", name="Your name").fill("Ann?")  # no shortcut while typing
+        await page.keyboard.press("Enter")
+        await page.get_by_text("Acknowledged.").wait_for()
+        await page.locator("[data-key=ee0] .ack", has_text="Ann?").wait_for()
+        await page.keyboard.press("z")
+        await page.get_by_text("Acknowledgement withdrawn.").wait_for()
+        await page.locator("[data-key=ee0] .ack").wait_for(state="detached")
+
+        await page.keyboard.press("j")
+        muted = (await focused(page))[-1]
+        await page.keyboard.press("m")
+        await page.get_by_text("Story muted for 7 days.").wait_for()
+        await page.locator(f"#events-muted [data-key=ee{muted}]").wait_for(state="attached")
+        assert (await focused(page)).startswith("Story number")
+        assert await accessibility_violations(page) == []
+        await page.get_by_role("button", name="Undo").press("Enter")
+        await page.locator(f"#events [data-key=ee{muted}]").wait_for()
+
+        await page.locator("[data-key=ee2] a").focus()
+        await page.keyboard.press("o")
+        await page.wait_for_url("**/events/e2")
+        await page.keyboard.press("a")
+        await page.get_by_text("acknowledged by Ann?").wait_for()
+
+
+async def test_help_lists_the_shortcuts_and_turns_them_off(
+    browser: Browser, client: Client, service: FakeService
+) -> None:
+    """The dialog closes with Escape; without shortcuts its button still opens it (WCAG 2.1.4)."""
+    service.events.stored = stories()
+    async with opened(browser, client.make_url("/")) as page:
+        await page.keyboard.press("?")
+        dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
+        shown = await dialog.locator("kbd").all_inner_texts()
+        assert {"j", "k", "o", "a", "m", "n", "s", "z", "?"} <= set(shown)
+        assert "No alerts for this story for 7 days" in await dialog.inner_text()
+        assert await accessibility_violations(page) == []
+        await dialog.get_by_label("Single-key shortcuts").uncheck()
+        await page.keyboard.press("Escape")
+        await dialog.wait_for(state="hidden")
+
+        await page.keyboard.press("j")
+        assert not (await focused(page)).startswith("Story number")
+        await page.get_by_role("button", name="Help and keyboard shortcuts").click()
+        await dialog.get_by_label("Single-key shortcuts").check()
+        await dialog.get_by_role("button", name="Close").click()
+        await page.keyboard.press("Control+j")
+        assert not (await focused(page)).startswith("Story number")
+        await page.keyboard.press("j")
+        assert await focused(page) == "Story number 0"
+
+
+@pytest.mark.parametrize(("width", "height_px"), [(1280, 46), (390, 62)])
+async def test_compact_rows_are_low_and_remembered(
+    browser: Browser, client: Client, service: FakeService, width: int, height_px: int
+) -> None:
+    """One line on a desk, two lines on a phone, where they are the default; long headlines are cut."""
+    service.events.stored = [*stories(), event("long", "A long headline " * 9, ("a",) * 9)]
+    async with opened(browser, client.make_url("/"), viewport={"width": width, "height": 844}) as page:
+        if width == 1280:
+            await page.get_by_role("button", name="Compact rows").click()
+        await page.reload()
+        heights = await page.eval_on_selector_all("#events > li", "rows => rows.map(r => r.offsetHeight)")
+        assert len(heights) == 4 and max(heights) <= height_px
+        assert await overflow_px(page) <= 0
+        assert await accessibility_violations(page) == []
+        await page.get_by_role("button", name="Comfortable rows").click()
+        assert await page.locator("[data-key=ee0]").evaluate("row => row.offsetHeight") > height_px
+
+
+async def test_filters_are_chosen_by_clicking_and_removed_as_chips(
+    browser: Browser, client: Client, service: FakeService
+) -> None:
+    """From what is there; each filter in force is a chip in the address."""
+    service.events.stored = [*stories(), event("de", "Hafen gesperrt", ("a",) * 60, languages=("de",))]
+    async with opened(browser, client.make_url("/?sort=size")) as page:
+        await page.locator(".filter summary").click()
+        await page.get_by_role("link", name="de 1").click()
+        await page.wait_for_url(lambda address: address.endswith("/?lang=de&sort=size"))
+        assert await page.locator("#events > li").count() == 1
+        await page.get_by_role("link", name="Remove the filter Language: de").click()
+        await page.wait_for_url(lambda address: address.endswith("/?sort=size"))
+        assert await page.locator("#events > li").count() == 4
+
+
+async def test_the_latest_articles_pause(browser: Browser, client: Client) -> None:
+    """While paused nothing is added to the list; afterwards all of it."""
+    await client.post("/v1/articles", json={"id": "a", "title": "First headline", "text": "One."})
+    async with opened(browser, client.make_url("/")) as page:
+        await page.get_by_role("button", name="Pause").click()
+        await client.post("/v1/articles", json={"id": "b", "title": "Second headline", "text": "Two."})
+        async with page.expect_response("**/"):
+            pass
+        assert await page.locator("#verdicts li").count() == 1
+        await page.get_by_role("button", name="Paused").click()
+        await page.get_by_text("Second headline").wait_for()
+
+
+async def test_the_kiosk_shows_its_age_and_a_lost_connection(
+    browser: Browser, client: Client, service: FakeService
+) -> None:
+    """No controls; a lost connection is stated with the last update, and ends by itself; Escape leaves."""
+    service.events.stored = stories()
+    context = await browser.new_context(viewport={"width": 1920, "height": 1080})
+    page = await context.new_page()
+    await page.goto(str(client.make_url("/?kiosk=1")))
+    state = page.locator("#kiosk-updated")
+    await page.get_by_text("Updated ").wait_for()
+    assert await page.locator("button:visible, a:visible").count() == 3  # the headlines
+    assert await accessibility_violations(page) == []
+
+    await page.route("**/*", lambda route: route.abort())
+    await page.get_by_text("Connection lost; last update ").wait_for()
+    assert ":" in await state.inner_text()
+    await page.unroute("**/*")
+    await page.get_by_text("Updated ").wait_for()
+    await page.keyboard.press("Escape")
+    await page.wait_for_url("**/")
+    await page.locator(".bar").wait_for()
+    await context.close()
+
+
+@pytest.mark.parametrize(("motion", "turns"), [("no-preference", True), ("reduce", False)])
+async def test_the_kiosk_turns_its_pages(
+    browser: Browser, client: Client, service: FakeService, motion: str, turns: bool
+) -> None:
+    """The next rows after 12 s, then the first again; not with reduced motion."""
+    service.events.stored = [event(f"e{n}", f"Story number {n}", ("a",) * 9, peak=500 - n) for n in range(9)]
+    context = await browser.new_context(viewport={"width": 1280, "height": 700}, reduced_motion=motion)  # type: ignore[arg-type]
+    page = await context.new_page()
+    await page.clock.install()
+    await page.goto(str(client.make_url("/?kiosk=1")))
+    await page.locator("#events li").first.wait_for()
+    await page.clock.run_for(12_500)
+    assert (await page.evaluate("scrollY") > 0) == turns
+    for _ in range(9):
+        await page.clock.run_for(12_000)
+        if not turns or await page.evaluate("scrollY") == 0:
+            break
+    assert await page.evaluate("scrollY") == 0
+    await context.close()

@@ -23,6 +23,7 @@ from aggregator.dedup.verdict import Policy
 from aggregator.domain import Analysis, AnalyzeMany, Article, ArticleRecord, IndexLayout
 from aggregator.errors import AggregatorError, StoreUnavailable
 from aggregator.events.broadcast import ChangeBroadcaster
+from aggregator.events.desks.model import Desks
 from aggregator.events.editor_actions import EditorActions
 from aggregator.events.own_sources import OwnSources
 from aggregator.events.repository import EventRepository
@@ -84,6 +85,7 @@ class Service:
     event_search: EventSearch
     change_broadcaster: ChangeBroadcaster
     saved_filters: SavedFilters
+    desks: Desks
     editor_actions: EditorActions
     own_sources: OwnSources
     api_keys: ApiKeys
@@ -363,6 +365,7 @@ def _build_service(
         event_search=EventSearch(events),
         change_broadcaster=ChangeBroadcaster(events),
         saved_filters=SavedFilters(store),
+        desks=Desks(store),
         editor_actions=editor_actions,
         own_sources=OwnSources(settings.own_sources),
         api_keys=build_api_keys(settings, store, clock),

@@ -67,6 +67,15 @@ def _is_http_url(url: str) -> bool:
         return False
 
 
+def _is_smtp_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        is_complete = parts.scheme in ("smtp", "smtps") and bool(parts.hostname) and parts.port != 0
+        return is_complete and parts.path in ("", "/") and not parts.query
+    except ValueError:
+        return False
+
+
 def _one_of(*names: str) -> dict[str, Any]:
     return {"check": lambda v: v in names, "expects": "one of " + ", ".join(names)}
 
@@ -97,6 +106,18 @@ class Settings:
     webhook_allow_private_addresses: bool = _option(
         False,
         "Allow webhooks to private addresses and over plain http, for receivers in the newsroom network.",
+    )
+    smtp_url: str = _option(
+        "",
+        "Mail server for notifications of desks: smtp://USER:PASSWORD@HOST:587 (STARTTLS if offered, no "
+        "password without it) or smtps://...; empty: no e-mail.",
+        secret=True,
+    )
+    smtp_sender: str = _option(
+        "",
+        "Sender address of these e-mails.",
+        lambda v: not v or (v.isascii() and v.isprintable() and v.count("@") == 1 and " " not in v),
+        "an e-mail address",
     )
     workers: int = _option(1, "Number of server processes that share the port.", **_in_range(1, 64))
     data_dir: str = _option(
@@ -434,6 +455,12 @@ def _check_combinations(settings: Settings) -> list[str]:
     if url not in ("", "memory") and not (separator and rest and scheme in STORE_SCHEMES):
         expected = ", ".join(f"{scheme}://..." for scheme in STORE_SCHEMES)
         problems.append(f"store_url: expected memory or one of {expected}.")
+    if settings.smtp_url and not _is_smtp_url(settings.smtp_url):
+        problems.append(
+            "smtp_url: expected smtp://HOST:PORT or smtps://HOST:PORT, with USER:PASSWORD@ if needed."
+        )
+    if bool(settings.smtp_url) != bool(settings.smtp_sender):
+        problems.append("smtp_url and smtp_sender: set both, or neither.")
     before_path = rest.partition("/")[0]
     # redis-py accepts a user name and password before the path and takes anything else for a host.
     if scheme == "unix" and before_path and not before_path.endswith("@"):

@@ -18,6 +18,7 @@ from aggregator.concurrency.yielding import YieldControl, yield_control
 from aggregator.domain import IndexLayout
 from aggregator.events.consumer import DetectorRunner
 from aggregator.events.detection import BurstRule, RuleMode
+from aggregator.events.notifications.mail import SmtpServer, parse_smtp_url
 from aggregator.events.repository import NUMBER_KEY_PREFIX, EventRepository
 from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
 from aggregator.index import Index
@@ -62,6 +63,11 @@ def build_burst_rule(settings: Settings) -> BurstRule:
     )
 
 
+def build_smtp_server(settings: Settings) -> SmtpServer | None:
+    """The mail server of the settings."""
+    return parse_smtp_url(settings.smtp_url, settings.smtp_sender) if settings.smtp_url else None
+
+
 def build_index(settings: Settings, store: Store, layout: IndexLayout) -> Index:
     """The index of the spaces of ``layout``, with the retention of the settings."""
     return Index(
@@ -99,6 +105,7 @@ def build_background(
         clock,
         base_url=settings.public_url.rstrip("/"),
         allow_private=settings.webhook_allow_private_addresses,
+        smtp=build_smtp_server(settings),
         pause_reason=clock_guard.pause_reason,
     )
     source_collector = SourceCollector(index, clock, yield_control=yield_control)

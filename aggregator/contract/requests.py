@@ -149,9 +149,128 @@ class WebhookIn(Struct, forbid_unknown_fields=True):
 
 
 class WebhookActionIn(Struct, forbid_unknown_fields=True):
-    """``ping`` sends a test delivery now; ``enable`` resumes suspended deliveries."""
+    """What to do with a webhook or a target of a desk.
 
-    action: Literal["ping", "enable"]
+    ping     send a test delivery now
+    enable   resume suspended deliveries; ``disable``: suspend them, pending ones wait
+    retry    make all pending deliveries due now
+    resend   enqueue the abandoned delivery ``delivery`` again, under its id
+    """
+
+    action: Literal["ping", "enable", "disable", "retry", "resend"]
+    delivery: Annotated[str, Meta(max_length=40, description="Id of an abandoned delivery.")] = ""
+
+
+DeskTerm = Annotated[str, Meta(min_length=1, max_length=200)]
+DeskTerms = Annotated[list[DeskTerm], Meta(max_length=50)]
+Threshold = Annotated[int, Meta(ge=0, le=1_000_000)]
+ClockTime = Annotated[
+    str, Meta(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$|^$", description='"22:30", or empty.')
+]
+
+
+class DeskIn(Struct, forbid_unknown_fields=True):
+    """A desk: a saved view of the events, and when to notify its targets.
+
+    terms            at least one must be in the headline or terms; places and topics are terms as well
+    without          none of these may be
+    sources          at least one must have reported the event
+    languages        at least one item has one of these languages
+    min_size         minimum number of items of an event in the view
+    alert_size, alert_sources, alert_hourly   notify when an event has this many items, sources, and items
+                     within the last hour; 0: no condition
+    pause_minutes    minimum time between two notifications; events in between share the next one
+    quiet_from, quiet_until   quiet hours in ``time_zone``: events are held and reported at their end
+    quiet_size       an event with this many items is notified during quiet hours as well; 0: none
+    paused           send no notifications
+    """
+
+    name: Annotated[str, Meta(min_length=1, max_length=100)]
+    terms: DeskTerms = []
+    without: DeskTerms = []
+    sources: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=MAX_SOURCE_CHARS)]], Meta(max_length=50)
+    ] = []
+    languages: Annotated[
+        list[Annotated[str, Meta(min_length=2, max_length=35, pattern=LANGUAGE_TAG_PATTERN)]],
+        Meta(max_length=50),
+    ] = []
+    min_size: Threshold = 0
+    alert_size: Threshold = 0
+    alert_sources: Threshold = 0
+    alert_hourly: Threshold = 0
+    pause_minutes: Annotated[int, Meta(ge=0, le=1440)] = 5
+    quiet_from: ClockTime = ""
+    quiet_until: ClockTime = ""
+    time_zone: Annotated[str, Meta(max_length=60, description='IANA name, e.g. "Europe/Berlin".')] = "UTC"
+    quiet_size: Threshold = 0
+    paused: bool = False
+
+
+class TargetIn(Struct, forbid_unknown_fields=True):
+    """A notification target of a desk.
+
+    kind     mail: an e-mail address; webhook: a signed call; apprise: a URL of Slack, Teams, Telegram,
+             Discord, Google Chat, Pushover, Pushbullet, ntfy, Gotify or Mattermost
+             (https://appriseit.com/services/)
+    format   of a webhook: standard (Standard Webhooks) or slack (a text message)
+    """
+
+    kind: Literal["mail", "apprise", "webhook"]
+    address: Annotated[str, Meta(min_length=1, max_length=2000)]
+    format: Literal["standard", "slack"] = "standard"
+
+
+class DeskForm(Struct, forbid_unknown_fields=True):
+    """Form of the desk pages: the fields of a desk as text, lists separated by commas."""
+
+    action: Literal["save", "preview", "delete", "add_target"] = "save"
+    name: Annotated[str, Meta(max_length=100)] = ""
+    terms: Annotated[str, Meta(max_length=12_000)] = ""
+    without: Annotated[str, Meta(max_length=12_000)] = ""
+    sources: Annotated[str, Meta(max_length=16_000)] = ""
+    languages: Annotated[str, Meta(max_length=2000)] = ""
+    min_size: Annotated[str, Meta(max_length=10)] = ""
+    alert_size: Annotated[str, Meta(max_length=10)] = ""
+    alert_sources: Annotated[str, Meta(max_length=10)] = ""
+    alert_hourly: Annotated[str, Meta(max_length=10)] = ""
+    pause_minutes: Annotated[str, Meta(max_length=10)] = ""
+    quiet_from: Annotated[str, Meta(max_length=10)] = ""
+    quiet_until: Annotated[str, Meta(max_length=10)] = ""
+    time_zone: Annotated[str, Meta(max_length=60)] = ""
+    quiet_size: Annotated[str, Meta(max_length=10)] = ""
+    paused: Literal["", "on"] = ""
+    kind: Literal["mail", "apprise", "webhook", "slack"] = "mail"
+    address: Annotated[str, Meta(max_length=2000)] = ""
+
+
+class DeskPageQuery(Struct, forbid_unknown_fields=True):
+    """Query of the desk and webhook pages: what was just done, and to which target."""
+
+    done: Literal[
+        "", "created", "saved", "deleted", "added", "removed", "ping", "enable", "disable", "retry", "resend"
+    ] = ""
+    target: Annotated[str, Meta(max_length=40)] = ""
+
+
+class WebhookForm(Struct, forbid_unknown_fields=True):
+    """Form of the webhook pages."""
+
+    action: Literal["add", "ping", "enable", "disable", "retry", "resend", "remove"]
+    url: Annotated[str, Meta(max_length=2000)] = ""
+    query: Annotated[str, Meta(max_length=2000)] = ""
+    format: Literal["standard", "slack"] = "standard"
+    delivery: Annotated[str, Meta(max_length=40)] = ""
+    next: Annotated[str, Meta(max_length=200, description="Page to return to.")] = ""
+
+
+class WatchForm(Struct, forbid_unknown_fields=True):
+    """Form of the watches on the page of desks."""
+
+    action: Literal["add", "remove"]
+    id: Annotated[str, Meta(max_length=40)] = ""
+    name: Annotated[str, Meta(max_length=200)] = ""
+    query: Annotated[str, Meta(max_length=2000)] = ""
 
 
 class NoQuery(Struct, forbid_unknown_fields=True):
@@ -222,7 +341,7 @@ class EventFilterQuery(SavedFilterQuery, forbid_unknown_fields=True):
     """Filter of events for the list, the stream, the feeds and the editors' page."""
 
     watch: Annotated[
-        str, Meta(max_length=40, description="Id of a saved watch, whose query must match too.")
+        str, Meta(max_length=40, description="Id of a saved watch or desk, whose filter must match too.")
     ] = ""
 
 

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 VerdictName = Literal["new", "related", "duplicate"]
+TargetKind = Literal["webhook", "mail", "apprise"]
 EventStatus = Literal["emerging", "breaking", "fading", "closed"]
 Severity = Literal["emerging", "breaking", "growing", "fading", "ended"]
 EventOrder = Literal["time", "novelty", "size", "surprise", "growth"]
@@ -439,8 +440,11 @@ class WatchesOut(Struct):
 
 
 class WebhookOut(Struct):
-    """A webhook with its delivery status; ``secret`` is returned only on creation.
+    """A webhook or a target of a desk, with its delivery status; ``secret`` is returned only on creation.
 
+    kind      webhook, mail or apprise
+    url       masked unless it is the URL of a webhook: it contains credentials
+    desk      the desk whose notifications it gets, null: every change of an event
     disabled  why deliveries are suspended, null: they are not
     owed      pending deliveries; ``failed``: number of failed attempts
     """
@@ -457,6 +461,53 @@ class WebhookOut(Struct):
     failed: int
     last_at: datetime | None
     last_result: str | None
+    kind: TargetKind = "webhook"
+    desk: str | None = None
+
+
+class AttemptOut(Struct):
+    """One attempt at a delivery. ``error``: null, it was delivered; ``next_at``: null, no further attempt."""
+
+    delivery: str
+    kind: str
+    at: datetime
+    number: int
+    error: str | None
+    next_at: datetime | None
+    event_id: str | None
+    events: int
+
+
+class DeskOut(Struct):
+    """A desk; see the fields of its creation. ``events``, ``stream``, ``atom``, ``json_feed``: its view."""
+
+    id: str
+    name: str
+    terms: list[str]
+    without: list[str]
+    sources: list[str]
+    languages: list[str]
+    min_size: int
+    alert_size: int
+    alert_sources: int
+    alert_hourly: int
+    pause_minutes: int
+    quiet_from: str
+    quiet_until: str
+    time_zone: str
+    quiet_size: int
+    paused: bool
+    created_at: datetime
+    events: str
+    stream: str
+    atom: str
+    json_feed: str
+
+
+class DesksOut(Struct):
+    """All desks, oldest first."""
+
+    desks: list[DeskOut]
 
 
 class DeadLetterOut(Struct):
@@ -471,9 +522,10 @@ class DeadLetterOut(Struct):
 
 
 class WebhookDetailOut(WebhookOut):
-    """A webhook with its dead letters. ``dead``: the latest abandoned deliveries, newest first."""
+    """A webhook with its deliveries, newest first. ``dead``: abandoned ones; ``attempts``: history."""
 
-    dead: list[DeadLetterOut]
+    dead: list[DeadLetterOut] = []
+    attempts: list[AttemptOut] = []
 
 
 class WebhooksOut(Struct):

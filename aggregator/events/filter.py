@@ -23,6 +23,8 @@ class EventFilter:
     min_size  minimum number of items
     status    state of the event
     and_also  further filters that must match too
+    any_of    filters of which one must match, if there are any
+    none_of   filters of which none may match
     """
 
     term: str = ""
@@ -31,6 +33,8 @@ class EventFilter:
     min_size: int = 0
     status: EventStatus | None = None
     and_also: tuple[EventFilter, ...] = ()
+    any_of: tuple[EventFilter, ...] = ()
+    none_of: tuple[EventFilter, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> EventFilter:
@@ -46,7 +50,11 @@ class EventFilter:
 
     def matches(self, event: Event) -> bool:
         """Whether the event meets all conditions."""
-        if not all(other.matches(event) for other in self.and_also):
+        if (
+            not all(other.matches(event) for other in self.and_also)
+            or (self.any_of and not any(other.matches(event) for other in self.any_of))
+            or any(other.matches(event) for other in self.none_of)
+        ):
             return False
         if event.size < self.min_size or (self.status is not None and event.status != self.status):
             return False

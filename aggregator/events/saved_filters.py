@@ -9,6 +9,9 @@ import secrets
 
 import msgspec
 
+from aggregator.errors import NotFound
+from aggregator.events.desks.model import Desks, view_filter
+from aggregator.events.filter import EventFilter
 from aggregator.store.base import Store
 from aggregator.store.versioned_map import VersionedMap
 
@@ -34,6 +37,16 @@ class SavedFilters(VersionedMap[SavedFilter]):
 
     def __init__(self, store: Store) -> None:
         super().__init__(store, SAVED_FILTERS_KEY, SavedFilter, "watch", MAX_SAVED_FILTERS)
+
+    async def filter_of(self, id_: str) -> EventFilter:
+        """The filter of a watch, or of the view of the desk with this id. Raises NotFound."""
+        watch = (await self.all()).get(id_)
+        if watch is not None:
+            return EventFilter.parse(watch.query)
+        desk = (await Desks(self._store).all()).get(id_)
+        if desk is None:
+            raise NotFound(f"There is no watch or desk {id_[:200]!r}.")
+        return view_filter(desk)
 
     async def save(self, name: str, query: str, now_ms: int, owner: str = "") -> tuple[SavedFilter, bool]:
         """Save a validated query; returns the watch and whether it is new.

@@ -16,6 +16,7 @@ from aggregator.contract import requests, responses
 from aggregator.http import pages, query_params
 from aggregator.http.handlers import (
     articles,
+    desks,
     event_items,
     events,
     feeds,
@@ -29,9 +30,11 @@ from aggregator.http.handlers import (
 )
 from aggregator.http.middleware import auth, deadline
 from aggregator.http.middleware.errors import handle_expect_header
+from aggregator.http.pages import desks as desk_pages
 from aggregator.http.pages import documentation, front, health, lookup, report, sign_in, story
 from aggregator.http.pages import provenance as provenance_pages
 from aggregator.http.pages import search as search_page
+from aggregator.http.pages import webhooks as webhook_pages
 
 Handler = Callable[[web.Request, Any], Awaitable[web.StreamResponse]]
 
@@ -239,6 +242,45 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         permission="editor", audited=True,
     ),
     Endpoint(
+        "POST", "/v1/desks", desks.post, "postDesk",
+        "Create a desk: a saved view of the events with its own thresholds and notifications.", TAG_EVENTS,
+        {201: responses.DeskOut, 200: responses.DeskOut},
+        query=requests.NoQuery, body=requests.DeskIn, error_statuses=(*BODY_ERROR_STATUSES, 409),
+        permission="editor", audited=True,
+    ),
+    Endpoint(
+        "GET", "/v1/desks", desks.list_, "listDesks",
+        "List desks.", TAG_EVENTS,
+        {200: responses.DesksOut}, query=requests.NoQuery, error_statuses=(400, 503),
+        permission="reader",
+    ),
+    Endpoint(
+        "POST", "/v1/desks/{id}/targets", desks.post_target, "postTarget",
+        "Add a notification target to a desk: e-mail, chat, push or webhook.", TAG_EVENTS,
+        {201: responses.WebhookOut, 200: responses.WebhookOut},
+        query=requests.NoQuery, body=requests.TargetIn, error_statuses=(*BODY_ERROR_STATUSES, 404, 409),
+        permission="editor", audited=True,
+    ),
+    Endpoint(
+        "GET", "/v1/desks/{id}", desks.get, "getDesk",
+        "Get a desk.", TAG_EVENTS,
+        {200: responses.DeskOut}, query=requests.NoQuery, error_statuses=(400, 404, 503),
+        permission="reader",
+    ),
+    Endpoint(
+        "PUT", "/v1/desks/{id}", desks.put, "putDesk",
+        "Replace the settings of a desk; its targets stay.", TAG_EVENTS,
+        {200: responses.DeskOut},
+        query=requests.NoQuery, body=requests.DeskIn, error_statuses=(*BODY_ERROR_STATUSES, 404),
+        permission="editor", audited=True,
+    ),
+    Endpoint(
+        "DELETE", "/v1/desks/{id}", desks.delete, "deleteDesk",
+        "Delete a desk and its targets.", TAG_EVENTS,
+        {204: None}, query=requests.NoQuery, error_statuses=(400, 404, 503),
+        permission="editor", audited=True,
+    ),
+    Endpoint(
         "POST", "/v1/webhooks", webhooks.post, "postWebhook",
         "Register a webhook for events that fire, double, merge or close (Standard Webhooks).", TAG_EVENTS,
         {201: responses.WebhookOut, 200: responses.WebhookOut},
@@ -247,13 +289,13 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "GET", "/v1/webhooks", webhooks.list_, "listWebhooks",
-        "List webhooks with delivery status.", TAG_EVENTS,
+        "List webhooks and targets of desks with delivery status.", TAG_EVENTS,
         {200: responses.WebhooksOut}, query=requests.NoQuery, error_statuses=(400, 503),
         permission="editor",
     ),
     Endpoint(
         "GET", "/v1/webhooks/{id}", webhooks.get, "getWebhook",
-        "Get a webhook and its dead letters.", TAG_EVENTS,
+        "Get a webhook or target, its dead letters and the history of its deliveries.", TAG_EVENTS,
         {200: responses.WebhookDetailOut}, query=requests.NoQuery, error_statuses=(400, 404, 503),
         permission="editor",
     ),
@@ -265,7 +307,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "POST", "/v1/webhooks/{id}/actions", webhooks.post_action, "postWebhookAction",
-        "Send a test delivery, or resume suspended deliveries.", TAG_EVENTS,
+        "Send a test delivery, suspend or resume deliveries, retry pending or abandoned ones.", TAG_EVENTS,
         {200: responses.WebhookOut},
         query=requests.NoQuery, body=requests.WebhookActionIn,
         error_statuses=(*BODY_ERROR_STATUSES, 404, 409),
@@ -343,6 +385,65 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "Page: events and articles by words.", TAG_PAGES,
         {200: "text/html"}, query=requests.SearchPageQuery, error_statuses=(400, 503),
         permission="reader",
+    ),
+    Endpoint(
+        "GET", "/desks", desk_pages.desk_list, "desksPage",
+        "Page: desks, watches and a form for a new desk.", TAG_PAGES,
+        {200: "text/html"}, query=requests.DeskPageQuery, error_statuses=(400, 503),
+        permission="reader",
+    ),
+    Endpoint(
+        "POST", "/desks", desk_pages.create, "createDesk",
+        "Page: create a desk, or preview it.", TAG_PAGES,
+        {200: "text/html", 303: None}, query=requests.DeskPageQuery, body=requests.DeskForm, form=True,
+        error_statuses=(400, 409, 413, 503),
+        permission="editor", audited=True,
+    ),
+    Endpoint(
+        "GET", "/desks/{id}", desk_pages.desk, "deskPage",
+        "Page: one desk, its targets and notifications.", TAG_PAGES,
+        {200: "text/html"}, query=requests.DeskPageQuery, error_statuses=(400, 404, 503),
+        permission="reader",
+    ),
+    Endpoint(
+        "POST", "/desks/{id}", desk_pages.change, "changeDesk",
+        "Page: save, preview or delete a desk, or add a target.", TAG_PAGES,
+        {200: "text/html", 303: None}, query=requests.DeskPageQuery, body=requests.DeskForm, form=True,
+        error_statuses=(400, 404, 409, 413, 503),
+        permission="editor", audited=True,
+    ),
+    Endpoint(
+        "POST", "/watches", desk_pages.change_watch, "changeWatch",
+        "Page: save or delete a watch.", TAG_PAGES,
+        {200: "text/html", 303: None}, query=requests.DeskPageQuery, body=requests.WatchForm, form=True,
+        error_statuses=(400, 404, 409, 413, 503),
+        permission="editor", audited=True,
+    ),
+    Endpoint(
+        "GET", "/webhooks", webhook_pages.webhook_list, "webhooksPage",
+        "Page: webhooks and targets with their deliveries.", TAG_PAGES,
+        {200: "text/html"}, query=requests.DeskPageQuery, error_statuses=(400, 503),
+        permission="editor",
+    ),
+    Endpoint(
+        "POST", "/webhooks", webhook_pages.create, "createWebhook",
+        "Page: register a webhook.", TAG_PAGES,
+        {200: "text/html"}, query=requests.DeskPageQuery, body=requests.WebhookForm, form=True,
+        error_statuses=(400, 409, 413, 503),
+        permission="editor", audited=True,
+    ),
+    Endpoint(
+        "GET", "/webhooks/{id}", webhook_pages.webhook, "webhookPage",
+        "Page: one webhook or target, its history and abandoned deliveries.", TAG_PAGES,
+        {200: "text/html"}, query=requests.DeskPageQuery, error_statuses=(400, 404, 503),
+        permission="editor",
+    ),
+    Endpoint(
+        "POST", "/webhooks/{id}", webhook_pages.change, "changeWebhook",
+        "Page: test, suspend, resume, retry or remove a webhook or target.", TAG_PAGES,
+        {303: None}, query=requests.DeskPageQuery, body=requests.WebhookForm, form=True,
+        error_statuses=(400, 404, 413, 503),
+        permission="editor", audited=True,
     ),
     Endpoint(
         "GET", "/lookup", lookup.lookup, "lookup",

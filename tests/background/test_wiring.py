@@ -16,7 +16,7 @@ from aggregator.background.wiring import (
 )
 from aggregator.domain import IndexLayout
 from aggregator.events.detection import BurstRule
-from aggregator.events.webhooks.dispatcher import OUTBOX_KEY, decode_outbox
+from aggregator.events.webhooks.queue import OUTBOX_KEY, decode_outbox
 from aggregator.index.blocks import PLANS
 from aggregator.settings import Settings
 from aggregator.store.base import Store

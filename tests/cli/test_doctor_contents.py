@@ -10,7 +10,7 @@ import pytest
 from aggregator.auth.api_keys import API_KEYS_KEY, ApiKeys
 from aggregator.cli import main
 from aggregator.cli.doctor_contents import check_tls
-from aggregator.events.webhooks.dispatcher import OUTBOX_KEY
+from aggregator.events.webhooks.queue import OUTBOX_KEY
 from aggregator.store.base import Put
 from aggregator.store.redis import open_redis_store
 

@@ -33,6 +33,7 @@ from aggregator.domain import (
 )
 from aggregator.errors import AggregatorError, NoText, NotFound
 from aggregator.events.broadcast import ChangeBroadcaster
+from aggregator.events.desks.model import Desks
 from aggregator.events.detection.edits import apply_action
 from aggregator.events.detection.learning import LearningStatus
 from aggregator.events.detection.model import EditorAction, Event
@@ -86,10 +87,11 @@ class FakeService:
         self.events = self.editor_actions = FakeEvents(self)
         self.search, self.event_search = FakeSearch(self), FakeEventSearch(self)
         self.change_broadcaster = ChangeBroadcaster(EventRepository(MemoryStore()), poll_interval_s=0.01)
-        self.saved_filters = SavedFilters(MemoryStore())
+        filter_store = MemoryStore()
+        self.saved_filters, self.desks = SavedFilters(filter_store), Desks(filter_store)
         self.api_keys = ApiKeys(MemoryStore(), self.clock)
         self.rate_limiter = RateLimiter(MemoryStore(), self.clock, self.settings.rate_limit_per_second)
-        webhook_store = MemoryStore()
+        webhook_store = filter_store
         self.webhook_subscriptions = Subscriptions(webhook_store)
         self.webhook_dispatcher = WebhookDispatcher(
             EventRepository(webhook_store), self.webhook_subscriptions, self.clock
@@ -331,6 +333,9 @@ class FakeEvents:
             if event.id == event_id:
                 return event
         raise NotFound(f"There is no event {event_id[:200]!r}.")
+
+    async def get_many(self, event_ids: Sequence[str]) -> dict[str, Event]:
+        return {event.id: event for event in self.stored if event.id in event_ids}
 
     async def event_ids_of(self, numbers: Sequence[int]) -> dict[int, str]:
         return {number: self.event_ids[number] for number in numbers if number in self.event_ids}

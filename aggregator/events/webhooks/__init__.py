@@ -1,9 +1,13 @@
 """Webhooks: calls to other systems when an event fires, doubles, merges or closes (Standard Webhooks).
 
-    subscriptions.py  the registered URLs and their filters outbox.py         pending deliveries, retry
-    schedule, dead letters (pure) payload.py        bodies of the calls (pure) sender.py         one call: URL
-    validation, signature, timeout dispatcher.py     periodic task of the leader: changes to deliveries,
-    deliveries to calls, results to the store
+    subscriptions.py  the registered URLs and their filters, and the targets of desks
+    outbox.py         pending deliveries, retry schedule, dead letters (pure)
+    queue.py          the stored outbox, dead letters and delivery log
+    payload.py        bodies of the calls (pure); alert_payload.py: of the notifications of desks
+    sender.py         one call: URL validation, signature, timeout
+    target_sender.py  one delivery to a target of any kind
+    dispatcher.py     periodic task of the leader: changes to deliveries, deliveries to calls, results to the
+                      store
 
 Delivery is at least once: a delivery is saved before it is sent, and its result afterwards. After a crash in
 between, it is sent again under the same ``webhook-id``, by which receivers recognize it.

@@ -1,4 +1,4 @@
-"""Webhook dispatcher: turns event changes into deliveries, sends those that are due, saves the results."""
+"""Dispatcher: turns event changes into deliveries for webhooks and desks, sends those due, saves results."""
 
 from __future__ import annotations
 
@@ -7,45 +7,48 @@ import hashlib
 import logging
 import random
 import secrets
-from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-import aiohttp
 import msgspec
 
 from aggregator.errors import StoreUnavailable
+from aggregator.events.desks.alerts import Alert, DeskState, plan
+from aggregator.events.desks.model import Desk, Desks
 from aggregator.events.detection import Event
 from aggregator.events.filter import EventFilter
+from aggregator.events.notifications.mail import SmtpServer
 from aggregator.events.repository import ChangeRecord, EventRepository
-from aggregator.events.webhooks.outbox import Delivery, Outbox, apply_results, enqueue
+from aggregator.events.webhooks.alert_payload import alert_body, ping_body
+from aggregator.events.webhooks.outbox import Attempt, Delivery, Outbox, apply_results, enqueue
 from aggregator.events.webhooks.payload import event_payload, ping_payload
-from aggregator.events.webhooks.sender import DeliveryResult, make_session, send
+from aggregator.events.webhooks.queue import DeliveryQueue
+from aggregator.events.webhooks.sender import DeliveryResult
 from aggregator.events.webhooks.subscriptions import Subscription, Subscriptions
+from aggregator.events.webhooks.target_sender import TargetSender
 from aggregator.log_limits import ChangeFilter
-from aggregator.store.base import Put, StreamAdd, Transaction, ValueEquals, Write
+from aggregator.store.base import Put
 from aggregator.store.decoding import decode_value
 from aggregator.store.lease import Lease
+from aggregator.store.optimistic import commit_attempts
 from aggregator.time_units import MINUTE_MS
 
-OUTBOX_KEY = b"{events}outbox"
-DEAD_LETTERS_KEY = b"{events}dead-calls"
+DESK_STATES_KEY = b"{events}desk-states"
 LEASE_KEY = b"{events}courier"
 LEASE_MS = MINUTE_MS
 CHANGES_PER_RUN = 200
 DELIVERED_KINDS = frozenset({"fired", "doubled", "merged", "closed"})
-MAX_DEAD_LETTERS = 1000
 
 logger = logging.getLogger(__name__)
 
-_outbox_decoder = msgspec.msgpack.Decoder(Outbox)
-_delivery_decoder = msgspec.msgpack.Decoder(Delivery)
+_states_decoder = msgspec.msgpack.Decoder(dict[str, DeskState])
 
 
 class WebhookDispatcher:
     """Sends pending deliveries. One replica at a time holds the lease; two at worst send a delivery twice.
 
     ``base_url``: public URL of the service, for links in the calls. ``allow_private``: private addresses may
-    be called. ``delivered`` and ``failed_attempts`` count since start.
+    be called. ``smtp``: server for e-mail, None for no e-mail. ``delivered`` and ``failed_attempts`` count
+    since start; ``queue``: pending deliveries, dead letters and history.
     """
 
     def __init__(
@@ -56,13 +59,16 @@ class WebhookDispatcher:
         *,
         base_url: str = "",
         allow_private: bool = False,
+        smtp: SmtpServer | None = None,
         pause_reason: Callable[[], Awaitable[str | None]] | None = None,
     ) -> None:
         self._events, self._subscriptions, self._clock = events, subscriptions, clock
-        self._base_url, self._allow_private = base_url, allow_private
+        self._base_url = base_url
         self._pause_reason = pause_reason
+        self._desks = Desks(events.store)
         self._lease = Lease(events.store, LEASE_KEY, LEASE_MS)
-        self._session: aiohttp.ClientSession | None = None
+        self.queue = DeliveryQueue(events.store)
+        self.sender = TargetSender(allow_private=allow_private, smtp=smtp)
         self.delivered = self.failed_attempts = 0
         self._problem = ChangeFilter()
 
@@ -86,65 +92,102 @@ class WebhookDispatcher:
         """Enqueue and send regardless of the lease. Raises StoreUnavailable."""
         subscriptions = await self._subscriptions.all()
         outbox = await self._enqueue_changes(subscriptions)
-        if outbox is not None and (due := outbox.due(self._clock())):
+        suspended = {id_ for id_, subscription in subscriptions.items() if subscription.disabled}
+        due = [d for d in outbox.due(self._clock()) if d.hook not in suspended] if outbox is not None else []
+        if due:
             results = await self._send_all(subscriptions, due)
             by_id = {delivery.id: result for delivery, result in zip(due, results, strict=True)}
             await self._apply_results(due, by_id)
 
     async def close(self) -> None:
         """Release the lease and close the connections. Idempotent."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        await self.sender.close()
         await self._lease.close()
 
     async def dead_letters(self, subscription_id: str, count: int = 50) -> Sequence[Delivery]:
         """The newest dead letters of a webhook, newest first."""
-        entries = await self._events.store.stream_tail(DEAD_LETTERS_KEY, MAX_DEAD_LETTERS)
-        deliveries = [decode_value(_delivery_decoder, payload, "A dead letter") for _, payload in entries]
-        return [delivery for delivery in deliveries if delivery.hook == subscription_id][:count]
+        return await self.queue.dead_letters(subscription_id, count)
 
     async def pending(self) -> dict[str, int]:
         """Number of pending deliveries by subscription id."""
-        _, outbox = await self._read_outbox()
-        return dict(Counter(delivery.hook for delivery in outbox.calls))
+        return await self.queue.pending()
 
     async def ping(self, subscription: Subscription) -> DeliveryResult:
-        """Send a test call now, ahead of pending deliveries, without a retry."""
+        """Send a test now, ahead of pending deliveries, without a retry; it is logged as an attempt."""
         now_ms = self._clock()
-        body = ping_payload(subscription.id, now_ms, subscription.format)
+        if subscription.desk:
+            desk = (await self._desks.all()).get(subscription.desk)
+            body = ping_body(desk, subscription, now_ms, self._base_url)
+        else:
+            body = ping_payload(subscription.id, now_ms, subscription.format)
         delivery = Delivery("msg_" + secrets.token_hex(12), subscription.id, "", "ping", body, now_ms, now_ms)
-        return (await self._send_all({subscription.id: subscription}, [delivery]))[0]
-
-    async def _read_outbox(self) -> tuple[bytes | None, Outbox]:
-        """The stored value, for the condition of the next commit, and the outbox."""
-        raw = (await self._events.store.read([OUTBOX_KEY]))[0]
-        return raw, decode_outbox(raw)
+        result = await self.sender.send(subscription, delivery, now_ms)
+        attempt = Attempt(delivery.id, subscription.id, "ping", self._clock(), error=result.error or "")
+        await self.queue.add_attempt(attempt)
+        return result
 
     async def _enqueue_changes(self, subscriptions: dict[str, Subscription]) -> Outbox | None:
         """The outbox with deliveries for all new changes; None when another dispatcher committed first."""
-        raw, outbox = await self._read_outbox()
+        raw, outbox = await self.queue.read()
         if raw is None:  # the very first run: earlier changes are not delivered
-            return await self._save(raw, Outbox(await self._events.latest_position()), [])
+            return await self.queue.save(raw, Outbox(await self._events.latest_position()))
         changes = await self._events.changes(outbox.position, CHANGES_PER_RUN)
-        if not changes:
+        desks = await self._desks.all()
+        states = await self._desk_states() if desks else {}
+        held = [id_ for state in states.values() for id_ in state.held]
+        if not changes and not held:
             return outbox
-        relevant = [change for _, change in changes if change.kind in DELIVERED_KINDS]
-        events = await self._events.get_many(list(dict.fromkeys(change.event_id for change in relevant)))
+        changed = [change.event_id for _, change in changes if desks or change.kind in DELIVERED_KINDS]
+        events = await self._events.get_many(list(dict.fromkeys([*changed, *held])))
         new = tuple(
             self._build_delivery(subscription, change, events[change.event_id])
-            for change in relevant
+            for _, change in changes
             for subscription in subscriptions.values()
-            if change.event_id in events and _is_subscribed(subscription, events[change.event_id])
+            if change.kind in DELIVERED_KINDS
+            and change.event_id in events
+            and _is_subscribed(subscription, events[change.event_id])
         )
-        return await self._save(raw, *enqueue(outbox, changes[-1][0], new))
+        now_ms = self._clock()
+        new_states, alerts = plan(
+            desks.values(), _active_desks(desks, subscriptions), states, changed, events, now_ms
+        )
+        if not changes and not alerts and new_states == states:
+            return outbox
+        new += tuple(self._alert_deliveries(alerts, subscriptions, now_ms))
+        position = changes[-1][0] if changes else outbox.position
+        outbox, dead = enqueue(outbox, position, new)
+        writes = [Put(DESK_STATES_KEY, msgspec.msgpack.encode(new_states))] if new_states != states else []
+        return await self.queue.save(raw, outbox, dead, writes=writes)
+
+    async def _desk_states(self) -> dict[str, DeskState]:
+        raw = (await self._events.store.read([DESK_STATES_KEY]))[0]
+        return decode_value(_states_decoder, raw, "The state of the desks") if raw else {}
+
+    def _alert_deliveries(
+        self, alerts: Sequence[Alert], subscriptions: Mapping[str, Subscription], now_ms: int
+    ) -> list[Delivery]:
+        """A delivery of each alert to each enabled target of its desk."""
+        return [
+            Delivery(
+                id=_delivery_id(target.id, *(event.id for event in alert.events), now_ms),
+                hook=target.id,
+                event=alert.events[0].id,
+                kind="alert",
+                body=alert_body(alert, target, now_ms, self._base_url),
+                made_ms=now_ms,
+                due_ms=now_ms,
+                events=len(alert.events) + alert.dropped,
+            )
+            for alert in alerts
+            for target in subscriptions.values()
+            if target.desk == alert.desk.id and not target.disabled
+        ]
 
     def _build_delivery(self, subscription: Subscription, change: ChangeRecord, event: Event) -> Delivery:
         """A delivery whose id derives from its content: the same change always has the same id."""
-        name = f"{subscription.id}:{change.event_id}:{change.kind}:{change.revision}:{change.at_ms}".encode()
         now_ms = self._clock()
         return Delivery(
-            id="msg_" + hashlib.sha256(name).hexdigest()[:24],
+            id=_delivery_id(subscription.id, change.event_id, change.kind, change.revision, change.at_ms),
             hook=subscription.id,
             event=change.event_id,
             kind=change.kind,
@@ -156,15 +199,13 @@ class WebhookDispatcher:
     async def _send_all(
         self, subscriptions: dict[str, Subscription], deliveries: Sequence[Delivery]
     ) -> list[DeliveryResult]:
-        if self._session is None:
-            self._session = make_session(allow_private=self._allow_private)
-        session, now_ms = self._session, self._clock()
+        now_ms = self._clock()
 
         async def send_one(delivery: Delivery) -> DeliveryResult:
             subscription = subscriptions.get(delivery.hook)
             if subscription is None:
                 return DeliveryResult("the webhook was removed", unsubscribed=True)
-            return await send(session, subscription, delivery, now_ms, allow_private=self._allow_private)
+            return await self.sender.send(subscription, delivery, now_ms)
 
         return await asyncio.gather(*map(send_one, deliveries))
 
@@ -175,43 +216,44 @@ class WebhookDispatcher:
         unsubscribed = {delivery.hook for delivery in deliveries if results[delivery.id].unsubscribed}
         errors = {id_: result.error for id_, result in results.items()}
         retry_after_s = {id_: result.retry_after_s for id_, result in results.items()}
-        raw, outbox = await self._read_outbox()
-        outbox, dead = apply_results(outbox, errors, unsubscribed, now_ms, random.random(), retry_after_s)
-        if await self._save(raw, outbox, dead) is None:
-            return
+        # An editor may change the outbox meanwhile; the results of calls that were made must not be lost.
+        for _ in commit_attempts("The outbox kept changing."):
+            raw, outbox = await self.queue.read()
+            outbox, dead = apply_results(outbox, errors, unsubscribed, now_ms, random.random(), retry_after_s)
+            attempts = [_attempt(delivery, errors[delivery.id], outbox, now_ms) for delivery in deliveries]
+            if await self.queue.save(raw, outbox, dead, attempts) is not None:
+                break
         self.delivered += sum(error is None for error in errors.values())
         self.failed_attempts += sum(error is not None for error in errors.values())
         for letter in dead:
             logger.error("Webhook %s: dead-lettered delivery %s: %s", letter.hook, letter.id, letter.result)
         await self._subscriptions.mutate(lambda all_: _record_results(all_, deliveries, results, now_ms))
 
-    async def _save(
-        self, raw: bytes | None, outbox: Outbox, dead_letters: Sequence[Delivery]
-    ) -> Outbox | None:
-        """Commit outbox and dead letters if the stored outbox is still ``raw``; None otherwise."""
-        writes: list[Write] = [Put(OUTBOX_KEY, msgspec.msgpack.encode(outbox))]
-        writes += [StreamAdd(DEAD_LETTERS_KEY, msgspec.msgpack.encode(letter)) for letter in dead_letters]
-        failed = await self._events.store.commit(Transaction((ValueEquals(OUTBOX_KEY, raw),), tuple(writes)))
-        if failed:
-            return None
-        if dead_letters:
-            await self._trim_dead_letters()
-        return outbox
 
-    async def _trim_dead_letters(self) -> None:
-        kept = await self._events.store.stream_tail(DEAD_LETTERS_KEY, MAX_DEAD_LETTERS)
-        if len(kept) == MAX_DEAD_LETTERS:
-            await self._events.store.stream_trim(DEAD_LETTERS_KEY, kept[-1][0])
+def _active_desks(desks: Mapping[str, Desk], subscriptions: Mapping[str, Subscription]) -> frozenset[str]:
+    """Ids of the desks that send notifications: not paused, with a target that is not disabled."""
+    targeted = {target.desk for target in subscriptions.values() if not target.disabled}
+    return frozenset(id_ for id_, desk in desks.items() if id_ in targeted and not desk.paused)
 
 
-def decode_outbox(raw: bytes | None) -> Outbox:
-    """The stored outbox; an empty one for an absent value. Raises StoreUnavailable when it is damaged."""
-    return decode_value(_outbox_decoder, raw, "The webhook outbox") if raw is not None else Outbox()
+def _delivery_id(*parts: object) -> str:
+    return "msg_" + hashlib.sha256(":".join(map(str, parts)).encode()).hexdigest()[:24]
+
+
+def _attempt(delivery: Delivery, error: str | None, outbox: Outbox, now_ms: int) -> Attempt:
+    """The log entry of an attempt; ``outbox``: after it."""
+    next_ms = next((pending.due_ms for pending in outbox.calls if pending.id == delivery.id), 0)
+    return Attempt(
+        delivery.id, delivery.hook, delivery.kind, now_ms, delivery.attempts + 1, error or "", next_ms,
+        delivery.event, delivery.events,
+    )  # fmt: skip
 
 
 def _is_subscribed(subscription: Subscription, event: Event) -> bool:
-    return not subscription.disabled and all(
-        EventFilter.parse(query).matches(event) for query in subscription.queries
+    return (
+        not subscription.disabled
+        and not subscription.desk
+        and all(EventFilter.parse(query).matches(event) for query in subscription.queries)
     )
 
 

@@ -19,7 +19,8 @@ MAX_DELAY_MS = 2 * DAY_MS
 class Delivery(msgspec.Struct, frozen=True):
     """One call to one webhook. ``id`` and ``body`` are the same in all attempts; ``hook``: subscription id.
 
-    ``made_ms``: created; ``due_ms``: time of the next attempt; ``result``: error of the last one.
+    ``made_ms``: created; ``due_ms``: time of the next attempt; ``result``: error of the last one;
+    ``events``: number of events in it, of which ``event`` is the first.
     """
 
     id: str
@@ -31,6 +32,26 @@ class Delivery(msgspec.Struct, frozen=True):
     due_ms: int
     attempts: int = 0
     result: str = ""
+    events: int = 1
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """One attempt at a delivery, for the history of a target; without a headline, as change records.
+
+    number   1 for the first attempt; ``error``: "" for a success
+    next_ms  time of the next attempt; 0: there is none
+    events   number of events in it; ``event``: the first of them
+    """
+
+    delivery: str
+    target: str
+    kind: str
+    at_ms: int
+    number: int = 1
+    error: str = ""
+    next_ms: int = 0
+    event: str = ""
+    events: int = 1
 
 
 class Outbox(msgspec.Struct, frozen=True):
@@ -93,3 +114,22 @@ def apply_results(
                 delay_s = max(delay_s, retry_after_s.get(delivery.id, 0))
                 pending.append(msgspec.structs.replace(tried, due_ms=now_ms + int(delay_s * 1000)))
     return Outbox(outbox.position, tuple(pending)), dead
+
+
+def retry_now(outbox: Outbox, target: str, now_ms: int) -> Outbox:
+    """The outbox with all deliveries of a target due now; their numbers of attempts stay."""
+    return msgspec.structs.replace(
+        outbox,
+        calls=tuple(
+            msgspec.structs.replace(delivery, due_ms=now_ms) if delivery.hook == target else delivery
+            for delivery in outbox.calls
+        ),
+    )
+
+
+def requeue(outbox: Outbox, letter: Delivery, now_ms: int) -> Outbox:
+    """The outbox with a dead letter as a new delivery under its id, unless it is pending."""
+    if any(delivery.id == letter.id for delivery in outbox.calls) or len(outbox.calls) >= MAX_PENDING:
+        return outbox
+    again = msgspec.structs.replace(letter, attempts=0, due_ms=now_ms)
+    return msgspec.structs.replace(outbox, calls=(*outbox.calls, again))

@@ -24,7 +24,14 @@ def event_payload(event: Event, kind: str, at_ms: int, payload_format: PayloadFo
     url = event_url(event, base_url) if base_url else None
     if payload_format == "slack":
         return _slack_message(event, kind, url)
-    data = {
+    return msgspec.json.encode(
+        {"type": f"event.{kind}", "timestamp": format_rfc3339(at_ms), "data": event_data(event, base_url)}
+    )
+
+
+def event_data(event: Event, base_url: str) -> dict[str, object]:
+    """The fields of an event in a call."""
+    return {
         "id": event.id,
         "title": event.title,
         "status": event.status,
@@ -40,9 +47,8 @@ def event_payload(event: Event, kind: str, at_ms: int, payload_format: PayloadFo
         "reason": event.reason,
         "merged_into": event.merged_into,
         "revision": event.revision,
-        "url": url,
+        "url": event_url(event, base_url) if base_url else None,
     }
-    return msgspec.json.encode({"type": f"event.{kind}", "timestamp": format_rfc3339(at_ms), "data": data})
 
 
 def ping_payload(subscription_id: str, at_ms: int, payload_format: PayloadFormat) -> bytes:
@@ -56,6 +62,11 @@ def ping_payload(subscription_id: str, at_ms: int, payload_format: PayloadFormat
 
 def _slack_message(event: Event, kind: str, url: str | None) -> bytes:
     """Text message; the characters that Slack interprets (links, mentions) are escaped in the title."""
-    title = event.title.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    title = slack_text(event.title)
     linked = f"<{url}|{title}>" if url else title
     return msgspec.json.encode({"text": f"{_KIND_LABELS.get(kind, kind)}: {linked} ({size_summary(event)})"})
+
+
+def slack_text(text: str) -> str:
+    """Text in which Slack finds no link and no mention."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

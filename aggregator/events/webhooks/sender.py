@@ -12,7 +12,6 @@ import asyncio
 import base64
 import hashlib
 import hmac
-import ipaddress
 import socket
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -23,6 +22,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from aggregator.errors import InvalidInput
+from aggregator.events.notifications.addresses import is_public_address
 from aggregator.events.webhooks.outbox import Delivery
 from aggregator.events.webhooks.subscriptions import Subscription
 
@@ -30,12 +30,6 @@ TIMEOUT_S = 15.0
 MAX_RESPONSE_BYTES = 16 * 1024
 MAX_URL_CHARS = 2000
 MAX_RETRY_AFTER_S = 3600
-# Global unicast addresses of IPv6 (RFC 4291, section 2.4), and the NAT64 prefix (RFC 6052).
-_GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
-# Not global by the IANA registries, which some supported versions of Python do not know completely. Clouds
-# answer metadata at 192.0.0.192.
-_SPECIAL_PURPOSE = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "3fff::/20")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,24 +72,6 @@ def validate_url(url: str, *, allow_private: bool) -> str:
             field="url",
         )
     return url
-
-
-def is_public_address(address: str) -> bool:
-    """Whether an IP address is public; an embedded IPv4 address (mapped, 6to4, Teredo, NAT64) must be too."""
-    try:
-        ip = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return False
-    if isinstance(ip, ipaddress.IPv6Address):
-        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
-        if inner is not None:
-            return is_public_address(str(inner))
-        if ip in _NAT64:
-            return is_public_address(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
-        if ip not in _GLOBAL_UNICAST:
-            return False
-    is_special = any(ip in network for network in _SPECIAL_PURPOSE)
-    return ip.is_global and not ip.is_multicast and not is_special
 
 
 class PublicResolver(AbstractResolver):

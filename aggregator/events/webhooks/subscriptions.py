@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from aggregator.events.notifications.channels import TargetKind
 from aggregator.store.base import Store
 from aggregator.store.versioned_map import VersionedMap
 
@@ -23,6 +24,8 @@ class Subscription(msgspec.Struct, frozen=True):
 
     secret    "whsec_" + base64 of 32 random bytes; stored in clear, since it signs the calls
     queries   query strings of /v1/events; an event must match all of them
+    kind      "webhook", or how ``url`` is notified: "mail" (an address), "apprise" (a URL of that library)
+    desk      id of the desk whose alerts it gets; "": a webhook of its own, which gets every change
     owner     id of the key that created it, "" where no key is required
     disabled  reason why no calls are made ("" while they are)
     delivered, failed, last_ms, last_result   attempts so far, and the last one
@@ -40,6 +43,8 @@ class Subscription(msgspec.Struct, frozen=True):
     last_ms: int = 0
     last_result: str = ""
     owner: str = ""
+    kind: TargetKind = "webhook"
+    desk: str = ""
 
 
 class Subscriptions(VersionedMap[Subscription]):
@@ -55,16 +60,33 @@ class Subscriptions(VersionedMap[Subscription]):
         payload_format: PayloadFormat,
         now_ms: int,
         owner: str = "",
+        *,
+        kind: TargetKind = "webhook",
+        desk: str = "",
     ) -> tuple[Subscription, bool]:
         """Add a validated URL with a new id and secret; returns the subscription and whether it is new.
 
-        One with this URL, queries and format is returned as it is. Raises Conflict above 100 and above the
-        owner's share, StoreUnavailable.
+        One with this URL, queries, format and desk is returned as it is. Raises Conflict above 100 and above
+        the owner's share, StoreUnavailable.
         """
         subscription = Subscription(
-            secrets.token_hex(6), url, new_secret(), queries, payload_format, now_ms, owner=owner
-        )
+            secrets.token_hex(6), url, new_secret(), queries, payload_format, now_ms, owner=owner, kind=kind,
+            desk=desk,
+        )  # fmt: skip
         return await self.add_once(subscription.id, subscription, _is_same, lambda known: known.owner)
+
+    async def disable(self, id_: str, reason: str) -> Subscription:
+        """Suspend the calls of a subscription; pending ones wait until it is enabled. Raises NotFound."""
+        return await self.update(id_, lambda known: msgspec.structs.replace(known, disabled=reason))
+
+    async def remove_of_desk(self, desk: str) -> None:
+        """Remove all targets of a desk."""
+
+        def remove(known: dict[str, Subscription]) -> None:
+            for id_ in [id_ for id_, target in known.items() if target.desk == desk]:
+                del known[id_]
+
+        await self.mutate(remove)
 
     async def enable(self, id_: str) -> Subscription:
         """Resume the calls of a disabled subscription. Raises NotFound."""
@@ -72,7 +94,12 @@ class Subscriptions(VersionedMap[Subscription]):
 
 
 def _is_same(stored: Subscription, new: Subscription) -> bool:
-    return (stored.url, stored.format, sorted(stored.queries)) == (new.url, new.format, sorted(new.queries))
+    return _content(stored) == _content(new)
+
+
+def _content(subscription: Subscription) -> tuple[object, ...]:
+    known = subscription
+    return known.url, known.kind, known.desk, known.format, sorted(known.queries)
 
 
 def new_secret() -> str:

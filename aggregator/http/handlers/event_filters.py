@@ -15,12 +15,11 @@ from aggregator.http.handlers import event_views
 
 
 async def build_filter(watches: SavedFilters, query: requests.EventFilterQuery) -> EventFilter:
-    """The filter of a query and of the watch it names. Raises NotFound for an unknown watch."""
+    """The filter of a query and of the watch or desk it names. Raises NotFound for an unknown one."""
     query_filter = event_views.query_filter(query)
     if not query.watch:
         return query_filter
-    saved = EventFilter.parse((await watches.get(query.watch)).query)
-    return replace(query_filter, and_also=(saved,))
+    return replace(query_filter, and_also=(await watches.filter_of(query.watch),))
 
 
 def parse_filter(query_string: str) -> requests.SavedFilterQuery:

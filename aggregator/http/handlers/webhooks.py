@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 from aiohttp import web
 
@@ -9,12 +11,17 @@ from aggregator.contract import requests, responses
 from aggregator.contract.decoding import check_path_id
 from aggregator.contract.encoding import to_datetime, to_datetime_or_none
 from aggregator.errors import Conflict
+from aggregator.events.notifications.channels import masked_address
 from aggregator.events.webhooks import Subscription
+from aggregator.events.webhooks.outbox import Attempt
 from aggregator.events.webhooks.sender import validate_url
 from aggregator.http import body as bodies
 from aggregator.http import json_response
-from aggregator.http.app_keys import SERVICE, caller_id
+from aggregator.http.app_keys import SERVICE, caller_id, caller_name
 from aggregator.http.handlers.event_filters import canonical_query_string, parse_filter
+
+if TYPE_CHECKING:
+    from aggregator.app import Service
 
 _decode_webhook_in = msgspec.json.Decoder(requests.WebhookIn).decode
 _decode_action_in = msgspec.json.Decoder(requests.WebhookActionIn).decode
@@ -36,25 +43,25 @@ async def post(request: web.Request, query: requests.NoQuery) -> web.StreamRespo
         url, queries, body.format, service.clock(), caller_id(request)
     )
     if is_new:
-        return json_response.struct_response(_webhook_out(hook, 0, hook.secret), status=201)
+        return json_response.struct_response(webhook_out(hook, 0, hook.secret), status=201)
     pending = (await service.webhook_dispatcher.pending()).get(hook.id, 0)
     # A client whose first answer was lost needs the secret.
     secret = hook.secret if hook.owner == caller_id(request) else None
-    return json_response.struct_response(_webhook_out(hook, pending, secret))
+    return json_response.struct_response(webhook_out(hook, pending, secret))
 
 
 async def list_(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
-    """All webhooks with their delivery status."""
+    """All webhooks and targets of desks with their delivery status."""
     service = request.app[SERVICE]
     pending = await service.webhook_dispatcher.pending()
     hooks = await service.webhook_subscriptions.values()
     return json_response.struct_response(
-        responses.WebhooksOut([_webhook_out(hook, pending.get(hook.id, 0)) for hook in hooks])
+        responses.WebhooksOut([webhook_out(hook, pending.get(hook.id, 0)) for hook in hooks])
     )
 
 
 async def get(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
-    """One webhook with its dead letters."""
+    """One webhook with its dead letters and the history of its deliveries."""
     service = request.app[SERVICE]
     hook = await service.webhook_subscriptions.get(check_path_id(request.match_info["id"]))
     pending = (await service.webhook_dispatcher.pending()).get(hook.id, 0)
@@ -64,9 +71,14 @@ async def get(request: web.Request, query: requests.NoQuery) -> web.StreamRespon
         )
         for letter in await service.webhook_dispatcher.dead_letters(hook.id)
     ]
-    summary = _webhook_out(hook, pending)
+    attempts = await service.webhook_dispatcher.queue.attempts(frozenset((hook.id,)))
+    summary = webhook_out(hook, pending)
     return json_response.struct_response(
-        responses.WebhookDetailOut(**msgspec.structs.asdict(summary), dead=dead)
+        responses.WebhookDetailOut(
+            **msgspec.structs.asdict(summary),
+            dead=dead,
+            attempts=[_attempt_out(attempt) for attempt in attempts],
+        )
     )
 
 
@@ -77,23 +89,47 @@ async def delete(request: web.Request, query: requests.NoQuery) -> web.StreamRes
 
 
 async def post_action(request: web.Request, query: requests.NoQuery) -> web.StreamResponse:
-    """Send a test delivery, or resume suspended deliveries."""
+    """Send a test delivery, suspend or resume deliveries, retry pending or abandoned ones."""
     service = request.app[SERVICE]
     id_ = check_path_id(request.match_info["id"])
     body = await bodies.read_struct(request, _decode_action_in)
-    if body.action == "enable":
-        return json_response.struct_response(_webhook_out(await service.webhook_subscriptions.enable(id_), 0))
     hook = await service.webhook_subscriptions.get(id_)
-    result = await service.webhook_dispatcher.ping(hook)
-    if result.error is not None:
-        raise Conflict(f"The test delivery to {hook.url} failed: {result.error}.")
-    return json_response.struct_response(_webhook_out(hook, 0))
+    if body.action == "ping":
+        result = await service.webhook_dispatcher.ping(hook)
+        if result.error is not None:
+            shown = webhook_out(hook, 0).url
+            raise Conflict(f"The test delivery to {shown} failed: {result.error}.")
+        return json_response.struct_response(webhook_out(hook, 0))
+    hook = await apply_action(service, hook, body.action, body.delivery, caller_name(request))
+    pending = (await service.webhook_dispatcher.pending()).get(id_, 0)
+    return json_response.struct_response(webhook_out(hook, pending))
 
 
-def _webhook_out(subscription: Subscription, pending: int, secret: str | None = None) -> responses.WebhookOut:
+async def apply_action(
+    service: Service, hook: Subscription, action: str, delivery_id: str, editor: str
+) -> Subscription:
+    """Apply an action other than ``ping``; returns the webhook as it is then. Raises NotFound."""
+    if action == "enable":
+        return await service.webhook_subscriptions.enable(hook.id)
+    if action == "disable":
+        reason = f"suspended by {editor}" if editor else "suspended by an editor"
+        return await service.webhook_subscriptions.disable(hook.id, reason)
+    if action == "resend":
+        await service.webhook_dispatcher.queue.resend(hook.id, delivery_id, service.clock())
+    else:
+        await service.webhook_dispatcher.queue.retry_now(hook.id, service.clock())
+    return hook
+
+
+def webhook_out(subscription: Subscription, pending: int, secret: str | None = None) -> responses.WebhookOut:
+    """A webhook or target; the address of a target is masked."""
     return responses.WebhookOut(
         id=subscription.id,
-        url=subscription.url,
+        url=(
+            subscription.url
+            if subscription.kind == "webhook"
+            else masked_address(subscription.kind, subscription.url)
+        ),
         queries=list(subscription.queries),
         format=subscription.format,
         created_at=to_datetime(subscription.created_ms),
@@ -104,4 +140,19 @@ def _webhook_out(subscription: Subscription, pending: int, secret: str | None = 
         failed=subscription.failed,
         last_at=to_datetime_or_none(subscription.last_ms or None),
         last_result=subscription.last_result or None,
+        kind=subscription.kind,
+        desk=subscription.desk or None,
+    )
+
+
+def _attempt_out(attempt: Attempt) -> responses.AttemptOut:
+    return responses.AttemptOut(
+        delivery=attempt.delivery,
+        kind=attempt.kind,
+        at=to_datetime(attempt.at_ms),
+        number=attempt.number,
+        error=attempt.error or None,
+        next_at=to_datetime_or_none(attempt.next_ms or None),
+        event_id=attempt.event or None,
+        events=attempt.events,
     )

@@ -5,6 +5,7 @@
     story      events of one topic over days
     search     events and articles by words
     lookup     verdict for a stored or pasted article; comparison of two articles
+    desks      saved views with thresholds and notification targets; webhooks: their deliveries
     health     status of the service
     sign_in, documentation
 

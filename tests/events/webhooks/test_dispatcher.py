@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestServer
 from aggregator.errors import StoreUnavailable
 from aggregator.events.repository import EventRepository
 from aggregator.events.webhooks import Subscriptions, WebhookDispatcher
-from aggregator.events.webhooks.dispatcher import OUTBOX_KEY, decode_outbox
+from aggregator.events.webhooks.queue import OUTBOX_KEY, decode_outbox
 from aggregator.store.base import Store
 from aggregator.store.memory import MemoryStore
 from tests.support.factories import EVENT_MS, Clock, commit_event, event

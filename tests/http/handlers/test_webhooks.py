@@ -75,7 +75,7 @@ async def test_ping_sends_a_test_delivery(service: FakeService) -> None:
     app = web.Application()
     app.router.add_post("/in", receive)
     service.settings = replace(service.settings, webhook_allow_private_addresses=True)
-    service.webhook_dispatcher._allow_private = True
+    service.webhook_dispatcher.sender.allow_private = True
     async with TestServer(app) as receiver, serving(service) as client:
         created = await (
             await client.post("/v1/webhooks", json={"url": str(receiver.make_url("/in"))})

@@ -1,0 +1,100 @@
+"""Sends one e-mail through the SMTP server of the settings. The server is the operator's choice alone."""
+
+from __future__ import annotations
+
+import asyncio
+import smtplib
+import ssl
+from dataclasses import dataclass
+from email.message import EmailMessage
+from email.utils import formatdate
+from urllib.parse import unquote, urlsplit
+
+TIMEOUT_S = 20.0
+# Of each step of the SMTP dialogue; the whole has TIMEOUT_S.
+STEP_TIMEOUT_S = 8.0
+SMTP_SCHEMES = ("smtp", "smtps")
+
+
+@dataclass(frozen=True, slots=True)
+class SmtpServer:
+    """An SMTP server: ``implicit_tls`` for smtps://, otherwise STARTTLS if the server offers it."""
+
+    host: str
+    port: int
+    sender: str
+    user: str = ""
+    password: str = ""
+    implicit_tls: bool = False
+
+
+def parse_smtp_url(url: str, sender: str) -> SmtpServer:
+    """The server of a URL such as ``smtp://user:password@mail.example:587``. Raises ValueError."""
+    parts = urlsplit(url)
+    if parts.scheme not in SMTP_SCHEMES or not parts.hostname or parts.path.strip("/") or parts.query:
+        raise ValueError(url)
+    implicit_tls = parts.scheme == "smtps"
+    return SmtpServer(
+        host=parts.hostname,
+        port=parts.port or (465 if implicit_tls else 25),
+        sender=sender,
+        user=unquote(parts.username or ""),
+        password=unquote(parts.password or ""),
+        implicit_tls=implicit_tls,
+    )
+
+
+async def send_mail(
+    server: SmtpServer, recipient: str, title: str, body: str, delivery_id: str, now_ms: int
+) -> str | None:
+    """Send one message; returns None, or one sentence of error. Never raises, except when cancelled.
+
+    The Message-ID derives from the delivery, so that mail programs recognize a repeated one.
+    """
+    message = EmailMessage()
+    message["From"], message["To"] = server.sender, recipient
+    message["Subject"] = " ".join(title.split())
+    message["Date"] = formatdate(now_ms / 1000)
+    message["Message-ID"] = f"<{delivery_id}@{server.sender.rpartition('@')[2]}>"
+    message["Auto-Submitted"] = "auto-generated"
+    message.set_content(body)
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            await asyncio.to_thread(_send, server, message)
+    except TimeoutError:
+        return f"the mail server {server.host} did not answer in time"
+    except smtplib.SMTPRecipientsRefused as error:
+        code, text = next(iter(error.recipients.values()), (0, b""))
+        return f"the mail server refused the recipient: {code} {_to_text(text)}"
+    except smtplib.SMTPResponseException as error:
+        return f"the mail server answered {error.smtp_code} {_to_text(error.smtp_error)}"
+    except (smtplib.SMTPException, OSError, ValueError) as error:
+        return f"the mail could not be sent through {server.host}: {error}"[:300]
+    return None
+
+
+def _send(server: SmtpServer, message: EmailMessage) -> None:
+    context = ssl.create_default_context()
+    if server.implicit_tls:
+        client: smtplib.SMTP = smtplib.SMTP_SSL(
+            server.host, server.port, timeout=STEP_TIMEOUT_S, context=context
+        )
+    else:
+        client = smtplib.SMTP(server.host, server.port, timeout=STEP_TIMEOUT_S)
+    with client:
+        client.ehlo()
+        if not server.implicit_tls and client.has_extn("starttls"):
+            client.starttls(context=context)
+            client.ehlo()
+        elif server.user and not server.implicit_tls:
+            raise smtplib.SMTPException(
+                "the server offers no TLS, and the password is not sent without it; use smtps://"
+            )
+        if server.user:
+            client.login(server.user, server.password)
+        client.send_message(message)
+
+
+def _to_text(reply: bytes | str) -> str:
+    text = reply.decode("utf-8", "replace") if isinstance(reply, bytes) else str(reply)
+    return " ".join(text.split())[:200]

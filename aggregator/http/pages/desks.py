@@ -1,0 +1,286 @@
+"""Pages of desks: saved views with thresholds and notification targets, made, tested and edited here.
+
+All forms work without scripts: a change is answered with a redirect, a problem with the form as it was sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from aiohttp import web
+
+from aggregator.contract.decoding import check_path_id, to_single_line
+from aggregator.contract.requests import DeskForm, DeskPageQuery, TargetIn, WatchForm
+from aggregator.errors import Conflict, InvalidInput, NotFound
+from aggregator.events.desks.alerts import is_reportable
+from aggregator.events.desks.model import Desk, busiest_hour, meets_thresholds, view_filter
+from aggregator.events.notifications import apprise_sender
+from aggregator.events.notifications.apprise_child import NOT_INSTALLED
+from aggregator.events.notifications.channels import TargetKind
+from aggregator.events.webhooks.subscriptions import PayloadFormat
+from aggregator.events.webhooks.target_sender import NO_SMTP_SERVER
+from aggregator.http.app_keys import CALLER_KEY, SERVICE, caller_id, caller_name
+from aggregator.http.body import read_form
+from aggregator.http.desk_input import desk_to_form, form_to_request, to_desk, validate_target
+from aggregator.http.handlers.event_filters import canonical_query_string, parse_filter
+from aggregator.http.pages import deliveries, html_response
+from aggregator.http.pages.cards import Card, make_card
+from aggregator.time_units import DAY_MS
+
+PREVIEW_DAYS = 7
+MAX_PREVIEW = 200
+LISTED_PREVIEW = 12
+EMPTY_FORM = DeskForm(pause_minutes="5", time_zone="UTC")
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewRow:
+    """An event of the view. ``hourly``: items in its busiest hour; ``notified``: above the thresholds."""
+
+    card: Card
+    hourly: int
+    notified: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The events of a desk's view within the last days, and how many of them reached the thresholds."""
+
+    total: int
+    notified: int
+    rows: tuple[PreviewRow, ...]
+    truncated: bool
+
+
+def may_edit(request: web.Request) -> bool:
+    """Whether the caller may change desks and see their targets."""
+    key = request.get(CALLER_KEY)
+    return key is None or key.allows("editor")
+
+
+async def desk_list(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
+    """All desks and watches, and the form for a new desk."""
+    return await _list_page(request, query)
+
+
+async def create(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
+    """Create a desk and go to its page; a preview or a problem shows the form again."""
+    service = request.app[SERVICE]
+    form = await read_form(request, DeskForm)
+    try:
+        desk = to_desk(form_to_request(form), service.clock(), caller_id(request), caller_name(request))
+        if form.action == "preview":
+            return await _list_page(request, query, form=form, preview=await _preview(request, desk))
+        stored, is_new = await service.desks.create(desk)
+        if not is_new:
+            raise Conflict(f"name: there is a desk {desk.name!r} already; choose another name.")
+    except (InvalidInput, Conflict) as error:
+        return await _list_page(request, query, form=form, problem=str(error))
+    return _redirect(f"/desks/{stored.id}", "created")
+
+
+async def desk(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
+    """One desk."""
+    stored = await request.app[SERVICE].desks.get(check_path_id(request.match_info["id"]))
+    return await _desk_page(request, query, stored)
+
+
+async def change(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
+    """Save, preview or delete a desk, or add a target."""
+    service = request.app[SERVICE]
+    stored = await service.desks.get(check_path_id(request.match_info["id"]))
+    form = await read_form(request, DeskForm)
+    if form.action == "delete":
+        await service.desks.remove(stored.id)
+        await service.webhook_subscriptions.remove_of_desk(stored.id)
+        return _redirect("/desks", "deleted")
+    try:
+        if form.action == "add_target":
+            return await _add_target(request, stored, form)
+        edited = to_desk(form_to_request(form), service.clock(), editor=caller_name(request))
+        if form.action == "preview":
+            preview = await _preview(request, edited)
+            return await _desk_page(request, query, stored, form=form, preview=preview)
+        await service.desks.change(stored.id, lambda _: edited)
+    except (InvalidInput, Conflict) as error:
+        is_target = form.action == "add_target"
+        shown = desk_to_form(stored) if is_target else form
+        return await _desk_page(request, query, stored, form=shown, problem=str(error), target_form=form)
+    return _redirect(f"/desks/{stored.id}", "saved")
+
+
+async def change_watch(request: web.Request, query: DeskPageQuery) -> web.StreamResponse:
+    """Save or delete a watch."""
+    service = request.app[SERVICE]
+    form = await read_form(request, WatchForm)
+    try:
+        if form.action == "remove":
+            await service.saved_filters.remove(form.id)
+            return _redirect("/desks", "removed")
+        name = to_single_line(form.name)
+        if not name:
+            raise InvalidInput("name: blank; give the watch a name.", field="name")
+        text = canonical_query_string(parse_filter(form.query.strip()))
+        await service.saved_filters.save(name, text, service.clock(), caller_id(request))
+    except (InvalidInput, Conflict, NotFound) as error:
+        return await _list_page(request, query, watch_problem=str(error), watch_form=form)
+    return _redirect("/desks", "saved")
+
+
+async def _add_target(request: web.Request, stored: Desk, form: DeskForm) -> web.Response:
+    service = request.app[SERVICE]
+    kind: TargetKind = "webhook" if form.kind == "slack" else form.kind
+    payload_format: PayloadFormat = "slack" if form.kind == "slack" else "standard"
+    if kind == "mail" and not service.settings.smtp_url:
+        raise InvalidInput(f"address: {NO_SMTP_SERVER}.", field="address")
+    if kind == "apprise" and not apprise_sender.is_installed():
+        raise InvalidInput(f"address: {NOT_INSTALLED}.", field="address")
+    address = validate_target(
+        TargetIn(kind=kind, address=form.address),
+        allow_private=service.settings.webhook_allow_private_addresses,
+    )
+    target, is_new = await service.webhook_subscriptions.subscribe(
+        address, (), payload_format, service.clock(), caller_id(request), kind=kind, desk=stored.id
+    )
+    if kind == "webhook" and is_new:  # the only time that the secret is shown
+        return await _desk_page(request, DeskPageQuery(done="added"), stored, secret=target.secret)
+    return _redirect(f"/desks/{stored.id}", "added")
+
+
+async def _list_page(
+    request: web.Request,
+    query: DeskPageQuery,
+    *,
+    form: DeskForm | None = None,
+    preview: Preview | None = None,
+    problem: str = "",
+    watch_problem: str = "",
+    watch_form: WatchForm | None = None,
+) -> web.Response:
+    service = request.app[SERVICE]
+    desks, targets = await service.desks.values(), await service.webhook_subscriptions.values()
+    view = await deliveries.load(service, targets if may_edit(request) else [])
+    notice, is_problem = deliveries.notice(query, view, service.clock())
+    response = html_response(
+        request,
+        "desks.html",
+        page="desks",
+        can_edit=may_edit(request),
+        desks=[(desk, describe(desk), [t for t in view.targets if t.desk == desk.id]) for desk in desks],
+        webhooks=[target for target in view.targets if not target.desk],
+        watches=await service.saved_filters.values(),
+        form=form or EMPTY_FORM,
+        is_open=form is not None or not desks,
+        preview=preview,
+        preview_days=PREVIEW_DAYS,
+        problem=problem,
+        watch_problem=watch_problem,
+        watch_form=watch_form or WatchForm(action="add"),
+        notice=notice,
+        notice_is_problem=is_problem,
+    )
+    return _with_status(response, 400 if problem or watch_problem else 200)
+
+
+async def _desk_page(
+    request: web.Request,
+    query: DeskPageQuery,
+    stored: Desk,
+    *,
+    form: DeskForm | None = None,
+    preview: Preview | None = None,
+    problem: str = "",
+    target_form: DeskForm | None = None,
+    secret: str = "",
+) -> web.Response:
+    service = request.app[SERVICE]
+    can_edit = may_edit(request)
+    everything = await service.webhook_subscriptions.values() if can_edit else []
+    view = await deliveries.load(service, [target for target in everything if target.desk == stored.id])
+    notice, is_problem = deliveries.notice(query, view, service.clock())
+    response = html_response(
+        request,
+        "desk.html",
+        page="desks",
+        can_edit=can_edit,
+        desk=stored,
+        description=describe(stored),
+        view=view,
+        form=form or desk_to_form(stored),
+        preview=preview or await _preview(request, stored),
+        preview_days=PREVIEW_DAYS,
+        is_unsaved=preview is not None,
+        target_form=target_form or EMPTY_FORM,
+        problem=problem,
+        secret=secret,
+        notice=notice,
+        notice_is_problem=is_problem,
+        has_mail=bool(service.settings.smtp_url),
+        has_apprise=apprise_sender.is_installed(),
+        names={target.id: target.service for target in view.targets},
+        back=f"/desks/{stored.id}",
+    )
+    return _with_status(response, 400 if problem else 200)
+
+
+async def _preview(request: web.Request, desk: Desk) -> Preview:
+    """The events of the view that were active within the last days."""
+    service = request.app[SERVICE]
+    now_ms = service.clock()
+    events = await service.events.list_events(
+        since_ms=now_ms - PREVIEW_DAYS * DAY_MS, limit=MAX_PREVIEW, event_filter=view_filter(desk)
+    )
+    reached = [is_reportable(e) and meets_thresholds(desk, e, busiest_hour(e)) for e in events]
+    rows = [
+        PreviewRow(make_card(event, now_ms), busiest_hour(event), notified)
+        for event, notified in list(zip(events, reached, strict=True))[:LISTED_PREVIEW]
+    ]
+    return Preview(len(events), sum(reached), tuple(rows), len(events) >= MAX_PREVIEW)
+
+
+def describe(desk: Desk) -> tuple[str, str]:
+    """What a desk shows and when it notifies, one sentence each."""
+    parts = [
+        f"{label} {' or '.join(values)}"
+        for label, values in (("about", desk.terms), ("from", desk.sources), ("in", desk.languages))
+        if values
+    ]
+    if desk.without:
+        parts.append(f"without {' or '.join(desk.without)}")
+    if desk.min_size:
+        parts.append(f"with {desk.min_size} items or more")
+    view = "Events " + ", ".join(parts) + "." if parts else "All events."
+    thresholds = [
+        f"{count} {noun}"
+        for count, noun in (
+            (desk.alert_size, "items"),
+            (desk.alert_sources, "sources"),
+            (desk.alert_hourly, "items within an hour"),
+        )
+        if count
+    ]
+    if desk.paused:
+        return view, "Notifications are paused."
+    notify = f"Notifies at {_listed(thresholds)}" if thresholds else "Notifies of every event"
+    notify += f", at most every {desk.pause_minutes} min" if desk.pause_minutes else ""
+    if desk.quiet_from:
+        notify += f"; quiet from {desk.quiet_from} to {desk.quiet_until} ({desk.time_zone})"
+        notify += f" except at {desk.quiet_size} items" if desk.quiet_size else ""
+    return view, notify + "."
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def _redirect(path: str, done: str, target: str = "") -> web.Response:
+    query = f"?done={done}" + (f"&target={quote(target, safe='')}" if target else "")
+    return web.Response(status=303, headers={"Location": path + query})
+
+
+def _with_status(response: web.Response, status: int) -> web.Response:
+    if status != 200:
+        response.set_status(status)
+    return response

@@ -1,0 +1,90 @@
+"""E-mail through a real SMTP server on loopback."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from aggregator.events.notifications.mail import SmtpServer, parse_smtp_url, send_mail
+from tests.support.factories import EVENT_MS
+from tests.support.mail_server import MailServer, mail_server
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[MailServer]:
+    """A running server."""
+    async with mail_server() as running:
+        yield running
+
+
+def client_of(server: MailServer, **options: Any) -> SmtpServer:
+    """The settings of a client of ``server``."""
+    return SmtpServer("127.0.0.1", server.port, "news@newsroom.example", **options)
+
+
+async def test_a_message_arrives_with_its_headers(server: MailServer) -> None:
+    """In any script; the Message-ID derives from the delivery."""
+    error = await send_mail(
+        client_of(server), "desk@newsroom.example", "Harbour:\n桥 closed", "桥\n\nhttps://x.example", "msg_1",
+        EVENT_MS,
+    )  # fmt: skip
+    (envelope,) = server.envelopes
+    message = email.message_from_bytes(envelope.content, policy=email.policy.default)
+
+    assert error is None
+    assert (envelope.mail_from, envelope.rcpt_tos) == ("news@newsroom.example", ["desk@newsroom.example"])
+    assert message["Subject"] == "Harbour: 桥 closed"
+    assert message["Message-ID"] == "<msg_1@newsroom.example>"
+    assert message["Date"] == "Mon, 21 Sep 2026 14:13:20 -0000"
+    assert message.get_content().replace("\r\n", "\n") == "桥\n\nhttps://x.example\n"
+
+
+async def test_the_answer_of_the_server_is_the_error(server: MailServer) -> None:
+    """For the recipient and for the message."""
+    server.answers = {"RCPT": "550 No such desk"}
+    refused = await send_mail(client_of(server), "x@newsroom.example", "T", "B", "m", EVENT_MS)
+    server.answers = {"DATA": "452 Mailbox full"}
+    full = await send_mail(client_of(server), "x@newsroom.example", "T", "B", "m", EVENT_MS)
+
+    assert refused == "the mail server refused the recipient: 550 No such desk"
+    assert full == "the mail server answered 452 Mailbox full"
+
+
+async def test_a_password_is_not_sent_without_tls(server: MailServer) -> None:
+    """The server of this test offers none."""
+    client = client_of(server, user="news", password="secret")
+    error = await send_mail(client, "desk@newsroom.example", "T", "B", "m", EVENT_MS)
+
+    assert error is not None and "offers no TLS" in error and "secret" not in error
+    assert server.envelopes == []
+
+
+async def test_a_server_that_is_away_is_named() -> None:
+    """Nobody listens on port 1."""
+    error = await send_mail(SmtpServer("127.0.0.1", 1, "n@x.example"), "d@x.example", "T", "B", "m", EVENT_MS)
+
+    assert error is not None and error.startswith("the mail could not be sent through 127.0.0.1: ")
+
+
+@pytest.mark.parametrize(
+    ("url", "server"),
+    [
+        ("smtp://mail.example", SmtpServer("mail.example", 25, "s")),
+        ("smtps://mail.example/", SmtpServer("mail.example", 465, "s", implicit_tls=True)),
+        ("smtp://u%40x:p%2Fw@mail.example:587", SmtpServer("mail.example", 587, "s", "u@x", "p/w")),
+    ],
+)
+def test_the_url_of_the_server(url: str, server: SmtpServer) -> None:
+    """User and password are percent-encoded."""
+    assert parse_smtp_url(url, "s") == server
+
+
+@pytest.mark.parametrize("url", ["mail.example:25", "http://mail.example", "smtp://", "smtp://host/path"])
+def test_other_urls_are_refused(url: str) -> None:
+    """No path, no other scheme."""
+    with pytest.raises(ValueError):
+        parse_smtp_url(url, "s")

@@ -1,0 +1,255 @@
+"""Notifications of desks from an event change to each kind of target, on every kind of store."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from aggregator.events.desks.model import Desk, Desks
+from aggregator.events.notifications.mail import SmtpServer
+from aggregator.events.repository import EventRepository
+from aggregator.events.webhooks import Subscription, Subscriptions, WebhookDispatcher
+from aggregator.events.webhooks.dispatcher import DESK_STATES_KEY
+from aggregator.events.webhooks.outbox import Attempt
+from aggregator.events.webhooks.queue import MAX_ATTEMPTS, OUTBOX_KEY
+from aggregator.store.base import Put, Store
+from aggregator.time_units import MINUTE_MS
+from tests.support.factories import EVENT_MS, Clock, commit_event, event
+from tests.support.mail_server import MailServer, mail_server
+
+
+@dataclass
+class Newsroom:
+    """A desk over one store with its dispatcher; ``calls``: what the receiver at ``url`` got."""
+
+    repository: EventRepository
+    subscriptions: Subscriptions
+    desks: Desks
+    dispatcher: WebhookDispatcher
+    clock: Clock
+    mail: MailServer
+    desk: Desk
+    url: str
+    statuses: list[int]
+    calls: list[dict[str, Any]]
+
+    async def add(self, url: str = "", **options: Any) -> Subscription:
+        """Add a target to the desk."""
+        return (
+            await self.subscriptions.subscribe(
+                url or self.url, (), options.pop("format", "standard"), EVENT_MS, desk=self.desk.id, **options
+            )
+        )[0]
+
+    async def change(self, id_: str, size: int, kind: Any = "fired", **fields: Any) -> None:
+        """Commit a version of an event, and let the dispatcher run."""
+        items = [f"{id_}{n}" for n in range(size)]
+        await commit_event(
+            self.repository, kind, event(id_, "Bridge <closed> @all", items, **fields), EVENT_MS
+        )
+        await self.dispatcher.deliver_due()
+
+
+@pytest.fixture
+async def newsroom(store: Store) -> AsyncIterator[Newsroom]:
+    """A desk for events about the bridge from 3 items, after the first run of the dispatcher."""
+    repository, subscriptions, clock = EventRepository(store), Subscriptions(store), Clock(EVENT_MS)
+    desks = Desks(store)
+    desk, _ = await desks.create(Desk("", "Harbour", EVENT_MS, terms=("bridge",), alert_size=3))
+    calls: list[dict[str, Any]] = []
+    statuses: list[int] = []
+
+    async def receive(request: web.Request) -> web.Response:
+        calls.append(await request.json())
+        return web.Response(status=statuses.pop(0) if statuses else 200)
+
+    app = web.Application()
+    app.router.add_post("/in", receive)
+    async with mail_server() as mail, TestServer(app) as receiver:
+        dispatcher = WebhookDispatcher(
+            repository, subscriptions, clock, base_url="https://news.example", allow_private=True,
+            smtp=SmtpServer("127.0.0.1", mail.port, "news@newsroom.example"),
+        )  # fmt: skip
+        newsroom = Newsroom(
+            repository, subscriptions, desks, dispatcher, clock, mail, desk, str(receiver.make_url("/in")),
+            statuses, calls,
+        )  # fmt: skip
+        await dispatcher.deliver_due()
+        yield newsroom
+        await dispatcher.close()
+
+
+async def test_an_event_reaches_every_target_of_its_desk_once(newsroom: Newsroom) -> None:
+    """A signed call with the fields of the event, a text message, and an e-mail; not again when it grows."""
+    await newsroom.add()
+    await newsroom.add(format="slack")
+    await newsroom.add("desk@newsroom.example", kind="mail")
+    for size in (2, 3, 9):
+        await newsroom.change("e1", size, "updated")
+    signed = next(call for call in newsroom.calls if "type" in call)
+    text = next(call["text"] for call in newsroom.calls if "text" in call)
+    (envelope,) = newsroom.mail.envelopes
+    message = email.message_from_bytes(envelope.content, policy=email.policy.default)
+
+    assert len(newsroom.calls) == 2
+    assert (signed["type"], signed["data"]["desk"]) == (
+        "desk.alert", {"id": newsroom.desk.id, "name": "Harbour"},
+    )  # fmt: skip
+    assert [(e["id"], e["size"]) for e in signed["data"]["events"]] == [("e1", 3)]
+    assert signed["data"]["events"][0]["url"] == "https://news.example/events/e1"
+    assert text.startswith("Harbour: Bridge &lt;closed&gt; @all\n")
+    assert message["Subject"] == "Harbour: Bridge <closed> @all"
+    assert "3 items from 2 outlets, 16 in the last hour" in message.get_content()
+    assert f"Desk: https://news.example/desks/{newsroom.desk.id}" in message.get_content()
+
+
+async def test_a_plain_webhook_gets_every_change_and_a_target_only_alerts(newsroom: Newsroom) -> None:
+    """Both over one outbox."""
+    await newsroom.add()
+    await newsroom.subscriptions.subscribe(newsroom.url, (), "standard", EVENT_MS)
+    await newsroom.change("e1", 5)
+    await newsroom.change("e1", 5, "closed", status="closed")
+
+    assert sorted(call["type"] for call in newsroom.calls) == ["desk.alert", "event.closed", "event.fired"]
+
+
+async def test_many_events_are_one_message(newsroom: Newsroom) -> None:
+    """Those after the first wait for the pause; ten are listed."""
+    await newsroom.add()
+    await newsroom.add("desk@newsroom.example", kind="mail")
+    for n in range(13):
+        await newsroom.change(f"e{n}", 3 + n)
+    assert len(newsroom.calls) == 1
+    newsroom.clock.now_ms += 5 * MINUTE_MS
+    await newsroom.dispatcher.deliver_due()
+    data = newsroom.calls[-1]["data"]
+    message = email.message_from_bytes(newsroom.mail.envelopes[-1].content, policy=email.policy.default)
+    await newsroom.dispatcher.deliver_due()
+
+    assert len(newsroom.calls) == 2
+    assert ([e["id"] for e in data["events"]][:2], len(data["events"]), data["more"]) == (
+        ["e12", "e11"],
+        10,
+        2,
+    )
+    assert message["Subject"] == "Harbour: 12 new events"
+    assert "and 2 more" in message.get_content()
+
+
+async def test_a_failing_target_is_retried_and_logged(newsroom: Newsroom) -> None:
+    """The other target is not delayed; the history has each attempt and the time of the next."""
+    failing = await newsroom.add()
+    await newsroom.add("desk@newsroom.example", kind="mail")
+    newsroom.statuses.append(503)
+    await newsroom.change("e1", 5)
+    newsroom.clock.now_ms += 10_000
+    await newsroom.dispatcher.deliver_due()
+    history = await newsroom.dispatcher.queue.attempts(frozenset((failing.id,)))
+
+    assert len(newsroom.mail.envelopes) == 1 and len(newsroom.calls) == 2
+    assert [(a.number, a.error, a.next_ms > 0, a.event) for a in history] == [
+        (2, "", False, "e1"),
+        (1, "answered with status 503", True, "e1"),
+    ]
+
+
+async def test_a_suspended_target_gets_what_was_pending_when_it_is_resumed(newsroom: Newsroom) -> None:
+    """Nothing new is enqueued for it meanwhile."""
+    target = await newsroom.add()
+    newsroom.statuses.append(503)
+    await newsroom.change("e1", 5)
+    await newsroom.subscriptions.disable(target.id, "suspended by Ann")
+    newsroom.clock.now_ms += 60 * MINUTE_MS
+    await newsroom.change("e2", 5)
+    assert len(newsroom.calls) == 1
+    await newsroom.subscriptions.enable(target.id)
+    await newsroom.dispatcher.deliver_due()
+
+    assert [e["id"] for e in newsroom.calls[-1]["data"]["events"]] == ["e1"]
+    assert await newsroom.dispatcher.pending() == {}
+
+
+async def test_an_abandoned_delivery_is_sent_again_under_its_id(newsroom: Newsroom) -> None:
+    """And pending ones at once on request."""
+    target = await newsroom.add()
+    queue = newsroom.dispatcher.queue
+    newsroom.statuses.extend([500] * 8)
+    await newsroom.change("e1", 5)
+    for _ in range(7):
+        assert await queue.retry_now(target.id, newsroom.clock()) == 1
+        await newsroom.dispatcher.deliver_due()
+    (letter,) = await queue.dead_letters(target.id)
+    await queue.resend(target.id, letter.id, newsroom.clock())
+    await newsroom.dispatcher.deliver_due()
+    history = await queue.attempts(frozenset((target.id,)))
+
+    assert len(newsroom.calls) == 9 and letter.attempts == 8
+    assert {attempt.delivery for attempt in history} == {letter.id} and history[0].error == ""
+
+
+async def test_an_edit_during_a_call_does_not_lose_its_result(
+    newsroom: Newsroom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The outbox changes between the call and the commit of its result; nothing is sent twice."""
+    target = await newsroom.add()
+    send_all = newsroom.dispatcher._send_all
+
+    async def send_while_an_editor_acts(*arguments: Any) -> Any:
+        results = await send_all(*arguments)
+        await newsroom.dispatcher.queue.retry_now(target.id, newsroom.clock())
+        return results
+
+    monkeypatch.setattr(newsroom.dispatcher, "_send_all", send_while_an_editor_acts)
+    await newsroom.change("e1", 5)
+    await newsroom.dispatcher.deliver_due()
+
+    assert len(newsroom.calls) == 1 and await newsroom.dispatcher.pending() == {}
+
+
+async def test_a_crash_between_two_runs_reports_nothing_twice(newsroom: Newsroom) -> None:
+    """The memory of the desk and the delivery are committed together."""
+    await newsroom.add()
+    await newsroom.change("e1", 5)
+    restarted = WebhookDispatcher(
+        newsroom.repository, newsroom.subscriptions, newsroom.clock, allow_private=True
+    )
+    await commit_event(newsroom.repository, "doubled", event("e1", "Bridge closed", "abcdefgh"), EVENT_MS)
+    newsroom.clock.now_ms += 60 * MINUTE_MS
+    await restarted.deliver_due()
+    await restarted.close()
+
+    assert len(newsroom.calls) == 1
+
+
+async def test_the_history_is_bounded(newsroom: Newsroom) -> None:
+    """The newest attempts are kept."""
+    target = await newsroom.add("https://desk.invalid/in")
+    queue = newsroom.dispatcher.queue
+    raw, outbox = await queue.read()
+    attempt = Attempt("m", target.id, "ping", EVENT_MS)
+    await queue.save(raw, outbox, attempts=[attempt] * (MAX_ATTEMPTS + 5))
+
+    assert len(await newsroom.repository.store.stream_tail(b"{events}deliveries", 3000)) <= MAX_ATTEMPTS
+
+
+async def test_what_older_versions_stored_is_read(store: Store) -> None:
+    """Subscriptions without a kind and deliveries without a number of events."""
+    old = {"id": "h", "url": "https://x.example", "secret": "whsec_", "queries": ["min_size=3"]}
+    call = {"id": "m", "hook": "h", "event": "e", "kind": "fired", "body": b"{}", "made_ms": 1, "due_ms": 1}
+    await store.put([
+        Put(b"{events}webhooks", msgspec.msgpack.encode({"h": old})),
+        Put(OUTBOX_KEY, msgspec.msgpack.encode({"position": b"1-0", "calls": [call]})),
+    ])  # fmt: skip
+    dispatcher = WebhookDispatcher(EventRepository(store), Subscriptions(store), Clock(EVENT_MS))
+
+    assert (await Subscriptions(store).get("h")).kind == "webhook"
+    assert await dispatcher.pending() == {"h": 1}
+    assert (await store.read([DESK_STATES_KEY])) == [None]

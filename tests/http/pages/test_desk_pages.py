@@ -1,0 +1,250 @@
+"""Pages of desks and webhooks: forms without scripts, what is shown of targets and deliveries."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from aggregator.events.desks.model import Desk
+from aggregator.events.webhooks.outbox import Attempt, Delivery, Outbox
+from tests.support.factories import event
+from tests.support.fake_service import START_MS, Client, FakeService
+
+FORM = {
+    "action": "save",
+    "name": "Harbour",
+    "terms": "bridge, Brackwater",
+    "alert_size": "2",
+    "pause_minutes": "",
+}
+
+
+async def make_desk(client: Client, service: FakeService) -> Desk:
+    """A desk made by the form."""
+    created = await client.post("/desks", data=FORM, allow_redirects=False)
+    assert created.status == 303
+    return (await service.desks.values())[-1]
+
+
+async def add_webhook(client: Client, desk: Desk, url: str = "https://desk.example/secret-path") -> str:
+    """Id of a webhook target that was added by the form."""
+    form = {"action": "add_target", "kind": "webhook", "address": url}
+    page = await (await client.post(f"/desks/{desk.id}", data=form)).text()
+    return str(re.findall(r'action="/webhooks/(\w+)"', page)[-1])
+
+
+async def test_a_desk_is_made_by_a_form(client: Client, service: FakeService) -> None:
+    """Lists are separated by commas, empty fields have their defaults."""
+    response = await client.post("/desks", data=FORM)
+    page = await response.text()
+    (desk,) = await service.desks.values()
+
+    assert (desk.name, desk.terms, desk.alert_size, desk.pause_minutes) == (
+        "Harbour", ("bridge", "Brackwater"), 2, 5,
+    )  # fmt: skip
+    assert response.url.path == f"/desks/{desk.id}"
+    assert "The desk was created." in page
+    assert "Events about bridge or Brackwater. Notifies at 2 items, at most every 5 min." in page
+    assert 'value="bridge, Brackwater"' in page
+
+
+async def test_a_preview_saves_nothing(client: Client, service: FakeService) -> None:
+    """It counts the events of the view, and those above the thresholds."""
+    service.events.stored = [
+        event("e1", "Harbour bridge closed", "abc"),
+        event("e2", "Old bridge <opens>", "a"),
+        event("e3", "Bakery opens", "abc", terms=()),
+    ]
+    response = await client.post("/desks", data={**FORM, "action": "preview"})
+    page = await response.text()
+
+    assert response.status == 200 and await service.desks.values() == []
+    assert "2 events in this view in the last 7 days, 1 of which reached the thresholds." in page
+    assert "Old bridge &lt;opens&gt;" in page and "Bakery" not in page
+    assert 'value="Harbour"' in page
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"name": ""}, "name: blank"),
+        ({"alert_size": "many"}, "alert_size"),
+        ({"quiet_from": "22:00"}, "quiet_until: give both ends"),
+        ({"time_zone": "Mars/Base"}, "unknown time zone"),
+    ],
+)
+async def test_a_problem_is_shown_with_the_form(client: Client, change: dict[str, str], message: str) -> None:
+    """As it was sent, with status 400."""
+    response = await client.post("/desks", data={**FORM, **change})
+    page = await response.text()
+
+    assert response.status == 400
+    assert message in page and 'value="bridge, Brackwater"' in page
+
+
+async def test_a_desk_is_changed_and_deleted(client: Client, service: FakeService) -> None:
+    """A second desk of the same name is refused."""
+    desk = await make_desk(client, service)
+    same = await client.post("/desks", data=FORM)
+    saved = await client.post(f"/desks/{desk.id}", data={**FORM, "terms": "", "paused": "on"})
+    (changed,) = await service.desks.values()
+    await add_webhook(client, desk)
+    deleted = await client.post(f"/desks/{desk.id}", data={"action": "delete"})
+
+    assert same.status == 400 and "There is a desk" in (await same.text()).replace("there", "There")
+    assert "Saved." in await saved.text()
+    assert (changed.id, changed.terms, changed.paused) == (desk.id, (), True)
+    assert "All events. Notifications are paused." in await saved.text()
+    assert deleted.url.path == "/desks" and "There is no desk yet." in await deleted.text()
+    assert await service.webhook_subscriptions.values() == []
+
+
+async def test_targets_are_shown_masked(client: Client, service: FakeService) -> None:
+    """Their path is secret; the signing secret is shown once."""
+    desk = await make_desk(client, service)
+    form = {"action": "add_target", "kind": "webhook", "address": "https://desk.example/secret-path"}
+    added = await (await client.post(f"/desks/{desk.id}", data=form)).text()
+    later = await (await client.get(f"/desks/{desk.id}")).text()
+
+    assert "whsec_" in added and "whsec_" not in later
+    for page in (added, later, await (await client.get("/webhooks")).text()):
+        assert "https://desk.example/…" in page and "secret-path" not in page
+
+
+async def test_mail_needs_a_server(client: Client, service: FakeService) -> None:
+    """The sentence names the setting; with one the address is accepted."""
+    desk = await make_desk(client, service)
+    form = {"action": "add_target", "kind": "mail", "address": "desk@newsroom.example"}
+    refused = await client.post(f"/desks/{desk.id}", data=form)
+    service.settings = replace(service.settings, smtp_url="smtp://mail.example", smtp_sender="n@x.example")
+    accepted = await client.post(f"/desks/{desk.id}", data=form)
+
+    assert refused.status == 400 and "AGGREGATOR_SMTP_URL" in await refused.text()
+    assert accepted.status == 200 and "d…@newsroom.example" in await accepted.text()
+
+
+async def test_a_test_is_sent_and_its_result_shown(client: Client, service: FakeService) -> None:
+    """Delivered and failed; it is not counted as a delivery."""
+    calls, statuses = [], [200, 500]
+
+    async def receive(request: web.Request) -> web.Response:
+        calls.append(await request.json())
+        return web.Response(status=statuses.pop(0))
+
+    app = web.Application()
+    app.router.add_post("/in", receive)
+    service.settings = replace(service.settings, webhook_allow_private_addresses=True)
+    service.webhook_dispatcher.sender.allow_private = True
+    async with TestServer(app) as receiver:
+        desk = await make_desk(client, service)
+        target = await add_webhook(client, desk, str(receiver.make_url("/in")))
+        form = {"action": "ping", "next": f"/desks/{desk.id}"}
+        delivered = await client.post(f"/webhooks/{target}", data=form)
+        failed = await client.post(f"/webhooks/{target}", data=form)
+    await service.webhook_dispatcher.close()
+
+    assert [call["type"] for call in calls] == ["ping", "ping"]
+    assert calls[0]["data"]["desk"] == {"id": desk.id, "name": "Harbour"}
+    assert delivered.url.path == f"/desks/{desk.id}"
+    assert "was delivered." in await delivered.text()
+    assert "failed: answered with status 500." in await failed.text()
+    assert "Failing" in await failed.text()
+    assert (await service.webhook_subscriptions.get(target)).delivered == 0
+
+
+async def test_the_history_of_a_target(client: Client, service: FakeService) -> None:
+    """Attempts with results and the next one, pending and abandoned deliveries; the latter are sent again."""
+    desk = await make_desk(client, service)
+    target = await add_webhook(client, desk)
+    service.events.stored = [event("e1", "Harbour bridge closed")]
+    queue = service.webhook_dispatcher.queue
+    waiting = Delivery("m1", target, "e1", "alert", b"{}", START_MS, START_MS + 300_000, 1, "busy", 7)
+    dead = Delivery("m0", target, "gone", "alert", b"{}", START_MS, START_MS, 8, "answered with status 500")
+    tried = Attempt("m1", target, "alert", START_MS, 1, "busy", START_MS + 300_000, "e1", 7)
+    await queue.save(None, Outbox(b"", (waiting,)), [dead], [tried])
+    page = await (await client.get(f"/webhooks/{target}")).text()
+    await client.post(f"/webhooks/{target}", data={"action": "retry"})
+    retried = await queue.pending_of(target)
+    await client.post(f"/webhooks/{target}", data={"action": "resend", "delivery": "m0"})
+    after = await (await client.get(f"/webhooks/{target}")).text()
+
+    assert "Notification of 7 events: " in page and "Harbour bridge closed" in page
+    assert "next attempt" in page and "Not delivered" in page and "answered with status 500" in page
+    assert retried[0].due_ms == START_MS and retried[0].attempts == 1
+    assert [(d.id, d.attempts) for d in await queue.pending_of(target)] == [("m1", 1), ("m0", 0)]
+    assert "Not delivered" not in after
+
+
+async def test_a_target_is_suspended_resumed_and_removed(client: Client, service: FakeService) -> None:
+    """Each returns to the page it was sent from, never to another site."""
+    desk = await make_desk(client, service)
+    target = await add_webhook(client, desk)
+    back = {"next": f"/desks/{desk.id}"}
+    suspended = await (await client.post(f"/webhooks/{target}", data={"action": "disable", **back})).text()
+    resumed = await (await client.post(f"/webhooks/{target}", data={"action": "enable", **back})).text()
+    elsewhere = await client.post(
+        f"/webhooks/{target}", data={"action": "retry", "next": "//evil.example/"}, allow_redirects=False
+    )
+    removed = await client.post(f"/webhooks/{target}", data={"action": "remove", **back})
+
+    assert "Suspended" in suspended and "suspended by an editor" in suspended
+    assert "Not used yet" in resumed
+    assert elsewhere.headers["Location"].startswith("/?")
+    assert removed.url.path == f"/desks/{desk.id}" and "Nobody yet." in await removed.text()
+
+
+async def test_webhooks_are_registered_on_their_page(client: Client, service: FakeService) -> None:
+    """With a filter; a problem is shown with the form."""
+    refused = await client.post("/webhooks", data={"action": "add", "url": "https://10.0.0.1/", "query": ""})
+    added = await client.post(
+        "/webhooks", data={"action": "add", "url": "https://desk.example/in", "query": "min_size=20"}
+    )
+    (hook,) = await service.webhook_subscriptions.values()
+
+    assert refused.status == 400 and "public addresses only" in await refused.text()
+    assert hook.secret in await added.text() and hook.queries == ("min_size=20",)
+
+
+async def test_watches_are_saved_and_deleted(client: Client, service: FakeService) -> None:
+    """The filter is validated; a problem keeps what was typed."""
+    refused = await client.post("/watches", data={"action": "add", "name": "Ports", "query": "size=3"})
+    await client.post("/watches", data={"action": "add", "name": "Ports", "query": "term=port"})
+    (watch,) = await service.saved_filters.values()
+    page = await (await client.get("/desks")).text()
+    await client.post("/watches", data={"action": "remove", "id": watch.id})
+
+    assert refused.status == 400 and 'value="size=3"' in await refused.text()
+    assert f"/v1/events.atom?watch={watch.id}" in page
+    assert await service.saved_filters.values() == []
+
+
+async def test_a_reader_sees_desks_but_no_targets(client: Client, service: FakeService) -> None:
+    """The page of webhooks and every change need the role editor."""
+    desk = await make_desk(client, service)
+    await add_webhook(client, desk)
+    await service.api_keys.add("Ada", "admin")
+    _, reader = await service.api_keys.add("Ben", "reader")
+    headers = {"Authorization": f"Bearer {reader}"}
+    page = await (await client.get(f"/desks/{desk.id}", headers=headers)).text()
+    listed = await (await client.get("/desks", headers=headers)).text()
+    refused = [
+        await client.get("/webhooks", headers=headers),
+        await client.post("/desks", data=FORM, headers=headers),
+        await client.post(f"/desks/{desk.id}", data=FORM, headers=headers),
+        await client.post("/watches", data={"action": "add", "name": "x", "query": ""}, headers=headers),
+    ]
+
+    assert "Harbour" in page and "Harbour" in listed
+    assert "desk.example" not in page + listed and "desk-form" not in page + listed
+    assert [response.status for response in refused] == [403] * 4
+
+
+async def test_pages_of_other_sites_change_nothing(client: Client, service: FakeService) -> None:
+    """A form that a browser sends for another site's page."""
+    response = await client.post("/desks", data=FORM, headers={"Origin": "https://evil.example"})
+
+    assert response.status == 403 and await service.desks.values() == []
